@@ -1,0 +1,113 @@
+package driver
+
+import "time"
+
+// Capabilities states what a backend promises, as it is configured. The conformance suite checks each statement in
+// both directions. A zero field is the weakest statement.
+type Capabilities struct {
+	// Backend is the short name that errors and tables show: "redis".
+	Backend string
+
+	// Ends is how a claim ends when its holder falls silent.
+	Ends Ending
+
+	// MinTTL is the smallest TTL accepted; a smaller one is ErrRefused. 0: any, or known only to the server.
+	MinTTL time.Duration
+	// TTLGrain is what a TTL is rounded up to. 0: not rounded.
+	TTLGrain time.Duration
+	// FixedTTL is the only TTL accepted, chosen at construction (session backends); 0: each claim has its own.
+	FixedTTL time.Duration
+
+	// Token is how far the order of tokens can be trusted.
+	Token TokenScope
+
+	// Fair says in which order waiting processes are served.
+	Fair Fairness
+
+	// Wake is how a waiter learns that a name is free.
+	Wake WakeMode
+	// Poll is how often a waiter looks where Wake is WakePoll and HeldError.Poll is not set. Default: 250 ms.
+	Poll time.Duration
+
+	// Failover says whether an acknowledged grant survives the loss of a server.
+	Failover FailoverSafety
+
+	// Queue says that Request.Queue is understood.
+	Queue bool
+	// Contended says that Request.Contended is called when another client begins to wait.
+	Contended bool
+
+	// RemovalNotice is within what time a holder is told that the server removed its claim, for a TTL of ttl and a
+	// healthy network. nil: not told before the claim's validity ends.
+	RemovalNotice func(ttl time.Duration) time.Duration
+}
+
+// Ending is how a claim ends when its holder falls silent.
+type Ending int
+
+// The endings.
+const (
+	EndsNever   Ending = iota // never: not a lock anybody should use
+	EndsTTL                   // when the TTL has passed since it was last set or confirmed
+	EndsSession               // when the server notices that its connection or session is gone
+	EndsProcess               // when its process is gone
+)
+
+// String names the ending for tables.
+func (e Ending) String() string { return [...]string{"never", "TTL", "session", "process"}[e] }
+
+// TokenScope is how far the order of fencing tokens can be trusted.
+type TokenScope int
+
+// The scopes, each including those before it.
+const (
+	TokenNone     TokenScope = iota // no tokens
+	TokenData                       // tokens rise as long as the server's data survives
+	TokenFailover                   // tokens rise across fail-over, and restart without data
+)
+
+// String names the scope for tables.
+func (s TokenScope) String() string {
+	return [...]string{"none", "while data survives", "across fail-over"}[s]
+}
+
+// Fairness is the order in which waiting processes are served. Inside a process it is always first in, first out.
+type Fairness int
+
+// The orders.
+const (
+	FairNone   Fairness = iota // whoever comes at the right moment
+	FairAdvice                 // first in, first out among lockport clients that answer; foreign clients may overtake
+	FairFIFO                   // first in, first out
+)
+
+// String names the order for tables.
+func (f Fairness) String() string { return [...]string{"none", "FIFO, advisory", "FIFO"}[f] }
+
+// WakeMode is how a waiting process learns that a name is free.
+type WakeMode int
+
+// The modes.
+const (
+	WakePoll   WakeMode = iota // it looks again and again
+	WakeNotify                 // it is told, and looks again as a safety net
+	WakeQueue                  // it waits in the server's own queue
+)
+
+// String names the mode for tables.
+func (w WakeMode) String() string { return [...]string{"poll", "notification", "server queue"}[w] }
+
+// FailoverSafety is whether an acknowledged grant survives the loss of a server.
+type FailoverSafety int
+
+// The answers.
+const (
+	FailoverUnsafe FailoverSafety = iota // it can be lost: only the token protects then
+	FailoverNone                         // there is nothing to fail over to: the lock is unavailable meanwhile
+	FailoverSafe                         // it survives as long as a quorum does
+)
+
+// String names the answer for tables.
+func (f FailoverSafety) String() string {
+	return [...]string{"can be lost", "no fail-over", "survives"}[f]
+}

@@ -1,0 +1,113 @@
+package driver
+
+import (
+	"context"
+	"time"
+)
+
+// Unwrapper is implemented by a Backend that wraps another one (to count, trace or delay its calls). The optional
+// interfaces below are looked up through it, with As, so that a plain wrapper loses nothing.
+type Unwrapper interface {
+	Unwrap() Backend
+}
+
+// As returns the first Backend in the chain of Unwrap that implements T.
+func As[T any](b Backend) (T, bool) {
+	for b != nil {
+		if t, ok := b.(T); ok {
+			return t, true
+		}
+		u, ok := b.(Unwrapper)
+		if !ok {
+			break
+		}
+		b = u.Unwrap()
+	}
+	var none T
+	return none, false
+}
+
+// Waiter is a Backend whose server has a queue of its own in which a claim can wait.
+type Waiter interface {
+	// Wait claims as Backend.TryAcquire does but blocks until the claim is granted, ctx ends (then the outcome is
+	// unknown and the client abandons it), or an error other than ErrHeld occurs. It may return ErrHeld when it can
+	// not wait now (say, no connection is left to block on): the client then waits as for a backend without Waiter.
+	Wait(ctx context.Context, req Request) (Lease, error)
+}
+
+// Notifier is a Backend that can tell when a name may have become free. Hints are advice: a hint may be missing (the
+// client looks again on its own, see HeldError) and may come too often.
+type Notifier interface {
+	// Notify calls wake, which never blocks, from any goroutine, whenever the claim req, which found the name held, should try again.
+	// stop ends that; after it has returned wake may be called once more. Notify does no I/O that it waits for: a
+	// driver that must connect or subscribe first does so in the background and calls wake once it listens.
+	Notify(req Request, wake func()) (stop func())
+}
+
+// BatchRenewer is a Backend that renews many leases in a few round trips.
+type BatchRenewer interface {
+	// RenewBatch renews leases, all of this Backend, as Lease.Renew does each, in as few round trips as it can, and
+	// writes what became of each into the element of results with the same index. len(results) == len(leases). The
+	// client calls it with any number of leases, and not twice at once for the same lease. ctx ends no later than the
+	// first of their validities.
+	RenewBatch(ctx context.Context, leases []Lease, results []Renewal)
+}
+
+// Renewal is what became of one lease of a batch: as the results of Lease.Renew.
+type Renewal struct {
+	Until time.Time
+	Err   error
+}
+
+// Requeuer is a Backend that can release a name and wait for it again in one request.
+type Requeuer interface {
+	// Requeue releases old as Lease.Release does and claims its name anew with req, whose Queue is set, behind who already
+	// waits. released is the outcome of the release; lease and err are those of the claim, as of Backend.TryAcquire.
+	Requeue(ctx context.Context, old Lease, req Request) (lease Lease, released, err error)
+}
+
+// LeaseAs is a Lease that offers its own view to Lock.As: it sets target, a non-nil pointer, if it knows its type.
+type LeaseAs interface {
+	As(target any) bool
+}
+
+// Status is what a server knows of a name.
+type Status struct {
+	Name    string    // the lock's name
+	Held    bool      // false: nobody has it
+	Owner   string    // the owner id, or what a foreign client wrote
+	Foreign bool      // the holder is not a lockport client
+	Token   uint64    // the driver's token, 0 if unknown
+	Since   time.Time // since when, zero if unknown
+	Expires time.Time // when it ends if the holder is not heard of again, zero if unknown or never
+	Waiters int       // waiting clients that the server knows of, -1 if it cannot know
+}
+
+// Inspector is a Backend that can look at locks without touching them.
+type Inspector interface {
+	Inspect(ctx context.Context, name string) (Status, error)
+	// List returns the status of names that start with prefix and are held or waited for, in no particular order.
+	List(ctx context.Context, prefix string) ([]Status, error)
+}
+
+// Breaker is a Backend that can end somebody else's claim by force.
+type Breaker interface {
+	// Break ends the claim of owner, as Inspect gave it, on name. ErrLost: that owner no longer has it.
+	Break(ctx context.Context, name, owner string) error
+}
+
+// Checker is a Backend that can look at its server: Open calls it, and so does the command's doctor.
+type Checker interface {
+	// Check asks the server whether it is there, lets us in, and can hold locks. An error (ErrUnavailable, ErrRefused)
+	// says in one line what is wrong and what to do. Notices are what works but endangers locks; what a server
+	// does not let us ask is a notice too, never an error.
+	Check(ctx context.Context) ([]Notice, error)
+}
+
+// Notice is something about a server that endangers locks on it.
+type Notice struct {
+	ID      string // short and stable, such as "eviction-policy"
+	Unknown bool   // the server did not let us find out
+	Text    string // what was found and what it endangers, one sentence
+	Remedy  string // what to do, one sentence
+}

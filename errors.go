@@ -1,0 +1,75 @@
+package lockport
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// What can go wrong, to be tested for with errors.Is. Every error of this package that concerns a lock is an *Error
+// that wraps one of these, errors.ErrUnsupported, or the context's error (together with the cause that it cut short).
+var (
+	// ErrHeld: somebody else has the lock, or, with the same Locker, somebody in this process has or is taking it.
+	ErrHeld = driver.ErrHeld
+	// ErrLost: the hold ended although its holder did not end it. Work that it protected may have overlapped
+	// somebody else's since Lost was closed, never before, except where the backend's page says otherwise.
+	ErrLost = driver.ErrLost
+	// ErrUnavailable: the lock server cannot be reached or cannot serve now. Nothing is held; if the outcome of a
+	// request is unknown, the client keeps undoing it in the background until it is certain.
+	ErrUnavailable = driver.ErrUnavailable
+	// ErrRefused: the lock server refuses: password, privilege, configuration. Trying again does not help.
+	ErrRefused = driver.ErrRefused
+	// ErrReleased: the hold was ended by its Release.
+	ErrReleased = errors.New("lock was released")
+	// ErrClosed: the Locker was closed.
+	ErrClosed = errors.New("locker is closed")
+	// ErrInvalidName: a name must be valid UTF-8 of 1 to 1,024 bytes.
+	ErrInvalidName = errors.New("invalid lock name")
+	// ErrInvalidOption: an option's value, or its relation to another, makes no sense.
+	ErrInvalidOption = errors.New("invalid option")
+	// ErrMaxHold is the reason of a loss: the hold lasted as long as MaxHold allows. It comes with ErrLost.
+	ErrMaxHold = errors.New("held for as long as MaxHold allows")
+	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.
+	ErrSilence = errors.New("lock server was not heard from in time")
+)
+
+// Error says which operation on which lock of which backend failed.
+type Error struct {
+	Op      string // "acquire", "try", "release", "hold", "open", "new"
+	Backend string // "redis"
+	Name    string // the lock's name; empty where no lock is concerned
+	Err     error
+}
+
+// Error implements error.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("lockport: ")
+	b.WriteString(e.Op)
+	if e.Name != "" {
+		b.WriteByte(' ')
+		b.WriteString(quoteName(e.Name))
+	}
+	if e.Backend != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Backend)
+		b.WriteByte(')')
+	}
+	b.WriteString(": ")
+	b.WriteString(e.Err.Error())
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// quoteName quotes a name for an error of one line, shortened where it is long.
+func quoteName(name string) string {
+	const limit = 80
+	if len(name) > limit {
+		name = strings.ToValidUTF8(name[:limit], "") + "…"
+	}
+	return strconv.Quote(name)
+}

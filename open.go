@@ -1,0 +1,185 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Scheme is how a backend is opened by URL. A backend registers its schemes when it is imported.
+type Scheme struct {
+	// Name is the URL's scheme: "redis".
+	Name string
+	// Open makes a backend of u without I/O. Unknown parameters are errors; the parameter ttl, which all schemes
+	// have, has been taken out of u and stands in o. Errors never contain u's password.
+	Open func(u *url.URL, o SchemeOptions) (driver.Backend, error)
+	// Example is a URL for people.
+	Example string
+	// Params are the URL's parameters beside ttl, for people.
+	Params []Param
+	// Capabilities are those of a backend opened by Example.
+	Capabilities driver.Capabilities
+}
+
+// SchemeOptions is what every scheme is given beside its URL.
+type SchemeOptions struct {
+	// TTL is the default TTL of the client; session backends make it their session's. Never zero.
+	TTL time.Duration
+}
+
+// Param describes one parameter of a URL.
+type Param struct {
+	Name, Text string
+}
+
+// Mux opens backends by URL. Its zero value knows no scheme. Safe for concurrent use.
+type Mux struct {
+	mu      sync.RWMutex
+	schemes map[string]Scheme
+}
+
+// Register adds a scheme. It panics if that is already registered, since two backends would fight for it.
+func (m *Mux) Register(s Scheme) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, dup := m.schemes[s.Name]; dup {
+		panic("lockport: scheme " + s.Name + " is registered twice")
+	}
+	if m.schemes == nil {
+		m.schemes = make(map[string]Scheme)
+	}
+	m.schemes[s.Name] = s
+}
+
+// Schemes returns the registered schemes, by name.
+func (m *Mux) Schemes() []Scheme {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	all := make([]Scheme, 0, len(m.schemes))
+	for _, s := range m.schemes {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b Scheme) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
+
+// OpenBackend makes the backend of rawURL, without a client and without I/O, and returns it with the TTL of the URL, 0
+// if it names none.
+func (m *Mux) OpenBackend(rawURL string) (driver.Backend, time.Duration, error) {
+	return m.openBackend(rawURL, 0)
+}
+
+func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, time.Duration, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		// url.Error quotes the whole URL, with its password.
+		var ue *url.Error
+		if errors.As(err, &ue) {
+			err = ue.Err
+		}
+		return nil, 0, fmt.Errorf("the lock URL cannot be parsed: %w", redactParse(err, rawURL))
+	}
+	m.mu.RLock()
+	s, ok := m.schemes[u.Scheme]
+	m.mu.RUnlock()
+	if !ok {
+		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme, strings.Join(m.names(), ", "))
+	}
+	urlTTL, err := takeTTL(u)
+	if err != nil {
+		return nil, 0, err
+	}
+	o := SchemeOptions{TTL: DefaultTTL}
+	for _, d := range []time.Duration{urlTTL, ttl} { // an option wins over the URL
+		if d > 0 {
+			o.TTL = d
+		}
+	}
+	b, err := s.Open(u, o)
+	return b, urlTTL, err
+}
+
+// redactParse keeps a parse error from showing the part of the URL that it could not parse, which may be a password.
+func redactParse(err error, rawURL string) error {
+	if strings.Contains(rawURL, "@") {
+		return errors.New("check its scheme, host and port, and percent-encode special characters in the password")
+	}
+	return err
+}
+
+// takeTTL takes the parameter ttl out of u.
+func takeTTL(u *url.URL) (time.Duration, error) {
+	q := u.Query()
+	if !q.Has("ttl") {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(q.Get("ttl"))
+	if err != nil || d <= 0 {
+		return 0, fmt.Errorf("bad duration %q of the URL parameter ttl: want something like 15s", q.Get("ttl"))
+	}
+	q.Del("ttl")
+	u.RawQuery = q.Encode()
+	return d, nil
+}
+
+func (m *Mux) names() []string {
+	var names []string
+	for _, s := range m.Schemes() {
+		names = append(names, s.Name)
+	}
+	if len(names) == 0 {
+		return []string{"none (import a backend, such as github.com/lockport/lockport/backend/redis)"}
+	}
+	return names
+}
+
+// Open makes a client of rawURL and checks its server. What the server's settings endanger is logged as warnings.
+// An option wins over the same parameter of the URL.
+func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
+	fail := func(backend string, err error) (*Client, error) {
+		return nil, &Error{Op: "open", Backend: backend, Err: err}
+	}
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return fail("", err)
+	}
+	b, urlTTL, err := m.openBackend(rawURL, cfg.ttl)
+	if err != nil {
+		return fail("", err)
+	}
+	if urlTTL > 0 {
+		opts = append([]Option{TTL(urlTTL)}, opts...)
+	}
+	c, err := New(b, opts...)
+	if err != nil {
+		b.Close()
+		return nil, err
+	}
+	if err := c.Check(ctx); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// defaultMux is what Register and Open use.
+var defaultMux Mux
+
+// Register adds a scheme to those that Open knows. Backends call it in an init function.
+func Register(s Scheme) { defaultMux.Register(s) }
+
+// DefaultMux returns the Mux that Register and Open use.
+func DefaultMux() *Mux { return &defaultMux }
+
+// Open makes a client of a URL such as "redis://localhost:6379" and checks its server: it fails with one clear line if
+// that cannot be reached, refuses, or cannot hold locks. The backend's package must be imported. ctx bounds the check.
+func Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
+	return defaultMux.Open(ctx, rawURL, opts...)
+}

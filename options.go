@@ -1,0 +1,204 @@
+package lockport
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// DefaultTTL is the TTL where none is given.
+const DefaultTTL = 15 * time.Second
+
+// Option configures a Client.
+type Option interface {
+	client(*config) error
+}
+
+// AcquireOption configures one acquisition.
+type AcquireOption interface {
+	acquire(*acquisition) error
+}
+
+// SharedOption can be given to New and Open, as the default of every acquisition, and to a single acquisition.
+type SharedOption interface {
+	Option
+	AcquireOption
+}
+
+// config is what New makes of its options.
+type config struct {
+	acquisition
+	label     string
+	logger    *slog.Logger
+	hooks     Hooks
+	noHandOff bool
+	require   []Requirement
+}
+
+// acquisition is what one Acquire makes of its options. Holds may share a claim in turn if theirs are equal.
+type acquisition struct {
+	ttl     time.Duration
+	maxHold time.Duration
+	minHold time.Duration
+}
+
+type clientOption func(*config) error
+
+func (o clientOption) client(c *config) error { return o(c) }
+
+type sharedOption func(*acquisition) error
+
+func (o sharedOption) client(c *config) error       { return o(&c.acquisition) }
+func (o sharedOption) acquire(a *acquisition) error { return o(a) }
+
+// TTL sets for how long at most a lock stays taken after its holder fell silent. Default: DefaultTTL, 15 s. The lock is
+// renewed at a third of it for as long as it is held, so it bounds the outage, never the work. It is rounded up to the
+// server's grain; one below the backend's smallest is an error, and so is another than the session's on a backend
+// whose sessions have one TTL (errors.ErrUnsupported).
+func TTL(d time.Duration) SharedOption {
+	return sharedOption(func(a *acquisition) error {
+		if d < time.Millisecond {
+			return fmt.Errorf("%w: TTL is %v; the smallest is 1ms", ErrInvalidOption, d)
+		}
+		a.ttl = d
+		return nil
+	})
+}
+
+// MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never.
+func MaxHold(d time.Duration) SharedOption {
+	return sharedOption(func(a *acquisition) error {
+		if d < 0 {
+			return fmt.Errorf("%w: MaxHold is %v; it cannot be negative", ErrInvalidOption, d)
+		}
+		a.maxHold = d
+		return nil
+	})
+}
+
+// MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that
+// a job of a moment does not run twice on machines whose clocks differ. Release returns at once; the client keeps the
+// lock, renewed, in the background, and Close waits for that. A process that dies sooner leaves it for its TTL.
+// Default: 0. While a released lock is kept, others wait for it, also in this process.
+func MinHold(d time.Duration) SharedOption {
+	return sharedOption(func(a *acquisition) error {
+		if d < 0 {
+			return fmt.Errorf("%w: MinHold is %v; it cannot be negative", ErrInvalidOption, d)
+		}
+		a.minHold = d
+		return nil
+	})
+}
+
+// maxLabel keeps owner ids within driver.MaxOwnerLength.
+const maxLabel = 64
+
+// Label names this client for people: status and error messages show it beside host and process id. At most 64
+// bytes; what is not a printable ASCII letter, digit or one of "._-" is replaced by "_". Default: the program's name.
+func Label(s string) Option {
+	return clientOption(func(c *config) error {
+		if len(s) > maxLabel {
+			return fmt.Errorf("%w: the label has %d bytes; at most %d are allowed", ErrInvalidOption, len(s), maxLabel)
+		}
+		c.label = s
+		return nil
+	})
+}
+
+// Logger receives what happens in the background: losses, renewals that fail, notices about the server, claims that are
+// being undone. Default: slog.Default(); nil switches logging off.
+func Logger(l *slog.Logger) Option {
+	return clientOption(func(c *config) error {
+		if l == nil {
+			l = slog.New(slog.DiscardHandler)
+		}
+		c.logger = l
+		return nil
+	})
+}
+
+// Observe calls h for traces and metrics. Default: none, which costs nothing.
+func Observe(h Hooks) Option {
+	return clientOption(func(c *config) error { c.hooks = h; return nil })
+}
+
+// WithoutHandOff gives the lock back to the server after every hold, even if somebody in this process waits for it.
+// For mixed fleets in which clients that poll compete with lockport: they cannot be seen waiting, and so get their
+// turn between two holds rather than ten times a second. Default: hand-off, within its bounds.
+func WithoutHandOff() Option {
+	return clientOption(func(c *config) error { c.noHandOff = true; return nil })
+}
+
+// Requirement is something that a service needs from its locks.
+type Requirement int
+
+// Requirements, for Require.
+const (
+	// Tokens: every hold has a fencing token, in order as long as the server's data survives.
+	Tokens Requirement = iota
+	// TokensAcrossFailover: tokens stay in order when a server is lost or loses its data.
+	TokensAcrossFailover
+	// SurvivesFailover: an acknowledged lock is not forgotten when a server is lost.
+	SurvivesFailover
+	// FairOrder: processes are served first in, first out, at least as long as they answer.
+	FairOrder
+	// NoPolling: waiting does not poll the server.
+	NoPolling
+)
+
+// Require makes New and Open fail, with errors.ErrUnsupported, when the backend does not promise what is needed, so that
+// a changed URL cannot silently weaken a service.
+func Require(rs ...Requirement) Option {
+	return clientOption(func(c *config) error { c.require = append(c.require, rs...); return nil })
+}
+
+func (r Requirement) check(caps driver.Capabilities) error {
+	var ok bool
+	var need, have string
+	switch r {
+	case Tokens:
+		ok, need, have = caps.Token >= driver.TokenData, "fencing tokens", "tokens: "+caps.Token.String()
+	case TokensAcrossFailover:
+		ok, need, have = caps.Token >= driver.TokenFailover, "fencing tokens across fail-over", "tokens: "+caps.Token.String()
+	case SurvivesFailover:
+		ok, need, have = caps.Failover == driver.FailoverSafe, "locks that survive fail-over", "fail-over: "+caps.Failover.String()
+	case FairOrder:
+		ok, need, have = caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: "+caps.Fair.String()
+	case NoPolling:
+		ok, need, have = caps.Wake != driver.WakePoll, "waiting without polling", "waiting: "+caps.Wake.String()
+	default:
+		return fmt.Errorf("%w: unknown requirement %d", ErrInvalidOption, int(r))
+	}
+	if ok {
+		return nil
+	}
+	return fmt.Errorf("%w: %s required, but this backend has %s", errors.ErrUnsupported, need, have)
+}
+
+// check holds the relations between the options of one acquisition and with the backend.
+func (a acquisition) check(caps driver.Capabilities) error {
+	switch {
+	case a.maxHold > 0 && a.minHold > a.maxHold:
+		return fmt.Errorf("%w: MinHold %v is longer than MaxHold %v", ErrInvalidOption, a.minHold, a.maxHold)
+	case caps.FixedTTL > 0 && a.ttl != caps.FixedTTL:
+		return fmt.Errorf("%w: TTL %v, but the session's is %v and holds for all its locks", errors.ErrUnsupported, a.ttl, caps.FixedTTL)
+	case a.ttl < caps.MinTTL:
+		return fmt.Errorf("%w: TTL %v is below the smallest that %s accepts, %v", ErrInvalidOption, a.ttl, caps.Backend, caps.MinTTL)
+	}
+	return nil
+}
+
+// cleanLabel makes s fit for an owner id.
+func cleanLabel(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
+			return r
+		}
+		return '_'
+	}, s)
+}
