@@ -1,0 +1,285 @@
+package faultproxy
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+)
+
+const (
+	chunkSize = 64 << 10
+	queueLen  = 64 // chunks on their way in each direction, before the peer's own buffers fill
+	// drainTime bounds how long a server that was hung up on may take to read what it was sent and close.
+	drainTime = 2 * time.Second
+)
+
+// chunk is what one Read returned: bytes, or the error that ended the stream.
+type chunk struct {
+	data []byte
+	err  error
+	due  time.Time // not to be delivered earlier; zero: now
+}
+
+// conn is one client's connection and the one dialled for it. Each direction has a reader, which keeps reading while a
+// fault holds the bytes back, and a writer, which the faults act on.
+type conn struct {
+	p      *Proxy
+	ctx    context.Context // ends when the connection is killed
+	cancel context.CancelFunc
+	client *net.TCPConn
+
+	// Guarded by p.mu.
+	server     *net.TCPConn // nil until dialled
+	clientDone bool         // the client has closed its side, and that has been forwarded
+	robbed     bool         // lost replies in the black hole
+	sprung     []*trap      // what its requests fell into; from then on no reply is delivered
+	doomed     bool         // to be hung up on as soon as a reply has come
+	swallowed  bool         // a reply has come since a trap was sprung
+	hungUp     bool         // the client's side is closed, the server's is being drained
+}
+
+// run lives as long as the connection.
+func (c *conn) run() {
+	defer func() {
+		c.p.mu.Lock()
+		defer c.p.mu.Unlock()
+		c.kill()
+		c.fire()
+	}()
+	if !c.p.await(c, func() bool { return !c.p.faults.frozen }) || !c.dial() {
+		return
+	}
+	var directions sync.WaitGroup
+	directions.Go(func() { c.pump(c.client, c.request, c.requestsEnd) })
+	directions.Go(func() { c.pump(c.server, c.reply, c.repliesEnd) })
+	directions.Wait()
+}
+
+func (c *conn) dial() bool {
+	var d net.Dialer
+	server, err := d.DialContext(c.ctx, "tcp", c.p.target)
+	if err != nil {
+		return false
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	c.server = server.(*net.TCPConn)
+	if c.ctx.Err() != nil { // killed just now, which could not close what it did not know
+		_ = c.server.Close()
+		return false
+	}
+	return true
+}
+
+// pump gives each chunk read from src to deliver, when it is due and nothing is frozen, and then the error that ended the
+// stream to end. deliver returns false to stop early.
+func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)) {
+	queue := make(chan chunk, queueLen)
+	var reader sync.WaitGroup
+	defer reader.Wait()
+	reader.Go(func() { c.read(src, queue) })
+	for {
+		var next chunk
+		select {
+		case next = <-queue:
+		case <-c.ctx.Done():
+			return
+		}
+		if !c.sleepUntil(next.due) || !c.p.await(c, func() bool { return !c.p.faults.frozen || c.hungUp }) {
+			return
+		}
+		if next.err != nil {
+			end(next.err)
+			return
+		}
+		if !deliver(next.data) {
+			return
+		}
+	}
+}
+
+// read puts what src sends into queue, until src ends or the connection is killed.
+func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
+	buf := make([]byte, chunkSize)
+	for {
+		n, err := src.Read(buf)
+		c.p.mu.Lock()
+		delay := c.p.faults.delay
+		if n > 0 && src == c.client {
+			c.p.requests++
+		}
+		c.p.mu.Unlock()
+		var due time.Time
+		if delay > 0 {
+			due = time.Now().Add(delay)
+		}
+		if n > 0 && !c.send(queue, chunk{data: append([]byte(nil), buf[:n]...), due: due}) {
+			return
+		}
+		if err != nil {
+			c.send(queue, chunk{err: err, due: due})
+			return
+		}
+	}
+}
+
+func (c *conn) send(queue chan<- chunk, next chunk) bool {
+	select {
+	case queue <- next:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+func (c *conn) sleepUntil(due time.Time) bool {
+	if due.IsZero() {
+		return true
+	}
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-c.ctx.Done():
+		return false
+	}
+}
+
+// request forwards one request to the server, unless it falls into a trap that forbids it. It returns false when no more
+// requests are wanted.
+func (c *conn) request(data []byte) bool {
+	c.p.mu.Lock()
+	do := forward
+	t := c.p.faults.spring(data)
+	if t != nil {
+		do = t.act
+		c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
+	}
+	c.p.mu.Unlock()
+
+	var err error
+	if do != cutBefore {
+		_, err = c.server.Write(data)
+	}
+
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	switch {
+	case c.hungUp:
+	case err != nil:
+		c.kill()
+		return false
+	case do == cutBefore, do == cutAfter, do == dropReply && c.swallowed:
+		c.hangUp()
+	case do == dropReply:
+		c.doomed = true
+	}
+	return !c.hungUp
+}
+
+// reply forwards what the server sent to the client, unless a fault swallows it.
+func (c *conn) reply(data []byte) bool {
+	if c.swallow() {
+		return true
+	}
+	if _, err := c.client.Write(data); err != nil { // without p.mu: a client that does not read must not stop the proxy
+		c.p.mu.Lock()
+		defer c.p.mu.Unlock()
+		if !c.hungUp {
+			c.kill()
+			return false
+		}
+	}
+	return true
+}
+
+// swallow reports that a reply is not to be delivered, and does what follows from its having come.
+func (c *conn) swallow() bool {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	switch {
+	case len(c.sprung) > 0:
+		c.swallowed = true
+		if c.doomed {
+			c.hangUp()
+		}
+		return true
+	case c.p.faults.blackhole:
+		c.robbed = true
+		return true
+	}
+	return false
+}
+
+// requestsEnd passes on that the client has closed.
+func (c *conn) requestsEnd(err error) {
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if c.hungUp {
+		return
+	}
+	if !errors.Is(err, io.EOF) {
+		c.kill()
+		return
+	}
+	_ = c.server.CloseWrite()
+	c.clientDone = true
+	c.p.signal()
+}
+
+// repliesEnd passes on that the server has closed. In the black hole that is not heard, unless nobody listens any more.
+func (c *conn) repliesEnd(err error) {
+	if !c.p.await(c, func() bool {
+		hidden := c.p.faults.blackhole && !c.clientDone && len(c.sprung) == 0
+		c.robbed = c.robbed || hidden
+		return !hidden
+	}) {
+		return
+	}
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if len(c.sprung) > 0 || !errors.Is(err, io.EOF) {
+		c.kill()
+		return
+	}
+	_ = c.client.CloseWrite()
+}
+
+// hangUp closes the client's side at once, and the server's gently, since a hard close could make the server drop what it has not
+// read yet: no more will come, its replies are discarded, and drainTime later it is closed anyhow. p.mu is held.
+func (c *conn) hangUp() {
+	if c.hungUp || c.ctx.Err() != nil {
+		return
+	}
+	c.hungUp = true
+	_ = c.client.Close()
+	_ = c.server.CloseWrite()
+	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
+	c.fire()
+	c.p.signal()
+}
+
+// kill closes both sides at once. p.mu is held. Further calls do nothing.
+func (c *conn) kill() {
+	c.cancel()
+	_ = c.client.Close()
+	if c.server != nil {
+		_ = c.server.Close()
+	}
+	delete(c.p.conns, c)
+}
+
+// fire tells those who set the traps that it is done. p.mu is held.
+func (c *conn) fire() {
+	for _, t := range c.sprung {
+		select {
+		case <-t.fired:
+		default:
+			close(t.fired)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package faultproxy
+
+import (
+	"slices"
+	"time"
+)
+
+// faults is what is broken at the moment. The zero value: nothing.
+type faults struct {
+	cut       bool
+	frozen    bool
+	blackhole bool
+	delay     time.Duration
+	traps     []*trap // in the order in which they were set
+}
+
+// trap waits for one request, acts on its connection, and is gone.
+type trap struct {
+	match func(request []byte) bool
+	left  int // 1: acts on the next request that matches; more: so many must come first
+	act   action
+	fired chan struct{}
+}
+
+// action is what a trap does with the request it waited for.
+type action int
+
+const (
+	forward   action = iota // no trap: as if the proxy were not there
+	cutBefore               // do not forward it, hang up
+	cutAfter                // forward it, hang up at once
+	dropReply               // forward it, hang up when its reply has come
+)
+
+// Cut makes the server gone: it closes every live connection now, and new ones as soon as they are accepted (a client
+// sees its dial succeed and its first read fail), until Restore. Bytes under way are lost.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.cut = true
+	p.killAll()
+}
+
+// KillConns closes the live connections once. New ones are welcome.
+func (p *Proxy) KillConns() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.killAll()
+}
+
+// Freeze makes every connection half-open, those already open included, until Restore or DropHeld: connections are
+// accepted and stay open, and every byte, and every close by a peer, is held in both directions. Nothing is lost; a peer that keeps
+// sending is stopped by its full buffer in the end.
+func (p *Proxy) Freeze() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.frozen = true
+}
+
+// Restore ends every fault: held bytes flow on, in order; connections that lost replies to BlackholeReplies are closed, since
+// their streams are out of step; a DropReply, CutBefore or CutAfter still waiting for its request is called off, and its
+// channel stays open.
+func (p *Proxy) Restore() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for c := range p.conns {
+		if c.robbed {
+			c.kill()
+		}
+	}
+	p.faults = faults{}
+	p.signal()
+}
+
+// DropHeld is Restore, save that every live connection is closed and what was held on it is lost.
+func (p *Proxy) DropHeld() {
+	p.KillConns()
+	p.Restore()
+}
+
+// BlackholeReplies lets requests reach the server and swallows what it answers, its closing of the connection included,
+// until Restore, which closes the connections that lost something.
+func (p *Proxy) BlackholeReplies() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.blackhole = true
+}
+
+// Delay delivers every chunk, in both directions, d after it came in; chunks follow each other as on a long wire, so
+// a round trip takes 2d whatever else is under way. It lasts until Restore or Delay(0); chunks already under way keep their
+// delay. Opening a connection is not delayed.
+func (p *Proxy) Delay(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.delay = max(d, 0)
+}
+
+// DropReply forwards the next request that satisfies match (nil: the very next), swallows everything which the server sends
+// on that connection from then on, and closes the connection when the first of it has come or the server closed. It happens once;
+// the channel is closed when it has. A protocol with several replies under way on a connection may be closed before
+// the chosen one's. match must not block, call the proxy or keep its argument.
+func (p *Proxy) DropReply(match func(request []byte) bool) <-chan struct{} {
+	return p.set(&trap{match: match, left: 1, act: dropReply})
+}
+
+// CutBefore closes the connection on which the next request that satisfies match (nil: the very next) came, without forwarding
+// it. What was sent on the connection earlier still reaches the server. It happens once; the channel is closed when it has. match
+// must not block, call the proxy or keep its argument.
+func (p *Proxy) CutBefore(match func(request []byte) bool) <-chan struct{} {
+	return p.set(&trap{match: match, left: 1, act: cutBefore})
+}
+
+// CutAfter lets n more requests (at least 1) through, on all connections together, and closes the connection of the last of them
+// when that has been forwarded, before its reply is delivered. It happens once; the channel is closed when it has.
+// The server gets the whole request and then an end of file: what it makes of it is its own affair, Redis carries it out.
+func (p *Proxy) CutAfter(n int) <-chan struct{} {
+	return p.set(&trap{left: max(n, 1), act: cutAfter})
+}
+
+func (p *Proxy) set(t *trap) <-chan struct{} {
+	t.fired = make(chan struct{})
+	if t.match == nil {
+		t.match = func([]byte) bool { return true }
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.faults.traps = append(p.faults.traps, t)
+	return t.fired
+}
+
+// spring returns the trap which request, about to be forwarded, falls into, or nil. Of several that are due the one set first takes
+// it, and the others wait on. CutAfter counts what is forwarded only. Called with Proxy.mu held.
+func (f *faults) spring(request []byte) *trap {
+	var due *trap
+	if i := slices.IndexFunc(f.traps, func(t *trap) bool { return t.left == 1 && t.match(request) }); i >= 0 {
+		due = f.traps[i]
+		f.traps = slices.Delete(f.traps, i, i+1)
+	}
+	if due == nil || due.act != cutBefore {
+		for _, t := range f.traps {
+			t.left = max(t.left-1, 1)
+		}
+	}
+	return due
+}

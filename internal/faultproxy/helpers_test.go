@@ -1,0 +1,175 @@
+package faultproxy
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds everything that ought to happen; quiet is how long we listen for what ought not to.
+const (
+	patience = 10 * time.Second
+	quiet    = 50 * time.Millisecond
+)
+
+// server answers each line with "echo " and the line, and remembers it.
+type server struct {
+	net.Listener
+	mu    sync.Mutex
+	lines []string
+}
+
+func newServer(t *testing.T) *server {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	s := &server{Listener: listener}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() { s.serve(conn) })
+		}
+	})
+	t.Cleanup(func() { _ = listener.Close(); serving.Wait() })
+	return s
+}
+
+func (s *server) serve(conn net.Conn) {
+	defer func() { _ = conn.Close() }()
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		s.mu.Lock()
+		s.lines = append(s.lines, lines.Text())
+		s.mu.Unlock()
+		if lines.Text() == "bye" {
+			return
+		}
+		if _, err := fmt.Fprintln(conn, "echo", lines.Text()); err != nil {
+			return
+		}
+	}
+}
+
+func (s *server) saw(line string) func() bool {
+	return func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return strings.Contains(strings.Join(s.lines, "\n")+"\n", line+"\n")
+	}
+}
+
+// setUp returns a proxy in front of a new server. The proxy is closed before the server, or the server would wait for its clients.
+func setUp(t *testing.T) (*Proxy, *server) {
+	s := newServer(t)
+	p, err := New(s.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, p.Close()) })
+	return p, s
+}
+
+type client struct {
+	t *testing.T
+	net.Conn
+	replies *bufio.Reader
+}
+
+func dial(t *testing.T, p *Proxy) *client {
+	conn, err := net.Dial("tcp", p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
+	return &client{t, conn, bufio.NewReader(conn)}
+}
+
+func (c *client) send(line string) {
+	_, err := fmt.Fprintln(c, line)
+	require.NoError(c.t, err)
+}
+
+func (c *client) wantReply(line string) {
+	c.t.Helper()
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
+	got, err := c.replies.ReadString('\n')
+	require.NoError(c.t, err)
+	require.Equal(c.t, "echo "+line+"\n", got)
+}
+
+func (c *client) call(line string) {
+	c.t.Helper()
+	c.send(line)
+	c.wantReply(line)
+}
+
+// wantClosed requires the connection to end without another byte.
+func (c *client) wantClosed() {
+	c.t.Helper()
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
+	got, err := io.ReadAll(c.replies)
+	require.Empty(c.t, got)
+	var timeout net.Error
+	if err != nil {
+		require.False(c.t, errors.As(err, &timeout) && timeout.Timeout(), "still open")
+	}
+}
+
+// wantSilence requires the connection to stay open without another byte.
+func (c *client) wantSilence() {
+	c.t.Helper()
+	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(quiet)))
+	_, err := c.replies.ReadByte()
+	var timeout net.Error
+	require.ErrorAs(c.t, err, &timeout)
+	require.True(c.t, timeout.Timeout(), "%v", err)
+}
+
+func eventually(t *testing.T, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) { // polls in this goroutine: one test counts them
+		require.True(t, time.Now().Before(deadline), "did not come true within %v", patience)
+	}
+}
+
+func wantFired(t *testing.T, fired <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-fired:
+	case <-time.After(patience):
+		require.Fail(t, "the fault did not happen")
+	}
+}
+
+func wantNotFired(t *testing.T, fired <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-fired:
+		require.Fail(t, "the fault happened too soon")
+	default:
+	}
+}
+
+// chatter makes requests until one fails.
+func chatter(p *Proxy) {
+	conn, err := net.Dial("tcp", p.Addr())
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	for replies := bufio.NewReader(conn); ; {
+		if _, err := fmt.Fprintln(conn, "chatter"); err != nil {
+			return
+		}
+		_ = conn.SetReadDeadline(time.Now().Add(quiet))
+		if _, err := replies.ReadString('\n'); err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package faultproxy
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestForwards(t *testing.T) {
+	p, _ := setUp(t)
+	a, b := dial(t, p), dial(t, p)
+	a.call("one")
+	b.call("two")
+	a.call("three")
+	require.EqualValues(t, 3, p.Requests())
+	require.Equal(t, 2, p.Conns())
+	require.NoError(t, a.Close())
+	eventually(t, func() bool { return p.Conns() == 1 })
+}
+
+func TestPassesOnCloses(t *testing.T) {
+	p, s := setUp(t)
+	a := dial(t, p)
+	a.send("bye")
+	a.wantClosed()
+
+	b := dial(t, p)
+	b.send("last words")
+	require.NoError(t, b.Conn.(*net.TCPConn).CloseWrite())
+	b.wantReply("last words")
+	b.wantClosed()
+	require.True(t, s.saw("last words")())
+	require.NoError(t, a.Close())
+	eventually(t, func() bool { return p.Conns() == 0 })
+}
+
+func TestLargeTransfer(t *testing.T) {
+	p, _ := setUp(t)
+	c := dial(t, p)
+	line := strings.Repeat("x", 60_000) // bufio.Scanner takes 64 KiB
+	var writing sync.WaitGroup
+	writing.Go(func() {
+		for range 50 {
+			if _, err := fmt.Fprintln(c, line); err != nil {
+				return
+			}
+		}
+	})
+	for range 50 {
+		c.wantReply(line)
+	}
+	writing.Wait()
+}
+
+func TestTargetDown(t *testing.T) {
+	s := newServer(t)
+	require.NoError(t, s.Close())
+	p, err := New(s.Addr().String())
+	require.NoError(t, err)
+	dial(t, p).wantClosed()
+	require.NoError(t, p.Close())
+}
+
+func TestNewRefusesMalformedTarget(t *testing.T) {
+	_, err := New("nowhere")
+	require.ErrorContains(t, err, "missing port")
+}
+
+func TestCloseLeavesNothing(t *testing.T) {
+	s := newServer(t)
+	before := runtime.NumGoroutine()
+	p, err := New(s.Addr().String())
+	require.NoError(t, err)
+	dropped, pending := p.DropReply(nil), p.CutAfter(1000)
+	a, b := dial(t, p), dial(t, p)
+	a.send("dropped")
+	wantFired(t, dropped)
+	p.Freeze()
+	b.send("held")
+	c := dial(t, p) // not even dialled on
+	eventually(t, func() bool { return p.Requests() == 2 && p.Conns() >= 1 })
+	require.NoError(t, p.Close())
+	require.NoError(t, p.Close())
+	b.wantClosed()
+	c.wantClosed()
+	require.Zero(t, p.Conns())
+	wantNotFired(t, pending)
+	_, err = net.Dial("tcp", p.Addr())
+	require.Error(t, err)
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before }) // the server's end by themselves
+}

@@ -1,0 +1,31 @@
+//go:build !linux
+
+package servers
+
+import (
+	"os/exec"
+	"strconv"
+)
+
+// startBound starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
+// and, if its input ends without one, kills the child. ended is to be called when it has been waited for.
+func startBound(cmd *exec.Cmd) (ended func(), err error) {
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	guard := exec.Command("/bin/sh", "-c", `read -r line || kill -9 "$1"`, "sh", strconv.Itoa(cmd.Process.Pid))
+	input, err := guard.StdinPipe()
+	if err == nil {
+		err = guard.Start()
+	}
+	if err != nil {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		return nil, err
+	}
+	return func() {
+		_, _ = input.Write([]byte("\n"))
+		_ = input.Close()
+		_ = guard.Wait()
+	}, nil
+}

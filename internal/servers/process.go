@@ -1,0 +1,93 @@
+package servers
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// logName is the file in a server's folder that gets its standard output and error.
+const logName = "server.log"
+
+// process is a running child. Its methods are safe for concurrent use; once it has ended they do nothing.
+type process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when the child has ended and is reaped
+}
+
+// startProcess runs path in the folder dir, its output appended to the log there.
+func startProcess(dir, path string, args ...string) (*process, error) {
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command(path, args...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	ended, err := startBound(cmd)
+	if err != nil {
+		return nil, fmt.Errorf("servers: %w", err)
+	}
+	p := &process{cmd: cmd, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_ = cmd.Wait() // how it ended is in its log
+		ended()
+	}()
+	return p, nil
+}
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
+
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// kill ends the child with SIGKILL, stopped or not, and waits for its end.
+func (p *process) kill() {
+	_ = p.cmd.Process.Kill() // fails only if it has ended
+	<-p.done
+}
+
+// stop asks the child to end with SIGTERM, and kills it if it has not after grace.
+func (p *process) stop(grace time.Duration) {
+	_ = p.cmd.Process.Signal(syscall.SIGTERM)
+	_ = thaw(p.cmd.Process) // a stopped process takes no SIGTERM
+	timer := time.NewTimer(grace)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+	case <-timer.C:
+		p.kill()
+	}
+}
+
+// tail returns the end of the log in dir, at most max bytes, or why there is none.
+func tail(dir string, max int64) string {
+	log, err := os.Open(filepath.Join(dir, logName))
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return ""
+		}
+		return err.Error()
+	}
+	defer func() { _ = log.Close() }()
+	if info, err := log.Stat(); err == nil && info.Size() > max {
+		_, _ = log.Seek(-max, io.SeekEnd)
+	}
+	text, err := io.ReadAll(log)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
