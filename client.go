@@ -2,48 +2,171 @@ package lockport
 
 import (
 	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
 )
 
-type Token uint64
-
+// Locker acquires named locks. All methods are safe for concurrent use. It is not a sync.Locker: acquiring can fail, and
+// a lock that is held can be lost.
 type Locker interface {
+	// Acquire waits until name is acquired. ctx bounds the wait, never the hold. Within a process callers are served first in,
+	// first out. An outage of the server that begins while it waits is waited out.
 	Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
+	// TryAcquire makes one attempt; ErrHeld if somebody else has it, which may be another goroutine of this process.
 	TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
+	// Close ends every hold (Err = ErrClosed), releases it, stops all goroutines and frees what the Locker itself opened.
 	Close() error
 }
 
-type Client struct{}
+// Client is the Locker of a backend: it waits, renews, hands off and ends holds for it, in the same way for all backends.
+// Safe for concurrent use.
+type Client struct {
+	backend  driver.Backend
+	caps     driver.Capabilities
+	batch    driver.BatchRenewer // nil if the backend lacks it, like those that follow
+	waiter   driver.Waiter
+	notifier driver.Notifier
+	requeuer driver.Requeuer
+	cfg      config
+	identity string // the part that all owner ids of this client share
 
-func newConfig(opts []Option) (config, error)               { panic("soon") }
-func New(b driver.Backend, opts ...Option) (*Client, error) { panic("soon") }
-func (c *Client) Check(ctx context.Context) error           { panic("soon") }
-func (c *Client) Notices() []driver.Notice                  { panic("soon") }
-func (c *Client) Capabilities() driver.Capabilities         { panic("soon") }
-func (c *Client) Backend() driver.Backend                   { panic("soon") }
-func (c *Client) Close() error                              { panic("soon") }
-func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
-	panic("soon")
+	base      time.Time     // the zero of now
+	suspended time.Duration // clock.Suspended at base
+
+	ctx        context.Context // of the calls in the background; ended when Close has waited long enough
+	stop       context.CancelFunc
+	background sync.WaitGroup // every goroutine that the client started
+	done       chan struct{}  // closed when Close has finished
+	closeErr   error          // what Close returned, readable when done is closed
+
+	mu      sync.Mutex
+	closed  bool
+	idle    chan struct{} // made by Close, closed when nothing is left to give back
+	queues  map[string]*queue
+	timers  timers
+	undo    undoing
+	reports reporting
+	notices []driver.Notice
 }
-func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
-	panic("soon")
+
+// New makes a client of b. It does no I/O: whether the server is there is seen by the first call, or by Check. The client closes b.
+// An option that b cannot fulfil is an error. If New fails, b is still the caller's.
+func New(b driver.Backend, opts ...Option) (*Client, error) {
+	fail := func(backend string, err error) (*Client, error) {
+		return nil, &Error{Op: "new", Backend: backend, Err: err}
+	}
+	if b == nil {
+		return fail("", errors.New("no backend"))
+	}
+	caps := b.Capabilities()
+	cfg, err := newConfig(opts)
+	if err != nil {
+		return fail(caps.Backend, err)
+	}
+	if cfg.ttl == 0 {
+		cfg.ttl = DefaultTTL
+		if caps.FixedTTL > 0 {
+			cfg.ttl = caps.FixedTTL
+		}
+	}
+	if err := cfg.acquisition.check(caps); err != nil {
+		return fail(caps.Backend, err)
+	}
+	for _, r := range cfg.require {
+		if err := r.check(caps); err != nil {
+			return fail(caps.Backend, err)
+		}
+	}
+	c := &Client{
+		backend:   b,
+		caps:      caps,
+		cfg:       cfg,
+		identity:  newIdentity(cfg.label),
+		suspended: clock.Suspended(),
+		base:      clock.Now(),
+		done:      make(chan struct{}),
+		queues:    make(map[string]*queue),
+	}
+	c.ctx, c.stop = context.WithCancel(context.Background())
+	c.batch, _ = driver.As[driver.BatchRenewer](b)
+	c.waiter, _ = driver.As[driver.Waiter](b)
+	c.notifier, _ = driver.As[driver.Notifier](b)
+	c.requeuer, _ = driver.As[driver.Requeuer](b)
+	return c, nil
 }
 
-type Lock struct{}
+// newConfig applies opts. A TTL of 0 stands for the default.
+func newConfig(opts []Option) (config, error) {
+	var cfg config
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o.client(&cfg); err != nil {
+			return config{}, err
+		}
+	}
+	return cfg, nil
+}
 
-func (l *Lock) Name() string                                                         { panic("soon") }
-func (l *Lock) Owner() string                                                        { panic("soon") }
-func (l *Lock) Token() (Token, bool)                                                 { panic("soon") }
-func (l *Lock) Valid() bool                                                          { panic("soon") }
-func (l *Lock) Deadline() (time.Time, bool)                                          { panic("soon") }
-func (l *Lock) Lost() <-chan struct{}                                                { panic("soon") }
-func (l *Lock) Err() error                                                           { panic("soon") }
-func (l *Lock) Context(parent context.Context) (context.Context, context.CancelFunc) { panic("soon") }
-func (l *Lock) Release(ctx context.Context) error                                    { panic("soon") }
-func (l *Lock) As(target any) bool                                                   { panic("soon") }
+// Check asks the server whether it is there, lets us in and can hold locks, and logs as warnings what works but endangers
+// locks. Open does so. Backends without a server are always well.
+func (c *Client) Check(ctx context.Context) error {
+	checker, ok := driver.As[driver.Checker](c.backend)
+	if !ok {
+		return nil
+	}
+	notices, err := checker.Check(ctx)
+	if err != nil {
+		return &Error{Op: "open", Backend: c.caps.Backend, Err: err}
+	}
+	c.mu.Lock()
+	c.notices = notices
+	c.mu.Unlock()
+	for _, n := range notices {
+		level := slog.LevelWarn
+		if n.Unknown {
+			level = slog.LevelInfo
+		}
+		c.logger().Log(ctx, level, "lockport: "+n.Text, "backend", c.caps.Backend, "notice", n.ID, "remedy", n.Remedy)
+	}
+	return nil
+}
 
-func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) error {
-	panic("soon")
+// Notices returns what the last successful Check found.
+func (c *Client) Notices() []driver.Notice {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.notices)
+}
+
+// Capabilities states what the backend promises.
+func (c *Client) Capabilities() driver.Capabilities { return c.caps }
+
+// Backend returns the driver below, for its optional interfaces: see driver.As.
+func (c *Client) Backend() driver.Backend { return c.backend }
+
+// now is the time since the client was made, together with the time for which the machine was suspended since. All instants inside
+// the client are of this scale.
+func (c *Client) now() time.Duration {
+	suspended := clock.Suspended() // before Now, see there
+	return clock.Now().Sub(c.base) + suspended - c.suspended
+}
+
+func (c *Client) logger() *slog.Logger {
+	if c.cfg.logger != nil {
+		return c.cfg.logger
+	}
+	return slog.Default()
+}
+
+// fail makes the error that a user gets.
+func (c *Client) fail(op, name string, err error) error {
+	return &Error{Op: op, Backend: c.caps.Backend, Name: name, Err: err}
 }

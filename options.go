@@ -13,6 +13,9 @@ import (
 // DefaultTTL is the TTL where none is given.
 const DefaultTTL = 15 * time.Second
 
+// minTTL is the smallest TTL: of a smaller one the safety margin would leave nothing.
+const minTTL = 20 * time.Millisecond
+
 // Option configures a Client.
 type Option interface {
 	client(*config) error
@@ -61,8 +64,8 @@ func (o sharedOption) acquire(a *acquisition) error { return o(a) }
 // whose sessions have one TTL (errors.ErrUnsupported).
 func TTL(d time.Duration) SharedOption {
 	return sharedOption(func(a *acquisition) error {
-		if d < time.Millisecond {
-			return fmt.Errorf("%w: TTL is %v; the smallest is 1ms", ErrInvalidOption, d)
+		if d < minTTL {
+			return fmt.Errorf("%w: TTL is %v; the smallest is %v", ErrInvalidOption, d, minTTL)
 		}
 		a.ttl = d
 		return nil

@@ -40,7 +40,8 @@ type Waiter interface {
 type Notifier interface {
 	// Notify calls wake, which never blocks, from any goroutine, whenever the claim req, which found the name held, should try again.
 	// stop ends that; after it has returned wake may be called once more. Notify does no I/O that it waits for: a
-	// driver that must connect or subscribe first does so in the background and calls wake once it listens.
+	// driver that must connect or subscribe first does so in the background and calls wake once it listens. A hint
+	// that came between the sending of req and this call counts: wake is called for it at once.
 	Notify(req Request, wake func()) (stop func())
 }
 

@@ -1,0 +1,371 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestAcquireAndRelease(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		require.Equal(t, "a", l.Name())
+		require.Len(t, strings.SplitN(l.Owner(), ":", 2)[0], 32)
+		deadline, ok := l.Deadline()
+		require.True(t, ok)
+		require.Equal(t, ttl-ttl/20-10*time.Millisecond, time.Until(deadline))
+		_, err := c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		require.Equal(t, 1, b.Calls(memory.Claim), "TryAcquire of one's own name costs no request")
+		other, _ := w.client()
+		_, err = other.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.release(l)
+		require.NoError(t, l.Release(w.ctx), "a second release is nothing")
+		require.False(t, isClosed(l.Lost()))
+		w.nobodyHolds("a")
+		require.Equal(t, 1, b.Calls(memory.Claim))
+		require.Equal(t, 1, b.Calls(memory.Release))
+	})
+}
+
+func TestErrorsSayWhat(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		for name, want := range map[string]string{
+			"":                         `lockport: try (memory): invalid lock name: it is empty`,
+			"a\xff":                    `it is not valid UTF-8`,
+			strings.Repeat("a", 1025):  `it has 1025 bytes`,
+			strings.Repeat("äö", 1024): `lockport: try "äöäö`,
+		} {
+			_, err := c.TryAcquire(w.ctx, name)
+			require.ErrorIs(t, err, lockport.ErrInvalidName)
+			require.ErrorContains(t, err, want)
+			var e *lockport.Error
+			require.ErrorAs(t, err, &e)
+			require.Equal(t, "try", e.Op)
+		}
+		require.Zero(t, b.Calls(memory.Claim))
+
+		w.acquire(c, "a")
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		_, err := c.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		_, err = c.Acquire(ctx, "b")
+		require.ErrorIs(t, err, context.DeadlineExceeded, "a context that has ended is seen before the server is asked")
+		require.Equal(t, 1, b.Calls(memory.Claim))
+
+		b.FailNext(memory.Claim, driver.ErrRefused)
+		_, err = c.Acquire(w.ctx, "b")
+		require.ErrorIs(t, err, lockport.ErrRefused)
+		b.FailNext(memory.Claim, nil)
+		_, err = c.Acquire(w.ctx, "b")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+	})
+}
+
+func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		var waiting []*acquiring
+		for range 20 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		last := w.token(l)
+		for i, a := range waiting {
+			require.False(t, a.finished())
+			if i%5 == 4 {
+				time.Sleep(200 * time.Millisecond) // too long for a hand-off
+			}
+			w.release(l)
+			l = a.got()
+			require.Greater(t, w.token(l), last)
+			last = w.token(l)
+		}
+	})
+}
+
+// Whoever waits costs the server one waiter, however many they are.
+func TestOneWaiterPerProcess(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		var waiting []*acquiring
+		for range 50 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		status, err := b.Inspect(w.ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, 1, status.Waiters)
+		require.Equal(t, 2, b.Calls(memory.Claim), "one TryAcquire, one Wait")
+		w.release(l)
+		for _, a := range waiting {
+			w.release(a.got())
+		}
+		require.Equal(t, 2, b.Calls(memory.Claim))
+	})
+}
+
+func TestCancelledWaiterLeavesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, hb := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		first, second := w.begin(c, "a"), w.begin(c, "a")
+		first.cancel()
+		require.True(t, first.finished())
+		require.ErrorIs(t, first.err, context.Canceled)
+		require.ErrorIs(t, first.err, lockport.ErrHeld)
+		require.Zero(t, b.Calls(memory.Abandon), "somebody still waits")
+		second.cancel()
+		require.True(t, second.finished())
+		require.Equal(t, 1, b.Calls(memory.Abandon))
+		status, err := hb.Inspect(w.ctx, "a")
+		require.NoError(t, err)
+		require.Zero(t, status.Waiters)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+// The server grants the lock at the moment at which the caller gives up.
+func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		b.DelayNext(memory.Claim, time.Second)
+		a := w.begin(c, "a")
+		a.cancel()
+		require.True(t, a.finished())
+		require.ErrorIs(t, a.err, context.Canceled)
+		w.nobodyHolds("a")
+
+		// The reply is lost: the claim may be held, and is undone, also against a server that fails for a while.
+		b.LoseNextReply(memory.Claim)
+		for range 3 {
+			b.FailNext(memory.Abandon, nil)
+		}
+		_, err := c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		time.Sleep(time.Second)
+		w.nobodyHolds("a")
+		require.Equal(t, 5, b.Calls(memory.Abandon))
+	})
+}
+
+func TestHandOffToACancelledWaiterGoesOn(t *testing.T) {
+	for range 200 { // each order of the race between the hand-off and the cancellation
+		bubble(t, func(w *world) {
+			c, _ := w.client()
+			l := w.acquire(c, "a")
+			first, second := w.begin(c, "a"), w.begin(c, "a")
+			go first.cancel()
+			w.release(l)
+			if first.finished(); first.err == nil {
+				w.release(first.got())
+			}
+			w.release(second.got())
+			w.nobodyHolds("a")
+		})
+	}
+}
+
+func TestOutageIsRiddenOutOnlyByThoseWhoWaited(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		waiting := w.begin(c, "a")
+		w.release(l)
+		l = waiting.got()
+		waiting = w.begin(c, "a")
+		b.Pause()
+		time.Sleep(2 * ttl)
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.False(t, waiting.finished())
+		start := time.Now()
+		_, err := c.Acquire(w.ctx, "fresh")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.LessOrEqual(t, time.Since(start), 5*time.Second)
+		b.Resume()
+		start = time.Now()
+		l = waiting.got()
+		require.LessOrEqual(t, time.Since(start), 2*time.Second)
+		w.release(l)
+	})
+}
+
+// A claim whose outcome is unknown is undone before those who wait make another.
+func TestUnknownOutcomeWhileOthersWait(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
+		b.LoseNextReply(memory.Claim)
+		waiting := w.begin(c, "a")
+		w.release(l)
+		start := time.Now()
+		second := waiting.got()
+		require.LessOrEqual(t, time.Since(start), time.Second)
+		require.NotZero(t, b.Calls(memory.Abandon))
+		w.release(second)
+		w.nobodyHolds("a")
+	})
+}
+
+func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.TTL(time.Second))
+		b.DelayNext(memory.Claim, 970*time.Millisecond) // 30 ms are left, the margin is 60
+		_, err := c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorContains(t, err, "too late")
+		w.nobodyHolds("a")
+	})
+}
+
+func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		other := w.begin(c, "a", lockport.TTL(time.Minute))
+		w.release(l)
+		l = other.got()
+		require.Equal(t, 2, b.Calls(memory.Claim))
+		deadline, _ := l.Deadline()
+		require.Greater(t, time.Until(deadline), 50*time.Second)
+
+		short := w.begin(c, "a", lockport.TTL(2*time.Second))
+		long := w.begin(c, "a", lockport.TTL(3*time.Second))
+		short.cancel() // the claim that was to be made for it is made for the next
+		require.True(t, short.finished())
+		w.release(l)
+		l = long.got()
+		deadline, _ = l.Deadline()
+		require.InDelta(t, 3, time.Until(deadline).Seconds(), 0.5)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+func TestTTLOfWaitersChangesWhileTheServerQueues(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, _ := w.client()
+		short := w.begin(c, "a", lockport.TTL(2*time.Second))
+		long := w.begin(c, "a", lockport.TTL(time.Minute))
+		short.cancel()
+		require.True(t, short.finished())
+		w.release(l)
+		l = long.got()
+		deadline, _ := l.Deadline()
+		require.Greater(t, time.Until(deadline), 50*time.Second)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+func TestHooks(t *testing.T) {
+	bubble(t, func(w *world) {
+		type key struct{}
+		var started []string
+		var acquired []lockport.Acquired
+		var releases, losses []lockport.Ended
+		var renewals []lockport.Renewal
+		c, b := w.client(lockport.Observe(lockport.Hooks{
+			AcquireStart: func(ctx context.Context, name string) context.Context {
+				started = append(started, name)
+				return context.WithValue(ctx, key{}, name)
+			},
+			AcquireDone: func(ctx context.Context, e lockport.Acquired) {
+				require.Equal(t, e.Name, ctx.Value(key{}))
+				acquired = append(acquired, e)
+			},
+			Released: func(e lockport.Ended) { releases = append(releases, e) },
+			Lost:     func(e lockport.Ended) { losses = append(losses, e) },
+			Renewed:  func(r lockport.Renewal) { renewals = append(renewals, r) },
+		}))
+		l := w.acquire(c, "a")
+		time.Sleep(5 * time.Second)
+		w.release(l)
+		l = w.acquire(c, "b")
+		b.Server().Lose("b", errors.New("by a test"))
+		synctest.Wait()
+		_, err := c.TryAcquire(w.ctx, "")
+		require.Error(t, err)
+		require.Equal(t, []string{"a", "b", ""}, started)
+		require.Len(t, acquired, 3)
+		require.NoError(t, acquired[0].Err)
+		require.NotZero(t, acquired[0].Token)
+		require.ErrorIs(t, acquired[2].Err, lockport.ErrInvalidName)
+		require.Len(t, releases, 1)
+		require.Equal(t, 5*time.Second, releases[0].Held)
+		require.NoError(t, releases[0].Err)
+		require.Len(t, losses, 1)
+		require.Equal(t, w.token(l), losses[0].Token)
+		require.ErrorIs(t, losses[0].Err, lockport.ErrLost)
+		require.Len(t, renewals, 1)
+		require.Positive(t, renewals[0].Left)
+	})
+}
+
+// ignorant is a backend whose client library ignores contexts.
+type ignorant struct {
+	*memory.Backend
+	hang chan struct{}
+}
+
+func (b ignorant) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	<-b.hang
+	return b.Backend.TryAcquire(context.WithoutCancel(ctx), req)
+}
+
+func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := ignorant{memory.NewBackend(memory.Options{Server: w.server}), make(chan struct{})}
+		c, err := lockport.New(b, lockport.Logger(nil))
+		require.NoError(t, err)
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err = c.TryAcquire(ctx, "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(start))
+		close(b.hang) // it is granted now, and given back
+		synctest.Wait()
+		w.nobodyHolds("a")
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestNoBackendErrors(t *testing.T) {
+	_, err := lockport.New(nil)
+	require.ErrorContains(t, err, "no backend")
+	b := memory.NewBackend(memory.Options{})
+	_, err = lockport.New(b, lockport.TTL(time.Microsecond))
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = lockport.New(b, lockport.MinHold(time.Minute), lockport.MaxHold(time.Second))
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = lockport.New(b, lockport.Require(lockport.SurvivesFailover))
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+	c, err := lockport.New(b, lockport.Require(lockport.Tokens, lockport.FairOrder, lockport.NoPolling))
+	require.NoError(t, err)
+	_, err = c.TryAcquire(t.Context(), "a", lockport.TTL(0))
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.NoError(t, c.Close())
+}

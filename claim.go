@@ -1,0 +1,400 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
+)
+
+// claim is what the server sees of a name: one owner id. Fields without a remark are guarded by the client's mutex.
+type claim struct {
+	client *Client        // never changes
+	queue  *queue         // never changes
+	req    driver.Request // never changes, save Queue, which only the goroutine of run touches
+	state  claimState
+
+	// While it is being made.
+	cancel    context.CancelFunc // ends the driver's call under way; nil: none
+	wake      chan struct{}      // cuts a pause short; never changes
+	foundHeld bool               // the server has said that somebody else has the name
+	queued    bool               // the server may have it in its queue
+	lostEarly error              // it was lost before the grant was known
+
+	// Once it is granted.
+	lease     driver.Lease
+	grant     driver.Grant
+	grantedAt time.Duration
+	deadline  atomic.Int64 // the instant at which it may no longer be believed, or never; written under the mutex
+	hold      *Lock        // the present hold; nil: none (it is kept for MinHold, or ending)
+	keepUntil time.Duration
+	handOffs  int  // holds after the first
+	contended bool // another client is known to wait
+	since     int  // hand-offs since that was known
+
+	renewAt  time.Duration
+	renewing bool
+	renewed  chan struct{} // closed when the renewal under way ends; nil: nobody waits for that
+
+	due   time.Duration // when timers calls it; see there
+	index int
+}
+
+type claimState int
+
+const (
+	claiming claimState = iota // being made, perhaps waiting for somebody else's
+	held                       // granted: held, or kept for MinHold
+	ending                     // being released
+	over                       // no longer the queue's claim
+)
+
+// never is the deadline of a claim that ends only with its session or process.
+const never = time.Duration(math.MaxInt64)
+
+// Bounds of the pauses in which a waiter rides out an outage.
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// maxAttempt bounds one request to the server, as does the TTL that it asks for.
+const maxAttempt = 5 * time.Second
+
+// safetyNet is after how long a waiter looks again although it should have been told, if the driver names no time.
+const safetyNet = time.Second
+
+// defaultPoll is how often a waiter looks where nobody tells it, if the driver names no time.
+const defaultPoll = 250 * time.Millisecond
+
+// margin is what a deadline keeps from the end of a validity: for clocks that run at different speeds, and for how
+// late a timer may be.
+func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Millisecond }
+
+// startClaim makes the claim of q, which has a waiter and no claim. The mutex is held.
+func (c *Client) startClaim(q *queue) {
+	cl := c.newClaim(q)
+	c.inBackground(func() { cl.run(nil) })
+}
+
+// newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
+func (c *Client) newClaim(q *queue) *claim {
+	cl := &claim{client: c, queue: q, wake: make(chan struct{}, 1)}
+	cl.req = driver.Request{
+		Name:      q.name,
+		Owner:     newOwner(c.identity),
+		TTL:       q.head.ttl,
+		Lost:      cl.toldLost,
+		Contended: cl.toldContended,
+	}
+	q.claim = cl
+	return cl
+}
+
+// outcome is what a driver made of a claim.
+type outcome struct {
+	lease     driver.Lease
+	err       error
+	suspended time.Duration // clock.Suspended before the request
+}
+
+// run makes the claim, until it is granted or nobody wants it any more. first, if not nil, is the outcome of the first attempt.
+func (cl *claim) run(first *outcome) {
+	stopHints := func() {}
+	defer func() { stopHints() }()
+	hinted, waited := false, false
+	for pause := minPause; ; {
+		var o outcome
+		if first != nil {
+			o, first = *first, nil
+		} else {
+			o = cl.attempt(waited)
+		}
+		again, unknown := cl.settle(o)
+		if unknown {
+			cl.renounce()
+			return
+		}
+		if !again {
+			return
+		}
+		if !errors.Is(o.err, ErrHeld) {
+			waited = false
+			cl.sleep(jitter(pause))
+			pause = min(2*pause, maxPause)
+			continue
+		}
+		pause = minPause
+		if cl.client.waiter != nil && !waited {
+			waited = true // in the server's queue, without a pause
+			continue
+		}
+		waited = false
+		if cl.client.notifier != nil && !hinted {
+			hinted = true
+			stopHints = cl.client.notifier.Notify(cl.req, cl.signal)
+		}
+		cl.sleep(cl.client.lookAgain(o.err))
+	}
+}
+
+// attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
+func (cl *claim) attempt(wait bool) outcome {
+	c := cl.client
+	ctx, cancel := c.ctx, context.CancelFunc(nil)
+	if wait {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, min(cl.req.TTL, maxAttempt))
+	}
+	defer cancel()
+	c.mu.Lock()
+	cl.cancel = cancel
+	detached := cl.detached()
+	if !detached {
+		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
+		cl.queued = cl.queued || cl.req.Queue
+	}
+	c.mu.Unlock()
+	if detached {
+		return outcome{err: driver.ErrUnavailable} // nothing was asked for
+	}
+	o := outcome{suspended: clock.Suspended()}
+	if wait {
+		o.lease, o.err = c.waiter.Wait(ctx, cl.req)
+	} else {
+		o.lease, o.err = c.backend.TryAcquire(ctx, cl.req)
+	}
+	return o
+}
+
+// settle draws the conclusions from an attempt. again: it is to be made again, with the same owner. unknown: the claim may
+// be held, and must be renounced before another is made for those who wait.
+func (cl *claim) settle(o outcome) (again, unknown bool) {
+	c, q := cl.client, cl.queue
+	c.mu.Lock()
+	defer c.unlock()
+	cl.cancel = nil
+	now := c.now()
+	if o.err == nil && o.lease == nil {
+		o.err = errors.New("the driver returned neither a lease nor an error")
+	}
+	class := classOf(o.err)
+	if cl.detached() {
+		if class != ErrHeld && class != ErrUnavailable && class != ErrRefused || cl.queued {
+			c.undoLater(cl.req, o.lease)
+		}
+		return false, false
+	}
+	if o.err == nil {
+		cl.lease, cl.grant = o.lease, o.lease.Grant()
+		deadline := c.deadline(cl.grant.Until, o.suspended, cl.req.TTL)
+		switch {
+		case cl.lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
+			cl.granted(deadline, now)
+			return false, false
+		case cl.lostEarly == nil && now < deadline: // it was made for somebody with another TTL, who has gone
+			c.undoLater(cl.req, cl.lease)
+			c.replace(cl)
+			return false, false
+		case cl.lostEarly != nil:
+			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
+		default:
+			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
+		}
+		class = driver.ErrUnknown
+	}
+	q.blocked = o.err
+	switch class {
+	case ErrHeld:
+		cl.foundHeld = true
+		q.answerAll(o.err, func(w *waiter) bool { w.waited = true; return w.try })
+	case ErrRefused:
+		q.answerAll(o.err, func(*waiter) bool { return true })
+	default:
+		if class == driver.ErrUnknown {
+			q.blocked = fmt.Errorf("%w: %w", ErrUnavailable, o.err)
+		}
+		err := q.blocked
+		q.answerAll(err, func(w *waiter) bool { return !w.waited })
+	}
+	if q.head != nil {
+		if class == ErrHeld && q.head.ttl != cl.req.TTL { // the server would go on queueing for the wrong TTL
+			if cl.queued {
+				c.undoLater(cl.req, nil)
+			}
+			c.replace(cl)
+			return false, false
+		}
+		return class != driver.ErrUnknown, class == driver.ErrUnknown
+	}
+	if class == driver.ErrUnknown || cl.queued {
+		c.undoLater(cl.req, cl.lease)
+	}
+	cl.leave()
+	return false, false
+}
+
+// granted makes the claim one that is held, and gives it to the first waiter. The mutex is held.
+func (cl *claim) granted(deadline, now time.Duration) {
+	cl.state = held
+	cl.grantedAt = now
+	cl.contended = cl.contended || cl.grant.Contended
+	cl.deadline.Store(int64(deadline))
+	cl.renewAt = never
+	if deadline != never {
+		cl.renewAt = renewalAfter(now, cl.req.TTL)
+	}
+	cl.give(now)
+	for w := cl.queue.head; w != nil; w = w.next {
+		w.waited = true
+	}
+	cl.queue.blocked = ErrHeld
+}
+
+// renounce undoes a claim whose outcome is unknown, for as long as somebody waits, and then lets the next one be made.
+func (cl *claim) renounce() {
+	c := cl.client
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		ctx, cancel := context.WithTimeout(c.ctx, maxAttempt)
+		err := abandon(ctx, c.backend, cl.req, cl.lease)
+		cancel()
+		c.mu.Lock()
+		switch {
+		case cl.detached():
+			if err != nil {
+				c.undoLater(cl.req, cl.lease)
+			}
+			c.unlock()
+			return
+		case err == nil:
+			c.replace(cl)
+			c.unlock()
+			return
+		}
+		c.unlock()
+		cl.sleep(jitter(pause))
+	}
+}
+
+// replace lets another claim take the place of cl, for those who wait. The mutex is held.
+func (c *Client) replace(cl *claim) {
+	cl.state = over
+	foundHeld := cl.foundHeld
+	c.startClaim(cl.queue)
+	cl.queue.claim.foundHeld = foundHeld
+}
+
+// leave takes the claim out of its queue. The mutex is held.
+func (cl *claim) leave() {
+	cl.state = over
+	cl.queue.claim = nil
+	cl.client.tidy(cl.queue)
+}
+
+// detach takes a claim that nobody waits for any more out of its queue; run undoes it. The mutex is held.
+func (cl *claim) detach() {
+	cl.leave()
+	if cl.cancel != nil {
+		cl.cancel()
+	}
+	cl.signal()
+}
+
+func (cl *claim) detached() bool { return cl.state == over }
+
+// signal cuts a pause short.
+func (cl *claim) signal() {
+	select {
+	case cl.wake <- struct{}{}:
+	default:
+	}
+}
+
+// sleep pauses for d, or until there is a reason to look again.
+func (cl *claim) sleep(d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-cl.wake:
+	case <-timer.C:
+	}
+}
+
+// toldLost is what a driver calls when the claim is gone.
+func (cl *claim) toldLost(err error) {
+	c := cl.client
+	c.mu.Lock()
+	defer c.unlock()
+	switch cl.state {
+	case claiming:
+		if cl.lostEarly == nil {
+			cl.lostEarly = err
+		}
+	case held:
+		cl.lose(err)
+	}
+}
+
+// toldContended is what a driver calls when another client waits for the name.
+func (cl *claim) toldContended() {
+	cl.client.mu.Lock()
+	defer cl.client.mu.Unlock()
+	cl.contended = true
+}
+
+// lookAgain is when a waiter that found the name held looks again if nobody tells it to.
+func (c *Client) lookAgain(err error) time.Duration {
+	d := c.caps.Poll
+	if d <= 0 {
+		d = defaultPoll
+		if c.caps.Wake != driver.WakePoll {
+			d = safetyNet
+		}
+	}
+	var h *driver.HeldError
+	if !errors.As(err, &h) {
+		return jitter(d)
+	}
+	if h.Poll > 0 {
+		d = h.Poll
+	}
+	d = jitter(d)
+	if h.ExpiresIn > 0 {
+		d = min(d, h.ExpiresIn+time.Millisecond) // servers count in milliseconds
+	}
+	return d
+}
+
+// jitter keeps the waiters of many processes from asking in step.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1)
+}
+
+// deadline is the instant until which a claim may be believed that is valid until until, by a request before which clock.Suspended was
+// suspended.
+func (c *Client) deadline(until time.Time, suspended, ttl time.Duration) time.Duration {
+	if until.IsZero() {
+		return never
+	}
+	return until.Sub(c.base) + suspended - c.suspended - margin(ttl)
+}
+
+// classOf is the class of a driver's error: one of driver's errors, nil for nil. What claims to be several is the worst of them.
+func classOf(err error) error {
+	if err == nil {
+		return nil
+	}
+	for _, class := range []error{driver.ErrUnknown, driver.ErrHeld, driver.ErrRefused, driver.ErrUnavailable} {
+		if errors.Is(err, class) {
+			return class
+		}
+	}
+	return driver.ErrUnknown
+}

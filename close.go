@@ -1,0 +1,117 @@
+package lockport
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// closePatience is how long Close goes on giving back claims, and then, how long it waits for calls of the backend that do
+	// not return.
+	closePatience = 5 * time.Second
+	// maxReleasers bounds the goroutines with which Close releases.
+	maxReleasers = 64
+)
+
+// Close implements Locker. Callers that wait get ErrClosed; holds end with it and are released; locks that MinHold keeps
+// are waited for. What the server does not confirm within 5 s is left to its TTL or session, and said in the error. Repeated calls wait
+// for the first and return what it returned.
+func (c *Client) Close() error {
+	c.mu.Lock()
+	if c.closed {
+		c.mu.Unlock()
+		<-c.done
+		return c.closeErr
+	}
+	c.closed = true
+	c.idle = make(chan struct{})
+	kept := c.endAll()
+	c.checkIdle()
+	c.unlock()
+
+	patience := time.NewTimer(kept + closePatience)
+	defer patience.Stop()
+	select {
+	case <-c.idle:
+	case <-patience.C:
+	}
+	c.mu.Lock()
+	left := len(c.queues) + c.undo.left
+	c.stop() // from here on nothing begins
+	c.mu.Unlock()
+	c.awaitBackground()
+
+	if left > 0 {
+		c.closeErr = fmt.Errorf("%w: %d locks were not given back for certain; they stay taken until their TTL or session ends", ErrUnavailable, left)
+	}
+	if c.closeErr = errors.Join(c.closeErr, c.backend.Close()); c.closeErr != nil {
+		c.closeErr = c.fail("close", "", c.closeErr)
+	}
+	close(c.done)
+	return c.closeErr
+}
+
+// endAll ends all waits, claims and holds, and starts to release what was held. It returns for how long MinHold keeps some of
+// them. The mutex is held.
+func (c *Client) endAll() (kept time.Duration) {
+	now := c.now()
+	var claims []*claim
+	for _, q := range c.queues {
+		q.answerAll(ErrClosed, func(*waiter) bool { return true })
+		cl := q.claim
+		switch {
+		case cl.state == claiming:
+			cl.detach()
+		case cl.state == held && cl.hold != nil:
+			l := cl.hold
+			l.finish(closed)
+			if released := c.cfg.hooks.Released; released != nil {
+				c.afterwards(func() { released(Ended{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
+			}
+			if cl.next(now) {
+				claims = append(claims, cl)
+			}
+		}
+		if cl.state == held {
+			kept = max(kept, cl.keepUntil-now)
+		}
+	}
+	var next atomic.Int64
+	for range min(len(claims), maxReleasers) {
+		c.inBackground(func() {
+			for i := int(next.Add(1)) - 1; i < len(claims) && c.ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+				_ = claims[i].release(c.ctx)
+			}
+		})
+	}
+	return kept
+}
+
+// checkIdle tells Close when there is nothing left to give back. The mutex is held.
+func (c *Client) checkIdle() {
+	if c.idle == nil || len(c.queues) > 0 || c.undo.left > 0 {
+		return
+	}
+	select {
+	case <-c.idle:
+	default:
+		close(c.idle)
+	}
+}
+
+// awaitBackground waits until all goroutines have ended, with patience for those that a backend does not let go.
+func (c *Client) awaitBackground() {
+	ended := make(chan struct{})
+	go func() {
+		c.background.Wait()
+		close(ended)
+	}()
+	patience := time.NewTimer(closePatience)
+	defer patience.Stop()
+	select {
+	case <-ended:
+	case <-patience.C:
+	}
+}

@@ -1,0 +1,124 @@
+package lockport_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+)
+
+const ttl = 12 * time.Second
+
+// world is a lock server in memory with clients on it, in a bubble of testing/synctest: time passes only when all wait.
+type world struct {
+	*testing.T
+	ctx    context.Context
+	server *memory.Server
+}
+
+// bubble runs f in a world of its own.
+func bubble(t *testing.T, f func(w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f(&world{T: t, ctx: t.Context(), server: memory.NewServer()})
+	})
+}
+
+// client makes a client of the server, silent, and its backend to drive.
+func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memory.Backend) {
+	b := memory.NewBackend(memory.Options{Server: w.server})
+	opts = append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)
+	c, err := lockport.New(b, opts...)
+	require.NoError(w, err)
+	w.Cleanup(func() {
+		b.Resume()
+		_ = c.Close()
+	})
+	return c, b
+}
+
+func (w *world) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
+	w.Helper()
+	l, err := c.Acquire(w.ctx, name, opts...)
+	require.NoError(w, err)
+	require.True(w, l.Valid())
+	return l
+}
+
+// acquiring is an Acquire under way.
+type acquiring struct {
+	w      *world
+	done   chan struct{}
+	lock   *lockport.Lock
+	err    error
+	cancel context.CancelFunc
+}
+
+// begin starts an Acquire and lets it come to rest.
+func (w *world) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *acquiring {
+	ctx, cancel := context.WithCancel(w.ctx)
+	a := &acquiring{w: w, done: make(chan struct{}), cancel: cancel}
+	go func() {
+		defer close(a.done)
+		a.lock, a.err = c.Acquire(ctx, name, opts...)
+	}()
+	synctest.Wait()
+	return a
+}
+
+func (a *acquiring) finished() bool {
+	synctest.Wait()
+	select {
+	case <-a.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// got waits for the lock.
+func (a *acquiring) got() *lockport.Lock {
+	a.w.Helper()
+	<-a.done
+	require.NoError(a.w, a.err)
+	require.True(a.w, a.lock.Valid())
+	return a.lock
+}
+
+func (w *world) release(l *lockport.Lock) {
+	w.Helper()
+	require.NoError(w, l.Release(w.ctx))
+	require.ErrorIs(w, l.Err(), lockport.ErrReleased)
+}
+
+func (w *world) token(l *lockport.Lock) lockport.Token {
+	w.Helper()
+	token, ok := l.Token()
+	require.True(w, ok)
+	return token
+}
+
+// nobodyHolds proves that name is free once all have come to rest, and leaves it so.
+func (w *world) nobodyHolds(name string) {
+	w.Helper()
+	synctest.Wait() // for what is done in the background
+	c, _ := w.client()
+	l, err := c.TryAcquire(w.ctx, name)
+	require.NoError(w, err)
+	w.release(l)
+}
+
+func isClosed(c <-chan struct{}) bool {
+	synctest.Wait()
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,198 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
+)
+
+// Token is a fencing token: a number that is greater than that of every earlier holder of the name. What the lock protects should
+// remember the greatest that it has seen and refuse a smaller one: then not even a holder that does not know yet that it lost
+// the lock can do harm. (M. Kleppmann, How to do distributed locking, 2016.)
+type Token uint64
+
+// Lock is a hold of a name: what Acquire returns. All methods are safe for concurrent use.
+type Lock struct {
+	client    *Client
+	claim     *claim
+	token     Token
+	acquired  time.Duration
+	limit     time.Duration // when MaxHold ends it, or never
+	handedOff bool
+
+	ended atomic.Pointer[end]
+
+	// Guarded by the client's mutex.
+	lost     chan struct{}         // made when it is asked for
+	watchers map[*watcher]struct{} // called when it ends
+	release  chan struct{}         // closed when the release under way is done; nil: none
+	outcome  error                 // what Release returned, once release is closed
+}
+
+// end is how a hold ended.
+type end struct {
+	err  error // ErrReleased, ErrClosed, or what wraps ErrLost
+	lost bool
+}
+
+// The two ends that need no reason.
+var (
+	released = &end{err: ErrReleased}
+	closed   = &end{err: ErrClosed}
+)
+
+// watcher is called once with how a hold ended.
+type watcher struct{ call func(error) }
+
+// Name is the name that is locked.
+func (l *Lock) Name() string { return l.claim.req.Name }
+
+// Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for
+// people. Holds that the process hands on share one.
+func (l *Lock) Owner() string { return l.claim.req.Owner }
+
+// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none.
+func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
+
+// Valid reports that the lock is held, by comparing the clock now: it is right also after a pause in which no timer could
+// fire. It does no I/O.
+func (l *Lock) Valid() bool { return l.Err() == nil }
+
+// Err is nil while the lock is held, by comparing the clock now. Then it matches ErrReleased, ErrClosed, or ErrLost, which
+// comes with its reason. It does no I/O.
+func (l *Lock) Err() error {
+	e := l.ended.Load()
+	if e == nil {
+		c := l.client
+		deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
+		if deadline == never || c.now() < deadline {
+			return nil
+		}
+		c.mu.Lock()
+		if l.claim.hold == l {
+			l.claim.expire(c.now())
+		}
+		c.unlock()
+		if e = l.ended.Load(); e == nil { // renewed just now
+			return nil
+		}
+	}
+	return l.client.fail("hold", l.Name(), e.err)
+}
+
+// Deadline is until when the hold is certain if nothing more is heard from the server: the end of its validity less a
+// margin. Renewal moves it. false: there is no such time, since the hold lasts as long as its session or process.
+func (l *Lock) Deadline() (time.Time, bool) {
+	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
+	if deadline == never {
+		return time.Time{}, false
+	}
+	left := deadline - l.client.now()
+	return clock.Now().Add(left), true
+}
+
+// Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process it
+// may be closed later than Err says so.
+func (l *Lock) Lost() <-chan struct{} {
+	c := l.client
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if l.lost == nil {
+		l.lost = make(chan struct{})
+		if e := l.ended.Load(); e != nil && e.lost {
+			close(l.lost)
+		}
+	}
+	return l.lost
+}
+
+// Context returns a context that ends with parent or with the hold, then with what Err returns as its cause. cancel frees
+// what it needs and must be called.
+func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(parent)
+	w := &watcher{call: end}
+	c := l.client
+	c.mu.Lock()
+	e := l.ended.Load()
+	if e == nil {
+		if l.watchers == nil {
+			l.watchers = make(map[*watcher]struct{})
+		}
+		l.watchers[w] = struct{}{}
+	}
+	c.mu.Unlock()
+	if e != nil {
+		end(c.fail("hold", l.Name(), e.err))
+	}
+	return ctx, func() {
+		c.mu.Lock()
+		delete(l.watchers, w)
+		c.mu.Unlock()
+		end(context.Canceled)
+	}
+}
+
+// As sets target, a non-nil pointer, to the backend's own view of the lock, if it has one of that type: a key and revision of etcd,
+// a node of ZooKeeper, a connection of Postgres. The backend's page lists them.
+func (l *Lock) As(target any) bool {
+	a, ok := l.claim.lease.(driver.LeaseAs)
+	return ok && a.As(target)
+}
+
+// finish ends the hold. Only the first call does something, as true says. The mutex is held.
+func (l *Lock) finish(e *end) bool {
+	if !l.ended.CompareAndSwap(nil, e) {
+		return false
+	}
+	c := l.client
+	if e.lost && l.lost != nil {
+		close(l.lost)
+	}
+	if len(l.watchers) > 0 {
+		err := c.fail("hold", l.Name(), e.err)
+		for w := range l.watchers {
+			c.afterwards(func() { w.call(err) })
+		}
+		l.watchers = nil
+	}
+	return true
+}
+
+// expire ends the hold and the claim if the clock says so. The mutex is held.
+func (cl *claim) expire(now time.Duration) bool {
+	switch {
+	case cl.state != held:
+		return false
+	case now >= time.Duration(cl.deadline.Load()):
+		cl.lose(ErrSilence)
+	case cl.hold != nil && now >= cl.hold.limit:
+		cl.lose(ErrMaxHold)
+	default:
+		return false
+	}
+	return true
+}
+
+// lose ends the hold and the claim, which is held, for reason. What may be left of it at the server is undone. The mutex is held.
+func (cl *claim) lose(reason error) {
+	c, q := cl.client, cl.queue
+	if !errors.Is(reason, ErrLost) {
+		reason = fmt.Errorf("%w: %w", ErrLost, reason)
+	}
+	if l := cl.hold; l != nil && l.finish(&end{err: reason, lost: true}) {
+		c.reportLost(l)
+	}
+	cl.hold = nil
+	c.timers.remove(cl)
+	c.undoLater(cl.req, cl.lease)
+	if q.head != nil {
+		c.replace(cl)
+	} else {
+		cl.leave()
+	}
+}

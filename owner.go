@@ -1,0 +1,35 @@
+package lockport
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"strconv"
+)
+
+// newIdentity is the part of owner ids that all claims of one client share: who asks, for people to read, and a random part that
+// makes it unique.
+func newIdentity(label string) string {
+	host, err := os.Hostname()
+	if err != nil || host == "" {
+		host = "unknown"
+	}
+	if label == "" {
+		label = filepath.Base(os.Args[0])
+	}
+	var unique [4]byte
+	_, _ = rand.Read(unique[:]) // never fails
+	clip := func(s string) string { return cleanLabel(s[:min(len(s), maxLabel)]) }
+	return clip(host) + "/" + strconv.Itoa(os.Getpid()) + "/" + clip(label) + "/" + hex.EncodeToString(unique[:])
+}
+
+// newOwner makes the owner id of a claim: 128 random bits and who asks.
+func newOwner(identity string) string {
+	var id [16]byte
+	_, _ = rand.Read(id[:]) // never fails
+	owner := make([]byte, 0, 2*len(id)+1+len(identity))
+	owner = hex.AppendEncode(owner, id[:])
+	owner = append(owner, ':')
+	return string(append(owner, identity...))
+}
