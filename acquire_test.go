@@ -88,7 +88,7 @@ func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
 		for i, a := range waiting {
 			require.False(t, a.finished())
 			if i%5 == 4 {
-				time.Sleep(200 * time.Millisecond) // too long for a hand-off
+				w.sleep(200 * time.Millisecond) // too long for a hand-off
 			}
 			w.release(l)
 			l = a.got()
@@ -160,7 +160,7 @@ func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
 		}
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		time.Sleep(time.Second)
+		w.sleep(time.Second)
 		w.nobodyHolds("a")
 		require.Equal(t, 5, b.Calls(memory.Abandon))
 	})
@@ -193,7 +193,7 @@ func TestOutageIsRiddenOutOnlyByThoseWhoWaited(t *testing.T) {
 		l = waiting.got()
 		waiting = w.begin(c, "a")
 		b.Pause()
-		time.Sleep(2 * ttl)
+		w.sleep(2 * ttl)
 		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 		require.False(t, waiting.finished())
 		start := time.Now()
@@ -301,7 +301,7 @@ func TestHooks(t *testing.T) {
 			Renewed:  func(r lockport.Renewal) { renewals = append(renewals, r) },
 		}))
 		l := w.acquire(c, "a")
-		time.Sleep(5 * time.Second)
+		w.sleep(5 * time.Second)
 		w.release(l)
 		l = w.acquire(c, "b")
 		b.Server().Lose("b", errors.New("by a test"))

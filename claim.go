@@ -94,6 +94,7 @@ func (c *Client) newClaim(q *queue) *claim {
 		Contended: cl.toldContended,
 	}
 	q.claim = cl
+	c.making++
 	return cl
 }
 
@@ -106,8 +107,14 @@ type outcome struct {
 
 // run makes the claim, until it is granted or nobody wants it any more. first, if not nil, is the outcome of the first attempt.
 func (cl *claim) run(first *outcome) {
-	stopHints := func() {}
-	defer func() { stopHints() }()
+	c, stopHints := cl.client, func() {}
+	defer func() {
+		stopHints()
+		c.mu.Lock()
+		c.making--
+		c.checkIdle()
+		c.unlock()
+	}()
 	hinted, waited := false, false
 	for pause := minPause; ; {
 		var o outcome
@@ -131,16 +138,16 @@ func (cl *claim) run(first *outcome) {
 			continue
 		}
 		pause = minPause
-		if cl.client.waiter != nil && !waited {
+		if c.waiter != nil && !waited {
 			waited = true // in the server's queue, without a pause
 			continue
 		}
 		waited = false
-		if cl.client.notifier != nil && !hinted {
+		if c.notifier != nil && !hinted {
 			hinted = true
-			stopHints = cl.client.notifier.Notify(cl.req, cl.signal)
+			stopHints = c.notifier.Notify(cl.req, cl.signal)
 		}
-		cl.sleep(cl.client.lookAgain(o.err))
+		cl.sleep(c.lookAgain(o.err))
 	}
 }
 

@@ -49,6 +49,7 @@ type Client struct {
 	closed  bool
 	idle    chan struct{} // made by Close, closed when nothing is left to give back
 	queues  map[string]*queue
+	making  int // claims of which run has not returned
 	timers  timers
 	undo    undoing
 	reports reporting

@@ -38,7 +38,7 @@ func (c *Client) Close() error {
 	case <-patience.C:
 	}
 	c.mu.Lock()
-	left := len(c.queues) + c.undo.left
+	left := len(c.queues) + c.making + c.undo.left
 	c.stop() // from here on nothing begins
 	c.mu.Unlock()
 	c.awaitBackground()
@@ -91,7 +91,7 @@ func (c *Client) endAll() (kept time.Duration) {
 
 // checkIdle tells Close when there is nothing left to give back. The mutex is held.
 func (c *Client) checkIdle() {
-	if c.idle == nil || len(c.queues) > 0 || c.undo.left > 0 {
+	if c.idle == nil || len(c.queues)+c.making+c.undo.left > 0 {
 		return
 	}
 	select {

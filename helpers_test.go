@@ -50,6 +50,12 @@ func (w *world) acquire(c *lockport.Client, name string, opts ...lockport.Acquir
 	return l
 }
 
+// sleep lets d pass, and everything come to rest.
+func (w *world) sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
 // acquiring is an Acquire under way.
 type acquiring struct {
 	w      *world

@@ -1,0 +1,184 @@
+package lockport_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+)
+
+// chain lets n goroutines of c wait for name behind l, and ends one hold after another, each after pause. It returns the tokens in order.
+func chain(w *world, c *lockport.Client, l *lockport.Lock, n int, pause time.Duration) []lockport.Token {
+	var waiting []*acquiring
+	for range n {
+		waiting = append(waiting, w.begin(c, l.Name()))
+	}
+	tokens := []lockport.Token{w.token(l)}
+	for _, a := range waiting {
+		w.sleep(pause)
+		w.release(l)
+		l = a.got()
+		tokens = append(tokens, w.token(l))
+	}
+	w.release(l)
+	return tokens
+}
+
+// grants counts the server's grants behind tokens.
+func grants(w *world, tokens []lockport.Token) int {
+	n := 1
+	for i := range tokens[1:] {
+		require.Greater(w, tokens[i+1], tokens[i])
+		if tokens[i+1]/1024 != tokens[i]/1024 {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHandOffIsInvisibleToTheServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		tokens := chain(w, c, w.acquire(c, "a"), 1000, 0)
+		require.Equal(t, 1, grants(w, tokens))
+		require.Equal(t, 1, b.Calls(memory.Claim))
+		require.Equal(t, 1, b.Calls(memory.Release))
+	})
+}
+
+func TestHandOffEndsAfterAThousand(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		tokens := chain(w, c, w.acquire(c, "a"), 1001, 0)
+		require.Equal(t, 2, grants(w, tokens))
+		require.EqualValues(t, 0, tokens[1001]%1024)
+	})
+}
+
+// Clients that poll cannot be seen waiting: the claim is given back every 100 ms.
+func TestHandOffEndsAfter100Milliseconds(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		require.Equal(t, 5, grants(w, chain(w, c, w.acquire(c, "a"), 50, 10*time.Millisecond)))
+	})
+}
+
+func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		other, _ := w.client()
+		foreign := w.begin(other, "a")
+		var waiting []*acquiring
+		for range 40 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		for i, a := range waiting[:16] {
+			w.release(l)
+			require.False(t, foreign.finished(), i)
+			l = a.got()
+		}
+		w.release(l)
+		w.release(foreign.got())
+		for _, a := range waiting[16:] {
+			w.release(a.got())
+		}
+		w.nobodyHolds("a")
+	})
+}
+
+func TestWithoutHandOff(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client(lockport.WithoutHandOff())
+		require.Equal(t, 21, grants(w, chain(w, c, w.acquire(c, "a"), 20, 0)))
+	})
+}
+
+// A claim that can hardly be believed any more is not handed on.
+func TestHandOffNeedsValidity(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.TTL(60 * time.Millisecond)) // 13 ms of it are the margin
+		l := w.acquire(c, "a")
+		for range 100 {
+			b.FailNext(memory.Renew, nil)
+		}
+		waiting := w.begin(c, "a")
+		w.sleep(30 * time.Millisecond) // 17 ms are left, less than a third
+		first := w.token(l)
+		w.release(l)
+		require.NotEqual(t, first/1024, w.token(waiting.got())/1024)
+	})
+}
+
+func TestMinHoldKeepsTheLock(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.MinHold(time.Minute))
+		l := w.acquire(c, "a")
+		start := time.Now()
+		w.sleep(time.Second)
+		w.release(l)
+		require.Equal(t, time.Second, time.Since(start), "Release does not wait")
+		require.NoError(t, l.Release(w.ctx))
+		_, err := c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		other, _ := w.client()
+		_, err = other.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		here, there := w.begin(c, "a"), w.begin(other, "a")
+		w.sleep(58 * time.Second)
+		require.False(t, here.finished())
+		require.False(t, there.finished())
+		require.NotZero(t, b.Calls(memory.Renew))
+		w.sleep(time.Second)
+		require.True(t, there.finished(), "too long for a hand-off")
+		w.release(there.got())
+		here.got()
+	})
+}
+
+func TestMinHoldIsNoPromiseOfALostLock(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.MinHold(time.Minute))
+		l := w.acquire(c, "a")
+		w.release(l)
+		b.Server().LoseSilently("a")
+		w.sleep(ttl)
+		w.release(w.acquire(c, "a"))
+	})
+}
+
+func TestCloseWaitsForMinHold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client(lockport.MinHold(time.Minute))
+		released, heldOn := w.acquire(c, "a"), w.acquire(c, "b")
+		w.sleep(time.Second)
+		w.release(released)
+		start := time.Now()
+		require.NoError(t, c.Close())
+		require.Equal(t, 59*time.Second, time.Since(start))
+		require.ErrorIs(t, heldOn.Err(), lockport.ErrClosed)
+		w.nobodyHolds("a")
+		w.nobodyHolds("b")
+	})
+}
+
+func TestRequeueGivesOthersTheirTurn(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.WithoutHandOff())
+		l := w.acquire(c, "a")
+		other, _ := w.client()
+		foreign := w.begin(other, "a")
+		mine := w.begin(c, "a")
+		b.LoseNextReply(memory.Release) // of the requeue: neither outcome is known
+		err := l.Release(w.ctx)
+		require.NoError(t, err, "the second attempt found it released, which is no loss")
+		synctest.Wait()
+		w.release(foreign.got())
+		w.release(mine.got())
+		w.nobodyHolds("a")
+	})
+}

@@ -1,0 +1,224 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestReleaseIgnoresItsContext(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		require.NoError(t, l.Release(ctx))
+		w.nobodyHolds("a")
+	})
+}
+
+func TestReleaseIsBounded(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.Pause()
+		start := time.Now()
+		err := l.Release(w.ctx)
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.Equal(t, 5*time.Second, time.Since(start))
+		require.ErrorIs(t, l.Err(), lockport.ErrReleased)
+		require.Equal(t, err, l.Release(w.ctx), "a repeated call returns what the first did")
+		b.Resume()
+		w.sleep(2 * time.Second)
+		w.nobodyHolds("a") // undone in the background, long before the TTL ends
+	})
+}
+
+func TestReleaseWhoseReplyIsLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.LoseNextReply(memory.Release)
+		w.release(l) // the second attempt finds it gone before its deadline: not a loss
+		w.nobodyHolds("a")
+	})
+}
+
+func TestReleaseThatFailsIsUndoneLater(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.FailNext(memory.Release, nil)
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
+		w.nobodyHolds("a")
+		l = w.acquire(c, "a")
+		b.FailNext(memory.Release, fmt.Errorf("%w: no privilege", driver.ErrRefused))
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrRefused)
+	})
+}
+
+func TestReleaseOfWhatWasRemoved(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.Server().LoseSilently("a")
+		other, _ := w.client()
+		second := w.acquire(other, "a")
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrLost)
+		require.True(t, second.Valid())
+		w.release(second)
+	})
+}
+
+func TestReleaseJoinsTheRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.DelayNext(memory.Renew, time.Second)
+		for b.Calls(memory.Renew) == 0 {
+			w.sleep(10 * time.Millisecond)
+			synctest.Wait()
+		}
+		start := time.Now()
+		w.release(l)
+		require.InDelta(t, 1, time.Since(start).Seconds(), 0.02)
+		w.nobodyHolds("a")
+	})
+}
+
+func TestConcurrentReleases(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		b.DelayNext(memory.Release, time.Second)
+		start := time.Now()
+		errs := make(chan error, 10)
+		for range cap(errs) {
+			go func() { errs <- l.Release(w.ctx) }()
+			synctest.Wait()
+		}
+		for range cap(errs) {
+			require.NoError(t, <-errs)
+			require.Equal(t, time.Second, time.Since(start), "each returns when it is done")
+		}
+		require.Equal(t, 1, b.Calls(memory.Release))
+	})
+}
+
+func TestCloseEndsEverything(t *testing.T) {
+	bubble(t, func(w *world) {
+		other, _ := w.client()
+		foreign := w.acquire(other, "foreign")
+		c, b := w.client()
+		locks := []*lockport.Lock{w.acquire(c, "a"), w.acquire(c, "b")}
+		ctx, cancel := locks[0].Context(w.ctx)
+		defer cancel()
+		waiting := []*acquiring{w.begin(c, "a"), w.begin(c, "foreign")}
+		b.DelayNext(memory.Claim, time.Hour)
+		waiting = append(waiting, w.begin(c, "slow"))
+		require.NoError(t, c.Close())
+		for _, a := range waiting {
+			require.True(t, a.finished())
+			require.ErrorIs(t, a.err, lockport.ErrClosed)
+		}
+		for _, l := range locks {
+			require.ErrorIs(t, l.Err(), lockport.ErrClosed)
+			require.False(t, isClosed(l.Lost()))
+			require.NoError(t, l.Release(w.ctx))
+			w.nobodyHolds(l.Name())
+		}
+		require.ErrorIs(t, context.Cause(ctx), lockport.ErrClosed)
+		_, err := c.Acquire(w.ctx, "c")
+		require.ErrorIs(t, err, lockport.ErrClosed)
+		require.NoError(t, c.Close())
+		w.release(foreign)
+		for _, name := range []string{"foreign", "slow"} {
+			w.nobodyHolds(name)
+		}
+	})
+}
+
+func TestCloseIsBounded(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		for i := range 1000 {
+			w.acquire(c, fmt.Sprint(i))
+		}
+		b.Pause()
+		start := time.Now()
+		err := c.Close()
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorContains(t, err, "1000 locks")
+		require.LessOrEqual(t, time.Since(start), 10*time.Second)
+	})
+}
+
+func TestContextEndsWithTheHold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		ctx, cancel := l.Context(w.ctx)
+		defer cancel()
+		cancelled, cancelIt := l.Context(w.ctx)
+		cancelIt()
+		require.ErrorIs(t, context.Cause(cancelled), context.Canceled)
+		parent, cancelParent := context.WithCancelCause(w.ctx)
+		child, cancelChild := l.Context(parent)
+		defer cancelChild()
+		cause := errors.New("because")
+		cancelParent(cause)
+		require.Equal(t, cause, context.Cause(child))
+		require.NoError(t, ctx.Err())
+		w.release(l)
+		require.ErrorIs(t, context.Cause(ctx), lockport.ErrReleased)
+		late, cancelLate := l.Context(w.ctx)
+		defer cancelLate()
+		require.ErrorIs(t, context.Cause(late), lockport.ErrReleased)
+	})
+}
+
+func TestDo(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		cause := errors.New("because")
+		for _, want := range []error{nil, cause} {
+			err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, l *lockport.Lock) error {
+				require.True(t, l.Valid())
+				require.NoError(t, ctx.Err())
+				return want
+			})
+			require.Equal(t, want, err)
+			w.nobodyHolds("a")
+		}
+		err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, l *lockport.Lock) error {
+			b.Server().Lose("a", cause)
+			<-ctx.Done()
+			require.ErrorIs(t, context.Cause(ctx), cause)
+			return nil
+		})
+		require.ErrorIs(t, err, lockport.ErrLost)
+		err = lockport.Do(w.ctx, c, "", nil)
+		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.PanicsWithValue(t, "oops", func() {
+			_ = lockport.Do(w.ctx, c, "a", func(context.Context, *lockport.Lock) error { panic("oops") })
+		})
+		w.nobodyHolds("a")
+	})
+}
+
+func TestAs(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		var target *int
+		require.False(t, w.acquire(c, "a").As(&target))
+	})
+}

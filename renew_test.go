@@ -1,0 +1,294 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestRenewalKeepsTheLock(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		for range 100 {
+			w.sleep(ttl / 3)
+			require.True(t, l.Valid())
+			deadline, ok := l.Deadline()
+			require.True(t, ok)
+			require.Greater(t, time.Until(deadline), ttl/2)
+		}
+		require.InDelta(t, 100, b.Calls(memory.Renew), 34)
+		w.release(l)
+		renewed := b.Calls(memory.Renew)
+		w.sleep(10 * ttl)
+		require.Equal(t, renewed, b.Calls(memory.Renew), "a lock that was released is not renewed")
+	})
+}
+
+// Ten thousand locks acquired at odd times are renewed in a few round trips per period, by a constant number of goroutines.
+func TestManyLocksRenewTogether(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		const n = 10_000
+		locks := make([]*lockport.Lock, n)
+		for i := range locks {
+			locks[i] = w.acquire(c, fmt.Sprint(i))
+			if i%100 == 0 {
+				w.sleep(37 * time.Millisecond)
+			}
+		}
+		require.Less(t, runtime.NumGoroutine(), 50)
+		renewed := b.Calls(memory.Renew)
+		w.sleep(10 * ttl)
+		perPeriod := float64(b.Calls(memory.Renew)-renewed) / 30
+		require.LessOrEqual(t, perPeriod, 6.0)
+		for _, l := range locks {
+			require.True(t, l.Valid())
+		}
+		require.NoError(t, c.Close())
+		w.nobodyHolds("77")
+	})
+}
+
+// Nothing is heard from the server: the hold ends before anybody else can have the name.
+func TestSilenceEndsTheHoldInTime(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		ctx, cancel := l.Context(w.ctx)
+		defer cancel()
+		w.sleep(ttl)
+		b.Pause()
+		deadline, _ := l.Deadline()
+		other, _ := w.client()
+		next := w.begin(other, "a")
+		w.sleep(time.Until(deadline) - time.Nanosecond)
+		require.True(t, l.Valid())
+		require.False(t, isClosed(l.Lost()))
+		w.sleep(time.Nanosecond)
+		require.False(t, l.Valid())
+		require.True(t, isClosed(l.Lost()))
+		require.ErrorIs(t, l.Err(), lockport.ErrLost)
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.True(t, isClosed(ctx.Done()))
+		require.ErrorIs(t, context.Cause(ctx), lockport.ErrSilence)
+		require.False(t, next.finished())
+		second := next.got()
+		require.Greater(t, w.token(second), w.token(l))
+		b.Resume()
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrLost)
+		synctest.Wait()
+		require.True(t, second.Valid(), "a late release changes nothing")
+		w.release(second)
+	})
+}
+
+// The clock is compared at every call: no timer, and no goroutine, has run since the deadline.
+func TestErrComparesTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := memory.NewBackend(memory.Options{})
+		c, err := lockport.New(plain{b}, lockport.TTL(time.Second), lockport.Logger(nil))
+		require.NoError(t, err)
+		l, err := c.TryAcquire(t.Context(), "a")
+		require.NoError(t, err)
+		b.Pause()
+		deadline, _ := l.Deadline()
+		time.Sleep(time.Until(deadline)) // this goroutine may well run before the timer's
+		require.Error(t, l.Err())
+		b.Resume()
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestRenewalIsTriedUntilTheDeadline(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		for range 5 {
+			b.FailNext(memory.Renew, fmt.Errorf("%w: gone", driver.ErrUnknown))
+		}
+		deadline, _ := l.Deadline()
+		w.sleep(ttl / 2)
+		unmoved, _ := l.Deadline()
+		require.Equal(t, deadline, unmoved, "a renewal whose outcome is unknown moves nothing")
+		w.sleep(ttl)
+		require.True(t, l.Valid())
+		require.Greater(t, b.Calls(memory.Renew), 5)
+	})
+}
+
+func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, err := lockport.New(tardy{memory.NewBackend(memory.Options{Server: w.server})}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		w.sleep(2 * ttl)
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.NoError(t, c.Close())
+	})
+}
+
+// tardy is a backend whose renewals succeed, whatever their context says, after almost the whole TTL.
+type tardy struct{ driver.Backend }
+
+func (b tardy) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return tardyLease{l}, nil
+}
+
+type tardyLease struct{ driver.Lease }
+
+func (l tardyLease) Renew(ctx context.Context) (time.Time, error) {
+	until, err := l.Lease.Renew(ctx)
+	time.Sleep(ttl * 9 / 10)
+	return until, err
+}
+
+func TestLossByRemoval(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		told, silent := w.acquire(c, "told"), w.acquire(c, "silent")
+		reason := errors.New("somebody deleted it")
+		b.Server().Lose("told", reason)
+		synctest.Wait()
+		require.True(t, isClosed(told.Lost()))
+		require.ErrorIs(t, told.Err(), lockport.ErrLost)
+		require.ErrorIs(t, told.Err(), reason)
+		b.Server().LoseSilently("silent")
+		require.True(t, silent.Valid(), "nobody can know yet")
+		w.sleep(ttl / 3)
+		require.ErrorIs(t, silent.Err(), lockport.ErrLost)
+		again := w.acquire(c, "told")
+		require.Greater(t, w.token(again), w.token(told))
+	})
+}
+
+// The loss of a claim while many wait for it here wakes the next one.
+func TestLossWhileOthersWait(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		var waiting []*acquiring
+		for range 30 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		for i, a := range waiting {
+			if i%2 == 0 {
+				b.Server().Lose("a", errors.New("deleted"))
+			} else {
+				b.Server().LoseSilently("a")
+			}
+			next := a.got()
+			require.ErrorIs(t, l.Err(), lockport.ErrLost)
+			require.Greater(t, w.token(next), w.token(l))
+			l = next
+		}
+		w.release(l)
+	})
+}
+
+// One lease of a batch fails, the others do not.
+func TestBatchOfWhichOneIsLost(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		var locks []*lockport.Lock
+		for i := range 10 {
+			locks = append(locks, w.acquire(c, fmt.Sprint(i)))
+		}
+		b.Server().LoseSilently("3")
+		w.sleep(ttl / 3)
+		for i, l := range locks {
+			require.Equal(t, i != 3, l.Valid(), i)
+		}
+		require.Equal(t, 1, b.Calls(memory.Renew))
+	})
+}
+
+// plain hides the optional interfaces of a backend.
+type plain struct{ driver.Backend }
+
+// A backend that can do nothing but the four methods is polled and renewed one by one.
+func TestPlainBackend(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := memory.NewBackend(memory.Options{Server: w.server})
+		c, err := lockport.New(plain{b}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		for i := range 100 {
+			w.acquire(c, fmt.Sprint(i))
+		}
+		w.sleep(ttl / 3)
+		require.Equal(t, 100, b.Calls(memory.Renew))
+
+		holder, _ := w.client()
+		l := w.acquire(holder, "x")
+		waiting := w.begin(c, "x")
+		w.release(l)
+		w.release(waiting.got())
+		require.NoError(t, c.Close())
+		w.nobodyHolds("7")
+	})
+}
+
+// wrapper wraps a backend and says so.
+type wrapper struct {
+	driver.Backend
+	claims *atomic.Int64
+}
+
+func (b wrapper) Unwrap() driver.Backend { return b.Backend }
+
+func (b wrapper) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	b.claims.Add(1)
+	return b.Backend.TryAcquire(ctx, req)
+}
+
+func TestWrapperLosesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := wrapper{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		waiting := w.begin(c, "a")
+		w.acquire(c, "b")
+		w.sleep(ttl)
+		w.release(l)
+		w.release(waiting.got())
+		require.EqualValues(t, 2, b.claims.Load(), "waiting and requeueing went past TryAcquire")
+		require.NoError(t, c.Close())
+	})
+}
+
+func TestMaxHold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.MaxHold(time.Minute))
+		l := w.acquire(c, "a")
+		deadline, _ := l.Deadline()
+		require.Less(t, time.Until(deadline), ttl)
+		waiting := w.begin(c, "a")
+		w.sleep(time.Minute - time.Nanosecond)
+		require.True(t, l.Valid())
+		w.sleep(time.Nanosecond)
+		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
+		require.ErrorIs(t, l.Err(), lockport.ErrLost)
+		require.True(t, isClosed(l.Lost()))
+		next := waiting.got()
+		require.Greater(t, w.token(next), w.token(l))
+		w.release(next)
+		require.Zero(t, b.Calls(memory.Abandon))
+		w.nobodyHolds("a")
+	})
+}
