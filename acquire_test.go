@@ -142,6 +142,29 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	})
 }
 
+func TestCancelledInTheMiddleOfTheQueue(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		var waiting []*acquiring
+		for range 9 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		for _, i := range []int{4, 0, 8, 5, 3, 7} {
+			waiting[i].cancel()
+			require.True(t, waiting[i].finished())
+		}
+		waiting = append(waiting, w.begin(c, "a"))
+		for _, i := range []int{1, 2, 6, 9} {
+			require.False(t, waiting[i].finished())
+			w.release(l)
+			l = waiting[i].got()
+		}
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
 // The server grants the lock at the moment at which the caller gives up.
 func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -167,12 +190,16 @@ func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
 }
 
 func TestHandOffToACancelledWaiterGoesOn(t *testing.T) {
-	for range 200 { // each order of the race between the hand-off and the cancellation
+	for i := range 400 { // each order of the race between the hand-off and the cancellation
 		bubble(t, func(w *world) {
 			c, _ := w.client()
 			l := w.acquire(c, "a")
 			first, second := w.begin(c, "a"), w.begin(c, "a")
-			go first.cancel()
+			if i%2 == 0 {
+				go first.cancel()
+			} else {
+				first.cancel()
+			}
 			w.release(l)
 			if first.finished(); first.err == nil {
 				w.release(first.got())

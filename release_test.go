@@ -53,6 +53,43 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 	})
 }
 
+// forgetful is a backend that says of a repeated release that the claim is gone, since it cannot know by whom.
+type forgetful struct {
+	*memory.Backend
+	again *bool
+}
+
+func (b forgetful) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	return forgetfulLease{l, b.again}, err
+}
+
+type forgetfulLease struct {
+	driver.Lease
+	again *bool
+}
+
+func (l forgetfulLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+	if *l.again {
+		return driver.ErrLost
+	}
+	*l.again = true
+	return l.Lease.Release(ctx, o)
+}
+
+func TestReleaseRepeatedAfterALostReplyIsNoLoss(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := forgetful{memory.NewBackend(memory.Options{Server: w.server}), new(bool)}
+		c, err := lockport.New(plain{b}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		b.LoseNextReply(memory.Release)
+		w.release(l)
+		require.True(t, *b.again)
+		require.NoError(t, c.Close())
+	})
+}
+
 func TestReleaseThatFailsIsUndoneLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()

@@ -1,0 +1,106 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+// checked is a backend whose server says what it is told to.
+type checked struct {
+	driver.Backend
+	notices []driver.Notice
+	err     error
+	closed  *bool
+}
+
+func (b checked) Check(context.Context) ([]driver.Notice, error) { return b.notices, b.err }
+
+func (b checked) Close() error {
+	*b.closed = true
+	return b.Backend.Close()
+}
+
+// mux knows the scheme fake, which opens b.
+func mux(b driver.Backend, got *lockport.SchemeOptions) *lockport.Mux {
+	var m lockport.Mux
+	m.Register(lockport.Scheme{Name: "fake", Open: func(u *url.URL, o lockport.SchemeOptions) (driver.Backend, error) {
+		*got = o
+		if u.RawQuery != "" {
+			return nil, errors.New("unknown parameter")
+		}
+		return b, nil
+	}})
+	return &m
+}
+
+func TestOpenChecksTheServer(t *testing.T) {
+	var o lockport.SchemeOptions
+	var closed bool
+	var log strings.Builder
+	b := checked{Backend: memory.NewBackend(memory.Options{}), closed: &closed, notices: []driver.Notice{
+		{ID: "eviction", Text: "locks may be evicted", Remedy: "set noeviction"},
+	}}
+	m := mux(b, &o)
+	c, err := m.Open(t.Context(), "fake://host?ttl=20s", lockport.Logger(slog.New(slog.NewTextHandler(&log, nil))))
+	require.NoError(t, err)
+	require.Equal(t, 20*time.Second, o.TTL)
+	require.Contains(t, log.String(), "locks may be evicted")
+	require.Contains(t, log.String(), "set noeviction")
+	require.Equal(t, b.notices, c.Notices())
+	l, err := c.TryAcquire(t.Context(), "a")
+	require.NoError(t, err)
+	deadline, _ := l.Deadline()
+	require.InDelta(t, 18.99, time.Until(deadline).Seconds(), 0.5)
+	require.NoError(t, c.Close())
+	require.True(t, closed)
+
+	closed = false
+	b.err = driver.ErrRefused
+	_, err = mux(b, &o).Open(t.Context(), "fake://host?ttl=20s", lockport.TTL(30*time.Second))
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.Equal(t, 30*time.Second, o.TTL, "an option wins over the URL")
+	require.True(t, closed, "what Open opened, it closes when it fails")
+}
+
+func TestOpenRefusesBadURLs(t *testing.T) {
+	var o lockport.SchemeOptions
+	m := mux(memory.NewBackend(memory.Options{}), &o)
+	const secret = "s3cret"
+	for rawURL, want := range map[string]string{
+		"nonsense://host":                   `unknown scheme "nonsense" in the lock URL; known: fake`,
+		"host":                              `unknown scheme ""`,
+		"fake://host?ttl=soon":              `bad duration "soon" of the URL parameter ttl`,
+		"fake://host?ttl=-1s":               `bad duration "-1s"`,
+		"fake://host?x=1":                   "unknown parameter",
+		"fake://u:" + secret + "%zz@host":   "percent-encode special characters in the password",
+		"fake://u:" + secret + "@host:port": "check its scheme, host and port",
+		"fa ke://u:" + secret + "@host":     "cannot be parsed",
+	} {
+		_, err := m.Open(t.Context(), rawURL)
+		require.ErrorContains(t, err, want, rawURL)
+		require.NotContains(t, err.Error(), secret)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	_, err := new(lockport.Mux).Open(t.Context(), "redis://localhost")
+	require.ErrorContains(t, err, "import a backend")
+	_, err = m.Open(t.Context(), "fake://host", lockport.TTL(0))
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+}
+
+func TestRegisterTwicePanics(t *testing.T) {
+	var o lockport.SchemeOptions
+	m := mux(nil, &o)
+	require.Panics(t, func() { m.Register(lockport.Scheme{Name: "fake"}) })
+	require.Len(t, m.Schemes(), 1)
+}
