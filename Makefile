@@ -1,0 +1,31 @@
+# What people type. The work is done by scripts/, and by `go` in every module that scripts/modules.sh lists.
+
+# How long the tests of one package may take, and how many packages are tested at once: they start servers, and what they
+# measure in time suffers from neighbours.
+TIMEOUT ?= 20m
+P ?= 2
+# More for go test, such as ARGS='-run TestQueue -v'.
+ARGS ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help test quick lint bench servers
+
+test: servers ## every test, under the race detector, on real servers (installs what is missing)
+	@scripts/modules.sh go test -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS) ./...
+
+quick: ## the tests that need no server; under a minute
+	@scripts/modules.sh go test -short -timeout=2m $(ARGS) ./...
+
+lint: ## gofmt, go mod tidy, go vet and staticcheck, for Linux and macOS; go build for Windows
+	@scripts/lint.sh
+
+bench: servers ## the Go benchmarks
+	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
+
+servers: ## install the lock servers that the tests start, without starting their services
+	@scripts/install-servers.sh
+
+help: ## this list
+	@echo 'make TARGET, where TARGET is one of:'
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@echo "Variables: TIMEOUT=$(TIMEOUT) P=$(P) ARGS='-run NAME -v' LOCKPORT_TEST_REQUIRE=all LOCKPORT_TEST_INSTALL=no"

@@ -1,0 +1,73 @@
+package house
+
+import (
+	"fmt"
+	"io/fs"
+	"regexp"
+	"slices"
+)
+
+// folderRules hold what belongs to a backend, and to a decision.
+var folderRules = []rule{
+	{"Every backend has the same files: see CONTRIBUTING.md.", func(t *tree, report func(where, what string)) {
+		for _, name := range t.backends() {
+			dir := "backend/" + name
+			for _, file := range []string{"doc.go", "conformance_test.go", "example_test.go"} {
+				if !t.has(dir, file) {
+					report(dir, "has no "+file)
+				}
+			}
+			if page := name + ".md"; !t.has("docs/backends", page) {
+				report(dir, "has no page docs/backends/"+page)
+			}
+		}
+	}},
+
+	{"A suite that is not run proves nothing: conformance_test.go calls it.", func(t *tree, report func(where, what string)) {
+		for _, s := range t.files {
+			if isBackend(s) && s.name == "conformance_test.go" && !slices.ContainsFunc(s.uses(), func(u use) bool {
+				return u.pkg == module+"/conformance" && u.ident == "Test"
+			}) {
+				report(s.dir+"/"+s.name, "does not call conformance.Test")
+			}
+		}
+	}},
+
+	{"The command offers every backend.", func(t *tree, report func(where, what string)) {
+		imported := make(map[string]bool)
+		for _, s := range t.files {
+			for _, r := range s.imports {
+				if s.dir == "backend/all" && !s.test {
+					imported[r.dir] = true
+				}
+			}
+		}
+		for _, name := range t.backends() {
+			if len(imported) > 0 && !imported["backend/"+name] {
+				report("backend/all", "does not import backend/"+name)
+			}
+		}
+	}},
+
+	{"A decision is docs/decisions/NNNN-title.md, and no two have one number.", func(t *tree, report func(where, what string)) {
+		entries, err := fs.ReadDir(t.fsys, "docs/decisions")
+		if err != nil {
+			return // there are none
+		}
+		holders := make(map[string]string)
+		for _, e := range entries {
+			where := "docs/decisions/" + e.Name()
+			if !decisionName.MatchString(e.Name()) {
+				report(where, "has another form of name")
+				continue
+			}
+			number := e.Name()[:4]
+			if other := holders[number]; other != "" {
+				report(where, fmt.Sprintf("has the number of %s", other))
+			}
+			holders[number] = e.Name()
+		}
+	}},
+}
+
+var decisionName = regexp.MustCompile(`^[0-9]{4}-[a-z0-9-]+\.md$`)

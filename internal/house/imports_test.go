@@ -1,0 +1,90 @@
+package house
+
+import (
+	"slices"
+	"strings"
+)
+
+// clients are the modules that each backend may import beside this one. Who imports the backend depends on them too, so
+// each needs a reason.
+var clients = map[string][]string{
+	"redis": {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
+}
+
+// importRules hold who imports whom.
+var importRules = []rule{
+	importRule("driver is the contract alone: it imports the standard library and nothing else.",
+		shippedIn("driver"), func(_ *source, r reference) bool { return r.standard() }),
+
+	importRule("internal/clock imports the standard library alone.",
+		shippedIn("internal/clock"), func(_ *source, r reference) bool { return r.standard() }),
+
+	importRule("The root package imports the standard library, driver and internal/clock alone, so that who imports it "+
+		"gets no client library.",
+		shippedIn("."), func(_ *source, r reference) bool {
+			return r.standard() || r.ours && (r.dir == "driver" || r.dir == "internal/clock")
+		}),
+
+	importRule("conformance names no backend and needs no library: it imports the standard library, the root package and "+
+		"driver alone.",
+		shippedIn("conformance"), func(_ *source, r reference) bool {
+			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver")
+		}),
+
+	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
+		"and its own client, which the table clients in internal/house/imports_test.go names.",
+		func(s *source) bool { return isBackend(s) && !s.test }, func(s *source, r reference) bool {
+			return r.standard() || backendMayImport(s, r)
+		}),
+
+	importRule("A backend does not know the others, nor do its tests; what two share lives in internal/.",
+		isBackend, func(s *source, r reference) bool {
+			return !r.under("backend") || backendOf(r.dir) == backendOf(s.dir)
+		}),
+
+	importRule("backend/all imports the backends, for the command, and nothing else.",
+		shippedIn("backend/all"), func(_ *source, r reference) bool { return r.under("backend") }),
+
+	importRule("Only cmd imports backend/all: a program chooses its backends, and links no others.",
+		func(s *source) bool { return !under(s.dir, "cmd") && s.dir != "backend/all" },
+		func(_ *source, r reference) bool { return !r.under("backend/all") }),
+
+	importRule("internal/… is below the backends, the suite and the command, and imports none of them.",
+		func(s *source) bool { return under(s.dir, "internal") && !s.test }, func(_ *source, r reference) bool {
+			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
+		}),
+
+	importRule("testify is for the tests of this module alone.",
+		func(s *source) bool { return !s.test },
+		func(_ *source, r reference) bool { return !strings.HasPrefix(r.path, "github.com/stretchr/testify") }),
+
+	importRule("The package testing, and its flags, are not for programs that use the library.",
+		library, func(_ *source, r reference) bool {
+			return r.path != "testing" && !strings.HasPrefix(r.path, "testing/")
+		}),
+
+	importRule("conformance runs outside go test too: testing.go alone imports the package testing.",
+		func(s *source) bool { return shippedIn("conformance")(s) && s.name != "testing.go" },
+		func(_ *source, r reference) bool { return r.path != "testing" }),
+
+	importRule("A backend, and what backends share, never logs: what the client should log is an error or a driver.Notice.",
+		func(s *source) bool { return library(s) && s.dir != "." },
+		func(_ *source, r reference) bool { return r.path != "log" && r.path != "log/slog" }),
+
+	importRule("The root package logs through the log/slog.Logger that it was given.",
+		shippedIn("."), func(_ *source, r reference) bool { return r.path != "log" }),
+
+	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
+		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
+}
+
+// isBackend picks the files of the backends, tests too.
+func isBackend(s *source) bool { return backendOf(s.dir) != "" && backendOf(s.dir) != "all" }
+
+func backendMayImport(s *source, r reference) bool {
+	if r.ours {
+		// Another backend is the business of a rule of its own.
+		return r.dir == "." || r.dir == "driver" || sharedInternal(r.dir) || r.under("backend")
+	}
+	return slices.ContainsFunc(clients[backendOf(s.dir)], func(m string) bool { return under(r.path, m) })
+}

@@ -1,0 +1,148 @@
+package house
+
+import (
+	"io/fs"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// sound is a small module that keeps every rule.
+var sound = map[string]string{
+	"client.go":                      goFile("lockport", "log/slog", module+"/driver", module+"/internal/clock"),
+	"client_test.go":                 goFile("lockport_test", module+"/backend/memory", "github.com/stretchr/testify/require"),
+	"driver/driver.go":               goFile("driver", "context"),
+	"internal/clock/clock.go":        goFile("clock", "time"),
+	"internal/servers/redis.go":      goFile("servers", "testing", "log"),
+	"internal/servers/find.go":       using("os", "func f() { os.Getenv(``) }"),
+	"conformance/worker.go":          using("os", "func WorkerMain() { os.Exit(0) }"),
+	"conformance/testing.go":         goFile("conformance", "testing", module, module+"/driver"),
+	"backend/memory/doc.go":          goFile("memory", module, module+"/driver", module+"/internal/clock"),
+	"backend/redis/doc.go":           goFile("redis", "github.com/redis/go-redis/v9/push", module+"/internal/clock"),
+	"backend/redis/redis_test.go":    goFile("redis", "testing", "log", module+"/internal/servers"),
+	"backend/all/all.go":             goFile("all", module+"/backend/memory", module+"/backend/redis"),
+	"cmd/lockport/main.go":           using("log", "func main() { log.Fatal() }"),
+	"cmd/lockport/backends.go":       goFile("main", module+"/backend/all"),
+	"bench/go.mod":                   "module bench\n",
+	"bench/bench.go":                 goFile("bench", module+"/backend/all", "log"),
+	"driver/testdata/bad.go":         "no Go at all",
+	"docs/backends/memory.md":        "",
+	"docs/backends/redis.md":         "",
+	"docs/decisions/0001-locks.md":   "",
+	"backend/memory/example_test.go": goFile("memory_test"),
+	"backend/redis/example_test.go":  goFile("redis_test"),
+
+	"backend/memory/conformance_test.go": runsSuite,
+	"backend/redis/conformance_test.go":  runsSuite,
+}
+
+var runsSuite = using("suite "+module+"/conformance", "func TestConformance() { suite.Test() }")
+
+// goFile is a Go file with blank imports.
+func goFile(name string, imports ...string) string {
+	text := "package " + name + "\n"
+	for _, i := range imports {
+		text += "import _ \"" + i + "\"\n"
+	}
+	return text
+}
+
+// deleted, as the text of a planted file, removes it.
+const deleted = "-"
+
+// planted are breaches of the rules, each together with what is said of it.
+var planted = []struct{ file, text, want string }{
+	{"driver/x.go", goFile("driver", module), "imports " + module + ". driver is"},
+	{"driver/x.go", goFile("driver", "golang.org/x/sys/unix"), "imports golang.org/x/sys/unix. driver is"},
+	{"internal/clock/x.go", goFile("clock", module+"/driver"), "/driver. internal/clock imports"},
+	{"x.go", goFile("lockport", "os", "github.com/redis/go-redis/v9"), "x.go:3: imports github.com/redis/go-redis/v9. The root"},
+	{"x.go", goFile("lockport", module+"/internal/servers"), "imports " + module + "/internal/servers. The root"},
+	{"x_windows.go", goFile("lockport", module+"/backend/file"), "imports " + module + "/backend/file. The root"},
+	{"conformance/x.go", goFile("conformance", module+"/backend/redis"), "/backend/redis. conformance names"},
+	{"conformance/x.go", goFile("conformance", module+"/internal/clock"), "/internal/clock. conformance names"},
+	{"backend/redis/x.go", goFile("redis", "github.com/jackc/pgx/v5"), "pgx/v5. A backend imports"},
+	{"backend/memory/x.go", goFile("memory", "github.com/redis/go-redis/v9"), "go-redis/v9. A backend imports"},
+	{"backend/redis/x.go", goFile("redis", module+"/internal/faultproxy"), "/internal/faultproxy. A backend imports"},
+	{"backend/redis/x.go", goFile("redis", module+"/conformance"), "/conformance. A backend imports"},
+	{"backend/redis/x.go", goFile("redis", module+"/backend/memory"), "/backend/memory. A backend does not know"},
+	{"backend/redis/x_test.go", goFile("redis", module+"/backend/memory"), "/backend/memory. A backend does not know"},
+	{"backend/all/x.go", goFile("all", module), "imports " + module + ". backend/all imports"},
+	{"compare/x.go", goFile("compare", module+"/backend/all"), "/backend/all. Only cmd imports"},
+	{"client_x_test.go", goFile("lockport_test", module+"/backend/all"), "/backend/all. Only cmd imports"},
+	{"internal/sql/x.go", goFile("sql", module+"/backend/memory"), "/backend/memory. internal/… is below"},
+	{"compare/x.go", goFile("compare", "github.com/stretchr/testify/assert"), "testify/assert. testify is"},
+	{"backend/redis/x.go", goFile("redis", "testing/synctest"), "testing/synctest. The package testing"},
+	{"conformance/x.go", goFile("conformance", "testing"), "imports testing. conformance runs"},
+	{"backend/redis/x.go", goFile("redis", "log/slog"), "imports log/slog. A backend, and what"},
+	{"internal/sql/x.go", goFile("sql", "log"), "imports log. A backend, and what"},
+	{"x.go", goFile("lockport", "log"), "imports log. The root package logs"},
+	{"x.go", "package lockport\nimport . \"fmt\"\n", "x.go:2: imports fmt. A dot import"},
+
+	{"x.go", using("os", "var exit = os.Exit"), "x.go:3: uses os.Exit. Only the command"},
+	{"backend/redis/x.go", using("sys os", "func f() { sys.Exit(1) }"), "uses os.Exit. Only the command"},
+	{"compare/x.go", using("log", "func f() { log.Fatalf(``) }"), "uses log.Fatalf. Only the command"},
+	{"conformance/x.go", using("os", "func f() { os.Exit(1) }"), "uses os.Exit. Only the command"},
+	{"backend/redis/x.go", using("os", "func f() { _ = os.Getenv(``) }"), "uses os.Getenv. The library never reads"},
+	{"backend/memory/x.go", using("os", "func f() { _, _ = os.LookupEnv(``) }"), "uses os.LookupEnv. The library never reads"},
+	{"internal/sql/x.go", using("os", "func f() { _ = os.Environ() }"), "uses os.Environ. The library never reads"},
+	{"driver/x.go", using("fmt", "func f() { fmt.Println() }"), "uses fmt.Println. The library never prints"},
+	{"backend/redis/x.go", using("time", "type t int; func (t) f() { time.Sleep(1) }"), "uses time.Sleep. A backend never"},
+
+	{"backend/redis/doc.go", deleted, "backend/redis: has no doc.go. Every backend"},
+	{"backend/redis/conformance_test.go", deleted, "backend/redis: has no conformance_test.go. Every backend"},
+	{"backend/memory/example_test.go", deleted, "backend/memory: has no example_test.go. Every backend"},
+	{"docs/backends/redis.md", deleted, "backend/redis: has no page docs/backends/redis.md. Every backend"},
+	{"backend/redis/conformance_test.go", goFile("redis", module+"/conformance"), "does not call conformance.Test. A suite"},
+	{"backend/all/all.go", goFile("all", module+"/backend/memory"), "does not import backend/redis. The command"},
+	{"docs/decisions/0001-other.md", "", "docs/decisions/0001-other.md: has the number of 0001-locks.md. A decision"},
+	{"docs/decisions/Notes.md", "", "docs/decisions/Notes.md: has another form of name. A decision"},
+}
+
+// using is a Go file that imports one package, perhaps under another name, and uses it.
+func using(imported, text string) string {
+	name, path, renamed := strings.Cut(imported, " ")
+	if !renamed {
+		path = name
+	}
+	return "package x\nimport " + name + " \"" + path + "\"\n" + text + "\n"
+}
+
+func memoryFS(files map[string]string) fs.FS {
+	fsys := fstest.MapFS{}
+	for name, text := range files {
+		fsys[name] = &fstest.MapFile{Data: []byte(text)}
+	}
+	return fsys
+}
+
+// A module that keeps the rules is not accused, and each breach is, alone and by the right rule.
+func TestPlantedBreaches(t *testing.T) {
+	clean, err := readTree(memoryFS(sound))
+	require.NoError(t, err)
+	require.Empty(t, clean.breaches())
+
+	proven := make(map[string]bool)
+	for _, p := range planted {
+		files := maps.Clone(sound)
+		if files[p.file] = p.text; p.text == deleted {
+			delete(files, p.file)
+		}
+		broken, err := readTree(memoryFS(files))
+		require.NoError(t, err)
+		lines := broken.breaches()
+		require.Len(t, lines, 1, "%s: %q", p.file, lines)
+		require.Contains(t, lines[0], p.want, p.file)
+		for _, r := range slices.Concat(importRules, useRules, folderRules) {
+			if strings.HasSuffix(lines[0], ". "+r.text) {
+				proven[r.text] = true
+			}
+		}
+	}
+	for _, r := range slices.Concat(importRules, useRules, folderRules) {
+		require.True(t, proven[r.text], "no planted breach proves the rule: %s", r.text)
+	}
+}

@@ -1,0 +1,177 @@
+package house
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+)
+
+// module is the path of the root module.
+const module = "github.com/lockport/lockport"
+
+// tree is the source of the module.
+type tree struct {
+	fsys  fs.FS
+	files []*source
+}
+
+// source is one Go file.
+type source struct {
+	dir     string // of its package, relative to the root: "backend/redis"; "." is the root
+	name    string // "redis_test.go"
+	test    bool
+	syntax  *ast.File
+	set     *token.FileSet
+	imports []reference
+}
+
+// reference is one import of a file. A package of this module is named relative to its root.
+type reference struct {
+	pos   token.Pos
+	path  string // as written
+	local string // what the file calls it
+	ours  bool
+	dir   string // if ours: "driver"; "." is the root
+}
+
+// standard tells whether the package is of the standard library.
+func (r reference) standard() bool {
+	first, _, _ := strings.Cut(r.path, "/")
+	return !strings.Contains(first, ".")
+}
+
+// under tells whether the package is one of ours in dir or below it.
+func (r reference) under(dir string) bool { return r.ours && under(r.dir, dir) }
+
+func under(dir, top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }
+
+// readTree parses every Go file below the root of fsys, whatever system it is for.
+func readTree(fsys fs.FS) (*tree, error) {
+	t := &tree{fsys: fsys}
+	err := fs.WalkDir(fsys, ".", func(file string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			if file != "." && (skipped(entry.Name()) || t.has(file, "go.mod")) {
+				return fs.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(file, ".go") || skipped(entry.Name()):
+			return nil
+		}
+		s, err := readSource(fsys, file)
+		if err != nil {
+			return err
+		}
+		t.files = append(t.files, s)
+		return nil
+	})
+	return t, err
+}
+
+// skipped are what the go command does not look at either.
+func skipped(name string) bool {
+	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+}
+
+func readSource(fsys fs.FS, file string) (*source, error) {
+	text, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return nil, err
+	}
+	s := &source{dir: path.Dir(file), name: path.Base(file), test: strings.HasSuffix(file, "_test.go"), set: token.NewFileSet()}
+	if s.syntax, err = parser.ParseFile(s.set, file, text, parser.SkipObjectResolution); err != nil {
+		return nil, err
+	}
+	for _, spec := range s.syntax.Imports {
+		r := reference{pos: spec.Pos()}
+		if r.path, err = strconv.Unquote(spec.Path.Value); err != nil {
+			return nil, err
+		}
+		r.local = path.Base(r.path)
+		if spec.Name != nil {
+			r.local = spec.Name.Name
+		}
+		if r.path == module {
+			r.ours, r.dir = true, "."
+		} else if dir, ok := strings.CutPrefix(r.path, module+"/"); ok {
+			r.ours, r.dir = true, dir
+		}
+		s.imports = append(s.imports, r)
+	}
+	return s, nil
+}
+
+// at names a place in the file, for people.
+func (s *source) at(pos token.Pos) string {
+	p := s.set.Position(pos)
+	return fmt.Sprintf("%s:%d", p.Filename, p.Line)
+}
+
+// use is a mention of something that another package exports.
+type use struct {
+	pos        token.Pos
+	pkg, ident string // "os", "Exit"
+	function   string // the function in which it stands, empty outside of all and in methods
+}
+
+// uses returns the mentions of what other packages export.
+func (s *source) uses() []use {
+	paths := make(map[string]string)
+	for _, r := range s.imports {
+		paths[r.local] = r.path
+	}
+	var all []use
+	for _, decl := range s.syntax.Decls {
+		function := ""
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+			function = f.Name.Name
+		}
+		ast.Inspect(decl, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := selector.X.(*ast.Ident); ok && paths[x.Name] != "" {
+					all = append(all, use{n.Pos(), paths[x.Name], selector.Sel.Name, function})
+				}
+			}
+			return true
+		})
+	}
+	return all
+}
+
+// has tells whether dir has a file of that name.
+func (t *tree) has(dir, name string) bool {
+	_, err := fs.Stat(t.fsys, path.Join(dir, name))
+	return err == nil
+}
+
+// backends are the names of the folders in backend/, but for all.
+func (t *tree) backends() []string {
+	entries, err := fs.ReadDir(t.fsys, "backend")
+	if err != nil {
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && e.Name() != "all" && !skipped(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// backendOf returns the backend that the package in dir belongs to, "all" included; empty if it belongs to none.
+func backendOf(dir string) string {
+	rest, ok := strings.CutPrefix(dir, "backend/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}

@@ -1,0 +1,37 @@
+package house
+
+// useRules hold what the library may not do to the program it is part of.
+var useRules = []rule{
+	useRule("Only the command ends the process (and conformance.WorkerMain, which is documented to): return an error.",
+		func(s *source) bool { return !s.test && !under(s.dir, "cmd") },
+		map[string][]string{
+			"os":      {"Exit"},
+			"syscall": {"Exit"},
+			"log":     {"Fatal", "Fatalf", "Fatalln"},
+		},
+		func(s *source, u use) bool {
+			return s.dir == "conformance" && u.function == "WorkerMain" && u.pkg == "os"
+		}),
+
+	useRule("The library never reads or changes the environment (temporary and home folders follow from it too): what it "+
+		"needs is an option.",
+		library,
+		map[string][]string{
+			"os": {
+				"Getenv", "LookupEnv", "Environ", "ExpandEnv", "Setenv", "Unsetenv", "Clearenv",
+				"TempDir", "UserHomeDir", "UserCacheDir", "UserConfigDir",
+			},
+			"syscall": {"Getenv", "Environ", "Setenv", "Unsetenv", "Clearenv"},
+		}, nil),
+
+	useRule("The library never prints: what the client should log is an error or a driver.Notice.",
+		library,
+		map[string][]string{
+			"fmt": {"Print", "Printf", "Println"},
+			"os":  {"Stdout", "Stderr"},
+		}, nil),
+
+	useRule("A backend never sleeps, and never retries: the client does, on the caller's context.",
+		func(s *source) bool { return library(s) && s.dir != "." },
+		map[string][]string{"time": {"Sleep"}}, nil),
+}

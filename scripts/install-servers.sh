@@ -1,0 +1,148 @@
+#!/usr/bin/env bash
+# Installs the lock servers that the tests start, where they are missing: with apt-get on Debian and its kin (as root, or
+# with a sudo that asks for no password), with Homebrew on macOS. Elsewhere, or if that fails, it says what to install and
+# exits with 0: the tests that need it skip, or fail with LOCKPORT_TEST_REQUIRE=all. Quiet when nothing is missing.
+#
+#   scripts/install-servers.sh           LOCKPORT_TEST_INSTALL=no in the environment: install nothing, only say
+#   scripts/install-servers.sh --check   install nothing; fail if something is missing
+#
+# No service of these packages is started, now or at the next boot, and none that runs is touched: the tests start servers
+# of their own on free ports. See docs/decisions/0060-test-servers-are-installed-not-started.md.
+set -euo pipefail
+
+# How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).
+#   program:NAME  an executable, found where internal/servers finds it
+#   python:NAME   a module of /usr/bin/python3
+needs='
+program:redis-server     redis-server     redis
+program:redis-sentinel   redis-sentinel   redis
+python:redis             python3-redis    -
+'
+
+# As in internal/servers/find.go.
+usual_folders='/usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /opt/homebrew/bin /opt/homebrew/sbin
+	/usr/lib/postgresql/*/bin /usr/share/zookeeper/bin'
+
+is_there() {
+	local name=${1#*:} folder
+	case $1 in
+	program:*)
+		command -v "$name" >/dev/null && return 0
+		for folder in $usual_folders; do
+			if [ -x "$folder/$name" ]; then return 0; fi
+		done
+		return 1
+		;;
+	python:*) /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(u.find_spec('$name') is None)" 2>/dev/null ;;
+	esac
+}
+
+missing="" packages="" formulas=""
+look() {
+	local need package formula
+	missing="" packages="" formulas=""
+	while read -r need package formula; do
+		if [ -z "$need" ] || is_there "$need"; then continue; fi
+		missing="$missing ${need#*:}"
+		packages="$packages $package"
+		[ "$formula" = - ] || formulas="$formulas $formula"
+	done <<<"$needs"
+}
+
+say() { echo "install-servers: $*" >&2; }
+
+as_root() {
+	if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
+}
+
+can_be_root() { [ "$(id -u)" -eq 0 ] || { command -v sudo >/dev/null && sudo -n true 2>/dev/null; }; }
+
+# policy-rc.d is what Debian's packages ask before they start or restart a service.
+policy=/usr/sbin/policy-rc.d
+signature='Written by scripts/install-servers.sh of lockport'
+policy_is_ours() { grep -qsF "$signature" "$policy"; }
+
+# deny_starts makes the answer "no" for as long as this process lives. It fails if the machine has a policy of its own that
+# lets services start: that one is not ours to replace.
+deny_starts() {
+	if [ -e "$policy" ] && ! policy_is_ours; then
+		local answer=0
+		"$policy" redis-server start >/dev/null 2>&1 || answer=$?
+		[ "$answer" -eq 101 ]
+		return
+	fi
+	trap 'if policy_is_ours; then as_root rm -f "$policy"; fi' EXIT
+	trap 'exit 130' INT
+	trap 'exit 143' TERM HUP
+	# Even one that was left behind, because this process was killed, denies nothing.
+	as_root tee "$policy" >/dev/null <<-END
+		#!/bin/sh
+		# $signature, and removed by it. May be deleted.
+		[ ! -d /proc/$$ ] || exit 101
+	END
+	as_root chmod 755 "$policy"
+}
+
+boot_services() { find /etc/systemd/system/multi-user.target.wants -type l 2>/dev/null | sed "s,.*/,," | sort; }
+
+apt() {
+	as_root env DEBIAN_FRONTEND=noninteractive NEEDRESTART_SUSPEND=1 \
+		apt-get -q -y -o DPkg::Lock::Timeout=600 "$@" </dev/null >>"$log" 2>&1
+}
+
+install_debian() {
+	if ! deny_starts; then
+		say "$policy of this machine lets packages start services; not installing"
+		return 1
+	fi
+	local log before added
+	log=$(mktemp)
+	before=$(boot_services)
+	say "installing$packages"
+	apt update || true # an old list, or one source of several, may do
+	# shellcheck disable=SC2086
+	if ! apt install --no-install-recommends $packages; then
+		say "apt-get failed:"
+		# Its errors, without the addresses of package servers.
+		sed -n -e 's,[a-z+]*://[^ ]*,(address),g' -e 's/\[IP:[^]]*\]//' -e '/^E: /p' "$log" >&2
+		rm -f "$log"
+		return 1
+	fi
+	rm -f "$log"
+	added=$(comm -13 <(echo "$before") <(boot_services))
+	if [ -n "$added" ] && command -v systemctl >/dev/null; then
+		# shellcheck disable=SC2086
+		as_root systemctl --quiet disable $added >/dev/null 2>&1 || say "enabled at the next boot: $added"
+	fi
+}
+
+install_macos() {
+	[ -n "$formulas" ] || return 0
+	say "installing$formulas"
+	# shellcheck disable=SC2046
+	HOMEBREW_NO_AUTO_UPDATE=1 brew install --quiet $(echo "$formulas" | xargs -n1 | sort -u) </dev/null >&2
+}
+
+install_missing() {
+	[ "${LOCKPORT_TEST_INSTALL:-yes}" != no ] || return 0
+	if [ "$(uname)" = Darwin ] && command -v brew >/dev/null; then
+		install_macos
+	elif command -v apt-get >/dev/null && can_be_root; then
+		install_debian
+	fi
+}
+
+look
+if [ -n "$missing" ] && [ "${1:-}" != --check ]; then
+	install_missing || true
+	look
+fi
+[ -n "$missing" ] || exit 0
+say "missing:$missing"
+say "to install: apt-get install$packages"
+[ -z "$formulas" ] || say "with Homebrew: brew install $(echo "$formulas" | xargs -n1 | sort -u | xargs)"
+if [ "${1:-}" = --check ]; then exit 1; fi
+case ${LOCKPORT_TEST_REQUIRE:-} in
+'') say "the tests that need them are skipped" ;;
+*) say "the tests that LOCKPORT_TEST_REQUIRE=$LOCKPORT_TEST_REQUIRE names fail without them" ;;
+esac

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# The modules of this repository: nested ones first, the root last, so that its results close a run.
+#
+#   scripts/modules.sh                  prints their folders
+#   scripts/modules.sh COMMAND [ARG…]   runs COMMAND in each of them; fails if it failed in any
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+list() {
+	# Not everything that is unpacked here was cloned.
+	{ git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' 2>/dev/null || find . -name go.mod; } |
+		sed -E -e 's,^\./,,' -e '/(^|\/)testdata\//d' | sort -u |
+		while read -r file; do
+			if [ "$file" != go.mod ] && [ -f "$file" ]; then dirname "$file"; fi
+		done
+	echo .
+}
+
+if [ $# -eq 0 ]; then
+	list
+	exit
+fi
+status=0
+for module in $(list); do
+	[ "$module" = . ] || echo "# module $module"
+	(cd "$module" && "$@") || status=$?
+done
+exit "$status"
