@@ -158,6 +158,7 @@ func (c *conn) request(data []byte) bool {
 	if t != nil {
 		do = t.act
 		c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
+		c.p.signal()                   // a close that the black hole hides may be heard now
 	}
 	c.p.mu.Unlock()
 

@@ -161,6 +161,19 @@ func TestDropReplyWhenTheClientCloses(t *testing.T) {
 	eventually(t, func() bool { return p.Conns() == 0 })
 }
 
+func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
+	p, s := setUp(t)
+	p.BlackholeReplies()
+	c := dial(t, p)
+	c.send("bye")
+	eventually(t, s.saw("bye"))
+	c.wantSilence()
+	dropped := p.DropReply(nil)
+	c.send("anybody there?")
+	c.wantClosed()
+	wantFired(t, dropped)
+}
+
 func TestCutBefore(t *testing.T) {
 	p, s := setUp(t)
 	c := dial(t, p)

@@ -8,5 +8,16 @@
 // Constructors return when the server answers; their context bounds the start alone. A program that is not installed is
 // a [*NotInstalled], which says what to install. Servers are safe for concurrent use.
 //
-// Tests call the Need functions, which skip or fail where a server is missing.
+// # In tests
+//
+// Tests call the Need functions, which start what they are asked for and close it when the test ends:
+//
+//   - under go test -short they skip the test, always, so that the quick loop needs no server;
+//   - a program that is not installed skips the test and says what to install, or fails it if the variable
+//     LOCKPORT_TEST_REQUIRE is "all" or lists the server ("redis,etcd");
+//   - a server that is installed and does not start fails the test, with the end of the server's log;
+//   - when a test has failed, the end of the log is printed with it.
+//
+// LOCKPORT_TEST_REDIS_URL names a Redis to use instead of a child where a test asks for nothing but a Redis: [SharedRedis], and
+// [NeedRedis] with zero options.
 package servers

@@ -11,11 +11,11 @@ import (
 // connection takes the port of a server that is down for a restart.
 const minPort, maxPort = 15000, 32000
 
-// freePort returns a port of 127.0.0.1 that is free at the moment, as is the port offset above it. Another process may take
-// it before the server does: the start is then tried again with another port.
+// freePort returns a port of 127.0.0.1 that is free at the moment, as is the port offset (up to 15,000) above it. Another
+// process may take it before the server does: the start is then tried again with another port.
 func freePort(offset int) (int, error) {
 	for range 1000 {
-		port := minPort + rand.IntN(maxPort-minPort)
+		port := minPort + rand.IntN(maxPort-minPort-offset)
 		if portFree(port) && (offset == 0 || portFree(port+offset)) {
 			return port, nil
 		}

@@ -59,6 +59,20 @@ func (p *process) kill() {
 	<-p.done
 }
 
+// errDown says that there is no process to signal.
+var errDown = errors.New("servers: the server is down")
+
+func (p *process) freeze() error { return p.signal(freeze) }
+
+func (p *process) thaw() error { return p.signal(thaw) }
+
+func (p *process) signal(send func(*os.Process) error) error {
+	if err := send(p.cmd.Process); !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	return errDown
+}
+
 // stop asks the child to end with SIGTERM, and kills it if it has not after grace.
 func (p *process) stop(grace time.Duration) {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)

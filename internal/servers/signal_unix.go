@@ -3,10 +3,42 @@
 package servers
 
 import (
+	"bytes"
+	"fmt"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 )
 
-func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+// freeze returns when every thread of p has stopped, where the system has a /proc to tell: the signal alone leaves
+// time for another answer.
+func freeze(p *os.Process) error {
+	if err := p.Signal(syscall.SIGSTOP); err != nil {
+		return err
+	}
+	for deadline := time.Now().Add(time.Second); running(p.Pid); time.Sleep(100 * time.Microsecond) {
+		if time.Now().After(deadline) {
+			return fmt.Errorf("servers: process %d does not stop", p.Pid)
+		}
+	}
+	return nil
+}
 
 func thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
+
+// running reports that a thread of the process is neither stopped nor dead. See proc_pid_stat(5): the state follows the name,
+// which stands in parentheses.
+func running(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, thread := range threads {
+		stat, err := os.ReadFile(thread)
+		if err != nil {
+			continue // ended meanwhile
+		}
+		if i := bytes.LastIndex(stat, []byte(") ")); i >= 0 && !bytes.ContainsAny(stat[i+2:i+3], "TtZX") {
+			return true
+		}
+	}
+	return false
+}

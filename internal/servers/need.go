@@ -1,0 +1,106 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+const (
+	requireVariable  = "LOCKPORT_TEST_REQUIRE"
+	redisURLVariable = "LOCKPORT_TEST_REDIS_URL"
+)
+
+// NeedRedis returns a Redis for t, closed when t ends; the package comment has the rules. With the
+// zero options it is the one that LOCKPORT_TEST_REDIS_URL names, if that is set: its process is not the test's.
+func NeedRedis(t testing.TB, o RedisOptions) *Redis {
+	t.Helper()
+	return need(t, "redis", func(ctx context.Context) (*Redis, error) {
+		if url := os.Getenv(redisURLVariable); url != "" && o.plain() {
+			return openRedis(ctx, url)
+		}
+		return StartRedis(ctx, o)
+	})
+}
+
+// SharedRedis returns the plain Redis that all tests of this process share: the one of LOCKPORT_TEST_REDIS_URL, or one started
+// by the first call, which ends with the process. Tests use names of their own on it, change no setting and flush nothing. Its
+// Kill, Stop, Freeze, Thaw and Restart return an error that matches [errors.ErrUnsupported].
+func SharedRedis(t testing.TB) *Redis {
+	t.Helper()
+	return need(t, "redis", func(context.Context) (*Redis, error) { return sharedRedis() })
+}
+
+var sharedRedis = sync.OnceValues(func() (*Redis, error) {
+	ctx := context.Background()
+	if url := os.Getenv(redisURLVariable); url != "" {
+		return openRedis(ctx, url)
+	}
+	r, err := StartRedis(ctx, RedisOptions{})
+	if err != nil {
+		return nil, err
+	}
+	// Nobody can clean up at the end of the process, so do it now: Redis has read its file and writes none.
+	if err := os.RemoveAll(r.dir); err != nil {
+		return nil, err
+	}
+	r.dir, r.foreign = "", true
+	return r, nil
+})
+
+// NeedReplica returns a replica of master, which the test started itself, for t.
+func NeedReplica(t testing.TB, master *Redis) *Replica {
+	t.Helper()
+	return need(t, "redis", func(ctx context.Context) (*Replica, error) { return StartReplica(ctx, master) })
+}
+
+// NeedSentinel returns a Sentinel set for t.
+func NeedSentinel(t testing.TB, o SentinelOptions) *Sentinel {
+	t.Helper()
+	return need(t, "redis", func(ctx context.Context) (*Sentinel, error) { return StartSentinel(ctx, o) })
+}
+
+// NeedCluster returns a Redis Cluster for t.
+func NeedCluster(t testing.TB, o RedisOptions) *Cluster {
+	t.Helper()
+	return need(t, "redis", func(ctx context.Context) (*Cluster, error) { return StartCluster(ctx, o) })
+}
+
+// need returns what start makes, closed when t ends, or skips or fails t by the rules in the package comment.
+func need[S interface {
+	Close() error
+	Log() string
+}](t testing.TB, kind string, start func(context.Context) (S, error)) S {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("needs " + kind + ", which -short does without")
+	}
+	s, err := start(context.Background())
+	var missing *NotInstalled
+	switch {
+	case errors.As(err, &missing) && !required(kind, missing.Program):
+		t.Skip(err.Error())
+	case err != nil:
+		t.Fatal(err.Error())
+	}
+	t.Cleanup(func() {
+		if log := s.Log(); t.Failed() && log != "" {
+			t.Logf("%s said last:\n%s", kind, log)
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// required reports that a test must fail, not skip, where something is not installed: LOCKPORT_TEST_REQUIRE is "all", or
+// lists one of its names ("redis,etcd").
+func required(names ...string) bool {
+	list := strings.FieldsFunc(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' })
+	return slices.ContainsFunc(list, func(word string) bool { return word == "all" || slices.Contains(names, word) })
+}

@@ -1,0 +1,118 @@
+package servers
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRedisKeepsWhatItWasToldTo(t *testing.T) {
+	onlyAppend := NeedRedis(t, RedisOptions{AppendOnly: true})
+	do(t, onlyAppend, "SET", "k", "v")
+	require.NoError(t, onlyAppend.Kill())
+	require.NoError(t, onlyAppend.Restart(t.Context()))
+	require.Equal(t, "v", do(t, onlyAppend, "GET", "k"))
+
+	saving := NeedRedis(t, RedisOptions{Save: "3600 1"})
+	do(t, saving, "SET", "k", "v")
+	require.NoError(t, saving.Stop())
+	require.NoError(t, saving.Restart(t.Context()))
+	require.Equal(t, "v", do(t, saving, "GET", "k"))
+}
+
+func TestRedisSettings(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{MaxMemory: "10mb", MaxMemoryPolicy: "volatile-lru", Config: []string{"databases 3"}})
+	for name, value := range map[string]string{
+		"maxmemory": "10485760", "maxmemory-policy": "volatile-lru", "databases": "3", "save": "", "appendonly": "no",
+	} {
+		require.Equal(t, []any{name, value}, do(t, r, "CONFIG", "GET", name))
+	}
+}
+
+func TestRedisDo(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{})
+	require.Equal(t, "OK", do(t, r, "SET", "lockport-test-do", "a\r\nb", "PX", 60000))
+	require.Equal(t, "a\r\nb", do(t, r, "GET", "lockport-test-do"))
+	require.Equal(t, int64(1), do(t, r, "DEL", "lockport-test-do"))
+	require.Nil(t, do(t, r, "GET", "lockport-test-do"))
+	require.Equal(t, []any{int64(1), "two", nil, []any{}}, do(t, r, "EVAL", "return {1, 'two', false, {}}", 0))
+	_, err := r.Do(t.Context(), "NO-SUCH-COMMAND")
+	var reply redisError
+	require.ErrorAs(t, err, &reply)
+	require.ErrorContains(t, err, "unknown command")
+	_, err = r.Do(t.Context())
+	require.Error(t, err)
+}
+
+func TestRedisPassword(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Password: `p@ss "wörd" \`})
+	require.Equal(t, "PONG", do(t, r, "PING"))
+	require.Equal(t, "redis://:p%40ss%20%22w%C3%B6rd%22%20%5C@"+r.Addr(), r.URL())
+	_, err := respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	require.ErrorContains(t, err, "NOAUTH")
+	require.NoError(t, r.Restart(t.Context()))
+}
+
+func TestRedisUsers(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Users: []string{"default off", "alice on >secret ~a:* resetchannels +@all"}})
+	require.Equal(t, "OK", do(t, r, "SET", "b:1", "v"), "Do is not bound by the rules")
+	require.Equal(t, "redis://alice:secret@"+r.Addr(), r.UserURL("alice", "secret"))
+	alice := respClient{addr: r.Addr(), user: "alice", password: "secret"}
+	_, err := alice.do(t.Context(), "SET", "a:1", "v")
+	require.NoError(t, err)
+	_, err = alice.do(t.Context(), "SET", "b:1", "v")
+	require.ErrorContains(t, err, "NOPERM")
+	_, err = respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	require.ErrorContains(t, err, "NOAUTH")
+}
+
+func TestRedisTLS(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{TLS: true})
+	require.Equal(t, "PONG", do(t, r, "PING"))
+	require.Equal(t, "rediss://"+r.Addr(), r.URL())
+
+	pem, err := os.ReadFile(r.CAFile())
+	require.NoError(t, err)
+	roots := x509.NewCertPool()
+	require.True(t, roots.AppendCertsFromPEM(pem))
+	_, err = respClient{addr: r.Addr(), tls: &tls.Config{RootCAs: roots}}.do(t.Context(), "PING")
+	require.NoError(t, err)
+
+	_, err = respClient{addr: r.Addr(), tls: &tls.Config{}}.do(t.Context(), "PING")
+	var unknown x509.UnknownAuthorityError
+	require.ErrorAs(t, err, &unknown)
+	_, err = respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	require.Error(t, err)
+
+	plain := NeedRedis(t, RedisOptions{})
+	require.Nil(t, plain.TLSConfig())
+	require.Empty(t, plain.CAFile())
+}
+
+func TestFakeRedis(t *testing.T) {
+	var client respClient
+	outer := t
+	t.Run("while its test runs", func(t *testing.T) {
+		f := NewFakeRedis(t, "5.0.14")
+		require.Equal(t, "redis://"+f.Addr(), f.URL())
+		client.addr = f.Addr()
+		info, err := client.info(t.Context(), "server")
+		require.NoError(t, err)
+		require.Equal(t, "5.0.14", info["redis_version"])
+		client.password = "any"
+		reply, err := client.do(t.Context(), "PING")
+		require.NoError(t, err)
+		require.Equal(t, "PONG", reply)
+		_, err = client.do(t.Context(), "HELLO", 3)
+		require.ErrorContains(t, err, "unknown command")
+
+		idle, err := client.dial(t.Context())
+		require.NoError(t, err)
+		outer.Cleanup(func() { _ = idle.Close() }) // the fake ends before
+	})
+	_, err := client.dial(t.Context())
+	require.Error(t, err)
+}

@@ -1,0 +1,171 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"net"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// wantEmpty requires that whatever used dir as its folder for temporary files has cleaned up.
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+func do(t *testing.T, r *Redis, args ...any) any {
+	t.Helper()
+	reply, err := r.Do(t.Context(), args...)
+	require.NoError(t, err)
+	return reply
+}
+
+func TestStartRunsItsOwnProcessAndCloseRemovesIt(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	r := NeedRedis(t, RedisOptions{Own: true})
+	info, err := r.Info(t.Context(), "server")
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(r.Pid()), info["process_id"])
+	require.DirExists(t, r.Dir())
+	require.Contains(t, r.Log(), "Ready to accept connections")
+
+	require.NoError(t, r.Close())
+	require.NoError(t, r.Close())
+	_, err = net.Dial("tcp", r.Addr())
+	require.Error(t, err)
+	wantEmpty(t, os.TempDir())
+	require.ErrorContains(t, r.Restart(t.Context()), "closed")
+	wantEmpty(t, os.TempDir())
+}
+
+func TestStopKillAndRestart(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Own: true})
+	for _, end := range []func() error{r.Stop, r.Kill, func() error { return nil }} {
+		addr, pid := r.Addr(), r.Pid()
+		do(t, r, "SET", "k", "v")
+		require.NoError(t, end())
+		require.NoError(t, end(), "ending it twice")
+		require.NoError(t, r.Restart(t.Context()))
+		require.Equal(t, addr, r.Addr())
+		require.NotEqual(t, pid, r.Pid())
+		require.Nil(t, do(t, r, "GET", "k"), "a plain server remembers nothing")
+	}
+	require.NoError(t, r.Stop())
+	_, err := r.Do(t.Context(), "PING")
+	require.Error(t, err)
+	require.Error(t, r.Freeze())
+	require.Error(t, r.Thaw())
+}
+
+func TestFreezeAndThaw(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Own: true})
+	require.NoError(t, r.Freeze())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := r.Do(ctx, "PING")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NoError(t, r.Thaw())
+	require.Equal(t, "PONG", do(t, r, "PING"))
+}
+
+func TestFrozenServersEnd(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Own: true})
+	for _, end := range []func() error{r.Kill, r.Stop, func() error { return r.Restart(t.Context()) }, r.Close} {
+		require.NoError(t, r.Freeze())
+		start := time.Now()
+		require.NoError(t, end())
+		require.Less(t, time.Since(start), stopTime, "it had to be killed")
+		if !r.closed {
+			require.NoError(t, r.Restart(t.Context()))
+		}
+	}
+}
+
+// TestFrozenMeansSilent would see an answer that slips out between the signal and the stop.
+func TestFrozenMeansSilent(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Own: true})
+	for range 50 {
+		require.NoError(t, r.Freeze())
+		require.False(t, running(r.Pid()))
+		require.NoError(t, r.Thaw())
+	}
+}
+
+func TestDeathAtStartShowsTheLog(t *testing.T) {
+	NeedRedis(t, RedisOptions{}) // it is installed
+	t.Setenv("TMPDIR", t.TempDir())
+	_, err := StartRedis(t.Context(), RedisOptions{Config: []string{"no-such-setting 1"}})
+	require.ErrorContains(t, err, "ended at its start")
+	require.ErrorContains(t, err, "no-such-setting")
+	wantEmpty(t, os.TempDir())
+}
+
+func TestContextBoundsTheStart(t *testing.T) {
+	NeedRedis(t, RedisOptions{})
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cause := errors.New("changed my mind")
+	cancel(cause)
+	_, err := StartRedis(ctx, RedisOptions{})
+	require.ErrorIs(t, err, cause)
+	wantEmpty(t, os.TempDir())
+}
+
+func TestPortTaken(t *testing.T) {
+	other := NeedRedis(t, RedisOptions{Own: true}) // answers PING, so it must not be taken for the new one
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = listener.Close() }()
+	taken := []int{other.port, listener.Addr().(*net.TCPAddr).Port}
+	tried := 0
+	r, err := startRedis(t.Context(), RedisOptions{}, redisRole{}, func(offset int) (int, error) {
+		if tried++; tried <= len(taken) {
+			return taken[tried-1], nil
+		}
+		return freePort(offset)
+	})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	require.NotContains(t, taken, r.port)
+	do(t, r, "SET", "k", "v")
+	require.Nil(t, do(t, other, "GET", "k"))
+
+	tried = 0
+	_, err = startRedis(t.Context(), RedisOptions{}, redisRole{}, func(int) (int, error) { tried++; return other.port, nil })
+	require.ErrorIs(t, err, errPortTaken)
+	require.Equal(t, portAttempts, tried)
+}
+
+func TestRestartWhereThePortWasTaken(t *testing.T) {
+	r := NeedRedis(t, RedisOptions{Own: true})
+	require.NoError(t, r.Stop())
+	thief, err := net.Listen("tcp", r.Addr())
+	require.NoError(t, err)
+	require.ErrorIs(t, r.Restart(t.Context()), errPortTaken)
+	require.NoError(t, thief.Close())
+	require.NoError(t, r.Restart(t.Context()))
+	do(t, r, "PING")
+}
+
+func TestFreePortLeavesRoomForTheSecond(t *testing.T) {
+	for range 20 {
+		port, err := freePort(clusterBus)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, port, minPort)
+		require.Less(t, port+clusterBus, maxPort)
+	}
+}
+
+func TestFindSaysWhatToInstall(t *testing.T) {
+	_, err := find("lockport-no-such-program", "apt-get install nothing")
+	var missing *NotInstalled
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, "lockport-no-such-program not found: apt-get install nothing")
+}
