@@ -1,0 +1,40 @@
+// Package file keeps locks with flock(2) on files in a folder: among the processes of one machine, without a server. Linux, macOS and
+// FreeBSD.
+//
+// # Guarantees
+//
+//   - Exclusion among all processes that use the same folder, and among all Backends in one process. A lock ends when it is
+//     released or when its process has died, however it died: the kernel frees it at once, and who waits has it within 30 ms. A process
+//     that hangs, is stopped, or sleeps with its machine keeps its locks: there is no TTL, and nothing to renew.
+//   - Tokens rise for each name, also when a process was killed, the machine crashed, or the lock file was removed or
+//     damaged. Where a file is lost and the clock is set back to before its last use as well, they do not; where a file is damaged and
+//     the clock is set back, the name is refused.
+//   - A holder whose file is removed or replaced is told within half a second. Somebody else may hold the name meanwhile: the
+//     token protects.
+//   - Child processes do not inherit a lock, unless they are given the file (Lock.As with a **os.File). Then they share it.
+//   - On Linux, the process that waits next is not overtaken by those that wait behind it, or come back, unless it is stopped.
+//   - A claim that waits costs one descriptor, one that is held too. No goroutine runs; one timer does while something is held.
+//
+// # Non-guarantees
+//
+//   - Nothing among machines. Folders on NFS, SMB, 9p and other shared file systems are refused, not supported.
+//   - No order among those that wait, save who is next, and a single attempt (TryAcquire) does not wait for its turn.
+//   - Other programs that may write to the folder can remove lock files. The folder must be writable for nobody else.
+//   - Nobody else's lock can be ended by force: end its process, which Inspect names.
+//
+// # URL
+//
+// "file:///folder", an absolute path that must exist, or "file:" for DefaultDir. There are no parameters but ttl, which has no
+// effect.
+//
+// # Server requirements
+//
+// A local file system with flock(2), 2 KB of it for each name ever used (files are never removed), and a descriptor for each lock that
+// is held or waited for. All processes must run as the same user.
+//
+// # Example
+//
+//	client, err := file.New(file.Options{Dir: "/var/lib/myservice/locks"})
+//	…
+//	lock, err := client.Acquire(ctx, "nightly-report")
+package file

@@ -1,0 +1,145 @@
+//go:build linux || darwin || freebsd
+
+package file
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+func TestDefaultDir(t *testing.T) {
+	for _, name := range []string{"HOME", "TMPDIR", "XDG_RUNTIME_DIR", "USER"} {
+		t.Setenv(name, t.TempDir())
+	}
+	uid := fmt.Sprint("lockport-", os.Geteuid())
+	require.Contains(t, []string{"/run/lock/" + uid, "/tmp/" + uid}, DefaultDir())
+}
+
+// The default folder is made, and refused where another user could change what is in it.
+func TestOwnFolder(t *testing.T) {
+	parent := t.TempDir()
+	try := func(name string) error {
+		d := &folder{path: filepath.Join(parent, name), own: true}
+		return d.prepare()
+	}
+	require.NoError(t, try("new"))
+	fi, err := os.Lstat(filepath.Join(parent, "new"))
+	require.NoError(t, err)
+	require.Equal(t, fs.ModeDir|0o700, fi.Mode())
+	require.NoError(t, try("new"))
+
+	require.NoError(t, os.Symlink("new", filepath.Join(parent, "link")))
+	require.ErrorIs(t, try("link"), driver.ErrRefused)
+	require.NoError(t, os.WriteFile(filepath.Join(parent, "file"), nil, 0o700))
+	require.ErrorIs(t, try("file"), driver.ErrRefused)
+	for _, mode := range []fs.FileMode{0o720, 0o702, 0o777 | fs.ModeSticky} {
+		require.NoError(t, os.Chmod(filepath.Join(parent, "new"), mode))
+		require.ErrorIs(t, try("new"), driver.ErrRefused, mode)
+	}
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Mkdir(filepath.Join(parent, "theirs"), 0o700))
+		require.NoError(t, os.Chown(filepath.Join(parent, "theirs"), 12345, -1))
+		require.ErrorIs(t, try("theirs"), driver.ErrRefused)
+	}
+
+	require.NoError(t, os.Chmod(parent, 0o777))
+	require.ErrorIs(t, try("another"), driver.ErrRefused)
+	require.NoError(t, os.Chmod(parent, 0o777|fs.ModeSticky))
+	require.NoError(t, try("another"))
+}
+
+// The default folder is made again when it was removed.
+func TestOwnFolderRemoved(t *testing.T) {
+	b := newBackend(t, t.TempDir())
+	b.dir.path, b.dir.own = filepath.Join(b.dir.path, "own"), true
+	req := driver.Request{Name: "x", Owner: goldenOwner}
+	lease, err := b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+	require.NoError(t, os.RemoveAll(b.dir.path))
+	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+	_, err = b.TryAcquire(t.Context(), req)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	_, err = b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+}
+
+func TestGivenFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "missing")
+	b := newBackend(t, dir)
+	for range 2 {
+		_, err := b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner})
+		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorContains(t, err, "mkdir")
+		_, err = b.Check(t.Context())
+		require.ErrorIs(t, err, driver.ErrRefused)
+	}
+	require.NoError(t, os.WriteFile(dir, nil, 0o600))
+	_, err := b.Check(t.Context())
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.NoError(t, os.Remove(dir))
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner})
+	require.NoError(t, err)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+
+	_, err = NewBackend(Options{Dir: "relative"})
+	require.ErrorContains(t, err, "absolute")
+}
+
+// A link in place of a lock file is not followed.
+func TestLinkedFile(t *testing.T) {
+	dir := t.TempDir()
+	target := filepath.Join(t.TempDir(), "target")
+	require.NoError(t, os.Symlink(target, filepath.Join(dir, FileName("x"))))
+	_, err := newBackend(t, dir).TryAcquire(t.Context(), driver.Request{Name: "x", Owner: goldenOwner})
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.NoFileExists(t, target)
+}
+
+func TestNotices(t *testing.T) {
+	dir := t.TempDir()
+	b := newBackend(t, dir)
+	ids := func() []string {
+		notices, err := b.Check(t.Context())
+		require.NoError(t, err)
+		var all []string
+		for _, n := range notices {
+			all = append(all, n.ID)
+		}
+		return all
+	}
+	require.NotContains(t, ids(), "folder-mode")
+	require.NoError(t, os.Chmod(dir, 0o777))
+	require.Contains(t, ids(), "folder-mode")
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, files, "Check leaves nothing")
+}
+
+// Each error of the file system has its class and is one line.
+func TestExplain(t *testing.T) {
+	d := &folder{path: "/locks"}
+	for errno, want := range map[syscall.Errno]error{
+		syscall.ENOENT: driver.ErrRefused, syscall.ENOTDIR: driver.ErrRefused, syscall.ELOOP: driver.ErrRefused,
+		syscall.EACCES: driver.ErrRefused, syscall.EPERM: driver.ErrRefused, syscall.EROFS: driver.ErrRefused,
+		syscall.ENOSYS: driver.ErrRefused, syscall.EOPNOTSUPP: driver.ErrRefused,
+		syscall.ENOSPC: driver.ErrUnavailable, syscall.EDQUOT: driver.ErrUnavailable, syscall.EMFILE: driver.ErrUnavailable,
+		syscall.ENFILE: driver.ErrUnavailable, syscall.ENOLCK: driver.ErrUnavailable, syscall.EIO: driver.ErrUnavailable,
+	} {
+		err := d.explain(&fs.PathError{Op: "open", Path: "/locks/x", Err: errno})
+		require.ErrorIs(t, err, want, errno)
+		require.ErrorIs(t, err, errno)
+		require.NotContains(t, err.Error(), "\n")
+	}
+	require.NoError(t, d.explain(nil))
+}

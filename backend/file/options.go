@@ -1,0 +1,44 @@
+package file
+
+import (
+	"fmt"
+	"path/filepath"
+
+	"github.com/lockport/lockport"
+)
+
+// Options configures a Backend. Its zero value uses DefaultDir.
+type Options struct {
+	// Dir is the folder of the lock files, an absolute path. Everybody who uses the same folder contends for the same locks. It
+	// must exist, so that a typing error does not make two sets of locks. Empty: DefaultDir, which is made where it is
+	// missing.
+	Dir string
+}
+
+// New returns a client for the locks in o.Dir. It does no I/O: a folder that cannot be used is found by the first acquisition or by
+// Client.Check.
+func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	b, err := NewBackend(o)
+	if err != nil {
+		return nil, &lockport.Error{Op: "new", Backend: capabilities.Backend, Err: err}
+	}
+	return lockport.New(b, opts...)
+}
+
+// NewBackend returns a driver.Backend for the locks in o.Dir, for lockport.New.
+func NewBackend(o Options) (*Backend, error) {
+	b := &Backend{
+		held:    make(map[claimKey]*lease),
+		waiting: make(map[claimKey]*place),
+		busy:    make(map[claimKey]chan struct{}),
+	}
+	switch {
+	case o.Dir == "":
+		b.dir.path, b.dir.own = DefaultDir(), true
+	case !filepath.IsAbs(o.Dir):
+		return nil, fmt.Errorf("%w: the lock folder %q is not an absolute path", lockport.ErrInvalidOption, o.Dir)
+	default:
+		b.dir.path = filepath.Clean(o.Dir)
+	}
+	return b, nil
+}

@@ -1,0 +1,345 @@
+//go:build linux || darwin || freebsd
+
+package file_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/driver"
+)
+
+// Other processes are this test binary, told by these variables what to do.
+const (
+	childMode = "LOCKPORT_TEST_FILE_CHILD"
+	childDir  = "LOCKPORT_TEST_FILE_DIR"
+)
+
+// child is the main function of such a process. It says a line when it is ready, and ends at the end of its standard input.
+func child(mode, dir string) {
+	var err error
+	switch mode {
+	case "hold", "hold-with-child", "hold-and-share":
+		err = holdInChild(mode, dir)
+	case "idle":
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin)
+	case "count":
+		fmt.Println("ready")
+		_, _ = io.Copy(io.Discard, os.Stdin) // all begin at once
+		err = countInChild(dir)
+	}
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+}
+
+// holdInChild claims "x" and keeps it, with a child of its own if the mode says so.
+func holdInChild(mode, dir string) error {
+	b, err := file.NewBackend(file.Options{Dir: dir})
+	if err != nil {
+		return err
+	}
+	lease, err := b.TryAcquire(context.Background(), driver.Request{Name: "x", Owner: "child", TTL: time.Second})
+	if err != nil {
+		return err
+	}
+	if mode != "hold" {
+		cmd := command("idle", dir)
+		cmd.Stdin = os.Stdin // its life ends with the test, not with this process
+		if mode == "hold-and-share" {
+			var f *os.File
+			lease.(driver.LeaseAs).As(&f)
+			cmd.ExtraFiles = []*os.File{f}
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			return err
+		}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		if _, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+const (
+	counts     = 100 // per goroutine
+	goroutines = 4
+)
+
+// countInChild adds to a number in a file, which comes out right only if nobody else does so meanwhile.
+func countInChild(dir string) error {
+	client, err := file.New(file.Options{Dir: dir}, lockport.WithoutHandOff()) // every turn takes the file
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	errs := make(chan error, goroutines)
+	for range goroutines {
+		go func() {
+			errs <- func() error {
+				for range counts {
+					if err := lockport.Do(context.Background(), client, "x", func(_ context.Context, l *lockport.Lock) error {
+						return count(dir, l)
+					}); err != nil {
+						return err
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range goroutines {
+		if err := <-errs; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// count adds 1 to the number in the file "count", and to how often the process changed, and refuses a token that is not greater
+// than the last.
+func count(dir string, l *lockport.Lock) error {
+	path := filepath.Join(dir, "count")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	n, last, pid, turns := 0, uint64(0), 0, 0
+	if _, err := fmt.Sscan(string(data), &n, &last, &pid, &turns); err != nil {
+		return err
+	}
+	if pid != os.Getpid() {
+		turns++
+	}
+	token, ok := l.Token()
+	if !ok || uint64(token) <= last {
+		return fmt.Errorf("token %d after %d", token, last)
+	}
+	return os.WriteFile(path, []byte(fmt.Sprintln(n+1, uint64(token), os.Getpid(), turns)), 0o600)
+}
+
+func command(mode, dir string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), childMode+"="+mode, childDir+"="+dir)
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// start starts a process and waits until it is ready. Its standard input ends with the test, or when end is called.
+func start(t *testing.T, mode, dir string) (cmd *exec.Cmd, end func()) {
+	t.Helper()
+	cmd = command(mode, dir)
+	in, w, err := os.Pipe()
+	require.NoError(t, err)
+	cmd.Stdin = in
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	in.Close()
+	end = sync.OnceFunc(func() { w.Close() })
+	t.Cleanup(func() {
+		end()
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	require.Equal(t, "ready\n", line)
+	return cmd, end
+}
+
+// takeover waits for "x" with a client of its own, calls free, and returns how long it took from then.
+func takeover(t *testing.T, dir string, free func()) time.Duration {
+	t.Helper()
+	client, err := file.New(file.Options{Dir: dir}, lockport.Logger(nil))
+	require.NoError(t, err)
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err = client.TryAcquire(ctx, "x")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	got := make(chan error, 1)
+	go func() {
+		l, err := client.Acquire(ctx, "x")
+		if err == nil {
+			err = l.Release(ctx)
+		}
+		got <- err
+	}()
+	require.Never(t, func() bool { return len(got) > 0 }, 100*time.Millisecond, 10*time.Millisecond)
+	start := time.Now()
+	free()
+	require.NoError(t, <-got)
+	return time.Since(start)
+}
+
+func TestKilledHolder(t *testing.T) {
+	dir := t.TempDir()
+	var last lockport.Token
+	for range 3 {
+		cmd, _ := start(t, "hold", dir)
+		t.Logf("takeover after kill -9: %v", takeover(t, dir, func() { require.NoError(t, cmd.Process.Kill()) }))
+		b := backend(t, dir)
+		lease := claim(t, b, request("x"))
+		require.Greater(t, lease.Grant().Token, uint64(last))
+		last = lockport.Token(lease.Grant().Token)
+		release(t, lease)
+	}
+}
+
+// The record of a dead holder is no lock.
+func TestStatusOfKilledHolder(t *testing.T) {
+	dir := t.TempDir()
+	b := backend(t, dir)
+	cmd, _ := start(t, "hold", dir)
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.True(t, st.Held)
+	require.Equal(t, "child", st.Owner)
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	st, err = b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.False(t, st.Held)
+}
+
+// A child of the holder's does not inherit the lock.
+func TestChildDoesNotInherit(t *testing.T) {
+	dir := t.TempDir()
+	cmd, _ := start(t, "hold-with-child", dir)
+	require.NoError(t, cmd.Process.Kill())
+	_, _ = cmd.Process.Wait() // not cmd.Wait: the child's child has its standard output
+	release(t, claim(t, backend(t, dir), request("x")))
+}
+
+// A child that is given the file shares the lock for as long as it lives.
+func TestChildShares(t *testing.T) {
+	dir := t.TempDir()
+	cmd, end := start(t, "hold-and-share", dir)
+	require.NoError(t, cmd.Process.Kill())
+	_, _ = cmd.Process.Wait()
+	requireHeld(t, backend(t, dir), request("x"))
+	takeover(t, dir, end)
+}
+
+// A release frees the lock although a child still has the file: one that is just being started always does.
+func TestReleaseDespiteChild(t *testing.T) {
+	dir := t.TempDir()
+	b := backend(t, dir)
+	lease := claim(t, b, request("x"))
+	var f *os.File
+	require.True(t, lease.(driver.LeaseAs).As(&f))
+	cmd := command("idle", dir)
+	cmd.ExtraFiles = []*os.File{f}
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	release(t, lease)
+	release(t, claim(t, b, request("x")))
+	require.NoError(t, in.Close())
+	require.NoError(t, cmd.Wait())
+}
+
+func TestExclusionAmongProcesses(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes seconds")
+	}
+	const processes = 3
+	dir := t.TempDir()
+	path := filepath.Join(dir, "count")
+	require.NoError(t, os.WriteFile(path, []byte("0 0 0 0"), 0o600))
+	var all []*exec.Cmd
+	var begin []func()
+	for range processes {
+		cmd, end := start(t, "count", dir)
+		all, begin = append(all, cmd), append(begin, end)
+	}
+	for _, f := range begin {
+		f()
+	}
+	for _, cmd := range all {
+		require.NoError(t, cmd.Wait())
+	}
+	data, err := os.ReadFile(path)
+	require.NoError(t, err)
+	result := strings.Fields(string(data))
+	require.Equal(t, strconv.Itoa(processes*goroutines*counts), result[0])
+	t.Logf("%s turns, the process changed %s times", result[0], result[3])
+}
+
+// However many goroutines of a process wait, they cost one descriptor, and nothing when they have given up.
+func TestManyWaiters(t *testing.T) {
+	dir := t.TempDir()
+	client, err := file.New(file.Options{Dir: dir}, lockport.Logger(nil))
+	require.NoError(t, err)
+	defer client.Close()
+	claim(t, backend(t, dir), request("x"))
+	before := openFiles(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range 1000 {
+		waiting.Go(func() {
+			_, err := client.Acquire(ctx, "x")
+			if err == nil {
+				t.Error("acquired a lock that is held")
+			}
+		})
+	}
+	require.Eventually(t, func() bool { return openFiles(t) == before+1 }, 5*time.Second, time.Millisecond)
+	require.Never(t, func() bool { return openFiles(t) > before+1 }, 100*time.Millisecond, 5*time.Millisecond)
+	cancel()
+	waiting.Wait()
+	require.Eventually(t, func() bool { return openFiles(t) == before }, 5*time.Second, time.Millisecond)
+}
+
+// A foreign program that uses flock(1) is waited for, and seen.
+func TestForeignHolder(t *testing.T) {
+	dir := t.TempDir()
+	b := backend(t, dir)
+	f, err := os.Create(filepath.Join(dir, file.FileName("x")))
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
+	requireHeld(t, b, request("x"))
+	if b.Capabilities().Queue { // Linux
+		st, err := b.Inspect(t.Context(), "x")
+		require.NoError(t, err)
+		require.True(t, st.Held)
+		require.True(t, st.Foreign)
+		require.Equal(t, fmt.Sprintf("process %d", os.Getpid()), st.Owner)
+	}
+	require.NoError(t, f.Close())
+	release(t, claim(t, b, request("x")))
+}
+
+// flockOnce is what any program that uses flock(2) does.
+func flockOnce(path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}

@@ -1,0 +1,46 @@
+//go:build darwin || freebsd
+
+package file
+
+import (
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+)
+
+// hasTurnstile is false: these systems have no locks of the descriptor beside those of flock(2). Who waits is served in no order.
+const hasTurnstile = false
+
+func takeTurnstile(*os.File) bool    { return false }
+func leaveTurnstile(*os.File)        {}
+func isTurnstileTaken(*os.File) bool { return false }
+
+// holderOf is 0: who has locked a file is not known here.
+func holderOf(fs.FileInfo) int { return 0 }
+
+// changed is when a file or folder, or what is known of it, last changed: nobody can set it.
+func changed(fi fs.FileInfo) time.Time {
+	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
+		return time.Unix(st.Ctimespec.Unix())
+	}
+	return time.Now()
+}
+
+// mountLocal is MNT_LOCAL, the flag of file systems on this machine's own disks.
+const mountLocal = 0x1000
+
+// remoteness is the kind of the shared file system that dir is on, empty if it is local; unsure says that this cannot be told.
+func remoteness(dir string) (kind string, unsure bool, err error) {
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil || st.Flags&mountLocal != 0 {
+		return "", false, err
+	}
+	for _, c := range st.Fstypename {
+		if c == 0 {
+			break
+		}
+		kind += string(rune(c))
+	}
+	return kind, false, nil
+}

@@ -1,0 +1,95 @@
+package memory
+
+import (
+	"container/list"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// claim is one claim, and its lease once it is granted. The server's mutex guards all fields but backend, granted and, once
+// granted is closed, grant.
+type claim struct {
+	backend *Backend
+	req     driver.Request
+	granted chan struct{} // closed when it is granted or has ended
+	grant   driver.Grant
+
+	state   state
+	since   time.Time // when it was granted
+	expires time.Time // when it ends unless it is renewed
+	until   time.Time // what its client may believe; never after expires
+	place   *list.Element
+}
+
+// state is what became of a claim.
+type state int
+
+const (
+	waiting state = iota
+	held
+	released // by its own client, or abandoned
+	lost
+)
+
+func (c *claim) key() claimKey { return claimKey{c.req.Name, c.req.Owner} }
+
+// isForeignTo says that c and other belong to different clients.
+func (c *claim) isForeignTo(other *claim) bool {
+	return c.backend != other.backend || driver.OwnerClient(c.req.Owner) != driver.OwnerClient(other.req.Owner)
+}
+
+// Grant implements driver.Lease.
+func (c *claim) Grant() driver.Grant { return c.grant }
+
+// Renew implements driver.Lease.
+func (c *claim) Renew(ctx context.Context) (time.Time, error) {
+	var until time.Time
+	err := c.backend.call(ctx, Renew, func(sent time.Time) (err error) {
+		s := c.backend.server
+		s.lock()
+		defer s.unlock()
+		until, err = s.renew(c, sent)
+		return err
+	})
+	return until, err
+}
+
+// renew prolongs c. The caller has the mutex.
+func (s *Server) renew(c *claim, sent time.Time) (time.Time, error) {
+	now := time.Now()
+	s.expire(s.names[c.req.Name], now)
+	if c.state != held {
+		return time.Time{}, fmt.Errorf("%w: the name is not held by this claim any more", driver.ErrLost)
+	}
+	c.expires = now.Add(c.req.TTL)
+	if until := sent.Add(c.req.TTL); until.After(c.until) {
+		c.until = until
+	}
+	return c.until, nil
+}
+
+// Release implements driver.Lease.
+func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+	return c.backend.call(ctx, Release, func(time.Time) error {
+		s := c.backend.server
+		s.lock()
+		defer s.unlock()
+		return s.release(c)
+	})
+}
+
+// release ends c for its own client. The caller has the mutex.
+func (s *Server) release(c *claim) error {
+	now := time.Now()
+	s.expire(s.names[c.req.Name], now)
+	switch c.state {
+	case held:
+		s.end(c, released, nil, now)
+	case lost:
+		return fmt.Errorf("%w: it had ended before the release", driver.ErrLost)
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestFailNext(t *testing.T) {
+	_, a, _ := pair()
+	mine := errors.New("mine")
+	a.FailNext(memory.Claim, mine)
+	a.FailNext(memory.Claim, nil)
+	_, err := a.TryAcquire(t.Context(), request("x", "a"))
+	require.ErrorIs(t, err, mine)
+	_, err = a.TryAcquire(t.Context(), request("x", "a"))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	lease := claim(t, a, request("x", "a"))
+	require.Equal(t, 3, a.Calls(memory.Claim))
+
+	a.FailNext(memory.Renew, driver.ErrUnavailable)
+	results := make([]driver.Renewal, 1)
+	a.RenewBatch(t.Context(), []driver.Lease{lease}, results)
+	require.ErrorIs(t, results[0].Err, driver.ErrUnavailable)
+
+	a.FailNext(memory.Release, driver.ErrUnknown)
+	req := request("x", "a")
+	req.Queue = true
+	_, gone, err := a.Requeue(t.Context(), lease, req)
+	require.ErrorIs(t, gone, driver.ErrUnknown)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	release(t, lease)
+}
+
+func TestLoseNextReply(t *testing.T) {
+	_, a, b := pair()
+	a.LoseNextReply(memory.Claim)
+	req := request("x", "a")
+	lease, err := a.TryAcquire(t.Context(), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.Nil(t, lease)
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, req.Owner, st.Owner, "the claim was granted")
+	require.NoError(t, a.Abandon(t.Context(), req))
+	second := claim(t, b, request("x", "b"))
+
+	b.LoseNextReply(memory.Release)
+	require.ErrorIs(t, second.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrUnknown)
+	third := claim(t, a, request("x", "a"))
+	require.NoError(t, second.Release(t.Context(), driver.ReleaseOptions{}), "it was this lease that released it")
+	release(t, third)
+}
+
+// The validity counts from the time the request was sent, not from its arrival.
+func TestDelayNext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, _ := pair()
+		start := time.Now()
+		a.DelayNext(memory.Claim, 3*time.Second)
+		lease := claim(t, a, request("x", "a"))
+		require.Equal(t, 3*time.Second, time.Since(start))
+		require.Equal(t, start.Add(ttl), lease.Grant().Until)
+
+		sent := time.Now()
+		a.DelayNext(memory.Renew, time.Second)
+		until, err := lease.Renew(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, sent.Add(ttl), until)
+
+		// Cut short, it does not arrive.
+		a.DelayNext(memory.Release, time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err = lease.Release(ctx, driver.ReleaseOptions{})
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		_, err = lease.Renew(t.Context())
+		require.NoError(t, err)
+		release(t, lease)
+	})
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, b := pair()
+		told := make(chan error, 1)
+		req := request("x", "a")
+		req.Lost = func(err error) { told <- err }
+		lease := claim(t, a, req)
+		holder := claim(t, b, request("y", "b"))
+		replies := wait(t.Context(), a, request("y", "a"))
+		synctest.Wait()
+
+		a.Pause()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := lease.Renew(ctx)
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		release(t, holder) // granted to a, which does not hear of it
+		synctest.Wait()
+		require.Empty(t, replies)
+
+		second := (<-wait(t.Context(), b, request("x", "b"))).lease // after the TTL
+		synctest.Wait()
+		require.Empty(t, told)
+		a.Resume()
+		require.ErrorIs(t, <-told, driver.ErrLost)
+		require.NoError(t, (<-replies).err)
+		require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+		release(t, second)
+	})
+}
+
+func TestLose(t *testing.T) {
+	s, a, b := pair()
+	require.False(t, s.Lose("x", nil))
+	var reasons []error
+	req := request("x", "a")
+	req.Lost = func(err error) { reasons = append(reasons, err) }
+	lease := claim(t, a, req)
+	mine := errors.New("mine")
+	require.True(t, s.Lose("x", mine))
+	require.Len(t, reasons, 1)
+	require.ErrorIs(t, reasons[0], mine)
+	require.ErrorIs(t, reasons[0], driver.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+
+	lease = claim(t, b, request("x", "b"))
+	require.True(t, s.LoseSilently("x"))
+	_, err := lease.Renew(t.Context())
+	require.ErrorIs(t, err, driver.ErrLost)
+	require.Len(t, reasons, 1)
+}
+
+// A closed client does not stay blocked by a pause.
+func TestCloseEndsPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, _ := pair()
+		a.Pause()
+		w := wait(t.Context(), a, request("x", "a"))
+		synctest.Wait()
+		require.NoError(t, a.Close())
+		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
+	})
+}
+
+// A server that is down fails every call, and those that wait.
+func TestFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := memory.NewServer()
+		f := new(memory.Faults)
+		a := memory.NewBackend(memory.Options{Server: s, Faults: f})
+		b := memory.NewBackend(memory.Options{Server: s, Faults: f})
+		told := make(chan error, 1)
+		req := request("x", "a")
+		req.Lost = func(err error) { told <- err }
+		lease := claim(t, a, req)
+		w := wait(t.Context(), b, request("x", "b"))
+		synctest.Wait()
+
+		f.Fail(driver.ErrUnavailable)
+		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
+		for _, c := range []*memory.Backend{a, b} {
+			_, err := c.TryAcquire(t.Context(), request("y", "c"))
+			require.ErrorIs(t, err, driver.ErrUnavailable)
+		}
+		_, err := lease.Renew(t.Context())
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		s.Lose("x", nil)
+		require.Empty(t, told)
+		f.Fail(nil)
+		require.ErrorIs(t, <-told, driver.ErrLost)
+		release(t, claim(t, a, request("y", "a")))
+	})
+}
+
+func TestDelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, _ := pair()
+		start := time.Now()
+		a.Delay(time.Second)
+		lease := claim(t, a, request("x", "a"))
+		require.Equal(t, time.Second, time.Since(start))
+		require.Equal(t, start.Add(ttl), lease.Grant().Until)
+		a.Delay(0)
+		release(t, lease)
+		require.Equal(t, time.Second, time.Since(start))
+	})
+}

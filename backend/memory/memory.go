@@ -1,0 +1,228 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Backend is one client of a Server: a driver.Backend, and a fake to drive in tests. It implements driver.Waiter,
+// BatchRenewer, Requeuer, Inspector, Breaker and Checker. All methods may be called concurrently.
+type Backend struct {
+	*Faults // never nil
+
+	server *Server
+	close  sync.Once
+	closed chan struct{}
+}
+
+var _ interface {
+	driver.Backend
+	driver.Waiter
+	driver.BatchRenewer
+	driver.Requeuer
+	driver.Inspector
+	driver.Breaker
+	driver.Checker
+} = (*Backend)(nil)
+
+// NewBackend returns a client of o.Server, for lockport.New.
+func NewBackend(o Options) *Backend {
+	if o.Server == nil {
+		o.Server = NewServer()
+	}
+	if o.Faults == nil {
+		o.Faults = new(Faults)
+	}
+	return &Backend{Faults: o.Faults, server: o.Server, closed: make(chan struct{})}
+}
+
+// Server returns the server that keeps the locks.
+func (b *Backend) Server() *Server { return b.server }
+
+// noticeBound is what RemovalNotice states. The callback has run when Break or Lose returns; the rest is for the scheduler.
+const noticeBound = 10 * time.Millisecond
+
+// capabilities are those of every Backend.
+var capabilities = driver.Capabilities{
+	Backend:       "memory",
+	Ends:          driver.EndsTTL,
+	Token:         driver.TokenData,
+	Fair:          driver.FairFIFO,
+	Wake:          driver.WakeQueue,
+	Failover:      driver.FailoverNone,
+	Queue:         true,
+	Contended:     true,
+	RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
+}
+
+// Capabilities implements driver.Backend.
+func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
+
+// TryAcquire implements driver.Backend.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	var lease driver.Lease
+	err := b.call(ctx, Claim, func(sent time.Time) error {
+		c, err := b.server.enter(ctx, b, req, sent, req.Queue)
+		if err != nil {
+			return err
+		}
+		lease, err = b.server.outcome(c)
+		return err
+	})
+	return reply(lease, err)
+}
+
+// Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
+func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	var lease driver.Lease
+	err := b.call(ctx, Claim, func(sent time.Time) error {
+		broken := b.breaks()
+		c, err := b.server.enter(ctx, b, req, sent, true)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-c.granted:
+			lease, err = b.server.outcome(c)
+			return err
+		case <-ctx.Done():
+			return unknown(ctx.Err())
+		case <-b.closed:
+			return unknown(errClosed)
+		case <-broken:
+			return unknown(errDown)
+		}
+	})
+	return reply(lease, err)
+}
+
+// outcome is what the client of c learns now.
+func (s *Server) outcome(c *claim) (driver.Lease, error) {
+	s.lock()
+	defer s.unlock()
+	switch c.state {
+	case held:
+		return c, nil
+	case waiting:
+		return nil, s.names[c.req.Name].held(time.Now())
+	}
+	return nil, unknown(errors.New("the claim ended before its client heard of it"))
+}
+
+// reply gives no lease away whose reply was lost.
+func reply(lease driver.Lease, err error) (driver.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// Abandon implements driver.Backend.
+func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	return b.call(ctx, Abandon, func(time.Time) error {
+		b.server.lock()
+		defer b.server.unlock()
+		if c := b.server.claims[claimKey{req.Name, req.Owner}]; c != nil {
+			b.server.end(c, released, nil, time.Now())
+		}
+		return nil
+	})
+}
+
+// RenewBatch implements driver.BatchRenewer. A fault for Renew strikes the whole batch.
+func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	err := b.call(ctx, Renew, func(sent time.Time) error {
+		b.server.lock()
+		defer b.server.unlock()
+		for i, l := range leases {
+			results[i].Until, results[i].Err = b.server.renew(l.(*claim), sent)
+		}
+		return nil
+	})
+	if err != nil {
+		for i := range results {
+			results[i] = driver.Renewal{Err: err}
+		}
+	}
+}
+
+// Requeue implements driver.Requeuer. A fault for Release or, if there is none, for Claim strikes it.
+func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
+	kind := Claim
+	if b.pending(Release) {
+		kind = Release
+	}
+	callErr := b.call(ctx, kind, func(sent time.Time) error {
+		lease, gone, err = b.server.requeue(ctx, b, old.(*claim), req, sent)
+		return nil
+	})
+	if callErr != nil {
+		return nil, callErr, callErr
+	}
+	return lease, gone, err
+}
+
+// requeue releases old and enters req, in one step as others see it: it is put behind old first, and so behind all who wait.
+func (s *Server) requeue(
+	ctx context.Context, b *Backend, old *claim, req driver.Request, sent time.Time,
+) (lease driver.Lease, gone, err error) {
+	c, err := s.enter(ctx, b, req, sent, true)
+	if err != nil {
+		return nil, err, err
+	}
+	s.lock()
+	gone = s.release(old)
+	s.unlock()
+	lease, err = s.outcome(c)
+	return lease, gone, err
+}
+
+// Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
+// and its callbacks are not called any more.
+func (b *Backend) Close() error {
+	b.close.Do(func() {
+		close(b.closed)
+		b.server.forget(b)
+	})
+	return nil
+}
+
+// tell runs a callback of the client's, if and when it can hear.
+func (b *Backend) tell(callback func()) {
+	b.say(func() {
+		if !b.isClosed() {
+			callback()
+		}
+	})
+}
+
+// forget drops the claims of b that wait.
+func (s *Server) forget(b *Backend) {
+	s.lock()
+	defer s.unlock()
+	for _, c := range s.claims {
+		if c.backend == b && c.state == waiting {
+			s.end(c, released, nil, time.Now())
+		}
+	}
+}
+
+func (b *Backend) isClosed() bool {
+	select {
+	case <-b.closed:
+		return true
+	default:
+		return false
+	}
+}
+
+// errClosed is why a closed Backend refuses.
+var errClosed = errors.New("the backend is closed")
+
+// unknown says that the outcome is unknown because of err.
+func unknown(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }

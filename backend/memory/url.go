@@ -1,0 +1,53 @@
+package memory
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+func init() {
+	lockport.Register(lockport.Scheme{
+		Name:         "memory",
+		Open:         open,
+		Example:      "memory:",
+		Capabilities: capabilities,
+	})
+}
+
+// shared are the servers of this process that URLs name, by the part after "memory:".
+var shared struct {
+	sync.Mutex
+	servers map[string]*Server
+}
+
+// SharedServer returns the server of "memory:NAME" in this process, which it makes if there is none. It lives as long as the
+// process.
+func SharedServer(name string) *Server {
+	shared.Lock()
+	defer shared.Unlock()
+	s := shared.servers[name]
+	if s == nil {
+		s = NewServer()
+		if shared.servers == nil {
+			shared.servers = make(map[string]*Server)
+		}
+		shared.servers[name] = s
+	}
+	return s
+}
+
+// open makes a backend of a URL.
+func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
+	if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
+		return nil, errors.New(`a memory URL is "memory:" or "memory:NAME"`)
+	}
+	for p := range u.Query() {
+		return nil, fmt.Errorf("unknown parameter %q in a memory URL; it has none but ttl", p)
+	}
+	return NewBackend(Options{Server: SharedServer(u.Opaque)}), nil
+}
