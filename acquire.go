@@ -57,9 +57,13 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	q, err := c.enqueue(w, name)
+	q, mine, err := c.enqueue(w, name)
 	if err != nil {
 		return nil, err
+	}
+	if mine != nil {
+		mine.runHere(ctx, w)
+		c.background.Done()
 	}
 	select {
 	case <-w.ready:
@@ -69,17 +73,18 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	}
 }
 
-// enqueue puts w into the queue of name, and starts a claim if there is none.
-func (c *Client) enqueue(w *waiter, name string) (*queue, error) {
+// enqueue puts w into the queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
+// background.
+func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
-	q := c.queueOf(name)
+	q = c.queueOf(name)
 	if q.claim != nil {
 		if w.try {
-			return nil, fmt.Errorf("%w: this process has it or is taking it", ErrHeld)
+			return nil, nil, fmt.Errorf("%w: this process has it or is taking it", ErrHeld)
 		}
 		w.waited = q.claim.state != claiming || q.claim.foundHeld
 		if w.waited && q.blocked == nil {
@@ -87,10 +92,14 @@ func (c *Client) enqueue(w *waiter, name string) (*queue, error) {
 		}
 	}
 	q.push(w)
-	if q.claim == nil {
+	switch {
+	case q.claim != nil:
+	case c.caps.Prompt && c.begin():
+		mine = c.newClaim(q)
+	default:
 		c.startClaim(q)
 	}
-	return q, nil
+	return q, mine, nil
 }
 
 // leave takes w, whose context has ended with cause, out of its queue. What it was given meanwhile goes on to the next.
@@ -98,9 +107,8 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 	c.mu.Lock()
 	blocked := q.blocked
 	if !w.done {
-		q.remove(w)
-		if q.head == nil && q.claim != nil && q.claim.state == claiming {
-			q.claim.detach()
+		if !w.left {
+			q.drop(w)
 		}
 		c.tidy(q)
 	} else if w.lock != nil {

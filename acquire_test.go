@@ -254,6 +254,27 @@ func TestUnknownOutcomeWhileOthersWait(t *testing.T) {
 	})
 }
 
+// Who makes the claim gives up before it is granted: those who came meanwhile get the name all the same.
+func TestMakerOfTheClaimLeaves(t *testing.T) {
+	for _, fault := range []func(*memory.Backend){
+		func(b *memory.Backend) { b.DelayNext(memory.Claim, time.Second) },
+		func(b *memory.Backend) { b.Pause(); time.AfterFunc(time.Second, b.Resume) },
+	} {
+		bubble(t, func(w *world) {
+			c, b := w.client()
+			fault(b)
+			first := w.begin(c, "a")
+			second, third := w.begin(c, "a"), w.begin(c, "a")
+			first.cancel()
+			require.True(t, first.finished())
+			require.ErrorIs(t, first.err, context.Canceled)
+			w.release(second.got())
+			w.release(third.got())
+			w.nobodyHolds("a")
+		})
+	}
+}
+
 func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Second))
@@ -365,7 +386,7 @@ func (b ignorant) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := ignorant{memory.NewBackend(memory.Options{Server: w.server}), make(chan struct{})}
-		c, err := lockport.New(b, lockport.Logger(nil))
+		c, err := lockport.New(notPrompt{b}, lockport.Logger(nil))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
 		defer cancel()

@@ -77,10 +77,10 @@ const defaultPoll = 250 * time.Millisecond
 // late a timer may be.
 func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Millisecond }
 
-// startClaim makes the claim of q, which has a waiter and no claim. The mutex is held.
+// startClaim makes the claim of q, which has a waiter and no claim, in the background. The mutex is held.
 func (c *Client) startClaim(q *queue) {
 	cl := c.newClaim(q)
-	c.inBackground(func() { cl.run(nil) })
+	c.inBackground(func() { cl.run(cl.attempt(c.ctx, false)) })
 }
 
 // newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
@@ -103,58 +103,81 @@ type outcome struct {
 	lease     driver.Lease
 	err       error
 	suspended time.Duration // clock.Suspended before the request
+	gaveUp    bool          // who made the request has left the queue, which cut it short
 }
 
-// run makes the claim, until it is granted or nobody wants it any more. first, if not nil, is the outcome of the first attempt.
-func (cl *claim) run(first *outcome) {
+// run goes on with a claim after its first attempt, whose outcome is o, until it is granted or nobody wants it any more.
+func (cl *claim) run(o outcome) {
+	again, unknown := cl.settle(o)
+	cl.proceed(o, again, unknown)
+}
+
+// runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on.
+func (cl *claim) runHere(ctx context.Context, w *waiter) {
+	c := cl.client
+	o := cl.attempt(ctx, false)
+	if o.err != nil && ctx.Err() != nil {
+		c.mu.Lock()
+		if !w.done {
+			o.gaveUp = true
+			cl.queue.drop(w)
+		}
+		c.unlock()
+	}
+	again, unknown := cl.settle(o)
+	if !again && !unknown {
+		cl.made()
+		return
+	}
+	c.mu.Lock()
+	c.inBackground(func() { cl.proceed(o, again, unknown) })
+	c.unlock()
+}
+
+// proceed goes on after settle has said again and unknown of o.
+func (cl *claim) proceed(o outcome, again, unknown bool) {
 	c, stopHints := cl.client, func() {}
 	defer func() {
 		stopHints()
-		c.mu.Lock()
-		c.making--
-		c.checkIdle()
-		c.unlock()
+		cl.made()
 	}()
 	hinted, waited := false, false
-	for pause := minPause; ; {
-		var o outcome
-		if first != nil {
-			o, first = *first, nil
-		} else {
-			o = cl.attempt(waited)
-		}
-		again, unknown := cl.settle(o)
-		if unknown {
-			cl.renounce()
-			return
-		}
-		if !again {
-			return
-		}
-		if !errors.Is(o.err, ErrHeld) {
+	for pause := minPause; again && !unknown; again, unknown = cl.settle(o) {
+		switch {
+		case !errors.Is(o.err, ErrHeld):
 			waited = false
 			cl.sleep(jitter(pause))
 			pause = min(2*pause, maxPause)
-			continue
+		case c.waiter != nil && !waited:
+			pause, waited = minPause, true // in the server's queue, without a pause
+		default:
+			pause, waited = minPause, false
+			if c.notifier != nil && !hinted {
+				hinted = true
+				stopHints = c.notifier.Notify(cl.req, cl.signal)
+			}
+			cl.sleep(c.lookAgain(o.err))
 		}
-		pause = minPause
-		if c.waiter != nil && !waited {
-			waited = true // in the server's queue, without a pause
-			continue
-		}
-		waited = false
-		if c.notifier != nil && !hinted {
-			hinted = true
-			stopHints = c.notifier.Notify(cl.req, cl.signal)
-		}
-		cl.sleep(c.lookAgain(o.err))
+		o = cl.attempt(c.ctx, waited)
+	}
+	if unknown {
+		cl.renounce()
 	}
 }
 
-// attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
-func (cl *claim) attempt(wait bool) outcome {
+// made says that nothing more is done to make the claim.
+func (cl *claim) made() {
 	c := cl.client
-	ctx, cancel := c.ctx, context.CancelFunc(nil)
+	c.mu.Lock()
+	c.making--
+	c.checkIdle()
+	c.unlock()
+}
+
+// attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
+func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
+	c := cl.client
+	var cancel context.CancelFunc
 	if wait {
 		ctx, cancel = context.WithCancel(ctx)
 	} else {
@@ -217,11 +240,16 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 		}
 		class = driver.ErrUnknown
 	}
+	if o.gaveUp { // it failed because who made it left, which says nothing to the others
+		return class != driver.ErrUnknown, class == driver.ErrUnknown
+	}
 	q.blocked = o.err
 	switch class {
 	case ErrHeld:
-		cl.foundHeld = true
-		q.answerAll(o.err, func(w *waiter) bool { w.waited = true; return w.try })
+		if !cl.foundHeld { // later there is nobody who was not told to wait
+			cl.foundHeld = true
+			q.answerAll(o.err, func(w *waiter) bool { w.waited = true; return w.try })
+		}
 	case ErrRefused:
 		q.answerAll(o.err, func(*waiter) bool { return true })
 	default:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
 )
 
 const ttl = 12 * time.Second
@@ -19,21 +20,39 @@ type world struct {
 	*testing.T
 	ctx    context.Context
 	server *memory.Server
+	tardy  bool // the clients' backends do not say that they are prompt
 }
 
-// bubble runs f in a world of its own.
+// bubble runs f in worlds of its own: one in which claims are made on the caller's goroutine, and one in which they are not.
 func bubble(t *testing.T, f func(w *world)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) {
-		f(&world{T: t, ctx: t.Context(), server: memory.NewServer()})
-	})
+	for _, tardy := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			f(&world{T: t, ctx: t.Context(), server: memory.NewServer(), tardy: tardy})
+		})
+	}
+}
+
+// notPrompt is a backend whose calls may return late.
+type notPrompt struct{ driver.Backend }
+
+func (b notPrompt) Unwrap() driver.Backend { return b.Backend }
+
+func (b notPrompt) Capabilities() driver.Capabilities {
+	caps := b.Backend.Capabilities()
+	caps.Prompt = false
+	return caps
 }
 
 // client makes a client of the server, silent, and its backend to drive.
 func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memory.Backend) {
 	b := memory.NewBackend(memory.Options{Server: w.server})
 	opts = append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)
-	c, err := lockport.New(b, opts...)
+	var d driver.Backend = b
+	if w.tardy {
+		d = notPrompt{b}
+	}
+	c, err := lockport.New(d, opts...)
 	require.NoError(w, err)
 	w.Cleanup(func() {
 		b.Resume()

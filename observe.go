@@ -9,7 +9,7 @@ import (
 // synchronously, from any goroutine, so they must be quick and must not call back into the Client.
 type Hooks struct {
 	// AcquireStart is called when Acquire or TryAcquire begins. The context that it returns, which must derive from
-	// ctx, is given to AcquireDone; it does not reach the backend.
+	// ctx, is given to AcquireDone.
 	AcquireStart func(ctx context.Context, name string) context.Context
 	// AcquireDone is called when Acquire or TryAcquire is about to return.
 	AcquireDone func(ctx context.Context, e Acquired)

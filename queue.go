@@ -20,6 +20,7 @@ type waiter struct {
 	lock  *Lock
 	err   error
 	done  bool // ready is closed
+	left  bool // it is not in the queue any more
 
 	prev, next *waiter
 }
@@ -46,6 +47,15 @@ func (q *queue) remove(w *waiter) {
 		w.next.prev = w.prev
 	}
 	w.prev, w.next = nil, nil
+}
+
+// drop takes w, which leaves, out of the queue, and detaches the claim if it was made for w alone. The client's mutex is held.
+func (q *queue) drop(w *waiter) {
+	q.remove(w)
+	w.left = true
+	if q.head == nil && q.claim != nil && q.claim.state == claiming {
+		q.claim.detach()
+	}
 }
 
 // answer ends w's wait. The client's mutex is held.

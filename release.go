@@ -89,7 +89,7 @@ func (cl *claim) release(ctx context.Context) error {
 		o := outcome{suspended: clock.Suspended()}
 		o.lease, err, o.err = c.requeuer.Requeue(ctx, cl.lease, next.req)
 		c.mu.Lock()
-		c.inBackground(func() { next.run(&o) })
+		c.inBackground(func() { next.run(o) })
 		c.unlock()
 		if err != nil && classOfRelease(err) != ErrLost {
 			err = cl.releaseAgain(ctx, err)

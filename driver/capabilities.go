@@ -32,13 +32,18 @@ type Capabilities struct {
 	// Failover says whether an acknowledged grant survives the loss of a server.
 	Failover FailoverSafety
 
+	// Prompt says that TryAcquire returns within 100 ms of its context's end whatever its client library does. The client
+	// then calls it on the caller's own goroutine, which saves a switch between two; otherwise on one that it can leave behind.
+	Prompt bool
+
 	// Queue says that Request.Queue is understood.
 	Queue bool
 	// Contended says that Request.Contended is called when another client begins to wait.
 	Contended bool
 
 	// RemovalNotice is within what time a holder is told that the server removed its claim, for a TTL of ttl and a
-	// healthy network. nil: not told before the claim's validity ends.
+	// healthy network: by Request.Lost, or by a renewal, which the client makes after a third of the TTL at the latest. nil: not told
+	// before the claim's validity ends.
 	RemovalNotice func(ttl time.Duration) time.Duration
 }
 

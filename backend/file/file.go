@@ -62,6 +62,7 @@ var capabilities = driver.Capabilities{
 	Wake:          driver.WakePoll,
 	Poll:          maxPoll,
 	Failover:      driver.FailoverNone,
+	Prompt:        true,
 	Queue:         hasTurnstile,
 	RemovalNotice: func(time.Duration) time.Duration { return 2 * watchPeriod },
 }

@@ -55,6 +55,7 @@ var capabilities = driver.Capabilities{
 	Fair:          driver.FairFIFO,
 	Wake:          driver.WakeQueue,
 	Failover:      driver.FailoverNone,
+	Prompt:        true,
 	Queue:         true,
 	Contended:     true,
 	RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
