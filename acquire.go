@@ -50,7 +50,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	w := &waiter{acquisition: c.cfg.acquisition, try: try, ready: make(chan struct{})}
+	w := &waiter{acquisition: c.cfg.acquisition, try: try}
 	if err := w.configure(opts, c.caps); err != nil {
 		return nil, err
 	}
@@ -64,6 +64,9 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	if mine != nil {
 		mine.runHere(ctx, w)
 		c.background.Done()
+		if c.answered(w) {
+			return w.lock, w.err
+		}
 	}
 	select {
 	case <-w.ready:
@@ -71,6 +74,16 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-ctx.Done():
 		return nil, c.leave(q, w, ctx.Err())
 	}
+}
+
+// answered reports that w need not wait, or prepares for it.
+func (c *Client) answered(w *waiter) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !w.done {
+		w.ready = make(chan struct{})
+	}
+	return w.done
 }
 
 // enqueue puts w into the queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
@@ -96,9 +109,11 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	case q.claim != nil:
 	case c.caps.Prompt && c.begin():
 		mine = c.newClaim(q)
+		return q, mine, nil
 	default:
 		c.startClaim(q)
 	}
+	w.ready = make(chan struct{})
 	return q, mine, nil
 }
 

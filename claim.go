@@ -22,7 +22,7 @@ type claim struct {
 
 	// While it is being made.
 	cancel    context.CancelFunc // ends the driver's call under way; nil: none
-	wake      chan struct{}      // cuts a pause short; never changes
+	wake      chan struct{}      // cuts a pause short; nil until there is one
 	foundHeld bool               // the server has said that somebody else has the name
 	queued    bool               // the server may have it in its queue
 	lostEarly error              // it was lost before the grant was known
@@ -85,7 +85,7 @@ func (c *Client) startClaim(q *queue) {
 
 // newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
-	cl := &claim{client: c, queue: q, wake: make(chan struct{}, 1)}
+	cl := &claim{client: c, queue: q}
 	cl.req = driver.Request{
 		Name:      q.name,
 		Owner:     newOwner(c.identity),
@@ -141,6 +141,9 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 		stopHints()
 		cl.made()
 	}()
+	if again || unknown {
+		cl.prepareToWait()
+	}
 	hinted, waited := false, false
 	for pause := minPause; again && !unknown; again, unknown = cl.settle(o) {
 		switch {
@@ -162,6 +165,16 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 	}
 	if unknown {
 		cl.renounce()
+	}
+}
+
+// prepareToWait makes what cuts pauses short.
+func (cl *claim) prepareToWait() {
+	cl.client.mu.Lock()
+	defer cl.client.mu.Unlock()
+	cl.wake = make(chan struct{}, 1)
+	if cl.detached() {
+		cl.signal()
 	}
 }
 
@@ -339,7 +352,9 @@ func (cl *claim) detach() {
 	if cl.cancel != nil {
 		cl.cancel()
 	}
-	cl.signal()
+	if cl.wake != nil {
+		cl.signal()
+	}
 }
 
 func (cl *claim) detached() bool { return cl.state == over }

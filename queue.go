@@ -16,10 +16,10 @@ type waiter struct {
 	try    bool
 	waited bool // it was told to wait: it rides out an outage from then on
 
-	ready chan struct{} // closed when lock or err is set
+	ready chan struct{} // closed when lock or err is set; nil: nobody waits for that yet
 	lock  *Lock
 	err   error
-	done  bool // ready is closed
+	done  bool // lock or err is set
 	left  bool // it is not in the queue any more
 
 	prev, next *waiter
@@ -62,7 +62,9 @@ func (q *queue) drop(w *waiter) {
 func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	q.remove(w)
 	w.lock, w.err, w.done = lock, err, true
-	close(w.ready)
+	if w.ready != nil {
+		close(w.ready)
+	}
 }
 
 // answerAll ends with err the wait of those whom which accepts. The client's mutex is held.

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -14,34 +15,57 @@ const (
 	clockBoottime  = 7
 )
 
-// known is the greatest reading of Suspended so far.
-var known atomic.Int64
+var (
+	started = time.Now()
+	known   atomic.Int64 // the greatest reading of Suspended so far
+	lead    atomic.Int64 // by how much the wall clock was ahead of the monotonic one when known was last read
+	reading sync.Mutex
+)
+
+// grain is what Suspended is rounded down to.
+const grain = time.Millisecond
 
 func init() {
 	for range 10 { // one of them is not interrupted
-		Suspended()
+		read()
 	}
 }
 
 // Suspended is for how long the machine has been suspended since it was booted, in whole milliseconds. It never falls. Only
 // differences of it mean something: by so much more than Now says, the lock servers' clocks have moved on. Read before Now, it
-// misses no suspend that ended before the call: an interruption between its readings makes Now later by as much as this is too small.
+// misses no suspend of more than a millisecond that ended before the call.
+//
+// A suspend moves the wall clock ahead of the monotonic one, so where the two have kept step there was none, which spares the
+// system calls.
 func Suspended() time.Duration {
-	boottime := read(clockBoottime) // first: an interruption then makes the difference smaller, never larger
-	d := (boottime - read(clockMonotonic)).Truncate(time.Millisecond)
-	for {
-		old := known.Load()
-		if int64(d) <= old {
-			return time.Duration(old)
-		}
-		if known.CompareAndSwap(old, int64(d)) {
-			return d
-		}
+	if d := wallLead() - lead.Load(); -int64(grain) < d && d < int64(grain) {
+		return time.Duration(known.Load())
 	}
+	return read()
 }
 
-// read reads a kernel clock. It cannot fail: both are older than the oldest kernel that Go runs on.
-func read(id uintptr) time.Duration {
+// wallLead is by how much the wall clock is ahead of the monotonic one.
+func wallLead() int64 {
+	now := time.Now()
+	return now.UnixNano() - int64(now.Sub(started))
+}
+
+// read asks the kernel.
+func read() time.Duration {
+	reading.Lock()
+	defer reading.Unlock()
+	ahead := wallLead() // before the others: a suspend from here on is seen by the next call
+	boottime := kernelClock(clockBoottime)
+	// The second reading is the later one, so an interruption makes the difference smaller, never larger; and Now, which is read later
+	// still, larger by as much.
+	d := (boottime - kernelClock(clockMonotonic)).Truncate(grain)
+	known.Store(max(known.Load(), int64(d)))
+	lead.Store(ahead)
+	return time.Duration(known.Load())
+}
+
+// kernelClock reads a clock of the kernel. It cannot fail: both are older than the oldest kernel that Go runs on.
+func kernelClock(id uintptr) time.Duration {
 	var ts syscall.Timespec
 	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&ts)), 0)
 	return time.Duration(ts.Nano())
