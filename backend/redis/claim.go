@@ -1,0 +1,257 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
+type claim struct {
+	b     *Backend
+	req   driver.Request
+	owner string
+	value string // of the lock
+	ttl   int64  // in ms, rounded up
+	keys  keys
+
+	// Guarded by the registry.
+	asking bool // a request whose outcome is not known yet, or never will be
+	queued bool // the server may have it in its queue
+	isHeld bool
+	since  time.Time
+	hinted bool   // told to try, while nobody was registered for that
+	wake   func() // nil: nobody is registered
+
+	// The lease.
+	grant      driver.Grant
+	until      atomic.Int64 // the latest validity, after grant.Until, in ns
+	mu         sync.Mutex   // guards what follows
+	ended      bool
+	endedAs    error // what Release returns from now on
+	mayBeFreed bool  // a release was sent whose outcome is not known
+}
+
+// keys are the keys of a name.
+type keys struct {
+	lock, queue, token string
+}
+
+// makeKeys cuts the side keys out of one string, since they are made for every claim.
+func makeKeys(lock string) keys {
+	side := redisscript.Side(lock, "")
+	both, n := side+queueKey+side+tokenKey, len(side)+len(queueKey)
+	return keys{lock: lock, queue: both[:n], token: both[n:]}
+}
+
+// What the side keys are for.
+const (
+	queueKey = "queue"
+	tokenKey = "token"
+)
+
+var two, three any = "2", "3"
+
+// args are the arguments of a call of a script with all keys. Strings are given as pointers, so that they are not copied.
+func (k *keys) args(s *redisscript.Script, argv ...any) []any {
+	return append(append(s.Args(4+len(argv)), three, &k.lock, &k.queue, &k.token), argv...)
+}
+
+// releaseArgs are the arguments of a call of the script that releases the claim.
+func (c *claim) releaseArgs() []any {
+	return append(releaseScript.Args(4), two, &c.keys.lock, &c.keys.queue, &c.value)
+}
+
+var flagYes, flagNo any = "1", "0"
+
+func queueFlag(yes bool) any {
+	if yes {
+		return flagYes
+	}
+	return flagNo
+}
+
+// registry is all claims that are being made, wait, or are held, by owner.
+type registry struct {
+	mu     sync.Mutex
+	claims map[string]*claim
+}
+
+// enter registers the claim of req, which is about to be asked for.
+func (b *Backend) enter(req driver.Request) (*claim, error) {
+	if req.TTL <= 0 || req.TTL > maxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.claims[req.Owner]
+	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL || c.isHeld {
+		c = b.newClaim(req)
+		b.claims[req.Owner] = c
+	}
+	c.req, c.asking, c.hinted = req, true, false
+	return c, nil
+}
+
+// maxTTL is far above what makes sense, and far below what overflows.
+const maxTTL = math.MaxInt64 / 4
+
+func (b *Backend) newClaim(req driver.Request) *claim {
+	ttl := int64((req.TTL + time.Millisecond - 1) / time.Millisecond)
+	return &claim{
+		b: b, req: req, owner: req.Owner, value: redisscript.Value(req.Owner), ttl: ttl,
+		keys: makeKeys(b.layout.Key(req.Name)),
+	}
+}
+
+// answered notes the outcome of a request for c.
+func (b *Backend) answered(c *claim, queue bool, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.queued = c.queued || queue
+	switch {
+	case err == nil:
+		c.asking, c.queued, c.isHeld, c.since = false, false, true, time.Now()
+		b.hints.watchHolder(c)
+	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused):
+		c.asking = false
+		if !c.queued {
+			b.retire(c)
+		}
+	}
+}
+
+// unresolved finds the claim of req. yes: a request for it may still be on its way.
+func (b *Backend) unresolved(req driver.Request) (c *claim, yes bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c := b.claims[req.Owner]; c != nil && c.req.Name == req.Name {
+		return c, c.asking
+	}
+	return b.newClaim(req), true
+}
+
+// leave forgets c.
+func (b *Backend) leave(c *claim) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.retire(c)
+}
+
+func (b *Backend) retire(c *claim) {
+	c.wake = nil
+	if b.claims[c.owner] == c {
+		delete(b.claims, c.owner)
+	}
+}
+
+// Grant implements driver.Lease.
+func (c *claim) Grant() driver.Grant { return c.grant }
+
+// Entry is what Lock.As gives of a lock on Redis: see As.
+type Entry struct {
+	Key, Value string // what a transaction must find (WATCH, GET) to be sure that the lock is still held
+}
+
+// As sets target if it is an *Entry.
+func (c *claim) As(target any) bool {
+	e, ok := target.(*Entry)
+	if ok {
+		*e = Entry{Key: c.keys.lock, Value: c.value}
+	}
+	return ok
+}
+
+// Release implements driver.Lease, in one request.
+func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+	c.mu.Lock()
+	if c.ended {
+		defer c.mu.Unlock()
+		return c.endedAs
+	}
+	c.mu.Unlock()
+	r := c.b.server.Run(ctx, c.keys.lock, releaseScript, c.releaseArgs(), false)
+	return c.released(r.Value, r.Err)
+}
+
+// released makes the outcome of a release of a script's reply.
+func (c *claim) released(reply any, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return c.endedAs
+	}
+	if err != nil {
+		// That the request did not arrive is certain of ErrUnavailable only: an error reply may come from the middle of the script.
+		if !errors.Is(err, driver.ErrUnavailable) {
+			c.mayBeFreed = true
+		}
+		return err
+	}
+	c.ended = true
+	// An earlier attempt may have freed it: before the validity ends nobody else can have.
+	if reply != int64(1) && !(c.mayBeFreed && time.Now().Before(c.validUntil())) {
+		c.endedAs = lost(reply)
+	}
+	c.b.leave(c)
+	return c.endedAs
+}
+
+// broken ends the claim, which somebody has broken by force, and tells its holder.
+func (c *claim) broken() {
+	err := fmt.Errorf("%w: it was broken by force", driver.ErrLost)
+	c.mu.Lock()
+	first := !c.ended
+	if first {
+		c.ended, c.endedAs = true, err
+		c.b.leave(c)
+	}
+	c.mu.Unlock()
+	if first && c.req.Lost != nil {
+		c.req.Lost(err)
+	}
+}
+
+// validUntil is the latest validity that a request confirmed.
+func (c *claim) validUntil() time.Time { return c.grant.Until.Add(time.Duration(c.until.Load())) }
+
+// extend notes that the claim is valid until t, and returns the latest validity.
+func (c *claim) extend(t time.Time) time.Time {
+	for by := int64(t.Sub(c.grant.Until)); ; {
+		old := c.until.Load()
+		if old >= by || c.until.CompareAndSwap(old, by) {
+			return c.validUntil()
+		}
+	}
+}
+
+// lost says who has the lock instead, by what a script replied.
+func lost(reply any) error {
+	value, ok := reply.(string)
+	switch {
+	case !ok:
+		return fmt.Errorf("%w: its key is gone from Redis: it expired, or was deleted or evicted", driver.ErrLost)
+	case value == "":
+		return fmt.Errorf("%w: its key was overwritten with a value that is no string", driver.ErrLost)
+	}
+	if owner, foreign := redisscript.Owner(value); !foreign {
+		return fmt.Errorf("%w: %q has it now", driver.ErrLost, owner)
+	}
+	return fmt.Errorf("%w: a foreign client has overwritten it with %q", driver.ErrLost, clip(value))
+}
+
+// clip shortens what somebody else wrote.
+func clip(s string) string {
+	const limit = 100
+	if len(s) > limit {
+		return s[:limit] + "…"
+	}
+	return s
+}

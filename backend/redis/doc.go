@@ -1,0 +1,2 @@
+// Package redis is stub doc.
+package redis

@@ -1,0 +1,19 @@
+-- ARGV: value, for how many ms its claim may still arrive, 0 if it cannot. Returns 1.
+local owner, first, turn = string.sub(ARGV[1], 5), head()
+if ARGV[2] ~= '0' then
+  redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ARGV[2]), '~' .. string.sub(owner, 1, 32))
+  keep(tonumber(ARGV[2]))
+end
+redis.call('ZREM', KEYS[2], owner)
+local was_called = turn and first == owner
+if was_called then
+  redis.call('ZREM', KEYS[2], '!')
+end
+if redis.pcall('GET', KEYS[1]) == ARGV[1] then
+  redis.call('DEL', KEYS[1])
+  was_called = true
+end
+if was_called and redis.call('EXISTS', KEYS[1]) == 0 then
+  call_head()
+end
+return 1

@@ -1,0 +1,26 @@
+-- Tries on keys that nobody uses what the other scripts do, and leaves nothing. Returns {command, error, …} of what failed.
+local failed = {}
+local function try(...)
+  local reply = redis.pcall(...)
+  if type(reply) == 'table' and reply.err then
+    failed[#failed + 1] = (...)
+    failed[#failed + 1] = reply.err
+  end
+end
+try('EXISTS', KEYS[1], KEYS[2])
+try('TIME')
+try('SET', KEYS[3], '1', 'EX', '1', 'GET')
+try('SET', KEYS[1], '1', 'PX', '1000')
+try('GET', KEYS[1])
+try('TYPE', KEYS[1])
+try('PTTL', KEYS[1])
+try('PEXPIRE', KEYS[1], '1000')
+try('ZADD', KEYS[2], '1', '1')
+try('ZSCORE', KEYS[2], '1')
+try('ZCOUNT', KEYS[2], '0', '1')
+try('ZREVRANGEBYSCORE', KEYS[2], '1', '0')
+try('ZRANGE', KEYS[2], '0', '0')
+try('ZREM', KEYS[2], '1')
+try('DEL', KEYS[1], KEYS[2], KEYS[3])
+try('PUBLISH', 'lockport.wake:', '')
+return failed

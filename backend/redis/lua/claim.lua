@@ -1,0 +1,54 @@
+-- Stands before the ends of acquire.lua and requeue.lua, behind token.lua and queue.lua.
+
+-- Claims the name when the easy case is not given. Returns {1, token, how many wait} if it is granted, else
+-- {0, ms until it may be free or -1, 1 if the holder is foreign}, or {2} if the claim was abandoned.
+local function claim(value, ttl, queue)
+  local owner = string.sub(value, 5)
+  local first, turn = head()
+  local gone = call('ZSCORE', KEYS[2], '~' .. string.sub(owner, 1, 32))
+  if gone and tonumber(gone) - GONE > now_ms() then
+    return {2}
+  end
+  if call('EXISTS', KEYS[1]) == 1 then
+    local holder = redis.pcall('GET', KEYS[1])
+    if type(holder) ~= 'string' then -- another type
+      holder = ''
+    end
+    if holder == value then -- granted before, and the reply was lost
+      call('PEXPIRE', KEYS[1], ttl)
+      return {1, tonumber(call('GET', KEYS[3]) or draw()), waiting()}
+    end
+    if turn and first == owner then -- a foreign client was quicker: the head stays the head
+      call('ZREM', KEYS[2], '!')
+    end
+    local ours = string.sub(holder, 1, 4) == 'lp1:'
+    if queue then
+      enqueue(owner)
+      if ours then
+        tell(string.sub(holder, 5), 'c')
+      end
+    end
+    return {0, call('PTTL', KEYS[1]), ours and 0 or 1}
+  end
+  if first and first ~= owner then
+    local left = turn and turn - now_ms() or 0
+    if turn and left <= 0 then -- it let its turn pass
+      call('ZREM', KEYS[2], '!', first)
+      first = head()
+    end
+    if first and first ~= owner then
+      if left <= 0 or left > TURN_MS then
+        call_head()
+        left = TURN_MS
+      end
+      if queue then
+        enqueue(owner)
+      end
+      return {0, left, 0}
+    end
+  end
+  call('ZREM', KEYS[2], '!', owner)
+  local token = draw()
+  call('SET', KEYS[1], value, 'PX', ttl)
+  return {1, token, waiting()}
+end

@@ -1,0 +1,59 @@
+-- Stands before the scripts that touch the queue, KEYS[2]: a sorted set that only advises whose claim is to succeed next, while
+-- the lock alone decides who has the name. Its members:
+--   an owner that waits, with its number, from 1; the least is the head
+--   "!" the head was told that it is its turn; with minus the time in ms until which nobody else may claim
+--   "~" + digits of an owner: an abandoned claim that may still arrive; with GONE + the time in ms until which it is refused
+-- It vanishes with its last member, or 30 s after the last waiter was heard of.
+local TURN_MS, WAITING_MS, GONE = 250, 30000, 4000000000000000
+
+local function now_ms()
+  local time = redis.call('TIME')
+  return time[1] * 1000 + math.floor(time[2] / 1000)
+end
+
+-- Sends a word to the client of owner: what follows the 32 digits and the colon. A user who may not publish can do all the rest.
+local function tell(owner, word)
+  redis.pcall('PUBLISH', 'lockport.wake:' .. string.sub(owner, 34), word .. owner)
+end
+
+local function keep(ms)
+  if redis.call('PTTL', KEYS[2]) < ms then
+    redis.call('PEXPIRE', KEYS[2], ms)
+  end
+end
+
+-- The head, nil if nobody waits, and until when it is its turn, nil if it was not told.
+local function head()
+  local first = redis.call('ZRANGE', KEYS[2], 0, 1, 'WITHSCORES')
+  local owner, score, turn = first[1], tonumber(first[2]), nil
+  if owner == '!' then
+    owner, score, turn = first[3], tonumber(first[4]), -score
+  end
+  if owner and score >= GONE then
+    owner = nil
+  end
+  return owner, turn
+end
+
+local function waiting()
+  return redis.call('ZCOUNT', KEYS[2], 0, '(' .. string.format('%.0f', GONE))
+end
+
+-- Tells the head, if there is one, that it is its turn.
+local function call_head()
+  local owner = head()
+  if owner then
+    redis.call('ZADD', KEYS[2], string.format('%.0f', -now_ms() - TURN_MS), '!')
+    keep(WAITING_MS)
+    tell(owner, 'w')
+  end
+end
+
+-- Puts owner at the end, unless it waits already.
+local function enqueue(owner)
+  if not redis.call('ZSCORE', KEYS[2], owner) then
+    local last = redis.call('ZREVRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', GONE), 0, 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
+    redis.call('ZADD', KEYS[2], last + 1, owner)
+  end
+  keep(WAITING_MS)
+end

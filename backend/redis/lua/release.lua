@@ -1,0 +1,9 @@
+-- ARGV: value. Returns 1, or who else has the lock, or 0 if nobody has. wake.lua ends it.
+local holder = redis.pcall('GET', KEYS[1])
+if holder ~= ARGV[1] then
+  return type(holder) == 'table' and '' or holder or 0
+end
+redis.call('DEL', KEYS[1])
+if redis.call('EXISTS', KEYS[2]) == 0 then
+  return 1
+end

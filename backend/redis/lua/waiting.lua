@@ -1,0 +1,6 @@
+-- KEYS: queues. Returns for each how many wait in it.
+local replies = {}
+for i, queue in ipairs(KEYS) do
+  replies[i] = redis.call('ZCOUNT', queue, 0, '(4000000000000000')
+end
+return replies

@@ -1,0 +1,3 @@
+-- The end of release.lua, behind queue.lua.
+call_head()
+return 1

@@ -1,0 +1,69 @@
+package redis
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// Options are the options of the backend. The zero value is useful.
+type Options struct {
+	// Prefix begins the key of every lock. Clients meet if theirs is the same. Default: "lockport:". It has no braces.
+	Prefix string
+	// NoPrefix makes the key the name itself, to meet clients of other languages at keys that they have chosen.
+	NoPrefix bool
+	// Replicas makes every grant and renewal wait (WAIT) until so many replicas have acknowledged it. A grant that fewer
+	// acknowledge is given back, and is an error that matches ErrUnavailable. It makes the loss of locks in a fail-over
+	// rare, not impossible, and costs a pipeline of its own with each batch of requests. Default: 0, not waited for.
+	Replicas int
+	// WaitTimeout is how long Replicas are waited for. Default: 1 s. At most 4 s and below the client's read timeout.
+	WaitTimeout time.Duration
+}
+
+const (
+	defaultWaitTimeout = time.Second
+	maxWaitTimeout     = 4 * time.Second
+)
+
+// prepare checks o and puts in the defaults.
+func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, error) {
+	layout := redisscript.Layout{Prefix: o.Prefix}
+	switch {
+	case o.NoPrefix && o.Prefix != "":
+		return layout, fmt.Errorf("NoPrefix is set, and so is Prefix %q", o.Prefix)
+	case !o.NoPrefix && o.Prefix == "":
+		layout.Prefix = redisscript.DefaultPrefix
+	}
+	if err := layout.Check(); err != nil {
+		return layout, err
+	}
+	if o.Replicas < 0 {
+		return layout, fmt.Errorf("Replicas is %d; it cannot be negative", o.Replicas)
+	}
+	if o.WaitTimeout == 0 {
+		o.WaitTimeout = defaultWaitTimeout
+	}
+	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
+		return layout, fmt.Errorf("WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
+	}
+	read := 5 * time.Second
+	switch c := client.(type) {
+	case nil:
+		return layout, errors.New("the client is nil")
+	case *goredis.Client:
+		read = c.Options().ReadTimeout
+	case *goredis.ClusterClient:
+		read = c.Options().ReadTimeout
+	case *goredis.Ring:
+		return layout, fmt.Errorf("%w: a Ring sends a name to another server when one is away, so that two could hold it; "+
+			"use a single server, Sentinel or Cluster", errors.ErrUnsupported)
+	}
+	if o.Replicas > 0 && read > 0 && read <= o.WaitTimeout {
+		return layout, fmt.Errorf("WaitTimeout %v is not below the client's read timeout %v", o.WaitTimeout, read)
+	}
+	return layout, nil
+}

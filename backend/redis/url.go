@@ -1,0 +1,119 @@
+package redis
+
+import (
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+func init() {
+	for _, s := range []struct{ name, example string }{
+		{"redis", "redis://user:password@localhost:6379/0"},
+		{"redis+sentinel", "redis+sentinel://localhost:26379/0?master_name=mymaster&addr=localhost:26380"},
+		{"redis+cluster", "redis+cluster://localhost:7000?addr=localhost:7001"},
+	} {
+		for _, tls := range []bool{false, true} {
+			if tls {
+				s.name, s.example = strings.Replace(s.name, "redis", "rediss", 1), strings.Replace(s.example, "redis", "rediss", 1)
+			}
+			lockport.Register(lockport.Scheme{Name: s.name, Open: open, Example: s.example, Params: params, Capabilities: capabilities})
+		}
+	}
+}
+
+var params = []lockport.Param{
+	{Name: "prefix", Text: `what the keys begin with; default "lockport:"; may be empty`},
+	{Name: "replicas", Text: "how many replicas must acknowledge a lock (WAIT); default 0"},
+	{Name: "wait_timeout", Text: "how long they are waited for; default 1s"},
+	{Name: "…", Text: "and those of go-redis' ParseURL, ParseFailoverURL or ParseClusterURL: addr, dial_timeout, pool_size, skip_verify, …"},
+}
+
+// open makes a backend of a URL, with a client of its own.
+func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
+	q := u.Query()
+	o, err := takeOptions(q)
+	if err != nil {
+		return nil, err
+	}
+	base, kind, _ := strings.Cut(u.Scheme, "+")
+	own := *u
+	own.Scheme, own.RawQuery = base, q.Encode()
+	client, err := connect(kind, own.String())
+	if err != nil {
+		return nil, err
+	}
+	b, err := NewBackend(client, o)
+	if err != nil {
+		_ = client.Close()
+		return nil, err
+	}
+	b.ownClient = true
+	return b, nil
+}
+
+// takeOptions takes our parameters out of q.
+func takeOptions(q url.Values) (o Options, err error) {
+	take := func(name string) (value string, ok bool) {
+		ok = q.Has(name)
+		value = q.Get(name)
+		q.Del(name)
+		return value, ok
+	}
+	if prefix, ok := take("prefix"); ok {
+		o.Prefix, o.NoPrefix = prefix, prefix == ""
+	}
+	if text, ok := take("replicas"); ok {
+		if o.Replicas, err = strconv.Atoi(text); err != nil {
+			return o, fmt.Errorf("bad number %q of the URL parameter replicas", text)
+		}
+	}
+	if text, ok := take("wait_timeout"); ok {
+		if o.WaitTimeout, err = time.ParseDuration(text); err != nil {
+			return o, fmt.Errorf("bad duration %q of the URL parameter wait_timeout: want something like 500ms", text)
+		}
+	}
+	return o, nil
+}
+
+// connect makes a client without I/O. It heeds contexts, and tries once what the lockport client tries again itself.
+func connect(kind, rawURL string) (goredis.UniversalClient, error) {
+	switch kind {
+	case "sentinel":
+		o, err := goredis.ParseFailoverURL(rawURL)
+		if err != nil {
+			return nil, fmt.Errorf("redis URL: %w", err)
+		}
+		if o.MasterName == "" {
+			return nil, fmt.Errorf("the URL parameter master_name is missing: the name under which Sentinel knows the master")
+		}
+		if o.RouteByLatency || o.RouteRandomly || o.ReplicaOnly {
+			return nil, fmt.Errorf("a lock must be asked of the master: remove route_by_latency, route_randomly and replica_only from the URL")
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialerRetries = max(o.DialerRetries, 1)
+		return goredis.NewFailoverClient(o), nil
+	case "cluster":
+		o, err := goredis.ParseClusterURL(rawURL)
+		if err != nil {
+			return nil, fmt.Errorf("redis URL: %w", err)
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialerRetries = max(o.DialerRetries, 1)
+		return goredis.NewClusterClient(o), nil
+	default:
+		o, err := goredis.ParseURL(rawURL)
+		if err != nil {
+			return nil, fmt.Errorf("redis URL: %w", err)
+		}
+		o.ContextTimeoutEnabled = true
+		o.DialerRetries = 1
+		return goredis.NewClient(o), nil
+	}
+}

@@ -1,0 +1,64 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+func TestClassify(t *testing.T) {
+	for _, v := range []struct {
+		err   error
+		sent  bool
+		class error
+	}{
+		{io.EOF, true, driver.ErrUnknown},
+		{io.EOF, false, driver.ErrUnavailable},
+		{context.DeadlineExceeded, true, driver.ErrUnknown},
+		{context.Canceled, false, driver.ErrUnavailable},
+		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, false, driver.ErrUnavailable},
+		{goredis.ErrClosed, false, driver.ErrUnavailable},
+		{goredis.ErrPoolTimeout, false, driver.ErrUnavailable},
+		{ReplyError("LOADING Redis is loading the dataset in memory"), true, driver.ErrUnavailable},
+		{ReplyError("MASTERDOWN Link with MASTER is down"), true, driver.ErrUnavailable},
+		{ReplyError("CLUSTERDOWN The cluster is down"), true, driver.ErrUnavailable},
+		{ReplyError("TRYAGAIN Multiple keys request during rehashing of slot"), true, driver.ErrUnavailable},
+		{ReplyError("READONLY You can't write against a read only replica."), true, driver.ErrUnavailable},
+		{ReplyError("NOREPLICAS Not enough good replicas to write."), true, driver.ErrUnavailable},
+		{ReplyError("BUSY Redis is busy running a script."), true, driver.ErrUnavailable},
+		{ReplyError("MISCONF Redis is configured to save RDB snapshots"), true, driver.ErrUnavailable},
+		{ReplyError("OOM command not allowed when used memory > 'maxmemory'."), true, driver.ErrUnavailable},
+		{ReplyError("ERR Error running script (call to f_1): @user_script:4: -OOM command not allowed"), true, driver.ErrUnavailable},
+		{ReplyError("ERR max number of clients reached"), true, driver.ErrUnavailable},
+		{ReplyError("WRONGPASS invalid username-password pair"), false, driver.ErrRefused},
+		{ReplyError("NOAUTH Authentication required."), false, driver.ErrRefused},
+		{ReplyError("NOPERM this user has no permissions to run the 'evalsha' command"), true, driver.ErrRefused},
+		{ReplyError("ERR unknown command 'EVALSHA'"), true, driver.ErrRefused},
+		{ReplyError("WRONGTYPE Operation against a key"), true, driver.ErrRefused},
+	} {
+		got := Classify(fmt.Errorf("wrapped: %w", v.err), v.sent)
+		require.ErrorIs(t, got, v.class, v.err)
+		require.ErrorIs(t, got, v.err, "the cause stays in the chain")
+		n := 0
+		for _, class := range []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown} {
+			if errors.Is(got, class) {
+				n++
+			}
+		}
+		require.Equal(t, 1, n, "exactly one class: %v", got)
+		require.Equal(t, got, Classify(got, !v.sent), "classified once")
+	}
+	require.NoError(t, Classify(nil, true))
+}
+
+func TestOutOfMemorySaysWhatToDo(t *testing.T) {
+	require.ErrorContains(t, Classify(ReplyError("OOM command not allowed"), true), "raise maxmemory")
+}
