@@ -179,7 +179,7 @@ func (r Requirement) check(caps driver.Capabilities) error {
 	if ok {
 		return nil
 	}
-	return fmt.Errorf("%w: %s required, but this backend has %s", errors.ErrUnsupported, need, have)
+	return fmt.Errorf("%w: %s required, but the backend states %q", errors.ErrUnsupported, need, have)
 }
 
 // check holds the relations between the options of one acquisition and with the backend.

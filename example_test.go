@@ -1,0 +1,93 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+)
+
+// Most programs need no more than Do.
+func ExampleDo() {
+	locker, err := memory.New(memory.Options{}, lockport.TTL(15*time.Second)) // or redis.New, file.New, …
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+
+	err = lockport.Do(context.Background(), locker, "nightly-report", func(ctx context.Context, lock *lockport.Lock) error {
+		// ctx ends when the lock is lost. What must not be written by a holder that was paused should be given the token.
+		_, fenced := lock.Token()
+		fmt.Println("one of us at a time; fenced:", fenced)
+		return ctx.Err()
+	})
+	fmt.Println(err)
+	// Output:
+	// one of us at a time; fenced: true
+	// <nil>
+}
+
+func ExampleClient_TryAcquire() {
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+
+	lock, err := locker.TryAcquire(context.Background(), "nightly-report")
+	fmt.Println(err)
+	_, err = locker.TryAcquire(context.Background(), "nightly-report")
+	fmt.Println(errors.Is(err, lockport.ErrHeld))
+	fmt.Println(lock.Release(context.Background()))
+	// Output:
+	// <nil>
+	// true
+	// <nil>
+}
+
+// The context bounds the wait, never the hold.
+func ExampleClient_Acquire() {
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+	lock, _ := locker.Acquire(context.Background(), "nightly-report")
+	defer lock.Release(context.Background())
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
+	defer cancel()
+	_, err := locker.Acquire(ctx, "nightly-report")
+	fmt.Println(errors.Is(err, context.DeadlineExceeded), errors.Is(err, lockport.ErrHeld))
+	// Output: true true
+}
+
+// A hold can be lost. Err compares the clock at every call; Lost and Context tell those who wait for something else.
+func ExampleLock_Err() {
+	server := memory.NewServer()
+	locker, _ := memory.New(memory.Options{Server: server})
+	defer locker.Close()
+	lock, _ := locker.Acquire(context.Background(), "nightly-report")
+
+	server.Lose("nightly-report", nil) // as an operator might, or a fail-over
+	<-lock.Lost()
+	fmt.Println(lock.Valid(), errors.Is(lock.Err(), lockport.ErrLost))
+	// Output: false true
+}
+
+// A service that needs more than a backend has does not start.
+func ExampleRequire() {
+	_, err := memory.New(memory.Options{}, lockport.Require(lockport.SurvivesFailover))
+	fmt.Println(err)
+	// Output: lockport: new (memory): unsupported operation: locks that survive fail-over required, but the backend states "fail-over: no fail-over"
+}
+
+func ExampleOpen() {
+	// The backend's package must be imported, if only for its effect: import _ "github.com/lockport/lockport/backend/memory".
+	locker, err := lockport.Open(context.Background(), "memory:example?ttl=30s")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+	fmt.Println(locker.Capabilities().Backend)
+	// Output: memory
+}
