@@ -1,0 +1,10 @@
+// Package all imports every backend of this module, so that lockport.Open knows all their URL schemes. It is meant for
+// programs that are told by configuration which backend to use, such as the command lockport; a service that uses one
+// backend imports that one.
+package all
+
+import (
+	_ "github.com/lockport/lockport/backend/file"   // file:
+	_ "github.com/lockport/lockport/backend/memory" // memory:
+	_ "github.com/lockport/lockport/backend/redis"  // redis:, rediss:, redis+sentinel:, redis+cluster:
+)

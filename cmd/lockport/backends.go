@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+const backendsHelp = `Usage: lockport backends [--markdown]
+
+Lists the backends that lockport knows: what each promises, its URLs and their parameters.
+
+  --markdown  print only the table of promises, as Markdown
+
+Example:
+  lockport backends
+`
+
+func backendsVerb(_ context.Context, c *console, args []string) error {
+	var markdown bool
+	a, err := parse("backends", args, []option{{long: "markdown", flag: &markdown}})
+	switch {
+	case err != nil:
+		return err
+	case len(a.before) > 0 || a.dashes:
+		return usagef("backends takes no arguments")
+	}
+	schemes := lockport.DefaultMux().Schemes()
+	if markdown {
+		return writeMarkdown(c.out, capabilityTable(schemes))
+	}
+	return writeBackends(c.out, schemes)
+}
+
+// capabilityColumns heads the table of promises, and promises fills a row of it.
+var capabilityColumns = []string{
+	"URL schemes", "a silent holder's lock ends by", "smallest TTL", "fencing tokens", "order of processes", "waiting",
+	"on fail-over", "removal is noticed",
+}
+
+func promises(caps driver.Capabilities) []string {
+	ttl := "any"
+	switch {
+	case caps.FixedTTL > 0:
+		ttl = "the session's"
+	case caps.MinTTL > 0:
+		ttl = caps.MinTTL.String()
+	}
+	if caps.TTLGrain > 0 {
+		ttl += fmt.Sprintf(", in steps of %v", caps.TTLGrain)
+	}
+	notice := "at the deadline"
+	if caps.RemovalNotice != nil {
+		notice = fmt.Sprintf("within %v at a TTL of %v",
+			caps.RemovalNotice(lockport.DefaultTTL).Round(time.Millisecond), lockport.DefaultTTL)
+	}
+	return []string{caps.Ends.String(), ttl, caps.Token.String(), caps.Fair.String(), caps.Wake.String(), caps.Failover.String(), notice}
+}
+
+// capabilityTable has a row for each kind of promises, headed by the schemes that make them.
+func capabilityTable(schemes []lockport.Scheme) [][]string {
+	var rows [][]string
+	for _, s := range schemes {
+		cells := promises(s.Capabilities)
+		i := slices.IndexFunc(rows, func(row []string) bool { return slices.Equal(row[1:], cells) })
+		if i >= 0 {
+			rows[i][0] += ", " + s.Name
+		} else {
+			rows = append(rows, append([]string{s.Name}, cells...))
+		}
+	}
+	return rows
+}
+
+func writeMarkdown(w io.Writer, rows [][]string) error {
+	var b strings.Builder
+	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line(capabilityColumns)
+	line(slices.Repeat([]string{"---"}, len(capabilityColumns)))
+	for _, row := range rows {
+		line(row)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// writeBackends writes, for a terminal, the promises upright, since they are too many to stand side by side, and then the URLs.
+func writeBackends(w io.Writer, schemes []lockport.Scheme) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range capabilityTable(schemes) {
+		fmt.Fprintf(t, "%s\n", row[0])
+		for i, cell := range row[1:] {
+			fmt.Fprintf(t, "  %s\t%s\n", capabilityColumns[i+1], cell)
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintln(t, "URLs")
+	for i, s := range schemes {
+		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Example)
+		if i+1 < len(schemes) && slices.Equal(s.Params, schemes[i+1].Params) {
+			continue // said once, behind the last that has them
+		}
+		for _, p := range s.Params {
+			fmt.Fprintf(t, "    %s\t%s\n", p.Name, p.Text)
+		}
+	}
+	fmt.Fprintf(t, "\nEvery URL takes the parameter ttl: how long a lock stays taken after its holder fell silent; default %v.\n", lockport.DefaultTTL)
+	return t.Flush()
+}

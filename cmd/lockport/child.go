@@ -1,0 +1,112 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+)
+
+// child is the command in its process group, whose number is the child's process id.
+type child struct {
+	group  int
+	gate   *os.File                  // a byte written here lets the command begin
+	events <-chan syscall.WaitStatus // it stopped; at last: it ended
+}
+
+// findCommand finds the command before anything is locked for it.
+func findCommand(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot) && path != "":
+		return path, nil
+	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+		return "", failf(exitNotFound, "command not found: %s", name)
+	}
+	return "", failf(exitCannotStart, "cannot start %s: %v", name, rootCause(err))
+}
+
+// rootCause drops what an error of os/exec says about the path, which the message names already.
+func rootCause(err error) error {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno
+	}
+	return err
+}
+
+// isPipe says whether f leads to another process. If standard output does, that may be a pager, which needs the terminal's
+// foreground itself: the command then gets it when it first asks for it (see stopped).
+func isPipe(f *os.File) bool {
+	info, err := f.Stat()
+	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
+}
+
+// startChild starts a process that will become the command when the gate opens, and never if this process dies
+// before: so no instant is left in which the command runs and the guard does not know its group.
+func startChild(path string, command, env []string) (*child, error) {
+	self, err := executable()
+	if err != nil {
+		return nil, err
+	}
+	waits, gate, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer waits.Close()
+	// The command may expect inherited descriptors at their places, so the gate stays at its own number.
+	fd := waits.Fd()
+	if err := keepAcrossExec(fd); err != nil {
+		gate.Close()
+		return nil, err
+	}
+	cmd := &exec.Cmd{
+		Path:   self,
+		Args:   append([]string{command[0], stageExec, strconv.Itoa(int(fd)), path}, command...),
+		Env:    env,
+		Stdin:  os.Stdin,
+		Stdout: os.Stdout,
+		Stderr: os.Stderr,
+		SysProcAttr: childAttributes(&syscall.SysProcAttr{
+			Setpgid:    true,
+			Foreground: inForeground() && !isPipe(os.Stdout),
+		}),
+	}
+	started := make(chan error)
+	events := make(chan syscall.WaitStatus)
+	go func() {
+		// Linux's parent-death signal follows the thread that started the child: it must live as long as the child.
+		runtime.LockOSThread()
+		err := cmd.Start()
+		started <- err
+		if err == nil {
+			watch(cmd.Process.Pid, events)
+		}
+	}()
+	if err := <-started; err != nil {
+		gate.Close()
+		return nil, err
+	}
+	return &child{group: cmd.Process.Pid, gate: gate, events: events}, nil
+}
+
+// open opens the gate, or ends the process that waits there.
+func (c *child) open(begin bool) {
+	if begin {
+		_, _ = c.gate.Write([]byte{1}) // if nobody waits there any more, its end is reported
+	}
+	c.gate.Close()
+}
+
+// keepAcrossExec lets fd be inherited.
+func keepAcrossExec(fd uintptr) error {
+	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
+)
+
+const conformHelp = `Usage: lockport conform [OPTION…]
+
+Runs the conformance suite against a lock server: each case tries to break one rule of the contract, and a failure says
+which. It uses lock names of its own and releases them. Cases that need a fault which cannot be produced from here (a restart
+of the server, say) are reported as not run, never as passed.
+
+  --url URL     the lock server; default: $LOCKPORT_URL, else files of this machine
+  --run REGEXP  only the cases whose GROUP/NAME matches
+  --short       only the quick cases
+  --json FILE   write the report as JSON, too; - is standard output, and the lines for people then go to standard error
+
+Exit status: 0 no case failed; 1 a case failed; 69 the lock server cannot be reached, or refuses; 64 wrong usage; 130
+interrupted.
+
+Example:
+  lockport conform --url redis://localhost:6379
+`
+
+// conformOptions is the command line of conform.
+type conformOptions struct {
+	url   string
+	json  string
+	match *regexp.Regexp
+	short bool
+}
+
+func parseConform(args []string) (conformOptions, error) {
+	var o conformOptions
+	a, err := parse("conform", args, []option{
+		{long: "url", value: stringValue(&o.url)},
+		{long: "json", value: stringValue(&o.json)},
+		{long: "short", flag: &o.short},
+		{long: "run", value: func(s string) (err error) { o.match, err = regexp.Compile(s); return err }},
+	})
+	switch {
+	case err != nil:
+		return o, err
+	case len(a.before) > 0 || a.dashes:
+		return o, usagef("conform takes options only; the server is named by --url")
+	}
+	o.url = lockURL(o.url)
+	return o, nil
+}
+
+// conformVerb is "lockport conform".
+func conformVerb(ctx context.Context, c *console, args []string) error {
+	o, err := parseConform(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	context.AfterFunc(ctx, stop) // the first Ctrl-C lets the cases under way end, the second one ends this process
+	if err := reachable(ctx, o.url); err != nil {
+		return err
+	}
+	target, err := newConformTarget(o.url)
+	if err != nil {
+		return err
+	}
+	defer target.close()
+
+	lines := c.out
+	if o.json == "-" {
+		lines = c.err
+	}
+	report, total := runSuite(ctx, lines, target.config, o)
+	if report.Error != "" {
+		return failf(exitUnavailable, "%s", report.Error)
+	}
+	if total == 0 {
+		return usagef("no case matches --run %q", o.match)
+	}
+	summarize(lines, report, target.proxied)
+	if err := writeJSON(c.out, o.json, report); err != nil {
+		return failf(exitFailed, "the report cannot be written: %v", err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return exitWith(signalCode(syscall.SIGINT))
+	case !report.OK():
+		return exitWith(exitFailed)
+	}
+	return nil
+}
+
+// reachable opens the server once, so that a server that is not there is one line and not a hundred failures.
+func reachable(ctx context.Context, rawURL string) error {
+	ctx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	client, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
+	if err != nil {
+		return libraryError(err)
+	}
+	_ = client.Close()
+	return nil
+}
+
+// runSuite runs the cases that o selects, writes a line for each as it ends, and returns how many they are.
+func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) (conformance.Report, int) {
+	wanted := func(k conformance.Case) bool {
+		return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
+	}
+	total := 0
+	for _, k := range conformance.Cases() {
+		if wanted(k) {
+			total++
+		}
+	}
+	if total == 0 {
+		return conformance.Report{}, 0
+	}
+	done := 0
+	progress := func(r conformance.Result) {
+		done++
+		fmt.Fprintf(w, "[%*d/%d] %-7s %s", len(fmt.Sprint(total)), done, total, r.Outcome, r.ID())
+		switch r.Outcome {
+		case conformance.Fail:
+			fmt.Fprintf(w, " (%v)\n    %s\n", r.Took.Round(time.Millisecond), r.Message())
+		case conformance.NotRun:
+			fmt.Fprintf(w, ": %s\n", r.Reason)
+		default:
+			fmt.Fprintf(w, " (%v)\n", r.Took.Round(time.Millisecond))
+		}
+	}
+	return conformance.Run(ctx, cfg, conformance.Match(wanted), conformance.Progress(progress)), total
+}
+
+// summarize writes the last lines.
+func summarize(w io.Writer, r conformance.Report, proxied bool) {
+	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d not run, in %v (TTL %v)\n",
+		r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
+	lacking := slices.ContainsFunc(r.Results, func(res conformance.Result) bool {
+		return res.Outcome == conformance.NotRun && strings.HasPrefix(res.Reason, "needs ")
+	})
+	switch {
+	case lacking && proxied:
+		fmt.Fprintln(w, "Cases were not run that need faults of the server itself, or a look at what it keeps.")
+	case lacking:
+		fmt.Fprintln(w, "Cases were not run that need faults (a cut connection, a lost reply, a restart): they cannot be produced from here.")
+	}
+}
+
+// writeJSON writes the report where --json wants it.
+func writeJSON(out io.Writer, file string, r conformance.Report) error {
+	if file == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	text = append(text, '\n')
+	if file == "-" {
+		_, err = out.Write(text)
+		return err
+	}
+	return os.WriteFile(file, text, 0o644)
+}

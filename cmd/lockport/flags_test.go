@@ -1,0 +1,84 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestOptionsParse(t *testing.T) {
+	for _, tt := range []struct {
+		args    []string
+		want    runOptions
+		wantErr string
+	}{
+		{args: []string{"a", "--", "true"}, want: runOptions{name: "a", wait: -1}},
+		{args: []string{"-n", "a", "--", "true"}, want: runOptions{name: "a", once: true, wait: -1}},
+		{args: []string{"a", "-n", "--", "true"}, want: runOptions{name: "a", once: true, wait: -1}},
+		{args: []string{"-w10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
+		{args: []string{"-w", "10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
+		{args: []string{"-w=10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
+		{args: []string{"-w0s", "a", "--", "true"}, want: runOptions{name: "a", once: true, wait: 0}},
+		{args: []string{"--min-hold=2m", "a", "--", "true"}, want: runOptions{name: "a", wait: -1, minHold: 2 * time.Minute}},
+		{args: []string{"--min-hold", "2m", "a", "--", "true"}, want: runOptions{name: "a", wait: -1, minHold: 2 * time.Minute}},
+		{args: []string{"--on-lost", "ignore", "a", "--", "true"}, want: runOptions{name: "a", wait: -1, ignore: true}},
+		{args: []string{"--url", "memory:", "a", "--", "true"}, want: runOptions{name: "a", wait: -1, url: "memory:"}},
+		{args: []string{"-", "--", "true"}, want: runOptions{name: "-", wait: -1}},
+		{args: []string{"a", "--", "-n", "--", "-w"}, want: runOptions{name: "a", wait: -1, command: []string{"-n", "--", "-w"}}},
+
+		{args: []string{"--fast=yes", "a", "--", "true"}, wantErr: "unknown option --fast; try: lockport run --help"},
+		{args: []string{"-x", "a", "--", "true"}, wantErr: "unknown option -x; try: lockport run --help"},
+		{args: []string{"-nx", "a", "--", "true"}, wantErr: "option -n takes no value"},
+		{args: []string{"a", "-w"}, wantErr: "option -w needs a value"},
+		{args: []string{"-w", "10", "a", "--", "true"}, wantErr: `option -w: bad duration "10": want something like 10s, 1m30s or 250ms`},
+		{args: []string{"-w-1s", "a", "--", "true"}, wantErr: `option -w: "-1s" is negative`},
+		{args: []string{"--ttl", "0s", "a", "--", "true"}, wantErr: `option --ttl: "0s" is too short: want at least 1ms`},
+	} {
+		want := tt.want
+		if want.command == nil {
+			want.command = []string{"true"}
+		}
+		if want.url == "" {
+			want.url = "file:"
+		}
+		want.ttl, want.killAfter = 15*time.Second, 5*time.Second
+		t.Setenv("LOCKPORT_URL", "")
+		got, err := parseRun(tt.args)
+		if tt.wantErr != "" {
+			require.EqualError(t, err, tt.wantErr, "%q", tt.args)
+			require.Equal(t, exitUsage, err.(*exitError).code, "%q", tt.args)
+			continue
+		}
+		require.NoError(t, err, "%q", tt.args)
+		require.Equal(t, want, got, "%q", tt.args)
+	}
+}
+
+func TestKillAfterFollowsTheTTL(t *testing.T) {
+	parseWith := func(args ...string) (runOptions, error) { return parseRun(append(args, "a", "--", "true")) }
+
+	o, err := parseWith("--ttl=9s")
+	require.NoError(t, err)
+	require.Equal(t, 3*time.Second, o.killAfter)
+
+	o, err = parseWith("--url=redis://localhost?ttl=6s")
+	require.NoError(t, err)
+	require.Equal(t, 6*time.Second, o.ttl)
+	require.Equal(t, 2*time.Second, o.killAfter)
+
+	o, err = parseWith("--url=redis://localhost?ttl=6s", "--ttl=9s", "--kill-after=4s")
+	require.NoError(t, err)
+	require.Equal(t, 9*time.Second, o.ttl)
+	require.Equal(t, 4*time.Second, o.killAfter)
+
+	_, err = parseWith("--url=redis://localhost?ttl=6s", "--kill-after=3s")
+	require.ErrorContains(t, err, "--kill-after: 3s is not below half of the TTL, 6s")
+	_, err = parseWith("--kill-after=7500ms")
+	require.ErrorContains(t, err, "half of the TTL, 15s")
+}
+
+func TestMessagesAreOneLine(t *testing.T) {
+	require.Equal(t, "a b c", oneLine("lockport: a\n b\tc\n"))
+	require.Equal(t, "?[31mred? ü", printable("\x1b[31mred\u009b ü"))
+}

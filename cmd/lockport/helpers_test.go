@@ -1,0 +1,200 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// patience bounds every wait for something that is bound to happen. The machine may be busy.
+const patience = 30 * time.Second
+
+// process is a lockport under test.
+type process struct {
+	*exec.Cmd
+	out, err buffer
+	done     chan struct{} // closed when it has ended
+}
+
+// buffer collects what a process writes.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// prepare makes a lockport whose locks are files of url, or of another server.
+func prepare(url string, args ...string) *process {
+	p := &process{Cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p.Env = append(without(os.Environ(), "LOCKPORT_URL"), "LOCKPORT_URL="+url)
+	p.Stdout, p.Stderr = &p.out, &p.err
+	p.WaitDelay = time.Second // a command that outlives lockport may keep its output open
+	return p
+}
+
+func (p *process) begin(t *testing.T) *process {
+	t.Helper()
+	require.NoError(t, p.Start())
+	go func() { _ = p.Wait(); close(p.done) }()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		<-p.done
+	})
+	return p
+}
+
+// start starts lockport.
+func start(t *testing.T, url string, args ...string) *process {
+	t.Helper()
+	return prepare(url, args...).begin(t)
+}
+
+// code waits for the end and returns the exit code, -1 if a signal ended it.
+func (p *process) code(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-p.done:
+	case <-time.After(patience):
+		require.FailNow(t, "lockport did not end", "%v\n%s%s", p.Args, p.out.String(), p.err.String())
+	}
+	return p.ProcessState.ExitCode()
+}
+
+// says waits until the process has written text to standard output.
+func (p *process) says(t *testing.T, text string) {
+	t.Helper()
+	eventually(t, func() bool { return strings.Contains(p.out.String(), text) }, "%v said %q, not %q; %s",
+		p.Args, p.out.String(), text, p.err.String())
+}
+
+// ended says whether the process has.
+func (p *process) ended() bool {
+	select {
+	case <-p.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// number reads the number after key= in what the process wrote.
+func (p *process) number(t *testing.T, key string) int {
+	t.Helper()
+	var n int
+	eventually(t, func() bool {
+		_, rest, found := strings.Cut(p.out.String(), key+"=")
+		value, _, complete := strings.Cut(rest, "\n")
+		var err error
+		n, err = strconv.Atoi(strings.TrimSpace(value))
+		return found && complete && err == nil
+	}, "no %s= in %q", key, p.out.String())
+	return n
+}
+
+// group reads the process group that the command wrote, and sees to its end.
+func (p *process) group(t *testing.T) int {
+	t.Helper()
+	group := p.number(t, "group")
+	t.Cleanup(func() { _ = signalGroup(group, syscall.SIGKILL) })
+	return group
+}
+
+// eventually polls until ok.
+func eventually(t *testing.T, ok func() bool, message string, args ...any) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			require.FailNow(t, "did not happen in time", append([]any{message}, args...)...)
+		}
+	}
+}
+
+// output runs lockport to its end.
+func output(t *testing.T, url string, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	p := start(t, url, args...)
+	code = p.code(t)
+	return code, p.out.String(), p.err.String()
+}
+
+// folder is the URL of a folder of locks for one test.
+func folder(t *testing.T) string { return "file://" + t.TempDir() }
+
+// helpers are what this test binary does as the command under a lock.
+var helpers = map[string]func(args []string) int{
+	"helper:increment": increment,
+	"helper:signals":   reportSignals,
+}
+
+// helper is the command line of a helper.
+func helper(name string, args ...string) []string {
+	self, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return append([]string{self, "helper:" + name}, args...)
+}
+
+// increment adds one to the number in the file that args name, as unsafely as can be.
+func increment(args []string) int {
+	text, err := os.ReadFile(args[0])
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		fmt.Println(err)
+		return 1
+	}
+	n, _ := strconv.Atoi(string(text))
+	if err := os.WriteFile(args[0], []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
+}
+
+// counted is the number in the file.
+func counted(t *testing.T, file string) int {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Clean(file))
+	require.NoError(t, err)
+	n, err := strconv.Atoi(string(text))
+	require.NoError(t, err)
+	return n
+}
+
+// reportSignals writes the name of each signal that it gets, until SIGTERM.
+func reportSignals([]string) int {
+	signals := make(chan os.Signal, 16)
+	signal.Notify(signals, reported...)
+	fmt.Println("ready")
+	for s := range signals {
+		fmt.Printf("got %v\n", s)
+		if s == reported[0] {
+			break
+		}
+	}
+	return 5
+}

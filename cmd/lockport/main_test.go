@@ -1,0 +1,44 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// binary is the command under test, built once.
+var binary string
+
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 {
+		if stage, ok := hiddenStages[os.Args[1]]; ok { // tests of supervise start this binary again
+			if err := stage(newConsole(), os.Args[2:]); err != nil {
+				os.Exit(err.(*exitError).code)
+			}
+			os.Exit(0)
+		}
+		if helper, ok := helpers[os.Args[1]]; ok {
+			os.Exit(helper(os.Args[2:]))
+		}
+	}
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "lockport-cmd-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	binary = filepath.Join(dir, "lockport")
+	build := exec.Command("go", "build", "-o", binary, ".")
+	build.Stdout, build.Stderr = os.Stderr, os.Stderr
+	if err := build.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "go build:", err)
+		return 1
+	}
+	return m.Run()
+}

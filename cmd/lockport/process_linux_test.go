@@ -1,0 +1,206 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestRunSignalWhileWaiting(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	holder := start(t, url, "run", "a", "--", "sh", "-c", "echo ready; sleep 1000")
+	holder.says(t, "ready")
+	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		waiter := start(t, url, "run", "a", "--", "echo", "no")
+		// The signals are caught before the lock file is opened.
+		eventually(t, func() bool { return len(openFiles(waiter.Process.Pid, "/a")) > 0 }, "%v never waits", waiter.Args)
+		require.NoError(t, waiter.Process.Signal(s))
+		require.Equal(t, want, waiter.code(t))
+		require.Empty(t, waiter.out.String())
+		require.Empty(t, waiter.err.String())
+	}
+	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 143, holder.code(t))
+	code, stdout, _ := output(t, url, "run", "-n", "a", "--", "echo", "free")
+	require.Equal(t, 0, code)
+	require.Equal(t, "free\n", stdout)
+}
+
+// openFiles lists what the process has open whose name contains part.
+func openFiles(pid int, part string) []string {
+	dir := fmt.Sprintf("/proc/%d/fd", pid)
+	entries, _ := os.ReadDir(dir)
+	var found []string
+	for _, e := range entries {
+		if target, err := os.Readlink(dir + "/" + e.Name()); err == nil && strings.Contains(target, part) {
+			found = append(found, e.Name()+" -> "+target)
+		}
+	}
+	return found
+}
+
+// guardOf is the process id of the guard of group, 0 if there is none.
+func guardOf(group int) int {
+	names, _ := readNames("/proc")
+	for _, name := range names {
+		line, err := os.ReadFile("/proc/" + name + "/cmdline")
+		if err == nil && string(line) == "lock-guard\x00"+stageGuard+"\x00"+strconv.Itoa(group)+"\x00" {
+			pid, _ := strconv.Atoi(name)
+			return pid
+		}
+	}
+	return 0
+}
+
+// family is a command with a child and a grandchild, all in one group, that all ignore what can be ignored; it says its group
+// and waits for ever.
+const family = `trap "" TERM INT HUP; (sh -c 'sleep 1000 & sleep 1000') & echo group=$$; sleep 1000`
+
+func TestRunKilledKillsTheGroup(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	p := start(t, url, "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	require.True(t, groupAlive(group))
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
+	code, _, stderr := output(t, url, "run", "-w10s", "a", "--", "true")
+	require.Equal(t, 0, code, stderr)
+}
+
+// TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group goes on for a while
+// after lockport was killed.
+func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	p := start(t, url, "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	var guard int
+	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+	require.NoError(t, p.Process.Kill())
+	<-p.done
+	require.True(t, groupAlive(group), "only the direct child has the parent-death signal")
+	code, _, _ := output(t, url, "run", "-w300ms", "a", "--", "true")
+	require.Equal(t, 75, code, "the lock is free while the group runs")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	code, _, stderr := output(t, url, "run", "-w20s", "a", "--", "true")
+	require.Equal(t, 0, code, stderr)
+	require.False(t, groupAlive(group), "the lock is free before the group is gone")
+}
+
+func TestRunIgnoresWhatEndsEverythingButKill(t *testing.T) {
+	t.Parallel()
+	p := start(t, folder(t), "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	var guard int
+	eventually(t, func() bool { guard = guardOf(group); return guard != 0 && ignores(guard, syscall.SIGTERM) }, "no guard")
+	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		require.NoError(t, syscall.Kill(guard, s))
+	}
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+}
+
+// ignores says whether the process ignores s.
+func ignores(pid int, s syscall.Signal) bool {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	_, rest, _ := strings.Cut(string(text), "SigIgn:\t")
+	mask, _ := strconv.ParseUint(firstOf(rest, "\n"), 16, 64)
+	return mask&(1<<(s-1)) != 0
+}
+
+func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
+	t.Parallel()
+	p := start(t, folder(t), "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	var first int
+	eventually(t, func() bool { first = guardOf(group); return first != 0 }, "no guard")
+	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
+	eventually(t, func() bool { second := guardOf(group); return second != 0 && second != first }, "no second guard")
+	require.NoError(t, p.Process.Kill())
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+}
+
+// TestRunDescriptors: the command gets what was open before, at its place, and nothing of ours, such as the pipe to the guard, which would
+// keep the guard from seeing lockport die.
+func TestRunDescriptors(t *testing.T) {
+	t.Parallel()
+	extra, err := os.Open("/dev/zero")
+	require.NoError(t, err)
+	defer extra.Close()
+	script := `for fd in /proc/$$/fd/*; do echo "$(basename $fd) $(readlink $fd)"; done; echo group=$$; cat`
+	plain := exec.Command("sh", "-c", script)
+	plain.ExtraFiles = []*os.File{extra}
+	expected, err := plain.Output()
+	require.NoError(t, err)
+
+	p := prepare(folder(t), "run", "a", "--", "sh", "-c", script)
+	stdin, err := p.StdinPipe()
+	require.NoError(t, err)
+	p.ExtraFiles = []*os.File{extra}
+	p.begin(t)
+	group := p.group(t)
+	require.Contains(t, p.out.String(), "3 /dev/zero\n")
+	require.Equal(t, regexp.MustCompile(`(?m)^\d+`).FindAllString(string(expected), -1),
+		regexp.MustCompile(`(?m)^\d+`).FindAllString(p.out.String(), -1))
+	// The guard has the pipe and the lock, and no more.
+	var guard int
+	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	require.Len(t, openFiles(guard, "/a"), 1, openFiles(guard, ""))
+	require.NoError(t, stdin.Close())
+	require.Equal(t, 0, p.code(t))
+}
+
+// TestRunLeavesTheBackgroundAlone: a command that ends by itself may leave something running.
+func TestRunLeavesTheBackgroundAlone(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	p := start(t, url, "run", "a", "--", "sh", "-c", `sleep 1000 >/dev/null 2>&1 & echo left=$!; echo group=$$`)
+	require.Equal(t, 0, p.code(t))
+	left, group := p.number(t, "left"), p.group(t)
+	eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
+	require.Contains(t, []string{"S", "R", "D"}, state(left), "it was killed")
+	code, _, _ := output(t, url, "run", "-n", "a", "--", "true")
+	require.Equal(t, 0, code, "what was left running must not keep the lock")
+	require.NoError(t, syscall.Kill(left, syscall.SIGKILL))
+}
+
+func TestGroupAliveCountsNoZombies(t *testing.T) {
+	line := func(state string, threads int) []byte {
+		return fmt.Appendf(nil, "77 (a) b) (c) %s 1 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 %d 0 100", state, threads)
+	}
+	require.True(t, runsInGroup(line("S", 1), 42))
+	require.True(t, runsInGroup(line("T", 1), 42))
+	require.True(t, runsInGroup(line("Z", 2), 42), "its leader ended, another thread did not")
+	require.False(t, runsInGroup(line("Z", 1), 42))
+	require.False(t, runsInGroup(line("S", 1), 43))
+	require.False(t, runsInGroup([]byte("77 (a)"), 42))
+
+	p := prepareZombie(t)
+	require.NoError(t, syscall.Kill(-p, 0), "kill(2) counts it")
+	require.False(t, groupAlive(p))
+}
+
+// prepareZombie makes a process group whose only member is a zombie.
+func prepareZombie(t *testing.T) int {
+	t.Helper()
+	process, err := os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{Sys: &syscall.SysProcAttr{Setpgid: true}})
+	require.NoError(t, err)
+	t.Cleanup(func() { _, _ = process.Wait() })
+	eventually(t, func() bool {
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", process.Pid))
+		return strings.Contains(string(stat), ") Z ")
+	}, "no zombie")
+	return process.Pid
+}

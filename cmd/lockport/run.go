@@ -1,0 +1,167 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+// runVerb is "lockport run".
+func runVerb(ctx context.Context, c *console, args []string) error {
+	o, err := parseRun(args)
+	if err != nil {
+		return err
+	}
+	path, err := findCommand(o.command[0])
+	if err != nil {
+		return err
+	}
+	// From here on a write to a terminal or to a pipe without a reader must neither stop nor end this process, which
+	// has a lock to renew and a command to watch. SIGPIPE is caught rather than ignored: the command would inherit that.
+	signal.Ignore(syscall.SIGTTOU)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	signals := catchSignals()
+
+	client, lock, err := acquire(ctx, c, o, signals)
+	if err != nil {
+		closeClient(client, signals)
+		return err
+	}
+	code, err := supervise(c, o, path, client.Capabilities().Backend, lock, signals)
+	return finish(c, o, client, lock, code, err, signals)
+}
+
+// acquire opens the server and waits for the lock, until a signal ends that. With an error a client may be left to close.
+func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Signal) (*lockport.Client, *lockport.Lock, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if s := untilEnded(done, signals); s != 0 {
+			cancel(&exitError{code: signalCode(s)})
+		}
+	})
+	client, lock, err := openAndAcquire(ctx, c, o)
+	close(done)
+	watching.Wait()
+	var interrupted *exitError
+	if !errors.As(context.Cause(ctx), &interrupted) {
+		return client, lock, err
+	}
+	if lock != nil { // granted in the same moment
+		_ = lock.Release(context.WithoutCancel(ctx))
+	}
+	return client, nil, interrupted
+}
+
+// untilEnded waits for done, or for a signal that ends lockport where no command runs, which it returns.
+func untilEnded(done <-chan struct{}, signals <-chan os.Signal) syscall.Signal {
+	for {
+		select {
+		case <-done:
+			return 0
+		case s := <-signals:
+			if endsWaiting(s) {
+				return s.(syscall.Signal)
+			}
+		}
+	}
+}
+
+// closeClient closes the client, which keeps the lock for as long as --min-hold wants, and undoes what is uncertain. A signal
+// ends that: what is left then ends with this process or with the TTL.
+func closeClient(client *lockport.Client, signals <-chan os.Signal) {
+	if client == nil {
+		return
+	}
+	closed := make(chan struct{})
+	go func() { _ = client.Close(); close(closed) }()
+	untilEnded(closed, signals)
+}
+
+func openAndAcquire(ctx context.Context, c *console, o runOptions) (*lockport.Client, *lockport.Lock, error) {
+	started := time.Now()
+	options := []lockport.Option{lockport.Logger(nil), lockport.MinHold(o.minHold)}
+	if o.ttlGiven {
+		options = append(options, lockport.TTL(o.ttl))
+	}
+	openCtx, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	client, err := lockport.Open(openCtx, o.url, options...)
+	if err != nil {
+		return nil, nil, libraryError(err)
+	}
+	if c.interactive {
+		for _, n := range client.Notices() {
+			if !n.Unknown {
+				c.say("warning: %s %s", n.Text, n.Remedy)
+			}
+		}
+	}
+	lock, err := acquireWith(ctx, c, client, o, started)
+	return client, lock, err
+}
+
+// acquireWith makes one attempt, or waits.
+func acquireWith(ctx context.Context, c *console, client *lockport.Client, o runOptions, started time.Time) (*lockport.Lock, error) {
+	if o.once {
+		ctx, cancel := context.WithTimeout(ctx, openLimit)
+		defer cancel()
+		lock, err := client.TryAcquire(ctx, o.name)
+		return lock, notAcquired(ctx, client, o, err)
+	}
+	bounded := ctx
+	if o.wait >= 0 {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+		defer cancel()
+	}
+	stop := explainWaiting(ctx, c, client, o.name)
+	lock, err := client.Acquire(bounded, o.name)
+	stop()
+	return lock, notAcquired(ctx, client, o, err)
+}
+
+// notAcquired makes an exitError of why there is no lock.
+func notAcquired(ctx context.Context, client *lockport.Client, o runOptions, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil:
+		return libraryError(err)
+	case o.wait > 0:
+		return failf(exitHeld, "waited %v for %q, held by %s", o.wait, o.name, holder(ctx, client, o.name))
+	}
+	return failf(exitHeld, "%q is held by %s", o.name, holder(ctx, client, o.name))
+}
+
+// finish releases the lock and settles the exit code: a lock
+// that turns out to be lost counts more than what the command returned.
+func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Lock, code int, failed error, signals <-chan os.Signal) error {
+	err := lock.Release(context.Background())
+	switch {
+	case errors.Is(err, lockport.ErrLost):
+		if code != exitLost {
+			c.say("%v", err)
+		}
+		if failed == nil {
+			code = exitLost
+		}
+	case err != nil:
+		c.say("%v; the lock ends by itself within %v", err, o.ttl)
+	}
+	closeClient(client, signals)
+	if failed != nil {
+		return failed
+	}
+	return exitWith(code)
+}

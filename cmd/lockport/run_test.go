@@ -1,0 +1,260 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// reported are the signals of the helper of that name; the first ends it.
+var reported = []os.Signal{
+	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGCONT,
+}
+
+func TestRunPassesTheExitCodeOn(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	for _, tt := range []struct {
+		script string
+		want   int
+	}{
+		{"exit 0", 0}, {"exit 1", 1}, {"exit 3", 3}, {"exit 75", 75}, {"exit 79", 79}, {"exit 255", 255},
+		{"kill -TERM $$", 128 + 15}, {"kill -KILL $$", 128 + 9}, {"kill -SEGV $$", 128 + 11},
+	} {
+		code, _, stderr := output(t, url, "run", "a", "--", "sh", "-c", tt.script)
+		require.Equal(t, tt.want, code, "%s: %s", tt.script, stderr)
+		require.Empty(t, stderr, tt.script)
+	}
+}
+
+func TestRunReadsStandardInputAndWritesStandardOutput(t *testing.T) {
+	t.Parallel()
+	p := prepare(folder(t), "run", "a", "--", "sh", "-c", "cat; echo warning >&2")
+	p.Stdin = strings.NewReader("one\ntwo\n")
+	p.begin(t)
+	require.Equal(t, 0, p.code(t))
+	require.Equal(t, "one\ntwo\n", p.out.String())
+	require.Equal(t, "warning\n", p.err.String())
+}
+
+// TestRunUsage lists what can be wrong before a command starts: the exit code, and a piece of the one line that says so.
+func TestRunUsage(t *testing.T) {
+	t.Parallel()
+	plain := filepath.Join(t.TempDir(), "plain")
+	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600))
+	noInterpreter := filepath.Join(t.TempDir(), "no-interpreter")
+	require.NoError(t, os.WriteFile(noInterpreter, []byte("#!/no/such/interpreter\n"), 0o700))
+	missing := filepath.Join(t.TempDir(), "missing")
+	for _, tt := range []struct {
+		name string
+		args []string
+		code int
+		line string
+	}{
+		{"no arguments", []string{"run"}, 64, "the lock's name is missing"},
+		{"no command", []string{"run", "a", "--"}, 64, "the command is missing"},
+		{"no dashes", []string{"run", "a", "true"}, 64, "put -- between"},
+		{"two names", []string{"run", "a", "b", "--", "true"}, 64, "one lock name is wanted"},
+		{"empty name", []string{"run", "", "--", "true"}, 64, "the lock's name is empty"},
+		{"name too long", []string{"run", strings.Repeat("x", 1025), "--", "true"}, 64, "name"},
+		{"name not UTF-8", []string{"run", "a\xff", "--", "true"}, 64, "name"},
+		{"unknown option", []string{"run", "--fast", "a", "--", "true"}, 64, "unknown option --fast"},
+		{"bad duration", []string{"run", "-w", "soon", "a", "--", "true"}, 64, `bad duration "soon"`},
+		{"both -n and -w", []string{"run", "-n", "-w1s", "a", "--", "true"}, 64, "exclude each other"},
+		{"bad on-lost", []string{"run", "--on-lost", "cry", "a", "--", "true"}, 64, "neither term nor ignore"},
+		{"kill-after too long", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}, 64, "half of the TTL"},
+		{"TTL too small", []string{"run", "--ttl=99ms", "a", "--", "true"}, 64, "give at least 100ms"},
+		{"unknown scheme", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}, 64, "known: file, memory, redis"},
+		{"no scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}, 64, "unknown scheme"},
+		{"bad URL", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}, 64, "cannot be parsed"},
+		{"unknown parameter", []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}, 64, `unknown parameter "prefix"`},
+		{"bad TTL in the URL", []string{"run", "--url", "file:?ttl=x", "a", "--", "true"}, 64, `bad duration "x"`},
+		{"no folder", []string{"run", "--url", "file://" + missing, "a", "--", "true"}, 69, "there is no lock folder"},
+		{"command not found", []string{"run", "a", "--", "no-such-command"}, 127, "command not found: no-such-command"},
+		{"command path not found", []string{"run", "a", "--", missing}, 127, "command not found: " + missing},
+		{"command not executable", []string{"run", "a", "--", plain}, 126, "permission denied"},
+		{"command is a folder", []string{"run", "a", "--", "/"}, 126, "cannot start /"},
+		{"interpreter not found", []string{"run", "a", "--", noInterpreter}, 127, "cannot start " + noInterpreter},
+		{"unknown verb", []string{"rum", "a", "--", "true"}, 64, `unknown verb "rum"; known: run, conform, backends`},
+		{"later verb", []string{"doctor"}, 64, `unknown verb "doctor"`},
+		{"no verb", nil, 64, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := output(t, folder(t), tt.args...)
+			require.Equal(t, tt.code, code, stderr)
+			require.Empty(t, stdout)
+			require.NotContains(t, stderr, "secret")
+			if tt.line != "" {
+				require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+				require.Contains(t, stderr, tt.line)
+				require.Equal(t, 1, strings.Count(stderr, "lockport: "), stderr)
+			}
+		})
+	}
+}
+
+func TestRunCommandWithoutInterpreterLine(t *testing.T) {
+	t.Parallel()
+	script := filepath.Join(t.TempDir(), "script")
+	require.NoError(t, os.WriteFile(script, []byte("echo \"ran with $1\"\n"), 0o700))
+	code, stdout, stderr := output(t, folder(t), "run", "a", "--", script, "this")
+	require.Equal(t, 0, code, stderr)
+	require.Equal(t, "ran with this\n", stdout)
+}
+
+func TestRunHeld(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	holder := start(t, url, "run", "a", "--", "sh", "-c", "echo ready; sleep 1000")
+	holder.says(t, "ready")
+
+	code, _, stderr := output(t, url, "run", "-n", "a", "--", "echo", "no")
+	require.Equal(t, 75, code)
+	require.Regexp(t, `^lockport: "a" is held by \S+/`+strconv.Itoa(holder.Process.Pid)+`/.*\n$`, stderr)
+
+	begun := time.Now()
+	code, stdout, stderr := output(t, url, "run", "-w", "300ms", "a", "--", "echo", "no")
+	require.Equal(t, 75, code)
+	require.Contains(t, stderr, `waited 300ms for "a"`)
+	require.Empty(t, stdout)
+	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
+
+	code, _, _ = output(t, url, "run", "-w0s", "a", "--", "echo", "no")
+	require.Equal(t, 75, code)
+
+	code, stdout, _ = output(t, url, "run", "-n", "b", "--", "echo", "another name")
+	require.Equal(t, 0, code)
+	require.Equal(t, "another name\n", stdout)
+
+	waiter := start(t, url, "run", "a", "--", "echo", "at last")
+	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 128+15, holder.code(t))
+	require.Equal(t, 0, waiter.code(t))
+	require.Equal(t, "at last\n", waiter.out.String())
+}
+
+func TestRunPassesSignalsOn(t *testing.T) {
+	t.Parallel()
+	p := start(t, folder(t), append([]string{"run", "a", "--"}, helper("signals")...)...)
+	p.says(t, "ready")
+	for _, s := range append(reported[1:], reported[0]) {
+		require.NoError(t, p.Process.Signal(s))
+		p.says(t, "got "+s.String()+"\n")
+	}
+	require.Equal(t, 5, p.code(t))
+}
+
+func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
+	t.Parallel()
+	p := prepare(folder(t))
+	p.Cmd = exec.Command("sh", "-c", `trap "" HUP; exec "$0" run a -- sh -c 'echo ready; read line; echo "$line"'`, binary)
+	p.Env = append(without(os.Environ(), "LOCKPORT_URL"), "LOCKPORT_URL="+folder(t))
+	p.Stdout, p.Stderr = &p.out, &p.err
+	stdin, err := p.StdinPipe()
+	require.NoError(t, err)
+	p.begin(t)
+	p.says(t, "ready")
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	_, err = stdin.Write([]byte("alive\n"))
+	require.NoError(t, err)
+	require.Equal(t, 0, p.code(t))
+	require.Contains(t, p.out.String(), "alive")
+}
+
+func TestRunEnvironment(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	names := []string{"LOCKPORT_NAME", "LOCKPORT_OWNER", "LOCKPORT_BACKEND", "LOCKPORT_TOKEN"}
+	run := func(url string) map[string]string {
+		p := prepare(url, "run", "nightly report", "--", "env")
+		for _, name := range names {
+			p.Env = append(p.Env, name+"=stale")
+		}
+		p.begin(t)
+		require.Equal(t, 0, p.code(t), p.err.String())
+		found := map[string]string{}
+		for line := range strings.Lines(p.out.String()) {
+			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
+			require.NotContains(t, found, name, "set twice")
+			found[name] = value
+		}
+		return found
+	}
+	first := run(url)
+	require.Equal(t, "nightly report", first["LOCKPORT_NAME"])
+	require.Equal(t, "file", first["LOCKPORT_BACKEND"])
+	require.Regexp(t, `^[0-9a-f]{32}:`, first["LOCKPORT_OWNER"])
+	require.Equal(t, url, first["LOCKPORT_URL"])
+	second := run(url)
+	require.NotEqual(t, first["LOCKPORT_OWNER"], second["LOCKPORT_OWNER"])
+	before, err := strconv.Atoi(first["LOCKPORT_TOKEN"])
+	require.NoError(t, err)
+	after, err := strconv.Atoi(second["LOCKPORT_TOKEN"])
+	require.NoError(t, err)
+	require.Greater(t, after, before)
+}
+
+func TestRunMinHold(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	begun := time.Now()
+	first := start(t, url, "run", "--min-hold", "700ms", "a", "--", "echo", "done")
+	first.says(t, "done")
+	code, _, _ := output(t, url, "run", "-n", "a", "--", "true")
+	held := time.Since(begun) < 700*time.Millisecond // or else this machine is too slow to see anything
+	if held {
+		require.Equal(t, 75, code)
+	}
+	require.Equal(t, 0, first.code(t))
+	require.GreaterOrEqual(t, time.Since(begun), 700*time.Millisecond)
+
+	second := start(t, url, "run", "--min-hold", "1h", "a", "--", "sh", "-c", "echo done; exit 4")
+	second.says(t, "done")
+	eventually(t, func() bool {
+		_ = second.Process.Signal(syscall.SIGTERM) // to the command, while it lives
+		return second.ended()
+	}, "a signal does not end --min-hold")
+	require.Contains(t, []int{4, 143}, second.code(t))
+}
+
+// TestRunCounter lets many processes increment a counter under the lock. Without it, most increments are lost.
+func TestRunCounter(t *testing.T) {
+	t.Parallel()
+	processes, each := 8, 200
+	if testing.Short() {
+		processes, each = 4, 10
+	}
+	countUnder(t, folder(t), processes, each)
+}
+
+// countUnder runs `each` commands in each of several goroutines and checks that no increment was lost.
+func countUnder(t *testing.T, url string, processes, each int) {
+	file := filepath.Join(t.TempDir(), "counter")
+	begun := time.Now()
+	var all sync.WaitGroup
+	for range processes {
+		all.Go(func() {
+			for range each {
+				p := prepare(url, append([]string{"run", "counter", "--"}, helper("increment", file)...)...)
+				if err := p.Run(); err != nil {
+					t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, processes*each, counted(t, file))
+	t.Logf("%d runs in %v", processes*each, time.Since(begun).Round(time.Millisecond))
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+const runHelp = `Usage: lockport run [OPTION…] NAME -- COMMAND [ARGUMENT…]
+
+Waits for the lock NAME, runs COMMAND while holding it, and exits as COMMAND did. If the lock is
+lost meanwhile, COMMAND is ended before anybody else can have it.
+
+  --url URL            the lock server; default: $LOCKPORT_URL, else files of this machine
+  -n                   do not wait: exit 75 if somebody else has the lock
+  -w DURATION          wait at most so long, then exit 75; default: for ever
+  --ttl DURATION       how long the lock stays taken after this machine fell silent; default 15s
+  --min-hold DURATION  keep the lock at least so long, even if COMMAND ends sooner
+  --kill-after DURATION
+                       time between SIGTERM and SIGKILL when the lock is lost; default: a third
+                       of the TTL; must be below half of it
+  --on-lost term|ignore
+                       ignore: let COMMAND go on when the lock is lost; default: term
+
+COMMAND gets a process group of its own (in the foreground, on a terminal), the signals that lockport
+gets, and in its environment LOCKPORT_NAME, LOCKPORT_OWNER, LOCKPORT_BACKEND and, where the backend
+has one, the fencing token LOCKPORT_TOKEN. If lockport is killed, the whole group is killed at once.
+A process that leaves the group (setsid, a daemon) is beyond its reach, and so is one that changes its user.
+
+Exit status: that of COMMAND, or 128+n if signal n ended it; 75 the lock is held by somebody else;
+79 the lock was lost while COMMAND ran; 69 the lock server cannot be reached, or refuses; 64 wrong
+usage; 126, 127 COMMAND cannot be started, was not found.
+
+Example:
+  lockport run --url redis://localhost:6379 -w 10s nightly-report -- ./report.sh --full
+`
+
+// smallestTTL leaves the command some time between SIGTERM and SIGKILL, and a late renewal some time before both.
+const smallestTTL = 100 * time.Millisecond
+
+// runOptions is the command line of run.
+type runOptions struct {
+	url       string
+	name      string
+	command   []string
+	once      bool          // -n
+	wait      time.Duration // -w; negative: for ever
+	ttl       time.Duration // --ttl, else that of the URL, else the default
+	ttlGiven  bool
+	minHold   time.Duration
+	killAfter time.Duration
+	ignore    bool // --on-lost ignore
+}
+
+func parseRun(args []string) (runOptions, error) {
+	o := runOptions{wait: -1, killAfter: -1}
+	onLost := "term"
+	a, err := parse("run", args, []option{
+		{long: "url", value: stringValue(&o.url)},
+		{short: "n", flag: &o.once},
+		{short: "w", value: durationValue(&o.wait, 0)},
+		{long: "ttl", value: durationValue(&o.ttl, time.Millisecond)},
+		{long: "min-hold", value: durationValue(&o.minHold, 0)},
+		{long: "kill-after", value: durationValue(&o.killAfter, 0)},
+		{long: "on-lost", value: stringValue(&onLost)},
+	})
+	switch {
+	case err != nil:
+		return o, err
+	case len(a.before) == 0:
+		return o, usagef("the lock's name is missing; try: lockport run --help")
+	case !a.dashes:
+		return o, usagef("put -- between the lock's name and the command: lockport run %s -- COMMAND", a.before[0])
+	case len(a.before) > 1:
+		return o, usagef("one lock name is wanted before --, and no command: %q", a.before)
+	case a.before[0] == "":
+		return o, usagef("the lock's name is empty")
+	case len(a.after) == 0 || a.after[0] == "":
+		return o, usagef("the command is missing after --")
+	case o.once && o.wait >= 0:
+		return o, usagef("options -n and -w exclude each other")
+	case onLost != "term" && onLost != "ignore":
+		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
+	}
+	o.name, o.command = a.before[0], a.after
+	o.ignore = onLost == "ignore"
+	o.once = o.once || o.wait == 0
+	o.url = lockURL(o.url)
+	return o, o.settle()
+}
+
+// settle fills in the defaults that follow from others and checks how they relate.
+func (o *runOptions) settle() error {
+	o.ttlGiven = o.ttl > 0
+	if !o.ttlGiven {
+		o.ttl = urlTTL(o.url)
+	}
+	if o.ttl == 0 {
+		o.ttl = lockport.DefaultTTL
+	}
+	switch {
+	case o.ttl < smallestTTL:
+		return usagef("a TTL of %v leaves no time to end a command before somebody else can have the lock: give at least %v", o.ttl, smallestTTL)
+	case o.killAfter < 0:
+		o.killAfter = o.ttl / 3
+	case o.killAfter >= o.ttl/2:
+		return usagef("option --kill-after: %v is not below half of the TTL, %v, so that a renewal that is late would end the command",
+			o.killAfter, o.ttl)
+	}
+	return nil
+}

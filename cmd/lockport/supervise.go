@@ -1,0 +1,199 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+// killSlack is how long before the deadline SIGKILL is sent, so that its victims are gone by then.
+const killSlack = 10 * time.Millisecond
+
+// supervisor watches a lock and the command that runs under it.
+type supervisor struct {
+	c         *console
+	o         runOptions
+	lock      *lockport.Lock
+	child     *child
+	guard     *guard
+	guardGone <-chan struct{}
+	holding   []*os.File // descriptors that are the lock
+	signals   chan os.Signal
+
+	lost   bool      // the lock is gone, or the command was ended because it would have been
+	killAt time.Time // SIGTERM was sent for the lock's sake, and SIGKILL follows then
+	killed bool      // SIGKILL was
+}
+
+// supervise runs the command and returns its exit code when it has ended, or its whole group if it was ended for the
+// lock's sake. err says that it could not be started.
+func supervise(c *console, o runOptions, path, backend string, lock *lockport.Lock, signals chan os.Signal) (int, error) {
+	s := &supervisor{c: c, o: o, lock: lock, signals: signals}
+	var f *os.File
+	if lock.As(&f) {
+		s.holding = []*os.File{f}
+	}
+	var err error
+	if s.child, err = startChild(path, o.command, environment(os.Environ(), backend, lock)); err != nil {
+		return 0, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
+	}
+	defer takeBackForeground(s.child.group)
+	defer reap(s.child.group) // after the guard, to which its number must not come to mean another group
+	if s.guard, err = startGuard(s.child.group, s.holding); err != nil {
+		s.child.open(false)
+		for range s.child.events { // it ends at the closed gate
+		}
+		return 0, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
+	}
+	s.guardGone = s.guard.gone
+	defer func() { s.guard.release() }()
+	catchStop(signals)
+
+	s.check(time.Now())
+	s.child.open(!s.lost || o.ignore)
+	return s.run(), nil
+}
+
+// run watches until the command has ended.
+func (s *supervisor) run() int {
+	lost := s.lock.Lost()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case status := <-s.child.events:
+			if !status.Stopped() {
+				return s.ended(status)
+			}
+			s.stopped(status.StopSignal())
+		case sig := <-s.signals:
+			s.send(sig.(syscall.Signal))
+		case <-lost:
+			lost = nil
+		case <-s.guardGone:
+			s.replaceGuard()
+		case <-timer.C:
+		}
+		timer.Reset(s.check(time.Now()))
+	}
+}
+
+// check does what is due for the lock's sake, and returns in how long to call it again.
+func (s *supervisor) check(now time.Time) time.Duration {
+	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
+		s.removed(err, now)
+	}
+	again := s.o.ttl / 8
+	if !s.o.ignore && s.killAt.IsZero() {
+		if deadline, ok := s.lock.Deadline(); ok {
+			s.guard.tell(deadline)
+			killAt := deadline.Add(-killSlack)
+			termAt := killAt.Add(-s.o.killAfter)
+			if !now.Before(termAt) {
+				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %q", s.o.name)
+				s.lost = true
+				s.end(killAt)
+			} else {
+				again = min(again, termAt.Sub(now))
+			}
+		}
+	}
+	if !s.killAt.IsZero() && !s.killed {
+		if now.Before(s.killAt) {
+			again = min(again, s.killAt.Sub(now))
+		} else {
+			s.send(syscall.SIGKILL)
+			s.killed = true
+		}
+	}
+	return again
+}
+
+// removed deals with a lock that is known to be gone, once.
+func (s *supervisor) removed(err error, now time.Time) {
+	silence := errors.Is(err, lockport.ErrSilence)
+	switch {
+	case !s.killAt.IsZero():
+		if silence { // no time is left for manners
+			s.killAt = now
+		}
+		return
+	case s.lost:
+		return
+	case s.o.ignore:
+		s.c.say("%v; the command goes on, as --on-lost ignore wants", err)
+	case silence:
+		s.c.say("%v; killing the command", err)
+		s.end(now)
+	default:
+		s.c.say("%v; ending the command", err)
+		s.end(now.Add(s.o.killAfter))
+	}
+	s.lost = true
+}
+
+// end asks the command's group to end until killAt. A stopped process must go on to hear it.
+func (s *supervisor) end(killAt time.Time) {
+	s.killAt = killAt
+	s.send(syscall.SIGTERM)
+	s.send(syscall.SIGCONT)
+}
+
+// send signals the command's group.
+func (s *supervisor) send(sig syscall.Signal) {
+	if err := signalGroup(s.child.group, sig); err != nil {
+		s.c.say("cannot send %q to the command: %v", sig, err)
+	}
+}
+
+// ended settles the exit code when the command has ended. What it left running goes on, unless the lock is gone.
+func (s *supervisor) ended(status syscall.WaitStatus) int {
+	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
+		s.removed(err, time.Now())
+	}
+	for !s.killAt.IsZero() && groupAlive(s.child.group) {
+		if !time.Now().Before(s.killAt) {
+			killGroup(s.child.group)
+			break
+		}
+		time.Sleep(5 * time.Millisecond) // the kernel announces the end of children only
+	}
+	if !s.lost && s.guardKilled(status) {
+		s.c.say("the command was killed: lockport did not run, and could not renew %q in time", s.o.name)
+		s.lost = true
+	}
+	switch {
+	case s.lost:
+		return exitLost
+	case status.Signaled():
+		return signalCode(status.Signal())
+	}
+	return status.ExitStatus()
+}
+
+// guardKilled says whether it was the guard that killed the command: the last deadline that it was told has passed.
+func (s *supervisor) guardKilled(status syscall.WaitStatus) bool {
+	told := s.guard.told
+	return status.Signaled() && status.Signal() == syscall.SIGKILL && !told.IsZero() && !time.Now().Before(told)
+}
+
+// replaceGuard starts another guard if somebody ended the first.
+func (s *supervisor) replaceGuard() {
+	s.guardGone = nil
+	if !s.lock.Valid() {
+		return // it did its work
+	}
+	g, err := startGuard(s.child.group, s.holding)
+	if err != nil {
+		s.c.say("the guard process is gone and cannot be started again (%v): if lockport is killed now, the command goes on", err)
+		return
+	}
+	s.c.say("the guard process was killed; another one was started")
+	s.guard.release()
+	s.guard, s.guardGone = g, g.gone
+}

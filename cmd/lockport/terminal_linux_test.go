@@ -1,0 +1,183 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/require"
+)
+
+// terminal is a process that leads a session on a pseudo-terminal.
+type terminal struct {
+	*process
+	keyboard *os.File // the master side
+}
+
+// onTerminal starts a program on a terminal of its own. What it writes there is in out.
+func onTerminal(t *testing.T, url string, program ...string) *terminal {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	require.NoError(t, err)
+	t.Cleanup(func() { master.Close() })
+	var locked, number int32
+	require.NoError(t, ioctl(master.Fd(), syscall.TIOCSPTLCK, unsafe.Pointer(&locked)))
+	require.NoError(t, ioctl(master.Fd(), syscall.TIOCGPTN, unsafe.Pointer(&number)))
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
+	require.NoError(t, err)
+	defer slave.Close()
+
+	p := prepare(url)
+	p.Cmd.Path, p.Cmd.Args = program[0], program
+	if p.Cmd.Path, err = exec.LookPath(program[0]); err != nil {
+		require.NoError(t, err)
+	}
+	p.Stdin, p.Stdout, p.Stderr = slave, slave, slave
+	p.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	p.begin(t)
+	// A master whose Fd was called blocks, so Close would not end a Read; the end of the last slave does.
+	go func() {
+		chunk := make([]byte, 4096)
+		for {
+			n, err := master.Read(chunk)
+			_, _ = p.out.Write([]byte(strings.ReplaceAll(string(chunk[:n]), "\r", "")))
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return &terminal{process: p, keyboard: master}
+}
+
+func (tt *terminal) types(t *testing.T, keys string) {
+	t.Helper()
+	_, err := tt.keyboard.WriteString(keys)
+	require.NoError(t, err)
+}
+
+// groups is a shell command that writes the group of the process and the foreground group of its terminal.
+const groups = `set -- $(cut -d")" -f2 /proc/$$/stat); echo group=$3; echo foreground=$6`
+
+func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
+	t.Parallel()
+	shell := onTerminal(t, folder(t), "sh", "-c",
+		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"'; echo code=$?; echo after; `+groups, binary)
+	shell.number(t, "inside")
+	inside := shell.number(t, "group")
+	require.Equal(t, inside, shell.number(t, "foreground"), "the command is not in the foreground")
+	require.NotEqual(t, inside, shell.Process.Pid, "the command has no group of its own")
+	shell.types(t, "hello\n")
+	shell.says(t, "read hello\n")
+	require.Equal(t, 0, shell.number(t, "code"))
+	require.Equal(t, 0, shell.process.code(t), shell.out.String())
+	own := strconv.Itoa(shell.Process.Pid)
+	shell.says(t, "after\ngroup="+own+"\nforeground="+own+"\n") // or else the terminal was not given back
+}
+
+// TestTerminalPipeline: what reads the command's output may be a pager, so it keeps the terminal until the command asks for it.
+func TestTerminalPipeline(t *testing.T) {
+	t.Parallel()
+	shell := onTerminal(t, folder(t), "sh", "-c",
+		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"; echo asked; `+groups+`' | cat; echo end=1`, binary) // the last word, when all else has been written
+	shell.number(t, "inside")
+	group := shell.group(t)
+	require.Equal(t, shell.Process.Pid, shell.number(t, "foreground"), "the command took the terminal from the pipeline")
+	shell.types(t, "hello\n")
+	shell.says(t, "read hello\n")
+	shell.number(t, "end")
+	_, after, _ := strings.Cut(shell.out.String(), "asked\n")
+	require.Contains(t, after, "foreground="+strconv.Itoa(group)+"\n")
+}
+
+func TestTerminalInterruptKey(t *testing.T) {
+	t.Parallel()
+	shell := onTerminal(t, folder(t), "sh", "-c", `"$0" run a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, binary)
+	shell.number(t, "inside")
+	shell.types(t, "\x03")
+	require.Equal(t, 130, shell.number(t, "code"))
+}
+
+func TestTerminalHangup(t *testing.T) {
+	t.Parallel()
+	lockport := onTerminal(t, folder(t), binary, "run", "a", "--", "sh", "-c", `trap "" HUP INT TERM; echo group=$$; sleep 1000`)
+	group := lockport.group(t)
+	// lockport leads the session, so its terminal's hang-up is its SIGHUP, which the command ignores: both go on.
+	require.NoError(t, lockport.Process.Signal(syscall.SIGHUP))
+	require.NoError(t, syscall.Kill(-group, 0))
+	require.NoError(t, lockport.Process.Kill())
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+}
+
+// TestTerminalStopKey presses Ctrl-Z: shell, lockport and command must see a stopped job, and fg must continue it.
+func TestTerminalStopKey(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	shell := onTerminal(t, url, "sh", "-mc",
+		`"$0" run a -- sh -c 'echo inside=1; echo group=$$; read line; echo "read $line"; exit 6'; echo stopped=$?; read line; fg; echo code=$?`, binary)
+	shell.number(t, "inside")
+	group := shell.group(t)
+	shell.types(t, "\x1a")
+	require.Equal(t, 128+int(syscall.SIGTSTP), shell.number(t, "stopped"))
+	code, _, _ := output(t, url, "run", "-n", "a", "--", "true")
+	require.Equal(t, 75, code, "a stopped job keeps a lock without TTL")
+	shell.types(t, "now\n")
+	eventually(t, func() bool { return state(group) != "T" }, "the command is not continued")
+	shell.types(t, "hello\n")
+	shell.says(t, "read hello\n")
+	require.Equal(t, 6, shell.number(t, "code"))
+}
+
+// TestTerminalBackground: a job that the shell starts in the background must not take the terminal, stops when it wants to read from
+// it, and goes on in the foreground.
+func TestTerminalBackground(t *testing.T) {
+	t.Parallel()
+	shell := onTerminal(t, folder(t), "sh", "-mc",
+		`"$0" run a -- sh -c '`+groups+`; read line; echo "read $line"; exit 6' & echo job=$!; read line; fg; echo code=$?`, binary)
+	group, job := shell.group(t), shell.number(t, "job")
+	require.Equal(t, shell.Process.Pid, shell.number(t, "foreground"), "the command took the terminal")
+	eventually(t, func() bool { return state(group) == "T" && state(job) == "T" }, "the command is %q, lockport %q", state(group), state(job))
+	shell.types(t, "now\n")
+	eventually(t, func() bool { return state(group) != "T" }, "the command is not continued: %s", shell.out.String())
+	shell.types(t, "hello\n")
+	shell.says(t, "read hello\n")
+	require.Equal(t, 6, shell.number(t, "code"))
+}
+
+// TestTerminalStopWithoutJobControl: where no shell would continue lockport, Ctrl-Z must not hang the terminal.
+func TestTerminalStopWithoutJobControl(t *testing.T) {
+	t.Parallel()
+	lockport := onTerminal(t, folder(t), binary, "run", "a", "--", "sh", "-c", `echo inside=1; read line; echo "read $line"`)
+	lockport.number(t, "inside")
+	lockport.types(t, "\x1a")
+	lockport.types(t, "hello\n")
+	lockport.says(t, "read hello\n")
+	require.Equal(t, 0, lockport.code(t))
+}
+
+func TestTerminalSaysWhoHolds(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	holder := start(t, url, "run", "a", "--", "sh", "-c", "echo ready; sleep 1000")
+	holder.says(t, "ready")
+	waiter := onTerminal(t, url, binary, "run", "a", "--", "echo", "mine")
+	waiter.says(t, `lockport: waiting for "a", held by `)
+	waiter.says(t, fmt.Sprintf("/%d/", holder.Process.Pid))
+	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+	waiter.says(t, "mine\n")
+	require.Equal(t, 0, waiter.code(t))
+}
+
+// state is the letter that ps(1) shows for a process.
+func state(pid int) string {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(stat[strings.LastIndex(string(stat), ")")+1:]))
+	if len(fields) == 0 {
+		return ""
+	}
+	return fields[0]
+}

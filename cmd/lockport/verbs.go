@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// verb is one thing that the command can do.
+type verb struct {
+	name    string
+	summary string // one line, for the list
+	help    string // what --help prints
+	run     func(ctx context.Context, c *console, args []string) error
+}
+
+// verbs lists them in the order in which help shows them.
+func verbs() []verb {
+	return []verb{
+		{"run", "run a command while holding a lock", runHelp, runVerb},
+		{"conform", "prove what a lock server promises, or refute it", conformHelp, conformVerb},
+		{"backends", "list the backends, their URLs and what they promise", backendsHelp, backendsVerb},
+		{"help", "show this, or what a verb does", helpHelp, helpVerb},
+		{"version", "show the version", versionHelp, versionVerb},
+	}
+}
+
+func findVerb(name string) *verb {
+	for _, v := range verbs() {
+		if v.name == name {
+			return &v
+		}
+	}
+	return nil
+}
+
+func verbNames() string {
+	var names []string
+	for _, v := range verbs() {
+		names = append(names, v.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// writeHelp lists the verbs.
+func writeHelp(w io.Writer) {
+	var b strings.Builder
+	b.WriteString("lockport: distributed locks for commands.\n\nUsage: lockport VERB [ARGUMENT…]\n\n")
+	for _, v := range verbs() {
+		fmt.Fprintf(&b, "  %-9s %s\n", v.name, v.summary)
+	}
+	b.WriteString(`
+Example:
+  lockport run nightly-report -- ./report.sh
+
+"lockport VERB --help" describes a verb. The lock server is chosen by --url or LOCKPORT_URL;
+without either, locks are files of this machine, and no server is needed.
+`)
+	_, _ = io.WriteString(w, b.String())
+}
+
+const helpHelp = `Usage: lockport help [VERB]
+
+Shows the verbs, or what one does.
+
+Example:
+  lockport help run
+`
+
+func helpVerb(_ context.Context, c *console, args []string) error {
+	a, err := parse("help", args, nil)
+	switch {
+	case err != nil:
+		return err
+	case len(a.before) == 0:
+		writeHelp(c.out)
+		return nil
+	case len(a.before) > 1 || a.dashes:
+		return usagef("help takes one verb")
+	}
+	v := findVerb(a.before[0])
+	if v == nil {
+		return usagef("unknown verb %q; known: %s", a.before[0], verbNames())
+	}
+	_, err = io.WriteString(c.out, v.help)
+	return err
+}
+
+const versionHelp = `Usage: lockport version
+
+Shows the version of lockport, and of the Go that built it.
+
+Example:
+  lockport version
+`
+
+func versionVerb(_ context.Context, c *console, args []string) error {
+	a, err := parse("version", args, nil)
+	switch {
+	case err != nil:
+		return err
+	case len(a.before) > 0 || a.dashes:
+		return usagef("version takes no arguments")
+	}
+	version := "(devel)"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	_, err = fmt.Fprintf(c.out, "lockport %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return err
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	code, all, _ := output(t, "file:", "help")
+	require.Equal(t, 0, code)
+	for _, v := range verbs() {
+		require.Contains(t, all, "\n  "+v.name+" ")
+		for _, args := range [][]string{{v.name, "--help"}, {v.name, "-h"}, {"help", v.name}, {"--help", v.name}} {
+			code, stdout, stderr := output(t, "file:", args...)
+			require.Equal(t, 0, code, "%q: %s", args, stderr)
+			require.Equal(t, v.help, stdout, "%q", args)
+			require.Empty(t, stderr)
+		}
+		require.True(t, strings.HasPrefix(v.help, "Usage: lockport "+v.name), v.name)
+		require.Contains(t, v.help, "Example:\n  lockport "+v.name)
+		for line := range strings.Lines(v.help) {
+			require.LessOrEqual(t, len(line), 130, line)
+		}
+	}
+	for _, args := range [][]string{{"help", "nothing"}, {"help", "run", "conform"}, {"version", "x"}, {"version", "--x"}, {"backends", "x"}} {
+		code, stdout, stderr := output(t, "file:", args...)
+		require.Equal(t, 64, code, "%q", args)
+		require.Empty(t, stdout)
+		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+	}
+}
+
+func TestHelpBehindTheDashesIsTheCommands(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := output(t, folder(t), "run", "a", "--", "sh", "-c", `echo "$1"`, "sh", "--help")
+	require.Equal(t, 0, code)
+	require.Equal(t, "--help\n", stdout)
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	code, stdout, _ := output(t, "file:", "version")
+	require.Equal(t, 0, code)
+	require.Regexp(t, `^lockport \S+ go1\.\S+ \w+/\w+\n$`, stdout)
+	code, same, _ := output(t, "file:", "--version")
+	require.Equal(t, 0, code)
+	require.Equal(t, stdout, same)
+}
