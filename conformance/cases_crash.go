@@ -1,0 +1,121 @@
+package conformance
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+const ruleCrash = "P5 crash: the lock of a holder that died is granted again in the stated time, with a greater token"
+
+// crashCases are about P5: other processes die, or stop.
+var crashCases = []Case{
+	{
+		Group: "crash", Name: "holder", Needs: []Need{NeedProcesses},
+		Rule: ruleCrash + " (a holder that renews, killed; somebody waits)",
+		Run: func(_ context.Context, e *Env) error {
+			p := e.process()
+			c := e.client()
+			name := e.name()
+			held := p.do(order{Op: opAcquire, Name: name, Wait: callTime}, 2*callTime)
+			next := e.begin(c, name)
+			next.notYet(e.ttl*5/4, "another process holds the name, and renews it")
+			p.kill()
+			l := next.granted(e.takeover(), "the holder's process was killed")
+			e.rises(held.Token, token(l))
+			e.release(l)
+			return nil
+		},
+	},
+	{
+		Group: "crash", Name: "claim", Needs: []Need{NeedProcesses},
+		Rule: ruleCrash + " (a claim, killed at once; nobody waits yet)",
+		Run: func(_ context.Context, e *Env) error {
+			name := e.name()
+			other := e.party()
+			last := uint64(0)
+			for range 2 {
+				p := e.process()
+				held := p.do(order{Op: opClaim, Name: name, Wait: callTime}, 2*callTime)
+				e.rises(last, held.Token)
+				p.kill()
+				next := other.takes(name, e.takeover(), "the holder's process was killed")
+				e.rises(held.Token, next.Grant().Token)
+				last = next.Grant().Token
+				other.release(next)
+			}
+			return nil
+		},
+	},
+	{
+		Group: "crash", Name: "waiter", Needs: []Need{NeedProcesses},
+		Rule: "P7 liveness: a waiting process that was killed keeps the name from the others no longer than the TTL",
+		Run: func(_ context.Context, e *Env) error {
+			a, b := e.client(), e.client()
+			l := e.acquire(a, e.name())
+			p := e.process()
+			p.begin(order{Op: opAcquire, Name: l.Name()})
+			e.sleep(300 * time.Millisecond) // it waits by then
+			next := e.begin(b, l.Name())
+			next.notYet(50*time.Millisecond, "the name is held")
+			p.kill()
+			e.release(l)
+			e.release(next.granted(e.takeover(), "the holder has released the name, and who waited before was killed"))
+			return nil
+		},
+	},
+	{
+		Group: "crash", Name: "stopped-holder", Needs: []Need{NeedProcesses},
+		Rule: "P3a silence: a holder that was stopped for longer than its TTL finds its lock lost at the first look, and its late release harms nobody",
+		Run: func(_ context.Context, e *Env) error {
+			p := e.process()
+			c := e.client()
+			name := e.name()
+			held := p.do(order{Op: opAcquire, Name: name, Wait: callTime}, 2*callTime)
+			p.stop()
+			next := e.begin(c, name)
+			ends := e.caps.Ends == driver.EndsTTL
+			if !ends {
+				// Whether the server notices is its affair; what must hold is that only one believes.
+				select {
+				case <-next.over:
+				case <-time.After(e.takeover()):
+					valid := p.begin(order{Op: opValid, Hold: held.Hold})
+					p.resume()
+					a, err := p.await(valid, callTime)
+					e.check(err, "the process that was stopped")
+					if !a.Valid {
+						e.failf("the server kept the lock of a process that was stopped, which says that it lost it: %s", a.Err)
+					}
+					p.do(order{Op: opRelease, Hold: held.Hold}, 2*callTime)
+					e.release(next.granted(soon, "the holder, which went on, has released the name"))
+					return nil
+				}
+			}
+			l := next.granted(e.takeover(), "the holder's process is stopped")
+			e.rises(held.Token, token(l))
+			valid := p.begin(order{Op: opValid, Hold: held.Hold})
+			p.resume()
+			a, err := p.await(valid, callTime)
+			e.check(err, "the process that was stopped")
+			if a.Valid {
+				e.failf("its process was stopped, the name is held by another, and its first Valid said true")
+			}
+			if !a.Lost {
+				e.failf("its process was stopped, the name is held by another, and Err said: %s", a.Err)
+			}
+			late, err := p.await(p.begin(order{Op: opRelease, Hold: held.Hold, Wait: callTime}), 3*callTime)
+			e.check(err, "the process that was stopped")
+			if !late.Lost {
+				e.failf("its late release was not ErrLost but: %q", late.Err)
+			}
+			other := e.party()
+			for end := time.Now().Add(e.ttl); time.Now().Before(end); e.sleep(e.ttl / 10) {
+				e.stays(l, other, "P4 ownership: the stopped holder came to release; the next holder keeps the name")
+			}
+			e.release(l)
+			return nil
+		},
+	},
+}

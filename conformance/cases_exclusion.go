@@ -1,0 +1,241 @@
+package conformance
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+const ruleExclusion = "P1 exclusion: between the grant of a name and its release or loss nobody else holds it"
+
+// exclusionCases are about P1.
+var exclusionCases = []Case{
+	{
+		Group: "exclusion", Name: "two-claims", Quick: true, Rule: ruleExclusion,
+		Run: func(_ context.Context, e *Env) error {
+			p := e.party()
+			name := e.name()
+			lease := p.claim(name)
+			p.finds(name, "this client has the name") // sessions of many systems would let it in again
+			p.finds(name, "this client has the name")
+			p.release(lease)
+			p.free(name, "the name was released once, and was claimed once")
+			return nil
+		},
+	},
+	{
+		Group: "exclusion", Name: "two-backends", Quick: true, Rule: ruleExclusion,
+		Run: func(_ context.Context, e *Env) error {
+			a, b := e.party(), e.party()
+			name := e.name()
+			lease := a.claim(name)
+			for range 5 {
+				b.finds(name, "another client has the name")
+			}
+			a.release(lease)
+			next := b.claim(name)
+			a.finds(name, "another client has the name")
+			b.release(next)
+			return nil
+		},
+	},
+	{
+		Group: "exclusion", Name: "a-claim-that-failed",
+		Rule: "P1 exclusion: a claim that finds the name held does not prolong the holder's, nor shorten it",
+		Run:  failedClaim,
+	},
+	{
+		Group: "exclusion", Name: "many-at-once", Quick: true,
+		Rule: "P1 exclusion: of many claims sent at once, by several clients, exactly one is granted",
+		Run: func(_ context.Context, e *Env) error {
+			parties := []*party{e.party(), e.party(), e.party()}
+			for range 10 {
+				name := e.name()
+				var granted atomic.Int64
+				e.storm(12, 1, func(ctx context.Context, i int) error {
+					p := parties[i%len(parties)]
+					req := p.request(name)
+					_, err := p.TryAcquire(ctx, req)
+					switch {
+					case err == nil:
+						p.remember(req)
+						granted.Add(1)
+					case !errors.Is(err, driver.ErrHeld):
+						return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
+					}
+					return nil
+				})
+				if n := granted.Load(); n != 1 {
+					e.failf("of 12 claims at once %d were granted", n)
+				}
+			}
+			return nil
+		},
+	},
+	{
+		Group: "exclusion", Name: "goroutines", Quick: true, Rule: ruleExclusion + " (goroutines of one client)",
+		Run: func(_ context.Context, e *Env) error { return contend(e, 1, 8, 25, 0) },
+	},
+	{
+		Group: "exclusion", Name: "clients", Rule: ruleExclusion + " (three clients with four goroutines each)",
+		Run: func(_ context.Context, e *Env) error { return contend(e, 3, 4, 20, 200*time.Microsecond) },
+	},
+	{
+		Group: "exclusion", Name: "clients-without-hand-off", Rule: ruleExclusion + " (every hold goes back to the server)",
+		Run: func(_ context.Context, e *Env) error { return contend(e, 3, 2, 15, 0, lockport.WithoutHandOff()) },
+	},
+	{
+		Group: "exclusion", Name: "processes", Needs: []Need{NeedProcesses}, Rule: ruleExclusion + " (three processes)",
+		Limit: time.Minute,
+		Run:   contendingProcesses,
+	},
+}
+
+// failedClaim holds a name, unrenewed, while another claims it again and again.
+func failedClaim(_ context.Context, e *Env) error {
+	a, b := e.party(), e.party()
+	name := e.name()
+	lease := a.claim(name)
+	until := lease.Grant().Until
+	if e.caps.Ends != driver.EndsTTL {
+		e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
+	}
+	req := b.request(name)
+	for {
+		asked := time.Now()
+		next, err := b.try(req)
+		switch now := time.Now(); {
+		case err == nil && now.Before(until):
+			e.failf("another claim was granted %v before the holder's validity ended", until.Sub(now))
+		case err == nil:
+			b.release(next)
+			return nil
+		case !errors.Is(err, driver.ErrHeld):
+			e.failf("a claim returned: %w", err)
+		case asked.Sub(until) > e.takeover()-e.ttl:
+			e.failf("%v after its end the name is still taken, by nobody but the failed claims", asked.Sub(until))
+		}
+		e.sleep(10 * time.Millisecond)
+	}
+}
+
+// contend has goroutines of several clients acquire one name, and looks whether two ever have it. Each holds it for up to so
+// long.
+func contend(e *Env, clients, goroutines, rounds int, hold time.Duration, opts ...lockport.Option) error {
+	var all []*lockport.Client
+	for range clients {
+		all = append(all, e.client(opts...))
+	}
+	name := e.name()
+	var inside atomic.Int64
+	var last atomic.Uint64
+	unguarded := 0 // only the lock guards it
+	e.storm(clients*goroutines, rounds, func(ctx context.Context, i int) error {
+		lock, err := all[i%clients].Acquire(ctx, name)
+		if err != nil {
+			return fmt.Errorf("an acquisition failed: %w", err)
+		}
+		if n := inside.Add(1); n != 1 {
+			return fmt.Errorf("%d goroutines hold the name", n)
+		}
+		if token, ok := lock.Token(); ok {
+			if before := last.Swap(uint64(token)); before >= uint64(token) {
+				return fmt.Errorf("P2 fencing: token %d was given after token %d", token, before)
+			}
+		}
+		unguarded++
+		if hold > 0 {
+			<-time.After(rand.N(hold))
+		}
+		valid, cause := lock.Valid(), lock.Err()
+		inside.Add(-1)
+		if err := lock.Release(ctx); err != nil || !valid {
+			return fmt.Errorf("a hold was lost on a server that is well: %w", errors.Join(err, cause))
+		}
+		return nil
+	})
+	if want := clients * goroutines * rounds; unguarded != want {
+		e.failf("%d holds were counted, %d took place", unguarded, want)
+	}
+	return nil
+}
+
+// contendingProcesses has workers count in a file.
+func contendingProcesses(_ context.Context, e *Env) error {
+	const workers, rounds = 3, 40
+	dir, err := os.MkdirTemp("", "lockport-conformance-")
+	e.check(err, "a folder for the counter")
+	e.after(func() { _ = os.RemoveAll(dir) })
+	o := order{Op: opContend, Name: e.name(), Rounds: rounds, Wait: 40 * time.Second,
+		Journal: filepath.Join(dir, "journal"), Counter: filepath.Join(dir, "counter")}
+	all := make([]*process, workers)
+	for i := range all {
+		all[i] = e.process()
+	}
+	replies := make([]<-chan answer, workers)
+	for i, p := range all {
+		replies[i] = p.begin(o)
+	}
+	for i, p := range all {
+		a, err := p.await(replies[i], 45*time.Second)
+		e.check(err, "a contending process")
+		if a.Err != "" {
+			e.failf("a contending process: %s", a.Err)
+		}
+	}
+	text, err := os.ReadFile(o.Counter)
+	e.check(err, "the counter")
+	n, grants, err := readJournal(o.Journal)
+	e.check(err, "the journal of who was inside when")
+	if want := strconv.Itoa(workers * rounds); string(text) != want || grants != workers*rounds {
+		e.failf("the counter says %s, the journal %d, and %s holds took place", text, grants, want)
+	}
+	if n != workers {
+		e.failf("the journal has entries of %d processes, not %d", n, workers)
+	}
+	return nil
+}
+
+// readJournal checks that holds followed one another, with rising tokens, and counts processes and holds.
+func readJournal(path string) (processes, grants int, err error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer f.Close()
+	who := make(map[string]bool)
+	holder, last := "", uint64(0)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var what, pid string
+		var token uint64
+		if _, err := fmt.Sscan(lines.Text(), &what, &pid, &token); err != nil {
+			return 0, 0, fmt.Errorf("%q: %w", strings.TrimSpace(lines.Text()), err)
+		}
+		switch {
+		case what == "in" && holder != "":
+			return 0, 0, fmt.Errorf("process %s entered while %s was inside", pid, holder)
+		case what == "out" && holder != pid:
+			return 0, 0, fmt.Errorf("process %s left while %q was inside", pid, holder)
+		case what == "in" && token != 0 && token <= last:
+			return 0, 0, fmt.Errorf("P2 fencing: token %d was given after token %d", token, last)
+		case what == "in":
+			holder, last = pid, token
+			who[pid] = true
+			grants++
+		default:
+			holder = ""
+		}
+	}
+	return len(who), grants, nil
+}

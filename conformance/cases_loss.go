@@ -1,0 +1,116 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+const ruleLoss = "P3b removal: a holder whose lock the server ended is told in the stated time, and its release says ErrLost"
+
+// lossCases are about P3b at the client.
+var lossCases = []Case{
+	{
+		Group: "loss", Name: "forgotten", Needs: []Need{NeedRemove}, Rule: ruleLoss + " (the server forgot it)",
+		Run: func(_ context.Context, e *Env) error {
+			return toldOfLoss(e, func(name string) { e.remove(name) })
+		},
+	},
+	{
+		Group: "loss", Name: "overwritten", Needs: []Need{NeedOverwrite},
+		Rule: ruleLoss + " (somebody else's value took its place)",
+		Run: func(_ context.Context, e *Env) error {
+			l := e.acquire(e.client(), e.name())
+			e.overwrite(l.Name())
+			e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
+			if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
+				e.failf("the release of a lost lock returned: %w", orNone(err))
+			}
+			other := e.party()
+			for range 5 { // what the client undoes in the background must leave it alone
+				other.finds(l.Name(), "somebody who is not a lockport client has the name")
+				e.sleep(20 * time.Millisecond)
+			}
+			return nil
+		},
+	},
+	{
+		Group: "loss", Name: "broken", Rule: ruleLoss + " (it was broken)",
+		Run: func(_ context.Context, e *Env) error {
+			p := e.party()
+			breaker, ok := driver.As[driver.Breaker](p.Backend)
+			if !ok {
+				e.notRun("the backend is no driver.Breaker")
+			}
+			var owner string
+			return toldOfLossOf(e, func(l *lockport.Lock) { owner = l.Owner() }, func(name string) {
+				ctx, cancel := e.timed()
+				defer cancel()
+				e.check(breaker.Break(ctx, name, owner), "Break")
+			})
+		},
+	},
+	{
+		Group: "loss", Name: "waiter-gets-it", Needs: []Need{NeedRemove},
+		Rule: "P7 liveness: who waits gets the name when the server forgot its holder",
+		Run: func(_ context.Context, e *Env) error {
+			a, b := e.client(), e.client()
+			l := e.acquire(a, e.name())
+			next := e.begin(b, l.Name())
+			next.notYet(50*time.Millisecond, "the name is held")
+			e.remove(l.Name())
+			// Nobody may have told the waiter: then it looks when the holder's claim would have ended.
+			e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
+			e.lostWithin(l, e.noticeTime(), "the server forgot the lock")
+			return nil
+		},
+	},
+}
+
+// noticeTime is within what time a holder must have been told of a removal.
+func (e *Env) noticeTime() time.Duration {
+	if notice := e.caps.RemovalNotice; notice != nil {
+		return notice(e.ttl) + endTime
+	}
+	return e.ttl + endTime
+}
+
+func toldOfLoss(e *Env, end func(name string)) error {
+	return toldOfLossOf(e, func(*lockport.Lock) {}, end)
+}
+
+// toldOfLossOf has the server end a lock by end, and checks what its holder learns.
+func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) error {
+	observer := e.party()
+	c, limit := e.client(), e.noticeTime()
+	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
+		c, limit = e.patient(), notice(long)+endTime // so that no renewal comes before the notice
+	}
+	l := e.acquire(c, e.name())
+	lost := l.Lost()
+	ctx, cancel := l.Context(e.ctx)
+	defer cancel()
+	look(l)
+	end(l.Name())
+	e.lostWithin(l, limit, "the server ended the lock")
+	e.closedWithin(lost, endTime)
+	select {
+	case <-ctx.Done():
+	case <-time.After(endTime):
+		e.failf("the lock is lost, but its context has not ended %v later", endTime)
+	}
+	if cause := context.Cause(ctx); !errors.Is(cause, lockport.ErrLost) {
+		e.failf("the cause of the context's end is: %w", orNone(cause))
+	}
+	next := observer.takes(l.Name(), e.takeover(), "the server ended the lock")
+	for range 2 {
+		if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
+			e.failf("the release of a lost lock returned: %w", orNone(err))
+		}
+	}
+	e.rises(token(l)/1024, next.Grant().Token)
+	return e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")
+}

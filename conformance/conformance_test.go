@@ -1,0 +1,370 @@
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestMain(m *testing.M) {
+	WorkerMain(openFolder)
+	os.Exit(m.Run())
+}
+
+func openFolder(_ context.Context, dir string) (driver.Backend, error) {
+	return file.NewBackend(file.Options{Dir: dir})
+}
+
+// onMemory is a Config without faults.
+func onMemory() Config {
+	server := memory.NewServer()
+	return Config{
+		Open: func(context.Context, string) (driver.Backend, error) {
+			return memory.NewBackend(memory.Options{Server: server}), nil
+		},
+		Local:  true,
+		MinTTL: 300 * time.Millisecond,
+	}
+}
+
+// allFaults are faults that do nothing.
+func allFaults() Faults {
+	return Faults{
+		Restore:   func() {},
+		Sever:     func(context.Context) error { return nil },
+		Cut:       func(context.Context) error { return nil },
+		Freeze:    func(context.Context) error { return nil },
+		Delay:     func(context.Context, time.Duration) error { return nil },
+		DropReply: func(context.Context, Op) (<-chan struct{}, error) { return nil, nil },
+		CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return nil, nil },
+		Remove:    func(context.Context, string) error { return nil },
+		Overwrite: func(context.Context, string) error { return nil },
+		Restart:   func(context.Context, bool) error { return nil },
+		Leftovers: func(context.Context, string) ([]string, error) { return nil, nil },
+		Conns:     func(context.Context) (int, error) { return 0, nil },
+		Requests:  func(context.Context) (int64, error) { return 0, nil },
+	}
+}
+
+// Cases are well formed, and no two share an ID.
+func TestCases(t *testing.T) {
+	seen := make(map[string]bool)
+	groups := make(map[string]bool)
+	last := ""
+	for _, c := range Cases() {
+		require.Regexp(t, `^[a-z][a-z-]*/[a-z][a-z-]*$`, c.ID())
+		require.NotContains(t, seen, c.ID())
+		require.Regexp(t, `^(P[0-9]+[ab]? [a-z -]+|contract|capabilities|options)(, P[0-9]+[ab]? [a-z -]+)?: `, c.Rule, c.ID())
+		require.NotNil(t, c.Run, c.ID())
+		require.False(t, c.Quick && len(c.Needs) > 0, "%s: a quick case needs nothing", c.ID())
+		if c.Group != last {
+			require.NotContains(t, groups, c.Group, "a group is in one piece")
+			groups[c.Group], last = true, c.Group
+		}
+		seen[c.ID()] = true
+	}
+	for _, promise := range []string{"P1 ", "P2 ", "P3a ", "P3b ", "P4 ", "P5 ", "P6 ", "P7 ", "P8 ", "P9 ", "P10 ", "P11 "} {
+		found := false
+		for _, c := range Cases() {
+			found = found || strings.Contains(c.Rule, promise)
+		}
+		require.True(t, found, "no case is about %s", promise)
+	}
+}
+
+// Without faults everything that needs one is not run, says what it needs, and is not counted as passed.
+func TestMissingFaultsAreNotRun(t *testing.T) {
+	report := Run(t.Context(), onMemory(), Match(func(c Case) bool { return len(c.Needs) > 0 }))
+	require.Empty(t, report.Error)
+	require.NotEmpty(t, report.Results)
+	for i, c := range needy() {
+		res := report.Results[i]
+		require.Equal(t, c.ID(), res.ID())
+		require.Equal(t, NotRun, res.Outcome, c.ID())
+		if c.Needs[0] == NeedProcesses {
+			require.Contains(t, res.Reason, "other processes")
+		} else {
+			require.Contains(t, res.Reason, string(c.Needs[0]))
+		}
+	}
+	require.Zero(t, report.Passed)
+	require.Equal(t, len(report.Results), report.NotRun)
+	require.True(t, report.OK())
+}
+
+func needy() (cases []Case) {
+	for _, c := range Cases() {
+		if len(c.Needs) > 0 {
+			cases = append(cases, c)
+		}
+	}
+	return cases
+}
+
+// Each single fault that is missing is named, and none that is there.
+func TestEachMissingFaultIsNamed(t *testing.T) {
+	full := Config{Direct: "somewhere", Faults: allFaults()}
+	for _, n := range []Need{NeedProcesses, NeedDirect, NeedSever, NeedCut, NeedFreeze, NeedDelay, NeedDropReply, NeedCutAfter,
+		NeedRemove, NeedOverwrite, NeedRestart, NeedLeftovers, NeedConns, NeedRequests} {
+		require.Empty(t, n.missing(full), n)
+		require.NotEmpty(t, n.missing(Config{Local: true}), n)
+	}
+}
+
+// A fault that says that it cannot be produced makes its case not run, whichever it is.
+func TestFaultsThatCannotBeProducedAreNotRun(t *testing.T) {
+	for _, cannot := range []error{ErrNoFault, errors.ErrUnsupported} {
+		cfg := onMemory()
+		cfg.Direct, cfg.Local = "direct", false
+		cfg.Faults = Faults{
+			Restore:   func() {},
+			Sever:     func(context.Context) error { return cannot },
+			Cut:       func(context.Context) error { return cannot },
+			Freeze:    func(context.Context) error { return cannot },
+			Delay:     func(context.Context, time.Duration) error { return cannot },
+			DropReply: func(context.Context, Op) (<-chan struct{}, error) { return nil, cannot },
+			CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return nil, cannot },
+			Remove:    func(context.Context, string) error { return cannot },
+			Overwrite: func(context.Context, string) error { return cannot },
+			Restart:   func(context.Context, bool) error { return cannot },
+		}
+		report := Run(t.Context(), cfg, Match(func(c Case) bool {
+			return len(c.Needs) > 0 && c.Needs[0] != NeedProcesses
+		}))
+		for _, res := range report.Results {
+			require.Equal(t, NotRun, res.Outcome, "%s: %s", res.ID(), res.Reason)
+		}
+	}
+}
+
+// The quick cases pass on a sound backend, and the report says so, in the order of the table, also as JSON.
+func TestReport(t *testing.T) {
+	var progress []string
+	report := Run(t.Context(), onMemory(), Quick(), Parallel(8), Progress(func(r Result) { progress = append(progress, r.ID()) }))
+	require.True(t, report.OK(), "%+v", report.Results)
+	require.Equal(t, "memory", report.Backend)
+	require.Equal(t, 300*time.Millisecond, report.TTL)
+	require.Positive(t, report.Passed)
+	require.Equal(t, len(report.Results), report.Passed+report.NotRun)
+	require.Len(t, progress, len(report.Results))
+	i := 0
+	for _, c := range Cases() {
+		if c.Quick {
+			require.Equal(t, c.ID(), report.Results[i].ID())
+			require.Contains(t, progress, c.ID())
+			i++
+		}
+	}
+
+	text, err := json.Marshal(report)
+	require.NoError(t, err)
+	var back Report
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, report.Results, back.Results)
+	require.Contains(t, string(text), `"outcome":"not run"`)
+}
+
+// What cannot begin is an error, and a run that was ended says what it did not do.
+func TestRunThatCannotRun(t *testing.T) {
+	report := Run(t.Context(), Config{})
+	require.False(t, report.OK())
+	require.Contains(t, report.Error, "Config.Open")
+
+	cannot := errors.New("no such server")
+	report = Run(t.Context(), Config{Open: func(context.Context, string) (driver.Backend, error) { return nil, cannot }})
+	require.False(t, report.OK())
+	require.Contains(t, report.Error, cannot.Error())
+
+	ctx, cancel := context.WithCancel(t.Context())
+	report = Run(ctx, onMemory(), Quick(), Parallel(1), Progress(func(Result) { cancel() }))
+	require.Positive(t, report.NotRun)
+	last := report.Results[len(report.Results)-1]
+	require.Equal(t, NotRun, last.Outcome)
+	require.Contains(t, last.Reason, "the run ended")
+}
+
+// try runs one case of the test's own.
+func try(t *testing.T, cfg Config, c Case) Result {
+	r, err := newRunner(t.Context(), cfg)
+	require.NoError(t, err)
+	c.Rule, r.grace = "P0 test: this is the rule", 200*time.Millisecond
+	return r.run(t.Context(), c)
+}
+
+// A case that fails, in any of the ways in which it can, says the rule and what was seen.
+func TestFailuresAreReported(t *testing.T) {
+	seen := errors.New("what was seen")
+	for name, run := range map[string]func(context.Context, *Env) error{
+		"error":     func(context.Context, *Env) error { return seen },
+		"failf":     func(_ context.Context, e *Env) error { e.failf("it is: %w", seen); return nil },
+		"panic":     func(context.Context, *Env) error { panic(seen) },
+		"goroutine": func(_ context.Context, e *Env) error { e.fail(seen); return nil },
+		"storm": func(_ context.Context, e *Env) error {
+			e.storm(3, 1, func(ctx context.Context, i int) error {
+				if i == 2 {
+					return seen
+				}
+				<-ctx.Done()
+				return nil
+			})
+			return nil
+		},
+		"restored": func(_ context.Context, e *Env) error {
+			e.faulty = true
+			return seen
+		},
+	} {
+		cfg := onMemory()
+		restored := false
+		cfg.Faults.Restore = func() { restored = true }
+		closed := false
+		res := try(t, cfg, Case{Run: func(ctx context.Context, e *Env) error {
+			e.after(func() { closed = true })
+			return run(ctx, e)
+		}})
+		require.Equal(t, Fail, res.Outcome, name)
+		require.Contains(t, res.Message(), "what was seen", name)
+		require.Contains(t, res.Message(), "P0 test: this is the rule", name)
+		require.True(t, closed, name)
+		require.Equal(t, name == "restored", restored, name)
+	}
+}
+
+// A case that finds out that it does not apply is not run.
+func TestNotRunWithAReason(t *testing.T) {
+	res := try(t, onMemory(), Case{Run: func(_ context.Context, e *Env) error { e.notRun("no %s today", "queue"); return nil }})
+	require.Equal(t, NotRun, res.Outcome)
+	require.Equal(t, "no queue today", res.Reason)
+}
+
+// A case's context ends at its limit, and its goroutines are shown when it hangs.
+func TestLimit(t *testing.T) {
+	res := try(t, onMemory(), Case{Limit: 20 * time.Millisecond, Run: func(ctx context.Context, _ *Env) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}})
+	require.Equal(t, Fail, res.Outcome)
+	require.Contains(t, res.Reason, context.DeadlineExceeded.Error())
+}
+
+// Goroutines are a leak of the case that started them, directly or not, and of no other.
+func TestGoroutineLeak(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { <-stop }()
+	leak := Case{Run: func(context.Context, *Env) error {
+		go func() { go func() { <-stop }() }()
+		return nil
+	}}
+	clean := Case{Run: func(context.Context, *Env) error {
+		done := make(chan struct{})
+		go close(done)
+		<-done
+		return nil
+	}}
+	results := make(chan Result, 2)
+	r, err := newRunner(t.Context(), onMemory())
+	require.NoError(t, err)
+	r.grace = 300 * time.Millisecond
+	for _, c := range []Case{leak, clean} {
+		go func() { results <- r.run(t.Context(), c) }()
+	}
+	first, second := <-results, <-results
+	require.Equal(t, Pass, first.Outcome, first.Reason)
+	require.Equal(t, Fail, second.Outcome)
+	require.Contains(t, second.Reason, "no goroutine may be left")
+	require.Contains(t, second.Reason, "TestGoroutineLeak")
+}
+
+// Keys and connections are leaks too.
+func TestServerLeaks(t *testing.T) {
+	idle := Case{Alone: true, Run: func(context.Context, *Env) error { return nil }}
+	cfg := onMemory()
+	n := 0
+	cfg.Faults.Conns = func(context.Context) (int, error) { n++; return n, nil }
+	require.Contains(t, try(t, cfg, idle).Reason, "no connection may be left")
+
+	cfg = onMemory()
+	cfg.Faults.Leftovers = func(_ context.Context, prefix string) ([]string, error) { return []string{prefix + "queue"}, nil }
+	require.Contains(t, try(t, cfg, idle).Reason, "queue")
+}
+
+// Cases that run alone do.
+func TestAlone(t *testing.T) {
+	r, err := newRunner(t.Context(), onMemory())
+	require.NoError(t, err)
+	inside, most := make(chan struct{}, 10), 0
+	done := make(chan struct{})
+	for range 5 {
+		go func() {
+			defer func() { done <- struct{}{} }()
+			r.run(t.Context(), Case{Alone: true, Run: func(context.Context, *Env) error {
+				inside <- struct{}{}
+				most = max(most, len(inside))
+				runtime.Gosched()
+				<-inside
+				return nil
+			}})
+		}()
+	}
+	for range 5 {
+		<-done
+	}
+	require.Equal(t, 1, most)
+	for _, c := range Cases() {
+		if c.alone() {
+			continue
+		}
+		for _, n := range c.Needs {
+			require.Contains(t, []Need{NeedDirect, NeedProcesses, NeedLeftovers}, n, c.ID())
+		}
+	}
+}
+
+// Workers are other processes, and do what they are told.
+func TestWorkers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts processes")
+	}
+	cfg := Config{Open: openFolder, Target: t.TempDir()}
+	report := Run(t.Context(), cfg, Match(func(c Case) bool { return len(c.Needs) == 1 && c.Needs[0] == NeedProcesses }))
+	require.Empty(t, report.Error)
+	require.NotEmpty(t, report.Results)
+	for _, res := range report.Results {
+		require.Equal(t, Pass, res.Outcome, "%s: %s", res.ID(), res.Reason)
+	}
+}
+
+// A worker dies with its case, and at the end of its standard input.
+func TestWorkerEnds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts processes")
+	}
+	cfg := Config{Open: openFolder, Target: t.TempDir()}
+	var p *process
+	res := try(t, cfg, Case{Run: func(_ context.Context, e *Env) error {
+		p = e.process()
+		q := e.process()
+		_ = q.stdin.Close()
+		select {
+		case <-q.over:
+		case <-time.After(soon):
+			e.failf("the worker lives on")
+		}
+		return nil
+	}})
+	require.Equal(t, Pass, res.Outcome, res.Reason)
+	require.NotNil(t, p.cmd.ProcessState)
+	require.False(t, p.cmd.ProcessState.Success())
+}

@@ -1,0 +1,90 @@
+package conformance
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// RunOption narrows or watches a Run.
+type RunOption func(*runOptions)
+
+type runOptions struct {
+	match    func(Case) bool
+	progress func(Result)
+	parallel int
+}
+
+// Quick runs the quick cases only.
+func Quick() RunOption {
+	return Match(func(c Case) bool { return c.Quick })
+}
+
+// Match runs only the cases for which match is true. Given twice, both must be true.
+func Match(match func(Case) bool) RunOption {
+	return func(o *runOptions) {
+		before := o.match
+		o.match = func(c Case) bool { return (before == nil || before(c)) && match(c) }
+	}
+}
+
+// Progress calls f after every case, one call at a time, in the order in which they end.
+func Progress(f func(Result)) RunOption {
+	return func(o *runOptions) { o.progress = f }
+}
+
+// Parallel sets how many cases may run at once, of those that may. Default: 4.
+func Parallel(n int) RunOption {
+	return func(o *runOptions) { o.parallel = max(n, 1) }
+}
+
+// Run runs the suite and reports. It needs nothing of package testing, so that a command can offer it. When ctx ends,
+// the cases that have not begun are reported as not run.
+func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
+	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: 4}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	report := Report{Started: time.Now()}
+	r, err := newRunner(ctx, cfg)
+	if err != nil {
+		report.Error = err.Error()
+		return report
+	}
+	report.Backend, report.TTL, report.Capabilities = r.caps.Backend, r.ttl, r.caps
+
+	var cases []Case
+	for _, c := range Cases() {
+		if o.match(c) {
+			cases = append(cases, c)
+		}
+	}
+	results := make([]Result, len(cases))
+	var progress sync.Mutex
+	run := func(i int) {
+		results[i] = r.run(ctx, cases[i])
+		progress.Lock()
+		defer progress.Unlock()
+		o.progress(results[i])
+	}
+	// First those that may run together, then the rest, one by one.
+	var together sync.WaitGroup
+	lanes := make(chan struct{}, o.parallel)
+	for i, c := range cases {
+		if !c.alone() {
+			lanes <- struct{}{}
+			together.Go(func() { defer func() { <-lanes }(); run(i) })
+		}
+	}
+	together.Wait()
+	for i, c := range cases {
+		if c.alone() {
+			run(i)
+		}
+	}
+	for _, res := range results {
+		report.add(res)
+	}
+	report.Took = time.Since(report.Started)
+	return report
+}

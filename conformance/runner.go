@@ -1,0 +1,167 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"runtime/pprof"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// runner runs cases against one Config.
+type runner struct {
+	cfg    Config
+	caps   driver.Capabilities
+	ttl    time.Duration
+	prefix string        // of the names of this run, so that runs which share a server do not meet
+	grace  time.Duration // leakGrace
+	turns  sync.RWMutex  // held for reading by cases that may run together, for writing by those that run alone
+	count  atomic.Int64
+}
+
+// errNotRun ends a case that finds out that it cannot be run.
+type errNotRun struct{ reason string }
+
+func (e errNotRun) Error() string { return "not run: " + e.reason }
+
+// stuckGrace is how long after its limit a case is waited for.
+const stuckGrace = 10 * time.Second
+
+// newRunner opens the backend once, to learn what it states.
+func newRunner(ctx context.Context, cfg Config) (*runner, error) {
+	if isWorker() {
+		return nil, errors.New("conformance: this process is a worker of the suite: call conformance.WorkerMain before anything else")
+	}
+	if cfg.Open == nil {
+		return nil, errors.New("conformance: Config.Open is missing")
+	}
+	b, err := cfg.Open(ctx, cfg.Target)
+	if err != nil {
+		return nil, fmt.Errorf("conformance: the backend cannot be opened: %w", err)
+	}
+	caps := b.Capabilities()
+	if err := b.Close(); err != nil {
+		return nil, fmt.Errorf("conformance: the backend cannot be closed: %w", err)
+	}
+	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6)}, nil
+}
+
+// run runs one case and looks for what it left behind.
+func (r *runner) run(ctx context.Context, c Case) Result {
+	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule}
+	for _, n := range c.Needs {
+		if why := n.missing(r.cfg); why != "" {
+			res.Outcome, res.Reason = NotRun, why
+			return res
+		}
+	}
+	if c.alone() {
+		r.turns.Lock()
+		defer r.turns.Unlock()
+	} else {
+		r.turns.RLock()
+		defer r.turns.RUnlock()
+	}
+	if ctx.Err() != nil {
+		res.Outcome, res.Reason = NotRun, "the run ended before: "+ctx.Err().Error()
+		return res
+	}
+	start := time.Now()
+	err := r.attempt(ctx, c)
+	res.Took = time.Since(start)
+	var notRun errNotRun
+	switch {
+	case err == nil:
+		res.Outcome = Pass
+	case errors.As(err, &notRun):
+		res.Outcome, res.Reason = NotRun, notRun.reason
+	default:
+		res.Outcome, res.Reason = Fail, err.Error()
+	}
+	return res
+}
+
+// attempt runs c in a goroutine of its own whose label all goroutines that it starts inherit.
+func (r *runner) attempt(ctx context.Context, c Case) error {
+	id := strconv.FormatInt(r.count.Add(1), 10)
+	limit := c.limit(r.ttl)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	e := newEnv(ctx, r, r.prefix+"-"+id+"-")
+
+	conns, err := e.conns()
+	if err != nil {
+		return fmt.Errorf("Faults.Conns: %w", err)
+	}
+	done := make(chan struct{})
+	go func() {
+		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels(goroutineLabel, e.prefix)))
+		defer close(done)
+		defer e.cleanUp()
+		defer func() {
+			if p := recover(); p != nil {
+				e.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+			}
+		}()
+		if err := c.Run(ctx, e); err != nil {
+			e.fail(err)
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(limit + stuckGrace):
+		return fmt.Errorf("the case hangs: it had %v; earlier failure: %w; its goroutines:\n%s",
+			limit, orNone(e.failure()), labelled(e.prefix))
+	}
+	if err := e.failure(); err != nil {
+		return err // what a failed case left behind says nothing new
+	}
+	return e.leaks(c, conns)
+}
+
+func orNone(err error) error {
+	if err == nil {
+		return errors.New("none")
+	}
+	return err
+}
+
+// goroutineLabel is the name of the label that tells whose a goroutine is.
+const goroutineLabel = "lockport-conformance"
+
+// labelled returns the stacks of the goroutines that were started, directly or not, under a label.
+func labelled(label string) string {
+	return strings.Join(stacks(label), "\n\n")
+}
+
+// countLabelled counts them.
+func countLabelled(label string) (n int) {
+	for _, stack := range stacks(label) {
+		same, _, _ := strings.Cut(stack, " ") // "12 @ 0x4323ee …": so many goroutines with this stack
+		k, _ := strconv.Atoi(same)
+		n += k
+	}
+	return n
+}
+
+// stacks returns each stack of the goroutines under a label once, with their number in front.
+func stacks(label string) (mine []string) {
+	var all strings.Builder
+	if err := pprof.Lookup("goroutine").WriteTo(&all, 1); err != nil {
+		return nil
+	}
+	_, text, _ := strings.Cut(all.String(), "\n") // the first line counts all
+	for _, stack := range strings.Split(text, "\n\n") {
+		if strings.Contains(stack, `"`+goroutineLabel+`":"`+label+`"`) {
+			mine = append(mine, stack)
+		}
+	}
+	return mine
+}
