@@ -34,7 +34,7 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 	layout := redisscript.Layout{Prefix: o.Prefix}
 	switch {
 	case o.NoPrefix && o.Prefix != "":
-		return layout, fmt.Errorf("NoPrefix is set, and so is Prefix %q", o.Prefix)
+		return layout, fmt.Errorf("the options NoPrefix and Prefix %q exclude each other", o.Prefix)
 	case !o.NoPrefix && o.Prefix == "":
 		layout.Prefix = redisscript.DefaultPrefix
 	}
@@ -42,13 +42,13 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 		return layout, err
 	}
 	if o.Replicas < 0 {
-		return layout, fmt.Errorf("Replicas is %d; it cannot be negative", o.Replicas)
+		return layout, fmt.Errorf("the option Replicas is %d; it cannot be negative", o.Replicas)
 	}
 	if o.WaitTimeout == 0 {
 		o.WaitTimeout = defaultWaitTimeout
 	}
 	if o.WaitTimeout < time.Millisecond || o.WaitTimeout > maxWaitTimeout {
-		return layout, fmt.Errorf("WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
+		return layout, fmt.Errorf("the option WaitTimeout is %v; it must be from 1ms to %v", o.WaitTimeout, maxWaitTimeout)
 	}
 	read := 5 * time.Second
 	switch c := client.(type) {
@@ -63,7 +63,7 @@ func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, e
 			"use a single server, Sentinel or Cluster", errors.ErrUnsupported)
 	}
 	if o.Replicas > 0 && read > 0 && read <= o.WaitTimeout {
-		return layout, fmt.Errorf("WaitTimeout %v is not below the client's read timeout %v", o.WaitTimeout, read)
+		return layout, fmt.Errorf("the option WaitTimeout %v is not below the client's read timeout %v", o.WaitTimeout, read)
 	}
 	return layout, nil
 }

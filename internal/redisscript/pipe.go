@@ -96,8 +96,13 @@ func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks bool) 
 		p.solo.run(ctx, cmd)
 		p.end()
 		value, err := cmd.Result()
-		if ctx.Err() != nil && err != nil {
-			err = fmt.Errorf("%w: %w", ctx.Err(), err)
+		if err != nil && err != goredis.Nil {
+			if end, ok := ctx.Deadline(); ok && !time.Now().Before(end) {
+				<-ctx.Done() // the socket may be quicker than the context's timer
+			}
+			if ctx.Err() != nil {
+				err = fmt.Errorf("%w: %w", ctx.Err(), err)
+			}
 		}
 		return reply(value, err, cmd)
 	}

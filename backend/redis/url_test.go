@@ -1,0 +1,102 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestURLs(t *testing.T) {
+	for rawURL, look := range map[string]func(b *Backend){
+		"redis://user:secret@host:7000/3?prefix=app:&read_timeout=2s": func(b *Backend) {
+			o := b.client.(*goredis.Client).Options()
+			require.Equal(t, []any{"host:7000", 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
+			require.True(t, o.ContextTimeoutEnabled)
+			require.Equal(t, "app:x", b.layout.Key("x"))
+		},
+		"redis://host?prefix=&replicas=2&wait_timeout=100ms": func(b *Backend) {
+			require.Equal(t, "x", b.layout.Key("x"))
+			require.Equal(t, 2, b.o.Replicas)
+			require.Equal(t, 100*time.Millisecond, b.o.WaitTimeout)
+		},
+		"rediss://host": func(b *Backend) { require.NotNil(t, b.client.(*goredis.Client).Options().TLSConfig) },
+		"redis+sentinel://host?master_name=m&addr=other:1": func(b *Backend) {
+			require.Equal(t, "FailoverClient", b.client.(*goredis.Client).Options().Addr)
+		},
+		"rediss+cluster://host?addr=other:1": func(b *Backend) {
+			o := b.client.(*goredis.ClusterClient).Options()
+			require.Equal(t, []string{"host:6379", "other:1"}, o.Addrs)
+			require.NotNil(t, o.TLSConfig)
+			require.True(t, o.ContextTimeoutEnabled)
+		},
+	} {
+		b, err := openURL(t.Context(), rawURL)
+		require.NoError(t, err, rawURL)
+		look(b.(*Backend))
+		require.NoError(t, b.Close())
+	}
+}
+
+func TestBadURLs(t *testing.T) {
+	for rawURL, what := range map[string]string{
+		"redis://u:secret@host?pool=1":                       "unexpected option: pool",
+		"redis://u:secret@host?read_timeout=x":               "read_timeout",
+		"redis://u:secret@host?prefix={x}":                   "braces",
+		"redis://u:secret@host?replicas=x":                   "replicas",
+		"redis://u:secret@host?replicas=-1":                  "Replicas is -1",
+		"redis://u:secret@host?wait_timeout=1":               "wait_timeout",
+		"redis://u:secret@host?wait_timeout=10s":             "WaitTimeout",
+		"redis://u:secret@host/a/b":                          "path",
+		"redis+sentinel://u:secret@host":                     "master_name",
+		"redis+sentinel://host?master_name=m&replica_only=1": "master",
+		"redis+cluster://u:secret@host?db=1":                 "db",
+		"redis://u:secret@host?replicas=1&read_timeout=1s":   "read timeout",
+	} {
+		_, err := openURL(t.Context(), rawURL)
+		require.ErrorContains(t, err, what, rawURL)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
+
+func TestSchemes(t *testing.T) {
+	n := 0
+	for _, s := range lockport.DefaultMux().Schemes() {
+		if !strings.HasPrefix(s.Name, "redis") {
+			continue
+		}
+		n++
+		b, err := openURL(t.Context(), s.Example)
+		require.NoError(t, err, "the example of %s", s.Name)
+		require.Equal(t, s.Name, s.Example[:strings.Index(s.Example, ":")])
+		require.NoError(t, b.Close())
+	}
+	require.Equal(t, 6, n)
+}
+
+func TestNewRefuses(t *testing.T) {
+	client := goredis.NewClient(&goredis.Options{})
+	defer func() { _ = client.Close() }()
+	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})
+	defer func() { _ = ring.Close() }()
+	for _, v := range []struct {
+		client goredis.UniversalClient
+		o      Options
+	}{
+		{nil, Options{}}, {ring, Options{}}, {client, Options{Prefix: "{x}"}}, {client, Options{Prefix: "x", NoPrefix: true}},
+		{client, Options{Replicas: -1}}, {client, Options{WaitTimeout: time.Minute}}, {client, Options{WaitTimeout: -1}},
+	} {
+		_, err := New(v.client, v.o)
+		require.Error(t, err, "%+v", v)
+	}
+	n := nodeOn(t, client, "a", Options{})
+	req := n.request("x")
+	req.TTL = 0
+	_, err := n.try(req)
+	require.ErrorIs(t, err, driver.ErrRefused)
+}
