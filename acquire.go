@@ -2,6 +2,7 @@ package lockport
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -137,6 +138,8 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 		return fmt.Errorf("%w; before that: %w", cause, w.err)
 	case blocked != nil:
 		return fmt.Errorf("%w while waiting: %w", cause, blocked)
+	case errors.Is(cause, context.DeadlineExceeded):
+		return fmt.Errorf("%w: %w: no answer yet", cause, ErrUnavailable)
 	}
 	return cause
 }

@@ -401,6 +401,23 @@ func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
 	})
 }
 
+// Who was not answered in time learns both: that its time was over, and that it was the server's fault.
+func TestDeadlineOnASilentServer(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		b.Pause()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		start := time.Now()
+		_, err := c.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.Equal(t, time.Second, time.Since(start))
+		b.Resume()
+		w.nobodyHolds("a")
+	})
+}
+
 func TestNoBackendErrors(t *testing.T) {
 	_, err := lockport.New(nil)
 	require.ErrorContains(t, err, "no backend")

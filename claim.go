@@ -116,7 +116,7 @@ func (cl *claim) run(o outcome) {
 func (cl *claim) runHere(ctx context.Context, w *waiter) {
 	c := cl.client
 	o := cl.attempt(ctx, false)
-	if o.err != nil && ctx.Err() != nil {
+	if o.err != nil && endedBy(ctx) {
 		c.mu.Lock()
 		if !w.done {
 			o.gaveUp = true
@@ -132,6 +132,14 @@ func (cl *claim) runHere(ctx context.Context, w *waiter) {
 	c.mu.Lock()
 	c.inBackground(func() { cl.proceed(o, again, unknown) })
 	c.unlock()
+}
+
+// endedBy reports that ctx has ended. A socket with its deadline may be a moment quicker than its timer.
+func endedBy(ctx context.Context) bool {
+	if d, ok := ctx.Deadline(); ok && !clock.Now().Before(d) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
 }
 
 // proceed goes on after settle has said again and unknown of o.

@@ -27,8 +27,10 @@ func TestSameOwnerIsGrantedOnce(t *testing.T) {
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	req := a.request(t.Name())
 	lease := a.takes(req)
+	do(t, s, "PEXPIRE", defaultLayout.Key(t.Name()), 5000) // as if half of its time had passed
 	again := a.takes(req)
 	require.Equal(t, lease.Grant().Token, again.Grant().Token)
+	require.Greater(t, do(t, s, "PTTL", defaultLayout.Key(t.Name())), int64(9000), "what it says of its validity is true at the server")
 	require.False(t, again.Grant().Until.Before(lease.Grant().Until))
 	b.waits(b.request(t.Name()))
 	frees(t, again)

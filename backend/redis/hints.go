@@ -298,6 +298,9 @@ func (h *hints) told(word string) {
 	}
 }
 
+// closeTime is how long close waits for go-redis, which may be waiting for a server that is silent.
+const closeTime = time.Second
+
 // close ends the listening.
 func (h *hints) close() {
 	h.mu.Lock()
@@ -305,8 +308,17 @@ func (h *hints) close() {
 	pubsub := h.pubsub
 	h.mu.Unlock()
 	h.cancel()
-	if pubsub != nil {
-		_ = pubsub.Close() // ends a receive under way
+	if pubsub == nil {
+		return
 	}
-	h.running.Wait()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = pubsub.Close() // ends a receive under way
+		h.running.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTime):
+	}
 }

@@ -159,6 +159,18 @@ func TestListeningSurvivesASilentConnection(t *testing.T) {
 	frees(t, n.takes(req))
 }
 
+func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	s := servers.SharedRedis(t)
+	n, proxy := proxied(t, s, Options{})
+	proxy.Freeze()
+	req := n.request(t.Name())
+	defer n.Notify(req, func() {})() // begins to connect
+	start := time.Now()
+	require.NoError(t, n.Backend.Close())
+	require.Less(t, time.Since(start), 3*time.Second, "go-redis' read timeout is 5 s")
+	proxy.Restore()
+}
+
 // A user who may neither publish nor subscribe has locks like everybody else; waiters look again every 250 ms.
 func TestUserWithoutChannels(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"lock on >pw ~lockport:* ~lockport.side:* resetchannels +@all -config"}})

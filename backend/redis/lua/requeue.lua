@@ -1,9 +1,8 @@
--- Releases a lock and claims it anew. ARGV: value that releases, value that claims, TTL in ms of the latter. Returns {what
+-- Releases a lock and claims it anew: the claim calls who waits. ARGV: value that releases, value that claims, TTL in ms of the latter. Returns {what
 -- release.lua returns, what claim returns}.
 local released = redis.pcall('GET', KEYS[1])
 if released == ARGV[1] then
   call('DEL', KEYS[1])
-  call_head()
   released = 1
 elseif type(released) == 'table' then
   released = ''
