@@ -1,0 +1,279 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
+)
+
+// Bounds of the pauses in which a waiter rides out an outage.
+const (
+	minPause = 50 * time.Millisecond
+	maxPause = 500 * time.Millisecond
+)
+
+// maxAttempt bounds one request to the server, as does the TTL that it asks for.
+const maxAttempt = 5 * time.Second
+
+// safetyNet is after how long a waiter looks again although it should have been told, if the driver names no time.
+const safetyNet = time.Second
+
+// defaultPoll is how often a waiter looks where nobody tells it, if the driver names no time.
+const defaultPoll = 250 * time.Millisecond
+
+// outcome is what a driver made of a claim.
+type outcome struct {
+	lease     driver.Lease
+	err       error
+	suspended time.Duration // clock.Suspended before the request
+	gaveUp    bool          // who made the request has left the queue, which cut it short
+}
+
+// run goes on with a claim after its first attempt, whose outcome is o, until it is granted or nobody wants it any more.
+func (cl *claim) run(o outcome) {
+	again, unknown := cl.settle(o)
+	cl.proceed(o, again, unknown)
+}
+
+// runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on.
+func (cl *claim) runHere(ctx context.Context, w *waiter) {
+	c := cl.client
+	o := cl.attempt(ctx, false)
+	if o.err != nil && endedBy(ctx) {
+		c.mu.Lock()
+		if !w.done {
+			o.gaveUp = true
+			cl.queue.drop(w)
+		}
+		c.unlock()
+	}
+	again, unknown := cl.settle(o)
+	if !again && !unknown {
+		cl.made()
+		return
+	}
+	c.mu.Lock()
+	c.inBackground(func() { cl.proceed(o, again, unknown) })
+	c.unlock()
+}
+
+// endedBy reports that ctx has ended. A socket with its deadline may be a moment quicker than its timer.
+func endedBy(ctx context.Context) bool {
+	if d, ok := ctx.Deadline(); ok && !clock.Now().Before(d) {
+		<-ctx.Done()
+	}
+	return ctx.Err() != nil
+}
+
+// proceed goes on after settle has said again and unknown of o.
+func (cl *claim) proceed(o outcome, again, unknown bool) {
+	c, stopHints := cl.client, func() {}
+	defer func() {
+		stopHints()
+		cl.made()
+	}()
+	if again || unknown {
+		cl.prepareToWait()
+	}
+	hinted, waited := false, false
+	for pause := minPause; again && !unknown; again, unknown = cl.settle(o) {
+		switch {
+		case !errors.Is(o.err, ErrHeld):
+			waited = false
+			cl.sleep(jitter(pause))
+			pause = min(2*pause, maxPause)
+		case c.waiter != nil && !waited:
+			pause, waited = minPause, true // in the server's queue, without a pause
+		default:
+			pause, waited = minPause, false
+			if c.notifier != nil && !hinted {
+				hinted = true
+				stopHints = c.notifier.Notify(cl.req, cl.signal)
+			}
+			cl.sleep(c.lookAgain(o.err))
+		}
+		o = cl.attempt(c.ctx, waited)
+	}
+	if unknown {
+		cl.renounce()
+	}
+}
+
+// prepareToWait makes what cuts pauses short.
+func (cl *claim) prepareToWait() {
+	cl.client.mu.Lock()
+	defer cl.client.mu.Unlock()
+	cl.wake = make(chan struct{}, 1)
+	if cl.detached() {
+		cl.signal()
+	}
+}
+
+// made says that nothing more is done to make the claim.
+func (cl *claim) made() {
+	c := cl.client
+	c.mu.Lock()
+	c.making--
+	c.checkIdle()
+	c.unlock()
+}
+
+// attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
+func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
+	c := cl.client
+	var cancel context.CancelFunc
+	if wait {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, min(cl.req.TTL, maxAttempt))
+	}
+	defer cancel()
+	c.mu.Lock()
+	cl.cancel = cancel
+	detached := cl.detached()
+	if !detached {
+		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
+		cl.queued = cl.queued || cl.req.Queue
+	}
+	c.mu.Unlock()
+	if detached {
+		return outcome{err: driver.ErrUnavailable} // nothing was asked for
+	}
+	o := outcome{suspended: clock.Suspended()}
+	if wait {
+		o.lease, o.err = c.waiter.Wait(ctx, cl.req)
+	} else {
+		o.lease, o.err = c.backend.TryAcquire(ctx, cl.req)
+	}
+	return o
+}
+
+// settle draws the conclusions from an attempt. again: it is to be made again, with the same owner. unknown: the claim may
+// be held, and must be renounced before another is made for those who wait.
+func (cl *claim) settle(o outcome) (again, unknown bool) {
+	c, q := cl.client, cl.queue
+	c.mu.Lock()
+	defer c.unlock()
+	cl.cancel = nil
+	now := c.now()
+	if o.err == nil && o.lease == nil {
+		o.err = errors.New("the driver returned neither a lease nor an error")
+	}
+	class := classOf(o.err)
+	if cl.detached() {
+		if class != ErrHeld && class != ErrUnavailable && class != ErrRefused || cl.queued {
+			c.undoLater(cl.req, o.lease)
+		}
+		return false, false
+	}
+	if o.err == nil {
+		cl.lease, cl.grant = o.lease, o.lease.Grant()
+		deadline := c.deadline(cl.grant.Until, o.suspended, cl.req.TTL)
+		switch {
+		case cl.lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
+			cl.granted(deadline, now)
+			return false, false
+		case cl.lostEarly == nil && now < deadline: // it was made for somebody with another TTL, who has gone
+			c.undoLater(cl.req, cl.lease)
+			c.replace(cl)
+			return false, false
+		case cl.lostEarly != nil:
+			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
+		default:
+			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
+		}
+		class = driver.ErrUnknown
+	}
+	if o.gaveUp { // it failed because who made it left, which says nothing to the others
+		return class != driver.ErrUnknown, class == driver.ErrUnknown
+	}
+	q.blocked = o.err
+	switch class {
+	case ErrHeld:
+		if !cl.foundHeld { // later there is nobody who was not told to wait
+			cl.foundHeld = true
+			q.answerAll(o.err, func(w *waiter) bool { w.waited = true; return w.try })
+		}
+	case ErrRefused:
+		q.answerAll(o.err, func(*waiter) bool { return true })
+	default:
+		if class == driver.ErrUnknown {
+			q.blocked = fmt.Errorf("%w: %w", ErrUnavailable, o.err)
+		}
+		err := q.blocked
+		q.answerAll(err, func(w *waiter) bool { return !w.waited })
+	}
+	if q.head != nil {
+		if class == ErrHeld && q.head.ttl != cl.req.TTL { // the server would go on queueing for the wrong TTL
+			if cl.queued {
+				c.undoLater(cl.req, nil)
+			}
+			c.replace(cl)
+			return false, false
+		}
+		return class != driver.ErrUnknown, class == driver.ErrUnknown
+	}
+	if class == driver.ErrUnknown || cl.queued {
+		c.undoLater(cl.req, cl.lease)
+	}
+	cl.leave()
+	return false, false
+}
+
+// renounce undoes a claim whose outcome is unknown, for as long as somebody waits, and then lets the next one be made.
+func (cl *claim) renounce() {
+	c := cl.client
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
+		ctx, cancel := context.WithTimeout(c.ctx, maxAttempt)
+		err := abandon(ctx, c.backend, cl.req, cl.lease)
+		cancel()
+		c.mu.Lock()
+		switch {
+		case cl.detached():
+			if err != nil {
+				c.undoLater(cl.req, cl.lease)
+			}
+			c.unlock()
+			return
+		case err == nil:
+			c.replace(cl)
+			c.unlock()
+			return
+		}
+		c.unlock()
+		cl.sleep(jitter(pause))
+	}
+}
+
+// lookAgain is when a waiter that found the name held looks again if nobody tells it to.
+func (c *Client) lookAgain(err error) time.Duration {
+	d := c.caps.Poll
+	if d <= 0 {
+		d = defaultPoll
+		if c.caps.Wake != driver.WakePoll {
+			d = safetyNet
+		}
+	}
+	var h *driver.HeldError
+	if !errors.As(err, &h) {
+		return jitter(d)
+	}
+	if h.Poll > 0 {
+		d = h.Poll
+	}
+	d = jitter(d)
+	if h.ExpiresIn > 0 {
+		d = min(d, h.ExpiresIn+time.Millisecond) // servers count in milliseconds
+	}
+	return d
+}
+
+// jitter keeps the waiters of many processes from asking in step.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1)
+}
