@@ -63,8 +63,10 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 		return nil, err
 	}
 	if mine != nil {
-		mine.runHere(ctx, w)
-		c.background.Done()
+		func() {
+			defer c.background.Done()
+			mine.runHere(ctx, w)
+		}()
 		if c.answered(w) {
 			return w.lock, w.err
 		}

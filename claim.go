@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
 )
 
 // claim is what the server sees of a name: one owner id. Fields without a remark are guarded by the client's mutex.
@@ -19,7 +20,8 @@ type claim struct {
 
 	// While it is being made.
 	cancel    context.CancelFunc // ends the driver's call under way; nil: none
-	wake      chan struct{}      // cuts a pause short; nil until there is one
+	wake      chan struct{}      // has an element when there is a reason to look again; nil until somebody looks
+	gone      chan struct{}      // closed when nobody wants it any more; nil until somebody looks
 	foundHeld bool               // the server has said that somebody else has the name
 	queued    bool               // the server may have it in its queue
 	lostEarly error              // it was lost before the grant was known
@@ -37,6 +39,7 @@ type claim struct {
 
 	renewAt  time.Duration
 	renewing bool
+	undo     bool          // it is to be undone when the renewal under way ends
 	renewed  chan struct{} // closed when the renewal under way ends; nil: nobody waits for that
 
 	due   time.Duration // when timers calls it; see there
@@ -88,7 +91,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	cl.deadline.Store(int64(deadline))
 	cl.renewAt = never
 	if deadline != never {
-		cl.renewAt = renewalAfter(now, cl.req.TTL)
+		cl.renewAt = renewalAfter(confirmed(deadline, cl.req.TTL, now), cl.req.TTL)
 	}
 	cl.give(now)
 	for w := cl.queue.head; w != nil; w = w.next {
@@ -118,8 +121,8 @@ func (cl *claim) detach() {
 	if cl.cancel != nil {
 		cl.cancel()
 	}
-	if cl.wake != nil {
-		cl.signal()
+	if cl.gone != nil {
+		close(cl.gone)
 	}
 }
 
@@ -133,18 +136,22 @@ func (cl *claim) signal() {
 	}
 }
 
-// sleep pauses for d, or until there is a reason to look again.
-func (cl *claim) sleep(d time.Duration) {
+// sleep pauses for d, or until wake, if not nil, has an element, or nobody wants the claim any more.
+func (cl *claim) sleep(d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
-	case <-cl.wake:
+	case <-wake:
+	case <-cl.gone:
 	case <-timer.C:
 	}
 }
 
 // toldLost is what a driver calls when the claim is gone.
 func (cl *claim) toldLost(err error) {
+	if err == nil {
+		err = ErrLost
+	}
 	c := cl.client
 	c.mu.Lock()
 	defer c.unlock()
@@ -171,6 +178,8 @@ func (c *Client) deadline(until time.Time, suspended, ttl time.Duration) time.Du
 	if until.IsZero() {
 		return never
 	}
+	// The validity may count from before the request: that of a lease which claims share.
+	suspended = min(suspended, clock.SuspendedAt(until.Add(-ttl)))
 	return until.Sub(c.base) + suspended - c.suspended - margin(ttl)
 }
 

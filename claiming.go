@@ -29,9 +29,22 @@ const defaultPoll = 250 * time.Millisecond
 // outcome is what a driver made of a claim.
 type outcome struct {
 	lease     driver.Lease
+	grant     driver.Grant // of the lease
 	err       error
 	suspended time.Duration // clock.Suspended before the request
 	gaveUp    bool          // who made the request has left the queue, which cut it short
+}
+
+// newOutcome makes the outcome of what a driver returned. It asks the lease outside the mutex, which a driver's callbacks take.
+func newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
+	o := outcome{lease: lease, err: err, suspended: suspended}
+	switch {
+	case err == nil && lease == nil:
+		o.err = errors.New("the driver returned neither a lease nor an error")
+	case err == nil:
+		o.grant = lease.Grant()
+	}
+	return o
 }
 
 // run goes on with a claim after its first attempt, whose outcome is o, until it is granted or nobody wants it any more.
@@ -43,15 +56,24 @@ func (cl *claim) run(o outcome) {
 // runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on.
 func (cl *claim) runHere(ctx context.Context, w *waiter) {
 	c := cl.client
-	o := cl.attempt(ctx, false)
-	if o.err != nil && endedBy(ctx) {
-		c.mu.Lock()
-		if !w.done {
-			o.gaveUp = true
-			cl.queue.drop(w)
+	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
+	defer func() {
+		if o.gaveUp {
+			c.mu.Lock()
+			if o.gaveUp = !w.done; o.gaveUp {
+				cl.queue.drop(w)
+			}
+			c.unlock()
 		}
-		c.unlock()
-	}
+		cl.followUp(o)
+	}()
+	o = cl.attempt(ctx, false)
+	o.gaveUp = o.err != nil && endedBy(ctx)
+}
+
+// followUp draws the conclusions from the first attempt, and leaves it to another goroutine to go on.
+func (cl *claim) followUp(o outcome) {
+	c := cl.client
 	again, unknown := cl.settle(o)
 	if !again && !unknown {
 		cl.made()
@@ -64,7 +86,7 @@ func (cl *claim) runHere(ctx context.Context, w *waiter) {
 
 // endedBy reports that ctx has ended. A socket with its deadline may be a moment quicker than its timer.
 func endedBy(ctx context.Context) bool {
-	if d, ok := ctx.Deadline(); ok && !clock.Now().Before(d) {
+	if d, ok := ctx.Deadline(); ok && ctx.Done() != nil && !clock.Now().Before(d) {
 		<-ctx.Done()
 	}
 	return ctx.Err() != nil
@@ -85,7 +107,7 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 		switch {
 		case !errors.Is(o.err, ErrHeld):
 			waited = false
-			cl.sleep(jitter(pause))
+			cl.sleep(jitter(pause), nil)
 			pause = min(2*pause, maxPause)
 		case c.waiter != nil && !waited:
 			pause, waited = minPause, true // in the server's queue, without a pause
@@ -95,11 +117,13 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 				hinted = true
 				stopHints = c.notifier.Notify(cl.req, cl.signal)
 			}
-			cl.sleep(c.lookAgain(o.err))
+			cl.sleep(c.lookAgain(o.err), cl.wake)
 		}
 		o = cl.attempt(c.ctx, waited)
 	}
 	if unknown {
+		stopHints()
+		stopHints = func() {}
 		cl.renounce()
 	}
 }
@@ -108,9 +132,9 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 func (cl *claim) prepareToWait() {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
-	cl.wake = make(chan struct{}, 1)
+	cl.wake, cl.gone = make(chan struct{}, 1), make(chan struct{})
 	if cl.detached() {
-		cl.signal()
+		close(cl.gone)
 	}
 }
 
@@ -144,13 +168,15 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	if detached {
 		return outcome{err: driver.ErrUnavailable} // nothing was asked for
 	}
-	o := outcome{suspended: clock.Suspended()}
+	suspended := clock.Suspended()
+	var lease driver.Lease
+	var err error
 	if wait {
-		o.lease, o.err = c.waiter.Wait(ctx, cl.req)
+		lease, err = c.waiter.Wait(ctx, cl.req)
 	} else {
-		o.lease, o.err = c.backend.TryAcquire(ctx, cl.req)
+		lease, err = c.backend.TryAcquire(ctx, cl.req)
 	}
-	return o
+	return newOutcome(lease, err, suspended)
 }
 
 // settle draws the conclusions from an attempt. again: it is to be made again, with the same owner. unknown: the claim may
@@ -161,9 +187,6 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 	defer c.unlock()
 	cl.cancel = nil
 	now := c.now()
-	if o.err == nil && o.lease == nil {
-		o.err = errors.New("the driver returned neither a lease nor an error")
-	}
 	class := classOf(o.err)
 	if cl.detached() {
 		if class != ErrHeld && class != ErrUnavailable && class != ErrRefused || cl.queued {
@@ -172,7 +195,7 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 		return false, false
 	}
 	if o.err == nil {
-		cl.lease, cl.grant = o.lease, o.lease.Grant()
+		cl.lease, cl.grant = o.lease, o.grant
 		deadline := c.deadline(cl.grant.Until, o.suspended, cl.req.TTL)
 		switch {
 		case cl.lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
@@ -189,10 +212,13 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 		}
 		class = driver.ErrUnknown
 	}
-	if o.gaveUp { // it failed because who made it left, which says nothing to the others
+	if o.gaveUp && class != ErrHeld && class != ErrRefused { // it failed because who made it left, which says nothing to the others
 		return class != driver.ErrUnknown, class == driver.ErrUnknown
 	}
 	q.blocked = o.err
+	if errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled) { // ours, not that of a caller
+		q.blocked = fmt.Errorf("%w: %v", ErrUnavailable, o.err)
+	}
 	switch class {
 	case ErrHeld:
 		if !cl.foundHeld { // later there is nobody who was not told to wait
@@ -202,7 +228,7 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 	case ErrRefused:
 		q.answerAll(o.err, func(*waiter) bool { return true })
 	default:
-		if class == driver.ErrUnknown {
+		if !errors.Is(q.blocked, ErrUnavailable) {
 			q.blocked = fmt.Errorf("%w: %w", ErrUnavailable, o.err)
 		}
 		err := q.blocked
@@ -245,8 +271,16 @@ func (cl *claim) renounce() {
 			c.unlock()
 			return
 		}
+		// Those who came meanwhile have not waited for anybody: to them it is an error at once.
+		cl.queue.answerAll(fmt.Errorf("%w: %v", ErrUnavailable, err), func(w *waiter) bool { return !w.waited })
+		if cl.queue.head == nil {
+			c.undoLater(cl.req, cl.lease)
+			cl.leave()
+			c.unlock()
+			return
+		}
 		c.unlock()
-		cl.sleep(jitter(pause))
+		cl.sleep(jitter(pause), nil)
 	}
 }
 
@@ -268,12 +302,13 @@ func (c *Client) lookAgain(err error) time.Duration {
 	}
 	d = jitter(d)
 	if h.ExpiresIn > 0 {
-		d = min(d, h.ExpiresIn+time.Millisecond) // servers count in milliseconds
+		d = min(d, min(h.ExpiresIn, time.Hour)+time.Millisecond) // servers count in milliseconds
 	}
 	return d
 }
 
 // jitter keeps the waiters of many processes from asking in step.
 func jitter(d time.Duration) time.Duration {
+	d = min(d, time.Hour)
 	return d - d/10 + rand.N(d/5+1)
 }

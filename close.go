@@ -31,7 +31,7 @@ func (c *Client) Close() error {
 	c.checkIdle()
 	c.unlock()
 
-	patience := time.NewTimer(kept + closePatience)
+	patience := time.NewTimer(after(kept, closePatience))
 	defer patience.Stop()
 	select {
 	case <-c.idle:
@@ -62,6 +62,8 @@ func (c *Client) endAll() (kept time.Duration) {
 		q.answerAll(ErrClosed, func(*waiter) bool { return true })
 		cl := q.claim
 		switch {
+		case cl.expire(now): // lost before it was closed
+			continue
 		case cl.state == claiming:
 			cl.detach()
 		case cl.state == held && cl.hold != nil:

@@ -7,7 +7,7 @@ import (
 
 // Do acquires name from l, calls fn, and releases it. The context that fn gets ends when the hold does, with the reason as its
 // cause. Do returns fn's error; if the lock was lost before fn returned, an error that matches ErrLost, even if fn returned
-// nil, since what it did was not protected to the end. A release that fails otherwise is joined to fn's error. If fn panics, the lock is
+// nil, since what it did was not protected to the end; likewise ErrClosed if l was closed. A release that fails otherwise is joined to fn's error. If fn panics, the lock is
 // released.
 func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) (err error) {
 	lock, err := l.Acquire(ctx, name, opts...)
@@ -15,7 +15,12 @@ func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lo
 		return err
 	}
 	defer func() {
-		if failed := lock.Release(ctx); err == nil {
+		ended := lock.Err()
+		failed := lock.Release(ctx)
+		if errors.Is(ended, ErrClosed) { // somebody else may have had it since
+			failed = ended
+		}
+		if err == nil {
 			err = failed
 		} else if failed != nil {
 			err = errors.Join(err, failed)

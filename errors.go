@@ -37,7 +37,7 @@ var (
 
 // Error says which operation on which lock of which backend failed.
 type Error struct {
-	Op      string // "acquire", "try", "release", "hold", "open", "new"
+	Op      string // "acquire", "try", "release", "hold", "open", "new", "close"
 	Backend string // "redis"
 	Name    string // the lock's name; empty where no lock is concerned
 	Err     error

@@ -53,13 +53,21 @@ func (cl *claim) give(now time.Duration) {
 		l.token = Token(cl.grant.Token*tokensPerGrant + uint64(cl.handOffs))
 	}
 	if w.maxHold > 0 {
-		l.limit = now + w.maxHold
+		l.limit = after(now, w.maxHold)
 	}
 	cl.keepUntil = 0
 	if w.minHold > 0 {
-		cl.keepUntil = now + w.minHold
+		cl.keepUntil = after(now, w.minHold)
 	}
 	cl.hold = l
 	cl.queue.answer(w, l, nil)
 	cl.schedule()
+}
+
+// after is the instant d after now; at most never.
+func after(now, d time.Duration) time.Duration {
+	if d > never-now {
+		return never
+	}
+	return now + d
 }

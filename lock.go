@@ -86,10 +86,10 @@ func (l *Lock) Err() error {
 }
 
 // Deadline is until when the hold is certain if nothing more is heard from the server: the end of its validity less a
-// margin. Renewal moves it. false: there is no such time, since the hold lasts as long as its session or process.
+// margin. Renewal moves it. false: there is no such time, since the hold lasts as long as its session or process, or has ended.
 func (l *Lock) Deadline() (time.Time, bool) {
 	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
-	if deadline == never {
+	if deadline == never || l.ended.Load() != nil {
 		return time.Time{}, false
 	}
 	left := deadline - l.client.now()
@@ -117,6 +117,7 @@ func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel cont
 	ctx, end := context.WithCancelCause(parent)
 	w := &watcher{call: end}
 	c := l.client
+	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
 	e := l.ended.Load()
 	if e == nil {
@@ -189,7 +190,12 @@ func (cl *claim) lose(reason error) {
 	}
 	cl.hold = nil
 	c.timers.remove(cl)
-	c.undoLater(cl.req, cl.lease)
+	if cl.renewing {
+		cl.undo = true // when that has come back
+		c.undo.left++
+	} else {
+		c.undoLater(cl.req, cl.lease)
+	}
 	if q.head != nil {
 		c.replace(cl)
 	} else {

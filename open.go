@@ -79,12 +79,10 @@ func (m *Mux) OpenBackend(rawURL string) (driver.Backend, time.Duration, error) 
 func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, time.Duration, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		// url.Error quotes the whole URL, with its password.
-		var ue *url.Error
-		if errors.As(err, &ue) {
-			err = ue.Err
-		}
-		return nil, 0, fmt.Errorf("the lock URL cannot be parsed: %w", redactParse(err, rawURL))
+		return nil, 0, errUnparsable // what net/url says may be a part of the password
+	}
+	if _, err := url.ParseQuery(u.RawQuery); err != nil {
+		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
 	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]
@@ -106,19 +104,16 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	return b, urlTTL, err
 }
 
-// redactParse keeps a parse error from showing the part of the URL that it could not parse, which may be a password.
-func redactParse(err error, rawURL string) error {
-	if strings.Contains(rawURL, "@") {
-		return errors.New("check its scheme, host and port, and percent-encode special characters in the password")
-	}
-	return err
-}
+var errUnparsable = errors.New("the lock URL cannot be parsed: check its scheme, host and port, and percent-encode special characters in the password")
 
 // takeTTL takes the parameter ttl out of u.
 func takeTTL(u *url.URL) (time.Duration, error) {
 	q := u.Query()
 	if !q.Has("ttl") {
 		return 0, nil
+	}
+	if len(q["ttl"]) > 1 {
+		return 0, errors.New("the URL parameter ttl is given twice")
 	}
 	d, err := time.ParseDuration(q.Get("ttl"))
 	if err != nil || d <= 0 {

@@ -16,7 +16,10 @@ func newIdentity(label string) string {
 		host = "unknown"
 	}
 	if label == "" {
-		label = filepath.Base(os.Args[0])
+		label = "lockport"
+		if len(os.Args) > 0 {
+			label = filepath.Base(os.Args[0])
+		}
 	}
 	var unique [4]byte
 	_, _ = rand.Read(unique[:]) // never fails

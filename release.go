@@ -41,12 +41,11 @@ func (l *Lock) Release(ctx context.Context) error {
 	if cl.next(now) && c.begin() {
 		l.release = make(chan struct{})
 		c.unlock()
-		if err = cl.release(context.WithoutCancel(ctx)); err != nil {
+		if err = cl.releaseInTime(context.WithoutCancel(ctx)); err != nil {
 			err = c.fail("release", l.Name(), err)
 		}
 		l.outcome = err
 		close(l.release)
-		c.background.Done()
 	} else {
 		c.unlock()
 	}
@@ -54,6 +53,29 @@ func (l *Lock) Release(ctx context.Context) error {
 		c.cfg.hooks.Released(Ended{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
 	}
 	return err
+}
+
+// releaseInTime is release, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
+// whatever the client library does.
+func (cl *claim) releaseInTime(ctx context.Context) error {
+	background := &cl.client.background
+	if cl.client.caps.Prompt {
+		defer background.Done()
+		return cl.release(ctx)
+	}
+	released := make(chan error, 1)
+	go func() {
+		defer background.Done()
+		released <- cl.release(ctx)
+	}()
+	patience := time.NewTimer(releaseTimeout + 100*time.Millisecond)
+	defer patience.Stop()
+	select {
+	case err := <-released:
+		return err
+	case <-patience.C:
+		return fmt.Errorf("%w: no answer to the release", ErrUnavailable)
+	}
 }
 
 // giveUp ends a hold that its caller never saw, and returns the claim if that is now to be released. The mutex is held.
@@ -86,8 +108,10 @@ func (cl *claim) release(ctx context.Context) error {
 	c.mu.Unlock()
 	var err error
 	if next != nil {
-		o := outcome{suspended: clock.Suspended()}
-		o.lease, err, o.err = c.requeuer.Requeue(ctx, cl.lease, next.req)
+		suspended := clock.Suspended()
+		lease, released, claimErr := c.requeuer.Requeue(ctx, cl.lease, next.req)
+		err = released
+		o := newOutcome(lease, claimErr, suspended)
 		c.mu.Lock()
 		c.inBackground(func() { next.run(o) })
 		c.unlock()

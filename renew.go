@@ -19,7 +19,18 @@ const (
 )
 
 // renewalTimeout bounds one attempt, so that there is time for others before the deadline.
-func renewalTimeout(ttl time.Duration) time.Duration { return max(ttl/4, 10*time.Millisecond) }
+// A release waits for it.
+func renewalTimeout(ttl time.Duration) time.Duration {
+	return min(max(ttl/4, 10*time.Millisecond), maxRenewal)
+}
+
+// maxRenewal leaves a release most of its time.
+const maxRenewal = 2 * time.Second
+
+// confirmed is when the validity that ends, with the margin, at deadline began: not after now.
+func confirmed(deadline, ttl, now time.Duration) time.Duration {
+	return min(now, deadline+margin(ttl)-ttl)
+}
 
 // maxRenewers bounds the goroutines that renew, where the backend renews one claim at a time.
 const maxRenewers = 32
@@ -128,6 +139,11 @@ func (b *renewals) renewEach(ctx context.Context) {
 // apply applies the result of a renewal to cl. true: it failed and will be tried again. The mutex is held.
 func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed bool) {
 	cl.renewing = false
+	if cl.undo { // it was lost meanwhile
+		cl.undo = false
+		b.client.undo.left--
+		b.client.undoLater(cl.req, cl.lease)
+	}
 	if cl.renewed != nil {
 		close(cl.renewed)
 		cl.renewed = nil
@@ -138,7 +154,7 @@ func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed
 	case r.Err == nil:
 		deadline := b.client.deadline(r.Until, b.suspended, b.ttl)
 		cl.deadline.Store(max(cl.deadline.Load(), int64(deadline)))
-		cl.renewAt = renewalAfter(b.sent, b.ttl)
+		cl.renewAt = renewalAfter(confirmed(time.Duration(cl.deadline.Load()), b.ttl, b.sent), b.ttl)
 		if cl.renewAt <= now {
 			cl.renewAt = now + renewalRetry(b.ttl)
 		}

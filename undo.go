@@ -17,9 +17,10 @@ const (
 // undoing is the list of claims that may still be held at the server although nobody wants them: their outcome is unknown, their
 // release failed, or they were lost. Each is tried until it is certain that it is gone. Guarded by the client's mutex.
 type undoing struct {
-	list    []undo // first in, first out
+	fresh   []undo // not tried yet; first in, first out, and before those that failed: their server may be well
+	failed  []undo // tried, and to be tried again; first in, first out
 	undoers int
-	left    int // in the list, and under way
+	left    int // in the lists, under way, and those that a renewal keeps waiting
 }
 
 // undo is one claim to be undone.
@@ -32,7 +33,7 @@ type undo struct {
 
 // undoLater undoes req in the background. The mutex is held.
 func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
-	c.undo.list = append(c.undo.list, undo{req: req, lease: lease})
+	c.undo.fresh = append(c.undo.fresh, undo{req: req, lease: lease})
 	c.undo.left++
 	if c.undo.undoers < maxUndoers {
 		c.undo.undoers++
@@ -44,13 +45,17 @@ func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
 func (c *Client) undoAll() {
 	for {
 		c.mu.Lock()
-		if len(c.undo.list) == 0 || c.ctx.Err() != nil {
+		list := &c.undo.fresh
+		if len(*list) == 0 {
+			list = &c.undo.failed
+		}
+		if len(*list) == 0 || c.ctx.Err() != nil {
 			c.undo.undoers--
 			c.unlock()
 			return
 		}
-		u := c.undo.list[0]
-		c.undo.list = c.undo.list[1:]
+		u := (*list)[0]
+		*list = (*list)[1:]
 		wait := u.due - c.now()
 		c.unlock()
 
@@ -77,7 +82,7 @@ func (c *Client) undoAll() {
 		} else {
 			u.pause = min(max(2*u.pause, minPause), maxUndoPause)
 			u.due = c.now() + jitter(u.pause)
-			c.undo.list = append(c.undo.list, u)
+			c.undo.failed = append(c.undo.failed, u)
 		}
 		c.unlock()
 	}
@@ -87,7 +92,9 @@ func (c *Client) undoAll() {
 // one, and otherwise by its owner.
 func abandon(ctx context.Context, b driver.Backend, req driver.Request, lease driver.Lease) error {
 	if lease != nil {
-		err := lease.Release(ctx, driver.ReleaseOptions{})
+		half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon has time of its own
+		err := lease.Release(half, driver.ReleaseOptions{})
+		cancel()
 		if err == nil || classOfRelease(err) == ErrLost {
 			return nil
 		}

@@ -1,6 +1,7 @@
 package clock
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -20,7 +21,17 @@ var (
 	known   atomic.Int64 // the greatest reading of Suspended so far
 	lead    atomic.Int64 // by how much the wall clock was ahead of the monotonic one when known was last read
 	reading sync.Mutex
+	jumps   atomic.Pointer[[]jump] // the latest rises of known, the oldest first; nil: none
 )
+
+// jump is a rise of Suspended: it was noticed at, and known was before until then.
+type jump struct {
+	at     time.Time
+	before time.Duration
+}
+
+// maxJumps is how many of them are kept.
+const maxJumps = 16
 
 // grain is what Suspended is rounded down to.
 const grain = time.Millisecond
@@ -29,6 +40,7 @@ func init() {
 	for range 10 { // one of them is not interrupted
 		read()
 	}
+	jumps.Store(nil) // they were none
 }
 
 // Suspended is for how long the machine has been suspended since it was booted, in whole milliseconds. It never falls. Only
@@ -50,17 +62,40 @@ func wallLead() int64 {
 	return now.UnixNano() - int64(now.Sub(started))
 }
 
+// SuspendedAt is what Suspended was at t, or less: for what was counted from an instant before the call.
+func SuspendedAt(t time.Time) time.Duration {
+	if all := jumps.Load(); all != nil {
+		for _, j := range *all {
+			if t.Before(j.at) {
+				return j.before
+			}
+		}
+	}
+	return Suspended()
+}
+
 // read asks the kernel.
 func read() time.Duration {
 	reading.Lock()
 	defer reading.Unlock()
 	ahead := wallLead() // before the others: a suspend from here on is seen by the next call
+	before := kernelClock(clockMonotonic)
 	boottime := kernelClock(clockBoottime)
-	// The second reading is the later one, so an interruption makes the difference smaller, never larger; and Now, which is read later
-	// still, larger by as much.
-	d := (boottime - kernelClock(clockMonotonic)).Truncate(grain)
-	known.Store(max(known.Load(), int64(d)))
-	lead.Store(ahead)
+	after := kernelClock(clockMonotonic)
+	// The later reading is subtracted, so that an interruption makes the difference smaller, never larger.
+	d := (boottime - after).Truncate(grain)
+	if old := time.Duration(known.Load()); d > old {
+		var all []jump
+		if p := jumps.Load(); p != nil {
+			all = (*p)[max(0, len(*p)-maxJumps+1):]
+		}
+		all = append(slices.Clone(all), jump{time.Now(), old})
+		jumps.Store(&all)
+		known.Store(int64(d))
+	}
+	if after-before < grain { // otherwise it was interrupted, and the next call asks again
+		lead.Store(ahead)
+	}
 	return time.Duration(known.Load())
 }
 
