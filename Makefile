@@ -7,6 +7,9 @@ P ?= 2
 # More for go test, such as ARGS='-run TestQueue -v'.
 ARGS ?=
 
+# The tests start processes of their own, and the race detector would let each sleep for a second at its end.
+export GORACE ?= atexit_sleep_ms=0
+
 .DEFAULT_GOAL := help
 .PHONY: help test quick lint bench servers
 
