@@ -12,12 +12,14 @@ import (
 )
 
 // Acquire implements Locker. If ctx ends first, the error matches ctx's and, so that one can tell why it took so long, ErrHeld or
-// ErrUnavailable. A server that is unavailable at once, before anything was waited for, is an error at once.
+// ErrUnavailable. A server that is unavailable at once, before anything was waited for, is an error at once. Other errors: ErrRefused,
+// ErrClosed, ErrInvalidName, ErrInvalidOption, errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)
 }
 
-// TryAcquire implements Locker. ErrHeld comes without a request if this client has, or is claiming, the name.
+// TryAcquire implements Locker. ErrHeld comes without a request if this client has, or is claiming, the name. Its other errors are those of
+// Acquire.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "try", name, opts)
 }

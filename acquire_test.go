@@ -418,6 +418,44 @@ func TestDeadlineOnASilentServer(t *testing.T) {
 	})
 }
 
+// odd is a backend that panics at first, and then says that a claim is lost before it grants it, without a reason.
+type odd struct {
+	*memory.Backend
+	calls *int
+}
+
+func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	switch *b.calls++; *b.calls {
+	case 1:
+		panic("oops")
+	case 2:
+		defer req.Lost(nil)
+	}
+	return b.Backend.TryAcquire(ctx, req)
+}
+
+// Web servers recover from panics: the name must stay usable, and the client be closable.
+func TestOddBackend(t *testing.T) {
+	bubble(t, func(w *world) {
+		if w.tardy {
+			return // a panic on a goroutine of the client's own ends the program
+		}
+		c, err := lockport.New(odd{memory.NewBackend(memory.Options{Server: w.server}), new(int)}, lockport.Logger(nil))
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
+		synctest.Wait()
+		_, err = c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
+		synctest.Wait()
+		l, err := c.TryAcquire(w.ctx, "a")
+		require.NoError(t, err)
+		w.release(l)
+		start := time.Now()
+		require.NoError(t, c.Close())
+		require.Zero(t, time.Since(start))
+	})
+}
+
 func TestNoBackendErrors(t *testing.T) {
 	_, err := lockport.New(nil)
 	require.ErrorContains(t, err, "no backend")

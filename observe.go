@@ -6,7 +6,8 @@ import (
 )
 
 // Hooks are called at the events of a Client, for traces and metrics. Nil fields cost nothing. They are called
-// synchronously, from any goroutine, so they must be quick and must not call back into the Client.
+// from any goroutine, and what they report waits for them (save Lost, which has a goroutine of its own), so they must be quick and must
+// not call back into the Client.
 type Hooks struct {
 	// AcquireStart is called when Acquire or TryAcquire begins. The context that it returns, which must derive from
 	// ctx, is given to AcquireDone.

@@ -42,7 +42,7 @@ type config struct {
 	require   []Requirement
 }
 
-// acquisition is what one Acquire makes of its options. Holds may share a claim in turn if theirs are equal.
+// acquisition is what one Acquire makes of its options. Holds may share a claim in turn if their TTLs are equal.
 type acquisition struct {
 	ttl     time.Duration
 	maxHold time.Duration
@@ -72,7 +72,8 @@ func TTL(d time.Duration) SharedOption {
 	})
 }
 
-// MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never.
+// MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than
+// MinHold (ErrInvalidOption).
 func MaxHold(d time.Duration) SharedOption {
 	return sharedOption(func(a *acquisition) error {
 		if d < 0 {

@@ -252,6 +252,36 @@ func TestDo(t *testing.T) {
 	})
 }
 
+// What ran while the locker was closed under it may have overlapped somebody else's work.
+func TestDoSaysThatTheLockerWasClosed(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, _ *lockport.Lock) error {
+			require.NoError(t, c.Close())
+			w.nobodyHolds("a")
+			return nil
+		})
+		require.ErrorIs(t, err, lockport.ErrClosed)
+	})
+}
+
+// A hold whose time was up when Close looked is lost, not closed, whichever comes first of Close and the timer.
+func TestCloseTellsALoss(t *testing.T) {
+	for range 50 {
+		bubble(t, func(w *world) {
+			c, b := w.client()
+			l := w.acquire(c, "a")
+			b.Pause()
+			deadline, _ := l.Deadline()
+			time.Sleep(time.Until(deadline))
+			go b.Resume()
+			_ = c.Close()
+			require.ErrorIs(t, l.Err(), lockport.ErrLost)
+			require.True(t, isClosed(l.Lost()))
+		})
+	}
+}
+
 func TestAs(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"sync/atomic"
 	"testing"
@@ -306,5 +307,60 @@ func TestMaxHold(t *testing.T) {
 		w.release(next)
 		require.Zero(t, b.Calls(memory.Abandon))
 		w.nobodyHolds("a")
+	})
+}
+
+// The TTL counts from the sending of the claim: a slow reply leaves less time until the first renewal.
+func TestSlowGrantIsRenewedInTime(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.TTL(2 * time.Second))
+		b.DelayNext(memory.Claim, 1500*time.Millisecond)
+		l := w.acquire(c, "a")
+		w.sleep(10 * time.Second)
+		require.NoError(t, l.Err())
+	})
+}
+
+// A renewal that hangs does not take all the time that a release has.
+func TestReleaseBehindAHungRenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.TTL(time.Minute))
+		l := w.acquire(c, "a")
+		b.DelayNext(memory.Renew, time.Hour)
+		for b.Calls(memory.Renew) == 0 {
+			w.sleep(100 * time.Millisecond)
+		}
+		start := time.Now()
+		w.release(l)
+		require.LessOrEqual(t, time.Since(start), 2*time.Second)
+		w.nobodyHolds("a")
+	})
+}
+
+// A claim that is lost while it is being renewed is undone when the renewal has come back, not beside it.
+func TestLossDuringARenewal(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.MaxHold(4500 * time.Millisecond))
+		l := w.acquire(c, "a")
+		b.DelayNext(memory.Renew, time.Second) // from 4 s on
+		w.sleep(4700 * time.Millisecond)
+		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
+		require.Zero(t, b.Calls(memory.Release))
+		w.sleep(time.Second)
+		require.Equal(t, 1, b.Calls(memory.Release))
+		w.nobodyHolds("a")
+	})
+}
+
+func TestEndlessMaxHold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client(lockport.MaxHold(math.MaxInt64))
+		w.sleep(time.Second)
+		l := w.acquire(c, "a")
+		w.sleep(time.Minute)
+		require.NoError(t, l.Err())
+		w.release(l)
+		_, ok := l.Deadline()
+		require.False(t, ok, "an ended hold has no deadline")
 	})
 }

@@ -26,7 +26,7 @@ type Capabilities struct {
 
 	// Wake is how a waiter learns that a name is free.
 	Wake WakeMode
-	// Poll is how often a waiter looks where Wake is WakePoll and HeldError.Poll is not set. Default: 250 ms.
+	// Poll is how often a waiter looks where HeldError.Poll is not set. Default: 250 ms where Wake is WakePoll, otherwise 1 s.
 	Poll time.Duration
 
 	// Failover says whether an acknowledged grant survives the loss of a server.

@@ -5,8 +5,9 @@
 // # Two words
 //
 // A claim is what the server sees: one owner id that asks for, and may have, one name. A hold is what a caller of
-// lockport has: a handle with a token. The client makes claims on contexts of its own; a claim serves one hold, or
-// several in turn, never two at once. A driver knows claims only.
+// lockport has: a handle with a token. A claim serves one hold, or several in turn, never two at once. A driver knows claims only.
+// The client makes claims on contexts of its own, save the first attempt of a driver whose Capabilities say Prompt, which has the
+// caller's values and deadline. It cancels the context of a call as soon as that has returned: a lease must not keep it.
 //
 // # What a driver does, and what it never does
 //
@@ -101,11 +102,13 @@ type Lease interface {
 	// Renew prolongs the claim by its TTL and returns its new validity, computed as for Grant.Until, which never is
 	// before an earlier one. ErrLost: the claim is known to be gone. Any other error: unknown, and nothing has been
 	// promised; the client tries again until the last known validity ends. Not called where Until is zero.
+	// The client waits for it, and so for the end of ctx, before it releases the claim.
 	Renew(ctx context.Context) (until time.Time, err error)
 
 	// Release gives the name up and wakes who waits for it. Idempotent. nil: it is certain that the claim has ended by
 	// this call or an earlier one of this Lease. ErrLost: it is certain that it had ended before, so that somebody else
-	// may have held the name meanwhile. Any other error: unknown.
+	// may have held the name meanwhile. Any other error: unknown. The client calls it for every lease, also for one that
+	// was lost, so that what the driver keeps for it can be freed here.
 	Release(ctx context.Context, o ReleaseOptions) error
 }
 

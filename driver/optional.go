@@ -62,7 +62,7 @@ type Renewal struct {
 
 // Requeuer is a Backend that can release a name and wait for it again in one request.
 type Requeuer interface {
-	// Requeue releases old as Lease.Release does and claims its name anew with req, whose Queue is set, behind who already
+	// Requeue releases old as Lease.Release does and claims its name anew with req, whose Queue is Capabilities.Queue, behind who already
 	// waits. released is the outcome of the release; lease and err are those of the claim, as of Backend.TryAcquire.
 	Requeue(ctx context.Context, old Lease, req Request) (lease Lease, released, err error)
 }
