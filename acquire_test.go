@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -328,79 +327,6 @@ func TestTTLOfWaitersChangesWhileTheServerQueues(t *testing.T) {
 	})
 }
 
-func TestHooks(t *testing.T) {
-	bubble(t, func(w *world) {
-		type key struct{}
-		var started []string
-		var acquired []lockport.Acquired
-		var releases, losses []lockport.Ended
-		var renewals []lockport.Renewal
-		c, b := w.client(lockport.Observe(lockport.Hooks{
-			AcquireStart: func(ctx context.Context, name string) context.Context {
-				started = append(started, name)
-				return context.WithValue(ctx, key{}, name)
-			},
-			AcquireDone: func(ctx context.Context, e lockport.Acquired) {
-				require.Equal(t, e.Name, ctx.Value(key{}))
-				acquired = append(acquired, e)
-			},
-			Released: func(e lockport.Ended) { releases = append(releases, e) },
-			Lost:     func(e lockport.Ended) { losses = append(losses, e) },
-			Renewed:  func(r lockport.Renewal) { renewals = append(renewals, r) },
-		}))
-		l := w.acquire(c, "a")
-		w.sleep(5 * time.Second)
-		w.release(l)
-		l = w.acquire(c, "b")
-		b.Server().Lose("b", errors.New("by a test"))
-		synctest.Wait()
-		_, err := c.TryAcquire(w.ctx, "")
-		require.Error(t, err)
-		require.Equal(t, []string{"a", "b", ""}, started)
-		require.Len(t, acquired, 3)
-		require.NoError(t, acquired[0].Err)
-		require.NotZero(t, acquired[0].Token)
-		require.ErrorIs(t, acquired[2].Err, lockport.ErrInvalidName)
-		require.Len(t, releases, 1)
-		require.Equal(t, 5*time.Second, releases[0].Held)
-		require.NoError(t, releases[0].Err)
-		require.Len(t, losses, 1)
-		require.Equal(t, w.token(l), losses[0].Token)
-		require.ErrorIs(t, losses[0].Err, lockport.ErrLost)
-		require.Len(t, renewals, 1)
-		require.Positive(t, renewals[0].Left)
-	})
-}
-
-// ignorant is a backend whose client library ignores contexts.
-type ignorant struct {
-	*memory.Backend
-	hang chan struct{}
-}
-
-func (b ignorant) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	<-b.hang
-	return b.Backend.TryAcquire(context.WithoutCancel(ctx), req)
-}
-
-func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
-	bubble(t, func(w *world) {
-		b := ignorant{memory.NewBackend(memory.Options{Server: w.server}), make(chan struct{})}
-		c, err := lockport.New(notPrompt{b}, lockport.Logger(nil))
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err = c.TryAcquire(ctx, "a")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(start))
-		close(b.hang) // it is granted now, and given back
-		synctest.Wait()
-		w.nobodyHolds("a")
-		require.NoError(t, c.Close())
-	})
-}
-
 // Who was not answered in time learns both: that its time was over, and that it was the server's fault.
 func TestDeadlineOnASilentServer(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -415,44 +341,6 @@ func TestDeadlineOnASilentServer(t *testing.T) {
 		require.Equal(t, time.Second, time.Since(start))
 		b.Resume()
 		w.nobodyHolds("a")
-	})
-}
-
-// odd is a backend that panics at first, and then says that a claim is lost before it grants it, without a reason.
-type odd struct {
-	*memory.Backend
-	calls *int
-}
-
-func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	switch *b.calls++; *b.calls {
-	case 1:
-		panic("oops")
-	case 2:
-		defer req.Lost(nil)
-	}
-	return b.Backend.TryAcquire(ctx, req)
-}
-
-// Web servers recover from panics: the name must stay usable, and the client be closable.
-func TestOddBackend(t *testing.T) {
-	bubble(t, func(w *world) {
-		if w.tardy {
-			return // a panic on a goroutine of the client's own ends the program
-		}
-		c, err := lockport.New(odd{memory.NewBackend(memory.Options{Server: w.server}), new(int)}, lockport.Logger(nil))
-		require.NoError(t, err)
-		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
-		synctest.Wait()
-		_, err = c.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
-		synctest.Wait()
-		l, err := c.TryAcquire(w.ctx, "a")
-		require.NoError(t, err)
-		w.release(l)
-		start := time.Now()
-		require.NoError(t, c.Close())
-		require.Zero(t, time.Since(start))
 	})
 }
 
