@@ -13,10 +13,17 @@ set -euo pipefail
 # How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).
 #   program:NAME  an executable, found where internal/servers finds it
 #   python:NAME   a module of /usr/bin/python3
+#   jar:NAME      a Java library, found where internal/servers finds it
 needs='
 program:redis-server     redis-server     redis
 program:redis-sentinel   redis-sentinel   redis
 python:redis             python3-redis    -
+program:etcd             etcd-server      etcd
+program:etcdctl          etcd-client      etcd
+program:java             default-jre-headless -
+program:javac            default-jdk-headless -
+jar:zookeeper            zookeeper        -
+jar:curator-recipes      libcurator-recipes-java -
 '
 
 # As in internal/servers/find.go.
@@ -33,6 +40,7 @@ is_there() {
 		done
 		return 1
 		;;
+	jar:*) [ -f "/usr/share/java/$name.jar" ] ;;
 	python:*) /usr/bin/python3 -c "import importlib.util as u, sys; sys.exit(u.find_spec('$name') is None)" 2>/dev/null ;;
 	esac
 }

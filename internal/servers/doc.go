@@ -1,6 +1,9 @@
 // Package servers finds and starts real lock servers, for tests, benchmarks and comparisons. Nothing else in the project
 // starts one.
 //
+// The kinds are "redis" (alone, with a replica, Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed
+// one or a current one that is built here) and "zookeeper" (alone or as an ensemble).
+//
 // Servers are children of this process on free ports of 127.0.0.1, each with a temporary folder of its own and, unless
 // asked otherwise, without persistence. They never outlive the process, not even its kill -9: on Linux the kernel
 // sees to that, elsewhere a watching shell does. Only the temporary folder may then be left behind.
@@ -14,7 +17,7 @@
 //
 //   - under go test -short they skip the test, always, so that the quick loop needs no server;
 //   - a program that is not installed skips the test and says what to install, or fails it if the variable
-//     LOCKPORT_TEST_REQUIRE is "all" or lists the server ("redis,etcd");
+//     LOCKPORT_TEST_REQUIRE is "all" or lists the kind or the program ("redis,etcd");
 //   - a server that is installed and does not start fails the test, with the end of the server's log;
 //   - when a test has failed, the end of the log is printed with it.
 //

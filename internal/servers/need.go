@@ -70,6 +70,30 @@ func NeedCluster(t testing.TB, o RedisOptions) *Cluster {
 	return need(t, "redis", func(ctx context.Context) (*Cluster, error) { return StartCluster(ctx, o) })
 }
 
+// NeedZooKeeper returns a ZooKeeper that stands alone for t.
+func NeedZooKeeper(t testing.TB, o ZooKeeperOptions) *ZooKeeper {
+	t.Helper()
+	return need(t, "zookeeper", func(ctx context.Context) (*ZooKeeper, error) { return StartZooKeeper(ctx, o) })
+}
+
+// NeedEnsemble returns a ZooKeeper ensemble for t.
+func NeedEnsemble(t testing.TB, o ZooKeeperOptions) *Ensemble {
+	t.Helper()
+	return need(t, "zookeeper", func(ctx context.Context) (*Ensemble, error) { return StartEnsemble(ctx, o) })
+}
+
+// NeedEtcd returns an etcd that stands alone for t.
+func NeedEtcd(t testing.TB, o EtcdOptions) *Etcd {
+	t.Helper()
+	return need(t, "etcd", func(ctx context.Context) (*Etcd, error) { return StartEtcd(ctx, o) })
+}
+
+// NeedEtcdCluster returns an etcd cluster for t.
+func NeedEtcdCluster(t testing.TB, o EtcdOptions) *EtcdCluster {
+	t.Helper()
+	return need(t, "etcd", func(ctx context.Context) (*EtcdCluster, error) { return StartEtcdCluster(ctx, o) })
+}
+
 // need returns what start makes, closed when t ends, or skips or fails t by the rules in the package comment.
 func need[S interface {
 	Close() error

@@ -20,15 +20,15 @@ type process struct {
 	done chan struct{} // closed when the child has ended and is reaped
 }
 
-// startProcess runs path in the folder dir, its output appended to the log there.
-func startProcess(dir, path string, args ...string) (*process, error) {
+// startProcess runs path in the folder dir, its output appended to the log there. env is as in exec.Cmd.
+func startProcess(dir, path string, env []string, args ...string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, log, log
 	ended, err := startBound(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)

@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 )
@@ -92,27 +91,3 @@ func (c *Cluster) Log() string { return logs(c.Nodes) }
 
 // Close ends the nodes and removes their folders.
 func (c *Cluster) Close() error { return closeAll(c.Nodes) }
-
-func addrs(nodes []*Redis) []string {
-	var all []string
-	for _, node := range nodes {
-		all = append(all, node.Addr())
-	}
-	return all
-}
-
-func logs(nodes []*Redis) string {
-	var all string
-	for _, node := range nodes {
-		all += fmt.Sprintf("--- %s\n%s", node.Addr(), node.Log())
-	}
-	return all
-}
-
-func closeAll(nodes []*Redis) error {
-	var errs []error
-	for _, node := range nodes {
-		errs = append(errs, node.Close())
-	}
-	return errors.Join(errs...)
-}

@@ -23,7 +23,8 @@ const (
 type program struct {
 	name       string // of the executable, for messages and the folder
 	path       string
-	portOffset int // of a second port that the server listens on; 0: none
+	env        []string // of the child; nil: this process's
+	portOffset int      // of a second port that the server listens on; 0: none
 
 	// configure writes into dir what the server reads, and returns its arguments. It is called once for each port tried.
 	configure func(dir string, port int) (args []string, err error)
@@ -114,7 +115,7 @@ func (s *server) replace() (*process, error) {
 	if s.proc != nil {
 		s.proc.stop(stopTime)
 	}
-	p, err := startProcess(s.dir, s.path, s.args...)
+	p, err := startProcess(s.dir, s.path, s.env, s.args...)
 	if err == nil {
 		s.proc = p
 	}

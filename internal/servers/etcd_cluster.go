@@ -1,0 +1,159 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	etcdNodes = 3
+	// leaderTime is how long a node has to say who leads: a frozen one never does.
+	leaderTime = 250 * time.Millisecond
+)
+
+// EtcdCluster is an etcd cluster of three nodes, each of which can be killed, frozen and restarted. Safe for concurrent use.
+type EtcdCluster struct {
+	Nodes   []*Etcd
+	options EtcdOptions
+}
+
+// StartEtcdCluster starts an etcd cluster, each node with the options o, ready when all serve (which takes etcd 2 s, since new
+// nodes ask each other about the past). ctx bounds the start alone.
+// The caller must Close the cluster.
+func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*EtcdCluster, error) {
+	return startEtcdCluster(ctx, o, freePort)
+}
+
+func startEtcdCluster(ctx context.Context, o EtcdOptions, pick func(int) (int, error)) (*EtcdCluster, error) {
+	for attempt := 1; ; attempt++ {
+		c := &EtcdCluster{options: o}
+		err := c.start(ctx, pick)
+		if err == nil {
+			return c, nil
+		}
+		_ = c.Close()
+		// Each node is told the others' ports: where one is taken, all need new ones.
+		if !errors.Is(err, errPortTaken) || attempt == portAttempts {
+			return nil, err
+		}
+	}
+}
+
+// start leaves in c the nodes that started.
+func (c *EtcdCluster) start(ctx context.Context, pick func(int) (int, error)) error {
+	role := etcdRole{token: etcdName()}
+	var names []string
+	var ports []int
+	for len(ports) < etcdNodes {
+		port, err := pick(etcdPeer)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(ports, port) {
+			continue
+		}
+		name := etcdName()
+		names, ports = append(names, name), append(ports, port)
+		role.members = append(role.members, name+"="+peerURL(port))
+	}
+	nodes := make([]*Etcd, etcdNodes)
+	err := atOnce(ctx, etcdNodes, func(ctx context.Context, i int) (err error) {
+		role := role
+		role.name = names[i]
+		nodes[i], err = startEtcd(ctx, c.options, role, func(int) (int, error) { return ports[i], nil })
+		return err
+	})
+	c.Nodes = slices.DeleteFunc(nodes, func(e *Etcd) bool { return e == nil })
+	if err != nil {
+		return err
+	}
+	return enableAuth(ctx, c.Nodes...)
+}
+
+// atOnce calls f for 0 to n-1, all at once: a node does not become ready without the others. It returns the first error, which
+// ends the context of the other calls, when all have returned.
+func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var calls sync.WaitGroup
+	var first error
+	var failed sync.Once
+	for i := range n {
+		calls.Go(func() {
+			if err := f(ctx, i); err != nil {
+				failed.Do(func() { first = err })
+				cancel(err)
+			}
+		})
+	}
+	calls.Wait()
+	return first
+}
+
+// Leader waits until a majority of the nodes agree on a leader, which is up and one of them. ctx, and 30 s, bound it.
+func (c *EtcdCluster) Leader(ctx context.Context) (*Etcd, error) {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	var leader *Etcd
+	err := poll(ctx, func() (err error) {
+		leader, err = c.agreed(ctx)
+		return err
+	})
+	return leader, err
+}
+
+// agreed asks every node once.
+func (c *EtcdCluster) agreed(ctx context.Context) (*Etcd, error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTime)
+	defer cancel()
+	leaders := make([]string, len(c.Nodes))
+	var calls sync.WaitGroup
+	for i, node := range c.Nodes {
+		calls.Go(func() {
+			if status, err := node.gateway.status(ctx); err == nil {
+				leaders[i] = status.Leader
+			}
+		})
+	}
+	calls.Wait()
+	for i, node := range c.Nodes {
+		votes := 0
+		for _, leader := range leaders {
+			if leader == *node.member.Load() {
+				votes++
+			}
+		}
+		if votes > len(c.Nodes)/2 && leaders[i] == *node.member.Load() {
+			return node, nil
+		}
+	}
+	return nil, fmt.Errorf("no majority of %v agrees on a leader that is up: %q", c.Addrs(), leaders)
+}
+
+// Restart kills all nodes, then starts all, as after a power cut. A node that is restarted by itself is ready when it knows of
+// a leader, for which another must be up.
+func (c *EtcdCluster) Restart(ctx context.Context) error {
+	for _, node := range c.Nodes {
+		if err := node.Kill(); err != nil { // Stop would have the leader look in vain for a successor
+			return err
+		}
+	}
+	return atOnce(ctx, len(c.Nodes), func(ctx context.Context, i int) error { return c.Nodes[i].Restart(ctx) })
+}
+
+// Addrs are the nodes' addresses.
+func (c *EtcdCluster) Addrs() []string { return addrs(c.Nodes) }
+
+// URL names all nodes, with root's password if there is one: "etcd://127.0.0.1:port,127.0.0.1:port,127.0.0.1:port".
+func (c *EtcdCluster) URL() string { return c.options.url(strings.Join(c.Addrs(), ",")) }
+
+// Log is the end of what the nodes printed, for messages.
+func (c *EtcdCluster) Log() string { return logs(c.Nodes) }
+
+// Close ends the nodes and removes their folders.
+func (c *EtcdCluster) Close() error { return closeAll(c.Nodes) }
