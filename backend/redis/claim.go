@@ -10,25 +10,17 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
 type claim struct {
+	redisclaims.Claim
 	b     *Backend
-	req   driver.Request
-	owner string
 	value string // of the lock
 	ttl   int64  // in ms, rounded up
 	keys  keys
-
-	// Guarded by the registry.
-	asking bool // a request whose outcome is not known yet, or never will be
-	queued bool // the server may have it in its queue
-	isHeld bool
-	since  time.Time
-	hinted bool   // told to try, while nobody was registered for that
-	wake   func() // nil: nobody is registered
 
 	// The lease.
 	grant      driver.Grant
@@ -66,7 +58,7 @@ func (k *keys) args(s *redisscript.Script, argv ...any) []any {
 
 // releaseArgs are the arguments of a call of the script that releases the claim.
 func (c *claim) releaseArgs() []any {
-	return append(releaseScript.Args(4), two, &c.keys.lock, &c.keys.queue, &c.value)
+	return append(redisscript.Release.Args(4), two, &c.keys.lock, &c.keys.queue, &c.value)
 }
 
 var flagYes, flagNo any = "1", "0"
@@ -78,78 +70,22 @@ func queueFlag(yes bool) any {
 	return flagNo
 }
 
-// registry is all claims that are being made, wait, or are held, by owner.
-type registry struct {
-	mu     sync.Mutex
-	claims map[string]*claim
-}
-
 // enter registers the claim of req, which is about to be asked for.
 func (b *Backend) enter(req driver.Request) (*claim, error) {
 	if req.TTL <= 0 || req.TTL > maxTTL {
 		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c := b.claims[req.Owner]
-	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL || c.isHeld {
-		c = b.newClaim(req)
-		b.claims[req.Owner] = c
-	}
-	c.req, c.asking, c.hinted = req, true, false
-	return c, nil
+	return b.claims.Enter(req).(*claim), nil
 }
 
 // maxTTL is far above what makes sense, and far below what overflows.
 const maxTTL = math.MaxInt64 / 4
 
-func (b *Backend) newClaim(req driver.Request) *claim {
+func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	ttl := int64((req.TTL + time.Millisecond - 1) / time.Millisecond)
-	return &claim{
-		b: b, req: req, owner: req.Owner, value: redisscript.Value(req.Owner), ttl: ttl,
-		keys: makeKeys(b.layout.Key(req.Name)),
-	}
-}
-
-// answered notes the outcome of a request for c.
-func (b *Backend) answered(c *claim, queue bool, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.queued = c.queued || queue
-	switch {
-	case err == nil:
-		c.asking, c.queued, c.isHeld, c.since = false, false, true, time.Now()
-		b.hints.watchHolder(c)
-	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused):
-		c.asking = false
-		if !c.queued {
-			b.retire(c)
-		}
-	}
-}
-
-// unresolved finds the claim of req. yes: a request for it may still be on its way.
-func (b *Backend) unresolved(req driver.Request) (c *claim, yes bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c := b.claims[req.Owner]; c != nil && c.req.Name == req.Name {
-		return c, c.asking
-	}
-	return b.newClaim(req), true
-}
-
-// leave forgets c.
-func (b *Backend) leave(c *claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.retire(c)
-}
-
-func (b *Backend) retire(c *claim) {
-	c.wake = nil
-	if b.claims[c.owner] == c {
-		delete(b.claims, c.owner)
-	}
+	c := &claim{b: b, value: redisscript.Value(req.Owner), ttl: ttl, keys: makeKeys(b.layout.Key(req.Name))}
+	c.Req = req
+	return c
 }
 
 // Grant implements driver.Lease.
@@ -177,7 +113,7 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 		return c.endedAs
 	}
 	c.mu.Unlock()
-	r := c.b.server.Run(ctx, c.keys.lock, releaseScript, c.releaseArgs(), false)
+	r := c.b.server.Run(ctx, c.keys.lock, redisscript.Release, c.releaseArgs(), false)
 	return c.released(r.Value, r.Err)
 }
 
@@ -200,22 +136,22 @@ func (c *claim) released(reply any, err error) error {
 	if reply != int64(1) && !(c.mayBeFreed && time.Now().Before(c.validUntil())) {
 		c.endedAs = lost(reply)
 	}
-	c.b.leave(c)
+	c.b.claims.Leave(c)
 	return c.endedAs
 }
 
-// broken ends the claim, which somebody has broken by force, and tells its holder.
-func (c *claim) broken() {
+// Broken ends the claim, which somebody has broken by force, and tells its holder.
+func (c *claim) Broken() {
 	err := fmt.Errorf("%w: it was broken by force", driver.ErrLost)
 	c.mu.Lock()
 	first := !c.ended
 	if first {
 		c.ended, c.endedAs = true, err
-		c.b.leave(c)
+		c.b.claims.Leave(c)
 	}
 	c.mu.Unlock()
-	if first && c.req.Lost != nil {
-		c.req.Lost(err)
+	if first && c.Req.Lost != nil {
+		c.Req.Lost(err)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/redisscript"
 	"github.com/lockport/lockport/internal/servers"
 )
 
@@ -79,13 +80,13 @@ func TestAbandonLeavesNothing(t *testing.T) {
 	b.abandons(waiting)
 	a.abandons(held)
 	require.Len(t, keysOf(t, s, t.Name()), 1, "the token counter")
-	require.Empty(t, a.claims)
-	require.Empty(t, b.claims)
+	require.Zero(t, a.claims.Len())
+	require.Zero(t, b.claims.Len())
 	try := b.request(t.Name())
 	try.Queue = false
 	a.takes(held) // a new claim of the same owner, since nothing was on its way
 	b.waits(try)
-	require.Empty(t, b.claims, "a single attempt is forgotten at once")
+	require.Zero(t, b.claims.Len(), "a single attempt is forgotten at once")
 }
 
 func TestUnknownReleaseIsNotALoss(t *testing.T) {
@@ -93,7 +94,7 @@ func TestUnknownReleaseIsNotALoss(t *testing.T) {
 	n, proxy := proxied(t, s, Options{})
 	frees(t, n.takes(n.request(t.Name()))) // the server knows the scripts
 	lease := n.takes(n.request(t.Name()))
-	dropped := proxy.DropReply(releaseScript.Names)
+	dropped := proxy.DropReply(redisscript.Release.Names)
 	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrUnknown)
 	<-dropped
 	other := newNode(t, s.URL(), "other", Options{})
@@ -126,7 +127,7 @@ func TestNobodyIsSentTwice(t *testing.T) {
 	n, proxy := proxied(t, s, Options{})
 	frees(t, n.takes(n.request(t.Name())))
 	do(t, s, "CONFIG", "RESETSTAT")
-	dropped := proxy.DropReply(acquireScript.Names)
+	dropped := proxy.DropReply(redisscript.Acquire.Names)
 	req := n.request(t.Name())
 	_, err := n.try(req)
 	require.ErrorIs(t, err, driver.ErrUnknown)

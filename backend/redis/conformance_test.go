@@ -78,11 +78,11 @@ func faults(s *servers.Redis, proxy *faultproxy.Proxy) conformance.Faults {
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:
-		return acquireScript.Names(request) || requeueScript.Names(request)
+		return redisscript.Acquire.Names(request) || redisscript.Requeue.Names(request)
 	case conformance.OpRenew:
-		return renewScript.Names(request)
+		return redisscript.Renew.Names(request)
 	case conformance.OpRelease:
-		return releaseScript.Names(request)
+		return redisscript.Release.Names(request)
 	}
 	return true
 }

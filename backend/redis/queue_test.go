@@ -158,7 +158,7 @@ func (n *node) abandons(req driver.Request) {
 // notified registers for hints.
 func (n *node) notified(req driver.Request) <-chan struct{} {
 	woken := make(chan struct{}, 100)
-	listened := n.hints.heard(clientOf(req.Owner))
+	listened := n.claims.Heard(req.Owner)
 	n.t.Cleanup(n.Notify(req, func() { woken <- struct{}{} }))
 	if !listened {
 		eventually(n.t, woken) // it listens now

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -34,8 +35,9 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 		layout: layout,
 		o:      o,
 	}
-	b.claims = make(map[string]*claim)
-	b.hints = newHints(b)
+	b.claims = redisclaims.New(redisclaims.Options{
+		Servers: []goredis.UniversalClient{client}, Quorum: 1, New: b.newClaim, Contended: b.askWhetherContended,
+	})
 	return b, nil
 }
 
@@ -46,8 +48,7 @@ type Backend struct {
 	server    *redisscript.Server
 	layout    redisscript.Layout
 	o         Options
-	hints     *hints
-	registry
+	claims    *redisclaims.Registry
 }
 
 var (
@@ -82,7 +83,7 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
 // Close implements driver.Backend. It closes the client too if that was made of a URL.
 func (b *Backend) Close() error {
-	b.hints.close()
+	b.claims.Close()
 	b.server.Close()
 	if b.ownClient {
 		return b.client.Close()
@@ -107,9 +108,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	r := b.server.Run(ctx, c.keys.lock, acquireScript, c.keys.args(acquireScript, &c.value, &c.ttl, queueFlag(req.Queue)), b.o.Replicas > 0)
+	r := b.server.Run(ctx, c.keys.lock, redisscript.Acquire, c.keys.args(redisscript.Acquire, &c.value, &c.ttl, queueFlag(req.Queue)), b.o.Replicas > 0)
 	lease, err := b.claimed(ctx, c, sent, r.Value, r.Acked, r.Err)
-	b.answered(c, req.Queue, err)
+	b.claims.Answered(c, req.Queue, err)
 	if err != nil {
 		return nil, err
 	}
@@ -136,15 +137,18 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, value a
 		if acked < b.o.Replicas {
 			return nil, b.giveBack(ctx, c, acked)
 		}
-		c.grant = driver.Grant{Token: uint64(token), Until: sent.Add(c.req.TTL), Contended: contended > 0}
+		c.grant = driver.Grant{Token: uint64(token), Until: sent.Add(c.Req.TTL), Contended: contended > 0}
 		return c, nil
 	case status == held:
 		ms, foreign := token, contended == 1
+		if ms == 0 {
+			ms = 1 // within this millisecond, and not unknown
+		}
 		h := &driver.HeldError{ExpiresIn: max(time.Duration(ms), 0) * time.Millisecond, Poll: pollUnheard}
 		switch {
 		case foreign:
 			h.Poll = pollForeign
-		case b.hints.heard(clientOf(c.owner)):
+		case b.claims.Heard(c.Req.Owner):
 			h.Poll = pollHeard
 		}
 		return nil, h
@@ -179,7 +183,7 @@ func scan(reply []any, to ...*int64) bool {
 // giveBack releases a grant that too few replicas acknowledged.
 func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
 	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
-	if r := b.server.Run(ctx, c.keys.lock, releaseScript, c.releaseArgs(), false); r.Err != nil {
+	if r := b.server.Run(ctx, c.keys.lock, redisscript.Release, c.releaseArgs(), false); r.Err != nil {
 		return fmt.Errorf("%w: %s, and it could not be given back: %v", driver.ErrUnknown, what, r.Err)
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
@@ -188,17 +192,37 @@ func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
 // Abandon implements driver.Backend. A claim that may still be on its way is remembered at the server for a minute, so that it is
 // not granted when it arrives.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	c, unresolved := b.unresolved(req)
+	m, unresolved := b.claims.Unresolved(req)
+	c := m.(*claim)
 	ms := int64(0)
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	r := b.server.Run(ctx, c.keys.lock, abandonScript, c.keys.args(abandonScript, &c.value, ms), false)
+	r := b.server.Run(ctx, c.keys.lock, redisscript.Abandon, c.keys.args(redisscript.Abandon, &c.value, ms), false)
 	if r.Err != nil {
 		return r.Err
 	}
-	b.leave(c)
+	b.claims.Leave(c)
 	return nil
+}
+
+// Notify implements driver.Notifier.
+func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
+	return b.claims.Notify(req, wake)
+}
+
+// askWhetherContended tells those of the members for whose name somebody waits.
+func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redisclaims.Member) {
+	holders := make([]*claim, len(members))
+	for i, m := range members {
+		holders[i] = m.(*claim)
+	}
+	ask := func(c *claim) (string, []any) { return c.keys.queue, nil }
+	b.forEach(ctx, holders, redisscript.Waiting, ask, false, func(i int, reply any, _ int, err error) {
+		if waiting, ok := reply.(int64); err == nil && ok && waiting > 0 {
+			holders[i].Req.Contended()
+		}
+	})
 }
 
 // Requeue implements driver.Requeuer.
@@ -213,7 +237,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.server.Run(ctx, c.keys.lock, requeueScript, c.keys.args(requeueScript, &from.value, &c.value, &c.ttl), b.o.Replicas > 0)
+	r := b.server.Run(ctx, c.keys.lock, redisscript.Requeue, c.keys.args(redisscript.Requeue, &from.value, &c.value, &c.ttl), b.o.Replicas > 0)
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
@@ -227,6 +251,6 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 			lease = got
 		}
 	}
-	b.answered(c, true, err)
+	b.claims.Answered(c, true, err)
 	return lease, released, err
 }

@@ -34,7 +34,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 	sent := time.Now()
 	ask := func(c *claim) (key string, argv []any) { return c.keys.lock, []any{&c.value, &c.ttl} }
-	b.forEach(ctx, claims, renewScript, ask, b.o.Replicas > 0, func(i int, reply any, acked int, err error) {
+	b.forEach(ctx, claims, redisscript.Renew, ask, b.o.Replicas > 0, func(i int, reply any, acked int, err error) {
 		results[at[i]] = claims[i].renewed(sent, reply, acked, err)
 	})
 }
@@ -49,14 +49,14 @@ func (c *claim) renewed(sent time.Time, reply any, acked int, err error) driver.
 		defer c.mu.Unlock()
 		if !c.ended {
 			c.ended, c.endedAs = true, lost(reply)
-			c.b.leave(c)
+			c.b.claims.Leave(c)
 		}
 		return driver.Renewal{Err: lost(reply)}
 	case acked < c.b.o.Replicas:
 		return driver.Renewal{Err: fmt.Errorf("%w: only %d of %d replicas acknowledged the renewal within %v",
 			driver.ErrUnknown, acked, c.b.o.Replicas, c.b.o.WaitTimeout)}
 	}
-	return driver.Renewal{Until: c.extend(sent.Add(c.req.TTL))}
+	return driver.Renewal{Until: c.extend(sent.Add(c.Req.TTL))}
 }
 
 // forEach asks a script about many claims at once. ask gives the key of each and the arguments that belong to it; the script gets the

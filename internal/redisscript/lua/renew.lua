@@ -1,4 +1,5 @@
--- KEYS: locks. ARGV: their values, then their TTLs in ms. Returns for each 1, or who else has it, or 0 if nobody has.
+-- KEYS: locks. ARGV: their values, then their TTLs in ms. Makes replies: for each 1, or who else has it, or 0 if nobody
+-- has. renewed.lua or quorum_renewed.lua ends it.
 local n, replies = #KEYS, {}
 for i = 1, n do
   local holder = redis.pcall('GET', KEYS[i])
@@ -11,4 +12,3 @@ for i = 1, n do
     replies[i] = holder or 0
   end
 end
-return replies

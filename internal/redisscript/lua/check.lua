@@ -9,7 +9,9 @@ local function try(...)
 end
 try('EXISTS', KEYS[1], KEYS[2])
 try('TIME')
-try('SET', KEYS[3], '1', 'EX', '1', 'GET')
+if KEYS[3] then
+  try('SET', KEYS[3], '1', 'EX', '1', 'GET')
+end
 try('SET', KEYS[1], '1', 'PX', '1000')
 try('GET', KEYS[1])
 try('TYPE', KEYS[1])
@@ -21,6 +23,6 @@ try('ZCOUNT', KEYS[2], '0', '1')
 try('ZREVRANGEBYSCORE', KEYS[2], '1', '0')
 try('ZRANGE', KEYS[2], '0', '0')
 try('ZREM', KEYS[2], '1')
-try('DEL', KEYS[1], KEYS[2], KEYS[3])
+try('DEL', unpack(KEYS))
 try('PUBLISH', 'lockport.wake:', '')
 return failed

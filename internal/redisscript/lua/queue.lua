@@ -3,8 +3,8 @@
 --   an owner that waits, with its number, from 1; the least is the head
 --   "!" the head was told that it is its turn; with minus the time in ms until which nobody else may claim
 --   "~" + digits of an owner: an abandoned claim that may still arrive; with GONE + the time in ms until which it is refused
--- It vanishes with its last member, or 30 s after the last waiter was heard of.
-local TURN_MS, WAITING_MS, GONE = 250, 30000, 4000000000000000
+-- It vanishes with its last member, or 30 s after the last waiter was heard of, or 1 s after the only one was called and did not come.
+local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
 local function now_ms()
   local time = redis.call('TIME')
@@ -44,14 +44,20 @@ local function call_head()
   local owner = head()
   if owner then
     redis.call('ZADD', KEYS[2], string.format('%.0f', -now_ms() - TURN_MS), '!')
-    keep(WAITING_MS)
+    if redis.call('ZCOUNT', KEYS[2], '-inf', '+inf') == 2 then
+      redis.call('PEXPIRE', KEYS[2], ALONE_MS)
+    else
+      keep(WAITING_MS)
+    end
     tell(owner, 'w')
   end
 end
 
--- Puts owner at the end, unless it waits already.
-local function enqueue(owner)
-  if not redis.call('ZSCORE', KEYS[2], owner) then
+-- Puts owner at the place with the number at, or else at the end, unless it waits already.
+local function enqueue(owner, at)
+  if at then
+    redis.call('ZADD', KEYS[2], 'NX', at, owner)
+  elseif not redis.call('ZSCORE', KEYS[2], owner) then
     local last = redis.call('ZREVRANGEBYSCORE', KEYS[2], '(' .. string.format('%.0f', GONE), 0, 'WITHSCORES', 'LIMIT', 0, 1)[2] or 0
     redis.call('ZADD', KEYS[2], last + 1, owner)
   end

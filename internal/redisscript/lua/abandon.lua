@@ -1,19 +1,19 @@
 -- ARGV: value, for how many ms its claim may still arrive, 0 if it cannot. Returns 1.
-local owner, first, turn = string.sub(ARGV[1], 5), head()
+local owner = string.sub(ARGV[1], 5)
+local next_is_due = head() == owner
 if ARGV[2] ~= '0' then
   redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ARGV[2]), '~' .. string.sub(owner, 1, 32))
   keep(tonumber(ARGV[2]))
 end
 redis.call('ZREM', KEYS[2], owner)
-local was_called = turn and first == owner
-if was_called then
+if next_is_due then
   redis.call('ZREM', KEYS[2], '!')
 end
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])
-  was_called = true
+  next_is_due = true
 end
-if was_called and redis.call('EXISTS', KEYS[1]) == 0 then
+if next_is_due and redis.call('EXISTS', KEYS[1]) == 0 then
   call_head()
 end
 return 1

@@ -1,8 +1,9 @@
--- Stands before the ends of acquire.lua and requeue.lua, behind token.lua and queue.lua.
+-- Stands before the ends of acquire.lua, quorum_acquire.lua and requeue.lua, behind token.lua or clock.lua, and queue.lua.
 
 -- Claims the name when the easy case is not given. Returns {1, token, how many wait} if it is granted, else
--- {0, ms until it may be free or -1, 1 if the holder is foreign}, or {2} if the claim was abandoned.
-local function claim(value, ttl, queue)
+-- {0, ms until it may be free or -1, 1 if the holder is foreign}, or {2} if the claim was abandoned. With a number at for its place in the
+-- queue it also says who has the name: the lock's value, or '' if somebody is to have it next.
+local function claim(value, ttl, queue, at)
   local owner = string.sub(value, 5)
   local first, turn = head()
   local gone = call('ZSCORE', KEYS[2], '~' .. string.sub(owner, 1, 32))
@@ -16,19 +17,19 @@ local function claim(value, ttl, queue)
     end
     if holder == value then -- granted before, and the reply was lost
       call('PEXPIRE', KEYS[1], ttl)
-      return {1, tonumber(call('GET', KEYS[3]) or draw()), waiting()}
+      return {1, last_token(), waiting()}
     end
     if turn and first == owner then -- a foreign client was quicker: the head stays the head
       call('ZREM', KEYS[2], '!')
     end
     local ours = string.sub(holder, 1, 4) == 'lp1:'
     if queue then
-      enqueue(owner)
+      enqueue(owner, at)
       if ours then
         tell(string.sub(holder, 5), 'c')
       end
     end
-    return {0, call('PTTL', KEYS[1]), ours and 0 or 1}
+    return {0, call('PTTL', KEYS[1]), ours and 0 or 1, at and holder}
   end
   if first and first ~= owner then
     local left = turn and turn - now_ms() or 0
@@ -42,9 +43,9 @@ local function claim(value, ttl, queue)
         left = TURN_MS
       end
       if queue then
-        enqueue(owner)
+        enqueue(owner, at)
       end
-      return {0, left, 0}
+      return {0, left, 0, at and ''}
     end
   end
   call('ZREM', KEYS[2], '!', owner)

@@ -19,3 +19,8 @@ local function draw()
   end
   return token
 end
+
+-- The token of a claim that was granted before.
+local function last_token()
+  return tonumber(call('GET', KEYS[3]) or draw())
+end

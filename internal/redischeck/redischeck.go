@@ -1,0 +1,165 @@
+package redischeck
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// The oldest Redis that will do: SET with GET and PX came with 6.2.
+const (
+	minMajor = 6
+	minMinor = 2
+)
+
+// Explain puts an error of a check into a line that says what to do.
+func Explain(err error) error {
+	var dial *net.OpError
+	if errors.As(err, &dial) && dial.Op == "dial" {
+		return fmt.Errorf("%w: Redis cannot be reached, is it running and is the address right? (%w)", driver.ErrUnavailable, err)
+	}
+	return redisscript.Classify(err, false)
+}
+
+// Notices are collected from several servers, each kind once.
+type Notices struct{ List []driver.Notice }
+
+// Add adds a notice, unless there is one of its kind.
+func (n *Notices) Add(add driver.Notice) {
+	for _, have := range n.List {
+		if have.ID == add.ID {
+			return
+		}
+	}
+	n.List = append(n.List, add)
+}
+
+// denied reports that the server knows the command and does not let us use it.
+func denied(err error) bool {
+	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "ERR unknown command")
+}
+
+// Info is what INFO says of a server; nil, and a notice, where it is not permitted.
+func Info(ctx context.Context, node goredis.Cmdable, all *Notices) (map[string]string, error) {
+	text, err := node.Info(ctx).Result()
+	if err != nil && denied(err) {
+		all.Add(driver.Notice{ID: "info", Unknown: true,
+			Text:   "The server does not let us use INFO, so its version, role, eviction policy, replicas and persistence are not known.",
+			Remedy: "Allow it (+info), or look yourself."})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return parseInfo(text), nil
+}
+
+// parseInfo reads what INFO says.
+func parseInfo(text string) map[string]string {
+	info := make(map[string]string)
+	for lines := bufio.NewScanner(strings.NewReader(text)); lines.Scan(); {
+		if key, value, ok := strings.Cut(strings.TrimSpace(lines.Text()), ":"); ok {
+			info[key] = value
+		}
+	}
+	return info
+}
+
+// Version refuses a server that is too old.
+func Version(info map[string]string) error {
+	version := info["redis_version"]
+	parts := strings.SplitN(version, ".", 3)
+	if len(parts) < 2 {
+		return nil // not told: the commands will tell
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if err1 == nil && err2 == nil && (major < minMajor || major == minMajor && minor < minMinor) {
+		return fmt.Errorf("%w: Redis %s is too old: %d.%d or newer is needed", driver.ErrRefused, version, minMajor, minMinor)
+	}
+	return nil
+}
+
+// Eviction looks whether the server forgets locks when its memory is full.
+func Eviction(info map[string]string, all *Notices) {
+	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
+	case policy == "":
+		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
+			Text:   "The server does not say what it does when its memory is full; if it evicts keys, it can forget locks that are held.",
+			Remedy: "See that its maxmemory-policy is noeviction."})
+	case policy != "noeviction" && limit != "0":
+		all.Add(driver.Notice{ID: "eviction-policy",
+			Text:   fmt.Sprintf("The eviction policy is %s: when its memory is full, the server can forget locks that are held.", policy),
+			Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."})
+	}
+}
+
+// Persistence looks whether the server forgets locks when it restarts. remedy says what to do then.
+func Persistence(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *Notices) {
+	if info["aof_enabled"] == "1" {
+		return
+	}
+	config, err := node.ConfigGet(ctx, "save").Result()
+	switch {
+	case err != nil || info["aof_enabled"] == "":
+		all.Add(driver.Notice{ID: "persistence", Unknown: true,
+			Text:   "The server does not say whether it saves its data; if it does not, it forgets all locks when it restarts.",
+			Remedy: remedy})
+	case config["save"] == "":
+		all.Add(driver.Notice{ID: "persistence",
+			Text:   "The server does not save its data: when it restarts, it forgets all locks, those that are held included.",
+			Remedy: remedy})
+	default:
+		all.Add(driver.Notice{ID: "persistence",
+			Text:   "The server saves its data at intervals only: when it crashes, it forgets the locks that were taken since.",
+			Remedy: remedy})
+	}
+}
+
+// Tried makes a verdict of what the script Check replied: the first command that the user may not use, or a notice if that is PUBLISH.
+func Tried(r redisscript.Reply, all *Notices) error {
+	if r.Err != nil {
+		return r.Err
+	}
+	failed, _ := r.Value.([]any)
+	for i := 0; i+1 < len(failed); i += 2 {
+		command, _ := failed[i].(string)
+		text, _ := failed[i+1].(string)
+		if command == "PUBLISH" {
+			all.Add(driver.Notice{ID: "publish",
+				Text:   "The user may not publish, so that the release of a lock wakes nobody: waiters look again every 250 ms.",
+				Remedy: "Allow it: ACL SETUSER … +publish &" + redisclaims.ChannelPrefix + "*"})
+			continue
+		}
+		return redisscript.Classify(fmt.Errorf("%s: %w", command, redisscript.ReplyError(text)), false)
+	}
+	return nil
+}
+
+// Listening subscribes as redisclaims does.
+func Listening(ctx context.Context, client goredis.UniversalClient, all *Notices) error {
+	pubsub := client.Subscribe(ctx)
+	defer func() { _ = pubsub.Close() }()
+	err := pubsub.Subscribe(ctx, redisclaims.ChannelPrefix)
+	if err == nil {
+		_, err = pubsub.ReceiveTimeout(ctx, 2*time.Second)
+	}
+	if reply := goredis.Error(nil); errors.As(err, &reply) {
+		all.Add(driver.Notice{ID: "subscribe",
+			Text:   "The user may not subscribe, so that nobody tells this client of a release: it looks again every 250 ms.",
+			Remedy: "Allow it: ACL SETUSER … +subscribe &" + redisclaims.ChannelPrefix + "*"})
+		return nil
+	}
+	return err
+}

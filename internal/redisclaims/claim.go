@@ -1,0 +1,83 @@
+package redisclaims
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Claim is what a Registry knows of one owner id. A backend's claim embeds it. Guarded by the registry.
+type Claim struct {
+	Req driver.Request // of the latest request; the registry alone writes it
+
+	asking bool // a request whose outcome is not known yet, or never will be
+	queued bool // a server may have it in its queue
+	held   bool
+	since  time.Time
+	hinted bool   // told to try, while nobody was registered for that
+	wake   func() // nil: nobody is registered
+	called uint64 // the servers that have told it that its turn has come, since it last asked
+	broken uint64 // those that have told it that it was broken by force
+}
+
+// Base implements Member.
+func (c *Claim) Base() *Claim { return c }
+
+// Member is a backend's claim.
+type Member interface {
+	// Base is the embedded Claim.
+	Base() *Claim
+	// Broken is called when so many servers as matter have said that the claim, which is held, was broken by force.
+	Broken()
+}
+
+// patienceOfCalled is how long a claim that some servers have called waits for the others before it tries all the same: one of them may be
+// away, or still on its way to release.
+const patienceOfCalled = 10 * time.Millisecond
+
+// toldOf notes a word of a server about m and returns what is to be called, outside the mutex, if anything.
+func (r *Registry) toldOf(m Member, word byte, server int) func() {
+	c := m.Base()
+	switch word {
+	case 'w':
+		first := c.called == 0
+		c.called |= 1 << server
+		switch {
+		case bits.OnesCount64(c.called) < r.o.Quorum:
+			if first {
+				time.AfterFunc(patienceOfCalled, func() { r.calledBySome(m) })
+			}
+		case c.wake != nil:
+			return c.wake
+		default:
+			c.hinted = true
+		}
+	case 'c':
+		return c.Req.Contended
+	case 'l':
+		c.broken |= 1 << server
+		if c.held && bits.OnesCount64(c.broken) >= r.o.Quorum {
+			return m.Broken
+		}
+	}
+	return nil
+}
+
+// calledBySome lets a claim try that fewer servers than the quorum have called, unless it has tried meanwhile.
+func (r *Registry) calledBySome(m Member) {
+	r.mu.Lock()
+	c := m.Base()
+	var wake func()
+	switch {
+	case c.called == 0 || c.held:
+	case c.wake != nil:
+		wake = c.wake
+	default:
+		c.hinted = true
+	}
+	r.mu.Unlock()
+	if wake != nil {
+		wake()
+	}
+}

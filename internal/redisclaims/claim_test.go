@@ -1,0 +1,92 @@
+package redisclaims
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// member is a backend's claim.
+type member struct {
+	Claim
+	broken chan struct{}
+}
+
+func (m *member) Broken() { m.broken <- struct{}{} }
+
+func newRegistry(t *testing.T, quorum int) *Registry {
+	r := New(Options{Quorum: quorum, New: func(req driver.Request) Member {
+		m := &member{broken: make(chan struct{}, 10)}
+		m.Req = req
+		return m
+	}})
+	t.Cleanup(r.Close)
+	return r
+}
+
+var request = driver.Request{Name: "x", Owner: fmt.Sprintf("%032x:test/1/x", 1), TTL: time.Second}
+
+// A claim tries when a quorum of servers has called it, or a moment after the first if the others do not.
+func TestQuorumWakes(t *testing.T) {
+	r := newRegistry(t, 3)
+	m := r.Enter(request)
+	r.Answered(m, true, driver.ErrHeld)
+	woken := make(chan time.Time, 10)
+	defer r.Notify(request, func() { woken <- time.Now() })()
+	word := "w" + request.Owner
+	r.told(0, word)
+	r.told(0, word) // twice is not two
+	r.told(4, word)
+	require.Empty(t, woken)
+	r.told(2, word)
+	require.Len(t, woken, 1, "at once")
+	<-woken
+
+	r.Enter(request) // asks anew: what was called before is over
+	start := time.Now()
+	r.told(1, word)
+	select {
+	case at := <-woken:
+		require.GreaterOrEqual(t, at.Sub(start), patienceOfCalled)
+	case <-time.After(5 * time.Second):
+		require.Fail(t, "not woken")
+	}
+}
+
+// What comes while nobody is registered to be woken is not lost.
+func TestEarlyCallsCount(t *testing.T) {
+	for _, called := range []int{1, 2} {
+		r := newRegistry(t, 2)
+		m := r.Enter(request)
+		r.Answered(m, true, driver.ErrHeld)
+		for server := range called {
+			r.told(server, "w"+request.Owner)
+		}
+		require.Eventually(t, func() bool { return r.Hinted(request.Owner) }, 5*time.Second, time.Millisecond)
+		woken := make(chan struct{}, 1)
+		r.Notify(request, func() { woken <- struct{}{} })()
+		require.Len(t, woken, 1, "at once")
+	}
+}
+
+// A holder is broken when a quorum of servers says so, and not by words about a claim that only waits.
+func TestQuorumBreaks(t *testing.T) {
+	r := newRegistry(t, 2)
+	m := r.Enter(request).(*member)
+	r.told(0, "l"+request.Owner)
+	r.Answered(m, true, nil)
+	require.Empty(t, m.broken)
+	r.told(0, "l"+request.Owner)
+	require.Empty(t, m.broken)
+	r.told(1, "l"+request.Owner)
+	require.Len(t, m.broken, 1)
+	r.told(1, "") // as Check sends it
+	r.Leave(m)
+	r.told(1, "l"+request.Owner)
+	require.Len(t, m.broken, 1)
+	require.Zero(t, r.Len())
+}

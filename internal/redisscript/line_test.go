@@ -1,0 +1,194 @@
+package redisscript
+
+import (
+	"bufio"
+	"bytes"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+var (
+	reflect = NewScript("return ARGV[1]")
+	count   = NewScript("return redis.call('INCR', KEYS[1])")
+	list    = NewScript("return {1, 'two', false, {4}}")
+	fails   = NewScript("return redis.error_reply('OOM not now')")
+)
+
+// answers collects what a line answers.
+type answers struct {
+	mu   sync.Mutex
+	all  map[int]Reply
+	more chan struct{}
+}
+
+func newAnswers() *answers {
+	return &answers{all: make(map[int]Reply), more: make(chan struct{}, 100_000)}
+}
+
+func (a *answers) Answered(call int, r Reply) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if _, twice := a.all[call]; twice {
+		panic("answered twice")
+	}
+	a.all[call] = r
+	a.more <- struct{}{}
+}
+
+// wait waits for n answers.
+func (a *answers) wait(t *testing.T, n int) map[int]Reply {
+	t.Helper()
+	for range n {
+		select {
+		case <-a.more:
+		case <-time.After(10 * time.Second):
+			require.Fail(t, "no answer")
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.all
+}
+
+func lineTo(t *testing.T, addr string, timeout time.Duration) *Line {
+	client := goredis.NewClient(&goredis.Options{Addr: addr})
+	l := NewLine(client, timeout)
+	t.Cleanup(func() { l.Close(); _ = client.Close() })
+	return l
+}
+
+func (l *Line) ask(t *testing.T, script *Script, keys, argv []string) Reply {
+	t.Helper()
+	a := newAnswers()
+	l.Call(script, keys, argv, Terms{}, a, 0)
+	return a.wait(t, 1)[0]
+}
+
+func TestLineKeepsTheOrder(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	l := lineTo(t, s.Addr(), 5*time.Second)
+	a := newAnswers()
+	const calls = 5000
+	for i := range calls {
+		if i == calls/2 {
+			_, err := s.Do(t.Context(), "SCRIPT", "FLUSH")
+			require.NoError(t, err)
+			a.wait(t, calls/2) // only what was under way may fall behind
+		}
+		l.Call(count, []string{"n"}, []string{strings.Repeat("x", i%1000)}, Terms{}, a, i)
+	}
+	got := a.wait(t, calls-calls/2)
+	for i := range calls / 2 {
+		require.Equal(t, int64(i+1), got[i].Value)
+		require.NoError(t, got[i].Err)
+	}
+	require.Len(t, got, calls)
+	require.Equal(t, []any{int64(1), "two", nil, []any{int64(4)}}, l.ask(t, list, nil, nil).Value)
+	require.ErrorIs(t, l.ask(t, fails, nil, nil).Err, driver.ErrUnavailable)
+	require.Equal(t, "a\r\nb", l.ask(t, reflect, nil, []string{"a\r\nb"}).Value)
+}
+
+func TestLineConnectsAgain(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	defer func() { _ = proxy.Close() }()
+	l := lineTo(t, proxy.Addr(), 5*time.Second)
+	a := newAnswers()
+	first := l.Call(reflect, nil, []string{"x"}, Terms{}, a, 1)
+	require.NoError(t, a.wait(t, 1)[1].Err)
+	require.Equal(t, first, l.Call(reflect, nil, []string{"x"}, Terms{Generation: first}, a, 2))
+	require.NoError(t, a.wait(t, 1)[2].Err)
+
+	dropped := proxy.DropReply(count.Names)
+	require.ErrorIs(t, l.ask(t, count, []string{"n"}, nil).Err, driver.ErrUnknown, "it was carried out, and nobody knows")
+	<-dropped
+	l.Call(count, []string{"n"}, nil, Terms{Generation: first}, a, 3)
+	require.Equal(t, ErrOtherConnection, a.wait(t, 1)[3].Err)
+	require.Equal(t, int64(2), l.ask(t, count, []string{"n"}, nil).Value)
+
+	require.NoError(t, s.Kill())
+	var r Reply
+	require.Eventually(t, func() bool {
+		r = l.ask(t, count, []string{"n"}, nil)
+		return r.Err != nil
+	}, 5*time.Second, time.Millisecond)
+	require.Contains(t, r.Err.Error(), proxy.Addr(), "which server")
+	require.NoError(t, s.Restart(t.Context()))
+	require.Eventually(t, func() bool { return l.ask(t, count, []string{"n"}, nil).Err == nil }, 5*time.Second, 10*time.Millisecond)
+}
+
+// A server that says nothing is given up; nobody waits for it, and calls do not pile up.
+func TestLineGivesASilentServerUp(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	l := lineTo(t, s.Addr(), 300*time.Millisecond)
+	require.NoError(t, l.ask(t, reflect, nil, []string{"x"}).Err)
+	require.NoError(t, s.Freeze())
+	a := newAnswers()
+	const calls = 5000
+	for i := range calls {
+		l.Call(reflect, nil, []string{strings.Repeat("x", 1000)}, Terms{}, a, i)
+		if i == maxOutstanding {
+			<-time.After(2 * busyAfter)
+		}
+	}
+	l.Call(reflect, nil, nil, Terms{Patience: time.Millisecond}, a, calls)
+	refused := 0
+	for i, r := range a.wait(t, calls+1) {
+		if r.Err == nil {
+			t.Fatalf("call %d was answered", i)
+		}
+		if isUnavailable(r.Err) {
+			refused++
+		}
+	}
+	require.GreaterOrEqual(t, refused, calls-maxOutstanding-1, "all but the bounded number were refused at once")
+	require.ErrorIs(t, l.ask(t, reflect, nil, nil).Err, driver.ErrUnavailable, "it is known to be away")
+	require.NoError(t, s.Thaw())
+	require.Eventually(t, func() bool { return l.ask(t, reflect, nil, []string{"x"}).Err == nil }, 5*time.Second, 10*time.Millisecond)
+}
+
+func isUnavailable(err error) bool {
+	return strings.HasPrefix(err.Error(), driver.ErrUnavailable.Error())
+}
+
+func TestLineClosed(t *testing.T) {
+	l := lineTo(t, "127.0.0.1:1", time.Second)
+	require.ErrorIs(t, l.ask(t, reflect, nil, nil).Err, driver.ErrUnavailable)
+	l.Close()
+	l.Close()
+	require.ErrorIs(t, l.ask(t, reflect, nil, nil).Err, goredis.ErrClosed)
+}
+
+func TestLineRefusesAnotherProtocol(t *testing.T) {
+	for _, text := range []string{"HTTP/1.1 200 OK\r\n", "\r\n", ":x\r\n", "$-2\r\n", "$99999999999\r\n", ":1\n", "*2\r\n:1\r\nx\r\n"} {
+		_, err := readReply(bufio.NewReader(strings.NewReader(text)))
+		require.Error(t, err, text)
+	}
+}
+
+// Whatever a server sends, reading it ends, and what is read as a number is one.
+func FuzzReadReply(f *testing.F) {
+	for _, s := range []string{":1\r\n", "$-1\r\n", "*2\r\n$1\r\na\r\n-ERR x\r\n", "+OK\r\n", "*-1\r\n", "$3\r\na\r\nb\r\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		v, err := readReply(bufio.NewReader(bytes.NewReader(text)))
+		if n, ok := v.(int64); ok && err == nil {
+			line, _, _ := strings.Cut(string(text), "\r\n")
+			want, err := strconv.ParseInt(line[1:], 10, 64)
+			require.NoError(t, err)
+			require.Equal(t, want, n)
+		}
+	})
+}

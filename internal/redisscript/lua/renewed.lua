@@ -1,0 +1,2 @@
+-- The end of renew.lua.
+return replies

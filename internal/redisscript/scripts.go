@@ -1,0 +1,48 @@
+package redisscript
+
+import (
+	"embed"
+	"strings"
+)
+
+//go:embed lua/*.lua
+var lua embed.FS
+
+// The scripts for a server whose word alone counts: their keys are the lock, the queue and the token. What a file relies on stands before it, and
+// the easy case before what only the others need.
+var (
+	Acquire = compose("token", "easy", "queue", "claim", "acquire")
+	Release = compose("release", "queue", "wake")
+	Requeue = compose("token", "queue", "claim", "requeue")
+	Renew   = compose("renew", "renewed")
+)
+
+// The scripts for one server of several, of which a majority decides: their keys are the lock and the queue.
+var (
+	QuorumAcquire = compose("clock", "easy", "queue", "claim", "quorum_acquire")
+	QuorumRelease = compose("quorum_release", "queue", "quorum_wake")
+	QuorumRenew   = compose("renew", "quorum_renewed")
+	QuorumRetake  = compose("queue", "quorum_retake")
+)
+
+// The scripts for both.
+var (
+	Abandon = compose("queue", "abandon")
+	Waiting = compose("waiting")
+	Inspect = compose("queue", "inspect")
+	Break   = compose("queue", "break")
+	Check   = compose("check")
+)
+
+// compose puts files together.
+func compose(files ...string) *Script {
+	var source strings.Builder
+	for _, f := range files {
+		text, err := lua.ReadFile("lua/" + f + ".lua")
+		if err != nil {
+			panic(err) // embedded
+		}
+		source.Write(text)
+	}
+	return NewScript(source.String())
+}
