@@ -4,17 +4,18 @@ import (
 	"context"
 	"net"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/faultproxy"
 )
 
-// proxiedSchemes are those behind whose URL stands one TCP server, without TLS, whose address can be exchanged for that
-// of a proxy, by the port that is the default.
-var proxiedSchemes = map[string]string{"redis": "6379"}
+// proxiedSchemes are those behind whose URL stand TCP servers, without TLS, whose addresses can be exchanged for those of proxies, by the port
+// that is the default. A URL names one, or several with commas between them.
+var proxiedSchemes = map[string]string{"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181"}
 
-// conformTarget is what the suite runs against: a server, where possible through a proxy that breaks connections.
+// conformTarget is what the suite runs against: servers, where possible each through a proxy that breaks connections.
 type conformTarget struct {
 	config  conformance.Config
 	proxied bool
@@ -33,39 +34,96 @@ func newConformTarget(rawURL string) (*conformTarget, error) {
 	if !ok || u.Hostname() == "" {
 		return t, nil
 	}
-	if u.Port() != "" {
-		port = u.Port()
+	var all proxies
+	for _, server := range strings.Split(u.Host, ",") {
+		proxy, err := faultproxy.New(withPort(server, port))
+		if err != nil {
+			all.close()
+			return nil, failf(exitFailed, "%v", err)
+		}
+		all = append(all, proxy)
 	}
-	proxy, err := faultproxy.New(net.JoinHostPort(u.Hostname(), port))
-	if err != nil {
-		return nil, failf(exitFailed, "%v", err)
-	}
-	u.Host = proxy.Addr()
+	u.Host = all.addrs()
 	t.config.Direct, t.config.Target = rawURL, u.String()
-	t.config.Faults = proxyFaults(proxy)
-	t.proxied, t.close = true, func() { _ = proxy.Close() }
+	t.config.Faults = all.faults()
+	t.proxied, t.close = true, all.close
 	return t, nil
 }
 
-// proxyFaults are the faults that a proxy can produce without knowing the protocol.
-func proxyFaults(p *faultproxy.Proxy) conformance.Faults {
-	always := func(f func()) func(context.Context) error {
-		return func(context.Context) error { f(); return nil }
+// withPort is server with port, unless it has one.
+func withPort(server, port string) string {
+	if _, _, err := net.SplitHostPort(server); err == nil {
+		return server
 	}
-	return conformance.Faults{
-		Restore: p.Restore,
-		Sever:   always(p.Cut),
-		Cut:     always(p.KillConns),
-		Freeze:  always(p.Freeze),
-		Delay:   func(_ context.Context, d time.Duration) error { p.Delay(d); return nil },
-		DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
+	return net.JoinHostPort(strings.Trim(server, "[]"), port)
+}
+
+// proxies stand before the servers of one URL, one each. A fault is one of all of them.
+type proxies []*faultproxy.Proxy
+
+func (all proxies) addrs() string {
+	var list []string
+	for _, p := range all {
+		list = append(list, p.Addr())
+	}
+	return strings.Join(list, ",")
+}
+
+func (all proxies) close() {
+	for _, p := range all {
+		_ = p.Close()
+	}
+}
+
+// each makes a fault of one that every proxy produces.
+func (all proxies) each(f func(*faultproxy.Proxy)) func(context.Context) error {
+	return func(context.Context) error {
+		for _, p := range all {
+			f(p)
+		}
+		return nil
+	}
+}
+
+// faults are those that proxies can produce without knowing the protocol. What happens to one request, or after so many, needs a single
+// server: with several, nobody could say which.
+func (all proxies) faults() conformance.Faults {
+	f := conformance.Faults{
+		Restore: func() { _ = all.each((*faultproxy.Proxy).Restore)(context.Background()) },
+		Sever:   all.each((*faultproxy.Proxy).Cut),
+		Cut:     all.each((*faultproxy.Proxy).KillConns),
+		Freeze:  all.each((*faultproxy.Proxy).Freeze),
+		Delay: func(ctx context.Context, d time.Duration) error {
+			return all.each(func(p *faultproxy.Proxy) { p.Delay(d) })(ctx)
+		},
+		Conns:    func(context.Context) (int, error) { return sum(all, (*faultproxy.Proxy).Conns), nil },
+		Requests: func(context.Context) (int64, error) { return all.requests(), nil },
+	}
+	if len(all) == 1 {
+		p := all[0]
+		f.DropReply = func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
 			if op != conformance.OpAny {
 				return nil, conformance.ErrNoFault
 			}
 			return p.DropReply(nil), nil
-		},
-		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) { return p.CutAfter(n), nil },
-		Conns:    func(context.Context) (int, error) { return p.Conns(), nil },
-		Requests: func(context.Context) (int64, error) { return p.Requests(), nil },
+		}
+		f.CutAfter = func(_ context.Context, n int) (<-chan struct{}, error) { return p.CutAfter(n), nil }
 	}
+	return f
+}
+
+// requests are those of the server that was asked most: what is asked of several at once counts once.
+func (all proxies) requests() int64 {
+	most := int64(0)
+	for _, p := range all {
+		most = max(most, p.Requests())
+	}
+	return most
+}
+
+func sum(all proxies, of func(*faultproxy.Proxy) int) (n int) {
+	for _, p := range all {
+		n += of(p)
+	}
+	return n
 }

@@ -1,0 +1,297 @@
+package redlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+const (
+	// When a waiter looks again although nobody told it to.
+	pollHeard   = 5 * time.Second        // the safety net under notification
+	pollUnheard = 250 * time.Millisecond // before the notification is there, or where it is not permitted
+	pollForeign = 100 * time.Millisecond // behind a foreign client, which tells nobody that it releases
+
+	// stubborn is for how long at most the first among claims that have split the votes asks for the votes of the others, which give
+	// them back.
+	stubborn    = 500 * time.Millisecond
+	laterRounds = 50 * time.Millisecond // how long a node is waited for then
+	firstPoll   = 10 * time.Millisecond // after a split vote; longer with each in a row
+)
+
+// acquire makes one claim. What the nodes granted is given back unless it returns nil.
+func (c *claim) acquire(ctx context.Context, queue bool) error {
+	sent := time.Now()
+	timeout := c.b.o.nodeTimeout(c.ttl)
+	flag := "0"
+	if queue {
+		flag = "1"
+	}
+	argv := []string{c.value, c.ttlMS(), flag, c.place}
+	var begun time.Time // of the struggle for votes
+	c.mu.Lock()
+	splits := c.splits // before this attempt
+	c.mu.Unlock()
+	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
+		c.ask(argv, sent, timeout)
+		limit := timeout
+		if !begun.IsZero() {
+			limit = min(timeout, laterRounds)
+		}
+		err := c.await(ctx, limit)
+		c.mu.Lock()
+		if c.count(seatGranted) >= c.b.quorum && !c.gaveUp && err == nil {
+			until := sent.Add(c.ttl - drift(c.ttl))
+			if time.Now().Before(until) {
+				c.accept(until)
+				c.mu.Unlock()
+				return nil
+			}
+			c.mu.Unlock()
+			return c.giveBack(ctx, fmt.Errorf("%w: a majority of the nodes granted the lock, but too late to be of use", driver.ErrUnavailable),
+				timeout, "")
+		}
+		v := c.verdict(err, splits+1)
+		c.mu.Unlock()
+		if begun.IsZero() {
+			begun = time.Now()
+		}
+		if v.first && time.Since(begun) < min(stubborn>>min(splits, 8), timeout) {
+			select {
+			case <-time.After(rand.N(pause)):
+				continue
+			case <-ctx.Done():
+				v.err = c.interrupted(ctx.Err())
+			}
+		}
+		place := ""
+		if queue && errors.Is(v.err, driver.ErrHeld) {
+			place = c.place
+		}
+		return c.giveBack(ctx, v.err, timeout, place)
+	}
+}
+
+// ask asks the nodes that have not granted the claim.
+func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
+	c.mu.Lock()
+	c.begin(claiming)
+	c.round++
+	round := c.round
+	for i := range c.seats {
+		switch s := &c.seats[i]; {
+		case c.gaveUp, s.state == seatAsked, s.state == seatGranted:
+		default:
+			s.state, s.round, s.holder, s.err = seatAsked, round, "", nil
+		}
+	}
+	c.mu.Unlock()
+	for i, n := range c.b.nodes {
+		c.mu.Lock()
+		s := &c.seats[i]
+		if s.round != round || c.gaveUp {
+			c.mu.Unlock()
+			continue
+		}
+		s.flying++
+		c.mu.Unlock()
+		gen := n.line.Call(redisscript.QuorumAcquire, c.keys, argv, redisscript.Terms{Patience: timeout, Now: now}, c, callClaim.number(i, round))
+		c.mu.Lock()
+		s.gen = gen
+		c.mu.Unlock()
+	}
+	c.mu.Lock()
+	c.look()
+	c.mu.Unlock()
+}
+
+// accept makes the claim a lease. The mutex is held.
+func (c *claim) accept(until time.Time) {
+	contended := false
+	for i := range c.seats {
+		contended = contended || c.seats[i].state == seatGranted && c.seats[i].flag
+	}
+	c.grant = driver.Grant{Until: until, Contended: contended}
+	c.until, c.splits = until, 0
+}
+
+// verdict is what is to be made of votes without a majority.
+type verdict struct {
+	err   error
+	first bool // nobody has a majority, and none of those who have votes comes before this claim
+}
+
+// verdict judges. The mutex is held. ended is the error of the context, if that ended, and splits how many attempts in a row nobody won, if
+// nobody wins this one.
+func (c *claim) verdict(ended error, splits int) verdict {
+	q := c.b.quorum
+	got, others := c.count(seatGranted), c.count(seatHeld)
+	switch {
+	case c.gaveUp:
+		return verdict{err: fmt.Errorf("%w: this claim was abandoned meanwhile", driver.ErrUnknown)}
+	case ended != nil:
+		return verdict{err: c.interrupted(ended)}
+	case got+others < q && c.count(seatGone) > 0:
+		return verdict{err: fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)}
+	case got+others < q:
+		return verdict{err: c.tooFew()}
+	}
+	votes := make(map[string]int)
+	first, foreign := true, false
+	for i := range c.seats {
+		if s := &c.seats[i]; s.state == seatHeld {
+			votes[s.holder]++
+			_, other := redisscript.Owner(s.holder)
+			first = first && !other && s.holder > c.value
+			foreign = foreign || s.flag
+			first = first && votes[s.holder] < q
+		}
+	}
+	most := 0
+	for _, n := range votes {
+		most = max(most, n)
+	}
+	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: pollUnheard}
+	switch {
+	case foreign:
+		h.Poll = pollForeign
+	case most < q && votes[""] == 0: // nobody has it, perhaps
+		c.splits = splits
+		h.Poll = min(firstPoll<<min(c.splits, 8), pollUnheard)
+		h.Poll = time.Millisecond + rand.N(h.Poll)
+		return verdict{err: h, first: first}
+	case c.b.claims.Heard(c.owner):
+		h.Poll = pollHeard
+	}
+	c.splits = 0
+	return verdict{err: h}
+}
+
+// freeIn is after how long so many of the nodes that others have may be free that got of them more make a majority; 0: that is not
+// known. The mutex is held.
+func (c *claim) freeIn(got int) time.Duration {
+	var all []int64
+	for i := range c.seats {
+		if s := &c.seats[i]; s.state == seatHeld && s.ms >= 0 { // else it has no TTL
+			all = append(all, s.ms)
+		}
+	}
+	missing := max(c.b.quorum-got, 1)
+	if len(all) < missing {
+		return 0
+	}
+	slices.Sort(all)
+	return time.Duration(max(all[missing-1], 1)) * time.Millisecond // 0 is within this millisecond
+}
+
+// interrupted is the error of a claim whose context ended with cause. The mutex need not be held.
+func (c *claim) interrupted(cause error) error {
+	return fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnknown, cause)
+}
+
+// tooFew is the error of a claim that too few nodes have answered. The mutex is held.
+func (c *claim) tooFew() error {
+	class := driver.ErrUnavailable
+	refused := 0
+	for i := range c.seats {
+		if s := &c.seats[i]; s.state == seatFailed && isRefused(s.err) {
+			refused++
+		}
+	}
+	switch {
+	case c.count(seatUnknown)+c.count(seatAsked) >= c.b.quorum: // they may all have granted it
+		class = driver.ErrUnknown
+	case refused >= c.b.quorum:
+		class = driver.ErrRefused
+	}
+	return fmt.Errorf("%w: %s", class, c.whatFailed())
+}
+
+// whatFailed says which nodes do not serve, and why. The mutex is held.
+func (c *claim) whatFailed() string {
+	var why, late []string
+	for i := range c.seats {
+		switch s := &c.seats[i]; s.state {
+		case seatFailed, seatUnknown:
+			why = append(why, plain(s.err))
+		case seatAsked:
+			late = append(late, c.b.nodes[i].addr+": no answer in time")
+		}
+	}
+	if len(why) < c.b.quorum { // else it is certain without the others
+		why = append(why, late...)
+	}
+	return c.b.missing(why)
+}
+
+// giveBack gives up what the nodes have of the claim, and then returns why, or that this may have failed. place is its place in the
+// queues from now on; "": none.
+func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, place string) error {
+	c.mu.Lock()
+	c.begin(givingBack)
+	gaveUp := c.gaveUp
+	asked := make([]int, 0, len(c.seats))
+	waits := false
+	for i := range c.seats {
+		switch s := &c.seats[i]; s.state {
+		case seatGranted:
+			s.asking, s.tries, waits = true, 0, true
+			asked = append(asked, i)
+		case seatAsked: // the request that takes it back follows on the same connection, and is not waited for
+			s.state = seatNone
+			asked = append(asked, i)
+		}
+	}
+	rounds, terms := make([]int, len(asked)), make([]redisscript.Terms, len(asked))
+	for n, i := range asked {
+		rounds[n] = c.seats[i].round
+		if c.seats[i].flying > 0 {
+			terms[n].Generation = c.seats[i].gen
+		}
+	}
+	c.mu.Unlock()
+	if gaveUp {
+		return why // Abandon sees to it
+	}
+	argv := []string{c.value, place}
+	for n, i := range asked {
+		c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, argv, terms[n], c, callGiveBack.number(i, rounds[n]))
+	}
+	if !waits {
+		return why
+	}
+	err := c.await(ctx, timeout)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		return c.interrupted(err)
+	case c.count(seatGranted)+c.count(seatUnknown) >= c.b.quorum:
+		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
+	}
+	return why
+}
+
+// missing says that too few nodes serve, for the reasons why.
+func (b *Backend) missing(why []string) string {
+	return fmt.Sprintf("%d of %d nodes do not serve, and %d are needed: %s", len(why), len(b.nodes), b.quorum, strings.Join(why, "; "))
+}
+
+// plain is the text of err without its class: an error has one class only.
+func plain(err error) string {
+	if err == nil {
+		return "no answer"
+	}
+	text := err.Error()
+	for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown} {
+		text = strings.TrimPrefix(text, class.Error()+": ")
+	}
+	return text
+}

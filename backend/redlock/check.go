@@ -1,0 +1,143 @@
+package redlock
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"sync"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redischeck"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// Check implements driver.Checker. A minority of the nodes may be away: that is a notice. A node that is there and is none that a majority may
+// count on is an error.
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*maxNodeTimeout)
+	defer cancel()
+	found := make([]*nodeCheck, len(b.nodes))
+	var all sync.WaitGroup
+	for i := range b.nodes {
+		all.Go(func() { found[i] = b.checkNode(ctx, i) })
+	}
+	all.Wait()
+	return b.judge(found)
+}
+
+// nodeCheck is what was found of one node.
+type nodeCheck struct {
+	info    map[string]string
+	notices redischeck.Notices
+	err     error
+}
+
+func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
+	n := b.nodes[i]
+	got := make(chan *nodeCheck, 1)
+	go func() {
+		c := &nodeCheck{}
+		c.err = b.askNode(ctx, i, c)
+		got <- c
+	}()
+	select {
+	case c := <-got:
+		if c.err != nil {
+			c.err = redischeck.Explain(c.err)
+		}
+		return c
+	case <-ctx.Done():
+		return &nodeCheck{err: fmt.Errorf("%w: %s: no answer in time", driver.ErrUnavailable, n.addr)}
+	}
+}
+
+// askNode looks at the settings and the role of a node, and tries there what the scripts do.
+func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
+	n := b.nodes[i]
+	var err error
+	if c.info, err = redischeck.Info(ctx, n.client, &c.notices); err != nil {
+		return err
+	}
+	if c.info != nil {
+		switch info := c.info; {
+		case info["role"] == "slave":
+			return fmt.Errorf("%w: it is a replica of %s:%s: a node of Redlock is independent of the others", driver.ErrRefused,
+				info["master_host"], info["master_port"])
+		case info["cluster_enabled"] == "1":
+			return fmt.Errorf("%w: it is a node of a Redis Cluster: a node of Redlock stands alone", driver.ErrRefused)
+		}
+		if err := redischeck.Version(c.info); err != nil {
+			return err
+		}
+		redischeck.Eviction(c.info, &c.notices)
+		redischeck.Persistence(ctx, n.client, c.info, persistenceRemedy, &c.notices)
+		if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; c.info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
+			c.notices.Add(driver.Notice{ID: "persistence",
+				Text:   "A node writes to its disk some time after it has granted a lock: when it crashes, it forgets the latest, and may grant them again.",
+				Remedy: persistenceRemedy})
+		}
+		if replicas := c.info["connected_slaves"]; replicas != "0" && replicas != "" {
+			c.notices.Add(driver.Notice{ID: "replication",
+				Text:   "A node has connected replicas: if one of them takes its place, it may have forgotten locks, which counts as a restart without data.",
+				Remedy: "Let no replica take a node's place (no Sentinel, no fail-over) within the longest TTL."})
+		}
+	}
+	key := b.layout.Key("lockport-check-" + rand.Text())
+	q := &question{replies: make([]redisscript.Reply, 1), left: 1, done: make(chan struct{})}
+	n.line.Call(redisscript.Check, []string{key, redisscript.Side(key, queueKey)}, nil, redisscript.Terms{}, q, 0)
+	replies, err := q.answers(ctx)
+	if err != nil {
+		return err
+	}
+	if err := redischeck.Tried(replies[0], &c.notices); err != nil {
+		return err
+	}
+	return redischeck.Listening(ctx, n.client, &c.notices)
+}
+
+const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a node that has crashed away for longer than the longest TTL."
+
+// judge makes a verdict of what was found.
+func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
+	var all redischeck.Notices
+	var away []string
+	servers, versions := make(map[string]string), make(map[string]string)
+	for i, c := range found {
+		addr := b.nodes[i].addr
+		switch {
+		case isRefused(c.err):
+			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, plain(c.err))
+		case c.err != nil:
+			away = append(away, addr+": "+plain(c.err))
+			continue
+		}
+		if id := c.info["run_id"]; id != "" {
+			if other := servers[id]; other != "" {
+				return nil, fmt.Errorf("%w: the nodes %s and %s are one server, which would have two votes: give each node once",
+					driver.ErrRefused, other, addr)
+			}
+			servers[id] = addr
+		}
+		if v := c.info["redis_version"]; v != "" {
+			versions[v] = addr
+		}
+		for _, n := range c.notices.List {
+			n.Text = "Node " + addr + ": " + n.Text
+			all.Add(n)
+		}
+	}
+	if len(b.nodes)-len(away) < b.quorum {
+		return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, b.missing(away))
+	}
+	if len(away) > 0 {
+		all.Add(driver.Notice{ID: "nodes-away",
+			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%v): %d more may fail.", len(b.nodes), len(away), away, len(b.nodes)-len(away)-b.quorum),
+			Remedy: "Bring them back; one that may have lost its data, not before the longest TTL has passed."})
+	}
+	if len(versions) > 1 {
+		all.Add(driver.Notice{ID: "versions",
+			Text:   fmt.Sprintf("The nodes run %d versions of Redis.", len(versions)),
+			Remedy: "Nothing at once; run one version when an upgrade is over."})
+	}
+	return all.List, nil
+}

@@ -1,0 +1,225 @@
+package redlock
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+func urlOf(addrs ...string) string { return "redlock://" + strings.Join(addrs, ",") }
+
+// check opens rawURL and checks it.
+func check(t *testing.T, rawURL string) ([]driver.Notice, error) {
+	b, err := openURL(t.Context(), rawURL)
+	require.NoError(t, err)
+	defer func() { _ = b.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	return b.(driver.Checker).Check(ctx)
+}
+
+// saysOneLine checks an error for people.
+func saysOneLine(t *testing.T, err, class error, what string) {
+	t.Helper()
+	require.ErrorIs(t, err, class)
+	require.ErrorContains(t, err, what)
+	require.NotContains(t, err.Error(), "\n")
+	require.NotContains(t, err.Error(), "secret")
+}
+
+func TestCheckErrors(t *testing.T) {
+	_, err := check(t, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	saysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1")
+
+	x := plainNodes(t, 3)
+	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
+	proxy, err := faultproxy.New(x.servers[0].Addr())
+	require.NoError(t, err)
+	defer func() { _ = proxy.Close() }()
+	_, err = check(t, urlOf(append(addrs, proxy.Addr())...))
+	saysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
+	_, err = check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14").Addr())...))
+	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
+	replica := servers.NeedReplica(t, x.servers[0])
+	_, err = check(t, urlOf(append(addrs, replica.Addr())...))
+	saysOneLine(t, err, driver.ErrRefused, "a replica of")
+	cluster := servers.NeedCluster(t, servers.RedisOptions{})
+	_, err = check(t, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
+	saysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
+
+	locked := newNodes(t, 3, servers.RedisOptions{Own: true, Password: "right"})
+	withSecret := strings.Replace(locked.url(), "redlock://", "redlock://:secret@", 1)
+	for rawURL, what := range map[string]string{withSecret: "wrong user name or password", locked.url(): "password is needed"} {
+		_, err = check(t, rawURL)
+		saysOneLine(t, err, driver.ErrRefused, what)
+		p := newPeer(t, rawURL, "a")
+		_, err = p.try(p.request("x"))
+		saysOneLine(t, err, driver.ErrRefused, what)
+	}
+	right := strings.Replace(locked.url(), "redlock://", "redlock://:right@", 1)
+	p := newPeer(t, right, "a")
+	p.frees(p.takes(p.request("x")))
+	_, err = check(t, strings.Replace(right, "redlock:", "redlocks:", 1))
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "right@")
+}
+
+func TestCheckNotices(t *testing.T) {
+	well := newNodes(t, 3, servers.RedisOptions{AppendOnly: true})
+	notices, err := check(t, well.url())
+	require.NoError(t, err)
+	require.Empty(t, notices)
+	for i, s := range well.servers {
+		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing on node %d", i)
+	}
+	servers.NeedReplica(t, well.servers[0])
+	evicting := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lru"})
+	notices, err = check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
+	require.NoError(t, err)
+	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, ids(notices))
+	for _, n := range notices {
+		require.NotEmpty(t, n.Remedy)
+		require.Contains(t, n.Text, "127.0.0.1:", "which node")
+	}
+	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
+	notices, err = check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr()))
+	require.NoError(t, err)
+	require.Equal(t, []string{"persistence"}, ids(notices))
+	notices, err = check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
+	require.NoError(t, err)
+	require.Equal(t, []string{"nodes-away"}, ids(notices))
+}
+
+func TestTLS(t *testing.T) {
+	x := &nodes{}
+	var clients []*goredis.Client
+	for range 3 {
+		s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
+		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), TLSConfig: s.TLSConfig()})
+		t.Cleanup(func() { _ = c.Close() })
+		x.servers, clients = append(x.servers, s), append(clients, c)
+	}
+	b, err := NewBackend(clients, Options{})
+	require.NoError(t, err)
+	defer func() { _ = b.Close() }()
+	p := &peer{Backend: b, t: t, name: "a"}
+	p.frees(p.takes(p.request("x")))
+	rawURL := strings.Replace(x.url(), "redlock:", "redlocks:", 1)
+	_, err = check(t, rawURL)
+	saysOneLine(t, err, driver.ErrRefused, "TLS")
+	_, err = check(t, rawURL+"?skip_verify=true")
+	require.NoError(t, err)
+}
+
+func TestURLs(t *testing.T) {
+	b, err := openURL(t.Context(), "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s")
+	require.NoError(t, err)
+	defer func() { _ = b.Close() }()
+	x := b.(*Backend)
+	require.Equal(t, "app:x", x.layout.Key("x"))
+	require.Equal(t, 100*time.Millisecond, x.Capabilities().MinTTL)
+	for i, addr := range []string{"h1:6379", "h2:7000", "[::1]:7001"} {
+		o := x.nodes[i].client.Options()
+		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
+		require.True(t, o.ContextTimeoutEnabled)
+	}
+	six, err := openURL(t.Context(), "redlock://[::1]:1?addr=[::1]:2&addr=[::1]:3")
+	require.NoError(t, err)
+	require.Equal(t, "[::1]:3", six.(*Backend).nodes[2].addr)
+	require.NoError(t, six.Close())
+	for _, s := range lockport.DefaultMux().Schemes() {
+		b, err := openURL(t.Context(), s.Example)
+		require.NoError(t, err)
+		require.Len(t, b.(*Backend).nodes, 3)
+		require.NoError(t, b.Close())
+	}
+}
+
+func TestBadURLs(t *testing.T) {
+	for rawURL, what := range map[string]string{
+		"redlock://u:secret@h1":                            "1 nodes; Redlock needs at least 3",
+		"redlock://u:secret@h1,h2":                         "2 nodes; Redlock needs at least 3",
+		"redlock://u:secret@h1,h2,h3,h4":                   "must be odd",
+		"redlock://u:secret@h1,h2,h1:6379":                 "h1:6379 is given twice",
+		"redlock://u:secret@h1,h2,H1":                      "h1:6379 is given twice",
+		"redlock://u:secret@h1,h2?addr=h1:6379":            "h1:6379 is given twice",
+		"redlock://u:secret@h1,,h3":                        `the host "" in the redlock URL`,
+		"redlock://u:secret@h1,h2,h3?pool=1":               "unexpected option: pool",
+		"redlock://u:secret@h1,h2,h3?read_timeout=x":       "read_timeout",
+		"redlock://u:secret@h1,h2,h3?prefix={x}":           "braces",
+		"redlock://u:secret@h1,h2,h3?node_timeout=1":       "node_timeout",
+		"redlock://u:secret@h1,h2,h3?node_timeout=1us":     "at least 1ms",
+		"redlock://u:secret@h1,h2,h3/a/b":                  "path",
+		"redlocks://u:secret@h1,h2,h3?node_timeout=secret": "node_timeout",
+	} {
+		_, err := openURL(t.Context(), rawURL)
+		require.ErrorContains(t, err, what, rawURL)
+		require.NotContains(t, strings.ReplaceAll(err.Error(), `"secret" of`, ""), "secret")
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	client := func(addr string) *goredis.Client {
+		c := goredis.NewClient(&goredis.Options{Addr: addr})
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	a, b, c := client("a:1"), client("b:1"), client("c:1")
+	found := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}})
+	defer func() { _ = found.Close() }()
+	for _, v := range []struct {
+		nodes []*goredis.Client
+		o     Options
+		what  string
+	}{
+		{nil, Options{}, "0 nodes"},
+		{[]*goredis.Client{a, b}, Options{}, "at least 3"},
+		{[]*goredis.Client{a, b, c, client("d:1")}, Options{}, "must be odd"},
+		{[]*goredis.Client{a, b, nil}, Options{}, "node 3 is nil"},
+		{[]*goredis.Client{a, b, client("a:1")}, Options{}, "a:1 is given twice"},
+		{[]*goredis.Client{a, b, found}, Options{}, "Sentinel"},
+		{[]*goredis.Client{a, b, c}, Options{Prefix: "{"}, "braces"},
+		{[]*goredis.Client{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
+		{[]*goredis.Client{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
+	} {
+		_, err := New(v.nodes, v.o)
+		require.ErrorContains(t, err, v.what)
+	}
+	x, err := NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second})
+	require.NoError(t, err)
+	defer func() { _ = x.Close() }()
+	p := &peer{Backend: x, t: t, name: "a"}
+	req := p.request("x")
+	req.TTL = 1900 * time.Millisecond
+	_, err = p.try(req)
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorContains(t, err, "TTL 1.9s is not from 2s", "a TTL must leave time for a node that is slow")
+}
+
+func TestCallersClientsStayOpen(t *testing.T) {
+	x := plainNodes(t, 3)
+	clients := x.clients(t)
+	b, err := NewBackend(clients, Options{})
+	require.NoError(t, err)
+	p := &peer{Backend: b, t: t, name: "a"}
+	p.frees(p.takes(p.request("x")))
+	require.NoError(t, b.Close())
+	for _, c := range clients {
+		require.NoError(t, c.Ping(t.Context()).Err())
+	}
+	_, err = p.try(p.request("x"))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	own, err := openURL(t.Context(), x.url())
+	require.NoError(t, err)
+	require.NoError(t, own.Close())
+	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
+}

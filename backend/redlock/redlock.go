@@ -1,0 +1,150 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisclaims"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// New makes a client of lockport on nodes: an odd number, at least 3, of Redis servers that know nothing of each other. It does no I/O, and
+// closing it does not close the clients.
+func New(nodes []*goredis.Client, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	b, err := NewBackend(nodes, o)
+	if err != nil {
+		return nil, &lockport.Error{Op: "new", Backend: capabilities.Backend, Err: err}
+	}
+	return lockport.New(b, opts...)
+}
+
+// NewBackend makes a backend for lockport.New, as New does.
+func NewBackend(nodes []*goredis.Client, o Options) (*Backend, error) {
+	layout, err := o.prepare(nodes)
+	if err != nil {
+		return nil, err
+	}
+	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, born: time.Now(), caps: capabilities}
+	b.caps.MinTTL = o.minTTL()
+	listened := make([]goredis.UniversalClient, len(nodes))
+	for i, client := range nodes {
+		b.nodes = append(b.nodes, &node{
+			client: client, addr: client.Options().Addr, line: redisscript.NewLine(client, max(maxNodeTimeout, o.NodeTimeout)),
+		})
+		listened[i] = client
+	}
+	b.claims = redisclaims.New(redisclaims.Options{
+		Servers: listened, Quorum: b.quorum, New: b.newClaim, Contended: b.askWhetherContended,
+	})
+	return b, nil
+}
+
+// Backend is the driver.Backend. Safe for concurrent use.
+type Backend struct {
+	nodes     []*node
+	quorum    int
+	ownClient bool // made by a URL: Close closes them
+	layout    redisscript.Layout
+	o         Options
+	caps      driver.Capabilities
+	claims    *redisclaims.Registry
+	born      time.Time // the instant 0 of node.clock
+}
+
+// node is one server.
+type node struct {
+	client *goredis.Client
+	addr   string
+	line   *redisscript.Line
+	// clock is what the server's clock was ahead of ours at the least, in ms, when it last told; 0: not known.
+	clock atomic.Int64
+}
+
+var (
+	_ driver.Backend      = (*Backend)(nil)
+	_ driver.Notifier     = (*Backend)(nil)
+	_ driver.BatchRenewer = (*Backend)(nil)
+	_ driver.Inspector    = (*Backend)(nil)
+	_ driver.Breaker      = (*Backend)(nil)
+	_ driver.Checker      = (*Backend)(nil)
+)
+
+var capabilities = driver.Capabilities{
+	Backend:   "redlock",
+	Ends:      driver.EndsTTL,
+	MinTTL:    minTTL,
+	TTLGrain:  time.Millisecond,
+	Token:     driver.TokenNone,
+	Fair:      driver.FairAdvice,
+	Wake:      driver.WakeNotify,
+	Poll:      pollUnheard,
+	Prompt:    true,
+	Failover:  driver.FailoverSafe,
+	Queue:     true,
+	Contended: true,
+	// The renewal comes at a third of the TTL, and finds out.
+	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
+}
+
+// Capabilities implements driver.Backend.
+func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
+
+// Notify implements driver.Notifier.
+func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
+	return b.claims.Notify(req, wake)
+}
+
+// Close implements driver.Backend. It closes the clients too if those were made of a URL.
+func (b *Backend) Close() error {
+	b.claims.Close()
+	var first error
+	for _, n := range b.nodes {
+		n.line.Close()
+		if b.ownClient {
+			if err := n.client.Close(); err != nil && first == nil {
+				first = err
+			}
+		}
+	}
+	return first
+}
+
+// maxTTL is far above what makes sense, and far below what overflows.
+const maxTTL = math.MaxInt64 / 4
+
+// TryAcquire implements driver.Backend: one request to every node at once, and, if too few granted it, one to take back what they did.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	if req.TTL < b.caps.MinTTL || req.TTL > maxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not from %v to %v", driver.ErrRefused, req.TTL, b.caps.MinTTL, maxTTL)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	c := b.claims.Enter(req).(*claim)
+	err := c.acquire(ctx, req.Queue)
+	b.claims.Answered(c, req.Queue, err)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// now is the time since the backend was made, in ms.
+func (b *Backend) ms(t time.Time) int64 { return t.Sub(b.born).Milliseconds() }
+
+// heardClock notes what a node's clock said, in ms, in a reply that has just come: it said so before, so that it is ahead by that much at
+// the least.
+func (b *Backend) heardClock(i int, ms int64) { b.nodes[i].clock.Store(ms - b.ms(time.Now()) - 1) }
+
+// clockAt is what the clock of node i says at t at the earliest.
+func (b *Backend) clockAt(i int, t time.Time) (ms int64, known bool) {
+	ahead := b.nodes[i].clock.Load()
+	return ahead + b.ms(t), ahead != 0
+}

@@ -1,0 +1,216 @@
+package redlock
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+func isUnknown(err error) bool { return errors.Is(err, driver.ErrUnknown) }
+func isLost(err error) bool    { return errors.Is(err, driver.ErrLost) }
+
+// takesSoon claims until the claim is granted.
+func (p *peer) takesSoon(req driver.Request) (lease driver.Lease) {
+	p.t.Helper()
+	var err error
+	require.Eventually(p.t, func() bool {
+		lease, err = p.try(req)
+		return err == nil
+	}, soon, 10*time.Millisecond)
+	return lease
+}
+
+// notified registers for hints.
+func (p *peer) notified(req driver.Request) <-chan struct{} {
+	woken := make(chan struct{}, 1000)
+	p.t.Cleanup(p.Notify(req, func() { woken <- struct{}{} }))
+	require.Eventually(p.t, func() bool { return p.claims.Heard(req.Owner) }, soon, time.Millisecond)
+	for len(woken) > 0 {
+		<-woken
+	}
+	return woken
+}
+
+func eventually(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(soon):
+		require.Fail(t, "nothing happened")
+	}
+}
+
+func ids(notices []driver.Notice) []string {
+	var list []string
+	for _, n := range notices {
+		list = append(list, n.ID)
+	}
+	return list
+}
+
+// Votes that are split are given back by all but one, who gets them, although nobody waits; also with a node that says nothing.
+func TestSplitVotesResolve(t *testing.T) {
+	for _, hung := range []bool{false, true} {
+		x := plainNodes(t, 5)
+		var peers []*peer
+		for i := range 5 {
+			// Each asks another node first.
+			addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
+			addrs = slices.Concat(addrs[i:], addrs[:i])
+			peers = append(peers, newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i)))
+			peers[i].frees(peers[i].takes(peers[i].request("warm-up")))
+		}
+		if hung {
+			x.proxies[4].Freeze()
+		}
+		for round := range 30 {
+			var granted atomic.Int64
+			var all sync.WaitGroup
+			for _, p := range peers {
+				all.Go(func() {
+					req := p.request(fmt.Sprint("x", hung, round))
+					req.Queue = false
+					if _, err := p.try(req); err == nil {
+						granted.Add(1)
+					} else if !errors.Is(err, driver.ErrHeld) {
+						t.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			require.Equal(t, int64(1), granted.Load(), "round %d, hung: %t", round, hung)
+		}
+	}
+}
+
+// All nodes have the waiters in the order in which they began to wait, whatever the order in which they heard of them.
+func TestAllNodesHaveOneOrder(t *testing.T) {
+	x := plainNodes(t, 5)
+	a := newPeer(t, x.url(), "a")
+	lease := a.takes(a.request("x"))
+	var reqs []driver.Request
+	var peers []*peer
+	for i := range 3 {
+		p := newPeer(t, x.url(), fmt.Sprint(i))
+		req := p.request("x")
+		_ = p.claims.Enter(req) // begins to wait
+		<-time.After(time.Millisecond)
+		peers, reqs = append(peers, p), append(reqs, req)
+	}
+	for _, i := range []int{2, 0, 1} {
+		peers[i].waits(reqs[i])
+	}
+	var want []any
+	for _, r := range reqs {
+		want = append(want, r.Owner)
+	}
+	for _, s := range x.servers {
+		require.Eventually(t, func() bool {
+			got, _ := do(t, s, "ZRANGE", redisscript.Side(key("x"), queueKey), 0, -1).([]any)
+			return slices.Equal(got, want)
+		}, soon, time.Millisecond)
+	}
+	a.frees(lease)
+	for i, p := range peers {
+		for j := i + 1; j < len(peers); j++ {
+			require.LessOrEqual(t, peers[j].waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
+		}
+		p.frees(p.takes(reqs[i]))
+	}
+	x.empty(t, "x")
+}
+
+// A waiter is woken, once a majority has called it, and otherwise looks every 5 s only.
+func TestWaiterIsWoken(t *testing.T) {
+	x := plainNodes(t, 5)
+	a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
+	for range 20 {
+		lease := a.takes(a.request("x"))
+		req := b.request("x")
+		b.waits(req)
+		woken := b.notified(req)
+		require.Equal(t, pollHeard, b.waits(req).Poll)
+		a.frees(lease)
+		eventually(t, woken)
+		b.frees(b.takes(req)) // at once: a majority has called
+	}
+	x.empty(t, "x")
+}
+
+func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.proxied(), "a")
+	const locks = 10_000
+	leases, results := make([]driver.Lease, locks), make([]driver.Renewal, locks)
+	var all sync.WaitGroup
+	for part := range 50 {
+		all.Go(func() {
+			for i := part; i < locks; i += 50 {
+				req := a.request(fmt.Sprint(i))
+				req.TTL = time.Minute
+				leases[i], _ = a.try(req)
+			}
+		})
+	}
+	all.Wait()
+	for _, l := range leases {
+		require.NotNil(t, l)
+	}
+	a.RenewBatch(t.Context(), leases[:1], results[:1]) // the servers know the script
+	var before [3]int64
+	for i, p := range x.proxies {
+		before[i] = p.Requests()
+	}
+	a.RenewBatch(t.Context(), leases, results)
+	for i, p := range x.proxies {
+		require.LessOrEqual(t, p.Requests()-before[i], int64(200), "reads of the proxy, of 32 KiB at most")
+	}
+	for _, r := range results {
+		require.NoError(t, r.Err)
+		require.Greater(t, time.Until(r.Until), 50*time.Second)
+	}
+}
+
+func TestValidityKeepsADrift(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.url(), "a")
+	sent := time.Now()
+	lease := a.takes(a.request("x"))
+	require.WithinRange(t, lease.Grant().Until, sent.Add(9898*time.Millisecond), time.Now().Add(9898*time.Millisecond))
+	require.Zero(t, lease.Grant().Token)
+	require.Equal(t, driver.TokenNone, a.Capabilities().Token)
+	sent = time.Now()
+	until, err := a.renews(lease)
+	require.NoError(t, err)
+	require.WithinRange(t, until, sent.Add(9898*time.Millisecond), time.Now().Add(9898*time.Millisecond))
+}
+
+// A key in its last millisecond is no key without an end, and one without an end does not hide when the others go.
+func TestWhenVotesMayBeFree(t *testing.T) {
+	for _, v := range []struct {
+		ms   []int64
+		got  int
+		want time.Duration
+	}{
+		{[]int64{0, 0, 0}, 0, time.Millisecond},
+		{[]int64{-1, 30, 20, 10}, 1, 20 * time.Millisecond},
+		{[]int64{-1, -1, 20}, 0, 0},
+		{[]int64{500, 100, 300, 200, 400}, 0, 300 * time.Millisecond},
+	} {
+		c := &claim{b: &Backend{quorum: 3}}
+		for _, ms := range v.ms {
+			c.seats = append(c.seats, seat{state: seatHeld, ms: ms})
+		}
+		require.Equal(t, v.want, c.freeIn(v.got))
+	}
+}

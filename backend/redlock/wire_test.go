@@ -1,0 +1,80 @@
+package redlock
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// The page of the backend has this layout. A change is a major version.
+func TestWireGolden(t *testing.T) {
+	x := plainNodes(t, 3)
+	a, b := newPeer(t, x.url(), "golden"), newPeer(t, x.url(), "other")
+	name, at := "golden/{a}%", "lockport:golden/%7Ba%7D%25"
+	queue := "lockport.side:{" + at + "}:queue"
+	req := a.request(name)
+	req.TTL = 9999500 * time.Microsecond
+	lease := a.takes(req)
+	require.Eventually(t, func() bool { return x.having(t, at) == 3 }, soon, time.Millisecond)
+	waiter := b.request(name)
+	before := time.Now().UnixMicro()
+	b.waits(waiter)
+	for i, s := range x.servers {
+		b.catchesUp(i)
+		require.Equal(t, "lp1:"+req.Owner, do(t, s, "GET", at))
+		ttl := do(t, s, "PTTL", at).(int64)
+		require.LessOrEqual(t, ttl, int64(10_000), "rounded up to milliseconds")
+		require.Greater(t, ttl, int64(9_000))
+		list := do(t, s, "ZRANGE", queue, 0, -1, "WITHSCORES").([]any)
+		require.Len(t, list, 2)
+		require.Equal(t, waiter.Owner, list[0])
+		place, err := strconv.ParseFloat(list[1].(string), 64)
+		require.NoError(t, err)
+		require.InDelta(t, before, place, 1e6, "when it began to wait, in µs")
+		require.LessOrEqual(t, do(t, s, "PTTL", queue).(int64), int64(30_000))
+		require.Equal(t, int64(2), do(t, s, "DBSIZE"), "no token")
+	}
+	a.frees(lease)
+	b.frees(b.takesSoon(waiter))
+	x.empty(t, name)
+	for _, s := range x.servers {
+		require.Eventually(t, func() bool { return do(t, s, "DBSIZE") == int64(0) }, soon, time.Millisecond)
+	}
+}
+
+// What redsync, node-redlock and others do on every node: SET NX PX with a random value, and compare and delete.
+func TestForeignValuesExclude(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.url(), "a")
+	set := func() (n int) {
+		for _, s := range x.servers {
+			if do(t, s, "SET", key("x"), "Zm9yZWlnbg==", "NX", "PX", 5000) == "OK" {
+				n++
+			}
+		}
+		return n
+	}
+	require.Equal(t, 3, set())
+	req := a.request("x")
+	h := a.waits(req)
+	require.Equal(t, pollForeign, h.Poll, "nobody will tell of the release")
+	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
+	st, err := a.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.True(t, st.Held && st.Foreign)
+	require.Equal(t, "Zm9yZWlnbg==", st.Owner)
+	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody else"), driver.ErrLost)
+	require.NoError(t, a.Break(t.Context(), "x", st.Owner))
+	lease := a.takesSoon(req)
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
+	require.Zero(t, set(), "we exclude them")
+	var e Entry
+	require.True(t, lease.(driver.LeaseAs).As(&e))
+	require.Equal(t, Entry{Key: key("x"), Value: "lp1:" + req.Owner}, e)
+	a.frees(lease)
+	x.empty(t, "x")
+}
