@@ -267,7 +267,12 @@ var cancellationCases = []Case{
 func (p *party) settle(req driver.Request, lease driver.Lease, err error) {
 	switch {
 	case err == nil:
-		p.release(lease)
+		err := p.releases(lease)
+		if class(err) == driver.ErrUnknown { // its connection was cut just after the grant
+			p.abandon(req)
+			return
+		}
+		p.e.check(err, "the release of a claim that is held")
 	case errors.Is(err, driver.ErrHeld):
 		p.e.failf("nobody has the name, yet a claim was: %w", err)
 	case !certain(err):

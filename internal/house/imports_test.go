@@ -8,7 +8,13 @@ import (
 // clients are the modules that each backend may import beside this one. Who imports the backend depends on them too, so
 // each needs a reason.
 var clients = map[string][]string{
-	"redis": {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
+	// clientv3 is the client that an application has of etcd; its own messages (api), what it runs on (grpc) and the type of its logger (zap)
+	// come with it: several claims in one transaction, and all watches on one stream, are only to be had of these.
+	"etcd": {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "go.uber.org/zap"},
+
+	"redis":     {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
+	"zookeeper": {"github.com/go-zookeeper/zk"},   // attaches sessions, keeps them alive and sets their watches, in Go alone
+	"redlock":   {"github.com/redis/go-redis/v9"}, // the clients that an application has of its nodes, and their logins
 }
 
 // importRules hold who imports whom.

@@ -1,0 +1,269 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// sends has the transaction of a claim on req ready, as if it had been sent and never answered.
+func (n *node) sends(req driver.Request) (*claim, *pb.TxnRequest) {
+	n.t.Helper()
+	c, err := n.enter(req)
+	require.NoError(n.t, err)
+	l, _, err := n.leases.take(context.Background(), c.ttl)
+	require.NoError(n.t, err)
+	n.attach(c, l)
+	require.True(n.t, n.sending(c))
+	return c, n.claimTxn(c, req.Queue)
+}
+
+// arrives has a transaction arrive.
+func (n *node) arrives(txn *pb.TxnRequest) (entered bool, err error) {
+	a := n.flights.send(context.Background(), request{txn: txn})
+	return a.err == nil && a.txn.Succeeded, a.err
+}
+
+func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	n := newNode(t, s.URL(), "a")
+	for _, queue := range []bool{false, true} {
+		// The lease lives: other locks are on it.
+		other := n.takes(n.request("other"))
+		req := n.request("x")
+		req.Queue = queue
+		c, txn := n.sends(req)
+		require.Same(t, other.(*claim).lease, c.lease)
+		require.NoError(t, n.Abandon(t.Context(), req))
+		entered, err := n.arrives(txn)
+		require.NoError(t, err)
+		require.False(t, entered)
+		require.Empty(t, keysOf(t, etcd, "x"))
+		_, err = n.try(req)
+		require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
+
+		// Nothing more is attached to that lease, so that it, and what says that the claim was abandoned, ends with its last lock.
+		fresh := n.takes(n.request("y"))
+		require.NotSame(t, c.lease, fresh.(*claim).lease)
+		frees(t, fresh)
+		frees(t, other)
+
+		// The lease has ended.
+		req = n.request("x")
+		req.Queue = queue
+		c, txn = n.sends(req)
+		_, err = etcd.Revoke(t.Context(), clientv3.LeaseID(c.lease.id))
+		require.NoError(t, err)
+		require.NoError(t, n.Abandon(t.Context(), req))
+		_, err = n.arrives(txn)
+		require.True(t, isGone(errors.Unwrap(err)) || isGone(err), "%v", err)
+		require.Empty(t, keysOf(t, etcd, "x"))
+	}
+}
+
+// An attempt that is cut short is undone, also if it arrives later, and its lease takes no more claims.
+func TestUnknownClaimRetiresItsLease(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	n := newNode(t, via(t, s.URL(), proxy.Addr()), "a")
+	before := n.takes(n.request("before"))
+	proxy.Freeze()
+	req := n.request("x")
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err = n.TryAcquire(ctx, req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	proxy.Restore()
+	eventually(t, func() bool { return n.Abandon(t.Context(), req) == nil }, "Abandon")
+	require.Empty(t, keysOf(t, etcd, "x"))
+	require.NotSame(t, before.(*claim).lease, n.takes(n.request("after")).(*claim).lease)
+	require.Empty(t, n.claims[req.Owner])
+	frees(t, before)
+}
+
+// Another process can abandon a claim that it knows nothing of but its owner.
+func TestAbandonByOwnerAlone(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	a, b := newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b")
+	req := a.request("x")
+	lease := a.takes(req)
+	require.NoError(t, b.Abandon(t.Context(), b.request("x")))
+	other := b.request("x")
+	other.Queue = false
+	_, err := b.try(other)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	require.NoError(t, b.Abandon(t.Context(), req))
+	require.ErrorIs(t, release(lease), driver.ErrLost)
+	frees(t, b.takes(b.request("x")))
+}
+
+// A release whose outcome is unknown may arrive later: its key is not used again.
+func TestKeyOfAnUnknownReleaseIsNotUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	req := n.request("x")
+	lease := n.takes(req).(*claim)
+	late := lease.release()
+	_ = lease.released(answer{err: driver.ErrUnknown})
+	require.NoError(t, n.Abandon(t.Context(), req))
+	next := n.takes(n.request("x")).(*claim)
+	require.Same(t, lease.lease, next.lease)
+	require.NotEqual(t, lease.key, next.key)
+	a := n.flights.send(t.Context(), late)
+	require.NoError(t, a.err)
+	require.False(t, a.deleted, "a late release has hit the next lock")
+	frees(t, next)
+	require.Equal(t, next.key, n.takes(n.request("x")).(*claim).key, "an ordinary release gives the key back")
+}
+
+// Many claims on one name by one backend, as a client never makes them: one has it, and no two stand at the same place.
+func TestOneFlightHasOneClaimOfAName(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	var mu sync.Mutex
+	held, places := 0, make(map[int64]bool)
+	var all sync.WaitGroup
+	for i := range 64 {
+		req := n.request("x")
+		req.Queue = i%4 > 0
+		all.Go(func() {
+			_, err := n.try(req)
+			n.mu.Lock()
+			c := n.claims[req.Owner]
+			n.mu.Unlock()
+			mu.Lock()
+			defer mu.Unlock()
+			if err == nil {
+				held++
+			}
+			if c != nil {
+				places[c.rev] = true
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, 1, held)
+	require.GreaterOrEqual(t, len(places), 48)
+	require.Len(t, keysOf(t, newClient(t, s.URL()), "x"), len(places))
+}
+
+// What spoils a flight for one of its passengers does not for the others.
+func TestPassengersOfAFlightThatIsRejected(t *testing.T) {
+	t.Parallel()
+	for what, o := range map[string]servers.EtcdOptions{"lease": {}, "limit": {Flags: []string{"--max-txn-ops=16"}}} {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			s := servers.NeedEtcd(t, o)
+			n := newNode(t, s.URL(), "a")
+			var all []*passenger
+			for i := range 20 {
+				_, txn := n.sends(n.request(name(i)))
+				all = append(all, &passenger{request: request{txn: txn}, ctx: t.Context(), done: make(chan struct{})})
+			}
+			if what == "lease" {
+				all[7].txn.Success[0].GetRequestPut().Lease = 1
+			}
+			n.flights.fly(t.Context(), all)
+			for i, p := range all {
+				<-p.done
+				if what == "lease" && i == 7 {
+					require.ErrorIs(t, p.answer.err, driver.ErrUnavailable)
+					continue
+				}
+				require.NoError(t, p.answer.err)
+				require.True(t, p.answer.txn.Succeeded)
+			}
+		})
+	}
+}
+
+// A request that still waits for a flight when its context ends was certainly not sent.
+func TestPassengerWhoGivesUp(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	frees(t, n.takes(n.request("x")))
+	n.flights.mu.Lock()
+	n.flights.flying = maxFlights
+	n.flights.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), overdue/2)
+	defer cancel()
+	_, err := n.TryAcquire(ctx, n.request("x"))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Empty(t, n.flights.queue)
+	require.Empty(t, n.claims)
+	n.flights.landed()
+	frees(t, n.takes(n.request("x")))
+}
+
+// A flight that is not answered does not keep the others waiting for long: another member may answer.
+func TestSilentFlightIsOvertaken(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	n.flights.mu.Lock()
+	n.flights.flying = maxFlights // that never land
+	n.flights.mu.Unlock()
+	frees(t, n.takes(n.request("x")))
+}
+
+func TestLeaseIsKeptWhileInUse(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	req := n.request("x")
+	first := n.takes(req)
+	frees(t, first)
+	for end := time.Now().Add(2 * req.TTL); time.Now().Before(end); {
+		lease := n.takes(n.request("x"))
+		require.Same(t, first.(*claim).lease, lease.(*claim).lease)
+		require.Greater(t, time.Until(lease.Grant().Until), req.TTL/2)
+		frees(t, lease)
+		<-time.After(req.TTL / 10)
+	}
+	// One that nobody used for long is not trusted with a claim.
+	<-time.After(req.TTL - req.TTL/5)
+	lease := n.takes(n.request("x"))
+	require.NotSame(t, first.(*claim).lease, lease.(*claim).lease)
+	frees(t, lease)
+}
+
+func TestClosingLeavesTheCallersClientOpen(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	for range 2 {
+		c, err := New(etcd, Options{Prefix: "app/"}, lockport.TTL(2*time.Second))
+		require.NoError(t, err)
+		l, err := c.Acquire(t.Context(), "x")
+		require.NoError(t, err)
+		var key Key
+		require.True(t, l.As(&key))
+		require.Contains(t, key.Key, "app/x/")
+		require.NoError(t, c.Close())
+	}
+	_, err := etcd.Get(t.Context(), "x")
+	require.NoError(t, err)
+}

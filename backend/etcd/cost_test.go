@@ -1,0 +1,110 @@
+package etcd
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// counter counts what etcd receives.
+func counter(t *testing.T, s *servers.Etcd) func() int64 {
+	last, err := requestsOf(t.Context(), s)
+	require.NoError(t, err)
+	return func() int64 {
+		now, err := requestsOf(t.Context(), s)
+		require.NoError(t, err)
+		n := now - last
+		last = now
+		return n
+	}
+}
+
+func TestUncontendedCycleIsTwoRequests(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	request := func(name string) driver.Request {
+		req := n.request(name)
+		req.TTL = time.Minute
+		return req
+	}
+	frees(t, n.takes(request("x")))
+	requests := counter(t, s)
+	for i := range 10 {
+		frees(t, n.takes(request(name(i))))
+	}
+	require.EqualValues(t, 20, requests())
+	held := n.takes(request("x"))
+	requests()
+	_, err := n.try(request("x"))
+	require.ErrorIs(t, err, driver.ErrHeld)
+	require.EqualValues(t, 1, requests(), "finding it held, and waiting in the queue")
+	frees(t, held)
+}
+
+func TestManyLocksAreOneLease(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	const locks = 2000
+	leases := make([]driver.Lease, locks)
+	for i := range leases {
+		req := n.request(name(i))
+		req.TTL, req.Name = time.Minute, req.Name+req.Owner
+		leases[i] = n.takes(req)
+	}
+	renew := func() {
+		results := make([]driver.Renewal, locks)
+		n.RenewBatch(t.Context(), leases, results)
+		for _, r := range results {
+			require.NoError(t, r.Err)
+			require.Greater(t, time.Until(r.Until), 55*time.Second)
+		}
+	}
+	renew() // opens the stream
+	requests := counter(t, s)
+	for range 10 {
+		renew()
+	}
+	require.EqualValues(t, 10, requests())
+	list, err := newClient(t, s.URL()).Leases(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list.Leases, 1)
+}
+
+// A thousand goroutines that wait for a name are one waiter to etcd.
+func TestThousandWaitersAreOne(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	a, b := newLocker(t, s.URL(), time.Minute), newLocker(t, s.URL(), time.Minute)
+	held := holds(t, a, "x")
+	all := []*acquiring{acquire(t, b, "x")}
+	queued(t, etcd, "x", 2)
+	<-time.After(10 * holderPatience) // the watches are open
+	requests := counter(t, s)
+	for range 999 {
+		all = append(all, acquire(t, b, "x"))
+	}
+	<-time.After(time.Second)
+	n := requests()
+	t.Logf("a thousand waiters sent %d requests in a second", n)
+	require.LessOrEqual(t, n, int64(1))
+	require.Len(t, keysOf(t, etcd, "x"), 2)
+	require.NoError(t, held.Release(t.Context()))
+	var done sync.WaitGroup
+	for _, w := range all {
+		done.Go(func() {
+			<-w.done
+			if w.err != nil || w.lock.Release(t.Context()) != nil {
+				t.Error("a waiter was not granted the lock: ", w.err)
+			}
+		})
+	}
+	done.Wait()
+}

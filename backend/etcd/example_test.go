@@ -1,0 +1,80 @@
+package etcd_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/etcd"
+)
+
+func Example() {
+	ctx := context.Background()
+	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client, err := etcd.New(server, etcd.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lock, err := client.Acquire(ctx, "nightly-report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+	token, _ := lock.Token()
+	fmt.Println("working under fencing token", token)
+}
+
+// By URL, as configuration has it.
+func Example_url() {
+	ctx := context.Background()
+	client, err := lockport.Open(ctx, "etcds://app:secret@etcd-1:2379,etcd-2:2379,etcd-3:2379?ca=/etc/ssl/etcd.pem")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
+		return ctx.Err() // ends when the lock is lost
+	})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// The lock's key, to be compared by a transaction on the same cluster that must do nothing once the lock is lost.
+func ExampleKey() {
+	ctx := context.Background()
+	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	client, err := etcd.New(server, etcd.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lock, err := client.Acquire(ctx, "account-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+
+	var k etcd.Key
+	lock.As(&k)
+	done, err := server.Txn(ctx).
+		If(clientv3.Compare(clientv3.CreateRevision(k.Key), "=", k.CreateRevision)).
+		Then(clientv3.OpPut("balance-7", "90")).
+		Commit()
+	if err != nil || !done.Succeeded {
+		log.Print(lockport.ErrLost, err)
+	}
+}

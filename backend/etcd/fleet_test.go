@@ -1,0 +1,181 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// Other processes are this test binary, told by these variables where to count.
+const (
+	counterURL  = "LOCKPORT_TEST_ETCD_COUNTER_URL"
+	counterFile = "LOCKPORT_TEST_ETCD_COUNTER_FILE"
+
+	counts = 40 // of each process
+)
+
+// count is the main function of such a process: it increments the number in a file under a lock.
+func count(target, file string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	c, err := lockport.Open(ctx, target)
+	if err != nil {
+		return err
+	}
+	for range counts {
+		l, err := c.Acquire(ctx, "counter")
+		if err != nil {
+			return err
+		}
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
+			return err
+		}
+		if err := l.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return c.Close()
+}
+
+// Processes of lockport and of "etcdctl lock" increment a number in a file; no increment is lost.
+func TestCounterWithEtcdctl(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcdctl, err := servers.FindEtcdctl()
+	if err != nil {
+		t.Skip(err)
+	}
+	file := filepath.Join(t.TempDir(), "counter")
+	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
+	script := filepath.Join(t.TempDir(), "increment")
+	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nn=$(cat \"$1\"); echo $((n + 1)) >\"$1\"\n"), 0o700))
+	self, err := os.Executable()
+	require.NoError(t, err)
+
+	const ours, theirs, turns = 4, 4, 8
+	var all sync.WaitGroup
+	start := func(env []string, name string, args ...string) {
+		cmd := exec.Command(name, args...)
+		cmd.Env = append(os.Environ(), env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%s %q: %v: %s", filepath.Base(name), args, err, out)
+		}
+	}
+	for range ours {
+		all.Go(func() { start([]string{counterURL + "=" + s.URL(), counterFile + "=" + file}, self) })
+	}
+	for range theirs {
+		all.Go(func() {
+			for range turns {
+				start([]string{"ETCDCTL_API=3"}, etcdctl, "--endpoints", s.Addr(), "lock", defaultPrefix+"counter",
+					script, file)
+			}
+		})
+	}
+	all.Wait()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa(ours*counts+theirs*turns), strings.TrimSpace(string(text)))
+}
+
+// concurrency.Mutex and lockport wait for each other in the order in which they came.
+func TestQueueWithMutex(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
+	require.NoError(t, err)
+	m := concurrency.NewMutex(session, defaultPrefix+"x")
+	require.NoError(t, m.Lock(t.Context()))
+
+	ours := newLocker(t, s.URL(), 2*time.Second)
+	_, err = ours.TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	status, err := newNode(t, s.URL(), "looks").Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.True(t, status.Foreign)
+	require.Equal(t, fmt.Sprintf("%x", session.Lease()), status.Owner)
+
+	second := acquire(t, ours, "x")
+	queued(t, etcd, "x", 2)
+	other, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
+	require.NoError(t, err)
+	third := make(chan error, 1)
+	mutex := concurrency.NewMutex(other, defaultPrefix+"x")
+	go func() { third <- mutex.Lock(context.Background()) }()
+	queued(t, etcd, "x", 3)
+	require.NoError(t, m.Unlock(t.Context()))
+	l := second.gets(t)
+	select {
+	case err := <-third:
+		require.FailNow(t, "granted to two", "%v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, <-third)
+	_, err = ours.TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.NoError(t, mutex.Unlock(t.Context()))
+}
+
+func TestWireGolden(t *testing.T) {
+	t.Parallel()
+	for name, within := range map[string]string{
+		"nightly-report": "lockport/nightly-report/",
+		"a/b":            "lockport/a%2Fb/",
+		"a%2Fb":          "lockport/a%252Fb/",
+		"%":              "lockport/%25/",
+		"größe Ω":        "lockport/größe Ω/",
+	} {
+		require.Equal(t, within, defaultLayout.of(name))
+		back, suffix, ok := defaultLayout.name(within + "694d71ddacfda227-1")
+		require.True(t, ok)
+		require.Equal(t, []string{name, "694d71ddacfda227-1"}, []string{back, suffix})
+	}
+	const owner = "00112233445566778899aabbccddeeff:host/7/label/0"
+	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 0))
+	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 2))
+	require.Equal(t, "lp1:"+owner, valueOf(owner))
+	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.grave(owner))
+	_, _, isName := defaultLayout.name(defaultLayout.grave(owner))
+	require.False(t, isName)
+	require.Equal(t, "x/", layout{}.of("x"))
+	require.Equal(t, []byte("lockport0"), rangeEnd("lockport/"))
+
+	// And as they are on the server.
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	req := n.request("a/b")
+	lease := n.takes(req)
+	r, err := newClient(t, s.URL()).Get(t.Context(), "", clientv3.WithPrefix())
+	require.NoError(t, err)
+	require.Len(t, r.Kvs, 1)
+	var key Key
+	require.True(t, lease.(*claim).As(&key))
+	require.Equal(t, fmt.Sprintf("lockport/a%%2Fb/%x", key.Lease), string(r.Kvs[0].Key))
+	require.Equal(t, "lp1:"+req.Owner, string(r.Kvs[0].Value))
+	require.Equal(t, Key{Key: string(r.Kvs[0].Key), CreateRevision: r.Kvs[0].CreateRevision, Lease: r.Kvs[0].Lease}, key)
+	require.Equal(t, uint64(key.CreateRevision), lease.Grant().Token)
+}

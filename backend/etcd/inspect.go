@@ -1,0 +1,199 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/mvccpb"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// listPage is how many keys List asks for at once.
+const listPage = 1000
+
+// Inspect implements driver.Inspector.
+func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	within := b.layout.of(name)
+	found := driver.Status{Name: name}
+	err := b.each(ctx, within, func(s driver.Status) {
+		if s.Name == name {
+			found = s
+		}
+	})
+	return found, err
+}
+
+// List implements driver.Inspector.
+func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+	var all []driver.Status
+	err := b.each(ctx, b.layout.prefix+escapeName.Replace(prefix), func(s driver.Status) { all = append(all, s) })
+	return all, err
+}
+
+// each calls found with the status of every lock whose keys begin with within.
+func (b *Backend) each(ctx context.Context, within string, found func(driver.Status)) error {
+	w, err := b.link.wires(ctx)
+	if err != nil {
+		return err
+	}
+	expiries := make(map[int64]time.Time) // of leases
+	var first *mvccpb.KeyValue
+	var name string
+	waiters := 0
+	done := func() error {
+		if first == nil {
+			return nil
+		}
+		s := driver.Status{Name: name, Held: true, Token: uint64(first.CreateRevision), Waiters: waiters}
+		s.Owner, s.Foreign = b.layout.ownerOf(first)
+		if first.Lease != 0 {
+			at, ok := expiries[first.Lease]
+			if !ok {
+				r, err := w.lease.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
+				if err = classifyRead(ctx, err); err != nil && !isRejected(err) { // gone, or not to be asked for
+					return err
+				}
+				if err == nil && r.TTL > 0 {
+					at = time.Now().Add(time.Duration(r.TTL) * time.Second)
+				}
+				expiries[first.Lease] = at
+			}
+			s.Expires = at
+		}
+		found(s)
+		return nil
+	}
+	page := &pb.RangeRequest{Key: []byte(within), RangeEnd: rangeEnd(within), Limit: listPage}
+	if within == "" {
+		page.Key = []byte{0}
+	}
+	for {
+		r, err := w.kv.Range(ctx, page)
+		if err != nil {
+			return classifyRead(ctx, err)
+		}
+		for _, kv := range r.Kvs {
+			of, _, ok := b.layout.name(string(kv.Key))
+			switch {
+			case !ok:
+			case first != nil && of == name:
+				waiters++
+				if kv.CreateRevision < first.CreateRevision {
+					first = kv
+				}
+			default:
+				if err := done(); err != nil {
+					return err
+				}
+				first, name, waiters = kv, of, 0
+			}
+		}
+		if !r.More || len(r.Kvs) == 0 {
+			return done()
+		}
+		page.Key = append(r.Kvs[len(r.Kvs)-1].Key, 0)
+		page.Revision = r.Header.GetRevision() // all pages show the same moment
+	}
+}
+
+// Break implements driver.Breaker.
+func (b *Backend) Break(ctx context.Context, name, owner string) error {
+	within := b.layout.of(name)
+	w, err := b.link.wires(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := w.kv.Range(ctx, &pb.RangeRequest{
+		Key: []byte(within), RangeEnd: rangeEnd(within), Limit: 1, SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE,
+	})
+	if err != nil {
+		return classifyRead(ctx, err)
+	}
+	gone := fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
+	if len(r.Kvs) == 0 {
+		return gone
+	}
+	if has, _ := b.layout.ownerOf(r.Kvs[0]); has != owner {
+		return gone
+	}
+	key := r.Kvs[0].Key
+	a := b.flights.run(ctx, name, request{txn: &pb.TxnRequest{
+		Compare: []*pb.Compare{created(key, r.Kvs[0].CreateRevision)},
+		Success: []*pb.RequestOp{remove(key)},
+	}})
+	switch {
+	case a.err != nil:
+		return a.err
+	case !a.txn.Succeeded:
+		return gone
+	}
+	return nil
+}
+
+// Check implements driver.Checker.
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+	w, err := b.link.wires(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// The comparison never holds, so that nothing is written; what it would do is checked against the user's role all the same.
+	probe := b.layout.prefix + "/"
+	begin, end := []byte(b.layout.prefix), rangeEnd(b.layout.prefix)
+	if len(begin) == 0 {
+		begin = []byte{0}
+	}
+	a := b.flights.run(ctx, "", request{txn: &pb.TxnRequest{
+		Compare: []*pb.Compare{created([]byte(probe), -1)},
+		Success: []*pb.RequestOp{put([]byte(probe), nil, 0), {Request: &pb.RequestOp_RequestDeleteRange{
+			RequestDeleteRange: &pb.DeleteRangeRequest{Key: append([]byte(probe), 0), RangeEnd: end}}}},
+		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: begin, RangeEnd: end, Limit: 1, KeysOnly: true})},
+	}})
+	if a.err != nil {
+		return nil, a.err
+	}
+	var notices []driver.Notice
+	members, err := w.client.MemberList(ctx)
+	switch {
+	case err != nil && isRejected(classifyRead(ctx, err)):
+		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
+			Text:   "The server does not let us ask for the members of its cluster, so it is not known whether one may fail.",
+			Remedy: "Look yourself (etcdctl member list)."})
+	case err != nil:
+		return nil, classifyRead(ctx, err)
+	default:
+		notices = append(notices, checkMembers(w.client.Endpoints(), members.Members)...)
+	}
+	return notices, nil
+}
+
+// checkMembers tells what endangers locks in how the cluster is made up, and how we reach it.
+func checkMembers(endpoints []string, members []*pb.Member) (notices []driver.Notice) {
+	voters := 0
+	for _, m := range members {
+		if !m.IsLearner {
+			voters++
+		}
+	}
+	switch {
+	case voters < 3:
+		notices = append(notices, driver.Notice{ID: "quorum",
+			Text:   fmt.Sprintf("The cluster has %d voting member(s), so that no lock can be taken or kept while one is away.", voters),
+			Remedy: "Run three or five members."})
+	case len(endpoints) < 2:
+		notices = append(notices, driver.Notice{ID: "endpoints",
+			Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),
+			Remedy: "Give it the others too: " + strings.Join(clientURLs(members), ", ") + "."})
+	}
+	return notices
+}
+
+func clientURLs(members []*pb.Member) (all []string) {
+	for _, m := range members {
+		all = append(all, m.ClientURLs...)
+	}
+	return all
+}

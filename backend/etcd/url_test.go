@@ -1,0 +1,90 @@
+package etcd
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport"
+)
+
+func TestURLs(t *testing.T) {
+	for rawURL, want := range map[string]struct {
+		endpoints      []string
+		user, password string
+		prefix         string
+	}{
+		"etcd://host":                                 {endpoints: []string{"host:2379"}, prefix: "lockport/"},
+		"etcd://a:1,b,c:2/?prefix=app/":               {endpoints: []string{"a:1", "b:2379", "c:2"}, prefix: "app/"},
+		"etcd://user:p%40ss@a:1?prefix=":              {endpoints: []string{"a:1"}, user: "user", password: "p@ss"},
+		"etcd://[::1]:7?addr=[::2]:8&addr=h":          {endpoints: []string{"[::1]:7", "[::2]:8", "h:2379"}, prefix: "lockport/"},
+		"etcds://a:1,b:2?servername=etcd.example.com": {endpoints: []string{"a:1", "b:2"}, prefix: "lockport/"},
+		"etcd://[::1]?prefix=%D0%B7%D0%B0%D0%BC/x":    {endpoints: []string{"[::1]:2379"}, prefix: "зам/x"},
+	} {
+		b, err := openBackend(t.Context(), rawURL)
+		require.NoError(t, err, rawURL)
+		e := b.(*Backend)
+		c := e.link.config
+		require.Equal(t, want.endpoints, c.Endpoints, rawURL)
+		require.Equal(t, []string{want.user, want.password, want.prefix}, []string{c.Username, c.Password, e.layout.prefix}, rawURL)
+		require.NoError(t, b.Close())
+	}
+}
+
+func TestBadURLs(t *testing.T) {
+	noCertificate := filepath.Join(t.TempDir(), "none.pem")
+	require.NoError(t, os.WriteFile(noCertificate, []byte("x"), 0o600))
+	for rawURL, what := range map[string]string{
+		"etcd://u:secret@host?pool=1":                   `unknown URL parameter "pool"`,
+		"etcd://u:secret@host?ca=x":                     `unknown URL parameter "ca"`,
+		"etcd://u:secret@host/app":                      "parameter prefix",
+		"etcd://:secret@host":                           "both or none",
+		"etcd://user@host":                              "both or none",
+		"etcd://u:secret@":                              "bad address",
+		"etcd://u:secret@a,,b":                          "bad address",
+		"etcd://u:secret@a?addr=b/c":                    "bad address",
+		"etcd://u:secret@a?prefix=x&prefix=y":           "twice",
+		"etcd://u:secret@a?prefix=%FF":                  "UTF-8",
+		"etcds://u:secret@host?ca=/nowhere/ca.pem":      "no such file",
+		"etcds://u:secret@host?ca=" + noCertificate:     "no certificate",
+		"etcds://u:secret@host?cert=x":                  "both or none",
+		"etcds://u:secret@host?cert=/nowhere&key=/none": "cert and key",
+	} {
+		_, err := openBackend(t.Context(), rawURL)
+		require.ErrorContains(t, err, what, rawURL)
+		require.NotContains(t, err.Error(), "secret")
+		require.NotContains(t, err.Error(), "\n")
+	}
+}
+
+func TestSchemes(t *testing.T) {
+	n := 0
+	for _, s := range lockport.DefaultMux().Schemes() {
+		if s.Name != "etcd" && s.Name != "etcds" {
+			continue
+		}
+		n++
+		b, err := openBackend(t.Context(), s.Example)
+		require.NoError(t, err, "the example of %s", s.Name)
+		require.NoError(t, b.Close())
+		require.Equal(t, s.Capabilities.Backend, b.Capabilities().Backend)
+	}
+	require.Equal(t, 2, n)
+}
+
+func TestNewRefuses(t *testing.T) {
+	_, err := New(nil, Options{})
+	require.ErrorContains(t, err, "nil")
+	_, err = New(clientv3.NewCtxClient(t.Context()), Options{})
+	require.ErrorContains(t, err, "connection")
+	client, err := clientv3.New(*newConfig([]string{"127.0.0.1:1"}))
+	require.NoError(t, err)
+	defer func() { _ = client.Close() }()
+	for _, o := range []Options{{Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}} {
+		_, err := New(client, o)
+		require.Error(t, err, "%+v", o)
+	}
+}
