@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/faultproxy"
 )
@@ -23,6 +24,7 @@ type conformTarget struct {
 }
 
 func newConformTarget(rawURL string) (*conformTarget, error) {
+	rawURL = withSessionTTL(rawURL)
 	t := &conformTarget{close: func() {}}
 	t.config = conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL)}
 	u, err := url.Parse(rawURL)
@@ -48,6 +50,26 @@ func newConformTarget(rawURL string) (*conformTarget, error) {
 	t.config.Faults = all.faults()
 	t.proxied, t.close = true, all.close
 	return t, nil
+}
+
+// sessionTTL is the TTL of the suite on backends whose TTL is that of their session, unless the URL names another: many cases wait for one to
+// pass. It is the smallest that a ZooKeeper grants with its default settings.
+const sessionTTL = 4 * time.Second
+
+func withSessionTTL(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || urlTTL(rawURL) > 0 {
+		return rawURL
+	}
+	for _, s := range lockport.DefaultMux().Schemes() {
+		if s.Name == u.Scheme && s.Capabilities.FixedTTL > 0 {
+			q := u.Query()
+			q.Set("ttl", sessionTTL.String())
+			u.RawQuery = q.Encode()
+			return u.String()
+		}
+	}
+	return rawURL
 }
 
 // withPort is server with port, unless it has one.
@@ -94,7 +116,7 @@ func (all proxies) faults() conformance.Faults {
 		Cut:     all.each((*faultproxy.Proxy).KillConns),
 		Freeze:  all.each((*faultproxy.Proxy).Freeze),
 		Delay: func(ctx context.Context, d time.Duration) error {
-			return all.each(func(p *faultproxy.Proxy) { p.Delay(d) })(ctx)
+			return all.each(func(p *faultproxy.Proxy) { p.Delay((d + 1) / 2) })(ctx) // there and back
 		},
 		Conns:    func(context.Context) (int, error) { return sum(all, (*faultproxy.Proxy).Conns), nil },
 		Requests: func(context.Context) (int64, error) { return all.requests(), nil },

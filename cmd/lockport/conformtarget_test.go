@@ -33,7 +33,7 @@ func TestConformTargetOfSeveralServers(t *testing.T) {
 	t.Parallel()
 	a, b := echoServer(t), echoServer(t)
 	for _, raw := range []string{"redis://u:pw@" + a + "/1?prefix=x", "redlock://u:pw@" + a + "," + b + "/1?prefix=x", "etcd://" + a + "," + b,
-		"zookeeper://" + a + "," + b + "/chroot"} {
+		"zookeeper://" + a + "," + b + "/chroot?ttl=2s"} {
 		target, err := newConformTarget(raw)
 		require.NoError(t, err)
 		require.True(t, target.proxied)
@@ -98,4 +98,12 @@ func echoes(c net.Conn) error {
 	}
 	_, err := io.ReadFull(c, make([]byte, 1))
 	return err
+}
+
+// A session's TTL is short, unless the URL asks for another.
+func TestConformTargetOfASession(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, "zookeeper://h:1?ttl=4s", withSessionTTL("zookeeper://h:1"))
+	require.Equal(t, "zookeeper://h:1?ttl=30s", withSessionTTL("zookeeper://h:1?ttl=30s"))
+	require.Equal(t, "redis://h:1", withSessionTTL("redis://h:1"))
 }

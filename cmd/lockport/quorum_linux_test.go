@@ -1,0 +1,170 @@
+package main
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// quorumServers start the servers that promise more than a single Redis, and return the URL that leads to their locks.
+var quorumServers = map[string]func(t *testing.T) string{
+	"redlock": func(t *testing.T) string {
+		var addrs []string
+		for range 3 {
+			addrs = append(addrs, servers.NeedRedis(t, servers.RedisOptions{Own: true}).Addr())
+		}
+		return "redlock://" + strings.Join(addrs, ",")
+	},
+	"etcd":      func(t *testing.T) string { return servers.NeedEtcd(t, servers.EtcdOptions{}).URL() },
+	"zookeeper": func(t *testing.T) string { return servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}).URL() },
+}
+
+// onEach runs a test against each of quorumServers, all at once.
+func onEach(t *testing.T, test func(t *testing.T, url string)) {
+	t.Parallel()
+	for name, begin := range quorumServers {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, begin(t))
+		})
+	}
+}
+
+// proxied is rawURL with a proxy before each of its servers.
+func proxied(t *testing.T, rawURL string) (string, []*faultproxy.Proxy) {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	var proxies []*faultproxy.Proxy
+	var hosts []string
+	for host := range strings.SplitSeq(u.Host, ",") {
+		p, err := faultproxy.New(host)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = p.Close() })
+		proxies, hosts = append(proxies, p), append(hosts, p.Addr())
+	}
+	u.Host = strings.Join(hosts, ",")
+	return u.String(), proxies
+}
+
+func TestQuorumCounter(t *testing.T) {
+	onEach(t, func(t *testing.T, url string) { countUnder(t, url, 6, 40) })
+}
+
+// TestQuorumSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
+// connection is whole, gets the lock.
+func TestQuorumSilence(t *testing.T) {
+	onEach(t, func(t *testing.T, direct string) {
+		through, proxies := proxied(t, direct)
+		p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
+		group := p.group(t)
+		next := start(t, direct, "run", "--ttl", "3s", "silence", "--", "echo", "mine")
+		for _, proxy := range proxies {
+			proxy.Freeze()
+		}
+		next.says(t, "mine")
+		require.False(t, groupAlive(group), "the lock was granted while the command lived")
+		require.Equal(t, 79, p.code(t))
+		require.Regexp(t, `^lockport: the lock server was not heard from in time[^\n]+\n`, p.err.String())
+		require.Equal(t, 0, next.code(t))
+	})
+}
+
+// TestQuorumKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
+func TestQuorumKilled(t *testing.T) {
+	onEach(t, func(t *testing.T, url string) {
+		p := start(t, url, "run", "--ttl", "2s", "killed", "--", "sh", "-c", family)
+		group := p.group(t)
+		next := start(t, url, "run", "--ttl", "2s", "killed", "--", "echo", "mine")
+		require.NoError(t, p.Process.Signal(syscall.SIGKILL))
+		next.says(t, "mine")
+		require.False(t, groupAlive(group), "the lock was granted while the command lived")
+		require.Equal(t, 0, next.code(t))
+	})
+}
+
+func TestQuorumHeld(t *testing.T) {
+	onEach(t, func(t *testing.T, url string) {
+		holder := start(t, url, "run", "held", "--", "sh", "-c", "echo ready; exec sleep 1000")
+		holder.says(t, "ready")
+		code, _, stderr := output(t, url, "run", "-n", "held", "--", "echo", "no")
+		require.Equal(t, 75, code, stderr)
+		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+		waiter := start(t, url, "run", "held", "--", "echo", "yes")
+		require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+		require.Equal(t, 143, holder.code(t), holder.err.String())
+		waiter.says(t, "yes")
+		require.Equal(t, 0, waiter.code(t))
+	})
+}
+
+func TestQuorumEnvironment(t *testing.T) {
+	onEach(t, func(t *testing.T, url string) {
+		code, stdout, stderr := output(t, url, "run", "environment", "--", "sh", "-c", `echo "$LOCKPORT_BACKEND token=$LOCKPORT_TOKEN"`)
+		require.Equal(t, 0, code, stderr)
+		require.Empty(t, stderr)
+		scheme, _, _ := strings.Cut(url, ":")
+		if scheme == "redlock" {
+			require.Equal(t, "redlock token=\n", stdout, "Redlock has no token, and does not pretend")
+		} else {
+			require.Regexp(t, "^"+scheme+` token=[1-9][0-9]+\n$`, stdout)
+		}
+	})
+}
+
+func TestQuorumConform(t *testing.T) {
+	onEach(t, func(t *testing.T, url string) {
+		code, stdout, stderr := output(t, url, "conform", "--run", "^(contract|errors)/")
+		require.Equal(t, 0, code, stdout+stderr)
+		require.NotContains(t, stdout, "needs Faults.Sever", "the proxies produce it")
+		require.NotContains(t, stdout, "\n    ", "nothing failed")
+	})
+}
+
+// TestQuorumRefusals lists what cannot hold locks: the exit code, and a piece of the one line that says why.
+func TestQuorumRefusals(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	nobody := free.Addr().String()
+	require.NoError(t, free.Close())
+	secured := servers.NeedEtcd(t, servers.EtcdOptions{RootPassword: "right-secret"})
+	etcd := servers.NeedEtcd(t, servers.EtcdOptions{})
+	keeper := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	for _, tt := range []struct {
+		name, url string
+		code      int
+		line      string
+	}{
+		{"redlock: two nodes", "redlock://" + nobody + ",127.0.0.1:1", 64, "at least 3"},
+		{"redlock: four nodes", "redlock://" + nobody + ",127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", 64, "odd"},
+		{"redlock: the same node twice", "redlock://" + nobody + ",127.0.0.1:1," + nobody, 64, "twice"},
+		{"redlock: nobody there", "redlock://127.0.0.1:1,127.0.0.1:2," + nobody, 69, "refused"},
+		{"redlock: unknown parameter", "redlock://h1,h2,h3?speed=high", 64, "speed"},
+		{"etcd: nobody there", "etcd://" + nobody, 69, nobody},
+		{"etcd: wrong password", "etcd://root:wrong-secret@" + secured.Addr(), 69, "password"},
+		{"etcd: no password", "etcd://" + secured.Addr(), 69, "user"},
+		{"etcd: TTL too small", "etcd://" + etcd.Addr() + "?ttl=100ms", 64, "TTL"},
+		{"etcd: unknown parameter", "etcd://" + etcd.Addr() + "?speed=high", 64, "speed"},
+		{"zookeeper: nobody there", "zookeeper://" + nobody, 69, nobody},
+		{"zookeeper: TTL too small", "zookeeper://" + keeper.Addr() + "?ttl=150ms", 69, "TTL"},
+		{"zookeeper: unknown parameter", "zookeeper://" + keeper.Addr() + "?speed=high", 64, "speed"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			code, stdout, stderr := output(t, tt.url, "run", "a", "--", "echo", "no")
+			require.Equal(t, tt.code, code, stderr)
+			require.Empty(t, stdout)
+			require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+			require.Contains(t, stderr, tt.line)
+			require.NotContains(t, stderr, "secret")
+		})
+	}
+}
