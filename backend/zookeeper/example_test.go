@@ -1,0 +1,80 @@
+package zookeeper_test
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/zookeeper"
+)
+
+func Example() {
+	ctx := context.Background()
+	client, err := zookeeper.New([]string{"zk-1:2181", "zk-2:2181", "zk-3:2181"}, zookeeper.Options{Chroot: "/locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+
+	lock, err := client.Acquire(ctx, "nightly-report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+	token, _ := lock.Token()
+	fmt.Println("working under fencing token", token)
+}
+
+// By URL, as configuration has it.
+func Example_url() {
+	ctx := context.Background()
+	client, err := lockport.Open(ctx, "zookeeper://user:password@zk-1:2181,zk-2:2181,zk-3:2181/locks?ttl=10s")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
+		return ctx.Err() // ends when the lock is lost
+	})
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// With TLS, digest authentication, and a session of 30 s.
+func ExampleOptions() {
+	dialer := &tls.Dialer{Config: &tls.Config{ServerName: "zookeeper.example.org"}}
+	client, err := zookeeper.New([]string{"zk-1:2281"}, zookeeper.Options{
+		Chroot:   "/locks",
+		TTL:      30 * time.Second,
+		Username: "reports",
+		Password: "from a vault",
+		Dial:     dialer.DialContext,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+}
+
+// The lock's own node, for people and for other clients of the ensemble.
+func ExampleNode() {
+	ctx := context.Background()
+	client, err := zookeeper.New([]string{"localhost:2181"}, zookeeper.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer client.Close()
+	lock, err := client.Acquire(ctx, "account-7")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer lock.Release(ctx)
+	var node zookeeper.Node
+	if lock.As(&node) {
+		fmt.Println("held by", node.Path)
+	}
+}

@@ -1,0 +1,231 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// A follower that is cut from its leader goes on answering pings for a second, while the leader hears nothing of its sessions.
+func TestFollowerCutFromLeader(t *testing.T) {
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	for round := range 3 {
+		leader, err := e.Leader(t.Context())
+		require.NoError(t, err)
+		follower := (indexOf(e, leader) + 1) % len(e.Nodes)
+		cutHolder(t, e, follower, leader, time.Duration(round)*250*time.Millisecond)
+	}
+}
+
+// A leader that is cut from its followers leads on for a second, and answers a sync.
+func TestLeaderCutFromFollowers(t *testing.T) {
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	at := indexOf(e, leader)
+	cutHolder(t, e, at, e.Nodes[(at+1)%len(e.Nodes)], 0)
+}
+
+// cutHolder cuts the node that a holder is connected to from the others. Another takes the name through one of those.
+func cutHolder(t *testing.T, e *servers.Ensemble, node int, other *servers.ZooKeeper, held time.Duration) {
+	name := fmt.Sprintf("%s-%d-%v", t.Name(), node, held)
+	holder, _ := newClient(t, Options{}, e.Nodes[node].Addr())
+	next := newBackend(t, Options{}, other.Addr())
+	frees(t, takes(t, next, request(next, name)))
+	lock, err := holder.Acquire(within(t, soon), name)
+	require.NoError(t, err)
+	time.Sleep(held) // so that renewals lie elsewhere
+	belief := follow(lock)
+	e.CutFromQuorum(node)
+	lease, granted := takeOver(t, next, name)
+	belief.endsBefore(t, granted)
+	require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+	e.Heal()
+	// Its late requests change nothing.
+	_, err = e.Leader(t.Context())
+	require.NoError(t, err)
+	again := newBackend(t, Options{}, other.Addr())
+	require.Eventually(t, func() bool {
+		_, err := try(again, request(again, name))
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		return e.Nodes[node] != nil && serves(e.Nodes[node])
+	}, 2*soon, 50*time.Millisecond)
+	frees(t, lease)
+	require.NoError(t, holder.Close())
+}
+
+func indexOf(e *servers.Ensemble, node *servers.ZooKeeper) int {
+	for i, n := range e.Nodes {
+		if n == node {
+			return i
+		}
+	}
+	return -1
+}
+
+// serves says whether a node serves.
+func serves(z *servers.ZooKeeper) bool {
+	answer, err := z.FourLetter(context.Background(), "ruok")
+	if err != nil || answer != "imok" {
+		return false
+	}
+	answer, err = z.FourLetter(context.Background(), "srvr")
+	return err == nil && len(answer) > 60
+}
+
+// Who was granted a lock after waiting for longer than the TTL has a validity that was confirmed at the end of the wait.
+func TestGrantAfterALongWait(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	holder, waiter := newBackend(t, Options{}, s.Addr()), newBackend(t, Options{}, s.Addr())
+	lease := takes(t, holder, request(holder, t.Name()))
+	granted := make(chan driver.Lease, 1)
+	go func() {
+		next, err := waiter.Wait(context.Background(), request(waiter, t.Name()))
+		if err != nil {
+			t.Error(err)
+		}
+		granted <- next
+	}()
+	waits(t, holder, t.Name(), 2)
+	time.Sleep(testTTL * 5 / 4)
+	frees(t, lease)
+	next := <-granted
+	require.Greater(t, time.Until(next.Grant().Until), testTTL/3)
+	frees(t, next)
+}
+
+// A hold and a place in the queue survive the death of the leader.
+func TestLeaderKilled(t *testing.T) {
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	o := Options{TTL: 30 * time.Second} // far longer than an election
+	holder, _ := newClient(t, o, e.Addrs()...)
+	waiter, wb := newClient(t, o, e.Addrs()...)
+	other := newBackend(t, o, e.Addrs()...)
+	name := t.Name()
+	lock, err := holder.Acquire(within(t, soon), name)
+	require.NoError(t, err)
+	type grant struct {
+		lock *lockport.Lock
+		err  error
+	}
+	granted := make(chan grant, 1)
+	go func() {
+		l, err := waiter.Acquire(context.Background(), name)
+		granted <- grant{l, err}
+	}()
+	waits(t, wb, name, 2)
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, leader.Kill())
+	_, err = e.WaitFailover(t.Context(), leader)
+	require.NoError(t, err)
+	waits(t, other, name, 2)
+	require.NoError(t, lock.Err())
+	require.NoError(t, lock.Release(t.Context()))
+	select {
+	case g := <-granted:
+		require.NoError(t, g.err)
+		before, _ := lock.Token()
+		after, _ := g.lock.Token()
+		require.Greater(t, after, before)
+		require.NoError(t, g.lock.Release(t.Context()))
+	case <-time.After(soon):
+		t.Fatal("the waiter never got the lock")
+	}
+}
+
+// waits waits until so many claims stand in line for name.
+func waits(t testing.TB, b *Backend, name string, n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		st, err := b.Inspect(within(t, soon), name)
+		return err == nil && st.Held && st.Waiters == n-1
+	}, soon, 5*time.Millisecond)
+}
+
+// A session that the server ended takes the hold with it; the next acquisition is a new life.
+func TestSessionKilledWhileHolding(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
+	lock, err := c.Acquire(within(t, soon), t.Name())
+	require.NoError(t, err)
+	killSession(t, b, s)
+	select {
+	case <-lock.Lost():
+	case <-time.After(time.Second): // far from the deadline
+		t.Fatal("the holder was not told")
+	}
+	require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+	again, err := c.Acquire(within(t, soon), t.Name())
+	require.NoError(t, err)
+	before, _ := lock.Token()
+	after, _ := again.Token()
+	require.Greater(t, after, before)
+	require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
+	require.NoError(t, again.Err())
+	require.NoError(t, again.Release(t.Context()))
+}
+
+func TestSessionKilledWhileWaiting(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	holder := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
+	lease := takes(t, holder, request(holder, t.Name()))
+	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
+	granted := make(chan error, 1)
+	go func() {
+		l, err := c.Acquire(context.Background(), t.Name())
+		if err == nil {
+			err = l.Release(context.Background())
+		}
+		granted <- err
+	}()
+	waits(t, holder, t.Name(), 2)
+	killSession(t, b, s)
+	waits(t, holder, t.Name(), 2) // in a new session
+	frees(t, lease)
+	select {
+	case err := <-granted:
+		require.NoError(t, err)
+	case <-time.After(soon):
+		t.Fatal("the waiter never got the lock")
+	}
+}
+
+// Whoever is cut off is told before its lock is granted again, whenever in its cycle of renewals that happens.
+func TestHoldersPartitioned(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	const holders = 10
+	other := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
+	var running sync.WaitGroup
+	for i := range holders {
+		proxy, err := faultproxy.New(s.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		name := fmt.Sprintf("%s-%d", t.Name(), i)
+		c, _ := newClient(t, Options{}, proxy.Addr())
+		lock, err := c.Acquire(within(t, soon), name)
+		require.NoError(t, err)
+		running.Go(func() {
+			time.Sleep(time.Duration(i) * testTTL / holders)
+			belief := follow(lock)
+			if i%2 == 0 {
+				proxy.Freeze()
+			} else {
+				proxy.BlackholeReplies()
+			}
+			_, granted := takeOver(t, other, name)
+			belief.endsBefore(t, granted)
+			proxy.Restore()
+		})
+	}
+	running.Wait()
+}

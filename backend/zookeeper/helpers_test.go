@@ -1,0 +1,136 @@
+package zookeeper
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// soon is far more than anything takes that follows at once, on a busy machine too.
+const soon = 10 * time.Second
+
+func newBackend(t testing.TB, o Options, addrs ...string) *Backend {
+	if o.TTL == 0 {
+		o.TTL = testTTL
+	}
+	b, err := NewBackend(addrs, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+// newClient is a client of lockport with a backend of its own.
+func newClient(t testing.TB, o Options, addrs ...string) (*lockport.Client, *Backend) {
+	b := newBackend(t, o, addrs...)
+	c, err := lockport.New(b, lockport.TTL(b.o.TTL))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c, b
+}
+
+// request is a claim that does not wait.
+func request(b *Backend, name string) driver.Request {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	return driver.Request{Name: name, Owner: fmt.Sprintf("%x:test/1", id), TTL: b.o.TTL}
+}
+
+func try(b *Backend, req driver.Request) (driver.Lease, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	return b.TryAcquire(ctx, req)
+}
+
+// takes claims, which must succeed.
+func takes(t testing.TB, b *Backend, req driver.Request) *claim {
+	t.Helper()
+	lease, err := try(b, req)
+	require.NoError(t, err)
+	return lease.(*claim)
+}
+
+func frees(t testing.TB, lease driver.Lease) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	require.NoError(t, lease.Release(ctx, driver.ReleaseOptions{}))
+}
+
+// within is a context for what follows soon.
+func within(t testing.TB, d time.Duration) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), d)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// killSession ends the session of b at the server, as its expiry does.
+func killSession(t testing.TB, b *Backend, s *servers.ZooKeeper) {
+	t.Helper()
+	l, err := b.live(within(t, soon))
+	require.NoError(t, err)
+	l.mu.Lock()
+	request := connectRequest(l.session, l.password, l.granted)
+	l.mu.Unlock()
+	require.Eventually(t, func() bool { // the client may be quicker, and attach it again
+		conn, err := net.Dial("tcp", s.Addr())
+		require.NoError(t, err)
+		defer func() { _ = conn.Close() }()
+		_, _, _ = openAndClose(conn, request)
+		return l.ended() != nil
+	}, soon, 20*time.Millisecond)
+}
+
+// belief follows what a holder believes, by asking it all the time.
+type belief struct {
+	ended chan time.Time // the last time that the lock was Valid
+}
+
+func follow(l *lockport.Lock) *belief {
+	b := &belief{make(chan time.Time, 1)}
+	go func() {
+		var last time.Time
+		for l.Valid() {
+			last = time.Now()
+			time.Sleep(time.Millisecond)
+		}
+		b.ended <- last
+	}()
+	return b
+}
+
+// endsBefore checks that the holder stopped to believe before another was granted the name at the instant granted.
+func (b *belief) endsBefore(t testing.TB, granted time.Time) {
+	t.Helper()
+	select {
+	case last := <-b.ended:
+		require.True(t, last.Before(granted), "the holder believed %v after the next grant was asked for", last.Sub(granted))
+		t.Logf("the holder stopped to believe %v before the next grant was asked for", granted.Sub(last).Round(time.Millisecond))
+	case <-time.After(time.Millisecond * 200):
+		t.Fatal("another was granted the name, and the holder believes on")
+	}
+}
+
+// takeOver polls until b is granted the name, and returns the instant before the request.
+func takeOver(t testing.TB, b *Backend, name string) (driver.Lease, time.Time) {
+	t.Helper()
+	for end := time.Now().Add(3 * soon); time.Now().Before(end); {
+		asked := time.Now()
+		req := request(b, name)
+		if lease, err := try(b, req); err == nil {
+			return lease, asked
+		}
+		_ = b.Abandon(within(t, soon), req)
+		time.Sleep(2 * time.Millisecond)
+	}
+	t.Fatal("the name was never granted again")
+	return nil, time.Time{}
+}

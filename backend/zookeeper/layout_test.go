@@ -1,0 +1,144 @@
+package zookeeper
+
+import (
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// What is on the wire is what Curator's InterProcessMutex writes and reads.
+func TestLayout(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	raw := newRaw(t, s.Addr())
+	b := newBackend(t, Options{Chroot: "/some/locks"}, s.Addr())
+	const name = "a/b é"
+	req := request(b, name)
+	lease := takes(t, b, req)
+	children, _, err := raw.Children("/some/locks/a%2Fb%20%C3%A9")
+	require.NoError(t, err)
+	require.Len(t, children, 1)
+	require.Regexp(t, regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-0000000000$`), children[0])
+	path := "/some/locks/a%2Fb%20%C3%A9/" + children[0]
+	data, stat, err := raw.Get(path)
+	require.NoError(t, err)
+	require.Equal(t, req.Owner, string(data))
+	require.Equal(t, b.life.id(), stat.EphemeralOwner)
+	require.Equal(t, uint64(stat.Czxid), lease.Grant().Token)
+	var node Node
+	require.True(t, lease.As(&node))
+	require.Equal(t, Node{Path: path, Session: stat.EphemeralOwner, Czxid: stat.Czxid}, node)
+	frees(t, lease)
+	// Containers, all of them: the server removes them.
+	require.Eventually(t, func() bool {
+		gone, _, err := raw.Exists("/some")
+		require.NoError(t, err)
+		return !gone
+	}, 2*soon, 50*time.Millisecond)
+	frees(t, takes(t, b, request(b, name)))
+}
+
+// The token is the transaction that created the node, however many others are created at the same time.
+func TestTokenIsCzxid(t *testing.T) {
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	var all []chan error
+	for _, addr := range e.Addrs() {
+		b := newBackend(t, Options{}, addr)
+		for range 8 {
+			done := make(chan error, 1)
+			all = append(all, done)
+			go func() {
+				for range 20 {
+					req := request(b, t.Name()+nodePrefix(request(b, "").Owner))
+					lease, err := try(b, req)
+					if err != nil {
+						done <- err
+						return
+					}
+					n, err := b.life.get(within(t, soon), lease.(*claim).node())
+					if err != nil || uint64(n.czxid) != lease.Grant().Token {
+						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, n.czxid, err)
+					}
+					if err := lease.Release(within(t, soon), driver.ReleaseOptions{}); err != nil {
+						done <- err
+						return
+					}
+				}
+				done <- nil
+			}()
+		}
+	}
+	for _, done := range all {
+		require.NoError(t, <-done)
+	}
+}
+
+// Foreign clients of the same layout hold, wait and are shown as such.
+func TestForeign(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	raw := newRaw(t, s.Addr())
+	c, b := newClient(t, Options{}, s.Addr())
+	theirs := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
+	require.NoError(t, theirs.LockWithData([]byte("10.1.2.3")))
+	_, err := c.TryAcquire(within(t, soon), t.Name())
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	st, err := b.Inspect(within(t, soon), t.Name())
+	require.NoError(t, err)
+	require.True(t, st.Held && st.Foreign)
+	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
+	granted := make(chan *lockport.Lock, 1)
+	go func() {
+		l, err := c.Acquire(within(t, soon), t.Name())
+		if err == nil {
+			granted <- l
+		}
+	}()
+	waits(t, b, t.Name(), 2)
+	require.NoError(t, theirs.Unlock())
+	ours := <-granted
+	locked := make(chan error, 1)
+	again := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
+	go func() { locked <- again.Lock() }()
+	waits(t, b, t.Name(), 2)
+	require.NoError(t, ours.Err())
+	require.NoError(t, ours.Release(t.Context()))
+	require.NoError(t, <-locked)
+	// And can be broken.
+	st, err = b.Inspect(within(t, soon), t.Name())
+	require.NoError(t, err)
+	require.ErrorIs(t, b.Break(within(t, soon), t.Name(), "somebody"), driver.ErrLost)
+	require.NoError(t, b.Break(within(t, soon), t.Name(), st.Owner))
+	frees(t, takes(t, b, request(b, t.Name())))
+}
+
+// A node of the lock whose data somebody changes is still there, and its holder still holds.
+func TestNodeDataChanged(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	raw := newRaw(t, s.Addr())
+	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // its renewals, which look too, come too late
+	lock, err := c.Acquire(within(t, soon), t.Name())
+	require.NoError(t, err)
+	var node Node
+	require.True(t, lock.As(&node))
+	watched := func() bool {
+		b.life.mu.Lock()
+		defer b.life.mu.Unlock()
+		w := b.life.watches[node.Path]
+		return w != nil && w.armed
+	}
+	require.Eventually(t, watched, soon, 5*time.Millisecond)
+	for range 3 {
+		_, err = raw.Set(node.Path, []byte("10.1.2.3"), -1)
+		require.NoError(t, err)
+		require.Eventually(t, watched, soon, 5*time.Millisecond)
+	}
+	require.NoError(t, lock.Err())
+	require.NoError(t, raw.Delete(node.Path, -1))
+	<-lock.Lost()
+}

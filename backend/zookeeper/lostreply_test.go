@@ -1,0 +1,78 @@
+package zookeeper
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+
+	"github.com/lockport/lockport/conformance"
+)
+
+// A node whose creation's reply was lost is found by its GUID, also when the servers were away for long.
+func TestLostReply(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
+	other := newBackend(t, Options{TTL: 8 * time.Second}, s.Addr())
+	name := t.Name()
+	frees(t, takes(t, b, request(b, name)))
+
+	for _, outage := range []time.Duration{0, 3 * time.Second} {
+		dropped := proxy.DropReply(func(p []byte) bool { return isOp(conformance.OpAcquire, p) })
+		req := request(b, name)
+		done := make(chan error, 1)
+		var lease driver.Lease
+		go func() {
+			var err error
+			lease, err = try(b, req)
+			for errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown) {
+				lease, err = try(b, req)
+			}
+			done <- err
+		}()
+		<-dropped
+		if outage > 0 {
+			proxy.Cut()
+			time.Sleep(outage)
+			proxy.Restore()
+		}
+		require.NoError(t, <-done)
+		st, err := other.Inspect(within(t, soon), name)
+		require.NoError(t, err)
+		require.Equal(t, req.Owner, st.Owner)
+		require.Zero(t, st.Waiters, "a second node was created")
+		require.Equal(t, st.Token, lease.Grant().Token)
+		frees(t, lease)
+	}
+}
+
+// A claim whose reply was lost, and then its session, is certainly gone only when a server says that the session is.
+func TestAbandonAfterOutage(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	b := newBackend(t, Options{}, proxy.Addr())
+	other := newBackend(t, Options{}, s.Addr())
+	name := t.Name()
+	frees(t, takes(t, b, request(b, name)))
+	req := request(b, name)
+	takes(t, b, req)
+	l, err := b.live(within(t, soon))
+	require.NoError(t, err)
+	proxy.Cut()
+	require.Eventually(t, func() bool { return l.ended() != nil }, soon, time.Millisecond)
+	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown)
+	proxy.Restore()
+	require.NoError(t, b.Abandon(within(t, soon), req))
+	frees(t, takes(t, other, request(other, name)))
+	frees(t, takes(t, b, request(b, name)))
+}

@@ -1,0 +1,87 @@
+package zookeeper
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// A fleet of Java programs on Curator's InterProcessMutex and of lockport clients adds to one number without any care: an overlap of two
+// holders loses an addition.
+func TestCounterWithCurator(t *testing.T) {
+	curator := servers.NeedCurator(t)
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	const programs, clients, additions = 2, 3, 60
+	file := filepath.Join(t.TempDir(), "number")
+	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
+	ctx := within(t, 2*time.Minute)
+	var fleet sync.WaitGroup
+	errs := make(chan error, programs+clients)
+	for range programs {
+		fleet.Go(func() {
+			out, err := curator.Command(ctx, "testdata/CuratorCounter.java", s.Addr(), "/fleet/counter", file, strconv.Itoa(additions)).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("%w: %s", err, out)
+			}
+			errs <- err
+		})
+	}
+	for i := range clients {
+		c, _ := newClient(t, Options{Chroot: "/fleet", TTL: 10 * time.Second}, s.Addr())
+		fleet.Go(func() { errs <- addWith(ctx, c, file, additions, i == 0) })
+	}
+	fleet.Wait()
+	for range programs + clients {
+		require.NoError(t, <-errs)
+	}
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, strconv.Itoa((programs+clients)*additions), strings.TrimSpace(string(text)))
+}
+
+// addWith adds under the lock, by Acquire, or, where poll is set, by TryAcquire again and again.
+func addWith(ctx context.Context, c *lockport.Client, file string, additions int, poll bool) error {
+	for range additions {
+		l, err := c.Acquire(ctx, "counter")
+		if poll && err == nil {
+			if err = l.Release(ctx); err == nil {
+				for l, err = c.TryAcquire(ctx, "counter"); err != nil && ctx.Err() == nil; l, err = c.TryAcquire(ctx, "counter") {
+					time.Sleep(time.Millisecond)
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		if err := addOne(file); err != nil {
+			return err
+		}
+		if err := l.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func addOne(file string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
+}

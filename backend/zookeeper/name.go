@@ -1,0 +1,101 @@
+package zookeeper
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The layout is that of Curator's InterProcessMutex: the lock on a name is the lowest child of CHROOT/NAME, and a child is called
+// _c_GUID-lock-NNNNNNNNNN. It is shared with clients in other languages: changing it is a major version.
+const (
+	protectedPrefix = "_c_"
+	lockName        = "lock-"
+	sequenceDigits  = 10
+	// lastSequence is where we stop: a little further the server's counter becomes negative, and a newcomer would sort before the holder.
+	lastSequence = math.MaxInt32 - 1<<20
+)
+
+const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
+
+// encodeName makes the name of a node of a lock's name: everything outside A-Z, a-z, 0-9, _ and - is percent-encoded, byte by byte.
+func encodeName(name string) string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(name) {
+		if c := name[i]; strings.IndexByte(plain, c) >= 0 {
+			b.WriteByte(c)
+		} else {
+			b.WriteByte('%')
+			b.WriteByte(hex[c>>4])
+			b.WriteByte(hex[c&15])
+		}
+	}
+	return b.String()
+}
+
+// decodeName is the reverse. false: encodeName never makes that.
+func decodeName(node string) (name string, ok bool) {
+	var b strings.Builder
+	for i := 0; i < len(node); i++ {
+		c := node[i]
+		if c == '%' {
+			if i+2 >= len(node) {
+				return "", false
+			}
+			n, err := strconv.ParseUint(node[i+1:i+3], 16, 8)
+			if err != nil {
+				return "", false
+			}
+			c = byte(n)
+			i += 2
+		}
+		b.WriteByte(c)
+	}
+	name = b.String()
+	return name, name != "" && encodeName(name) == node
+}
+
+// nodePrefix is what the node of a claim is called before its sequence number. The GUID is a hash of the whole owner id, so that the
+// owner alone finds the node.
+func nodePrefix(owner string) string {
+	h := sha256.Sum256([]byte(owner))
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x-%s", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16], lockName)
+}
+
+// sortKey is what Curator orders a child by: what follows "lock-", or all of it.
+func sortKey(child string) string {
+	if i := strings.LastIndex(child, lockName); i >= 0 {
+		return child[i+len(lockName):]
+	}
+	return child
+}
+
+// inOrder sorts the children of a lock as they are to hold it.
+func inOrder(children []string) {
+	slices.SortStableFunc(children, func(a, b string) int { return cmp.Compare(sortKey(a), sortKey(b)) })
+}
+
+// usedUp reports that the sequence numbers of the node's parent have come, or soon come, to an end.
+func usedUp(node string) bool {
+	digits := sortKey(node)
+	n, err := strconv.ParseInt(digits, 10, 32)
+	return err != nil || len(digits) != sequenceDigits || n < 0 || n > lastSequence
+}
+
+// find returns the child that begins with prefix, or "".
+func find(children []string, prefix string) string {
+	for _, child := range children {
+		if strings.HasPrefix(child, prefix) {
+			return child
+		}
+	}
+	return ""
+}
+
+// base is the last part of a path.
+func base(path string) string { return path[strings.LastIndexByte(path, '/')+1:] }

@@ -1,0 +1,61 @@
+package zookeeper
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Golden: other clients, and older versions, meet us at these nodes.
+func TestNames(t *testing.T) {
+	for name, node := range map[string]string{
+		"nightly-report": "nightly-report",
+		"a_B-9":          "a_B-9",
+		"a/b":            "a%2Fb",
+		".":              "%2E",
+		"..":             "%2E%2E",
+		"100%":           "100%25",
+		"é":              "%C3%A9",
+		"日本":             "%E6%97%A5%E6%9C%AC",
+		" ":              "%20",
+		"\x00":           "%00",
+		"zookeeper":      "zookeeper",
+	} {
+		require.Equal(t, node, encodeName(name))
+		back, ok := decodeName(node)
+		require.True(t, ok)
+		require.Equal(t, name, back)
+	}
+	for _, node := range []string{"", "%", "%2", "%2f", "%41", "a.b", "é", "%zz"} {
+		_, ok := decodeName(node)
+		require.False(t, ok, node)
+	}
+}
+
+func TestNodePrefix(t *testing.T) {
+	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
+	require.Equal(t, "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-lock-", nodePrefix(owner))
+	require.NotEqual(t, nodePrefix(owner), nodePrefix(owner+"y"))
+	require.Len(t, nodePrefix(owner), len("_c_")+36+len("-lock-"))
+}
+
+func TestOrder(t *testing.T) {
+	children := []string{
+		"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001",
+	}
+	inOrder(children)
+	require.Equal(t, []string{
+		"a-lock-x-lock-0000000001", "_c_b-lock-0000000008", "lock-0000000009", "_c_f-lock-0000000010", "_c_a-lock-0000000011", "zzz",
+	}, children)
+}
+
+func TestSequenceUsedUp(t *testing.T) {
+	require.False(t, usedUp("_c_x-lock-0000000000"))
+	require.False(t, usedUp("_c_x-lock-2100000000"))
+	require.True(t, usedUp("_c_x-lock-2147483647"))
+	require.True(t, usedUp("_c_x-lock--2147483648"))
+	require.True(t, usedUp("_c_x-lock-"+strings.Repeat("9", 10)))
+	require.Less(t, int64(lastSequence), int64(math.MaxInt32))
+}

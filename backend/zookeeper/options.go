@@ -1,0 +1,118 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport"
+)
+
+// Options are the options of the backend. The zero value is useful.
+type Options struct {
+	// Chroot is the path below which the locks are: "/locks". It is created if it is missing. Default: the root.
+	Chroot string
+
+	// TTL is the session timeout that is asked for, in whole milliseconds: at most so long after this process fell silent is what it
+	// holds granted to another. One session carries all locks, so a claim cannot have another TTL. A server grants 2 to 20 of its ticks
+	// unless it is configured otherwise: one that grants more than TTL, or less than half of it, is refused. Default: 15 s.
+	TTL time.Duration
+
+	// Username and Password are those of ZooKeeper's digest authentication. Default: none.
+	Username, Password string
+
+	// ACL is that of the nodes that are created. Default: everything for this user and nothing for others, or everything for
+	// everybody where Username is empty. It must let this user create, read and delete.
+	ACL []zk.ACL
+
+	// TickTime is the tickTime of the servers. It is how old a confirmation must be taken to be. Default: half the smallest
+	// session timeout that the server grants, for which it is asked once; set it where minSessionTimeout is configured below two ticks.
+	TickTime time.Duration
+
+	// Dial connects to a server; a tls.Dialer's DialContext makes it TLS. It must heed ctx, and may be called concurrently.
+	// Default: that of a net.Dialer.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+const defaultPort = "2181"
+
+// prepare checks o and puts in the defaults.
+func (o *Options) prepare(servers []string) ([]string, error) {
+	if len(servers) == 0 {
+		return nil, errors.New("no server is named")
+	}
+	var addresses []string
+	for _, s := range servers {
+		address, err := withPort(s)
+		if err != nil {
+			return nil, err
+		}
+		addresses = append(addresses, address)
+	}
+	if o.Chroot = strings.TrimRight(o.Chroot, "/"); o.Chroot != "" {
+		if err := checkPath(o.Chroot); err != nil {
+			return nil, err
+		}
+	}
+	if o.TTL == 0 {
+		o.TTL = lockport.DefaultTTL
+	}
+	switch {
+	case o.TTL < time.Millisecond || o.TTL%time.Millisecond != 0 || o.TTL > math.MaxInt32*time.Millisecond:
+		return nil, fmt.Errorf("the TTL is %v; it must be a whole number of milliseconds", o.TTL)
+	case o.TickTime < 0:
+		return nil, fmt.Errorf("the option TickTime is %v; it cannot be negative", o.TickTime)
+	case o.Username == "" && o.Password != "":
+		return nil, errors.New("there is a password without a user name")
+	case strings.Contains(o.Username, ":"):
+		return nil, errors.New("the user name contains a colon, which digest authentication cannot have")
+	}
+	if len(o.ACL) == 0 {
+		if o.Username != "" {
+			o.ACL = zk.AuthACL(zk.PermAll)
+		} else {
+			o.ACL = zk.WorldACL(zk.PermAll)
+		}
+	}
+	if o.Dial == nil {
+		o.Dial = new(net.Dialer).DialContext
+	}
+	return addresses, nil
+}
+
+// withPort completes a server's address.
+func withPort(server string) (string, error) {
+	if _, _, err := net.SplitHostPort(server); err == nil {
+		return server, nil
+	}
+	host := strings.TrimSuffix(strings.TrimPrefix(server, "["), "]")
+	address := net.JoinHostPort(host, defaultPort)
+	if h, _, err := net.SplitHostPort(address); err != nil || h == "" || strings.Count(host, ":") == 1 {
+		return "", fmt.Errorf("bad server address %q: want host:port", server)
+	}
+	return address, nil
+}
+
+// checkPath holds what the server demands of a path.
+func checkPath(path string) error {
+	if path[0] != '/' {
+		return fmt.Errorf("the chroot %q does not begin with a slash", path)
+	}
+	for _, part := range strings.Split(path[1:], "/") {
+		if part == "" || part == "." || part == ".." || strings.ContainsFunc(part, func(r rune) bool {
+			return r <= 0x1f || r >= 0x7f && r <= 0x9f || r >= 0xd800 && r <= 0xf8ff || r >= 0xfff0 && r <= 0xffff
+		}) {
+			return fmt.Errorf("the chroot %q is no path that ZooKeeper accepts", path)
+		}
+	}
+	if path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/") {
+		return fmt.Errorf("the chroot %q is ZooKeeper's own", path)
+	}
+	return nil
+}

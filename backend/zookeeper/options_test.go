@@ -1,0 +1,73 @@
+package zookeeper
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+)
+
+func TestOptions(t *testing.T) {
+	b, err := NewBackend([]string{"a", "b:1", "[::1]:2", "::1", "[fe80::1]"}, Options{Chroot: "/x/y/"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2", "[::1]:2181", "[fe80::1]:2181"}, b.servers)
+	require.Equal(t, "/x/y", b.o.Chroot)
+	require.Equal(t, 15*time.Second, b.Capabilities().FixedTTL)
+	require.Equal(t, zk.WorldACL(zk.PermAll), b.o.ACL)
+	b, err = NewBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"})
+	require.NoError(t, err)
+	require.Equal(t, zk.AuthACL(zk.PermAll), b.o.ACL)
+	require.Empty(t, b.o.Chroot)
+
+	for what, o := range map[string]Options{
+		"slash":         {Chroot: "x"},
+		"accepts":       {Chroot: "/x//y"},
+		"no path":       {Chroot: "/../y"},
+		"own":           {Chroot: "/zookeeper/locks"},
+		"milliseconds":  {TTL: 1500 * time.Microsecond},
+		"TTL is -1s":    {TTL: -time.Second},
+		"TickTime":      {TickTime: -1},
+		"without a use": {Password: "secret"},
+		"colon":         {Username: "u:v", Password: "secret"},
+	} {
+		_, err := New([]string{"a"}, o)
+		require.ErrorContains(t, err, what)
+		require.NotContains(t, err.Error(), "secret")
+	}
+	for _, servers := range [][]string{nil, {""}, {"a:b"}, {"a:"}} {
+		_, err := New(servers, Options{})
+		if len(servers) == 1 && servers[0] != "" {
+			continue // refused when it is dialled
+		}
+		require.Error(t, err)
+	}
+}
+
+func TestURL(t *testing.T) {
+	open := func(rawURL string) (*Backend, error) {
+		b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+		if err != nil {
+			return nil, err
+		}
+		return b.(*Backend), nil
+	}
+	b, err := open("zookeeper://us%40er:p%3Aw@h1,h2:2181/locks/x?ttl=4s&tick_time=500ms&addr=[::1]:3")
+	require.NoError(t, err)
+	require.Equal(t, []string{"h1:2181", "h2:2181", "[::1]:3"}, b.servers)
+	require.Equal(t, "us@er", b.o.Username)
+	require.Equal(t, "p:w", b.o.Password)
+	require.Equal(t, "/locks/x", b.o.Chroot)
+	require.Equal(t, 4*time.Second, b.o.TTL)
+	require.Equal(t, 500*time.Millisecond, b.tick)
+	for _, bad := range []string{
+		"zookeeper:///x", "zookeeper://h?x=1", "zookeeper://h?tick_time=soon", "zookeeper://h?tick_time=1s&tick_time=2s", "zookeeper://h/a//b",
+		"zookeeper://u:secret@,h", "zookeeper:h", "zookeeper://h#x", "zookeeper://h?ttl=1us", "zookeeper://u%3Av:secret@h",
+	} {
+		_, err := open(bad)
+		require.Error(t, err, bad)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}

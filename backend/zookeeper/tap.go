@@ -1,0 +1,396 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"math"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+// Our own requests are numbered downwards from here, out of the way of go-zookeeper's, which ignores their replies.
+const firstNumber = -1000
+
+// crowd is how many bytes of requests may be unanswered before a caller no longer writes to the socket itself: its buffer takes
+// those, so that the caller is not held up by a server that does not read.
+const crowd = 8 << 10
+
+// longest is the longest reply that is believed.
+const longest = 64 << 20
+
+// tap is a connection to a server as go-zookeeper sees it, on which the driver makes requests of its own. go-zookeeper opens and attaches
+// the session, keeps it alive and sets its watches; but it ignores contexts, keeps requests for later connections, and tells neither
+// the timeout that was granted, nor when the session was last touched, nor the transaction that created a node.
+type tap struct {
+	net.Conn
+	life  *life
+	dead  time.Time // when the handshake has to be over
+	tick  time.Duration
+	turns sync.Mutex // one packet is written at a time
+
+	mu         sync.Mutex
+	greeted    bool      // the handshake's request was written
+	opened     time.Time // just before that
+	shaken     bool      // the handshake's response was read
+	closed     bool
+	writes     ledger
+	pending    map[int32]*pending // our own requests
+	number     int32
+	unanswered int
+	waiting    []byte // packets to be written
+	flushing   bool
+	busy       int     // writes under way
+	groups     []group // that wait until these are fewer
+	auth       int32   // the number of go-zookeeper's authentication; 0: none under way
+
+	// Of the packet that is being read, by one goroutine.
+	phase phase
+	part  []byte // its length, then its head, then its body
+	want  int    // of part
+	size  int    // of the packet, after its length
+	skip  int    // bytes of it that nobody wants
+	reply reply  // if it answers a request of our own
+}
+
+// phase is what of a packet is being read.
+type phase int
+
+const (
+	readLength phase = iota
+	readHead
+	readBody
+)
+
+// reply is the head of a reply.
+type reply struct {
+	to   *pending // nil: to none of our own requests
+	xid  int32
+	zxid int64
+	code int32
+}
+
+// pending is one of our own requests. Fields are final once done is closed.
+type pending struct {
+	op    int32
+	size  int
+	sent  time.Time // zero: it was not sent
+	batch []group   // whose writes it carries
+	done  chan struct{}
+
+	zxid int64
+	body body
+	err  error // connectionLost: the outcome is unknown, unless it was not sent
+}
+
+func newTap(conn net.Conn, l *life, tick, patience time.Duration) *tap {
+	return &tap{
+		Conn: conn, life: l, tick: tick, dead: time.Now().Add(patience), number: firstNumber,
+		writes: ledger{grain: tick / 4}, pending: make(map[int32]*pending), want: 4,
+	}
+}
+
+// send writes requests together, in order. On a connection that is closed they fail at once, and were certainly not sent.
+func (t *tap) send(frames ...frame) []*pending {
+	g := group{frames, make([]*pending, len(frames))}
+	t.mu.Lock()
+	for i, f := range frames {
+		g.pending[i] = &pending{op: f.op(), size: len(f), done: make(chan struct{})}
+		if t.closed {
+			g.pending[i].err = zk.ErrConnectionClosed
+			close(g.pending[i].done)
+		}
+	}
+	switch {
+	case t.closed:
+	case isWrite(frames[0].op()):
+		t.groups = append(t.groups, g)
+		t.next()
+	default:
+		t.put(g)
+	}
+	t.start()
+	return g.pending
+}
+
+// put has a group written. t.mu is held.
+func (t *tap) put(g group) {
+	for i, f := range g.frames {
+		t.putOne(f, g.pending[i])
+	}
+}
+
+// putOne has a packet written. t.mu is held.
+func (t *tap) putOne(f frame, p *pending) {
+	p.sent = time.Now()
+	t.number--
+	if t.number == math.MinInt32 {
+		t.number = firstNumber
+	}
+	f.number(t.number)
+	t.pending[t.number] = p
+	t.unanswered += p.size
+	if needsQuorum(p.op) {
+		t.busy++
+	}
+	t.waiting = append(t.waiting, f...)
+}
+
+// start writes what waits, if nobody does. It unlocks t.mu, which is held.
+func (t *tap) start() {
+	if t.flushing || t.closed || len(t.waiting) == 0 {
+		t.mu.Unlock()
+		return
+	}
+	t.flushing = true
+	crowded := t.unanswered > crowd
+	t.mu.Unlock()
+	if crowded || t.flushOnce() {
+		go t.flush()
+	}
+}
+
+// flush writes what waits until there is nothing left.
+func (t *tap) flush() {
+	for t.flushOnce() {
+	}
+}
+
+// flushOnce writes what waits. more: there is something to write again.
+func (t *tap) flushOnce() (more bool) {
+	t.mu.Lock()
+	packets := t.waiting
+	t.waiting = nil
+	t.mu.Unlock()
+	if err := t.write(packets); err != nil {
+		_ = t.Close()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	more = len(t.waiting) > 0 && !t.closed
+	t.flushing = more
+	return more
+}
+
+// write writes packets.
+func (t *tap) write(packets []byte) error {
+	t.turns.Lock()
+	defer t.turns.Unlock()
+	t.touch()
+	_, err := t.Conn.Write(packets)
+	return err
+}
+
+// touch notes that something is being written.
+func (t *tap) touch() {
+	now := time.Now()
+	timeout := t.life.timeout()
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.writes.add(now)
+	t.writes.forget(now.Add(-timeout))
+}
+
+// Write passes a packet of go-zookeeper's on, which writes each with one call.
+func (t *tap) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	greeting := !t.greeted
+	if greeting {
+		t.greeted, t.opened = true, time.Now()
+	} else if len(p) >= 12 && int32(binary.BigEndian.Uint32(p[8:])) == opAuth {
+		t.auth = int32(binary.BigEndian.Uint32(p[4:]))
+	}
+	t.mu.Unlock()
+	if greeting {
+		if len(p) >= 16 { // the last transaction seen: a server that is behind it does not attach us
+			binary.BigEndian.PutUint64(p[8:], max(binary.BigEndian.Uint64(p[8:]), uint64(t.life.seen())))
+		}
+		return t.Conn.Write(p)
+	}
+	if err := t.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// SetWriteDeadline does nothing: it would strike our own writes too. A connection whose server does not read is closed by go-zookeeper,
+// since it does not answer either.
+func (t *tap) SetWriteDeadline(time.Time) error { return nil }
+
+// SetReadDeadline keeps the handshake to its bound, where go-zookeeper allows a server that says nothing several session timeouts.
+func (t *tap) SetReadDeadline(d time.Time) error {
+	t.mu.Lock()
+	if !t.shaken {
+		d = t.dead
+	}
+	t.mu.Unlock()
+	return t.Conn.SetReadDeadline(d)
+}
+
+// Close fails the requests under way.
+func (t *tap) Close() error {
+	t.fail()
+	return t.Conn.Close()
+}
+
+func (t *tap) fail() {
+	t.mu.Lock()
+	all := t.pending
+	for _, g := range t.groups { // these were not sent
+		for _, p := range g.pending {
+			p.err = zk.ErrConnectionClosed
+			close(p.done)
+		}
+	}
+	t.closed, t.pending, t.waiting, t.groups = true, nil, nil, nil
+	for _, p := range all {
+		p.err = zk.ErrConnectionClosed
+		close(p.done)
+		p.failBatch()
+	}
+	t.mu.Unlock()
+	t.life.lost(t)
+}
+
+// Read passes on what the server sent.
+func (t *tap) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	t.listen(p[:n])
+	if err != nil && !isTimeout(err) {
+		t.fail()
+	}
+	return n, err
+}
+
+// listen follows the stream, packet by packet.
+func (t *tap) listen(p []byte) {
+	for len(p) > 0 || t.want == len(t.part) && t.skip == 0 {
+		if t.skip > 0 {
+			n := min(t.skip, len(p))
+			t.skip -= n
+			p = p[n:]
+			continue
+		}
+		n := min(t.want-len(t.part), len(p))
+		t.part = append(t.part, p[:n]...)
+		p = p[n:]
+		if len(t.part) < t.want {
+			return
+		}
+		t.advance()
+	}
+}
+
+// advance is called when a part of a packet is complete.
+func (t *tap) advance() {
+	switch t.phase {
+	case readLength:
+		t.size = int(int32(binary.BigEndian.Uint32(t.part)))
+		if t.size < 0 || t.size > longest {
+			_ = t.Close()
+			t.size = 0
+		}
+		t.part, t.want, t.phase = t.part[:0], min(t.size, headBytes), readHead
+		if t.opening() {
+			t.want = t.size
+		}
+	case readHead:
+		t.reply = reply{}
+		if t.opening() {
+			t.shake()
+		} else if len(t.part) == headBytes {
+			t.heard()
+		}
+		if rest := t.size - t.want; t.reply.to != nil {
+			t.part, t.want, t.phase = make([]byte, 0, rest), rest, readBody
+		} else {
+			t.part, t.want, t.phase, t.skip = t.part[:0], 4, readLength, rest
+		}
+	case readBody:
+		t.finish()
+		t.part, t.want, t.phase = make([]byte, 0, headBytes), 4, readLength
+	}
+}
+
+// finish gives a request its reply, unless the connection was closed meanwhile, and sends what waited for it.
+func (t *tap) finish() {
+	t.mu.Lock()
+	r := t.reply
+	p := t.pending[r.xid]
+	if p != r.to {
+		t.mu.Unlock()
+		return
+	}
+	delete(t.pending, r.xid)
+	p.zxid, p.body.left, p.err = r.zxid, t.part, errorOf(r.code)
+	close(p.done)
+	if needsQuorum(p.op) {
+		t.busy--
+	}
+	if p.batch != nil {
+		t.split(p)
+	}
+	t.next()
+	t.start()
+}
+
+func (t *tap) opening() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.shaken
+}
+
+// shake is called with the handshake's response: protocol version, timeout, session, and its password.
+func (t *tap) shake() {
+	t.mu.Lock()
+	t.shaken = true
+	opened := t.opened
+	t.mu.Unlock()
+	b := body{left: append([]byte(nil), t.part...)}
+	_, timeout, session := b.int(), time.Duration(b.int())*time.Millisecond, b.long()
+	if password := b.string(); !b.bad {
+		t.life.attached(session, []byte(password), timeout, opened)
+	}
+}
+
+// heard is called with the head of each response.
+func (t *tap) heard() {
+	b := body{left: t.part}
+	xid, zxid, code := b.int(), b.long(), b.int()
+	t.mu.Lock()
+	p := t.pending[xid]
+	authenticated := t.auth != 0 && xid == t.auth && code == codeOK
+	var confirmed time.Time
+	if p != nil {
+		t.unanswered -= p.size
+		if needsQuorum(p.op) && (code == codeOK || code == codeNoNode) {
+			confirmed = t.confirms(p.sent)
+		}
+	}
+	t.mu.Unlock()
+	t.life.heard(zxid, confirmed)
+	if authenticated {
+		t.life.authenticated()
+	}
+	t.reply = reply{p, xid, zxid, code}
+	switch code {
+	case codeExpired:
+		t.life.expired()
+	case codeMoved: // another connection has the session: this one is of no use any more
+		_ = t.Close()
+	}
+}
+
+// confirms returns the latest time at which the leader is now known to have been told that the session lives. A request that needs a
+// quorum was sent at sent, and has been answered on this connection.
+//
+// A server that is not the leader tells it of the sessions that it heard of when the leader asks, which it does twice a tick, and passes
+// requests on in the order of those answers: whatever we wrote a tick before the request has come to the leader before it. So has the
+// attachment of the session, which goes through the leader at once.
+func (t *tap) confirms(sent time.Time) time.Time {
+	if w := t.writes.latest(sent.Add(-t.tick)); !w.IsZero() {
+		return w
+	}
+	return t.opened
+}

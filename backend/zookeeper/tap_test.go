@@ -1,0 +1,207 @@
+package zookeeper
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+func TestLedger(t *testing.T) {
+	g := ledger{grain: 10 * time.Millisecond}
+	zero := time.Now()
+	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
+	require.Zero(t, g.latest(at(1000)))
+	for _, ms := range []int{0, 4, 9, 10, 15, 33, 100} {
+		g.add(at(ms))
+	}
+	require.Zero(t, g.latest(at(-1)))
+	require.Equal(t, at(0), g.latest(at(9)), "of close times the earlier one counts")
+	require.Equal(t, at(10), g.latest(at(32)))
+	require.Equal(t, at(33), g.latest(at(33)))
+	require.Equal(t, at(100), g.latest(at(5000)))
+	for ms := 200; ms < 200_000; ms++ {
+		g.add(at(ms))
+		g.forget(at(ms - 1000))
+	}
+	require.Less(t, len(g.times), 200)
+}
+
+// quietLife is a life without go-zookeeper, whose connection a test answers.
+func quietLife(tick time.Duration) (*tap, net.Conn) {
+	b, _ := NewBackend([]string{"nowhere"}, Options{TTL: 10 * time.Second})
+	l := &life{b: b, news: make(chan struct{}), buried: make(chan struct{}), watches: map[string]*watch{}, held: map[*claim]struct{}{}}
+	ours, theirs := net.Pipe()
+	t := newTap(ours, l, tick, time.Minute)
+	l.tap = t
+	return t, theirs
+}
+
+func response(xid int32, zxid int64, code int32, body []byte) []byte {
+	p := binary.BigEndian.AppendUint32(nil, uint32(16+len(body)))
+	p = binary.BigEndian.AppendUint32(p, uint32(xid))
+	p = binary.BigEndian.AppendUint64(p, uint64(zxid))
+	p = binary.BigEndian.AppendUint32(p, uint32(code))
+	return append(p, body...)
+}
+
+// A stream is understood however it is cut into pieces.
+func TestTapListens(t *testing.T) {
+	greeting := binary.BigEndian.AppendUint32(nil, 4+4+8+4+16+1)
+	greeting = binary.BigEndian.AppendUint32(greeting, 0)
+	greeting = binary.BigEndian.AppendUint32(greeting, 8000)
+	greeting = binary.BigEndian.AppendUint64(greeting, 0x77)
+	greeting = binary.BigEndian.AppendUint32(greeting, 16)
+	greeting = append(greeting, "0123456789abcdef\x00"...)
+	list := frame{}.int(2).string("a").string("bc")
+	var stream []byte
+	stream = append(stream, greeting...)
+	stream = append(stream, response(-2, 5, 0, nil)...)                 // a ping
+	stream = append(stream, response(-1, -1, 0, []byte("an event"))...) // of a watch
+	stream = append(stream, response(firstNumber-1, 6, 0, list)...)
+	stream = append(stream, response(firstNumber-2, 7, codeNoNode, nil)...)
+	stream = append(stream, response(12, 8, 0, []byte("go-zookeeper's own"))...)
+	stream = append(stream, response(firstNumber-3, 9, 0, nil)...)
+	for piece := 1; piece < 60; piece++ {
+		tap, server := quietLife(time.Second)
+		go func() { _, _ = io.Copy(io.Discard, server) }()
+		tap.greeted, tap.opened = true, time.Now()
+		p := []*pending{tap.send(listFrame("/x"))[0], tap.send(deleteFrame("/y"))[0], tap.send(deleteFrame("/z"))[0]}
+		for left := stream; len(left) > 0; {
+			n := min(piece, len(left))
+			tap.listen(left[:n])
+			left = left[n:]
+		}
+		for _, p := range p {
+			<-p.done
+		}
+		children, err := p[0].children()
+		require.NoError(t, err)
+		require.Equal(t, []string{"a", "bc"}, children)
+		require.ErrorIs(t, p[1].err, zk.ErrNoNode)
+		require.NoError(t, p[2].err)
+		require.Equal(t, int64(0x77), tap.life.session)
+		require.Equal(t, []byte("0123456789abcdef"), tap.life.password)
+		require.Equal(t, 8*time.Second, tap.life.granted)
+		require.Equal(t, int64(9), tap.life.seen())
+		require.Empty(t, tap.pending)
+		require.NoError(t, tap.Close())
+		_ = server.Close()
+	}
+}
+
+// What confirms a session is a write of a tick before a request that a quorum has answered, or the attachment.
+func TestConfirmation(t *testing.T) {
+	const tick = time.Second
+	tap, server := quietLife(tick)
+	go func() { _, _ = io.Copy(io.Discard, server) }()
+	defer func() { _ = tap.Close() }()
+	zero := time.Now().Add(-time.Minute)
+	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
+	tap.opened = at(0)
+	require.Equal(t, at(0), tap.confirms(at(0.5)))
+	tap.writes.add(at(1))
+	tap.writes.add(at(2))
+	require.Equal(t, at(0), tap.confirms(at(1.9)))
+	require.Equal(t, at(1), tap.confirms(at(2.9)))
+	require.Equal(t, at(2), tap.confirms(at(3)))
+	// Only what needs a quorum counts.
+	tap.shaken = true
+	answer := func(f frame, code int32) time.Time {
+		tap.life.confirmed = time.Time{}
+		p := tap.send(f)[0]
+		tap.listen(response(tap.number, 1, code, nil))
+		<-p.done
+		return tap.life.confirmed
+	}
+	for _, f := range []frame{listFrame("/"), getFrame("/"), syncFrame("/")} {
+		require.Zero(t, answer(f, codeOK))
+	}
+	tap.listen(response(-2, 1, 0, nil))
+	require.Zero(t, tap.life.confirmed)
+	for _, f := range []frame{checkFrame("/"), deleteFrame("/"), createFrame(opCreate, "/", "", nil, 0)} {
+		require.Equal(t, at(2), answer(f, codeOK))
+		require.Zero(t, answer(f, -4), "a server that is in doubt says so by itself")
+	}
+	require.Equal(t, at(2), answer(deleteFrame("/"), codeNoNode))
+}
+
+// Requests on a connection that is closed fail, and it is known which were not sent.
+func TestTapCloses(t *testing.T) {
+	tap, server := quietLife(time.Second)
+	go func() { _, _ = io.Copy(io.Discard, server) }()
+	var all []*pending
+	for i := range maxWrites + 3 {
+		all = append(all, tap.send(deleteFrame(fmt.Sprint("/", i)))...)
+	}
+	require.NoError(t, tap.Close())
+	all = append(all, tap.send(deleteFrame("/late"))...)
+	for i, p := range all {
+		<-p.done
+		require.ErrorIs(t, p.err, zk.ErrConnectionClosed)
+		require.Equal(t, i >= maxWrites, p.sent.IsZero())
+	}
+}
+
+// Many claims at once go in a few transactions; a missing parent, or a node that is gone, spoils none but its own; nodes of one lock have
+// transactions of their own.
+func TestBatches(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	raw := newRaw(t, s.Addr())
+	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
+	const n = 100
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			for range 3 {
+				lease, err := try(b, request(b, fmt.Sprintf("%s-%d", t.Name(), i)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i%10 == 0 {
+					_ = raw.Delete(lease.(*claim).node(), -1)
+				}
+				if err := lease.Release(t.Context(), driver.ReleaseOptions{}); (err != nil) != (i%10 == 0) {
+					t.Error(i, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	for range n {
+		running.Go(func() {
+			req := request(b, t.Name())
+			req.Queue = true
+			_, _ = try(b, req)
+		})
+	}
+	running.Wait()
+	children, _, err := raw.Children("/" + t.Name())
+	require.NoError(t, err)
+	require.Equal(t, n, len(children), "each claim has one node")
+	inOrder(children)
+	var last int64
+	for _, child := range children {
+		_, stat, err := raw.Exists("/" + t.Name() + "/" + child)
+		require.NoError(t, err)
+		require.Greater(t, stat.Czxid, last, "tokens rise in the order of the queue")
+		last = stat.Czxid
+	}
+}
+
+// A claim near the end of the sequence numbers is refused, and leaves nothing.
+func TestSequenceEnds(t *testing.T) {
+	require.True(t, usedUp("_c_x-lock--000000001"))
+	require.False(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence)))
+	require.True(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence+1)))
+}
