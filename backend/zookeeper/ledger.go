@@ -5,33 +5,36 @@ import (
 	"time"
 )
 
-// ledger remembers when something was written to one connection, for as long as it may matter: whatever is written touches the session
-// at the server that it goes to. Times closer than grain are one, the earlier.
+// ledger remembers what was sent on one connection and has been answered: whatever arrives touches the session at the server that it
+// goes to, some time between these two. What was sent within grain of another counts as that one, the earlier.
 type ledger struct {
-	grain time.Duration
-	times []time.Time // rising
+	grain  time.Duration
+	visits []visit // both times rise
 }
 
-// add remembers that something is written at t.
-func (g *ledger) add(t time.Time) {
-	if n := len(g.times); n == 0 || t.Sub(g.times[n-1]) >= g.grain {
-		g.times = append(g.times, t)
+// visit is something that was sent, and was answered.
+type visit struct{ sent, answered time.Time }
+
+// add remembers a visit.
+func (g *ledger) add(v visit) {
+	if n := len(g.visits); n == 0 || v.sent.Sub(g.visits[n-1].sent) >= g.grain {
+		g.visits = append(g.visits, v)
 	}
 }
 
-// latest returns the latest time not after t, and forgets those before it. Zero: there is none.
+// latest returns when the latest visit that was answered by t was sent, and forgets those before it. Zero: there is none.
 func (g *ledger) latest(t time.Time) time.Time {
-	i := sort.Search(len(g.times), func(i int) bool { return g.times[i].After(t) })
+	i := sort.Search(len(g.visits), func(i int) bool { return g.visits[i].answered.After(t) })
 	if i == 0 {
 		return time.Time{}
 	}
-	g.times = append(g.times[:0], g.times[i-1:]...)
-	return g.times[0]
+	g.visits = append(g.visits[:0], g.visits[i-1:]...)
+	return g.visits[0].sent
 }
 
-// forget drops what lies before t, so that an idle connection's ledger does not grow.
+// forget drops what was sent before t, so that an idle connection's ledger does not grow.
 func (g *ledger) forget(t time.Time) {
-	if i := sort.Search(len(g.times), func(i int) bool { return !g.times[i].Before(t) }); i > 64 {
-		g.times = append(g.times[:0], g.times[i:]...)
+	if i := sort.Search(len(g.visits), func(i int) bool { return !g.visits[i].sent.Before(t) }); i > 64 {
+		g.visits = append(g.visits[:0], g.visits[i:]...)
 	}
 }

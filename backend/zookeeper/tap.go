@@ -35,7 +35,8 @@ type tap struct {
 	opened     time.Time // just before that
 	shaken     bool      // the handshake's response was read
 	closed     bool
-	writes     ledger
+	visits     ledger
+	pings      []time.Time        // when those of go-zookeeper's that have no answer were written
 	pending    map[int32]*pending // our own requests
 	number     int32
 	unanswered int
@@ -87,7 +88,7 @@ type pending struct {
 func newTap(conn net.Conn, l *life, tick, patience time.Duration) *tap {
 	return &tap{
 		Conn: conn, life: l, tick: tick, dead: time.Now().Add(patience), number: firstNumber,
-		writes: ledger{grain: tick / 4}, pending: make(map[int32]*pending), want: 4,
+		visits: ledger{grain: tick / 4}, pending: make(map[int32]*pending), want: 4,
 	}
 }
 
@@ -177,19 +178,8 @@ func (t *tap) flushOnce() (more bool) {
 func (t *tap) write(packets []byte) error {
 	t.turns.Lock()
 	defer t.turns.Unlock()
-	t.touch()
 	_, err := t.Conn.Write(packets)
 	return err
-}
-
-// touch notes that something is being written.
-func (t *tap) touch() {
-	now := time.Now()
-	timeout := t.life.timeout()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.writes.add(now)
-	t.writes.forget(now.Add(-timeout))
 }
 
 // Write passes a packet of go-zookeeper's on, which writes each with one call.
@@ -198,8 +188,13 @@ func (t *tap) Write(p []byte) (int, error) {
 	greeting := !t.greeted
 	if greeting {
 		t.greeted, t.opened = true, time.Now()
-	} else if len(p) >= 12 && int32(binary.BigEndian.Uint32(p[8:])) == opAuth {
-		t.auth = int32(binary.BigEndian.Uint32(p[4:]))
+	} else if len(p) >= 12 {
+		switch int32(binary.BigEndian.Uint32(p[8:])) {
+		case opAuth:
+			t.auth = int32(binary.BigEndian.Uint32(p[4:]))
+		case opPing:
+			t.pings = append(t.pings, time.Now())
+		}
 	}
 	t.mu.Unlock()
 	if greeting {
@@ -358,15 +353,20 @@ func (t *tap) shake() {
 func (t *tap) heard() {
 	b := body{left: t.part}
 	xid, zxid, code := b.int(), b.long(), b.int()
+	timeout := t.life.timeout()
 	t.mu.Lock()
 	p := t.pending[xid]
 	authenticated := t.auth != 0 && xid == t.auth && code == codeOK
 	var confirmed time.Time
 	if p != nil {
 		t.unanswered -= p.size
+		t.visited(p.sent, timeout)
 		if needsQuorum(p.op) && (code == codeOK || code == codeNoNode) {
 			confirmed = t.confirms(p.sent)
 		}
+	} else if xid == pingNumber && len(t.pings) > 0 {
+		t.visited(t.pings[0], timeout)
+		t.pings = t.pings[1:]
 	}
 	t.mu.Unlock()
 	t.life.heard(zxid, confirmed)
@@ -382,15 +382,22 @@ func (t *tap) heard() {
 	}
 }
 
+// visited notes that what was sent at sent has been answered. t.mu is held.
+func (t *tap) visited(sent time.Time, timeout time.Duration) {
+	t.visits.add(visit{sent, time.Now()})
+	t.visits.forget(sent.Add(-timeout))
+}
+
 // confirms returns the latest time at which the leader is now known to have been told that the session lives. A request that needs a
 // quorum was sent at sent, and has been answered on this connection.
 //
 // A server that is not the leader tells it of the sessions that it heard of when the leader asks, which it does twice a tick, and passes
-// requests on in the order of those answers: whatever we wrote a tick before the request has come to the leader before it. So has the
-// attachment of the session, which goes through the leader at once.
+// requests on in the order of those answers: of whatever the server had answered a tick before the request was sent, the leader was told before the
+// request came. That it was written by then is not enough: it may have been on its way for as long, and have arrived together with the
+// request. The attachment of the session goes through the leader at once.
 func (t *tap) confirms(sent time.Time) time.Time {
-	if w := t.writes.latest(sent.Add(-t.tick)); !w.IsZero() {
-		return w
+	if v := t.visits.latest(sent.Add(-t.tick)); !v.IsZero() {
+		return v
 	}
 	return t.opened
 }

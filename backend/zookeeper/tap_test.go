@@ -22,18 +22,18 @@ func TestLedger(t *testing.T) {
 	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
 	require.Zero(t, g.latest(at(1000)))
 	for _, ms := range []int{0, 4, 9, 10, 15, 33, 100} {
-		g.add(at(ms))
+		g.add(visit{at(ms), at(ms + 5)})
 	}
-	require.Zero(t, g.latest(at(-1)))
-	require.Equal(t, at(0), g.latest(at(9)), "of close times the earlier one counts")
-	require.Equal(t, at(10), g.latest(at(32)))
-	require.Equal(t, at(33), g.latest(at(33)))
+	require.Zero(t, g.latest(at(4)), "what was sent at 0 was not answered by then")
+	require.Equal(t, at(0), g.latest(at(14)), "of close ones the earlier counts")
+	require.Equal(t, at(10), g.latest(at(37)))
+	require.Equal(t, at(33), g.latest(at(38)))
 	require.Equal(t, at(100), g.latest(at(5000)))
 	for ms := 200; ms < 200_000; ms++ {
-		g.add(at(ms))
+		g.add(visit{at(ms), at(ms + 5)})
 		g.forget(at(ms - 1000))
 	}
-	require.Less(t, len(g.times), 200)
+	require.Less(t, len(g.visits), 200)
 }
 
 // quietLife is a life without go-zookeeper, whose connection a test answers.
@@ -99,7 +99,7 @@ func TestTapListens(t *testing.T) {
 	}
 }
 
-// What confirms a session is a write of a tick before a request that a quorum has answered, or the attachment.
+// What confirms a session is what was answered a tick before a request that a quorum has answered, or the attachment.
 func TestConfirmation(t *testing.T) {
 	const tick = time.Second
 	tap, server := quietLife(tick)
@@ -109,13 +109,27 @@ func TestConfirmation(t *testing.T) {
 	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
 	tap.opened = at(0)
 	require.Equal(t, at(0), tap.confirms(at(0.5)))
-	tap.writes.add(at(1))
-	tap.writes.add(at(2))
-	require.Equal(t, at(0), tap.confirms(at(1.9)))
-	require.Equal(t, at(1), tap.confirms(at(2.9)))
-	require.Equal(t, at(2), tap.confirms(at(3)))
-	// Only what needs a quorum counts.
-	tap.shaken = true
+	tap.visits.add(visit{at(1), at(1.5)})
+	tap.visits.add(visit{at(2), at(30)}) // a second that took long: it may have come to the server at any time
+	require.Equal(t, at(0), tap.confirms(at(2.4)))
+	require.Equal(t, at(1), tap.confirms(at(2.5)))
+	require.Equal(t, at(1), tap.confirms(at(30.9)), "it was sent long before, but perhaps it arrived together with the request")
+	require.Equal(t, at(2), tap.confirms(at(31)))
+	// go-zookeeper's pings count too, from when they were written, once they are answered.
+	ping := frame{}
+	ping = binary.BigEndian.AppendUint32(ping, 8)
+	ping = binary.BigEndian.AppendUint32(ping, 0xfffffffe)
+	ping = binary.BigEndian.AppendUint32(ping, opPing)
+	tap.shaken, tap.greeted = true, true
+	before := time.Now()
+	_, err := tap.Write(ping)
+	require.NoError(t, err)
+	far := before.Add(time.Hour)
+	require.Equal(t, at(2), tap.confirms(far))
+	tap.listen(response(pingNumber, 1, 0, nil))
+	require.False(t, tap.confirms(far).Before(before))
+	tap.visits.visits = []visit{{at(2), at(30)}}
+	// Only what needs a quorum confirms.
 	answer := func(f frame, code int32) time.Time {
 		tap.life.confirmed = time.Time{}
 		p := tap.send(f)[0]

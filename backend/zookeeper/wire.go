@@ -15,6 +15,7 @@ const (
 	opGetData         = 4
 	opGetChildren     = 8
 	opSync            = 9
+	opPing            = 11
 	opCheck           = 13
 	opMulti           = 14
 	opCreateContainer = 19
@@ -22,6 +23,9 @@ const (
 	opClose           = -11
 	opError           = -1
 )
+
+// pingNumber is the number of all pings.
+const pingNumber = -2
 
 // headerBytes are those of a request after its length, and headBytes those of a response: its number, transaction and error.
 const (
