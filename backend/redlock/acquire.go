@@ -45,7 +45,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 		if !begun.IsZero() {
 			limit = min(timeout, laterRounds)
 		}
-		err := c.await(ctx, limit)
+		err := c.awaitVotes(ctx, limit)
 		c.mu.Lock()
 		if c.count(seatGranted) >= c.b.quorum && !c.gaveUp && err == nil {
 			until := sent.Add(c.ttl - drift(c.ttl))

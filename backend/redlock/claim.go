@@ -27,9 +27,10 @@ type claim struct {
 	phase   phase      // what is waited for
 	ready   bool       // it has come
 	changed chan struct{}
-	round   int  // counts the times that the nodes were asked
-	splits  int  // attempts in a row that nobody won
-	gaveUp  bool // abandoned: nothing more is asked for
+	round   int       // counts the times that the nodes were asked
+	splits  int       // attempts in a row that nobody won
+	heard   time.Time // when a node last said that another has its vote
+	gaveUp  bool      // abandoned: nothing more is asked for
 
 	// The lease.
 	grant   driver.Grant
@@ -209,7 +210,7 @@ func (c *claim) claimed(i int, r redisscript.Reply) {
 		s.state = seatGranted
 		c.b.heardClock(i, ms)
 	case held:
-		s.state = seatHeld
+		s.state, c.heard = seatHeld, time.Now()
 	case abandoned:
 		s.state = seatGone
 	default:

@@ -43,6 +43,24 @@ func (c *claim) await(ctx context.Context, limit time.Duration) error {
 	}
 }
 
+// awaitVotes is await for the phase claiming. Where a majority has answered, and others have votes, the silent nodes are not waited for much
+// longer than it took those: a claim that holds its votes until a hung node's time is over outlasts the patience of the one that they are to
+// go to, and nobody wins.
+func (c *claim) awaitVotes(ctx context.Context, limit time.Duration) error {
+	asked := time.Now()
+	for {
+		err := c.await(ctx, min(limit-time.Since(asked), laterRounds))
+		c.mu.Lock()
+		over, heard := c.ready, c.heard
+		split := c.count(seatHeld) > 0 && c.count(seatGranted)+c.count(seatHeld) >= c.b.quorum
+		c.mu.Unlock()
+		enough := split && time.Since(heard) > max(laterRounds, heard.Sub(asked))
+		if err != nil || over || enough || time.Since(asked) >= limit {
+			return err
+		}
+	}
+}
+
 // certain says that what failed with err had no effect.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
