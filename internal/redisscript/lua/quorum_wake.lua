@@ -1,4 +1,5 @@
--- The end of quorum_release.lua, behind queue.lua. Who gives up because it has too few servers does not call itself.
+-- The end of quorum_release.lua, behind queue.lua. Who gives up because it has too few servers does not call itself. A head that let its turn
+-- pass is called once more, here where nobody has the lock: perhaps it has won by the others, and will never ask this server again.
 local owner = string.sub(ARGV[1], 5)
 local was_head = head() == owner
 if was_head then
@@ -9,7 +10,10 @@ if ARGV[2] == '' then
 else
   enqueue(owner, ARGV[2])
 end
-if (ours or was_head) and head() ~= owner and redis.call('EXISTS', KEYS[1]) == 0 then
-  call_head()
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  local first, turn = head()
+  if first and first ~= owner and (ours or was_head or not turn or turn <= now_ms()) then
+    call_head()
+  end
 end
 return holder or 0
