@@ -112,17 +112,18 @@ func (b *Backend) settle(c *claim, err error) {
 	}
 }
 
-// known finds the claim of req; nil: there is none. late: a request that enters it may still arrive. Nothing is asked for it from now on.
-func (b *Backend) known(req driver.Request) (c *claim, late bool) {
+// known finds the claim of req, with its lease and key; nil: there is none. late: a request that enters it may still arrive. Nothing is asked
+// for it from now on.
+func (b *Backend) known(req driver.Request) (c *claim, l *lease, key []byte, late bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c = b.claims[req.Owner]
 	if c == nil || c.req.Name != req.Name {
-		return nil, false
+		return nil, nil, nil, false
 	}
 	c.abandoned = true
 	c.unwatch()
-	return c, c.asking > 0 || c.late
+	return c, c.lease, []byte(c.key), c.asking > 0 || c.late
 }
 
 // forget ends c.
@@ -291,7 +292,7 @@ func (c *claim) released(a answer) error {
 	case c.ended:
 		return c.endedAs
 	case a.err != nil:
-		c.maybe = c.maybe || !certain(a.err)
+		c.maybe = c.maybe || !certain(a.err) || isFull(a.err)
 		return a.err
 	}
 	c.ended = true

@@ -130,5 +130,8 @@ func text(err error) string {
 	return err.Error()
 }
 
+// isFull reports that etcd is out of space. It may have carried out the request all the same: the one that fills it is.
+func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
+
 // isGone reports that etcd does not know the lease.
 func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sync"
@@ -220,6 +221,8 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 		a = a.part(ctx, 1)
 	}
 	switch {
+	case isFull(a.err):
+		return b.entered(ctx, c, a.err)
 	case a.err != nil:
 		return place{}, a.err
 	case !a.txn.Succeeded:
@@ -259,6 +262,25 @@ func (b *Backend) refused(ctx context.Context, c *claim, r *pb.TxnResponse) (pla
 	}
 	return place{}, &driver.HeldError{}
 }
+
+// entered looks whether c was entered although etcd answered that it is out of space.
+func (b *Backend) entered(ctx context.Context, c *claim, full error) (place, error) {
+	w, err := b.link.wires(ctx)
+	if err != nil {
+		return place{}, classify(ctx, errFull, true)
+	}
+	r, err := w.kv.Range(ctx, &pb.RangeRequest{Key: []byte(c.key)})
+	switch {
+	case err != nil:
+		return place{}, classify(ctx, errFull, true)
+	case len(r.Kvs) > 0 && string(r.Kvs[0].Value) == valueOf(c.req.Owner):
+		b.placed(c, r.Kvs[0].CreateRevision)
+		return b.look(ctx, c)
+	}
+	return place{}, full
+}
+
+var errFull = errors.New("etcd is out of space, and may have carried out the request that filled it")
 
 var errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 
@@ -306,20 +328,19 @@ func stillThere(ctx context.Context, err error) error { return classify(ctx, err
 // Abandon implements driver.Backend. A claim that may still be on its way cannot be entered once it arrives: it finds its grave, or the
 // lease that both are attached to has ended.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	c, late := b.known(req)
+	c, l, key, late := b.known(req)
 	if c == nil {
 		return b.dig(ctx, req)
 	}
 	var err error
-	if c.lease != nil { // else nothing was ever asked
-		key := []byte(c.key)
+	if l != nil { // else nothing was ever asked
 		txn := &pb.TxnRequest{
 			Compare: []*pb.Compare{hasValue(key, []byte(valueOf(req.Owner)))},
 			Success: []*pb.RequestOp{remove(key)},
 		}
 		if late {
-			b.leases.retire(c.lease)
-			grave := put([]byte(b.layout.grave(req.Owner)), nil, c.lease.id)
+			b.leases.retire(l)
+			grave := put([]byte(b.layout.grave(req.Owner)), nil, l.id)
 			txn = &pb.TxnRequest{Success: []*pb.RequestOp{nested(txn), grave}}
 		}
 		err = b.flights.run(ctx, req.Name, request{txn: txn}).err

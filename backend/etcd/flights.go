@@ -7,6 +7,8 @@ import (
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 const (
@@ -59,7 +61,7 @@ type passenger struct {
 type answer struct {
 	txn      *pb.TxnResponse // to a transaction
 	deleted  bool            // the key to be deleted was there
-	repeated bool            // clientv3 has sent it twice
+	repeated bool            // it may have been carried out before
 	revision int64           // of the store
 	err      error           // classified
 }
@@ -176,9 +178,14 @@ func (f *flights) fly(ctx context.Context, all []*passenger) {
 	}
 	a := f.send(ctx, request{txn: txn})
 	if isRejected(a.err) { // perhaps because of one of them
+		full := isFull(a.err)
 		var each sync.WaitGroup
 		for _, p := range all {
-			each.Go(func() { f.arrive(p, f.send(p.ctx, p.request)) })
+			each.Go(func() {
+				one := f.send(p.ctx, p.request)
+				one.repeated = full
+				f.arrive(p, one)
+			})
 		}
 		each.Wait()
 		return
@@ -190,7 +197,7 @@ func (f *flights) fly(ctx context.Context, all []*passenger) {
 
 // part is the answer to operation i of a transaction.
 func (a answer) part(ctx context.Context, i int) answer {
-	one := answer{revision: a.revision, err: a.err}
+	one := answer{revision: a.revision, repeated: a.repeated, err: a.err}
 	if a.err != nil {
 		return one
 	}
@@ -214,7 +221,8 @@ func (f *flights) arrive(p *passenger, a answer) {
 	close(p.done)
 }
 
-// send sends one request.
+// send sends one request, once: clientv3 would send what etcd, or a proxy before it, has cancelled again, although it may have been, or may
+// still be, carried out.
 func (f *flights) send(ctx context.Context, q request) answer {
 	w, err := f.link.wires(ctx)
 	if err != nil {
@@ -222,14 +230,20 @@ func (f *flights) send(ctx context.Context, q request) answer {
 	}
 	var t trip
 	var a answer
+	once, stop := context.WithCancel(ctx)
+	defer stop()
+	finished := grpc.OnFinish(func(err error) {
+		if code := status.Code(err); code == codes.Canceled || code == codes.DeadlineExceeded {
+			stop()
+		}
+	})
 	if q.txn != nil {
-		a.txn, err = w.kv.Txn(ctx, q.txn, grpc.Peer(&t.peer))
+		a.txn, err = w.kv.Txn(once, q.txn, grpc.Peer(&t.peer), finished)
 		a.revision = a.txn.GetHeader().GetRevision()
 	} else {
 		var r *pb.DeleteRangeResponse
-		attempts := 0
-		r, err = w.kv.DeleteRange(ctx, q.delete, grpc.Peer(&t.peer), grpc.OnFinish(func(error) { attempts++ }))
-		a.revision, a.deleted, a.repeated = r.GetHeader().GetRevision(), r.GetDeleted() > 0, attempts > 1
+		r, err = w.kv.DeleteRange(once, q.delete, grpc.Peer(&t.peer), finished)
+		a.revision, a.deleted = r.GetHeader().GetRevision(), r.GetDeleted() > 0
 	}
 	if err != nil {
 		return answer{err: f.link.fault(ctx, w, &t, err)}

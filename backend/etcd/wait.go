@@ -79,9 +79,9 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 		case <-ctx.Done():
 			return p, classify(ctx, ctx.Err(), true)
 		case <-b.link.ctx.Done():
-			return p, fmt.Errorf("%w: %w", driver.ErrUnknown, errClosed)
+			return p, fmt.Errorf("%w: %v", driver.ErrUnknown, errClosed)
 		}
-		now, err := b.look(ctx, c)
+		now, err := b.lookSoon(ctx, c, l.ttl/spentBelow)
 		b.mu.Lock()
 		gone = c.gone
 		b.mu.Unlock()
@@ -93,7 +93,16 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 			return now, nil
 		case err == nil:
 			p, looked = now, time.Now()
+		default: // it may have been its turn
+			looked = time.Time{}
 		}
 	}
 	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, gone)
+}
+
+// lookSoon is look, for at most patience: meanwhile nobody keeps the lease alive.
+func (b *Backend) lookSoon(ctx context.Context, c *claim, patience time.Duration) (place, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return b.look(ctx, c)
 }

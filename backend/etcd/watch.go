@@ -47,6 +47,7 @@ type watches struct {
 	byID   map[int64]*watch
 	pause  time.Duration // before it is opened again
 	again  *time.Timer   // that does so; nil: it is not due
+	ping   *watch        // that stands for a sign of life; nil: none
 	pinged time.Time     // when etcd was asked for a sign of life that has not come; zero: not
 }
 
@@ -108,7 +109,7 @@ func (ws *watches) cancel(id int64) {
 // reopen opens the stream. A member of etcd that has lost its leader ends it, so that another is asked. The mutex is held.
 func (ws *watches) reopen() {
 	type s = stream[pb.WatchRequest, pb.WatchResponse]
-	ws.byID, ws.asked, ws.pinged = make(map[int64]*watch), nil, time.Time{}
+	ws.byID, ws.asked, ws.ping, ws.pinged = make(map[int64]*watch), nil, nil, time.Time{}
 	ws.stream = openStream(ws.b.link.ctx, &ws.b.running,
 		func(ctx context.Context) (pb.Watch_WatchClient, error) {
 			w, err := ws.b.link.wires(ctx)
@@ -175,7 +176,9 @@ func (ws *watches) heard(s *stream[pb.WatchRequest, pb.WatchResponse], r *pb.Wat
 			ws.ask(w)
 		}
 	default:
-		w.from = r.Header.GetRevision() + 1
+		if n := len(r.Events); n > 0 { // the header's revision may be later: that of more to come
+			w.from = r.Events[n-1].Kv.ModRevision + 1
+		}
 		tell = func() {
 			for _, e := range r.Events {
 				w.event(e)
@@ -208,7 +211,8 @@ func (ws *watches) begun(w *watch, r *pb.WatchResponse) (tell func()) {
 	return tell
 }
 
-// checkUp asks for a sign of life, and breaks a stream that has not given the last one.
+// checkUp asks for a sign of life, and breaks a stream that has not given the last one. It is a watch of a key that nobody has, and the next
+// time the end of that watch: etcd 3.7 does not answer WatchProgressRequest while a watch is to begin later than the last change of the store, or catches up.
 func (ws *watches) checkUp() {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
@@ -216,7 +220,16 @@ func (ws *watches) checkUp() {
 	case ws.stream == nil || len(ws.all) == 0:
 	case ws.pinged.IsZero():
 		ws.pinged = time.Now()
-		ws.stream.put(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_ProgressRequest{ProgressRequest: &pb.WatchProgressRequest{}}})
+		switch p := ws.ping; {
+		case p != nil && p.state == asked: // the answer is due
+		case p != nil && p.state == open:
+			p.state = closed
+			delete(ws.byID, p.id)
+			ws.cancel(p.id)
+		default:
+			ws.ping = &watch{key: []byte(ws.b.layout.prefix + "/"), event: func(*mvccpb.Event) {}}
+			ws.ask(ws.ping)
+		}
 	case time.Since(ws.pinged) > 4*overdue:
 		ws.stream.cancel()
 	}
