@@ -79,7 +79,8 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 	}
 }
 
-// ask asks the nodes that have not granted the claim.
+// ask asks the nodes that have not granted the claim. One that was to give back what it granted earlier, and has not said that it did, is
+// asked again, behind that; one that may be told so at any time is not asked, since its vote would not last.
 func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
 	c.mu.Lock()
 	c.begin(claiming)
@@ -87,7 +88,9 @@ func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
 	round := c.round
 	for i := range c.seats {
 		switch s := &c.seats[i]; {
-		case c.gaveUp, s.state == seatAsked, s.state == seatGranted:
+		case c.gaveUp, s.state == seatAsked, s.state == seatGranted && s.backs == 0:
+		case s.tainted:
+			s.state, s.err = seatFailed, c.b.unsafe(i)
 		default:
 			s.state, s.round, s.holder, s.err = seatAsked, round, "", nil
 		}
@@ -103,9 +106,11 @@ func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
 		s.flying++
 		c.mu.Unlock()
 		gen := n.line.Call(redisscript.QuorumAcquire, c.keys, argv, redisscript.Terms{Patience: timeout, Now: now}, c, callClaim.number(i, round))
-		c.mu.Lock()
-		s.gen = gen
-		c.mu.Unlock()
+		if gen != 0 { // else nothing was sent
+			c.mu.Lock()
+			s.gen = gen
+			c.mu.Unlock()
+		}
 	}
 	c.mu.Lock()
 	c.look()
@@ -199,17 +204,21 @@ func (c *claim) interrupted(cause error) error {
 // tooFew is the error of a claim that too few nodes have answered. The mutex is held.
 func (c *claim) tooFew() error {
 	class := driver.ErrUnavailable
-	refused := 0
+	refused, tainted := 0, false
 	for i := range c.seats {
-		if s := &c.seats[i]; s.state == seatFailed && isRefused(s.err) {
+		s := &c.seats[i]
+		if s.state == seatFailed && isRefused(s.err) {
 			refused++
 		}
+		tainted = tainted || s.tainted
 	}
 	switch {
 	case c.count(seatUnknown)+c.count(seatAsked) >= c.b.quorum: // they may all have granted it
 		class = driver.ErrUnknown
 	case refused >= c.b.quorum:
 		class = driver.ErrRefused
+	case tainted: // another owner, of whom nothing is on its way, may have the node's vote
+		class = driver.ErrUnknown
 	}
 	return fmt.Errorf("%w: %s", class, c.whatFailed())
 }
@@ -242,24 +251,26 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 	for i := range c.seats {
 		switch s := &c.seats[i]; s.state {
 		case seatGranted:
-			s.asking, s.tries, waits = true, 0, true
+			s.tries, waits = 0, true
 			asked = append(asked, i)
 		case seatAsked: // the request that takes it back follows on the same connection, and is not waited for
 			s.state = seatNone
 			asked = append(asked, i)
 		}
 	}
+	if gaveUp {
+		c.mu.Unlock()
+		return why // Abandon sees to it
+	}
 	rounds, terms := make([]int, len(asked)), make([]redisscript.Terms, len(asked))
 	for n, i := range asked {
 		rounds[n] = c.seats[i].round
+		c.seats[i].backs++
 		if c.seats[i].flying > 0 {
 			terms[n].Generation = c.seats[i].gen
 		}
 	}
 	c.mu.Unlock()
-	if gaveUp {
-		return why // Abandon sees to it
-	}
 	argv := []string{c.value, place}
 	for n, i := range asked {
 		c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, argv, terms[n], c, callGiveBack.number(i, rounds[n]))
@@ -273,7 +284,7 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 	switch {
 	case err != nil:
 		return c.interrupted(err)
-	case c.count(seatGranted)+c.count(seatUnknown) >= c.b.quorum:
+	case c.countOpen() >= c.b.quorum:
 		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
 	}
 	return why

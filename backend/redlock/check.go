@@ -83,7 +83,8 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 		}
 	}
 	key := b.layout.Key("lockport-check-" + rand.Text())
-	q := &question{replies: make([]redisscript.Reply, 1), left: 1, done: make(chan struct{})}
+	late := fmt.Errorf("%w: %s: no answer in time", driver.ErrUnavailable, n.addr)
+	q := &question{replies: []redisscript.Reply{{Err: late}}, left: 1, done: make(chan struct{})}
 	n.line.Call(redisscript.Check, []string{key, redisscript.Side(key, queueKey)}, nil, redisscript.Terms{}, q, 0)
 	replies, err := q.answers(ctx)
 	if err != nil {

@@ -52,8 +52,11 @@ type seat struct {
 	holder string // of seatHeld: the lock's value; "": somebody is to have it next
 	flag   bool   // of seatHeld: the holder is foreign; of seatGranted: somebody waits
 
-	tries  int  // of a request to give back, or to release, on another connection
-	asking bool // a request to give back, or to release, without an answer
+	backs   int  // requests to give back, without an answer
+	tainted bool // one of them may still arrive: no vote of this node is safe from it
+
+	tries  int  // of a request to give back, to release or to abandon, on another connection
+	asking bool // a request to release, or to abandon, without an answer
 	freed  freed
 	maybe  bool // an earlier one may have freed it
 }
@@ -145,17 +148,21 @@ func (c *claim) Answered(number int, r redisscript.Reply) {
 			c.claimed(i, r)
 		}
 	case callGiveBack:
+		s.backs--
+		s.tainted = s.tainted || r.Err != nil && !certain(r.Err)
 		if s.round == round {
 			s.gaveBack(r)
 		}
-		if r.Err != nil && s.state == seatUnknown && s.again() {
+		if s.round == round && r.Err != nil && s.state == seatUnknown && s.again() {
+			s.backs++
 			c.mu.Unlock()
 			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, []string{c.value, ""}, redisscript.Terms{}, c, number)
 			return
 		}
 	case callRelease:
 		s.maybe = s.maybe || r.Err != nil && !errors.Is(r.Err, driver.ErrUnavailable) // that it did not arrive is certain of ErrUnavailable only
-		if r.Err == redisscript.ErrOtherConnection || r.Err != nil && s.again() {     // what was asked for before may arrive by the old one
+		if r.Err == redisscript.ErrOtherConnection || r.Err != nil && s.again() {
+			s.loose = s.loose || r.Err == redisscript.ErrOtherConnection // what was asked for before may arrive by the old one
 			c.mu.Unlock()
 			c.abandonAt(i)
 			return
@@ -207,8 +214,12 @@ func (c *claim) claimed(i int, r redisscript.Reply) {
 	s.ms, s.flag = ms, flag > 0
 	switch status {
 	case granted:
-		s.state = seatGranted
 		c.b.heardClock(i, ms)
+		if s.mayLose() {
+			s.failed(c.b.unsafe(i))
+			break
+		}
+		s.state = seatGranted
 	case held:
 		s.state, c.heard = seatHeld, time.Now()
 	case abandoned:
@@ -234,6 +245,14 @@ func (s *seat) failed(err error) {
 	}
 }
 
+// mayLose says that a request to give back an earlier vote may still arrive: it would take this one back too. The mutex is held.
+func (s *seat) mayLose() bool { return s.backs > 0 || s.tainted }
+
+// unsafe is the error of a vote that mayLose.
+func (b *Backend) unsafe(i int) error {
+	return fmt.Errorf("%w: %s: a request to give back an earlier vote may still arrive", driver.ErrUnknown, b.nodes[i].addr)
+}
+
 // again says that a request to give up what the node has, whose connection broke, is to be made once more: the node may be well, and only a
 // connection have ended.
 func (s *seat) again() bool {
@@ -243,7 +262,6 @@ func (s *seat) again() bool {
 
 // gaveBack notes what a node said when it was to take back what it had granted.
 func (s *seat) gaveBack(r redisscript.Reply) {
-	s.asking = false
 	switch {
 	case r.Err == nil:
 		s.state = seatNone
@@ -277,7 +295,28 @@ func (c *claim) countFreed(way freed) int {
 // countEnded is how many seats certainly have nothing of the claim any more.
 func (c *claim) countEnded() int { return len(c.seats) - c.countFreed(freedNot) }
 
-// asking says whether a request to give back or to release is without an answer. The mutex is held.
+// countOpen is how many seats have something of the claim, or may have, or may still get it.
+func (c *claim) countOpen() int {
+	n := 0
+	for i := range c.seats {
+		if s := &c.seats[i]; s.state == seatGranted || s.state == seatUnknown || s.flying > 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// givingBack says whether a vote that was granted is being given back, without an answer. The mutex is held.
+func (c *claim) givingBack() bool {
+	for i := range c.seats {
+		if s := &c.seats[i]; s.backs > 0 && (s.state == seatGranted || s.state == seatUnknown) {
+			return true
+		}
+	}
+	return false
+}
+
+// asking says whether a request to release or to abandon is without an answer. The mutex is held.
 func (c *claim) asking() bool {
 	for i := range c.seats {
 		if c.seats[i].asking {
@@ -307,7 +346,7 @@ func (c *claim) over() bool {
 		answered := got + c.count(seatHeld)
 		return c.gaveUp || open == 0 || got >= q || got+open < q && (answered >= q || answered+open < q)
 	case givingBack:
-		return !c.asking()
+		return !c.givingBack()
 	case releasing:
 		return c.countFreed(freedHere) >= q || c.countFreed(freedBefore) >= q || !c.asking()
 	case abandoning:

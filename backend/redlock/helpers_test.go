@@ -172,7 +172,7 @@ func key(name string) string { return fmt.Sprint("lockport:", name) }
 
 // asksNode calls a script on one node and waits for its answer.
 func (p *peer) asksNode(i int, script *redisscript.Script, keys []string, argv ...string) {
-	q := &question{replies: make([]redisscript.Reply, 1), left: 1, done: make(chan struct{})}
+	q := &question{replies: []redisscript.Reply{{Err: driver.ErrUnknown}}, left: 1, done: make(chan struct{})}
 	p.nodes[i].line.Call(script, keys, argv, redisscript.Terms{}, q, 0)
 	replies, err := q.answers(context.Background())
 	require.NoError(p.t, err)

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -148,7 +149,11 @@ func (r *renewal) vote(i, n int, c *claim, reply any) {
 	was := r.decided(v)
 	switch reply {
 	case int64(1):
-		v.ours++
+		c.mu.Lock()
+		if !c.seats[i].mayLose() {
+			v.ours++
+		}
+		c.mu.Unlock()
 	case int64(0):
 		r.absent[i] = append(r.absent[i], c)
 		v.gone++
@@ -226,8 +231,9 @@ func (b *Backend) retakeAt(i int, list []*claim, which map[*claim]bool) {
 		c.mu.Lock()
 		end, known := b.clockAt(i, c.until)
 		s := &c.seats[i]
-		if which[c] && known && !c.ended && !c.gaveUp && !s.asking && s.freed == freedNot && c.phase != releasing {
+		if which[c] && known && !c.ended && !c.gaveUp && !s.asking && !s.mayLose() && s.freed == freedNot && c.phase != releasing {
 			s.flying++
+			s.gen = unsent
 			t.claims = append(t.claims, c)
 			keys, queues = append(keys, c.keys[0]), append(queues, c.keys[1])
 			values, ttls, ends = append(values, c.value), append(ttls, c.ttlMS()), append(ends, strconv.FormatInt(end, 10))
@@ -239,12 +245,19 @@ func (b *Backend) retakeAt(i int, list []*claim, which map[*claim]bool) {
 	}
 	gen := b.nodes[i].line.Call(redisscript.QuorumRetake, append(keys, queues...), append(append(values, ttls...), ends...),
 		redisscript.Terms{}, t, 0)
+	if gen == 0 { // nothing was sent
+		return
+	}
 	for _, c := range t.claims {
 		c.mu.Lock()
 		c.seats[i].gen = gen
 		c.mu.Unlock()
 	}
 }
+
+// unsent is the number of no connection: that of a request which is on its way to the socket. A release that overtakes it finds that its own
+// connection is another, and has the node refuse the request.
+const unsent = math.MaxUint64
 
 // retaken waits for the answer of a node that is to take locks again.
 type retaken struct {

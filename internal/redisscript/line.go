@@ -245,11 +245,9 @@ func (l *Line) look() {
 	}
 	l.watched = false
 	late := fmt.Errorf("%s has not answered for %v", l.options.Addr, l.timeout)
-	if l.conn == nil { // it is being connected to
-		l.fail(late)
-		return
+	if l.conn != nil { // else it is being connected to
+		l.end(l.conn)
 	}
-	l.end(l.conn)
 	l.failed, l.failedAt = Classify(late, false), time.Now() // not even a new connection is waited for
 	l.fail(late)
 }

@@ -3,6 +3,9 @@ package redisscript
 import (
 	"bufio"
 	"bytes"
+	"context"
+	"errors"
+	"net"
 	"strconv"
 	"strings"
 	"sync"
@@ -191,4 +194,23 @@ func FuzzReadReply(f *testing.F) {
 			require.Equal(t, want, n)
 		}
 	})
+}
+
+// A server that is being connected to for longer than the timeout, by a dialer that knows no context, as that of TLS, is known to be away:
+// further calls fail at once.
+func TestLineDoesNotWaitForALongDial(t *testing.T) {
+	dialed, giveUp := make(chan struct{}), make(chan struct{})
+	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", Dialer: func(context.Context, string, string) (net.Conn, error) {
+		close(dialed)
+		<-giveUp
+		return nil, errors.New("gave up")
+	}})
+	l := NewLine(client, 100*time.Millisecond)
+	t.Cleanup(func() { close(giveUp); l.Close(); _ = client.Close() })
+	require.ErrorIs(t, l.ask(t, reflect, nil, nil).Err, driver.ErrUnavailable, "after the timeout")
+	<-dialed
+	a := newAnswers()
+	require.Zero(t, l.Call(reflect, nil, nil, Terms{}, a, 0))
+	require.Len(t, a.all, 1, "at once")
+	require.ErrorIs(t, a.all[0].Err, driver.ErrUnavailable)
 }

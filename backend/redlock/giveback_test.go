@@ -1,0 +1,164 @@
+package redlock
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// foreign gives the lock on x to somebody who knows nothing of lockport, on some nodes.
+func (x *nodes) foreign(t testing.TB, which ...int) {
+	for _, i := range which {
+		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
+	}
+}
+
+// A vote that was to be given back, without an answer, does not count when the same claim is made again: it may go at any time.
+func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.proxied()+"?node_timeout=300ms", "a")
+	a.frees(a.takes(a.request("warm-up")))
+	x.foreign(t, 1, 2)
+	x.proxies[1].Freeze()
+	x.proxies[2].Freeze()
+	req := a.request("x")
+	c := a.claims.Enter(req).(*claim)
+	done := make(chan error, 1)
+	go func() {
+		_, err := a.try(req)
+		done <- err
+	}()
+	require.Eventually(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return c.seats[0].state == seatGranted
+	}, soon, time.Millisecond)
+	x.proxies[0].Freeze() // which then does not hear that it is to give its vote back
+	x.proxies[1].Restore()
+	x.proxies[2].Restore()
+	require.ErrorIs(t, <-done, driver.ErrHeld)
+	do(t, x.servers[1], "DEL", key("x"))
+	a.waits(req)
+	x.proxies[0].Restore()
+	a.frees(a.takesSoon(req)) // its connection has said by now what became of the request
+	do(t, x.servers[2], "DEL", key("x"))
+	x.empty(t, "x")
+}
+
+// detour are nodes of which the first is reached by one way until told to take another.
+func (x *nodes) detour(t *testing.T) (a *peer, another func()) {
+	var way atomic.Value
+	way.Store(x.proxies[0].Addr())
+	clients := x.clients(t)
+	o := &goredis.Options{Addr: x.servers[0].Addr()}
+	o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
+		var d net.Dialer
+		return d.DialContext(ctx, network, way.Load().(string))
+	}
+	clients[0] = goredis.NewClient(o)
+	t.Cleanup(func() { _ = clients[0].Close() })
+	b, err := NewBackend(clients, Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	a = &peer{Backend: b, t: t, name: "a"}
+	a.frees(a.takes(a.request("warm-up")))
+	a.catchesUp(0)
+	return a, func() {
+		way.Store(x.servers[0].Addr())
+		require.Eventually(t, func() bool {
+			q := &question{replies: []redisscript.Reply{{Err: driver.ErrUnknown}}, left: 1, done: make(chan struct{})}
+			a.nodes[0].line.Call(redisscript.Waiting, []string{"nobody"}, nil, redisscript.Terms{}, q, 0)
+			replies, err := q.answers(context.Background())
+			return err == nil && replies[0].Err == nil
+		}, soon, 10*time.Millisecond)
+	}
+}
+
+// A request to give a vote back that comes late, by a connection that was given up, takes no vote that counts: that node's no longer do.
+func TestLateGiveBackTakesNothing(t *testing.T) {
+	x := plainNodes(t, 3)
+	a, another := x.detour(t)
+	x.foreign(t, 1, 2)
+	x.proxies[0].Freeze()
+	req := a.request("x")
+	a.waits(req)
+	another() // by which the node is well
+	do(t, x.servers[1], "DEL", key("x"))
+	a.waits(req)
+	do(t, x.servers[2], "DEL", key("x"))
+	lease := a.takesSoon(req)
+	do(t, x.servers[0], "SET", key("x"), "lp1:"+req.Owner, "PX", 10_000) // as a claim that comes late would
+	x.foreign(t, 2)
+	_, err := a.renews(lease)
+	require.ErrorIs(t, err, driver.ErrUnknown, "one that counts, one that may go, one that is gone")
+	x.proxies[0].Restore() // here it comes
+	require.Eventually(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
+}
+
+// Where nothing but such a node is left for a majority, another claim must be made.
+func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
+	x := plainNodes(t, 3)
+	a, another := x.detour(t)
+	x.foreign(t, 1, 2)
+	x.proxies[0].Freeze()
+	req := a.request("x")
+	a.waits(req)
+	another()
+	do(t, x.servers[1], "DEL", key("x"))
+	x.kill(t, 2)
+	require.Eventually(t, func() bool {
+		_, err := a.try(req)
+		return isUnknown(err)
+	}, soon, 10*time.Millisecond)
+	a.abandons(req)
+	a.frees(a.takesSoon(a.request("x")))
+	x.empty(t, "x")
+}
+
+// The answer to a request to give a vote back is none to one that releases or abandons, which is on its way too.
+func TestAnswerOfAGiveBackEndsNoRelease(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.url(), "a")
+	c := a.takes(a.request("x")).(*claim)
+	c.mu.Lock()
+	s := &c.seats[0]
+	c.begin(releasing)
+	c.toFree()
+	s.backs++
+	c.mu.Unlock()
+	c.Answered(callGiveBack.number(0, s.round), redisscript.Reply{Value: int64(0)})
+	require.True(t, s.asking)
+	c.Answered(callRelease.number(0, 0), redisscript.Reply{Value: int64(1)})
+	require.Equal(t, freedHere, s.freed)
+	a.frees(c)
+}
+
+// A release that overtakes a request to take the lock again, before that is on a connection, has the node refuse it.
+func TestReleaseBeforeARetake(t *testing.T) {
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.url(), "a")
+	lease := a.takes(a.request("x")).(*claim)
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
+	_, err := a.renews(lease)
+	require.NoError(t, err)
+	a.catchesUp(0)
+	lease.mu.Lock()
+	lease.seats[0].flying++ // as retakeAt does before it calls
+	lease.seats[0].gen = unsent
+	end, known := a.clockAt(0, lease.until)
+	lease.mu.Unlock()
+	require.True(t, known)
+	a.frees(lease)
+	a.catchesUp(0)
+	a.asksNode(0, redisscript.QuorumRetake, lease.keys, lease.value, lease.ttlMS(), strconv.FormatInt(end, 10))
+	require.Zero(t, do(t, x.servers[0], "EXISTS", key("x")))
+}
