@@ -24,6 +24,9 @@ program:java             default-jre-headless -
 program:javac            default-jdk-headless -
 jar:zookeeper            zookeeper        -
 jar:curator-recipes      libcurator-recipes-java -
+program:postgres         postgresql       postgresql
+program:mariadbd         mariadb-server   mariadb
+program:pgbouncer        pgbouncer        pgbouncer
 '
 
 # As in internal/servers/find.go.

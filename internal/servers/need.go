@@ -94,6 +94,32 @@ func NeedEtcdCluster(t testing.TB, o EtcdOptions) *EtcdCluster {
 	return need(t, "etcd", func(ctx context.Context) (*EtcdCluster, error) { return StartEtcdCluster(ctx, o) })
 }
 
+// NeedPostgres returns a Postgres for t.
+func NeedPostgres(t testing.TB, o PostgresOptions) *Postgres {
+	t.Helper()
+	return need(t, "postgres", func(ctx context.Context) (*Postgres, error) { return StartPostgres(ctx, o) })
+}
+
+// NeedPgBouncer returns a PgBouncer for t.
+func NeedPgBouncer(t testing.TB, o PgBouncerOptions) *PgBouncer {
+	t.Helper()
+	return need(t, "pgbouncer", func(ctx context.Context) (*PgBouncer, error) { return StartPgBouncer(ctx, o) })
+}
+
+// NeedMariaDB returns a MariaDB or MySQL for t. A MySQL that is not installed skips the test even where LOCKPORT_TEST_REQUIRE is "all",
+// since distributions have no package of it: it must list "mysql".
+func NeedMariaDB(t testing.TB, o MariaDBOptions) *MariaDB {
+	t.Helper()
+	kind := "mariadb"
+	if o.MySQL {
+		if _, _, err := o.programs(); err != nil && !listed("mysql") {
+			t.Skip(err.Error())
+		}
+		kind = "mysql"
+	}
+	return need(t, kind, func(ctx context.Context) (*MariaDB, error) { return StartMariaDB(ctx, o) })
+}
+
 // need returns what start makes, closed when t ends, or skips or fails t by the rules in the package comment.
 func need[S interface {
 	Close() error
@@ -124,7 +150,10 @@ func need[S interface {
 
 // required reports that a test must fail, not skip, where something is not installed: LOCKPORT_TEST_REQUIRE is "all", or
 // lists one of its names ("redis,etcd").
-func required(names ...string) bool {
+func required(names ...string) bool { return listed(append(names, "all")...) }
+
+// listed reports that LOCKPORT_TEST_REQUIRE lists one of the words.
+func listed(words ...string) bool {
 	list := strings.FieldsFunc(os.Getenv(requireVariable), func(r rune) bool { return r == ',' || r == ' ' })
-	return slices.ContainsFunc(list, func(word string) bool { return word == "all" || slices.Contains(names, word) })
+	return slices.ContainsFunc(list, func(word string) bool { return slices.Contains(words, word) })
 }

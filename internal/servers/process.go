@@ -16,24 +16,30 @@ const logName = "server.log"
 
 // process is a running child. Its methods are safe for concurrent use; once it has ended they do nothing.
 type process struct {
-	cmd  *exec.Cmd
-	done chan struct{} // closed when the child has ended and is reaped
+	cmd    *exec.Cmd
+	end    os.Signal     // what asks it to end
+	family bool          // signals are for its children too
+	done   chan struct{} // closed when the child has ended and is reaped
 }
 
-// startProcess runs path in the folder dir, its output appended to the log there. env is as in exec.Cmd.
-func startProcess(dir, path string, env []string, args ...string) (*process, error) {
+// startProcess runs program in the folder dir, its output appended to the log there.
+func startProcess(dir string, program *program, args ...string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(path, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, env, log, log
+	cmd := exec.Command(program.path, args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, program.env, log, log
+	cmd.SysProcAttr = program.user.attributes()
 	ended, err := startBound(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	p := &process{cmd: cmd, done: make(chan struct{})}
+	p := &process{cmd: cmd, end: program.end, family: program.family, done: make(chan struct{})}
+	if p.end == nil {
+		p.end = syscall.SIGTERM
+	}
 	go func() {
 		defer close(p.done)
 		_ = cmd.Wait() // how it ended is in its log
@@ -55,8 +61,23 @@ func (p *process) alive() bool {
 
 // kill ends the child with SIGKILL, stopped or not, and waits for its end.
 func (p *process) kill() {
+	children := p.children()
 	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done
+	for _, child := range children {
+		_ = child.Kill()
+	}
+	for _, child := range children {
+		waitGone(child)
+	}
+}
+
+// children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
+func (p *process) children() []*os.Process {
+	if !p.family || !p.alive() || freeze(p.cmd.Process) != nil {
+		return nil
+	}
+	return childrenOf(p.pid())
 }
 
 // errDown says that there is no process to signal.
@@ -67,16 +88,21 @@ func (p *process) freeze() error { return p.signal(freeze) }
 func (p *process) thaw() error { return p.signal(thaw) }
 
 func (p *process) signal(send func(*os.Process) error) error {
+	for _, child := range p.children() {
+		if err := send(child); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			return err
+		}
+	}
 	if err := send(p.cmd.Process); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return errDown
 }
 
-// stop asks the child to end with SIGTERM, and kills it if it has not after grace.
+// stop asks the child to end, and kills it if it has not after grace.
 func (p *process) stop(grace time.Duration) {
-	_ = p.cmd.Process.Signal(syscall.SIGTERM)
-	_ = thaw(p.cmd.Process) // a stopped process takes no SIGTERM
+	_ = p.cmd.Process.Signal(p.end)
+	_ = p.signal(thaw) // a stopped process takes no signal
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

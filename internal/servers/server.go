@@ -23,8 +23,11 @@ const (
 type program struct {
 	name       string // of the executable, for messages and the folder
 	path       string
-	env        []string // of the child; nil: this process's
-	portOffset int      // of a second port that the server listens on; 0: none
+	env        []string  // of the child; nil: this process's
+	portOffset int       // of a second port that the server listens on; 0: none
+	user       *lesser   // the user as whom it runs; nil: this process's
+	end        os.Signal // what asks it to end; nil: SIGTERM
+	family     bool      // it consists of several processes: Kill, Freeze and Thaw are for its children too
 
 	// configure writes into dir what the server reads, and returns its arguments. It is called once for each port tried.
 	configure func(dir string, port int) (args []string, err error)
@@ -115,7 +118,7 @@ func (s *server) replace() (*process, error) {
 	if s.proc != nil {
 		s.proc.stop(stopTime)
 	}
-	p, err := startProcess(s.dir, s.path, s.env, s.args...)
+	p, err := startProcess(s.dir, &s.program, s.args...)
 	if err == nil {
 		s.proc = p
 	}
@@ -145,7 +148,7 @@ func (s *server) Kill() error {
 	return s.withProcess(func(p *process) error { p.kill(); return nil })
 }
 
-// Stop asks the server to end with SIGTERM, so that it saves what it was told to save, and kills it 5 s later. It returns
+// Stop asks the server to end (with SIGTERM, Postgres with SIGINT), so that it saves what it was told to save, and kills it 5 s later. It returns
 // when the server is gone. Stopping a server that is down does nothing.
 func (s *server) Stop() error {
 	return s.withProcess(func(p *process) error { p.stop(stopTime); return nil })

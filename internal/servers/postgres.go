@@ -1,0 +1,232 @@
+package servers
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+const (
+	postgresInstall = "apt-get install postgresql (Debian), brew install postgresql (macOS)"
+
+	// postgresUser is the ordinary role, and its database.
+	postgresUser = "lockport"
+	// postgresAdmin is the superuser; his password is adminPassword.
+	postgresAdmin = "postgres"
+)
+
+// PostgresOptions are the options of a Postgres. The zero value is a plain server whose data outlive kill -9 and Restart, though not the machine:
+// nothing is synced to disk.
+type PostgresOptions struct {
+	// Settings are those of postgresql.conf, and win over ours: "max_connections": "20".
+	Settings map[string]string
+	// Password is that of the role lockport, who owns the database lockport and is no superuser. Default: "pw".
+	Password string
+	// TLS has the server accept TLS too. The certificate, for 127.0.0.1 and localhost, is signed by an authority that
+	// lives as long as this process: see Postgres.TLSConfig and Postgres.CAFile. Clients need no certificate.
+	TLS bool
+	// Durable syncs to disk what is committed.
+	Durable bool
+	// Primary makes the server a streaming replica of another one, with that one's options. It can be read.
+	Primary *Postgres
+}
+
+// Postgres is a PostgreSQL server. It consists of several processes: Kill, Stop, Freeze and Thaw are for all of them. Safe for concurrent
+// use.
+type Postgres struct {
+	*server
+	options PostgresOptions
+}
+
+// StartPostgres starts a Postgres, ready when it accepts connections. ctx bounds the start alone. The caller must Close the server.
+// A root process runs it as the user postgres, or nobody, since it refuses root.
+func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
+	path, err := find("postgres", postgresInstall)
+	if err != nil {
+		return nil, err
+	}
+	user, err := lesserUser("postgres", "nobody")
+	if err != nil {
+		return nil, err
+	}
+	if o.Primary != nil {
+		settings := o.Settings
+		primary := o.Primary
+		o = primary.options
+		o.Primary, o.Settings = primary, maps.Clone(o.Settings)
+		if o.Settings == nil {
+			o.Settings = map[string]string{}
+		}
+		maps.Copy(o.Settings, settings)
+	}
+	o.Password = cmp.Or(o.Password, "pw")
+	var folder string // of the server, known when it is configured
+	p := &Postgres{options: o}
+	p.server, err = startServer(ctx, program{
+		name:   "postgres",
+		path:   path,
+		user:   user,
+		end:    syscall.SIGINT, // without waiting for the clients
+		family: true,
+		configure: func(dir string, port int) ([]string, error) {
+			folder = dir
+			return []string{"-D", dataDir(dir)}, p.configure(ctx, user, dir, port)
+		},
+		ready: func(_ context.Context, _ string, pid int) error { return postgresReady(folder, pid) },
+	}, freePort)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// configure makes the server's data, if there are none yet, and its configuration.
+func (p *Postgres) configure(ctx context.Context, user *lesser, dir string, port int) error {
+	data := dataDir(dir)
+	if err := user.own(dir); err != nil {
+		return err
+	}
+	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
+		if p.options.Primary != nil {
+			err = p.copyPrimary(ctx, user, dir)
+		} else {
+			err = p.create(ctx, user, dir)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if p.options.TLS {
+		if err := writeTLS(data); err != nil {
+			return err
+		}
+	}
+	file := filepath.Join(data, "postgresql.conf")
+	if err := os.WriteFile(file, []byte(p.options.config(port)), 0o600); err != nil {
+		return err
+	}
+	return user.own(dir)
+}
+
+// config is postgresql.conf. ALTER SYSTEM wins over it.
+func (o PostgresOptions) config(port int) string {
+	settings := map[string]string{
+		"port":                       strconv.Itoa(port),
+		"listen_addresses":           "127.0.0.1",
+		"unix_socket_directories":    "",
+		"max_connections":            "100",
+		"shared_buffers":             "16MB",
+		"dynamic_shared_memory_type": "mmap", // /dev/shm may be small
+		"log_line_prefix":            "%m [%p] %q%u@%d ",
+		"log_min_messages":           "warning",
+	}
+	if !o.Durable {
+		maps.Copy(settings, map[string]string{"fsync": "off", "full_page_writes": "off"})
+	}
+	if o.TLS {
+		maps.Copy(settings, map[string]string{"ssl": "on", "ssl_cert_file": certFile, "ssl_key_file": keyFile, "ssl_ca_file": caFile})
+	}
+	maps.Copy(settings, o.Settings)
+	var text strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(settings)) {
+		fmt.Fprintf(&text, "%s = '%s'\n", name, strings.ReplaceAll(settings[name], "'", "''"))
+	}
+	return text.String()
+}
+
+// create makes a new cluster, with our role and our database.
+func (p *Postgres) create(ctx context.Context, user *lesser, dir string) error {
+	data, secret := dataDir(dir), filepath.Join(dir, "secret")
+	if err := os.WriteFile(secret, []byte(adminPassword()+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := user.own(dir); err != nil {
+		return err
+	}
+	if err := p.tool(ctx, user, dir, nil, "initdb", "-D", data, "-U", postgresAdmin, "--pwfile", secret, "-A", "scram-sha-256", "-E", "UTF8",
+		"--locale=C", "-N"); err != nil {
+		return err
+	}
+	sql := fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD '%[2]s'\nCREATE DATABASE %[1]s OWNER %[1]s\n",
+		postgresUser, strings.ReplaceAll(p.options.Password, "'", "''"))
+	return p.tool(ctx, user, dir, strings.NewReader(sql), "postgres", "--single", "-D", data, "-c", "fsync=off", postgresAdmin)
+}
+
+// copyPrimary makes a copy of the primary's data that will follow it.
+func (p *Postgres) copyPrimary(ctx context.Context, user *lesser, dir string) error {
+	return p.tool(ctx, user, dir, nil, "pg_basebackup", "-D", dataDir(dir), "-d", p.options.Primary.AdminURL(), "-R", "-X", "stream", "-c", "fast", "-N")
+}
+
+// tool runs one of Postgres' own programs, which lie beside each other.
+func (p *Postgres) tool(ctx context.Context, user *lesser, dir string, input *strings.Reader, name string, args ...string) error {
+	path, err := find(name, postgresInstall)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, args...)
+	cmd.Dir, cmd.SysProcAttr = dir, user.attributes()
+	if input != nil {
+		cmd.Stdin = input
+	}
+	out, err := cmd.CombinedOutput()
+	if cause := context.Cause(ctx); cause != nil {
+		return fmt.Errorf("servers: %s: gave up: %w", name, cause)
+	}
+	if err != nil {
+		return fmt.Errorf("servers: %s: %w:\n%s", name, err, out)
+	}
+	return nil
+}
+
+// postgresReady reads what the server itself writes for pg_ctl: the first line of this file is its process id, the eighth how far it is.
+func postgresReady(dir string, pid int) error {
+	text, err := os.ReadFile(filepath.Join(dataDir(dir), "postmaster.pid"))
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(text), "\n")
+	if lines[0] != strconv.Itoa(pid) || len(lines) < 8 || strings.TrimSpace(lines[7]) != "ready" {
+		return fmt.Errorf("postgres is not ready: %q", lines)
+	}
+	return nil
+}
+
+// URL is that of the ordinary role: "postgres://lockport:pw@127.0.0.1:port/lockport".
+func (p *Postgres) URL() string { return p.UserURL(postgresUser, p.options.Password) }
+
+// AdminURL is URL for the superuser, in the same database.
+func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, adminPassword()) }
+
+// UserURL is URL for another role.
+func (p *Postgres) UserURL(user, password string) string {
+	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: p.Addr(), Path: "/" + postgresUser}).String()
+}
+
+// TLSConfig trusts the server's certificate; nil without TLS. The caller owns it.
+func (p *Postgres) TLSConfig() (*tls.Config, error) {
+	if !p.options.TLS {
+		return nil, nil
+	}
+	return clientTLS()
+}
+
+// CAFile is the PEM file of the authority that signed the server's certificate; empty without PostgresOptions.TLS.
+func (p *Postgres) CAFile() string {
+	if !p.options.TLS {
+		return ""
+	}
+	return filepath.Join(dataDir(p.dir), caFile)
+}
