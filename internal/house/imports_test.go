@@ -12,9 +12,21 @@ var clients = map[string][]string{
 	// come with it: several claims in one transaction, and all watches on one stream, are only to be had of these.
 	"etcd": {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "go.uber.org/zap"},
 
+	"mysql": {"github.com/go-sql-driver/mysql"}, // the client that an application has: logins, TLS, the protocol of MariaDB and MySQL
+	// pgx is the client that applications have of Postgres: it connects, authenticates and speaks the protocol, and gives connections out of its hands.
+	"postgres": {"github.com/jackc/pgx/v5"},
+
 	"redis":     {"github.com/redis/go-redis/v9"}, // its universal client speaks to servers, Sentinels and clusters alike
 	"zookeeper": {"github.com/go-zookeeper/zk"},   // attaches sessions, keeps them alive and sets their watches, in Go alone
 	"redlock":   {"github.com/redis/go-redis/v9"}, // the clients that an application has of its nodes, and their logins
+}
+
+// fences are the clients that each package below fence may import, and the backend whose locks it can check in the same step as the token.
+var fences = map[string][]string{
+	"sqlfence":   {"github.com/jackc/pgx/v5"}, // for pgx.Tx; MySQL's goes through database/sql alone
+	"redisfence": {"github.com/redis/go-redis/v9", "backend/redis"},
+	"etcdfence":  {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "backend/etcd"},
+	"zkfence":    {"github.com/go-zookeeper/zk", "backend/zookeeper"},
 }
 
 // importRules hold who imports whom.
@@ -55,6 +67,17 @@ var importRules = []rule{
 		func(s *source) bool { return !under(s.dir, "cmd") && s.dir != "backend/all" },
 		func(_ *source, r reference) bool { return !r.under("backend/all") }),
 
+	importRule("The package fence imports the standard library, the root package and driver alone, so that any fence can be built on it.",
+		shippedIn("fence"), func(_ *source, r reference) bool {
+			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver")
+		}),
+
+	importRule("A package below fence imports the standard library, the root package, driver, fence, internal/… (but for what serves tests), and "+
+		"what the table fences in internal/house/imports_test.go names.",
+		func(s *source) bool { return fenceOf(s.dir) != "" && !s.test }, func(s *source, r reference) bool {
+			return r.standard() || fenceMayImport(s, r)
+		}),
+
 	importRule("internal/… is below the backends, the suite and the command, and imports none of them.",
 		func(s *source) bool { return under(s.dir, "internal") && !s.test }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
@@ -82,6 +105,24 @@ var importRules = []rule{
 
 	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
+}
+
+// fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.
+func fenceOf(dir string) string {
+	below, ok := strings.CutPrefix(dir, "fence/")
+	if !ok {
+		return ""
+	}
+	name, _, _ := strings.Cut(below, "/")
+	return name
+}
+
+func fenceMayImport(s *source, r reference) bool {
+	own := fences[fenceOf(s.dir)]
+	if r.ours {
+		return r.dir == "." || r.dir == "driver" || r.dir == "fence" || sharedInternal(r.dir) || slices.Contains(own, r.dir)
+	}
+	return slices.ContainsFunc(own, func(m string) bool { return under(r.path, m) })
 }
 
 // isBackend picks the files of the backends, tests too.

@@ -1,0 +1,82 @@
+package etcdfence_test
+
+import (
+	"context"
+	"errors"
+	"log"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/etcd"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/fence/etcdfence"
+)
+
+func Example() {
+	ctx := context.Background()
+	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	locks, err := etcd.New(server, etcd.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	config, err := etcdfence.New(server, "fence/config")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	err = lockport.Do(ctx, locks, "config", func(ctx context.Context, l *lockport.Lock) error {
+		guard, err := config.RegisterLock(ctx, l) // before anything is read
+		if err != nil {
+			return err
+		}
+		old, err := server.Get(ctx, "config/servers")
+		if err != nil {
+			return err
+		}
+		servers := "a"
+		if len(old.Kvs) > 0 {
+			servers = string(old.Kvs[0].Value) + ",a"
+		}
+		_, err = guard.Commit(ctx, clientv3.OpPut("config/servers", servers), clientv3.OpPut("config/changed-by", l.Owner()))
+		return err
+	})
+	if errors.Is(err, fence.ErrStale) {
+		log.Print("somebody newer has the configuration: nothing was written")
+	}
+}
+
+// A transaction with conditions of its own, inside of one that has the guard's.
+func ExampleGuard_Txn() {
+	ctx := context.Background()
+	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer server.Close()
+	config, err := etcdfence.New(server, "fence/config")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var token lockport.Token // of a lock on whatever backend
+	guard, err := config.Register(ctx, token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	r, err := guard.Txn(ctx).
+		If(clientv3.Compare(clientv3.Value("config/state"), "=", "draft")).
+		Then(clientv3.OpPut("config/state", "live")).
+		Else(clientv3.OpGet("config/state")).
+		Commit()
+	switch {
+	case errors.Is(err, fence.ErrStale):
+		log.Print("somebody newer has the configuration: nothing was written")
+	case err == nil && !r.Succeeded:
+		log.Print("it is no draft")
+	}
+}

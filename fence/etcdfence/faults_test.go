@@ -1,0 +1,193 @@
+package etcdfence
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
+}
+
+// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
+func TestLateWrite(t *testing.T) {
+	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	proxy := newProxy(t, p.server.Addr())
+	old := registers(t, p.at(proxy.Addr()), 5)
+	proxy.Freeze()
+	before := proxy.Requests()
+	done := make(chan error, 1)
+	go func() { done <- write(t.Context(), old, p.data, "late") }()
+	require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
+	registers(t, p.fence, 6)
+	proxy.Restore()
+	stale(t, <-done, 5, 6)
+	require.Empty(t, p.get(p.data))
+}
+
+// Holders come and write at once: once a newer one has written, none that is older does.
+func TestRace(t *testing.T) {
+	const holders, each = 16, 20
+	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	start := p.revision()
+	var wg sync.WaitGroup
+	var wrote sync.Map
+	for i := range holders {
+		token := lockport.Token(95 + i)
+		f := p.at(p.server.Addr())
+		wg.Go(func() {
+			g, err := f.Register(t.Context(), token)
+			n := 0
+			for ; err == nil && n < each; n++ {
+				if err = write(t.Context(), g, p.data, strconv.FormatUint(uint64(token), 10)); err != nil {
+					break
+				}
+			}
+			if err != nil && !errors.Is(err, fence.ErrStale) {
+				t.Error(err)
+			}
+			wrote.Store(token, n)
+		})
+	}
+	wg.Wait()
+	count := make(map[lockport.Token]int)
+	last := lockport.Token(0)
+	for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
+		r, err := p.client.Get(t.Context(), p.data, clientv3.WithRev(revision))
+		require.NoError(t, err)
+		if len(r.Kvs) == 0 || r.Kvs[0].ModRevision != revision {
+			continue
+		}
+		n, err := strconv.ParseUint(string(r.Kvs[0].Value), 10, 64)
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, lockport.Token(n), last, "an older write after a newer one")
+		last = lockport.Token(n)
+		count[last]++
+	}
+	wrote.Range(func(token, n any) bool {
+		require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
+		return true
+	})
+	require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
+}
+
+func (p *place) revision() int64 {
+	r, err := p.client.Get(p.t.Context(), p.data)
+	require.NoError(p.t, err)
+	return r.Header.Revision
+}
+
+// Every call returns when its context ends.
+func TestContextEnds(t *testing.T) {
+	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	proxy := newProxy(t, p.server.Addr())
+	f := p.at(proxy.Addr())
+	g := registers(t, f, 5)
+	for what, call := range map[string]func(ctx context.Context) error{
+		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
+		"write":    func(ctx context.Context) error { return write(ctx, g, p.data, "x") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, call(ended), context.Canceled)
+
+			proxy.Freeze()
+			defer proxy.Restore()
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- call(ctx) }()
+			select {
+			case err := <-done:
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, driver.ErrUnknown)
+				oneLine(t, err)
+			case <-time.After(prompt):
+				require.FailNow(t, "the call did not return")
+			}
+		})
+	}
+}
+
+func TestServerGone(t *testing.T) {
+	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	g := registers(t, p.fence, 5)
+	require.NoError(t, p.server.Kill())
+	for first := true; ; first = false {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		_, err := p.fence.Register(ctx, 6) // clientv3 waits for a connection
+		cancel()
+		oneLine(t, err)
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		if !first || !strings.Contains(err.Error(), "EOF") { // which that gets which is under way
+			require.ErrorContains(t, err, "cannot be reached")
+			break
+		}
+	}
+	require.NoError(t, p.server.Restart(t.Context()))
+	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, soon, 10*time.Millisecond, "etcd keeps the fence")
+}
+
+// The rights that the page names suffice, and without them the error says so.
+func TestPrivileges(t *testing.T) {
+	for version, o := range map[string]servers.EtcdOptions{"installed": {}, "current": {Current: true}} {
+		t.Run(version, func(t *testing.T) {
+			o.RootPassword = "root-secret"
+			s := servers.NeedEtcd(t, o)
+			login := func(user, password string) *clientv3.Client {
+				c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, Logger: zap.NewNop()})
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = c.Close() })
+				return c
+			}
+			root := login("root", o.RootPassword)
+			for user, keys := range map[string][]string{"may": {"fence", "data"}, "narrow": {"data"}} {
+				_, err := root.UserAdd(t.Context(), user, "user-secret")
+				require.NoError(t, err)
+				_, err = root.RoleAdd(t.Context(), user)
+				require.NoError(t, err)
+				for _, key := range keys {
+					_, err = root.RoleGrantPermission(t.Context(), user, key, "", clientv3.PermissionType(clientv3.PermReadWrite))
+					require.NoError(t, err)
+				}
+				_, err = root.UserGrantRole(t.Context(), user, user)
+				require.NoError(t, err)
+			}
+			g := registers(t, newFence(t, login("may", "user-secret"), "fence"), 5)
+			require.NoError(t, write(t.Context(), g, "data", "x"))
+			err := write(t.Context(), g, "elsewhere", "x")
+			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+			oneLine(t, err)
+			if o.Current { // GHSA-rfx7-8w68-q57q
+				_, err = g.Txn(t.Context()).If(clientv3.Compare(clientv3.Version("data"), ">", 0)).Then(clientv3.OpPut("elsewhere", "x")).Commit()
+				require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+			}
+			_, err = newFence(t, login("narrow", "user-secret"), "fence").Register(t.Context(), 6)
+			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
+			oneLine(t, err)
+			_, err = newFence(t, newClient(t, s.Addr()), "fence").Register(t.Context(), 6)
+			require.ErrorIs(t, err, rpctypes.ErrUserEmpty)
+			oneLine(t, err)
+		})
+	}
+}

@@ -1,0 +1,60 @@
+package fence
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/lockport/lockport"
+)
+
+var (
+	// ErrStale: a newer holder of the lock was seen, so nothing was written, and nothing that comes with this token ever will be. Stop; let
+	// the newer holder work. Every fence of this module returns errors that match it, with errors.Is.
+	ErrStale = errors.New("fencing token is stale")
+
+	// ErrNoToken: the token is 0, which no holder has: the lock's backend has no fencing tokens (see lockport.Require and lockport.Tokens).
+	ErrNoToken = errors.New("no fencing token: use a lock whose backend has them")
+)
+
+// StaleError is ErrStale with the two tokens.
+type StaleError struct {
+	Name  string         // what is fenced; empty: the error around this one says so
+	Token lockport.Token // that was refused
+	Seen  lockport.Token // the greatest that was seen
+}
+
+// Error implements error.
+func (e *StaleError) Error() string {
+	of := ""
+	if e.Name != "" {
+		of = " of " + quote(e.Name)
+	}
+	return fmt.Sprintf("fencing token %d%s is stale: a newer holder came with %d; nothing was written, stop", e.Token, of, e.Seen)
+}
+
+// Is makes errors.Is(err, ErrStale) true.
+func (e *StaleError) Is(target error) bool { return target == ErrStale }
+
+// Check compares a token with the greatest that was seen for name (0: none yet): nil if it may pass, which an equal one may; a *StaleError,
+// or ErrNoToken. It is the whole rule of fencing, for those who build a fence of their own: what calls it must then
+// remember the token, and write, in one step with the comparison.
+func Check(name string, token, seen lockport.Token) error {
+	switch {
+	case token == 0:
+		return ErrNoToken
+	case token < seen:
+		return &StaleError{Name: name, Token: token, Seen: seen}
+	}
+	return nil
+}
+
+// quote quotes a name for an error of one line, shortened where it is long.
+func quote(name string) string {
+	const limit = 80
+	if len(name) > limit {
+		name = strings.ToValidUTF8(name[:limit], "") + "…"
+	}
+	return strconv.Quote(name)
+}

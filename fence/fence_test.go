@@ -1,0 +1,135 @@
+package fence_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/fence"
+)
+
+func TestCheck(t *testing.T) {
+	require.NoError(t, fence.Check("n", 7, 0))
+	require.NoError(t, fence.Check("n", 7, 6))
+	require.NoError(t, fence.Check("n", 7, 7), "a holder may come again")
+	require.ErrorIs(t, fence.Check("n", 0, 0), fence.ErrNoToken)
+	require.NotErrorIs(t, fence.Check("n", 0, 5), fence.ErrStale)
+
+	err := fence.Check("orders", 7, 8)
+	require.ErrorIs(t, err, fence.ErrStale)
+	require.NotErrorIs(t, err, fence.ErrNoToken)
+	var stale *fence.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, fence.StaleError{Name: "orders", Token: 7, Seen: 8}, *stale)
+	require.EqualError(t, err, `fencing token 7 of "orders" is stale: a newer holder came with 8; nothing was written, stop`)
+	require.EqualError(t, &fence.StaleError{Token: 7, Seen: 8}, `fencing token 7 is stale: a newer holder came with 8; nothing was written, stop`)
+
+	long := fence.Check(strings.Repeat("ä\n", 500), 7, 8).Error()
+	require.NotContains(t, long, "\n")
+	require.Less(t, len(long), 300)
+}
+
+func TestMemoryRefusesOlderTokens(t *testing.T) {
+	var m fence.Memory
+	ctx := t.Context()
+	calls := 0
+	write := func() error { calls++; return nil }
+
+	require.NoError(t, m.Register(ctx, "n", 5))
+	require.NoError(t, m.Register(ctx, "n", 5))
+	require.NoError(t, m.Do(ctx, "n", 5, write))
+	require.NoError(t, m.Do(ctx, "n", 6, write), "what is written registers too")
+	require.Equal(t, 2, calls)
+
+	err := m.Do(ctx, "n", 5, write)
+	require.ErrorIs(t, err, fence.ErrStale)
+	require.ErrorContains(t, err, `token 5 of "n"`)
+	require.ErrorContains(t, err, "came with 6")
+	require.ErrorIs(t, m.Register(ctx, "n", 5), fence.ErrStale)
+	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
+	require.Equal(t, 2, calls, "what is refused is not called")
+
+	require.NoError(t, m.Do(ctx, "other", 1, write), "names have nothing to do with each other")
+	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
+	m.Forget("n")
+	m.Forget("n")
+	require.NoError(t, m.Register(ctx, "n", 1), "forgotten")
+
+	mistake := errors.New("disk full")
+	require.Equal(t, mistake, m.Do(ctx, "n", 7, func() error { return mistake }))
+	require.ErrorIs(t, m.Register(ctx, "n", 6), fence.ErrStale, "a write that failed had registered")
+	require.Panics(t, func() { _ = m.Do(ctx, "n", 8, func() error { panic("oh") }) })
+	require.NoError(t, m.Register(ctx, "n", 8), "a panic leaves nothing locked")
+}
+
+// A new holder's registration waits for a write that has begun, so that what it reads afterwards has that write.
+func TestMemoryRegistersBehindAWriteUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var m fence.Memory
+		ctx := t.Context()
+		value, reached := 0, make(chan struct{})
+		goOn := make(chan struct{})
+		go func() {
+			_ = m.Do(ctx, "n", 1, func() error {
+				close(reached)
+				<-goOn
+				value = 1
+				return nil
+			})
+		}()
+		<-reached
+
+		require.NoError(t, m.Do(ctx, "other", 1, func() error { return nil }), "other names do not wait")
+		m.Forget("n") // in use: nothing
+
+		impatient, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		require.ErrorIs(t, m.Register(impatient, "n", 3), context.DeadlineExceeded)
+		require.ErrorIs(t, m.Register(impatient, "n", 3), context.DeadlineExceeded)
+
+		registered := make(chan int)
+		go func() {
+			if err := m.Register(ctx, "n", 2); err != nil {
+				t.Error(err)
+			}
+			registered <- value
+		}()
+		synctest.Wait()
+		select {
+		case <-registered:
+			t.Fatal("registered while an older holder writes")
+		default:
+		}
+		close(goOn)
+		require.Equal(t, 1, <-registered)
+		require.ErrorIs(t, m.Register(ctx, "n", 1), fence.ErrStale)
+	})
+}
+
+// 64 holders in turn, each with late writes of all before it. The race detector watches the counter too.
+func TestMemoryConcurrently(t *testing.T) {
+	var m fence.Memory
+	counter, done := 0, make(chan int)
+	for token := range lockport.Token(64) {
+		go func() {
+			written := 0
+			for range 100 {
+				if m.Do(t.Context(), "n", token+1, func() error { counter++; return nil }) == nil {
+					written++
+				}
+			}
+			done <- written
+		}()
+	}
+	sum := 0
+	for range 64 {
+		sum += <-done
+	}
+	require.Equal(t, sum, counter)
+}

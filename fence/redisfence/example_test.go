@@ -1,0 +1,104 @@
+package redisfence_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/fence/redisfence"
+)
+
+func Example() {
+	ctx := context.Background()
+	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	locks, err := redis.New(server, redis.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	accounts, err := redisfence.New(server, "fence:{account-7}")
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	err = lockport.Do(ctx, locks, "account-7", func(ctx context.Context, l *lockport.Lock) error {
+		guard, err := accounts.RegisterLock(ctx, l) // before anything is read
+		if err != nil {
+			return err
+		}
+		balance, err := server.Get(ctx, "balance:{account-7}").Int()
+		if err != nil {
+			return err
+		}
+		return guard.Set(ctx, "balance:{account-7}", balance-10, 0)
+	})
+	if errors.Is(err, fence.ErrStale) {
+		log.Print("somebody newer has the account: nothing was written")
+	}
+}
+
+// withdraw is a script of one's own. It says nothing of the fence.
+var withdraw = redisfence.NewScript(`
+	if tonumber(redis.call('get', KEYS[1])) < tonumber(ARGV[1]) then
+		return redis.error_reply('POOR the balance is too low')
+	end
+	return redis.call('decrby', KEYS[1], ARGV[1])
+`)
+
+func ExampleGuard_Run() {
+	ctx := context.Background()
+	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	accounts, err := redisfence.New(server, "fence:{account-7}")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var token lockport.Token // of a lock on whatever backend
+	guard, err := accounts.Register(ctx, token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	left, err := guard.Run(ctx, withdraw, []string{"balance:{account-7}"}, 10).Int()
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(left, "are left")
+}
+
+// Ordinary commands in one transaction, which has no effect if the fence, or what was read, has changed meanwhile.
+func ExampleGuard_Tx() {
+	ctx := context.Background()
+	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
+	defer server.Close()
+	accounts, err := redisfence.New(server, "fence:{account-7}")
+	if err != nil {
+		log.Fatal(err)
+	}
+	var token lockport.Token // of a lock on whatever backend
+	guard, err := accounts.Register(ctx, token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = guard.Tx(ctx, func(tx *goredis.Tx, pipe goredis.Pipeliner) error {
+		balance, err := tx.Get(ctx, "balance:{account-7}").Int()
+		if err != nil {
+			return err
+		}
+		pipe.Set(ctx, "balance:{account-7}", balance-10, 0)
+		pipe.RPush(ctx, "history:{account-7}", -10)
+		return nil
+	}, "balance:{account-7}")
+	switch {
+	case errors.Is(err, fence.ErrStale):
+		log.Print("somebody newer has the account: nothing was written")
+	case errors.Is(err, goredis.TxFailedErr):
+		log.Print("somebody without a lock changed the balance: again")
+	}
+}

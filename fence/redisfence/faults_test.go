@@ -1,0 +1,261 @@
+package redisfence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
+func TestLateWrite(t *testing.T) {
+	for how, write := range writes {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			proxy := newProxy(t, p.server.Addr())
+			old := registers(t, p.at(proxy.Addr()), 5)
+			require.NoError(t, write(t.Context(), old, p.data, "old")) // the connection is there, and the script known
+			proxy.Freeze()
+			before := proxy.Requests()
+			done := make(chan error, 1)
+			go func() { done <- write(t.Context(), old, p.data, "late") }()
+			require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
+			registers(t, p.fence, 6)
+			proxy.Restore()
+			require.ErrorIs(t, <-done, fence.ErrStale)
+			require.Equal(t, "old", p.get(p.data))
+		})
+	}
+}
+
+// The same where the transaction itself is late: it was checked before.
+func TestLateExec(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	old := registers(t, p.at(proxy.Addr()), 5)
+	var frozen int64
+	done := make(chan error, 1)
+	freeze := make(chan struct{})
+	go func() {
+		_, err := old.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+			proxy.Freeze()
+			frozen = proxy.Requests()
+			close(freeze)
+			return pipe.Set(t.Context(), p.data, "late", 0).Err()
+		})
+		done <- err
+	}()
+	follows(t, freeze)
+	require.Eventually(t, func() bool { return proxy.Requests() > frozen }, soon, time.Millisecond)
+	registers(t, p.fence, 6)
+	proxy.Restore()
+	stale(t, <-done, 5, 6)
+	require.Empty(t, p.get(p.data))
+}
+
+// Holders come and write at once: once a newer one has written, none that is older does.
+func TestRace(t *testing.T) {
+	const holders, each = 16, 20
+	for how := range writes {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			push := NewScript("return redis.call('rpush', KEYS[1], ARGV[1])")
+			write := func(g *Guard) error {
+				token := g.Token()
+				switch how {
+				case "tx":
+					_, err := g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+						return pipe.RPush(t.Context(), p.data, uint64(token)).Err()
+					})
+					return err
+				case "run":
+					return g.Run(t.Context(), push, []string{p.data}, uint64(token)).Err()
+				}
+				return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
+			}
+			var wg sync.WaitGroup
+			var wrote sync.Map
+			for i := range holders {
+				token := lockport.Token(95 + i) // 99 and 100 among them
+				f := p.at(p.server.Addr())
+				wg.Go(func() {
+					g, err := f.Register(t.Context(), token)
+					n := 0
+					for ; err == nil && n < each; n++ {
+						if err = write(g); err != nil {
+							break
+						}
+					}
+					if err != nil && !errors.Is(err, fence.ErrStale) {
+						t.Error(err)
+					}
+					wrote.Store(token, n)
+				})
+			}
+			wg.Wait()
+			all, err := p.client.LRange(t.Context(), p.data, 0, -1).Result()
+			require.NoError(t, err)
+			count := make(map[lockport.Token]int)
+			last := 0
+			for _, text := range all {
+				n, err := strconv.Atoi(text)
+				require.NoError(t, err)
+				require.GreaterOrEqual(t, n, last, "an older write after a newer one")
+				last = n
+				count[lockport.Token(n)]++
+			}
+			wrote.Range(func(token, n any) bool {
+				require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
+				return true
+			})
+			require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
+		})
+	}
+}
+
+// A write whose reply is lost is not sent again: it would be carried out twice.
+func TestNothingIsSentTwice(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	g := registers(t, p.at(proxy.Addr()), 5)
+	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
+	holds := func(request []byte) bool { return bytes.Contains(request, []byte(p.data)) }
+
+	dropped := proxy.DropReply(holds)
+	err := g.Do(t.Context(), "INCR", p.data).Err()
+	follows(t, dropped)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	oneLine(t, err)
+	require.Equal(t, "2", p.get(p.data))
+
+	dropped = proxy.DropReply(func(request []byte) bool { return bytes.Contains(request, []byte("exec")) })
+	_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(t.Context(), p.data).Err() })
+	follows(t, dropped)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	oneLine(t, err)
+	require.Equal(t, "3", p.get(p.data))
+
+	// Nor does a transaction go on without what it watched when its connection has gone.
+	_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+		proxy.KillConns()
+		registers(t, p.fence, 6)
+		return pipe.Incr(t.Context(), p.data).Err()
+	})
+	require.Error(t, err)
+	oneLine(t, err)
+	require.Equal(t, "3", p.get(p.data))
+}
+
+// Every call returns when its context ends, whatever go-redis does.
+func TestContextEnds(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	f := p.at(proxy.Addr())
+	g := registers(t, f, 5)
+	for _, write := range writes {
+		require.NoError(t, write(t.Context(), g, p.data, "x"))
+	}
+	calls := map[string]func(ctx context.Context) error{
+		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
+	}
+	for how, write := range writes {
+		calls[how] = func(ctx context.Context) error { return write(ctx, g, p.data, "x") }
+	}
+	for how, call := range calls {
+		t.Run(how, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, call(ended), context.Canceled)
+
+			proxy.Freeze()
+			defer proxy.Restore()
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- call(ctx) }()
+			select {
+			case err := <-done:
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				oneLine(t, err)
+			case <-time.After(prompt):
+				require.FailNow(t, "the call did not return")
+			}
+		})
+	}
+	// An exec that is under way, too: it may yet be carried out.
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+		proxy.Freeze()
+		time.AfterFunc(20*time.Millisecond, cancel)
+		return pipe.Set(ctx, p.data, "y", 0).Err()
+	})
+	proxy.Restore()
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, err, context.Canceled)
+
+	// What was left to itself ends when there is an answer.
+	require.Eventually(t, func() bool {
+		all := make([]byte, 1<<20)
+		all = all[:runtime.Stack(all, true)]
+		return !bytes.Contains(all, []byte("redisscript.Guard.func")) && !bytes.Contains(all, []byte("(*transaction).run"))
+	}, soon, 10*time.Millisecond)
+}
+
+func TestServerGone(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	client := newClient(t, s.URL(), s.Addr())
+	f := newFence(t, client, "fence")
+	g := registers(t, f, 5)
+	require.NoError(t, s.Kill())
+	_, err := f.Register(t.Context(), 6)
+	require.Error(t, err)
+	oneLine(t, err)
+	for how, write := range writes {
+		err := write(t.Context(), g, "data", "x")
+		require.ErrorIs(t, err, driver.ErrUnavailable, how)
+		oneLine(t, err)
+		t.Log(err)
+	}
+	require.NoError(t, s.Restart(t.Context()))
+	err = g.Set(t.Context(), "data", "x", 0)
+	require.ErrorIs(t, err, fence.ErrStale, "its data are gone, the fence too")
+	registers(t, f, 5)
+	require.NoError(t, g.Set(t.Context(), "data", "x", 0))
+}
+
+// The rights that the page names suffice, and without them the error says so.
+func TestPrivileges(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Password: "secret", Users: []string{
+		"app on >hidden ~data:* ~fence:* -@all +eval +evalsha +get +set +mget +watch +unwatch +multi +exec",
+		"narrow on >hidden ~data:* +@all",
+	}})
+	login := func(user, password string) *Fence {
+		client := goredis.NewClient(&goredis.Options{Addr: s.Addr(), Username: user, Password: password})
+		t.Cleanup(func() { _ = client.Close() })
+		return newFence(t, client, "fence:x")
+	}
+	g := registers(t, login("app", "hidden"), 5)
+	for how, write := range writes {
+		require.NoError(t, write(t.Context(), g, "data:x", how))
+	}
+	for user, want := range map[string]string{"narrow": "NOPERM", "nobody": "WRONGPASS"} {
+		_, err := login(user, "hidden").Register(t.Context(), 6)
+		require.ErrorContains(t, err, want)
+		require.NotErrorIs(t, err, fence.ErrStale)
+		oneLine(t, err)
+		require.NotContains(t, err.Error(), "hidden")
+	}
+}

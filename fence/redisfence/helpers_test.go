@@ -1,0 +1,141 @@
+package redisfence
+
+import (
+	"context"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// soon is far more than anything takes that follows at once, on a busy machine too; prompt is how soon a call ends after its context, with room for
+// one.
+const (
+	soon   = 10 * time.Second
+	prompt = 2 * time.Second
+)
+
+func newClient(t testing.TB, rawURL, addr string) *goredis.Client {
+	o, err := goredis.ParseURL(rawURL)
+	require.NoError(t, err)
+	o.Addr = addr
+	c := goredis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// place is a Redis with a fence, and a key of data in the same slot.
+type place struct {
+	t      testing.TB
+	server *servers.Redis
+	client *goredis.Client
+	fence  *Fence
+	data   string
+}
+
+func newPlace(t testing.TB) *place {
+	s := servers.SharedRedis(t)
+	p := &place{t: t, server: s, client: newClient(t, s.URL(), s.Addr())}
+	tag := rand.Text()
+	p.data = "data:{" + tag + "}"
+	p.fence = newFence(t, p.client, "fence:{"+tag+"}")
+	return p
+}
+
+func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
+	f, err := New(c, key)
+	require.NoError(t, err)
+	return f
+}
+
+// at is p's fence as seen by another client.
+func (p *place) at(addr string) *Fence {
+	return newFence(p.t, newClient(p.t, p.server.URL(), addr), p.fence.Key())
+}
+
+// get is the data, or what else is at a key.
+func (p *place) get(key string) string {
+	p.t.Helper()
+	v, err := p.client.Get(p.t.Context(), key).Result()
+	if err != goredis.Nil {
+		require.NoError(p.t, err)
+	}
+	return v
+}
+
+func registers(t testing.TB, f *Fence, token lockport.Token) *Guard {
+	t.Helper()
+	g, err := f.Register(t.Context(), token)
+	require.NoError(t, err)
+	return g
+}
+
+// stale checks that err refuses token because of seen.
+func stale(t testing.TB, err error, token, seen lockport.Token) {
+	t.Helper()
+	require.ErrorIs(t, err, fence.ErrStale)
+	var s *fence.StaleError
+	require.ErrorAs(t, err, &s)
+	require.Equal(t, []lockport.Token{token, seen}, []lockport.Token{s.Token, s.Seen})
+	oneLine(t, err)
+}
+
+func oneLine(t testing.TB, err error) {
+	t.Helper()
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "\n")
+	require.Contains(t, err.Error(), "redisfence: ")
+}
+
+// follows waits until c is closed.
+func follows(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(soon):
+		require.FailNow(t, "it did not happen")
+	}
+}
+
+// newProxy is a proxy in front of s.
+func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
+}
+
+func newLocker(t testing.TB, c goredis.UniversalClient) *lockport.Client {
+	l, err := redis.New(c, redis.Options{}, lockport.TTL(5*time.Second), lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// writes are the ways to write value to key through a guard.
+var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{
+	"set": func(ctx context.Context, g *Guard, key, value string) error { return g.Set(ctx, key, value, 0) },
+	"do": func(ctx context.Context, g *Guard, key, value string) error {
+		return g.Do(ctx, "SET", key, value).Err()
+	},
+	"run": func(ctx context.Context, g *Guard, key, value string) error {
+		return g.Run(ctx, setScript, []string{key}, value).Err()
+	},
+	"tx": func(ctx context.Context, g *Guard, key, value string) error {
+		_, err := g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+			pipe.Set(ctx, key, value, 0)
+			return nil
+		}, key)
+		return err
+	},
+}
+
+var setScript = NewScript("redis.call('set', KEYS[1], ARGV[1]) return #KEYS * 10 + #ARGV")

@@ -1,0 +1,254 @@
+package redisfence
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// The latest holder writes, with each kind of write, and the one before does not any more; nor can it come back.
+func TestOlderHolderIsRefused(t *testing.T) {
+	for how, write := range writes {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			old := registers(t, p.fence, 7)
+			require.NoError(t, write(t.Context(), old, p.data, "old"))
+			require.Equal(t, "old", p.get(p.data))
+			latest := registers(t, p.fence, 10) // shorter than a comparison of text would have it
+			require.Equal(t, lockport.Token(10), latest.Token())
+			stale(t, write(t.Context(), old, p.data, "late"), 7, 10)
+			require.Equal(t, "old", p.get(p.data))
+			require.NoError(t, write(t.Context(), latest, p.data, "new"))
+			require.Equal(t, "new", p.get(p.data))
+			_, err := p.fence.Register(t.Context(), 7)
+			stale(t, err, 7, 10)
+			require.NoError(t, write(t.Context(), latest, p.data, "newer"), "a refused registration changes nothing")
+		})
+	}
+}
+
+func TestEqualTokenPasses(t *testing.T) {
+	p := newPlace(t)
+	first, second := registers(t, p.fence, 5), registers(t, p.fence, 5)
+	for _, g := range []*Guard{first, second, first} {
+		require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
+	}
+	require.Equal(t, "5", p.get(p.fence.Key()))
+}
+
+// Tokens are compared as whole numbers, also where a number of Lua has no digits left for them.
+func TestGreatTokens(t *testing.T) {
+	p := newPlace(t)
+	for _, token := range []lockport.Token{9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
+		g := registers(t, p.fence, token)
+		require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
+		require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(p.fence.Key()))
+		_, err := p.fence.Register(t.Context(), token-1)
+		stale(t, err, token-1, token)
+	}
+}
+
+// A fence that is gone lets nobody write, and does not come back by a write; who registers opens it.
+func TestMissingFence(t *testing.T) {
+	for how, write := range writes {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			g := registers(t, p.fence, 5)
+			require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
+			err := write(t.Context(), g, p.data, "x")
+			require.ErrorIs(t, err, fence.ErrStale)
+			require.ErrorContains(t, err, "register again")
+			oneLine(t, err)
+			require.Empty(t, p.get(p.data))
+			require.Empty(t, p.get(p.fence.Key()))
+			older := registers(t, p.fence, 4)
+			err = write(t.Context(), g, p.data, "x")
+			require.ErrorIs(t, err, fence.ErrStale, "the fence went back")
+			require.ErrorContains(t, err, "older")
+			require.NoError(t, write(t.Context(), older, p.data, "x"))
+		})
+	}
+}
+
+// A key that has something else is left alone.
+func TestNoFence(t *testing.T) {
+	p := newPlace(t)
+	for _, value := range []string{"", "0", "x", "12x", "-5", "1\n2", "007", "123456789012345678901"} {
+		require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), value, 0).Err())
+		_, err := p.fence.Register(t.Context(), 5)
+		require.ErrorContains(t, err, "a place of its own", "%q", value)
+		require.NotErrorIs(t, err, fence.ErrStale)
+		oneLine(t, err)
+		require.Equal(t, value, p.get(p.fence.Key()))
+	}
+	require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
+	g := registers(t, p.fence, 5)
+	require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), "x\n", 0).Err())
+	for how, write := range writes {
+		err := write(t.Context(), g, p.data, how)
+		require.ErrorContains(t, err, "a place of its own")
+		oneLine(t, err)
+	}
+	require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
+	require.NoError(t, p.client.RPush(t.Context(), p.fence.Key(), "5").Err())
+	_, err := p.fence.Register(t.Context(), 6)
+	require.ErrorContains(t, err, "a place of its own")
+	for how, write := range writes {
+		require.Error(t, write(t.Context(), g, p.data, how))
+	}
+	require.Empty(t, p.get(p.data))
+}
+
+func TestBadInput(t *testing.T) {
+	p := newPlace(t)
+	_, err := New(nil, "k")
+	require.ErrorContains(t, err, "nil")
+	_, err = New(p.client, "")
+	require.ErrorContains(t, err, "empty")
+	ring := goredis.NewRing(&goredis.RingOptions{})
+	t.Cleanup(func() { _ = ring.Close() })
+	_, err = New(ring, "k")
+	require.ErrorContains(t, err, "Ring")
+	_, err = p.fence.Register(t.Context(), 0)
+	require.ErrorContains(t, err, "token")
+	oneLine(t, err)
+
+	m, err := memory.New(memory.Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = m.Close() })
+	l, err := m.Acquire(t.Context(), "x")
+	require.NoError(t, err)
+	_, err = p.fence.RegisterLock(t.Context(), l)
+	require.ErrorContains(t, err, "backend redis")
+
+	g := registers(t, p.fence, 5)
+	require.ErrorContains(t, g.Set(t.Context(), p.data, "x", -1), "negative")
+	require.ErrorContains(t, g.Do(t.Context(), "SET", 5, "x").Err(), "must be the key")
+	require.Error(t, g.Do(t.Context()).Err())
+	require.ErrorContains(t, g.Do(t.Context(), "SETX", p.data).Err(), "nknown")
+	require.Empty(t, p.get(p.data))
+}
+
+func TestSetExpires(t *testing.T) {
+	p := newPlace(t)
+	g := registers(t, p.fence, 5)
+	require.NoError(t, g.Set(t.Context(), p.data, "x", time.Hour+time.Nanosecond))
+	left, err := p.client.PTTL(t.Context(), p.data).Result()
+	require.NoError(t, err)
+	require.Greater(t, left, 59*time.Minute)
+	require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
+	require.Equal(t, time.Duration(-1), p.client.PTTL(t.Context(), p.data).Val())
+}
+
+// A script finds its own keys and arguments alone, and what it returns or raises is passed on.
+func TestRun(t *testing.T) {
+	p := newPlace(t)
+	g := registers(t, p.fence, 5)
+	n, err := g.Run(t.Context(), setScript, []string{p.data}, "x").Int()
+	require.NoError(t, err)
+	require.Equal(t, 11, n)
+	n, err = g.Run(t.Context(), NewScript("return #KEYS * 10 + #ARGV"), nil).Int()
+	require.NoError(t, err)
+	require.Zero(t, n)
+	require.Equal(t, goredis.Nil, g.Run(t.Context(), NewScript("return false"), nil).Err())
+	require.Equal(t, goredis.Nil, g.Do(t.Context(), "GET", "no"+p.data).Err())
+	v, err := g.Do(t.Context(), "INCRBYFLOAT", p.data+"f", 1.5).Text()
+	require.NoError(t, err)
+	require.Equal(t, "1.5", v)
+	err = g.Run(t.Context(), NewScript("return redis.error_reply('ITSOWN error')"), nil).Err()
+	require.ErrorContains(t, err, "ITSOWN error")
+	require.NotErrorIs(t, err, fence.ErrStale)
+	oneLine(t, err)
+	err = g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err()
+	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
+	err = g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err()
+	require.Error(t, err, "nothing of the guard is left to be seen")
+	if major, _ := p.version(); major >= 7 {
+		n, err = g.Run(t.Context(), NewScript("#!lua flags=allow-oom\nreturn #KEYS"), []string{p.data}).Int()
+		require.NoError(t, err)
+		require.Equal(t, 1, n)
+	}
+}
+
+func (p *place) version() (major int, text string) {
+	info, err := p.server.Info(p.t.Context(), "server")
+	require.NoError(p.t, err)
+	text = info["redis_version"]
+	major, _ = strconv.Atoi(text[:1])
+	return major, text
+}
+
+// Where the lock is on the same Redis its key counts too, at once; and alone it does not count.
+func TestLockOnTheSameServer(t *testing.T) {
+	for how, write := range writes {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			l, l2 := fencetest.HandOff(t, newLocker(t, p.client), p.data)
+			g, err := p.fence.RegisterLock(t.Context(), l)
+			require.NoError(t, err)
+			require.NoError(t, write(t.Context(), g, p.data, "held"))
+
+			// Handed on inside the process the key stays, and the hold before is refused all the same.
+			g2, err := p.fence.RegisterLock(t.Context(), l2)
+			require.NoError(t, err)
+			require.Equal(t, g.lock, g2.lock)
+			stale(t, write(t.Context(), g, p.data, "late"), g.Token(), g2.Token())
+			require.NoError(t, write(t.Context(), g2, p.data, "second"))
+
+			// Once it is released, it is refused before anybody else has registered.
+			require.NoError(t, l2.Release(t.Context()))
+			err = write(t.Context(), g2, p.data, "late")
+			require.ErrorIs(t, err, lockport.ErrLost)
+			require.ErrorIs(t, err, fence.ErrStale)
+			oneLine(t, err)
+			_, err = p.fence.RegisterLock(t.Context(), l2)
+			require.ErrorIs(t, err, lockport.ErrLost)
+			require.Equal(t, "second", p.get(p.data))
+		})
+	}
+}
+
+func TestCluster(t *testing.T) {
+	cluster := servers.NeedCluster(t, servers.RedisOptions{})
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs()})
+	t.Cleanup(func() { _ = client.Close() })
+	for _, tag := range []string{"a", "b", "c", "d", "e"} { // on one node or another
+		name := "account-" + tag
+		locker := newLocker(t, client)
+		l, err := locker.Acquire(t.Context(), name)
+		require.NoError(t, err)
+		elsewhere := "data:{elsewhere" + tag + "}"
+		hash := "{lockport:" + name + "}"
+		f := newFence(t, client, "fence:"+hash)
+		old := registers(t, f, 1)
+		g, err := f.RegisterLock(t.Context(), l)
+		require.NoError(t, err)
+		for how, write := range writes {
+			require.NoError(t, write(t.Context(), g, "data:"+hash, how))
+			require.Equal(t, how, client.Get(t.Context(), "data:"+hash).Val())
+			stale(t, write(t.Context(), old, "data:"+hash, "late"), 1, g.Token())
+			err := write(t.Context(), g, elsewhere, how)
+			require.ErrorContains(t, err, "hash tag")
+			oneLine(t, err)
+		}
+		_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+			return errors.Join(pipe.Set(t.Context(), "data:"+hash, "x", 0).Err(), pipe.Set(t.Context(), elsewhere, "x", 0).Err())
+		})
+		require.ErrorContains(t, err, "hash tag")
+		require.NotEqual(t, "x", client.Get(t.Context(), "data:"+hash).Val())
+		require.ErrorContains(t, g.Run(t.Context(), NewScript("return redis.call('set', ARGV[1], 1)"), nil, elsewhere).Err(), "hash tag")
+		_, err = newFence(t, client, "fence:{elsewhere}").RegisterLock(t.Context(), l)
+		require.ErrorContains(t, err, "hash tag")
+	}
+}

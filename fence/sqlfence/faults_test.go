@@ -1,0 +1,84 @@
+package sqlfence_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/fence/sqlfence"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// A server that does not answer holds nobody up beyond his context, also where a transaction is to be rolled back.
+func TestSilentServer(t *testing.T) {
+	run := func(t *testing.T, freeze, thaw func() error, ways ...door) {
+		type step struct {
+			d      door
+			f      *sqlfence.Fence
+			opened session // before the server falls silent
+		}
+		var steps []step
+		for _, d := range ways {
+			s := step{d: d, f: d.fence(t, table())}
+			require.NoError(t, d.register(soon(t), s.f, "n", 5))
+			s.opened = d.open(t)
+			steps = append(steps, s)
+		}
+		require.NoError(t, freeze())
+		t.Cleanup(func() { require.NoError(t, thaw()) })
+		for _, s := range steps {
+			for _, call := range []func(ctx context.Context) error{
+				func(ctx context.Context) error { return s.opened.guard(ctx, s.f, "n", 6) },
+				func(ctx context.Context) error { return s.d.register(ctx, s.f, "n", 6) },
+			} {
+				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+				failed := make(chan error, 1)
+				began := time.Now()
+				go func() { failed <- call(ctx) }()
+				select {
+				case err := <-failed:
+					require.Error(t, err)
+					require.NotErrorIs(t, err, fence.ErrStale)
+					t.Logf("returned after %v: %v", time.Since(began), err)
+				case <-time.After(20 * time.Second):
+					t.Fatal("hangs although its context has ended")
+				}
+				cancel()
+			}
+			require.Error(t, s.opened.commit(t.Context()), "it was rolled back, or its connection is gone")
+		}
+	}
+	t.Run("postgres", func(t *testing.T) {
+		p := servers.NeedPostgres(t, servers.PostgresOptions{})
+		run(t, p.Freeze, p.Thaw, viaPgx(t, p.URL()), viaSQL(t, sqlfence.Postgres, p.URL()))
+	})
+	t.Run("mariadb", func(t *testing.T) {
+		m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+		run(t, m.Freeze, m.Thaw, viaSQL(t, sqlfence.MySQL, m.DSN()))
+	})
+}
+
+// A refused guard undoes a savepoint, and not what is around it.
+func testSavepoint(t *testing.T, d door) {
+	ctx := soon(t)
+	f := d.fence(t, table())
+	require.NoError(t, d.register(ctx, f, "n", 5))
+	outer := d.open(t).(pgxTx)
+	inner, err := outer.Begin(ctx)
+	require.NoError(t, err)
+	require.ErrorIs(t, f.GuardPgx(ctx, inner, "n", 4), fence.ErrStale)
+	require.ErrorIs(t, inner.Commit(ctx), pgx.ErrTxClosed)
+	require.NoError(t, outer.guard(ctx, f, "n", 6))
+	require.NoError(t, outer.commit(ctx))
+	require.ErrorIs(t, d.register(ctx, f, "n", 5), fence.ErrStale)
+
+	tx := d.open(t).(pgxTx)
+	other, err := sqlfence.New(sqlfence.MySQL, "")
+	require.NoError(t, err)
+	require.ErrorContains(t, other.GuardPgx(ctx, tx, "n", 7), "Postgres")
+	require.ErrorIs(t, tx.commit(ctx), pgx.ErrTxClosed)
+}

@@ -1,0 +1,206 @@
+package sqlfence_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/fence/sqlfence"
+)
+
+// greatest is the greatest token that there can be.
+const greatest lockport.Token = driver.MaxToken*1024 + 1023
+
+func testGuard(t *testing.T, d door) {
+	ctx := soon(t)
+	f, data := d.fence(t, table()), table()
+	require.NoError(t, d.exec(ctx, f.Schema()), "a migration may run again")
+	require.NoError(t, d.exec(ctx, "CREATE TABLE "+data+" (n bigint)"))
+
+	// write adds a row to the data, and overlooks errors of Guard.
+	write := func(name string, token lockport.Token) (guarded, committed error) {
+		tx := d.open(t)
+		guarded = tx.guard(ctx, f, name, token)
+		_ = tx.exec(ctx, "INSERT INTO "+data+" VALUES (1)")
+		return guarded, tx.commit(ctx)
+	}
+	rows := func() int64 {
+		tx := d.open(t)
+		n, err := tx.number(ctx, "SELECT count(*) FROM "+data)
+		require.NoError(t, err)
+		require.NoError(t, tx.commit(ctx))
+		return n
+	}
+	passes := func(name string, token lockport.Token) {
+		t.Helper()
+		before := rows()
+		guarded, committed := write(name, token)
+		require.NoError(t, guarded)
+		require.NoError(t, committed)
+		require.Equal(t, before+1, rows())
+	}
+	refused := func(name string, token lockport.Token, reason error) error {
+		t.Helper()
+		before := rows()
+		guarded, committed := write(name, token)
+		require.Error(t, guarded)
+		if reason != nil {
+			require.ErrorIs(t, guarded, reason)
+		}
+		require.Error(t, committed, "a transaction that was refused is over")
+		require.True(t, errors.Is(committed, sql.ErrTxDone) || errors.Is(committed, pgx.ErrTxClosed), committed)
+		require.Equal(t, before, rows())
+		return guarded
+	}
+
+	passes("orders", 5) // the first of its name
+	passes("orders", 5)
+	passes("orders", 6)
+	err := refused("orders", 5, fence.ErrStale)
+	var stale *fence.StaleError
+	require.ErrorAs(t, err, &stale)
+	require.Equal(t, fence.StaleError{Name: "orders", Token: 5, Seen: 6}, *stale)
+	require.EqualError(t, err, `sqlfence: fencing token 5 of "orders" is stale: a newer holder came with 6; nothing was written, stop`)
+	passes("orders", 6)
+	passes("orders", greatest-1)
+	passes("orders", greatest)
+	refused("orders", greatest-1, fence.ErrStale)
+
+	require.ErrorIs(t, d.register(ctx, f, "orders", 7), fence.ErrStale)
+	require.NoError(t, d.register(ctx, f, "orders", greatest))
+	require.NoError(t, d.register(ctx, f, "customers", 7))
+	refused("customers", 6, fence.ErrStale)
+
+	refused("orders", 0, fence.ErrNoToken)
+	refused("", 7, lockport.ErrInvalidName)
+	refused("a\xff", 7, lockport.ErrInvalidName)
+	refused(strings.Repeat("a", 1025), 7, lockport.ErrInvalidName)
+	refused("orders", 1<<63, nil)
+
+	// Names that a careless column takes for one.
+	long := strings.Repeat("ü", 511) + "a"
+	names := []string{"a", "A", "a ", " a", "ä", "a\x00", "a\x00b", "\u00e1", "a\u0301", "ß", "ss", "i", "ı", "%", "_", `\`, "'", "\"", "\U0001F512", long + "a", long + "b"}
+	for i, name := range names {
+		require.NoError(t, d.register(ctx, f, name, lockport.Token(100-i)), "%q", name)
+	}
+	for i, name := range names {
+		require.ErrorIs(t, d.register(ctx, f, name, lockport.Token(100-i-1)), fence.ErrStale, "%q", name)
+	}
+}
+
+// What is not committed is not registered.
+func testUndone(t *testing.T, d door) {
+	ctx := soon(t)
+	f := d.fence(t, table())
+	for range 2 { // without a row, and with one
+		tx := d.open(t)
+		require.NoError(t, tx.guard(ctx, f, "n", 9))
+		require.Error(t, tx.exec(ctx, "a mistake"))
+		switch s := tx.(type) {
+		case standardTx:
+			require.NoError(t, s.Rollback())
+		case pgxTx:
+			require.NoError(t, s.Rollback(ctx))
+		}
+		require.NoError(t, d.register(ctx, f, "n", 5))
+	}
+}
+
+// A new holder waits for an older one's guarded transaction, and then reads what that wrote: at every level of isolation, or it is told to try again.
+func testWaits(t *testing.T, d door) {
+	f, data := d.fence(t, table()), table()
+	require.NoError(t, d.exec(t.Context(), "CREATE TABLE "+data+" (n bigint)"))
+	require.NoError(t, d.exec(t.Context(), "INSERT INTO "+data+" VALUES (0)"))
+	value := int64(0)
+	for _, isolation := range []string{"", "READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"} {
+		for _, row := range []string{"none yet", "there"} {
+			ctx, name := soon(t), isolation+row
+			if row == "there" {
+				require.NoError(t, d.register(ctx, f, name, 1))
+			}
+			older := d.begin(t, isolation)
+			require.NoError(t, older.guard(ctx, f, name, 1))
+
+			impatient, cancel := context.WithTimeout(ctx, 50*time.Millisecond)
+			began := time.Now()
+			err := d.register(impatient, f, name, 2)
+			late := time.Since(began)
+			cancel()
+			require.Error(t, err, "the row is locked")
+			require.NotErrorIs(t, err, fence.ErrStale)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			require.Less(t, late, 10*time.Second)
+
+			newer := d.begin(t, isolation)
+			guarded := make(chan error)
+			go func() { guarded <- newer.guard(ctx, f, name, 2) }()
+			value++
+			require.NoError(t, older.exec(ctx, "UPDATE "+data+" SET n = n + 1"))
+			require.NoError(t, older.commit(ctx))
+			err = <-guarded
+			if err != nil {
+				var conflict *pgconn.PgError
+				require.ErrorAs(t, err, &conflict)
+				require.Equal(t, "40001", conflict.Code)
+				require.Contains(t, []string{"REPEATABLE READ", "SERIALIZABLE"}, isolation)
+				require.Error(t, newer.commit(ctx))
+				newer = d.begin(t, isolation)
+				require.NoError(t, newer.guard(ctx, f, name, 2))
+			}
+			got, err := newer.number(ctx, "SELECT n FROM "+data)
+			require.NoError(t, err)
+			require.Equal(t, value, got, "%s, row %s", isolation, row)
+			require.NoError(t, newer.commit(ctx))
+			require.ErrorIs(t, d.register(ctx, f, name, 1), fence.ErrStale)
+		}
+	}
+}
+
+// A table that is not there, or may not be written to, is an error and no pass.
+func testWithoutTable(t *testing.T, d door) {
+	ctx := soon(t)
+	f, err := sqlfence.New(d.dialect, "no_such_table")
+	require.NoError(t, err)
+	tx := d.open(t)
+	err = tx.guard(ctx, f, "n", 1)
+	require.ErrorContains(t, err, "no_such_table")
+	require.NotErrorIs(t, err, fence.ErrStale)
+	require.NotContains(t, err.Error(), "\n")
+	require.Error(t, tx.commit(ctx))
+}
+
+// Tables in another schema, and with names that must be quoted.
+func testTables(t *testing.T, d door) {
+	schema := "public"
+	if d.dialect == sqlfence.MySQL {
+		schema = "lockport"
+	}
+	for i, table := range []string{"Tokens", schema + ".order", "select"} {
+		f := d.fence(t, table)
+		require.NoError(t, d.register(soon(t), f, "n", lockport.Token(9-i)), table)
+		require.ErrorIs(t, d.register(soon(t), f, "n", lockport.Token(9-i-1)), fence.ErrStale, table)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for _, table := range []string{" ", "a b", "a.b.c", ".", "a.", ".a", `a"b`, "a`b", "1a", "ä", "a;b", strings.Repeat("a", 64)} {
+		for _, dialect := range []sqlfence.Dialect{sqlfence.Postgres, sqlfence.MySQL} {
+			_, err := sqlfence.New(dialect, table)
+			require.ErrorContains(t, err, "the table", table)
+		}
+	}
+	for _, dialect := range []sqlfence.Dialect{0, 3, -1} {
+		_, err := sqlfence.New(dialect, "")
+		require.ErrorContains(t, err, "dialect")
+	}
+}

@@ -1,0 +1,162 @@
+package sqlfence_test
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/fence/sqlfence"
+)
+
+const connections = 8 // of each pool
+
+// openDB opens a pool of connections of database/sql.
+func openDB(driver, target string) (*sql.DB, error) {
+	db, err := sql.Open(driver, target)
+	if err == nil {
+		db.SetMaxOpenConns(connections)
+		db.SetMaxIdleConns(connections)
+	}
+	return db, err
+}
+
+func openPool(ctx context.Context, target string) (*pgxpool.Pool, error) {
+	cfg, err := pgxpool.ParseConfig(target)
+	if err != nil {
+		return nil, err
+	}
+	cfg.MaxConns = connections
+	return pgxpool.NewWithConfig(ctx, cfg)
+}
+
+// door is one of the ways to a database.
+type door struct {
+	dialect  sqlfence.Dialect
+	begin    func(t testing.TB, isolation string) session
+	exec     func(ctx context.Context, statement string) error
+	register func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
+}
+
+// session is a transaction of either kind.
+type session interface {
+	guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
+	exec(ctx context.Context, statement string) error
+	number(ctx context.Context, query string) (int64, error)
+	commit(ctx context.Context) error
+}
+
+// viaSQL is the way through database/sql.
+func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
+	db, err := openDB(driverOf[dialect], target)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	return door{
+		dialect: dialect,
+		begin: func(t testing.TB, isolation string) session {
+			level := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
+				"SERIALIZABLE": sql.LevelSerializable}[isolation]
+			tx, err := db.BeginTx(soon(t), &sql.TxOptions{Isolation: level})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = tx.Rollback() })
+			return standardTx{tx}
+		},
+		exec: func(ctx context.Context, statement string) error {
+			_, err := db.ExecContext(ctx, statement)
+			return err
+		},
+		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+			return f.Register(ctx, db, name, token)
+		},
+	}
+}
+
+// viaPgx is the way through pgx.
+func viaPgx(t *testing.T, target string) door {
+	pool, err := openPool(t.Context(), target)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	return door{
+		dialect: sqlfence.Postgres,
+		begin: func(t testing.TB, isolation string) session {
+			tx, err := pool.BeginTx(soon(t), pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
+			return pgxTx{tx}
+		},
+		exec: func(ctx context.Context, statement string) error {
+			_, err := pool.Exec(ctx, statement)
+			return err
+		},
+		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+			return f.RegisterPgx(ctx, pool, name, token)
+		},
+	}
+}
+
+var tables atomic.Int64
+
+// table names a table that no other test has.
+func table() string { return fmt.Sprintf("table%d", tables.Add(1)) }
+
+// fence makes a fence whose table is there.
+func (d door) fence(t testing.TB, table string) *sqlfence.Fence {
+	f, err := sqlfence.New(d.dialect, table)
+	require.NoError(t, err)
+	require.NoError(t, d.exec(t.Context(), f.Schema()))
+	return f
+}
+
+// open begins a transaction as the server's defaults have it.
+func (d door) open(t testing.TB) session { return d.begin(t, "") }
+
+type standardTx struct{ *sql.Tx }
+
+func (s standardTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+	return f.Guard(ctx, s.Tx, name, token)
+}
+
+func (s standardTx) exec(ctx context.Context, statement string) error {
+	_, err := s.ExecContext(ctx, statement)
+	return err
+}
+
+func (s standardTx) number(ctx context.Context, query string) (n int64, err error) {
+	return n, s.QueryRowContext(ctx, query).Scan(&n)
+}
+
+func (s standardTx) commit(context.Context) error { return s.Commit() }
+
+type pgxTx struct{ pgx.Tx }
+
+func (p pgxTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+	return f.GuardPgx(ctx, p.Tx, name, token)
+}
+
+func (p pgxTx) exec(ctx context.Context, statement string) error {
+	_, err := p.Exec(ctx, statement)
+	return err
+}
+
+func (p pgxTx) number(ctx context.Context, query string) (n int64, err error) {
+	return n, p.QueryRow(ctx, query).Scan(&n)
+}
+
+func (p pgxTx) commit(ctx context.Context) error { return p.Commit(ctx) }
+
+// soon bounds what must not hang.
+func soon(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}

@@ -1,0 +1,60 @@
+package sqlfence
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// standard is a transaction of database/sql.
+type standard struct {
+	f  *Fence
+	tx *sql.Tx
+}
+
+func (s standard) register(ctx context.Context, name []byte, token int64) (seen int64, err error) {
+	if s.f.dialect == Postgres {
+		err = s.tx.QueryRowContext(ctx, s.f.guard, name, token).Scan(&seen)
+		return seen, err
+	}
+	result, err := s.tx.ExecContext(ctx, s.f.guard, name, token, token)
+	if err != nil {
+		return 0, err
+	}
+	if seen, err = result.LastInsertId(); err != nil || seen != 0 {
+		return seen, err
+	}
+	// A new row. To be sure, since a mistake would let everybody pass: ask.
+	err = s.tx.QueryRowContext(ctx, s.f.seen, name).Scan(&seen)
+	return seen, err
+}
+
+// rollback: if the transaction's connection is of no use any more, it has ended with it.
+func (s standard) rollback(ctx context.Context) { _ = within(ctx, s.tx.Rollback) }
+
+// within calls f, which knows no context, and returns when ctx ends at the latest; f goes on then.
+func within(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// native is a transaction of pgx.
+type native struct {
+	f  *Fence
+	tx pgx.Tx
+}
+
+func (n native) register(ctx context.Context, name []byte, token int64) (seen int64, err error) {
+	err = n.tx.QueryRow(ctx, n.f.guard, name, token).Scan(&seen)
+	return seen, err
+}
+
+// rollback closes the connection if ctx has ended, which ends the transaction too.
+func (n native) rollback(ctx context.Context) { _ = n.tx.Rollback(ctx) }

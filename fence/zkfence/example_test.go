@@ -1,0 +1,76 @@
+package zkfence_test
+
+import (
+	"context"
+	"errors"
+	"log"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/zookeeper"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/fence/zkfence"
+)
+
+func Example() {
+	ctx := context.Background()
+	servers := []string{"zk-1:2181", "zk-2:2181", "zk-3:2181"}
+	conn, _, err := zk.Connect(servers, 10*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	locks, err := zookeeper.New(servers, zookeeper.Options{Chroot: "/locks"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer locks.Close()
+	config, err := zkfence.New(conn, "/fences/config", zkfence.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+
+	err = lockport.Do(ctx, locks, "config", func(ctx context.Context, l *lockport.Lock) error {
+		guard, err := config.RegisterLock(ctx, l) // before anything is read
+		if err != nil {
+			return err
+		}
+		servers, stat, err := conn.Get("/config/servers") // over the connection of the fence
+		if err != nil {
+			return err
+		}
+		_, err = guard.Set(ctx, "/config/servers", append(servers, ",a"...), stat.Version)
+		return err
+	})
+	if errors.Is(err, fence.ErrStale) {
+		log.Print("somebody newer has the configuration: nothing was written")
+	}
+}
+
+// The guard's conditions at the beginning of a multi of one's own.
+func ExampleGuard_Checks() {
+	ctx := context.Background()
+	conn, _, err := zk.Connect([]string{"localhost:2181"}, 10*time.Second)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer conn.Close()
+	config, err := zkfence.New(conn, "/fences/config", zkfence.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	var token lockport.Token // of a lock on whatever backend
+	guard, err := config.Register(ctx, token)
+	if err != nil {
+		log.Fatal(err)
+	}
+	ops := append(guard.Checks(),
+		&zk.SetDataRequest{Path: "/config/servers", Data: []byte("a,b"), Version: -1},
+		&zk.CreateRequest{Path: "/config/history/", Data: []byte("a,b"), Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence},
+	)
+	if _, err := conn.Multi(ops...); errors.Is(err, zk.ErrNoNode) {
+		log.Print("perhaps the token is old: guard.Multi would say so")
+	}
+}

@@ -1,0 +1,196 @@
+package zkfence
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
+}
+
+// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
+func TestLateWrite(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	old := registers(t, p.at(proxy.Addr()), 5)
+	proxy.Freeze()
+	before := proxy.Requests()
+	done := make(chan error, 1)
+	go func() { done <- write(t.Context(), old, p.data, "late") }()
+	require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
+	registers(t, p.fence, 6)
+	proxy.Restore()
+	stale(t, <-done, 5, 6)
+	require.Empty(t, p.get(p.data))
+}
+
+// Holders come and write at once, the first of all among them: once a newer one has written, none that is older does.
+func TestRace(t *testing.T) {
+	const holders, each = 16, 20
+	p := newPlace(t)
+	var wg sync.WaitGroup
+	var wrote sync.Map
+	for i := range holders {
+		token := lockport.Token(95 + i)
+		f := p.at(p.server.Addr())
+		wg.Go(func() {
+			g, err := f.Register(t.Context(), token)
+			n := 0
+			for ; err == nil && n < each; n++ {
+				_, err = g.Multi(t.Context(), &zk.CreateRequest{
+					Path: p.data + "/" + strconv.FormatUint(uint64(token), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
+				})
+				if err != nil {
+					break
+				}
+			}
+			if err != nil && !errors.Is(err, fence.ErrStale) {
+				t.Error(err)
+			}
+			wrote.Store(token, n)
+		})
+	}
+	wg.Wait()
+	children, _, err := p.conn.Children(p.data)
+	require.NoError(t, err)
+	count := make(map[lockport.Token]int)
+	order := make([]lockport.Token, len(children)) // by the sequence number
+	for _, c := range children {
+		token, sequence, _ := strings.Cut(c, "-")
+		n, err := strconv.ParseUint(token, 10, 64)
+		require.NoError(t, err)
+		i, err := strconv.Atoi(sequence)
+		require.NoError(t, err)
+		order[i] = lockport.Token(n)
+		count[lockport.Token(n)]++
+	}
+	require.IsNonDecreasing(t, order, "an older write after a newer one")
+	wrote.Range(func(token, n any) bool {
+		require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
+		return true
+	})
+	require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
+}
+
+// A server that is behind tells a holder nothing that the leader does not confirm.
+func TestEnsemble(t *testing.T) {
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	conn := newConn(t, e.Addrs()...)
+	_, err := conn.Create("/data", nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	fences := make([]*Fence, len(e.Addrs()))
+	for i, addr := range e.Addrs() {
+		fences[i] = newFence(t, newConn(t, addr), "/fence")
+	}
+	var latest *Guard
+	for token := lockport.Token(1); token < 60; token++ {
+		f := fences[int(token)%len(fences)]
+		g := registers(t, f, token)
+		require.NoError(t, write(t.Context(), g, "/data", strconv.Itoa(int(token))))
+		data, _, err := f.conn.Get("/data")
+		require.NoError(t, err)
+		require.Equal(t, strconv.Itoa(int(token)), string(data))
+		if latest != nil {
+			require.ErrorIs(t, write(t.Context(), latest, "/data", "late"), fence.ErrStale)
+			_, err = latest.fence.Register(t.Context(), latest.Token())
+			require.ErrorIs(t, err, fence.ErrStale)
+		}
+		latest = g
+	}
+
+	// One that is cut off goes on answering for a while, with what it knew.
+	leader, err := e.Leader(t.Context())
+	require.NoError(t, err)
+	cut, other := 0, 1
+	if e.Nodes[cut] == leader {
+		cut, other = 1, 0
+	}
+	old := registers(t, fences[cut], 100)
+	e.CutFromQuorum(cut)
+	defer e.Heal()
+	newer := registers(t, fences[other], 101)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	_, err = fences[cut].Register(ctx, old.Token())
+	require.Error(t, err, "a newer holder has registered")
+	require.Error(t, write(ctx, old, "/data", "late"))
+	require.NoError(t, write(t.Context(), newer, "/data", "new"))
+}
+
+// Every call returns when its context ends, though go-zookeeper knows none.
+func TestContextEnds(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	f := p.at(proxy.Addr())
+	g := registers(t, f, 5)
+	for what, call := range map[string]func(ctx context.Context) error{
+		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
+		"write":    func(ctx context.Context) error { return write(ctx, g, p.data, "x") },
+	} {
+		t.Run(what, func(t *testing.T) {
+			ended, cancel := context.WithCancel(t.Context())
+			cancel()
+			require.ErrorIs(t, call(ended), context.Canceled)
+
+			proxy.Freeze()
+			defer proxy.Restore()
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- call(ctx) }()
+			select {
+			case err := <-done:
+				require.ErrorIs(t, err, context.DeadlineExceeded)
+				require.ErrorIs(t, err, driver.ErrUnknown)
+				oneLine(t, err)
+			case <-time.After(prompt):
+				require.FailNow(t, "the call did not return")
+			}
+		})
+	}
+	// What was left to itself ends when there is an answer.
+	require.Eventually(t, func() bool {
+		all := make([]byte, 1<<20)
+		all = all[:runtime.Stack(all, true)]
+		return !bytes.Contains(all, []byte("zkfence.await"))
+	}, soon, 10*time.Millisecond)
+}
+
+func TestServerGone(t *testing.T) {
+	p := newPlace(t)
+	g := registers(t, p.fence, 5)
+	require.NoError(t, p.server.Kill())
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	err := write(ctx, g, p.data, "x")
+	oneLine(t, err)
+	_, err = p.fence.Register(ctx, 6)
+	oneLine(t, err)
+	require.True(t, errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown))
+	require.NoError(t, p.server.Restart(t.Context()))
+	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, 3*soon, 10*time.Millisecond, "ZooKeeper keeps the fence")
+	p.conn.Close()
+	err = write(t.Context(), g, p.data, "x")
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	oneLine(t, err)
+}

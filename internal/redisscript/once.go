@@ -1,0 +1,32 @@
+package redisscript
+
+import (
+	"context"
+
+	goredis "github.com/redis/go-redis/v9"
+)
+
+// RunOnce runs s on the server of client that has keys, over a connection of the client's own, and returns soon after ctx ends. What is sent is
+// not sent again unless the server certainly has not run it. err is what go-redis returned; sent: the script may have run, or may yet.
+func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, keys []string, argv []any) (value any, sent bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	args := append(s.Args(1+len(keys)+len(argv)), len(keys))
+	for _, k := range keys {
+		args = append(args, k)
+	}
+	args = append(args, argv...)
+	for _, a := range [][]any{args, s.withSource(args)} {
+		cmd := newCommand(a)
+		err = Guard(ctx, func() error { return client.Process(ctx, cmd) })
+		switch {
+		case isNoScript(err):
+			continue
+		case err != nil: // perhaps that of ctx: the command is still being written then
+			return nil, cmd.written.Load(), err
+		}
+		return cmd.Val(), true, nil
+	}
+	return nil, false, err
+}
