@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	// ErrStale: a newer holder of the lock was seen, so nothing was written, and nothing that comes with this token ever will be. Stop; let
-	// the newer holder work. Every fence of this module returns errors that match it, with errors.Is.
+	// ErrStale: a newer holder of the lock was seen, or the fence no longer knows this token, so nothing was written. Stop; let the newer holder work, and if
+	// the work is still to be done, acquire the lock anew. Every fence of this module returns errors that match it, with errors.Is.
 	ErrStale = errors.New("fencing token is stale")
 
 	// ErrNoToken: the token is 0, which no holder has: the lock's backend has no fencing tokens (see lockport.Require and lockport.Tokens).
