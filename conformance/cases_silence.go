@@ -68,17 +68,19 @@ var silenceCases = []Case{
 	},
 	{
 		Group: "silence", Name: "frozen", Needs: []Need{NeedFreeze, NeedDirect}, Rule: ruleSilence + " (the server says nothing)",
-		Run: func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.freeze) },
+		Run: func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.freeze, false) },
 	},
 	{
 		Group: "silence", Name: "gone", Needs: []Need{NeedSever, NeedDirect},
 		Rule: ruleSilence + " (the server cannot be reached)",
-		Run:  func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.sever) },
+		Run:  func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.sever, true) },
 	},
 	{
 		Group: "silence", Name: "slow", Needs: []Need{NeedDelay, NeedDirect},
 		Rule: ruleSilence + " (every reply comes after the TTL)",
-		Run:  func(_ context.Context, e *Env) error { return toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }) },
+		Run: func(_ context.Context, e *Env) error {
+			return toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false)
+		},
 	},
 	{
 		Group: "silence", Name: "brief", Needs: []Need{NeedFreeze},
@@ -161,14 +163,15 @@ func (e *Env) observerIfAny() *party {
 	return e.party()
 }
 
-// toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it.
-func toldBeforeGrant(e *Env, fault func()) error {
+// toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it. hangsUp: the fault is no silence,
+// both sides see that the connection is closed.
+func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
 	observer := e.observer()
 	l := e.acquire(e.client(), e.name())
 	lost := l.Lost() // asked for before and after
 	ctx, cancel := l.Context(e.ctx)
 	defer cancel()
-	_, ends := l.Deadline()
+	deadline, ends := l.Deadline()
 	// When the holder last believed, by asking it all the time, and when it was told.
 	stop := make(chan struct{})
 	belief := make(chan time.Time, 1)
@@ -217,6 +220,9 @@ func toldBeforeGrant(e *Env, fault func()) error {
 		e.notRun("the server does not notice that this session's client is cut off, and keeps the lock for it")
 	}
 	stopRenewing := observer.keepAlive(next)
+	if hangsUp && e.caps.Ends == driver.EndsSession && granted.Before(deadline) {
+		ends = false // a server whose sessions are connections ended this one when it was closed, without waiting for the TTL
+	}
 	if !ends {
 		// Both sides notice the end of the session, each in its own time: that is P3b.
 		limit := e.ttl

@@ -1,0 +1,263 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+func TestClaimAndRelease(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		start := time.Now()
+		c, lease := h.live(request("a"))
+		require.Equal(t, driver.Grant{Token: 101, Until: start.Add(handTTL)}, lease.Grant())
+		o := h.try(t.Context(), request("a"))
+		o.is(t, driver.ErrHeld)
+		require.Empty(t, c.asked(), "what is held here is not asked for: it would be taken twice")
+		r := release(t.Context(), lease)
+		c.answer("Fa")
+		r.is(t, nil)
+		release(t.Context(), lease).is(t, nil)
+		require.Empty(t, c.asked(), "a lock is given back once")
+		_, err := lease.Renew(t.Context())
+		require.ErrorIs(t, err, driver.ErrLost)
+	})
+}
+
+func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		o := h.try(t.Context(), request("a"))
+		c := h.accept()
+		sent := time.Now()
+		time.Sleep(2 * time.Second)
+		c.answer("Ta")
+		o.is(t, nil)
+		require.Equal(t, sent.Add(handTTL), o.lease.Grant().Until)
+
+		sent = time.Now()
+		renewed := begin(func() (driver.Lease, error) {
+			until, err := o.lease.Renew(t.Context())
+			require.Equal(t, sent.Add(handTTL), until)
+			return nil, err
+		})
+		other := h.try(t.Context(), request("b"))
+		time.Sleep(time.Second)
+		c.answer("P")
+		renewed.is(t, nil)
+		c.answer("Tb")
+		other.is(t, nil)
+		require.Equal(t, sent.Add(time.Second+handTTL), other.lease.Grant().Until)
+	})
+}
+
+func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := h.try(ctx, request("a"))
+		o.pending(t)
+		cancel()
+		o.is(t, driver.ErrUnavailable) // certainly without effect: it was not sent
+		o.is(t, context.Canceled)
+		c := h.accept()
+		require.Empty(t, c.asked())
+
+		first := h.try(t.Context(), request("b"))
+		ctx, cancel = context.WithCancel(t.Context())
+		req := request("a")
+		o = h.try(ctx, req)
+		cancel()
+		o.is(t, driver.ErrUnavailable)
+		c.answer("Tb")
+		first.is(t, nil)
+		require.Empty(t, c.asked())
+		h.abandon(t.Context(), req).is(t, nil)
+	})
+}
+
+func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
+	leave := func(t *testing.T, h *hand, f func(c *handConn, req driver.Request)) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := request("a")
+		o := h.try(ctx, req)
+		c := h.accept()
+		require.Equal(t, "Ta", c.asked())
+		cancel()
+		o.is(t, driver.ErrUnknown)
+		o.is(t, context.Canceled)
+		f(c, req)
+	}
+	t.Run("nobody asks again", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, req driver.Request) {
+				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+				c.answer("Ta")
+				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+				c.answer("Fa")
+				next := h.try(t.Context(), request("a"))
+				c.answer("Ta")
+				next.is(t, nil)
+				h.abandon(t.Context(), req).is(t, nil)
+				require.Empty(t, c.asked())
+			})
+		})
+	})
+	t.Run("the same owner asks again", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, req driver.Request) {
+				again := h.try(t.Context(), req)
+				again.pending(t)
+				h.try(t.Context(), req).is(t, driver.ErrHeld) // while the other is on its way
+				c.answer("Ta")
+				again.is(t, nil)
+				require.Empty(t, c.asked())
+				h.try(t.Context(), req).is(t, driver.ErrHeld) // it was granted: not twice
+			})
+		})
+	})
+	t.Run("the same owner asks again and the name is held", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, req driver.Request) {
+				again := h.try(t.Context(), req)
+				c.answer("Ta", "a")
+				again.is(t, driver.ErrHeld)
+				require.Empty(t, c.asked())
+			})
+		})
+	})
+	t.Run("another owner asks", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, _ driver.Request) {
+				woken := 0
+				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+				stop := h.b.Notify(request("a"), func() { woken++ })
+				c.answer("Ta")
+				c.answer("Aa Fa")
+				synctest.Wait()
+				require.Equal(t, 2, woken, "that it is awaited now, and that it was given back")
+				stop()
+				time.Sleep(2 * leaveWithin)
+				c.answer("La")
+			})
+		})
+	})
+	t.Run("and abandons", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, req driver.Request) {
+				ctx, cancel := context.WithCancel(t.Context())
+				first := h.abandon(ctx, req)
+				first.pending(t)
+				cancel()
+				first.is(t, driver.ErrUnknown)
+				second, third := h.abandon(t.Context(), req), h.abandon(t.Context(), req)
+				c.answer("Ta")
+				second.pending(t)
+				c.answer("Fa")
+				second.is(t, nil)
+				third.is(t, nil)
+			})
+		})
+	})
+	t.Run("and the session ends", func(t *testing.T) {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			leave(t, h, func(c *handConn, req driver.Request) {
+				abandoned := h.abandon(t.Context(), req)
+				c.fail(errCut)
+				abandoned.pending(t)
+				h.accept().answer("Esession-0")
+				abandoned.is(t, nil)
+			})
+		})
+	})
+}
+
+func TestAbandonWhileTheCallIsOnItsWay(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		req := request("a")
+		o := h.try(t.Context(), req) // its context has not ended, which no client does
+		c := h.accept()
+		abandoned := h.abandon(t.Context(), req)
+		c.answer("Ta")
+		c.answer("Fa")
+		abandoned.is(t, nil)
+		o.is(t, driver.ErrUnknown)
+
+		first := h.try(t.Context(), request("b"))
+		o = h.try(t.Context(), req)
+		h.abandon(t.Context(), req).is(t, nil) // it was not sent
+		o.is(t, driver.ErrUnavailable)
+		c.answer("Tb")
+		first.is(t, nil)
+		require.Empty(t, c.asked())
+	})
+}
+
+func TestKeyIsNotAskedForWhileItIsGivenBack(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		r := release(ctx, lease)
+		h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+		cancel()
+		r.is(t, driver.ErrUnknown)
+		h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+		again := release(t.Context(), lease)
+		c.answer("Fa")
+		again.is(t, nil)
+		require.Empty(t, c.asked(), "a lock is given back once")
+		next := h.try(t.Context(), request("a"))
+		c.answer("Ta")
+		next.is(t, nil)
+	})
+}
+
+func TestErrorsOfOneOp(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		full := errors.Join(driver.ErrRefused, errors.New("the table of locks is full"))
+		o := h.try(t.Context(), request("b"))
+		require.Equal(t, "Tb", c.asked())
+		c.ops[0].Err = full
+		c.finish(nil)
+		o.is(t, driver.ErrRefused)
+
+		r := release(t.Context(), lease) // certainly without effect: it may be tried again
+		require.Equal(t, "Fa", c.asked())
+		c.ops[0].Err = full
+		c.finish(nil)
+		r.is(t, driver.ErrRefused)
+		r = release(t.Context(), lease)
+		c.answer("Fa")
+		r.is(t, nil)
+
+		lease = h.held(c, request("a"))
+		r = release(t.Context(), lease)
+		c.answer("Fa", "a") // the server says that we did not have it
+		r.is(t, driver.ErrLost)
+		release(t.Context(), lease).is(t, driver.ErrLost)
+	})
+}
+
+func TestRequestsThatAreNotMade(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		req := request("a")
+		req.TTL++
+		h.try(t.Context(), req).is(t, driver.ErrRefused)
+		h.wait(t.Context(), req).is(t, driver.ErrRefused)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		h.try(ctx, request("a")).is(t, driver.ErrUnavailable)
+		h.try(ctx, request("a")).is(t, context.Canceled)
+		h.abandon(ctx, request("a")).is(t, nil)
+		h.b.o.Layout = func(string) (Key, error) { return "", errors.New("not a number") }
+		h.try(t.Context(), request("a")).is(t, driver.ErrRefused)
+		h.abandon(t.Context(), request("a")).is(t, nil)
+		h.b.Notify(request("a"), nil)()
+		require.Empty(t, h.dials)
+	})
+}

@@ -1,0 +1,168 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Backend implements driver.Backend, driver.Waiter, driver.Notifier and driver.BatchRenewer on the sessions of a Server. Safe for concurrent use.
+//
+// One main session carries all locks got without waiting, and whatever else is asked; it is opened by the first use, replaced when it has ended, and
+// closed when it was idle for most of the TTL. Names that wait have sessions of their own, at most Options.Blockers.
+type Backend struct {
+	server  Server
+	o       Options
+	caps    driver.Capabilities
+	errHeld error // of a key that somebody else has
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	work   sync.WaitGroup // dialling, and requests under way
+
+	mu       sync.Mutex
+	later    []func() // what is called when mu is unlocked: what others gave us, which may take locks of their own
+	closed   bool
+	label    string
+	main     *session          // the present one; nil: none
+	blockers []*session        // those that wait, and those with locks got by waiting; also ended ones, until that is certain
+	table    map[Key]*claim    // what our sessions have, ask for, or give back: nobody else here can have it
+	dead     map[string]*claim // by owner: those whose session has ended for us, and perhaps not for the server
+	watches  map[Key]*watch    // who wants to know when a key is free
+	deaf     bool              // the server cannot tell
+}
+
+var _ interface {
+	driver.Backend
+	driver.Waiter
+	driver.Notifier
+	driver.BatchRenewer
+} = (*Backend)(nil)
+
+// defaultPoll is Options.Poll where a TTL allows it.
+const defaultPoll = time.Second
+
+// maxDial bounds the opening of a session, as does the TTL.
+const maxDial = 5 * time.Second
+
+// New makes a Backend. It does no I/O. It panics if Options.TTL or Options.Layout is missing: those who use it check what their users gave them.
+func New(s Server, o Options) *Backend {
+	if o.TTL <= 0 || o.Layout == nil {
+		panic("session: Options.TTL and Options.Layout are needed")
+	}
+	if o.Poll <= 0 {
+		o.Poll = min(defaultPoll, o.TTL/3)
+	}
+	caps := o.Capabilities
+	caps.Ends, caps.FixedTTL, caps.Prompt, caps.Poll = driver.EndsSession, o.TTL, true, o.Poll
+	b := &Backend{
+		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: o.Poll},
+		table: make(map[Key]*claim), dead: make(map[string]*claim), watches: make(map[Key]*watch),
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b
+}
+
+// Capabilities implements driver.Backend.
+func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
+
+// unlock unlocks mu, and calls what was left for then.
+func (b *Backend) unlock() {
+	if len(b.later) == 0 {
+		b.mu.Unlock()
+		return
+	}
+	later := b.later
+	b.later = nil
+	b.mu.Unlock()
+	for _, f := range later {
+		f()
+	}
+}
+
+// Close implements driver.Backend. It ends the sessions, and with them whatever is still held, and returns when nothing is under way any more.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	b.cancel()
+	if b.main != nil {
+		b.main.end(errClosed)
+	}
+	for _, s := range slices.Clone(b.blockers) {
+		s.end(errClosed)
+	}
+	clear(b.watches)
+	b.unlock()
+	b.work.Wait()
+	return nil
+}
+
+// mainSession returns the session that carries what does not wait, and begins one if there is none that is fit for use. mu is held.
+func (b *Backend) mainSession() (*session, error) {
+	if b.closed {
+		return nil, unavailable(errClosed)
+	}
+	if b.main != nil && b.main.stale() {
+		b.main.end(errIdle)
+	}
+	if b.main == nil {
+		b.main = b.begin(false)
+	}
+	return b.main, nil
+}
+
+// Do carries out ops in order on the main session, in requests with those of others, and returns when they are answered or ctx has ended. It is for what
+// a backend itself wants to ask (Ask, End). An error is of a class of package driver: nothing is known of the answers then, and ops must not be touched again.
+// Otherwise each op has its answer or its own Err.
+func (b *Backend) Do(ctx context.Context, ops ...*Op) error {
+	if err := ctx.Err(); err != nil {
+		return unavailable(err)
+	}
+	if len(ops) == 0 {
+		return nil
+	}
+	b.mu.Lock()
+	defer b.unlock()
+	s, err := b.mainSession()
+	if err != nil {
+		return err
+	}
+	calls := make([]call, len(ops))
+	for i, op := range ops {
+		calls[i].op = op
+		s.append(&calls[i])
+	}
+	last := &calls[len(ops)-1]
+	s.start(ctx)
+	if !s.await(ctx, last) {
+		err := unavailable(ctx.Err())
+		for i := range calls {
+			if !s.withdraw(&calls[i]) {
+				err = unknown(ctx.Err())
+			}
+		}
+		return err
+	}
+	for i := range calls {
+		if calls[i].err != nil {
+			return calls[i].err
+		}
+	}
+	return nil
+}
+
+// layout makes the key of a request that asks for something, or says why there is none.
+func (b *Backend) layout(req *driver.Request) (Key, error) {
+	if req.TTL != b.o.TTL {
+		return "", fmt.Errorf("%w: TTL %v, but that of the session is %v and holds for all its locks", driver.ErrRefused, req.TTL, b.o.TTL)
+	}
+	key, err := b.o.Layout(req.Name)
+	if err != nil && classOf(err) == nil {
+		err = fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	}
+	return key, err
+}

@@ -1,0 +1,269 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// handTTL is the TTL of the backends whose server is the test itself.
+const handTTL = 9 * time.Second
+
+// hand is a Server that answers as the test says. It is used within a bubble of synctest: when all wait, what was to be asked has been asked.
+type hand struct {
+	t     *testing.T
+	b     *Backend
+	dials []*handDial
+	conns []*handConn // in the order in which they were accepted
+	token uint64
+}
+
+// handDial is a Dial under way.
+type handDial struct {
+	label  string
+	events Events
+	ctx    context.Context
+	answer chan any // a *handConn or an error
+}
+
+// byHand runs f in a bubble. At its end nothing of the backend's may be left.
+func byHand(t *testing.T, o Options, f func(t *testing.T, h *hand)) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &hand{t: t, token: 100}
+		o.TTL, o.Layout = handTTL, plainLayout
+		h.b = New(h, o)
+		f(t, h)
+		require.NoError(t, h.b.Close())
+		synctest.Wait()
+		for _, c := range h.conns {
+			require.True(t, c.closed, "a connection was left open")
+		}
+	})
+}
+
+func (h *hand) Dial(ctx context.Context, label string, e Events) (Conn, error) {
+	d := &handDial{label: label, events: e, ctx: ctx, answer: make(chan any, 1)}
+	h.dials = append(h.dials, d)
+	select {
+	case a := <-d.answer:
+		if err, ok := a.(error); ok {
+			return nil, err
+		}
+		return a.(Conn), nil
+	case <-ctx.Done():
+		return nil, unavailable(ctx.Err())
+	}
+}
+
+// accept answers the only dial under way.
+func (h *hand) accept() *handConn {
+	h.t.Helper()
+	synctest.Wait()
+	require.Len(h.t, h.dials, 1, "dials under way")
+	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), events: h.dials[0].events}
+	h.conns = append(h.conns, c)
+	h.dials[0].answer <- c
+	h.dials = nil
+	synctest.Wait()
+	return c
+}
+
+// refuse has the only dial under way fail.
+func (h *hand) refuse(err error) {
+	h.t.Helper()
+	synctest.Wait()
+	require.Len(h.t, h.dials, 1, "dials under way")
+	h.dials[0].answer <- err
+	h.dials = nil
+	synctest.Wait()
+}
+
+// handConn is a Conn whose requests the test answers.
+type handConn struct {
+	h      *hand
+	id     string
+	events Events
+	closed bool
+	ops    []*Op // under way
+	done   func(error)
+	waits  bool
+	count  int // requests so far
+}
+
+func (c *handConn) ID() string             { return c.id }
+func (c *handConn) Silence() time.Duration { return handTTL }
+
+func (c *handConn) Close() {
+	if !c.closed {
+		c.closed = true
+		go c.events.Ended(errors.New("closed by us"))
+		if c.done != nil {
+			go c.finish(errors.New("closed by us"))
+		}
+	}
+}
+
+func (c *handConn) Do(_ context.Context, ops []*Op, done func(error)) {
+	if c.closed {
+		done(errors.New("used when it was closed"))
+		return
+	}
+	require.Nil(c.h.t, c.done, "two requests at once")
+	require.NotEmpty(c.h.t, ops)
+	require.LessOrEqual(c.h.t, len(ops), MaxBatch)
+	c.ops, c.done, c.waits = ops, done, false
+	c.count++
+}
+
+func (c *handConn) Wait(op *Op, done func(error)) {
+	c.Do(context.Background(), []*Op{op}, done)
+	c.waits = c.done != nil
+}
+
+// asked is what is asked now: "TFPALEQ" letters with keys.
+func (c *handConn) asked() string {
+	synctest.Wait()
+	if c.done == nil {
+		return ""
+	}
+	s := ""
+	for i, op := range c.ops {
+		if i > 0 {
+			s += " "
+		}
+		s += kindLetters[op.Kind:op.Kind+1] + string(op.Key) + op.ID
+	}
+	if c.waits {
+		s += "!"
+	}
+	return s
+}
+
+// answer says yes to all that is asked, but for the keys in no. want is what is asked.
+func (c *handConn) answer(want string, no ...Key) {
+	c.h.t.Helper()
+	require.Equal(c.h.t, want, c.asked())
+	for _, op := range c.ops {
+		if op.OK = !slices.Contains(no, op.Key); op.OK && op.Kind == Try {
+			c.h.token++
+			op.Token = c.h.token
+		}
+	}
+	c.finish(nil)
+	synctest.Wait()
+}
+
+// fail ends the connection before the answer.
+func (c *handConn) fail(err error) {
+	c.closed = true
+	c.finish(err)
+	c.events.Ended(err)
+	synctest.Wait()
+}
+
+func (c *handConn) finish(err error) {
+	done := c.done
+	c.done, c.ops = nil, nil
+	if done != nil {
+		done(err)
+	}
+}
+
+var errCut = errors.New("cut")
+
+// request is one of a claim of name.
+func request(name string) driver.Request {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	return driver.Request{Name: name, Owner: fmt.Sprintf("%x:test", id), TTL: handTTL}
+}
+
+// outcome is what a call returned.
+type outcome struct {
+	lease driver.Lease
+	err   error
+	over  atomic.Bool
+}
+
+// try begins a TryAcquire.
+func (h *hand) try(ctx context.Context, req driver.Request) *outcome {
+	return begin(func() (driver.Lease, error) { return h.b.TryAcquire(ctx, req) })
+}
+
+// wait begins a Wait.
+func (h *hand) wait(ctx context.Context, req driver.Request) *outcome {
+	return begin(func() (driver.Lease, error) { return h.b.Wait(ctx, req) })
+}
+
+// abandon begins an Abandon.
+func (h *hand) abandon(ctx context.Context, req driver.Request) *outcome {
+	return begin(func() (driver.Lease, error) { return nil, h.b.Abandon(ctx, req) })
+}
+
+// release begins a Release.
+func release(ctx context.Context, l driver.Lease) *outcome {
+	return begin(func() (driver.Lease, error) { return nil, l.Release(ctx, driver.ReleaseOptions{}) })
+}
+
+func begin(f func() (driver.Lease, error)) *outcome {
+	o := new(outcome)
+	go func() {
+		lease, err := f()
+		o.lease, o.err = lease, err
+		o.over.Store(true)
+	}()
+	synctest.Wait()
+	return o
+}
+
+// is checks that the call has returned, with an error of class, or none.
+func (o *outcome) is(t *testing.T, class error) {
+	t.Helper()
+	synctest.Wait()
+	require.True(t, o.over.Load(), "it has not returned")
+	if class == nil {
+		require.NoError(t, o.err)
+		return
+	}
+	require.ErrorIs(t, o.err, class)
+	if class != context.Canceled && class != context.DeadlineExceeded {
+		require.Equal(t, class, classOf(o.err))
+	}
+	require.Nil(t, o.lease)
+}
+
+// pending checks that the call has not returned.
+func (o *outcome) pending(t *testing.T) {
+	t.Helper()
+	synctest.Wait()
+	require.False(t, o.over.Load(), "it has returned")
+}
+
+// held has a claim of name granted on c, which is live.
+func (h *hand) held(c *handConn, req driver.Request) driver.Lease {
+	h.t.Helper()
+	o := h.try(context.Background(), req)
+	c.answer("T" + req.Name)
+	o.is(h.t, nil)
+	return o.lease
+}
+
+// live opens the main session by a claim that is held.
+func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
+	h.t.Helper()
+	o := h.try(context.Background(), req)
+	c := h.accept()
+	c.answer("T" + req.Name)
+	o.is(h.t, nil)
+	return c, o.lease
+}

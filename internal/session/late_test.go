@@ -1,0 +1,144 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// TestAnswerAfterTheEnd has the end of a connection told before the answer that came with it.
+func TestAnswerAfterTheEnd(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		r := release(t.Context(), lease)
+		require.Equal(t, "Fa", c.asked())
+		c.closed = true
+		c.events.Ended(errCut)
+		r.pending(t)
+		c.answer("Fa")
+		r.is(t, nil) // it was there, and was given back
+
+		req := request("b")
+		req.Lost = func(error) { t.Error("told of a claim that was not granted") }
+		o := h.try(t.Context(), req)
+		c = h.accept()
+		require.Equal(t, "Tb", c.asked())
+		c.closed = true
+		c.events.Ended(errCut)
+		o.pending(t)
+		c.answer("Tb")
+		o.is(t, driver.ErrUnknown) // it was granted, and is gone or going
+		abandoned := h.abandon(t.Context(), req)
+		h.accept().answer("Esession-1")
+		abandoned.is(t, nil)
+	})
+}
+
+func TestLostIsNotToldOfWhatNobodyGot(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		req := request("a")
+		req.Lost = func(error) { t.Error("told of a claim that was not granted") }
+		o := h.wait(t.Context(), req)
+		c := h.accept()
+		c.answer("Ta!")
+		require.Equal(t, "P", c.asked())
+		c.fail(errCut)
+		o.is(t, driver.ErrUnknown)
+	})
+}
+
+func TestRenewalOfWhatIsGivenBackMeanwhile(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		o := begin(func() (driver.Lease, error) { _, err := lease.Renew(t.Context()); return nil, err })
+		require.Equal(t, "P", c.asked())
+		r := release(t.Context(), lease)
+		c.answer("P")
+		o.is(t, driver.ErrUnknown)
+		c.answer("Fa")
+		r.is(t, nil)
+	})
+}
+
+// sticky is a Server whose Dial and Do return later than they must.
+type sticky struct {
+	instant
+	release chan struct{} // what Dial waits for
+	inside  atomic.Int32
+	most    atomic.Int32
+}
+
+func (s *sticky) Dial(context.Context, string, Events) (Conn, error) {
+	<-s.release
+	return s, nil
+}
+
+func (s *sticky) Do(ctx context.Context, ops []*Op, done func(error)) {
+	s.most.Store(max(s.most.Load(), s.inside.Add(1)))
+	s.instant.Do(ctx, ops, done)
+	time.Sleep(time.Millisecond)
+	s.inside.Add(-1)
+}
+
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sticky{release: make(chan struct{})}
+		b := New(s, Options{TTL: handTTL, Layout: plainLayout})
+		o := begin(func() (driver.Lease, error) { return b.TryAcquire(t.Context(), request("a")) })
+		closed := begin(func() (driver.Lease, error) { return nil, b.Close() })
+		o.is(t, driver.ErrUnavailable)
+		closed.pending(t)
+		close(s.release)
+		closed.is(t, nil)
+	})
+}
+
+func TestOneRequestAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &sticky{release: make(chan struct{})}
+		close(s.release)
+		b := New(s, Options{TTL: handTTL, Layout: plainLayout})
+		var workers sync.WaitGroup
+		for i := range 8 {
+			workers.Go(func() {
+				for range 20 {
+					lease, err := b.TryAcquire(t.Context(), request(fmt.Sprint(i)))
+					if err == nil {
+						err = lease.Release(t.Context(), driver.ReleaseOptions{})
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		workers.Wait()
+		require.EqualValues(t, 1, s.most.Load(), "requests at the same time")
+		require.NoError(t, b.Close())
+	})
+}
+
+func TestErrorsHaveOneClass(t *testing.T) {
+	classes := []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
+	for _, class := range classes {
+		for _, cause := range append(classes, errCut, context.Canceled) {
+			err := of(class, fmt.Errorf("so: %w", cause))
+			for _, other := range classes {
+				require.Equal(t, other == class, errors.Is(err, other), "%v", err)
+			}
+			require.Equal(t, cause == context.Canceled, errors.Is(err, context.Canceled))
+		}
+		require.Equal(t, driver.ErrLost, classOf(lost(class)))
+	}
+	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrRefused)), driver.ErrRefused)
+	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrUnknown)), driver.ErrUnavailable)
+}

@@ -1,0 +1,142 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Key is the server's own name of a lock: a decimal bigint on Postgres, 64 characters on MySQL. Options.Layout makes it from a name.
+type Key string
+
+// Kind is what an Op does.
+type Kind int
+
+// The kinds of Op, and what Op.OK says of each.
+const (
+	// Try takes Key if it is free, and draws Op.Token after it is certain that this session has it. OK: this session has it now. The engine
+	// never tries a Key that this session has or may have: that would take it twice.
+	Try Kind = iota
+	// Free gives Key back, and then tells the sessions that await it. OK: this session had it. Sent once only for each Try.
+	Free
+	// Ping shows the server that the session lives. OK is not looked at.
+	Ping
+	// Await makes this session one that waits for Key: from now on whoever frees Key tells Events.Freed of this session; its holder is told
+	// Events.Contended once. Awaiting a Key twice is as once. OK: it will be told. false: this server cannot tell.
+	Await
+	// Leave ends Await. Leaving a Key that is not awaited does nothing. OK is not looked at.
+	Leave
+	// End makes sure that the session whose Conn.ID was Op.ID, an earlier one of ours whose connection has ended for us, has ended at the
+	// server too and with it all its locks and waits; it may have to terminate it. OK: it certainly has. false: not yet, it is ending.
+	End
+	// Ask is the backend's own request (what Check and Inspect want to know), sent through Backend.Do: its meaning is in Op.Ask. The engine
+	// never makes one, and passes it on as it is.
+	Ask
+)
+
+// Op is one thing that a session does, and the answer. The engine does not touch an Op between its being handed to Conn and done; after that
+// Conn does not touch it.
+type Op struct {
+	Kind Kind
+	Key  Key    // of all but Ping, End and Ask
+	ID   string // of End
+	Ask  any    // of Ask: a request and the place for its answer, of a type that the backend chooses
+
+	// Name and Owner are those of the claim (driver.Request) that a Try or a Wait is for. They decide nothing: a backend may keep them
+	// at the server for those who look (Inspect).
+	Name, Owner string
+
+	// OK is the answer: see Kind.
+	OK bool
+	// Token is that of a Try that got the Key, from 1 to driver.MaxToken; 0 where there are none.
+	Token uint64
+	// Contended is set by a Try that got the Key if it is known that somebody else waits for it. Advice; leave it unset where it would cost.
+	Contended bool
+	// Err is the failure of this Op alone, which certainly had no effect: of a class of package driver (ErrRefused: no privilege; ErrUnavailable: the
+	// table of locks is full). Where it is not certain that there was no effect, Conn must end the connection instead.
+	Err error
+}
+
+// Server dials sessions. Both its methods and those of Conn may be called concurrently, within what Conn says.
+type Server interface {
+	// Dial opens a session and sets it up: time-outs, keep-alives, whatever is needed for Events. label is for people who look at the server's list
+	// of sessions: host, process id and label of the client, as driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. It returns
+	// soon after ctx ends, whatever the client library does; ctx bounds the dialling alone and is cancelled afterwards. Errors are of the class driver.ErrUnavailable or
+	// driver.ErrRefused, one line, and show no password; nothing is left behind then. Events may be told before Dial has returned.
+	Dial(ctx context.Context, label string, e Events) (Conn, error)
+}
+
+// Events are told by a session's connection, from any goroutine. They do not block, but the engine may call Conn.Close from within them: Conn must hold no lock
+// that its methods take. All are set.
+type Events struct {
+	// Freed says that somebody freed a Key that this session awaits. It may come too often, and for keys that nobody awaits.
+	Freed func(Key)
+	// Contended says that somebody else awaits Key or waits for it. It may come too often, and for keys that this session does not have.
+	Contended func(Key)
+	// Ended says that the connection has ended and why: also while it is idle, within milliseconds of the socket's end. It may be told after
+	// Close too, and more than once. It may come before or after the done of a Do that was under way.
+	Ended func(error)
+}
+
+// Conn is one session on a connection of its own. Its locks end with it.
+//
+// The engine calls Do and Wait one at a time: the next only when the one before has returned and its done was called. ID, Silence and
+// Close may be called at any time, and concurrently with these. The engine holds no lock of its own when it calls any method but ID and Silence, so done and Events may be
+// told from within them.
+type Conn interface {
+	// ID identifies the session at the server for ever, never reused, also not after the server's restart. See End. It does no I/O.
+	ID() string
+
+	// Do carries out ops (at least one, at most MaxBatch) in their order, as one request where it can, writes their answers, and calls done once: with nil
+	// when all are answered, otherwise with the reason why the connection has ended (a plain cause, without a class of package driver); the engine then
+	// takes the outcome of all of them as unknown. It may call done on the caller's goroutine before it returns, which saves a switch between goroutines. If
+	// ctx ends first it returns at once, the request goes on, and done is called later by another goroutine. ctx never reaches the socket.
+	//
+	// An answer that does not come within Silence (where that is 0: within a time of Conn's choice) ends the connection. The end of the connection makes a
+	// done that is outstanding be called within milliseconds; so does Close. Do on an ended connection calls done with the reason.
+	// ops and its elements are Conn's until done is called.
+	Do(ctx context.Context, ops []*Op, done func(err error))
+
+	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. It returns at once; done is called as for Do, later and
+	// by another goroutine or before it returns. op.OK is true unless op.Err is set. Only the grant, an op.Err and the end of the connection end it. A server's
+	// own limit on the time of a wait, if it has one, is met by waiting again. The connection's end is noticed while it waits, on our side at once
+	// (Ended), and on the server's side if it can be had. The holder is told Contended.
+	Wait(op *Op, done func(err error))
+
+	// Silence is for how long after a request was sent the server certainly keeps this session's locks although it hears nothing more from it. It always
+	// returns the same value. 0: until the connection ends.
+	Silence() time.Duration
+
+	// Close ends the connection at once, without waiting for the server, and makes an outstanding done be called. Idempotent. What it started ends soon.
+	Close()
+}
+
+// MaxBatch is the greatest number of Ops in one Do.
+const MaxBatch = 128
+
+// Options are what a backend chooses.
+type Options struct {
+	// TTL is the one TTL of all claims: at most how long after the last request that a silent session sent the server may grant its locks to others, and
+	// what sessions are set up for by Server. Positive.
+	TTL time.Duration
+
+	// Blockers is how many names at most wait on connections of their own, in the server's queue. 0: none, all look again when they are told or
+	// after Poll. A lock that was got by waiting lives on its connection until it is released, which counts as one of them. With 0 a backend hides
+	// Backend.Wait: what is a driver.Waiter must be able to wait.
+	Blockers int
+
+	// Poll is after how long a waiter that is not on a connection of its own looks again. Default: 1 s, or a third of TTL if that is less.
+	Poll time.Duration
+
+	// Layout makes the server's key from a lock's name. An error, of a class of package driver (ErrRefused), is returned to the caller. It does no I/O
+	// and may be called concurrently.
+	Layout func(name string) (Key, error)
+
+	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL, Prompt and Poll.
+	Capabilities driver.Capabilities
+
+	// As serves Lock.As, if not nil: it sets target, a pointer, if it knows its type, to the backend's view of the lock key on the session c. It must not
+	// let its caller use c.
+	As func(c Conn, key Key, target any) bool
+}

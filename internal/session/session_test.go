@@ -1,0 +1,351 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+func TestSessionEnds(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		var told []error
+		req := request("held")
+		req.Lost = func(err error) { told = append(told, err) }
+		c, lease := h.live(req)
+		waiting := h.wait(t.Context(), request("waited"))
+		blocker := h.accept()
+		require.Equal(t, "Twaited!", blocker.asked())
+		given := release(t.Context(), h.held(c, request("given back")))
+		require.Equal(t, "Fgiven back", c.asked())
+		queued := h.try(t.Context(), request("queued"))
+		renewal := begin(func() (driver.Lease, error) { _, err := lease.Renew(t.Context()); return nil, err })
+		c.fail(errCut)
+		require.Len(t, told, 1)
+		require.ErrorIs(t, told[0], driver.ErrLost)
+		require.ErrorIs(t, told[0], errCut)
+		given.is(t, driver.ErrUnknown) // its Free was under way
+		queued.is(t, driver.ErrUnavailable)
+		renewal.is(t, driver.ErrUnknown)
+		waiting.pending(t)
+		_, err := lease.Renew(t.Context())
+		require.ErrorIs(t, err, driver.ErrLost)
+		require.Empty(t, h.dials, "nothing is asked for")
+
+		// All that may live on at the server is brought to its end by one request.
+		a, b := release(t.Context(), lease), h.abandon(t.Context(), req)
+		d := h.accept()
+		d.answer("Esession-0")
+		a.is(t, driver.ErrLost)
+		b.is(t, nil)
+		require.Empty(t, h.b.dead)
+		require.Empty(t, d.asked())
+
+		blocker.answer("Twaited!")
+		blocker.answer("P")
+		waiting.is(t, nil)
+		require.Len(t, told, 1)
+	})
+}
+
+func TestReleaseWhoseAnswerIsLost(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		req := request("a")
+		c, lease := h.live(req)
+		r := release(t.Context(), lease)
+		require.Equal(t, "Fa", c.asked())
+		c.fail(errCut)
+		r.is(t, driver.ErrUnknown)
+
+		// The server is away: it stays unknown.
+		r = release(t.Context(), lease)
+		h.refuse(unavailable(errors.New("no route")))
+		r.is(t, driver.ErrUnavailable)
+		abandoned := h.abandon(t.Context(), req)
+		h.refuse(unavailable(errors.New("no route")))
+		abandoned.is(t, driver.ErrUnavailable)
+
+		// It is there, and has not ended the session yet.
+		r, abandoned = release(t.Context(), lease), h.abandon(t.Context(), req)
+		d := h.accept()
+		require.Equal(t, "Esession-0", d.asked())
+		d.finish(nil)
+		r.is(t, driver.ErrUnavailable)
+		abandoned.is(t, driver.ErrUnavailable)
+
+		// For others it is the server's affair meanwhile; for the same owner it is not.
+		other := h.try(t.Context(), request("a"))
+		d.answer("Ta", "a")
+		other.is(t, driver.ErrHeld)
+		same := h.try(t.Context(), req)
+		d.answer("Esession-0")
+		d.answer("Ta")
+		same.is(t, nil)
+		release(t.Context(), lease).is(t, driver.ErrLost)
+		require.Empty(t, d.asked(), "a late release leaves the next claim alone")
+	})
+}
+
+func TestEndIsAskedForAgainWhenItsSessionEnds(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		req := request("a")
+		c, _ := h.live(req)
+		c.fail(errCut)
+		first := h.abandon(t.Context(), req)
+		ctx, cancel := context.WithCancel(t.Context())
+		leaves := h.abandon(ctx, req)
+		c = h.accept()
+		require.Equal(t, "Esession-0", c.asked())
+		cancel()
+		leaves.is(t, driver.ErrUnknown)
+		c.fail(errCut)
+		first.is(t, driver.ErrUnavailable)
+		second := h.abandon(t.Context(), req)
+		h.accept().answer("Esession-0")
+		second.is(t, nil)
+	})
+}
+
+func TestDialFails(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
+			a, b := h.try(t.Context(), request("a")), h.try(t.Context(), request("b"))
+			h.refuse(fmt.Errorf("%w: no", class))
+			a.is(t, class)
+			b.is(t, class)
+		}
+		a := h.try(t.Context(), request("a"))
+		time.Sleep(maxDial - 1)
+		a.pending(t)
+		time.Sleep(time.Nanosecond)
+		a.is(t, driver.ErrUnavailable)
+		h.dials = nil
+
+		a = h.try(t.Context(), request("a"))
+		h.dials[0].events.Ended(errCut) // before Dial has returned
+		a.is(t, driver.ErrUnavailable)
+		require.True(t, h.accept().closed)
+	})
+}
+
+func TestLabelIsTheClients(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		h.try(t.Context(), request("a"))
+		require.Equal(t, "test", h.dials[0].label)
+		h.accept()
+	})
+}
+
+func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		time.Sleep(handTTL - time.Millisecond) // it has a lock: not idle, nor stale
+		require.False(t, c.closed)
+		r := release(t.Context(), lease)
+		c.answer("Fa")
+		r.is(t, nil)
+		time.Sleep(handTTL * 3 / 4)
+		synctest.Wait()
+		require.True(t, c.closed, "idle for most of the TTL")
+		require.Empty(t, h.dials)
+
+		// What the server has certainly not kept is not used any more, and not believed.
+		told := 0
+		req := request("a")
+		req.Lost = func(error) { told++ }
+		c, _ = h.live(req)
+		time.Sleep(handTTL + time.Millisecond)
+		require.Zero(t, told)
+		next := h.try(t.Context(), request("b"))
+		require.Equal(t, 1, told)
+		require.True(t, c.closed)
+		h.accept().answer("Tb")
+		next.is(t, nil)
+	})
+}
+
+func TestRequestsGoTogether(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		var all []*outcome
+		for i := range 3 {
+			all = append(all, h.try(t.Context(), request(fmt.Sprint(i))))
+		}
+		c := h.accept()
+		c.answer("T0 T1 T2", "1")
+		all[0].is(t, nil)
+		all[1].is(t, driver.ErrHeld)
+		all[2].is(t, nil)
+
+		many := 2*MaxBatch + 1
+		var leases []*outcome
+		for i := range many {
+			leases = append(leases, h.try(t.Context(), request(fmt.Sprint("m", i))))
+		}
+		before := c.count
+		for c.asked() != "" {
+			c.answer(c.asked())
+		}
+		require.Equal(t, 1+2, c.count-before+1, "one alone, and then as many as a request can have")
+		for _, o := range leases {
+			o.is(t, nil)
+		}
+	})
+}
+
+func TestWhoMakesTheNextRequestMayLeave(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, _ := h.live(request("held"))
+		var cancels []context.CancelFunc
+		var calls []*outcome
+		for i := range 4 {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancels = append(cancels, cancel)
+			calls = append(calls, h.try(ctx, request(fmt.Sprint(i))))
+		}
+		cancels[0]() // who made the request leaves: somebody else goes on
+		calls[0].is(t, driver.ErrUnknown)
+		require.Equal(t, "T0", c.asked())
+		c.ops[0].OK = true
+		cancels[1]() // who is first in the queue leaves as it is told to go on
+		c.finish(nil)
+		calls[1].is(t, driver.ErrUnavailable)
+		c.answer("T2 T3 F0")
+		calls[2].is(t, nil)
+		calls[3].is(t, nil)
+		require.Empty(t, c.asked())
+		h.held(c, request("0"))
+	})
+}
+
+func TestDo(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		ask := &Op{Kind: Ask, Ask: 7}
+		o := begin(func() (driver.Lease, error) { return nil, h.b.Do(t.Context(), ask, &Op{Kind: End, ID: "x"}) })
+		c := h.accept()
+		c.answer("Q Ex")
+		o.is(t, nil)
+		require.True(t, ask.OK)
+		require.NoError(t, h.b.Do(t.Context()))
+
+		o = begin(func() (driver.Lease, error) { return nil, h.b.Do(t.Context(), &Op{Kind: Ask}) })
+		c.fail(errCut)
+		o.is(t, driver.ErrUnknown)
+		ctx, cancel := context.WithCancel(t.Context())
+		o = begin(func() (driver.Lease, error) { return nil, h.b.Do(ctx, &Op{Kind: Ask}) })
+		cancel()
+		o.is(t, driver.ErrUnavailable)
+		require.Empty(t, h.accept().asked())
+	})
+}
+
+func TestRenewBatch(t *testing.T) {
+	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
+		c, a := h.live(request("a"))
+		b := h.held(c, request("b"))
+		var blockers []*handConn
+		leases := []driver.Lease{a, b}
+		for _, name := range []string{"w1", "w2"} {
+			o := h.wait(t.Context(), request(name))
+			w := h.accept()
+			w.answer("T" + name + "!")
+			w.answer("P")
+			o.is(t, nil)
+			blockers = append(blockers, w)
+			leases = append(leases, o.lease)
+		}
+		r := release(t.Context(), b)
+		c.answer("Fb")
+		r.is(t, nil)
+		time.Sleep(time.Second)
+		sent := time.Now()
+		results := make([]driver.Renewal, len(leases))
+		o := begin(func() (driver.Lease, error) { h.b.RenewBatch(t.Context(), leases, results); return nil, nil })
+		c.answer("P")
+		o.pending(t)
+		blockers[0].answer("P")
+		blockers[1].fail(errCut)
+		o.is(t, nil)
+		require.Equal(t, driver.Renewal{Until: sent.Add(handTTL)}, results[0])
+		require.ErrorIs(t, results[1].Err, driver.ErrLost)
+		require.Equal(t, driver.Renewal{Until: sent.Add(handTTL)}, results[2])
+		require.ErrorIs(t, results[3].Err, driver.ErrUnknown)
+
+		ctx, cancel := context.WithCancel(t.Context())
+		o = begin(func() (driver.Lease, error) { _, err := a.Renew(ctx); return nil, err })
+		cancel()
+		o.is(t, driver.ErrUnknown)
+		c.answer("P")
+		h.b.RenewBatch(t.Context(), nil, nil)
+	})
+}
+
+func TestCloseAtEveryMoment(t *testing.T) {
+	moments := map[string]func(h *hand) []*outcome{
+		"dialling": func(h *hand) []*outcome {
+			return []*outcome{h.try(context.Background(), request("a")), h.wait(context.Background(), request("b"))}
+		},
+		"a try under way, another queued": func(h *hand) []*outcome {
+			calls := []*outcome{h.try(context.Background(), request("a"))}
+			h.accept()
+			return append(calls, h.try(context.Background(), request("b")))
+		},
+		"a free under way": func(h *hand) []*outcome {
+			_, lease := h.live(request("a"))
+			return []*outcome{release(context.Background(), lease)}
+		},
+		"waiting": func(h *hand) []*outcome {
+			o := h.wait(context.Background(), request("a"))
+			h.accept()
+			return []*outcome{o}
+		},
+		"confirming": func(h *hand) []*outcome {
+			o := h.wait(context.Background(), request("a"))
+			h.accept().answer("Ta!")
+			return []*outcome{o}
+		},
+		"an end under way": func(h *hand) []*outcome {
+			req := request("a")
+			c, _ := h.live(req)
+			c.fail(errCut)
+			calls := []*outcome{h.abandon(context.Background(), req), h.abandon(context.Background(), req)}
+			h.accept()
+			return calls
+		},
+		"listening": func(h *hand) []*outcome {
+			h.b.Notify(request("a"), func() {})
+			h.accept()
+			h.b.Notify(request("b"), func() {})
+			return nil
+		},
+		"renewing": func(h *hand) []*outcome {
+			_, lease := h.live(request("a"))
+			return []*outcome{begin(func() (driver.Lease, error) { _, err := lease.Renew(context.Background()); return nil, err })}
+		},
+	}
+	for name, moment := range moments {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+				calls := moment(h)
+				require.NoError(t, h.b.Close())
+				synctest.Wait()
+				for _, o := range calls {
+					require.True(t, o.over.Load())
+					require.Error(t, o.err)
+				}
+				_, err := h.b.TryAcquire(t.Context(), request("c"))
+				require.ErrorIs(t, err, driver.ErrUnavailable)
+				_, err = h.b.Wait(t.Context(), request("c"))
+				require.ErrorIs(t, err, driver.ErrUnavailable)
+				require.ErrorIs(t, h.b.Do(t.Context(), &Op{Kind: Ask}), driver.ErrUnavailable)
+				h.b.Notify(request("c"), nil)()
+				require.NoError(t, h.b.Close())
+			})
+		})
+	}
+}

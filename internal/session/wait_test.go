@@ -1,0 +1,263 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+func TestWaitIsConfirmed(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		o := h.wait(t.Context(), request("a"))
+		c := h.accept()
+		time.Sleep(5 * handTTL)
+		require.False(t, c.closed, "who waits is not idle")
+		c.answer("Ta!")
+		o.pending(t)
+		sent := time.Now()
+		time.Sleep(time.Second)
+		c.answer("P")
+		o.is(t, nil)
+		require.Equal(t, driver.Grant{Token: 101, Until: sent.Add(handTTL)}, o.lease.Grant())
+		require.Empty(t, h.dials, "the main session was not needed")
+
+		h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // no session is left
+		h.wait(t.Context(), request("a")).is(t, driver.ErrHeld)
+		h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+		r := release(t.Context(), o.lease)
+		c.answer("Fa")
+		r.is(t, nil)
+		o = h.wait(t.Context(), request("b")) // the session is there already
+		c.answer("Tb!")
+		c.answer("P")
+		o.is(t, nil)
+	})
+}
+
+func TestWaitIsGivenUp(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		ctx, cancel := context.WithCancel(t.Context())
+		o := h.wait(ctx, request("a"))
+		cancel()
+		o.is(t, driver.ErrUnavailable) // it was not sent
+		c := h.accept()
+
+		ctx, cancel = context.WithCancel(t.Context())
+		req := request("a")
+		o = h.wait(ctx, req)
+		require.Equal(t, "Ta!", c.asked())
+		cancel()
+		o.is(t, driver.ErrUnknown)
+		require.True(t, c.closed)
+		h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // as long as the session may be there it counts
+		abandoned := h.abandon(t.Context(), req)
+		h.accept().answer("Esession-0")
+		abandoned.is(t, nil)
+		next := h.wait(t.Context(), request("b"))
+		next.pending(t)
+		h.accept()
+	})
+}
+
+func TestWaitIsGivenUpWhenItIsGranted(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		// The grant comes first.
+		ctx, cancel := context.WithCancel(t.Context())
+		req := request("a")
+		o := h.wait(ctx, req)
+		c := h.accept()
+		c.ops[0].OK = true
+		cancel()
+		c.finish(nil)
+		o.is(t, driver.ErrUnknown)
+		if c.asked() == "P" {
+			c.answer("P")
+		}
+		abandoned := h.abandon(t.Context(), req)
+		if !c.closed { // it was granted, and is given back on the session, which can be used again
+			c.answer("Fa")
+			abandoned.is(t, nil)
+			return
+		}
+		h.accept().answer("Esession-0")
+		abandoned.is(t, nil)
+	})
+}
+
+func TestWaitIsGivenUpWhileItIsConfirmed(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := request("a")
+		o := h.wait(ctx, req)
+		c := h.accept()
+		c.answer("Ta!")
+		require.Equal(t, "P", c.asked())
+		cancel()
+		o.is(t, driver.ErrUnknown)
+		abandoned := h.abandon(t.Context(), req)
+		c.answer("P")
+		c.answer("Fa")
+		abandoned.is(t, nil)
+		o = h.wait(t.Context(), request("b"))
+		c.answer("Tb!")
+
+		// Abandoned while its caller is still there.
+		req = request("b")
+		r := h.abandon(t.Context(), req)
+		r.is(t, nil) // another owner's
+		c.answer("P")
+		o.is(t, nil)
+	})
+}
+
+func TestWaitWhoseSessionEnds(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		req := request("a")
+		o := h.wait(t.Context(), req)
+		h.accept().fail(errCut)
+		o.is(t, driver.ErrUnknown)
+		again := h.wait(t.Context(), req) // the same owner: what was asked for comes first to its end
+		h.accept().answer("Esession-0")
+		c := h.accept()
+		c.answer("Ta!")
+		c.fail(errCut)
+		again.is(t, driver.ErrUnknown)
+	})
+}
+
+func TestAbandonOfAWait(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		req := request("a")
+		o := h.wait(t.Context(), req)
+		c := h.accept()
+		abandoned := h.abandon(t.Context(), req) // before the context of Wait has ended
+		require.True(t, c.closed)
+		o.is(t, driver.ErrUnknown)
+		h.accept().answer("Esession-0")
+		abandoned.is(t, nil)
+	})
+}
+
+func TestNotify(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		woken := make(map[string]int)
+		notify := func(name string) func() { return h.b.Notify(request(name), func() { woken[name]++ }) }
+		stopA := notify("a")
+		c := h.accept()
+		c.answer("Aa")
+		synctest.Wait()
+		require.Equal(t, 1, woken["a"], "what was freed before is not told")
+		stop := notify("a")
+		synctest.Wait()
+		require.Equal(t, 2, woken["a"], "the others may have been told already")
+		stop()
+		c.events.Freed("b")
+		c.events.Freed("a")
+		require.Equal(t, 3, woken["a"])
+		stopB := notify("b")
+		c.answer("Ab")
+
+		// It is left soon, or with the next request, before it is awaited again.
+		stopA()
+		stopA()
+		time.Sleep(2 * leaveWithin)
+		c.answer("La")
+		stopB()
+		stopA = notify("a")
+		c.answer("Lb Aa")
+		stopA()
+		stopA = notify("a")
+		c.answer("La Aa")
+
+		// An Await that was not sent is taken back.
+		other := h.try(t.Context(), request("x"))
+		stopB = notify("b")
+		stopB()
+		c.answer("Tx")
+		other.is(t, nil)
+		require.Empty(t, c.asked())
+
+		// The next session is told anew.
+		before := woken["a"]
+		c.fail(errCut)
+		require.Equal(t, before+1, woken["a"])
+		require.Empty(t, h.dials, "who is woken asks")
+		next := h.try(t.Context(), request("a"))
+		c = h.accept()
+		c.answer("Ta Aa", "a")
+		next.is(t, driver.ErrHeld)
+		require.Equal(t, before+1, woken["a"], "this one cannot tell")
+		notify("b")
+		require.Empty(t, c.asked(), "and is not asked again")
+		stopA()
+		time.Sleep(2 * leaveWithin)
+		require.Empty(t, c.asked())
+	})
+}
+
+func TestAllIsLeft(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		var stops []func()
+		for i := range 2 * MaxBatch {
+			stops = append(stops, h.b.Notify(request(fmt.Sprint(i)), func() {}))
+		}
+		c := h.accept()
+		for c.asked() != "" {
+			c.answer(c.asked())
+		}
+		for _, stop := range stops {
+			stop()
+		}
+		left := 0
+		for range 10 {
+			time.Sleep(2 * leaveWithin)
+			require.NotContains(t, c.asked(), "A")
+			left += strings.Count(c.asked(), "L")
+			if left == MaxBatch { // one is stopped while a request is under way
+				h.b.Notify(request("x"), func() {})()
+			}
+			if c.asked() != "" {
+				c.answer(c.asked())
+			}
+		}
+		require.Equal(t, 2*MaxBatch, left)
+	})
+}
+
+func TestContended(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		contended := 0
+		req := request("a")
+		req.Contended = func() { contended++ }
+		c, _ := h.live(req)
+		h.held(c, request("b"))
+		c.events.Contended("a")
+		c.events.Contended("b")
+		c.events.Contended("c")
+		require.Equal(t, 1, contended)
+	})
+}
+
+func TestAs(t *testing.T) {
+	o := Options{As: func(c Conn, key Key, target any) bool {
+		s, ok := target.(*string)
+		if ok {
+			*s = c.ID() + " " + string(key)
+		}
+		return ok
+	}}
+	byHand(t, o, func(t *testing.T, h *hand) {
+		_, lease := h.live(request("a"))
+		var s string
+		require.True(t, lease.(driver.LeaseAs).As(&s))
+		require.Equal(t, "session-0 a", s)
+		require.False(t, lease.(driver.LeaseAs).As(new(int)))
+	})
+}
