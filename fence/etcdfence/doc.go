@@ -28,6 +28,7 @@
 //   - The fence is as durable as the data beside it: a cluster that is restored from a backup has forgotten what was registered since, and the
 //     tokens of its own locks repeat. End all holders before the restore, since one from before it can have a greater token than the next.
 //   - A fence that is deleted refuses all writes until somebody registers again; but an old holder that registers first would be believed.
+//   - Reads WithSerializable may be old: a holder reads without.
 //   - What other clients write without a Guard is not seen, and not refused.
 //   - A guarded transaction with conditions of its own is one nested in another: it counts one operation more for etcd's limit (--max-txn-ops, 128),
 //     and versions of etcd that are not up to date, 3.4.23 among them, do not check what is nested against the user's roles (GHSA-rfx7-8w68-q57q).

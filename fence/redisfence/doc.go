@@ -26,6 +26,8 @@
 //   - The fence is as durable as the data beside it, and no more: a Redis that loses its last writes in a fail-over or a restart may lose a
 //     registration together with what was written under it, so that the holder before is the latest again. A Guard whose token is gone from the
 //     fence is refused, and does not open it again: register anew.
+//   - Reads from a replica may be old (ReadOnly, RouteByLatency and the like of a Cluster's client): a holder reads where it writes.
+//   - A script's replies are those of Lua, also with Do: a whole number beyond 2^53 is rounded in the reply of INCRBY, not in the data.
 //   - What other clients write without a Guard is not seen, and not refused.
 //   - A policy that evicts keys without an expiry may evict the fence. Nothing is written then until somebody registers again; but an old holder that
 //     registers first would be believed.

@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
+	"net"
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -158,6 +161,61 @@ func TestNothingIsSentTwice(t *testing.T) {
 	require.Equal(t, "3", p.get(p.data))
 }
 
+// The same in a Cluster, whose client tries again more often: at once unknown, carried out once.
+func TestNothingIsSentTwiceInACluster(t *testing.T) {
+	cluster := servers.NeedCluster(t, servers.RedisOptions{})
+	var lose atomic.Pointer[string] // the reply to a request that has this
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{
+		Addrs: cluster.Addrs(),
+		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			c, err := new(net.Dialer).DialContext(ctx, network, addr)
+			return &losing{Conn: c, lose: &lose}, err
+		},
+	})
+	t.Cleanup(func() { _ = client.Close() })
+	g := registers(t, newFence(t, client, "fence:{a}"), 5)
+	require.NoError(t, g.Do(t.Context(), "INCR", "data:{a}").Err())
+	for i, request := range []string{"evalsha", "exec"} {
+		ctx, cancel := context.WithTimeout(t.Context(), soon)
+		defer cancel()
+		lose.Store(&request)
+		var err error
+		if request == "exec" {
+			_, err = g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(ctx, "data:{a}").Err() })
+		} else {
+			err = g.Do(ctx, "INCR", "data:{a}").Err()
+		}
+		require.Nil(t, lose.Load(), "it was sent")
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.NoError(t, ctx.Err(), "the error came at once")
+		require.Eventually(t, func() bool { return client.Get(t.Context(), "data:{a}").Val() == strconv.Itoa(i+2) }, soon, time.Millisecond)
+	}
+	require.NoError(t, g.Do(t.Context(), "INCR", "data:{a}").Err())
+	require.Equal(t, "4", client.Get(t.Context(), "data:{a}").Val())
+}
+
+// losing is a connection that breaks when a request that is to be lost was sent: nothing is read from it any more.
+type losing struct {
+	net.Conn
+	lose   *atomic.Pointer[string]
+	broken atomic.Bool
+}
+
+func (c *losing) Write(b []byte) (int, error) {
+	if what := c.lose.Load(); what != nil && bytes.Contains(b, []byte(*what)) {
+		c.lose.Store(nil)
+		c.broken.Store(true)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *losing) Read(b []byte) (int, error) {
+	if c.broken.Load() {
+		return 0, io.EOF
+	}
+	return c.Conn.Read(b)
+}
+
 // Every call returns when its context ends, whatever go-redis does.
 func TestContextEnds(t *testing.T) {
 	p := newPlace(t)
@@ -258,4 +316,20 @@ func TestPrivileges(t *testing.T) {
 		oneLine(t, err)
 		require.NotContains(t, err.Error(), "hidden")
 	}
+}
+
+// A write that was given up before its connection was ready may yet be sent: what becomes of it is unknown.
+func TestGivenUpBeforeItIsSent(t *testing.T) {
+	p := newPlace(t)
+	proxy := newProxy(t, p.server.Addr())
+	g := registers(t, p.at(proxy.Addr()), 5)
+	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
+	proxy.KillConns()
+	proxy.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	err := g.Do(ctx, "INCR", p.data).Err()
+	proxy.Restore()
+	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, soon, time.Millisecond)
+	require.ErrorIs(t, err, driver.ErrUnknown)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -12,10 +14,12 @@ import (
 
 // Tx is for ordinary commands in one transaction: it watches the fence and keys (WATCH), calls fn, and sends what that put into pipe (MULTI, EXEC),
 // which has no effect if a greater token was registered, or keys were written to, meanwhile. fn reads with tx, on which it must not write; it runs
-// once, on the caller's goroutine. If it returns an error, that is returned, and nothing is sent.
+// once, on the caller's goroutine. If it returns an error, that is returned, and nothing is sent. What it wrote with tx would be there at once, and
+// not be guarded; a transaction of tx's own is refused.
 //
-// The error matches goredis.TxFailedErr if a key was written to by somebody else: call Tx again. Otherwise it is the first error of a command; as
-// ever in Redis, the other commands have had their effect. The commands are valid if there is no other error than such a one.
+// The error matches goredis.TxFailedErr if a key was written to by somebody else, or the lock of RegisterLock was renewed: call Tx again. Otherwise
+// it is the first error of a command; as ever in Redis, the other commands have had their effect. The commands are valid if there is no other error
+// than such a one.
 func (g *Guard) Tx(ctx context.Context, fn func(tx *goredis.Tx, pipe goredis.Pipeliner) error, keys ...string) ([]goredis.Cmder, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, g.explain("watch", false, err)
@@ -70,6 +74,10 @@ func (t *transaction) run(ctx context.Context, keys []string) {
 			judged = true
 			return t.err
 		}
+		var keep watching
+		tx.AddHook(&keep)
+		keep.Store(true)
+		defer keep.Store(false)
 		select {
 		case t.begun <- tx:
 		case <-ctx.Done():
@@ -79,6 +87,7 @@ func (t *transaction) run(ctx context.Context, keys []string) {
 		if !ok {
 			return nil
 		}
+		keep.Store(false)
 		t.exec(ctx, tx, pipe)
 		judged = true
 		return t.err
@@ -135,6 +144,41 @@ func (g *Guard) look(ctx context.Context, tx *goredis.Tx) error {
 		return g.lost()
 	}
 	return nil
+}
+
+// watching, while it is true, has go-redis refuse what would end the watching before Tx has sent its transaction, which would not be guarded then.
+type watching struct{ atomic.Bool }
+
+// DialHook implements goredis.Hook.
+func (w *watching) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+// ProcessHook implements goredis.Hook.
+func (w *watching) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		if w.ends(cmd) {
+			return errNotYours
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements goredis.Hook. A transaction of go-redis comes here too, with MULTI and EXEC.
+func (w *watching) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		if w.ends(cmds...) {
+			for _, c := range cmds {
+				c.SetErr(errNotYours)
+			}
+			return errNotYours
+		}
+		return next(ctx, cmds)
+	}
+}
+
+func (w *watching) ends(cmds ...goredis.Cmder) bool {
+	return w.Load() && slices.ContainsFunc(cmds, func(c goredis.Cmder) bool {
+		return slices.Contains([]string{"multi", "exec", "discard", "unwatch", "reset"}, c.Name())
+	})
 }
 
 // queue is a pipeline that only Tx sends: what is sent twice would not be guarded the second time.

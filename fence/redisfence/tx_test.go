@@ -98,6 +98,39 @@ func TestTxErrors(t *testing.T) {
 	}, p.data))
 }
 
+// What the function does with the connection does not end the watching.
+func TestTxKeepsWatching(t *testing.T) {
+	for how, end := range map[string]func(ctx context.Context, tx *goredis.Tx, key string) error{
+		"transaction": func(ctx context.Context, tx *goredis.Tx, key string) error {
+			_, err := tx.TxPipelined(ctx, func(pipe goredis.Pipeliner) error { return pipe.Set(ctx, key, "own", 0).Err() })
+			return err
+		},
+		"unwatch": func(ctx context.Context, tx *goredis.Tx, _ string) error { return tx.Unwatch(ctx).Err() },
+		"exec": func(ctx context.Context, tx *goredis.Tx, _ string) error {
+			_, err := tx.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
+				return errors.Join(pipe.Do(ctx, "MULTI").Err(), pipe.Do(ctx, "EXEC").Err())
+			})
+			return err
+		},
+	} {
+		t.Run(how, func(t *testing.T) {
+			p := newPlace(t)
+			ctx := t.Context()
+			g := registers(t, p.fence, 5)
+			_, err := g.Tx(ctx, func(tx *goredis.Tx, pipe goredis.Pipeliner) error {
+				require.ErrorContains(t, end(ctx, tx, p.data), "sent by Tx")
+				_, err := tx.Pipelined(ctx, func(pipe goredis.Pipeliner) error { return pipe.MGet(ctx, p.data, p.data).Err() })
+				require.NoError(t, err, "reading is as it always is")
+				registers(t, p.fence, 6)
+				return pipe.Set(ctx, p.data, "late", 0).Err()
+			})
+			stale(t, err, 5, 6)
+			require.Empty(t, p.get(p.data))
+			require.Eventually(t, func() bool { s := p.client.PoolStats(); return s.TotalConns == s.IdleConns }, soon, 5e6)
+		})
+	}
+}
+
 // The function runs on the caller's goroutine, and not at all if the token is an old one.
 func TestTxOfAnOldHolderReadsNothing(t *testing.T) {
 	p := newPlace(t)

@@ -69,6 +69,9 @@ func TestGuardAsksWhereItIsNotTold(t *testing.T) {
 	defer db.Close()
 	require.ErrorIs(t, f.Register(t.Context(), db, "n", 5), fence.ErrStale)
 	require.NoError(t, f.Register(t.Context(), db, "n", 6))
+	err = f.Register(t.Context(), db, "n", 7)
+	require.ErrorContains(t, err, "the row has 6", "it was not kept")
+	require.NotErrorIs(t, err, fence.ErrStale)
 }
 
 // Commit and Rollback of database/sql know no context; ours ends the waiting for them all the same.
@@ -88,5 +91,23 @@ func TestCommitAndRollbackWithinTheContext(t *testing.T) {
 			synctest.Wait()
 			require.NoError(t, db.Close())
 		})
+	}
+}
+
+// A transaction whose guard failed cannot be committed, also at once after a guard whose context had ended.
+func TestNoCommitAfterAGuardWithoutTime(t *testing.T) {
+	f, err := sqlfence.New(sqlfence.MySQL, "")
+	require.NoError(t, err)
+	thawed := make(chan struct{})
+	close(thawed)
+	db := sql.OpenDB(hanging{5, thawed})
+	defer db.Close()
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 1000 {
+		tx, err := db.BeginTx(t.Context(), nil)
+		require.NoError(t, err)
+		require.ErrorIs(t, f.Guard(ended, tx, "n", 5), context.Canceled)
+		require.ErrorIs(t, tx.Commit(), sql.ErrTxDone)
 	}
 }

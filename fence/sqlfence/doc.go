@@ -28,6 +28,10 @@
 //   - Guarded transactions on one name run one after another. One that stays open keeps the newer holder waiting, until its context ends: a holder that was
 //     paused inside of a transaction, too. Keep them short, and let the server end idle ones: idle_in_transaction_session_timeout on Postgres,
 //     idle_transaction_timeout on MariaDB, wait_timeout on MySQL.
+//   - The guard ends with the transaction, which on MySQL can be before Commit, without database/sql noticing: a deadlock (1213; with
+//     innodb_rollback_on_timeout also a lock wait that timed out) rolls all of it back, and a statement that commits implicitly (CREATE TABLE,
+//     TRUNCATE, LOCK TABLES) commits it. What follows is not guarded. Roll back after any error, and leave such statements out.
+//   - One server locks the rows. On Galera, and in a replication group with several primaries, the guarded transactions of a name go to one node.
 //   - The fence is as durable as the data beside it. A commit that the server forgets in a crash (synchronous_commit = off on Postgres,
 //     innodb_flush_log_at_trx_commit other than 1 on MySQL) or in a fail-over to a replica that had not received it takes the registration with it.
 //   - Reads from a replica may be old: a holder reads where it writes.

@@ -98,6 +98,24 @@ func testGuard(t *testing.T, d door) {
 	}
 }
 
+// A guard that had no time ends the transaction too, also for a caller who overlooks that, and commits at once.
+func testNoTime(t *testing.T, d door) {
+	f, data := d.fence(t, table()), table()
+	require.NoError(t, d.exec(t.Context(), "CREATE TABLE "+data+" (n bigint)"))
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 {
+		tx := d.open(t)
+		require.NoError(t, tx.exec(t.Context(), "INSERT INTO "+data+" VALUES (1)"))
+		require.ErrorIs(t, tx.guard(ended, f, "n", 5), context.Canceled)
+		require.Error(t, tx.commit(t.Context()))
+	}
+	tx := d.open(t)
+	n, err := tx.number(t.Context(), "SELECT count(*) FROM "+data)
+	require.NoError(t, err)
+	require.Zero(t, n)
+}
+
 // What is not committed is not registered.
 func testUndone(t *testing.T, d door) {
 	ctx := soon(t)

@@ -75,7 +75,8 @@ func identifier(s string) bool {
 // Guard is what the newest holder is to see. It must be the first statement of tx: see the package comment.
 //
 // tx is rolled back after every error, so that it cannot be committed by mistake: *sql.Tx says sql.ErrTxDone then. A deadlock, a serialization failure and the like are
-// in the chain; the whole transaction may be tried again. Guard waits for another guarded transaction on the same name, until ctx ends.
+// in the chain; the whole transaction may be tried again. Guard waits for another guarded transaction on the same name, until ctx ends or the server's own
+// limit is reached (innodb_lock_wait_timeout, 50 s by default; lock_timeout).
 func (f *Fence) Guard(ctx context.Context, tx *sql.Tx, name string, token lockport.Token) error {
 	return f.run(ctx, standard{f, tx}, name, token)
 }
@@ -136,6 +137,9 @@ func (f *Fence) run(ctx context.Context, tx transaction, name string, token lock
 	}
 	if err == nil {
 		err = fence.Check(name, token, lockport.Token(seen))
+	}
+	if err == nil && seen != int64(token) {
+		err = fmt.Errorf("the row has %d after token %d was registered: is the table that of Schema?", seen, token)
 	}
 	if err != nil {
 		tx.rollback(ctx)

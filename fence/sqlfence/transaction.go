@@ -22,16 +22,31 @@ func (s standard) register(ctx context.Context, name []byte, token int64) (seen 
 	if err != nil {
 		return 0, err
 	}
-	if seen, err = result.LastInsertId(); err != nil || seen != 0 {
+	if seen, err = result.LastInsertId(); err != nil || seen >= token {
 		return seen, err
 	}
-	// A new row. To be sure, since a mistake would let everybody pass: ask.
+	// A new row, for which it is 0. To be sure, since a mistake would let everybody pass: ask.
 	err = s.tx.QueryRowContext(ctx, s.f.seen, name).Scan(&seen)
 	return seen, err
 }
 
-// rollback: if the transaction's connection is of no use any more, it has ended with it.
-func (s standard) rollback(ctx context.Context) { _ = within(ctx, s.tx.Rollback) }
+// rollback waits for the server until ctx ends, and in any case until the transaction cannot be committed any more. If its connection is of no use, it
+// has ended with it.
+func (s standard) rollback(ctx context.Context) {
+	done := make(chan struct{}, 2)
+	end := func() {
+		_ = s.tx.Rollback()
+		done <- struct{}{}
+	}
+	go end()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		// Perhaps the first has not begun yet, or it hangs. Of two, one finds that the other has ended the transaction, and returns at once.
+		go end()
+		<-done
+	}
+}
 
 // within calls f, which knows no context, and returns when ctx ends at the latest; f goes on then.
 func within(ctx context.Context, f func() error) error {

@@ -27,6 +27,8 @@
 //   - The fence is as durable as the data beside it: an ensemble that is restored from a backup has forgotten what was registered since, and the
 //     tokens of its own locks repeat. End all holders before the restore, since one from before it can have a greater token than the next.
 //   - A fence that is deleted refuses all writes until somebody registers again; but an old holder that registers first would be believed.
+//   - Reads over another connection may be old: register the token over that one too. Sync is no matter of the quorum, and so not enough while a leader that
+//     was deposed does not know it yet.
 //   - What other clients write without a Guard is not seen, and not refused.
 //
 // # Layout

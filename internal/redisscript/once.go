@@ -23,8 +23,9 @@ func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, ke
 		switch {
 		case isNoScript(err):
 			continue
-		case err != nil: // perhaps that of ctx: the command is still being written then
-			return nil, cmd.written.Load(), err
+		case err != nil:
+			// If it is that of ctx, go-redis is still at it, and will write the command as soon as it has a connection.
+			return nil, cmd.written.Load() || ctx.Err() != nil, err
 		}
 		return cmd.Val(), true, nil
 	}
