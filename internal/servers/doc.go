@@ -2,7 +2,8 @@
 // starts one.
 //
 // The kinds are "redis" (alone, with a replica, Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed
-// one or a current one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas) and "pgbouncer".
+// one or a current one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas), "pgbouncer",
+// "mariadb", and "mysql" (MySQL's own, which LOCKPORT_TEST_REQUIRE must list by name).
 //
 // Servers are children of this process on free ports of 127.0.0.1, each with a temporary folder of its own and, unless
 // asked otherwise, without persistence. They never outlive the process, not even its kill -9: on Linux the kernel

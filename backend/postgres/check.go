@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
+// at the server's settings, and takes and gives back a lock.
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+	type result struct {
+		notices []driver.Notice
+		err     error
+	}
+	done := make(chan result, 1)
+	go func() {
+		notices, err := b.server.check(ctx)
+		done <- result{notices, err}
+	}()
+	select {
+	case r := <-done:
+		return r.notices, r.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: no answer of the server: %w", driver.ErrUnavailable, context.Cause(ctx))
+	}
+}
+
+func (s *server) check(ctx context.Context) ([]driver.Notice, error) {
+	raw, f, err := s.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer closeRaw(raw)
+	if err := s.setUp(ctx, raw, f, "check"); err != nil {
+		return nil, classify(err)
+	}
+	hi, lo := side(f.pid<<32 ^ f.began)
+	if _, err := queryRow(ctx, raw, fmt.Sprintf(`SELECT pg_try_advisory_lock(%d, %d)::int + pg_advisory_unlock(%d, %d)::int`, hi, lo, hi, lo), 1); err != nil {
+		return nil, classify(err)
+	}
+	notices, err := s.notices(ctx, raw, f)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return notices, nil
+}
+
+// notices is what works and endangers locks.
+func (s *server) notices(ctx context.Context, raw *pgconn.PgConn, f facts) ([]driver.Notice, error) {
+	row, err := queryRow(ctx, raw, `SELECT (current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off')::int,
+		(SELECT count(*) FROM pg_locks), (inet_client_addr() IS NOT NULL)::int,
+		(SELECT setting::bigint FROM pg_settings WHERE name = 'tcp_user_timeout'),
+		(SELECT setting::bigint FROM pg_settings WHERE name = 'client_connection_check_interval')`, 5)
+	if err != nil {
+		return nil, err
+	}
+	var notices []driver.Notice
+	if row[0] != 0 {
+		notices = append(notices, driver.Notice{
+			ID:     "fsync",
+			Text:   "fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat",
+			Remedy: "set fsync and full_page_writes to on",
+		})
+	}
+	if used := row[1]; used > f.slots/2 {
+		notices = append(notices, driver.Notice{
+			ID:     "lock-table",
+			Text:   fmt.Sprintf("the server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d", f.slots, used),
+			Remedy: "raise max_locks_per_transaction; where the table is full, nobody can connect",
+		})
+	}
+	if overTCP := row[2] != 0; overTCP && row[3] == 0 || row[4] == 0 {
+		notices = append(notices, driver.Notice{
+			ID: "dead-clients",
+			Text: "the server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +
+				"for a lock is gone, and grant it the lock",
+			Remedy: "run the server on Linux, or lower its system's keep-alive time",
+		})
+	}
+	if s.single.Load() {
+		notices = append(notices, driver.Notice{
+			ID:     "pooler",
+			Text:   "a pooler such as PgBouncer is in between, at present in session mode; in another mode locks would not exclude",
+			Remedy: "connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL",
+		})
+	}
+	return notices, nil
+}

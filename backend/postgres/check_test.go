@@ -1,0 +1,246 @@
+package postgres
+
+import (
+	"context"
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// refuses fails unless opening rawURL is an error of class that says text, in one line and without the password.
+func refuses(t *testing.T, rawURL string, class error, text string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	c, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
+	if err == nil {
+		_ = c.Close()
+	}
+	require.ErrorIs(t, err, class)
+	require.ErrorContains(t, err, text)
+	require.NotContains(t, err.Error(), "\n")
+	require.Less(t, len(err.Error()), 700)
+	u, parseErr := url.Parse(rawURL)
+	require.NoError(t, parseErr)
+	if password, ok := u.User.Password(); ok && len(password) > 2 {
+		require.NotContains(t, err.Error(), password)
+	}
+}
+
+func opens(t *testing.T, rawURL string) *lockport.Client {
+	t.Helper()
+	c, err := lockport.Open(t.Context(), rawURL, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// notices are the IDs of what Check finds.
+func notices(t *testing.T, rawURL string) []string {
+	t.Helper()
+	found, err := backendAt(t, rawURL).Check(t.Context())
+	require.NoError(t, err)
+	var ids []string
+	for _, n := range found {
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+func TestCheckErrors(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Password: "se'cr\\et@1"})
+	opens(t, p.URL())
+	refuses(t, p.UserURL("lockport", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
+	refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
+	refuses(t, strings.TrimSuffix(p.URL(), "lockport")+"absent", driver.ErrRefused, "create the database")
+	refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrRefused, "check sslmode")
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	refuses(t, via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
+	nobody := listener.Addr().String()
+	require.NoError(t, listener.Close())
+	refuses(t, via(t, p.URL(), nobody), driver.ErrUnavailable, "connection refused")
+	require.NoError(t, p.Freeze())
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = backendAt(t, p.URL()).Check(ctx)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.NoError(t, p.Thaw())
+}
+
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true})
+	c := opens(t, with(t, p.URL(), "sslmode", "verify-full", "sslrootcert", p.CAFile(), "ttl", "1s"))
+	l := acquire(t, c, "x")
+	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT ssl FROM pg_stat_ssl WHERE pid = $1`, sessionOf(t, l).PID))
+	select {
+	case <-l.Lost():
+		require.FailNow(t, "lost", "%v", l.Err())
+	case <-time.After(2 * time.Second): // with renewals
+	}
+	require.NoError(t, l.Release(t.Context()))
+	refuses(t, with(t, p.URL(), "sslmode", "verify-full"), driver.ErrRefused, "certificate")
+}
+
+func TestReplicaIsRefused(t *testing.T) {
+	t.Parallel()
+	primary := servers.NeedPostgres(t, servers.PostgresOptions{})
+	replica := servers.NeedPostgres(t, servers.PostgresOptions{Primary: primary})
+	refuses(t, replica.URL(), driver.ErrRefused, "connect to the primary")
+	// Of several hosts, the one that can hold locks.
+	both := via(t, primary.URL(), replica.Addr()+","+primary.Addr())
+	refuses(t, both, driver.ErrRefused, "connect to the primary")
+	opens(t, with(t, both, "target_session_attrs", "primary"))
+}
+
+func TestOldServerIsRefused(t *testing.T) {
+	for text, want := range map[string]int{"15.18 (Debian 15.18-0+deb12u1)": 15, "17beta1": 17, "9.6.24": 9, "13.14": 13, "": 0} {
+		require.Equal(t, want, majorVersion(text))
+	}
+}
+
+// Through a PgBouncer, whole sessions work, and anything less is refused.
+func TestPgBouncer(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	opens(t, p.URL())
+	t.Run("session", func(t *testing.T) {
+		t.Parallel()
+		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "session"})
+		one, two := opens(t, b.URL()), opens(t, p.URL())
+		l := acquire(t, one, "session-mode")
+		_, err := two.TryAcquire(t.Context(), "session-mode")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		got := make(chan *lockport.Lock, 1)
+		go func() {
+			if l, err := two.Acquire(t.Context(), "session-mode"); err == nil {
+				got <- l
+			}
+		}()
+		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, receive(t, got).Release(t.Context()))
+		l = acquire(t, one, "session-mode")
+		require.NoError(t, b.Kill())
+		within(t, l.Lost(), removalNotice)
+		require.NoError(t, acquire(t, two, "session-mode").Release(t.Context()))
+		require.NoError(t, b.Restart(t.Context())) // or it cannot be known that the earlier session has ended
+	})
+	for mode, config := range map[string][]string{
+		"transaction": nil,
+		"statement":   nil,
+	} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: mode, Config: config})
+			refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
+		})
+	}
+	t.Run("transaction, one after the other", func(t *testing.T) {
+		t.Parallel()
+		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "transaction", Config: []string{"server_round_robin = 1"}})
+		busy := busySessions(t, b.URL(), 3)
+		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
+		busy()
+	})
+	t.Run("transaction, a single session", func(t *testing.T) {
+		t.Parallel()
+		b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p, Mode: "transaction", Config: []string{"default_pool_size = 1"}})
+		refuses(t, b.URL(), driver.ErrRefused, "pool_mode = session")
+	})
+}
+
+// busySessions makes a pooler open n sessions, which then lie idle; what it returns closes the clients.
+func busySessions(t *testing.T, rawURL string, n int) func() {
+	var all []*pgconn.PgConn
+	for range n {
+		conn, err := pgconn.Connect(t.Context(), rawURL)
+		require.NoError(t, err)
+		require.NoError(t, run(t.Context(), conn, "BEGIN"))
+		all = append(all, conn)
+	}
+	for _, conn := range all {
+		require.NoError(t, run(t.Context(), conn, "COMMIT"))
+	}
+	return func() {
+		for _, conn := range all {
+			closeRaw(conn)
+		}
+	}
+}
+
+// Who may create nothing is told what to have created, or takes tokens from transaction ids, and never some so and some so.
+func TestPrivileges(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	conn := admin(t, p.AdminURL())
+	execute(t, conn, `CREATE ROLE app LOGIN PASSWORD 'app-secret'`)
+	app := p.UserURL("app", "app-secret")
+	refuses(t, app, driver.ErrRefused, "have their owner run")
+	first := acquire(t, opens(t, with(t, app, "tokens", "transactions")), "x")
+	token := tokenOf(t, first)
+	require.NoError(t, first.Release(t.Context()))
+
+	// The owner of the schema makes them, and tokens go on from there.
+	owner := opens(t, p.URL())
+	l := acquire(t, owner, "x")
+	require.Greater(t, tokenOf(t, l), token)
+	require.NoError(t, l.Release(t.Context()))
+	refuses(t, with(t, app, "tokens", "transactions"), driver.ErrRefused, "use it too, or drop it")
+	refuses(t, app, driver.ErrRefused, "GRANT USAGE, SELECT, UPDATE ON SEQUENCE")
+	execute(t, conn, strings.TrimPrefix(tokens{schema: "public"}.grants(), "; "))
+	l = acquire(t, opens(t, app), "x")
+	require.Greater(t, tokenOf(t, l), token)
+	require.NoError(t, l.Release(t.Context()))
+
+	refuses(t, with(t, app, "schema", "absent"), driver.ErrRefused, "schema")
+	execute(t, conn, `CREATE SCHEMA "Locks""é" AUTHORIZATION app`)
+	require.NoError(t, acquire(t, opens(t, with(t, app, "schema", `Locks"é`)), "x").Release(t.Context()))
+}
+
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
+	require.Equal(t, []string{"fsync"}, notices(t, p.URL()))
+	conn := admin(t, p.AdminURL())
+	execute(t, conn, `SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 150) AS i`)
+	require.Equal(t, []string{"fsync", "lock-table"}, notices(t, p.URL()))
+	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})
+	require.Contains(t, notices(t, b.URL()), "pooler")
+	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
+}
+
+// A pool's BeforeConnect is called, and its failure is an error of one line.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	config, err := pgxpool.ParseConfig(p.UserURL("lockport", "rotated"))
+	require.NoError(t, err)
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = "pw"
+		return nil
+	}
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	c, err := New(pool, Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
+	require.NoError(t, c.Close())
+	require.NoError(t, pool.Ping(t.Context()), "the pool is its owner's")
+	_, err = New(nil, Options{})
+	require.ErrorContains(t, err, "the pool is nil")
+}

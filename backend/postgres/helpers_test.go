@@ -1,0 +1,145 @@
+package postgres
+
+import (
+	"context"
+	"net/url"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/session"
+)
+
+const testTTL = 2 * time.Second
+
+// generous is how many times a bound that this package states may be exceeded on a busy machine.
+const generous = 20
+
+// soon bounds what takes milliseconds.
+const soon = 10 * time.Second
+
+// with adds parameters to a URL.
+func with(t testing.TB, rawURL string, params ...string) string {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	q := u.Query()
+	for i := 0; i < len(params); i += 2 {
+		q.Set(params[i], params[i+1])
+	}
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// via is rawURL through another address.
+func via(t testing.TB, rawURL, addr string) string {
+	t.Helper()
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	u.Host = addr
+	return u.String()
+}
+
+// backendAt is a backend by URL, closed when the test ends.
+func backendAt(t testing.TB, rawURL string) *Backend {
+	t.Helper()
+	b, err := openBackend(t.Context(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b.(*Backend)
+}
+
+// serverAt is what opens sessions of a URL, without an engine.
+func serverAt(t testing.TB, rawURL string) *server {
+	t.Helper()
+	b, err := openBackend(t.Context(), rawURL)
+	require.NoError(t, err)
+	return b.(*Backend).server
+}
+
+// told records what a session tells.
+type told struct {
+	freed, contended chan session.Key
+	ended            chan error
+}
+
+func (o *told) events() session.Events {
+	*o = told{make(chan session.Key, 100), make(chan session.Key, 100), make(chan error, 10)}
+	return session.Events{
+		Freed:     func(k session.Key) { o.freed <- k },
+		Contended: func(k session.Key) { o.contended <- k },
+		Ended:     func(err error) { o.ended <- err },
+	}
+}
+
+func dialled(t testing.TB, s *server) (*conn, *told) {
+	t.Helper()
+	o := new(told)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	c, err := s.dial(ctx, "host/1/test", o.events())
+	require.NoError(t, err)
+	t.Cleanup(c.Close)
+	return c, o
+}
+
+// ask carries out ops and returns when they are answered.
+func ask(t testing.TB, c *conn, ops ...*session.Op) {
+	t.Helper()
+	done := make(chan error, 1)
+	c.Do(t.Context(), ops, func(err error) { done <- err })
+	require.NoError(t, receive(t, done))
+	for _, op := range ops {
+		require.NoError(t, op.Err)
+	}
+}
+
+func op(kind session.Kind, key int64) *session.Op {
+	return &session.Op{Kind: kind, Key: session.Key(strconv.FormatInt(key, 10)), Name: "n", Owner: "o"}
+}
+
+// receive waits for what must come soon.
+func receive[T any](t testing.TB, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(soon):
+		require.FailNow(t, "nothing came")
+		panic("unreachable")
+	}
+}
+
+func nothing[T any](t testing.TB, ch <-chan T) {
+	t.Helper()
+	select {
+	case v := <-ch:
+		require.FailNow(t, "something came", "%v", v)
+	default:
+	}
+}
+
+// admin is a connection of the superuser.
+func admin(t testing.TB, rawURL string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+func execute(t testing.TB, conn *pgx.Conn, sql string, args ...any) {
+	t.Helper()
+	_, err := conn.Exec(t.Context(), sql, args...)
+	require.NoError(t, err)
+}
+
+func query[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
+	t.Helper()
+	var v T
+	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v))
+	return v
+}

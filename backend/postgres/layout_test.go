@@ -1,0 +1,51 @@
+package postgres
+
+import (
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// golden are the keys of names. Other programs depend on them: a change is one of major version.
+var golden = []struct {
+	prefix, name string
+	key          int64
+}{
+	{"lockport:", "nightly-report", 1460986057695863492},
+	{"lockport:", "a/b", -3986616242842264740},
+	{"lockport:", "Ünïcode", 3779539596001820623},
+	{"", "invoice:42", 6688477336110245193},
+}
+
+func TestWireGolden(t *testing.T) {
+	page, err := os.ReadFile("../../docs/backends/postgres.md")
+	require.NoError(t, err)
+	for _, g := range golden {
+		key, err := layout{prefix: g.prefix}.key(g.name)
+		require.NoError(t, err)
+		require.Equal(t, g.key, key, "%q", g.name)
+		require.Contains(t, string(page), "`"+g.name+"`")
+		require.Contains(t, string(page), "`"+strconv.FormatInt(g.key, 10)+"`")
+	}
+	hi, lo := side(42)
+	require.Equal(t, [2]int64{2092877559, 828149654}, [2]int64{hi, lo})
+	require.Equal(t, "1582175877, -2115926015", setUpLock)
+}
+
+func TestExactKeys(t *testing.T) {
+	l := layout{exact: true}
+	for name, want := range map[string]int64{"42": 42, "-7": -7, "0": 0, "9223372036854775807": 1<<63 - 1, "-9223372036854775808": -1 << 63} {
+		key, err := l.key(name)
+		require.NoError(t, err)
+		require.Equal(t, want, key)
+	}
+	for _, name := range []string{"", "x", "007", "+1", "-0", " 1", "1e3", "9223372036854775808", strings.Repeat("1", 1024)} {
+		_, err := l.key(name)
+		require.ErrorIs(t, err, driver.ErrRefused, "%q would share a lock with another name, or has none", name)
+	}
+}

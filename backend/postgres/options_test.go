@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestBadURLs(t *testing.T) {
+	const good = "postgres://lockport:se-cret@localhost/db"
+	for bad, text := range map[string]string{
+		"postgres://localhost/db":                    "names no user",
+		"postgres://lockport:se-cret@/db":            "want postgres://",
+		"postgres://lockport:se-cret@localhost":      "names no database",
+		"postgres://lockport:se-cret@localhost/":     "names no database",
+		"postgres://lockport:se-cret@:5432/db":       "bad address",
+		good + "#x":                                  "want postgres://",
+		good + "?nonsense=1":                         "unknown URL parameter \"nonsense\"",
+		good + "?pool_max_conns=3":                   "unknown URL parameter",
+		good + "?application_name=x":                 "unknown URL parameter",
+		good + "?service=x":                          "unknown URL parameter",
+		good + "?password=se-cret":                   "unknown URL parameter",
+		good + "?prefix=a&prefix=b":                  "given twice",
+		good + "?blockers=0":                         "blockers",
+		good + "?blockers=1001":                      "1000",
+		good + "?blockers=many":                      "blockers",
+		good + "?exact=maybe":                        "true or false",
+		good + "?exact=true&prefix=x":                "leaves no place for a prefix",
+		good + "?tokens=random":                      "sequence or transactions",
+		good + "?schema=" + strings.Repeat("x", 64):  "no name of a schema",
+		good + "?ttl=1ms":                            "TTL",
+		good + "?ttl=48h":                            "TTL",
+		good + "?sslmode=perhaps":                    "sslmode",
+		good + "?sslmode=verify-full&sslrootcert=/x": "/x",
+		good + "?target_session_attrs=x":             "target_session_attrs",
+		good + "?connect_timeout=x":                  "connect_timeout",
+	} {
+		_, err := lockport.Open(t.Context(), bad)
+		require.ErrorContains(t, err, text, bad)
+		require.NotContains(t, err.Error(), "se-cret", bad)
+		require.NotContains(t, err.Error(), "\n", bad)
+	}
+}
+
+// What is not in the URL does not come from the environment.
+func TestURLsDoNotReadTheEnvironment(t *testing.T) {
+	for name, value := range map[string]string{
+		"PGHOST": "elsewhere", "PGPORT": "1", "PGDATABASE": "other", "PGUSER": "other", "PGPASSWORD": "other", "PGSSLMODE": "verify-full",
+		"PGOPTIONS": "-c search_path=other", "PGAPPNAME": "other", "PGTZ": "other", "PGTARGETSESSIONATTRS": "standby", "PGSSLROOTCERT": "/nowhere",
+		"PGCONNECT_TIMEOUT": "1", "PGPASSFILE": "/nowhere", "PGSSLCERT": "/nowhere", "PGSSLKEY": "/nowhere", "PGREQUIREAUTH": "none",
+		"PGCHANNELBINDING": "require", "PGSSLNEGOTIATION": "direct", "PGSSLCERTMODE": "require", "PGMAXPROTOCOLVERSION": "3.2", "PGMINPROTOCOLVERSION": "3.2",
+	} {
+		t.Setenv(name, value)
+	}
+	b, err := openBackend(t.Context(), "postgres://me@host,other:5433/db")
+	require.NoError(t, err)
+	c, err := b.(*Backend).server.config(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, "host", c.Host)
+	require.Equal(t, uint16(5432), c.Port)
+	require.Equal(t, "db", c.Database)
+	require.Equal(t, "me", c.User)
+	require.Empty(t, c.Password)
+	require.Empty(t, c.RuntimeParams)
+	require.Nil(t, c.ValidateConnect)
+	require.Equal(t, "other", c.Fallbacks[1].Host)
+	require.Equal(t, uint16(5433), c.Fallbacks[1].Port)
+	require.True(t, c.TLSConfig != nil && c.Fallbacks[0].TLSConfig == nil, "sslmode=prefer")
+	require.Equal(t, "prefer", c.ChannelBinding)
+	require.Empty(t, c.RequireAuth)
+	require.Equal(t, "3.0", c.MaxProtocolVersion)
+}
+
+func TestOptions(t *testing.T) {
+	for _, o := range []Options{
+		{TTL: -1}, {TTL: time.Millisecond}, {TTL: time.Second + 1}, {TTL: 25 * time.Hour}, {Blockers: -1}, {Blockers: 1001},
+		{Prefix: "x", NoPrefix: true}, {Prefix: "\xff"}, {ExactKeys: true, Prefix: "x"}, {Schema: "\xff"},
+	} {
+		_, err := o.prepare()
+		require.Error(t, err, "%+v", o)
+	}
+	o := Options{}
+	l, err := o.prepare()
+	require.NoError(t, err)
+	require.Equal(t, layout{prefix: "lockport:"}, l)
+	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
+}
+
+func TestDialReturnsWhenItsContextEnds(t *testing.T) {
+	b, err := newBackend(nil, Options{})
+	require.NoError(t, err)
+	forever := make(chan struct{})
+	t.Cleanup(func() { close(forever) })
+	b.server.config = func(context.Context) (*pgconn.Config, error) { // as a caller's BeforeConnect might
+		<-forever
+		return nil, context.Canceled
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = b.server.Dial(ctx, "", (&told{}).events())
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+}

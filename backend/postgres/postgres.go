@@ -1,0 +1,122 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
+)
+
+// New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does (with its
+// configuration and BeforeConnect), but never takes a connection from it.
+func New(pool *pgxpool.Pool, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	b, err := NewBackend(pool, o)
+	if err != nil {
+		return nil, &lockport.Error{Op: "new", Backend: backendName, Err: err}
+	}
+	return lockport.New(b, opts...)
+}
+
+// NewBackend makes a backend for lockport.New, as New does.
+func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
+	if pool == nil {
+		return nil, errors.New("the pool is nil")
+	}
+	return newBackend(func(ctx context.Context) (*pgconn.Config, error) {
+		config := pool.Config() // a copy
+		if config.BeforeConnect != nil {
+			if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
+				return nil, err
+			}
+		}
+		raw := &config.ConnConfig.Config
+		raw.OnNotice, raw.OnNotification = nil, nil
+		return raw, nil
+	}, o)
+}
+
+func newBackend(config func(context.Context) (*pgconn.Config, error), o Options) (*Backend, error) {
+	where, err := o.prepare()
+	if err != nil {
+		return nil, err
+	}
+	t := tokens{schema: o.Schema, transactions: o.TransactionTokens}
+	s := &server{config: config, ttl: o.TTL, tokens: t, statements: newStatements(t.draw())}
+	return &Backend{
+		Backend: session.New(s, session.Options{
+			TTL:          o.TTL,
+			Blockers:     o.Blockers,
+			Layout:       where.sessionKey,
+			Capabilities: capabilities(o.TTL),
+			As:           leaseAs,
+		}),
+		server: s,
+		layout: where,
+	}, nil
+}
+
+// Backend is the driver.Backend. Safe for concurrent use.
+type Backend struct {
+	*session.Backend
+	server *server
+	layout layout
+}
+
+var _ interface {
+	driver.Backend
+	driver.Waiter
+	driver.Notifier
+	driver.BatchRenewer
+	driver.Checker
+	driver.Inspector
+	driver.Breaker
+} = (*Backend)(nil)
+
+const backendName = "postgres"
+
+// removalNotice is within what time the end of a session is told: the server closes the connection, whose reader is woken.
+const removalNotice = 100 * time.Millisecond
+
+func capabilities(ttl time.Duration) driver.Capabilities {
+	return driver.Capabilities{
+		Backend:       backendName,
+		Ends:          driver.EndsSession,
+		MinTTL:        minTTL,
+		FixedTTL:      ttl,
+		Token:         driver.TokenData,
+		Fair:          driver.FairNone,
+		Wake:          driver.WakeNotify,
+		Poll:          time.Second,
+		Failover:      driver.FailoverUnsafe,
+		Prompt:        true,
+		Contended:     true,
+		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
+	}
+}
+
+// Session is where a lock is held, for Lock.As: the process of the server (as in pg_stat_activity and pg_locks) and the key of the advisory
+// lock.
+type Session struct {
+	PID int
+	Key int64
+}
+
+// leaseAs implements session.Options.As.
+func leaseAs(c session.Conn, key session.Key, target any) bool {
+	s, ok := target.(*Session)
+	if !ok {
+		return false
+	}
+	n, err := strconv.ParseInt(string(key), 10, 64)
+	if err == nil {
+		*s = Session{PID: int(c.(*conn).pid), Key: n}
+	}
+	return err == nil
+}

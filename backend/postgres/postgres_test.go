@@ -1,0 +1,367 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/session"
+)
+
+// clientAt is a client by URL, closed when the test ends.
+func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Client {
+	t.Helper()
+	c, err := lockport.New(backendAt2(t, rawURL), append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, c.Close()) })
+	return c
+}
+
+// backendAt2 is a backend by URL that its client closes.
+func backendAt2(t testing.TB, rawURL string) driver.Backend {
+	t.Helper()
+	b, err := openBackend(t.Context(), rawURL)
+	require.NoError(t, err)
+	return b
+}
+
+func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	l, err := c.Acquire(ctx, name)
+	require.NoError(t, err)
+	return l
+}
+
+func tokenOf(t testing.TB, l *lockport.Lock) lockport.Token {
+	t.Helper()
+	token, ok := l.Token()
+	require.True(t, ok)
+	return token
+}
+
+func sessionOf(t testing.TB, l *lockport.Lock) Session {
+	t.Helper()
+	var s Session
+	require.True(t, l.As(&s))
+	return s
+}
+
+// within fails unless ch is closed within bound, times what a busy machine may add.
+func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
+	t.Helper()
+	select {
+	case <-ch:
+	case <-time.After(generous * bound):
+		require.FailNow(t, "not told in time")
+	}
+}
+
+func TestSessionTerminatedWhileHolding(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
+	l := acquire(t, a, "x")
+	var waited *lockport.Lock
+	got := make(chan struct{})
+	go func() {
+		defer close(got)
+		waited, _ = b.Acquire(t.Context(), "x")
+	}()
+	execute(t, admin(t, p.AdminURL()), `SELECT pg_terminate_backend($1)`, sessionOf(t, l).PID)
+	within(t, l.Lost(), removalNotice)
+	require.ErrorIs(t, l.Err(), lockport.ErrLost)
+	require.ErrorContains(t, l.Err(), "57P01")
+	require.ErrorIs(t, l.Release(t.Context()), lockport.ErrLost)
+	within(t, got, removalNotice)
+	require.Greater(t, tokenOf(t, waited), tokenOf(t, l))
+	require.NoError(t, waited.Release(t.Context()))
+	require.NoError(t, acquire(t, a, "x").Release(t.Context()))
+}
+
+func TestSessionTerminatedWhileWaiting(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
+	l := acquire(t, a, "x")
+	holder := sessionOf(t, l).PID
+	got := make(chan *lockport.Lock, 1)
+	go func() {
+		l, err := b.Acquire(t.Context(), "x")
+		if err == nil {
+			got <- l
+		}
+	}()
+	conn := admin(t, p.AdminURL())
+	waits := func() bool {
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`)
+	}
+	require.Eventually(t, waits, soon, time.Millisecond)
+	for range 3 { // all sessions but the holder's, and again when they are there
+		execute(t, conn, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE application_name LIKE 'lockport%' AND pid <> $1`, holder)
+		require.Eventually(t, waits, soon, time.Millisecond, "the waiter does not come back")
+	}
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, got).Release(t.Context()))
+}
+
+// A crash of the server takes the locks, and what it had drawn of the sequence and not written yet: tokens rise all the same.
+func TestTokensRiseOverCrashAndRestart(t *testing.T) {
+	t.Parallel()
+	for name, params := range map[string][]string{"sequence": nil, "transactions": {"tokens", "transactions"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := servers.NeedPostgres(t, servers.PostgresOptions{Durable: true})
+			a, b := clientAt(t, with(t, p.URL(), params...)), clientAt(t, with(t, p.URL(), params...))
+			var last lockport.Token
+			for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {
+				// One process dies, and the postmaster has all others recover.
+				_, err := adminPool(t, p).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
+				if err == nil {
+					err = errors.New("it has survived")
+				} else {
+					err = nil
+				}
+				return err
+			}} {
+				var held []*lockport.Lock
+				for n := range 50 {
+					c := []*lockport.Client{a, b}[n%2]
+					l := acquire(t, c, "x")
+					require.Greater(t, tokenOf(t, l), last, "round %d", i)
+					last = tokenOf(t, l)
+					if n == 49 {
+						held = append(held, l)
+					} else {
+						require.NoError(t, l.Release(t.Context()))
+					}
+				}
+				require.NoError(t, end())
+				within(t, held[0].Lost(), removalNotice)
+				if i < 3 {
+					require.NoError(t, p.Restart(t.Context()))
+				} else {
+					require.Eventually(t, func() bool {
+						l, err := a.TryAcquire(t.Context(), "x")
+						return err == nil && l.Release(t.Context()) == nil
+					}, soon, 10*time.Millisecond)
+				}
+			}
+			l := acquire(t, a, "x")
+			require.Greater(t, tokenOf(t, l), last)
+			if name == "sequence" {
+				require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*tokensPerGrant), "its creation and each crash move the sequence on")
+				require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*tokensPerGrant), "a clean restart does not")
+			}
+		})
+	}
+}
+
+// The network is gone, and neither side hears of the other: the holder knows before the server lets another in.
+func TestHalfOpenConnection(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	proxy, err := faultproxy.New(p.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	url := with(t, p.URL(), "ttl", testTTL.String())
+	a, b := clientAt(t, via(t, url, proxy.Addr())), clientAt(t, url)
+	l := acquire(t, a, "x")
+	proxy.Freeze()
+	start := time.Now()
+	waited := acquire(t, b, "x")
+	require.Error(t, l.Err(), "the server let another in while the holder believed")
+	require.Less(t, time.Since(start), 2*testTTL)
+	require.NoError(t, waited.Release(t.Context()))
+
+	// What it comes back with ends what is left of the earlier session.
+	proxy.Restore()
+	require.NoError(t, acquire(t, a, "x").Release(t.Context()))
+}
+
+// A session that waits is not idle: it is ended by the keep-alives of the server's system, or by its looking at the socket.
+func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	s := serverAt(t, with(t, p.URL(), "ttl", testTTL.String()))
+	holder, _ := dialled(t, s)
+	waiter, _ := dialled(t, s)
+	ask(t, holder, op(session.Try, 1))
+	waiter.Wait(op(session.Try, 1), func(error) {})
+	conn := admin(t, p.AdminURL())
+	waits := func() bool {
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`)
+	}
+	require.Eventually(t, waits, soon, time.Millisecond)
+	_ = waiter.socket.Close()
+	require.Eventually(t, func() bool { return !waits() }, soon, time.Millisecond)
+}
+
+func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{
+		"idle_session_timeout": "200ms", "statement_timeout": "200ms", "lock_timeout": "150ms", "default_transaction_read_only": "on",
+		"idle_in_transaction_session_timeout": "200ms", "default_transaction_isolation": "serializable",
+	}})
+	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
+	l := acquire(t, a, "x")
+	got := make(chan *lockport.Lock, 1)
+	go func() {
+		if l, err := b.Acquire(t.Context(), "x"); err == nil {
+			got <- l
+		}
+	}()
+	select {
+	case <-l.Lost():
+		require.FailNow(t, "lost", "%v", l.Err())
+	case <-got:
+		require.FailNow(t, "granted twice")
+	case <-time.After(time.Second):
+	}
+	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'
+		AND clock_timestamp() - query_start > '500ms')`), "the waiter lost its place")
+	require.NoError(t, l.Release(t.Context()))
+	require.NoError(t, receive(t, got).Release(t.Context()))
+}
+
+// A thousand locks and five hundred waiters need 1 + Blockers connections, and the caller's pool is not touched.
+func TestManyLocksOnFewConnections(t *testing.T) {
+	t.Parallel()
+	const locks, waiters, blockers = 1000, 500, 4
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	pools := make([]*lockport.Client, 2)
+	for i := range pools {
+		config, err := pgxpool.ParseConfig(p.URL())
+		require.NoError(t, err)
+		config.MaxConns = 1
+		config.ConnConfig.RuntimeParams["application_name"] = "the caller's"
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		c, err := pool.Acquire(t.Context()) // it has no other
+		require.NoError(t, err)
+		t.Cleanup(c.Release)
+		pools[i], err = New(pool, Options{Blockers: blockers}, lockport.Logger(nil))
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, pools[i].Close()) })
+	}
+	holders, waiting := pools[0], pools[1]
+	var held []*lockport.Lock
+	for i := range locks {
+		held = append(held, acquire(t, holders, fmt.Sprint("lock-", i)))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 3*soon)
+	defer cancel()
+	var wg sync.WaitGroup
+	errs := make(chan error, waiters)
+	for i := range waiters {
+		wg.Go(func() {
+			l, err := waiting.Acquire(ctx, fmt.Sprint("lock-", i))
+			if err == nil {
+				err = l.Release(ctx)
+			}
+			errs <- err
+		})
+	}
+	conn := admin(t, p.AdminURL())
+	sides := func() int64 {
+		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2`)
+	}
+	require.Eventually(t, func() bool { return sides() == waiters-blockers }, soon, 10*time.Millisecond, "those who do not block are told")
+	require.LessOrEqual(t, query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'lockport%'`), int64(1+1+blockers))
+	require.Equal(t, int64(blockers), query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`))
+	for _, l := range held {
+		require.NoError(t, l.Release(t.Context()))
+	}
+	wg.Wait()
+	for range waiters {
+		require.NoError(t, <-errs)
+	}
+	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1`))
+}
+
+// The lock table is everybody's: a client takes at most half of it, and where others have filled it an acquisition fails and changes nothing.
+func TestLockTableFull(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{"max_locks_per_transaction": "10", "max_connections": "20"}})
+	c := clientAt(t, p.URL())
+	var held []*lockport.Lock
+	var err error
+	for i := 0; err == nil && i < 200; i++ {
+		var l *lockport.Lock
+		if l, err = c.TryAcquire(t.Context(), fmt.Sprint(i)); err == nil {
+			held = append(held, l)
+		}
+	}
+	require.ErrorIs(t, err, lockport.ErrUnavailable)
+	require.ErrorContains(t, err, "max_locks_per_transaction")
+	require.Len(t, held, 100)
+	require.NoError(t, held[0].Release(t.Context()))
+	l, err := c.TryAcquire(t.Context(), "another")
+	require.NoError(t, err)
+	held[0] = l
+
+	// Somebody else fills the rest.
+	conn := admin(t, p.AdminURL())
+	var full error
+	for i := 0; full == nil && i < 1<<20; i++ {
+		_, full = conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, i)
+	}
+	require.ErrorContains(t, full, "out of shared memory")
+	require.NoError(t, held[0].Release(t.Context()))
+	for i := 0; ; i++ { // what was given back is taken
+		if _, err := conn.Exec(t.Context(), `SELECT pg_advisory_lock($1)`, -1-i); err != nil {
+			break
+		}
+	}
+	_, err = c.TryAcquire(t.Context(), "more")
+	require.ErrorIs(t, err, lockport.ErrUnavailable)
+	require.ErrorContains(t, err, "lock table is full")
+	for _, l := range held[1:] {
+		require.NoError(t, l.Err())
+		require.NoError(t, l.Release(t.Context()), "what is held can be given back all the same")
+	}
+	execute(t, conn, `SELECT pg_advisory_unlock_all()`)
+	require.NoError(t, acquire(t, c, "more").Release(t.Context()))
+}
+
+// An error that comes behind the lock, here of the sequence, does not undo it: it is given back before the claim has failed.
+func TestErrorBehindTheLock(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	s := serverAt(t, p.URL())
+	c, _ := dialled(t, s)
+	ask(t, c, op(session.Try, 1))
+	conn := admin(t, p.AdminURL())
+	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
+	for _, keys := range [][]int64{{2}, {3, 4, 5}} {
+		var ops []*session.Op
+		for _, key := range keys {
+			ops = append(ops, op(session.Try, key))
+		}
+		done := make(chan error, 1)
+		c.Do(t.Context(), ops, func(err error) { done <- err })
+		require.NoError(t, receive(t, done), "the session lives")
+		for _, o := range ops {
+			require.ErrorIs(t, o.Err, driver.ErrRefused)
+			require.ErrorContains(t, o.Err, "used up")
+			require.False(t, o.OK)
+		}
+		require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`))
+	}
+	require.Equal(t, int64(1), s.used.Load())
+	freed := op(session.Free, 1)
+	ask(t, c, freed)
+	require.True(t, freed.OK)
+}

@@ -1,0 +1,77 @@
+package postgres
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"github.com/lockport/lockport/internal/session"
+)
+
+// reply is the statement with which a session answers who looks at locks: messages on a channel.
+const (
+	replyName = "lp_reply"
+	replySQL  = `SELECT count(pg_notify($1, m)) FROM unnest($2::text[]) AS m`
+)
+
+// reportsAtOnce bounds one message to the server.
+const reportsAtOnce = 200
+
+// asked answers a question: the channel for the answers, the process id of the session that is meant, and a key, or * and what the names start with.
+func (c *conn) asked(question string) {
+	to, rest, _ := strings.Cut(question, " ")
+	pid, what, _ := strings.Cut(rest, " ")
+	if pid != strconv.FormatInt(c.pid, 10) {
+		return
+	}
+	prefix, all := strings.CutPrefix(what, "*")
+	var reports []string
+	add := func(r report) {
+		if text, err := json.Marshal(r); err == nil {
+			reports = append(reports, string(text))
+		}
+	}
+	c.mu.Lock()
+	if all {
+		for _, h := range c.held {
+			if strings.HasPrefix(h.name, prefix) {
+				add(report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token})
+			}
+		}
+	} else if h, ok := c.held[session.Key(what)]; ok {
+		add(report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token})
+	}
+	add(report{PID: c.pid, Last: true})
+	var err error
+	for len(reports) > 0 && err == nil && c.ended == nil {
+		n := min(len(reports), reportsAtOnce)
+		if c.buf, err = appendReply(c.buf[:0], to, reports[:n]); err == nil {
+			c.steps = append(c.steps, step{})
+			_, err = c.socket.Write(c.buf)
+		}
+		reports = reports[n:]
+	}
+	c.mu.Unlock()
+	if err != nil {
+		c.end(err)
+	}
+}
+
+// appendReply has the server carry out the statement reply.
+func appendReply(buf []byte, to string, messages []string) ([]byte, error) {
+	quoted := make([]string, len(messages))
+	for i, m := range messages {
+		quoted[i] = `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(m) + `"`
+	}
+	buf, err := (&pgproto3.Bind{PreparedStatement: replyName, Parameters: [][]byte{[]byte(to), []byte("{" + strings.Join(quoted, ",") + "}")},
+		ResultFormatCodes: []int16{1}}).Encode(buf)
+	if err == nil {
+		buf, err = (&pgproto3.Execute{}).Encode(buf)
+	}
+	if err == nil {
+		buf, err = (&pgproto3.Sync{}).Encode(buf)
+	}
+	return buf, err
+}

@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// sideLockTimeout bounds how long a session waits for a side lock, which whoever frees a name holds for as long as one statement takes.
+const sideLockTimeout = 100 * time.Millisecond
+
+// waitLockTimeout is for how long one statement waits in the server's queue. Then it is repeated: a statement keeps vacuum from removing what was
+// deleted since it began.
+const waitLockTimeout = time.Minute
+
+// setUp makes raw a session of ours.
+func (s *server) setUp(ctx context.Context, raw *pgconn.PgConn, f facts, label string) error {
+	var sql strings.Builder
+	sql.WriteString("SELECT ")
+	for _, setting := range s.settings(f.version, label) {
+		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
+	}
+	// Elsewhere it can only be 0, at least in some versions. It ends a session that waits for a lock and whose client is gone.
+	fmt.Fprintf(&sql, "set_config('client_connection_check_interval', CASE WHEN version() LIKE '%%linux%%' THEN '%s' ELSE '0' END, false)",
+		milliseconds(max(s.ttl/4, 10*time.Millisecond)))
+	sql.WriteString("; LISTEN " + channel + s.tokens.crashed(f.have))
+	results, err := raw.Exec(ctx, sql.String()).ReadAll()
+	if err != nil {
+		return s.tokens.explain(err)
+	}
+	answer := results[len(results)-1].Rows
+	crashed := len(answer) == 1 && string(answer[0][0]) == "1"
+	if err := s.tokens.prepare(ctx, raw, f.have, crashed); err != nil {
+		return err
+	}
+	return s.prepareStatements(ctx, raw)
+}
+
+// settings are those of our sessions, whatever the server's and the role's are. The server ends a session of which it has heard nothing for the TTL, and
+// must not before. Where the network is gone, its keepalives end one that waits, after the TTL and less than as long again.
+func (s *server) settings(version int, label string) [][2]string {
+	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
+	settings := [][2]string{
+		{"idle_session_timeout", milliseconds(s.ttl)},
+		{"tcp_keepalives_idle", seconds(s.ttl / 2)},
+		{"tcp_keepalives_interval", seconds(s.ttl / 6)},
+		{"tcp_keepalives_count", "3"},
+		{"tcp_user_timeout", milliseconds(s.ttl + s.ttl/4)},
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"lock_timeout", milliseconds(sideLockTimeout)},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_deferrable", "off"},
+		{"synchronous_commit", s.tokens.commit()},
+		{"plan_cache_mode", "force_generic_plan"},
+		{"client_min_messages", "error"},
+		{"application_name", applicationName(label)},
+	}
+	if version >= 17 {
+		settings = append(settings, [2]string{"transaction_timeout", "0"})
+	}
+	return settings
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+// quote makes a string literal of text.
+func quote(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
+}
+
+// run carries out sql, in the simple protocol.
+func run(ctx context.Context, raw *pgconn.PgConn, sql string) error {
+	_, err := raw.Exec(ctx, sql).ReadAll()
+	return err
+}
+
+// prepareStatements has the server prepare all our statements, in one round trip.
+func (s *server) prepareStatements(ctx context.Context, raw *pgconn.PgConn) error {
+	pipeline := raw.StartPipeline(ctx)
+	all := s.statements.all()
+	for _, st := range all {
+		pipeline.SendPrepare(st.name, st.sql, st.params)
+	}
+	pipeline.SendPrepare(replyName, replySQL, nil)
+	err := pipeline.Sync()
+	for range len(all) + 1 {
+		if err == nil {
+			_, err = pipeline.GetResults()
+		}
+	}
+	if closing := pipeline.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// applicationName is what a session of ours is called in pg_stat_activity, which has room for 63 bytes.
+func applicationName(label string) string {
+	name := strings.TrimSpace("lockport " + label)
+	return name[:min(len(name), 63)]
+}

@@ -1,0 +1,123 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// crashGap is by how much the sequence is moved on after a crash: more than could have been drawn in the moments before, of which the server's log
+// knew nothing. There is room for eight million crashes.
+const crashGap = 1 << 30
+
+// setUpLock is the advisory lock, in the space of two 32-bit keys, under which the objects are made and the sequence is moved on.
+var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", hi, lo) }()
+
+// tokens says where fencing tokens come from: a sequence, or, where none may be made, the server's transaction ids.
+//
+// A value of a sequence is not as lasting as it seems. The server writes ahead 32 values at a time, and only the transaction that did so waits until that
+// is on disk; others return values from the same 32 at once, without a write of their own. A crash in between takes them back. To wait in each grant
+// would cost a write each. Instead, the first session after a crash moves the sequence on by crashGap. It knows that there was one by an
+// unlogged table, which the server empties when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
+type tokens struct {
+	schema       string
+	transactions bool // use transaction ids
+}
+
+func (t tokens) sequence() string { return identifier(t.schema) + ".lockport_token" }
+func (t tokens) epoch() string    { return identifier(t.schema) + ".lockport_epoch" }
+
+// identifier quotes a name.
+func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// draw is the SQL expression that gives a token. A transaction id is on disk before its token is told only if the transaction wrote
+// something, hence the message, which nobody reads.
+func (t tokens) draw() string {
+	if t.transactions {
+		return `CASE WHEN pg_logical_emit_message(true, 'lockport', '') IS NOT NULL THEN pg_current_xact_id()::text::bigint END`
+	}
+	return `nextval(` + quote(t.sequence()) + `::regclass)`
+}
+
+// commit is the setting synchronous_commit: whether a grant waits for the server's disk.
+func (t tokens) commit() string {
+	if t.transactions {
+		return "local"
+	}
+	return "off"
+}
+
+// objects says which of ours there are.
+type objects struct{ sequence, epoch bool }
+
+// columns are those of a query that says so.
+func (t tokens) columns() string {
+	return fmt.Sprintf(`(to_regclass(%s) IS NOT NULL)::int, (to_regclass(%s) IS NOT NULL)::int`, quote(t.sequence()), quote(t.epoch()))
+}
+
+// crashed is SQL that says whether there has been a crash, or the beginning, since the sequence was last moved on; empty if that does not matter.
+func (t tokens) crashed(have objects) string {
+	if t.transactions || !have.sequence || !have.epoch {
+		return ""
+	}
+	return `; SELECT (NOT EXISTS (SELECT FROM ` + t.epoch() + `))::int`
+}
+
+// prepare makes sure that tokens can be drawn, and rise.
+func (t tokens) prepare(ctx context.Context, raw *pgconn.PgConn, have objects, crashed bool) error {
+	switch {
+	case t.transactions && have.sequence:
+		return fmt.Errorf("%w: other clients draw tokens from the sequence %s, with which transaction ids have no common order: use it too, or drop it when nobody does",
+			driver.ErrRefused, t.sequence())
+	case t.transactions:
+		return nil
+	case !have.sequence || !have.epoch:
+		if err := t.create(ctx, raw); err != nil {
+			return err
+		}
+	case !crashed:
+		return nil
+	}
+	return t.explain(run(ctx, raw, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`);
+		WITH first AS (INSERT INTO `+t.epoch()+` SELECT now() WHERE NOT EXISTS (SELECT FROM `+t.epoch()+`) RETURNING begun)
+		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
+}
+
+// ddl makes our objects. The sequence begins after the transaction ids, lest clients have used these for tokens.
+func (t tokens) ddl(start int64) string {
+	return fmt.Sprintf(`CREATE SEQUENCE IF NOT EXISTS %s AS bigint MINVALUE 1 MAXVALUE %d START %d CACHE 1; CREATE UNLOGGED TABLE IF NOT EXISTS %s (begun timestamptz NOT NULL)`,
+		t.sequence(), driver.MaxToken, start, t.epoch())
+}
+
+func (t tokens) create(ctx context.Context, raw *pgconn.PgConn) error {
+	row, err := queryRow(ctx, raw, `SELECT pg_current_xact_id()::text::bigint`, 1)
+	if err == nil {
+		err = run(ctx, raw, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
+			t.ddl(row[0])+`; COMMIT`)
+	}
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
+		return fmt.Errorf("%w: %s, where tokens need a sequence and a table: have their owner run %q, or name a schema in which this role may create",
+			driver.ErrRefused, oneLine(pg.Message), t.ddl(1)+t.grants())
+	}
+	return err
+}
+
+// grants is the SQL that lets another role draw tokens.
+func (t tokens) grants() string {
+	return fmt.Sprintf("; GRANT USAGE, SELECT, UPDATE ON SEQUENCE %s TO PUBLIC; GRANT SELECT, INSERT ON %s TO PUBLIC", t.sequence(), t.epoch())
+}
+
+// explain says of a missing privilege what to do.
+func (t tokens) explain(err error) error {
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42501" {
+		return fmt.Errorf("%w: %s: have its owner run %q", driver.ErrRefused, oneLine(pg.Message), strings.TrimPrefix(t.grants(), "; "))
+	}
+	return err
+}
