@@ -1,0 +1,197 @@
+package mysql
+
+import (
+	"context"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// noticesOf is what Check says of a server.
+func noticesOf(t *testing.T, rawURL string) ([]driver.Notice, error) {
+	t.Helper()
+	b, err := openURL(t.Context(), rawURL)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	ctx, cancel := context.WithTimeout(t.Context(), within)
+	defer cancel()
+	return b.(*Backend).Check(ctx)
+}
+
+// refused requires that a server is refused by Check and by the first claim, for one reason, in one line without a password.
+func refused(t *testing.T, rawURL, text string) {
+	t.Helper()
+	_, err := noticesOf(t, rawURL)
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorContains(t, err, text)
+	_, err = lockport.Open(t.Context(), rawURL)
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorContains(t, err, text)
+	require.NotContains(t, err.Error(), "\n")
+	require.NotContains(t, err.Error(), ":secret")
+	require.NotContains(t, err.Error(), ":pw")
+
+	b, err := openURL(t.Context(), rawURL)
+	require.NoError(t, err)
+	c, err := lockport.New(b, lockport.TTL(b.Capabilities().FixedTTL))
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err = c.TryAcquire(t.Context(), newName())
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorContains(t, err, text)
+	require.NotContains(t, err.Error(), ":secret")
+}
+
+func TestCheck(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true})
+	notices, err := noticesOf(t, m.URL())
+	require.NoError(t, err)
+	require.Empty(t, notices)
+
+	admin := adminOf(t, m)
+	exec(t, admin, "SET GLOBAL innodb_flush_log_at_trx_commit=2")
+	notices, err = noticesOf(t, m.URL())
+	require.NoError(t, err)
+	require.Len(t, notices, 1)
+	require.Equal(t, "durability", notices[0].ID)
+	notices, err = noticesOf(t, m.URL()+"?tokens=false")
+	require.NoError(t, err)
+	require.Empty(t, notices)
+}
+
+func TestWrongLogins(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	refused(t, m.UserURL("lockport", "secret"), "not with this password")
+	refused(t, m.UserURL("nobody", "secret"), "does not know this user")
+	admin := adminOf(t, m)
+	exec(t, admin, "CREATE USER reader IDENTIFIED BY 'secret'")
+	refused(t, m.UserURL("reader", "secret"), "may not use this database")
+	exec(t, admin, "GRANT SELECT ON lockport.* TO reader")
+	refused(t, m.UserURL("reader", "secret"), "may not keep the table of fencing tokens")
+	exec(t, admin, "GRANT ALL ON *.* TO reader")
+	refused(t, "mysql://reader:secret@"+m.Addr()+"/nowhere", "no such database")
+	refused(t, "mysql://reader:secret@"+m.Addr()+"/mysql?table=user", "")
+
+	// Without tokens no privilege is needed, nor a database.
+	exec(t, admin, "CREATE USER locker IDENTIFIED BY 'secret'")
+	_, err := noticesOf(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
+	require.NoError(t, err)
+}
+
+// TestTableMadeByAnother: who may not create the table can use it.
+func TestTableMadeByAnother(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	admin := adminOf(t, m)
+	exec(t, admin, createFence, "lockport_fence")
+	exec(t, admin, "CREATE USER worker IDENTIFIED BY 'secret'")
+	exec(t, admin, "GRANT SELECT, INSERT, UPDATE, DELETE ON lockport.lockport_fence TO worker")
+	c, err := lockport.Open(t.Context(), m.UserURL("worker", "secret"))
+	require.NoError(t, err)
+	require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
+	require.NoError(t, c.Close())
+}
+
+func TestReadOnlyServer(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	c := newClient(t, m.DSN(), Options{})
+	require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
+	exec(t, adminOf(t, m), "SET GLOBAL read_only=1")
+	refused(t, m.URL(), "read-only")
+	name := newName()
+	_, err := c.TryAcquire(t.Context(), name) // on a session from before
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.Zero(t, holderOf(t, m, name), "what was taken was given back")
+}
+
+func TestOldServers(t *testing.T) {
+	for _, version := range []string{"5.5.62", "5.7.44-log", "5.5.5-10.1.48-MariaDB", "10.4.34-MariaDB-log", "nonsense", ""} {
+		refused(t, servers.NewFakeMySQL(t, version).URL(), "")
+	}
+	// What says that it is new, and is not.
+	refused(t, servers.NewFakeMySQL(t, "8.4.0").URL(), "is it MariaDB or MySQL?")
+}
+
+func TestFacts(t *testing.T) {
+	for _, version := range []string{"8.0.36", "9.1.0", "8.4.3-commercial", "10.5.0-MariaDB", "5.5.5-10.11.6-MariaDB-1:10.11.6+maria~ubu", "11.8.2-MariaDB", "8.0.mysql"} {
+		require.NoError(t, facts{"version": version}.refuseVersion(), version)
+	}
+	for _, version := range []string{"5.7.44", "10.4.9-MariaDB", "5.5.5-10.4.9-MariaDB", "x.y", "8", ""} {
+		require.ErrorIs(t, facts{"version": version}.refuseVersion(), driver.ErrRefused, version)
+	}
+	for _, f := range []facts{
+		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
+	} {
+		require.ErrorIs(t, f.refuse(), driver.ErrRefused, f)
+	}
+	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuse())
+}
+
+// TestProxyThatSharesSessions: one that gives out numbers of its own is known by its greeting.
+func TestProxyThatSharesSessions(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	cfg := configFor(t, m.DSN())
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dialPlain(ctx, network, address)
+		return &renumbered{Conn: c}, err
+	}
+	c, err := New(cfg, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	_, err = c.TryAcquire(t.Context(), newName())
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorContains(t, err, "ProxySQL")
+}
+
+// renumbered changes the session's number in the greeting.
+type renumbered struct {
+	net.Conn
+	greeted bool
+}
+
+func (r *renumbered) Read(p []byte) (int, error) {
+	n, err := r.Conn.Read(p)
+	if !r.greeted && n > 5 {
+		r.greeted = true
+		for i := 5; i < n-1; i++ {
+			if p[i] == 0 {
+				p[i+1] ^= 0x55
+				break
+			}
+		}
+	}
+	return n, err
+}
+
+// TestDialIsBounded: a server that says nothing, at whatever point of the opening of a session.
+func TestDialIsBounded(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	proxy, dsn, _ := proxyFor(t, m)
+	proxy.Freeze()
+	s := serverFor(t, dsn, Options{})
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, _, err := s.dial(ctx, "", nil)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	proxy.Restore()
+	for n := 1; ; n++ {
+		cut := proxy.CutAfter(n)
+		c, _, err := s.dial(t.Context(), "", nil)
+		if err == nil {
+			c.Close()
+			break
+		}
+		require.ErrorIs(t, err, driver.ErrUnavailable)
+		select {
+		case <-cut:
+		case <-time.After(within):
+			t.Fatal("the opening failed though nothing was cut: ", err)
+		}
+	}
+}

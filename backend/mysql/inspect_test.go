@@ -1,0 +1,129 @@
+package mysql
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// claims makes b claim names.
+func claims(t testing.TB, b *Backend, owner string, names ...string) []driver.Lease {
+	t.Helper()
+	var all []driver.Lease
+	for _, name := range names {
+		l, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: owner, TTL: b.server.o.TTL})
+		require.NoError(t, err)
+		all = append(all, l)
+	}
+	return all
+}
+
+func TestInspectSaysWhoHasALock(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	name, owner := newName(), newOwner()
+	l := claims(t, a, owner, name)[0]
+	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
+	st.Since = time.Time{}
+	require.Equal(t, driver.Status{Name: name, Held: true, Owner: owner, Token: l.Grant().Token, Waiters: -1}, st)
+
+	// A session that took the same number after a restart, and the same lock, is not taken for the one in the row.
+	require.NoError(t, l.Release(t.Context(), driver.ReleaseOptions{}))
+	foreign, err := adminOf(t, m).Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = foreign.Close() }()
+	key, err := a.server.layout.key(name)
+	require.NoError(t, err)
+	var got, id int
+	require.NoError(t, foreign.QueryRowContext(t.Context(), "SELECT GET_LOCK(?,0),CONNECTION_ID()", string(key)).Scan(&got, &id))
+	require.Equal(t, 1, got)
+	_, err = foreign.ExecContext(t.Context(), "UPDATE lockport_fence SET session=?", id)
+	require.NoError(t, err)
+	st, err = b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: name, Held: true, Owner: fmt.Sprint("connection:", id), Foreign: true, Waiters: -1}, st)
+	all, err := b.List(t.Context(), name)
+	require.NoError(t, err)
+	require.Empty(t, all)
+}
+
+func TestListReadsATableOfAnySize(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	base := newName()
+	exec(t, adminOf(t, m), createFence, defaultTable)
+	exec(t, adminOf(t, m), "INSERT INTO lockport_fence SELECT SHA2(seq,256),1,'%s','',0,'',NOW() FROM seq_1_to_%d", base, 2*listPage+1)
+	claims(t, a, newOwner(), base+"a", base+"b", base+"\x00'c")
+	all, err := b.List(t.Context(), base)
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	_, err = newBackend(t, m, Options{NoTokens: true}).List(t.Context(), base)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+}
+
+func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{NoTokens: true}), newBackend(t, m, Options{NoTokens: true})
+	name := newName()
+	l := claims(t, a, newOwner(), name)[0]
+	require.Zero(t, l.Grant().Token)
+	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
+	require.True(t, st.Foreign, "whose session it is cannot be known")
+	require.ErrorIs(t, b.Break(t.Context(), name, st.Owner), driver.ErrRefused)
+	require.NotZero(t, holderOf(t, m, name))
+}
+
+// TestBreakEndsNoOtherLock: it kills a session, and so refuses where that has other locks.
+func TestBreakEndsNoOtherLock(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	first, second, owner := newName(), newName(), newOwner()
+	leases := claims(t, a, owner, first, second)
+	err := b.Break(t.Context(), first, owner)
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorContains(t, err, "1 other lock")
+	require.ErrorIs(t, b.Break(t.Context(), first, newOwner()), driver.ErrLost)
+	require.NotZero(t, holderOf(t, m, first))
+	require.NoError(t, leases[1].Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, b.Break(t.Context(), first, owner))
+	require.Zero(t, holderOf(t, m, first))
+	require.ErrorIs(t, b.Break(t.Context(), first, owner), driver.ErrLost)
+
+	// Its own session's.
+	claims(t, b, owner, first)
+	require.NoError(t, b.Break(t.Context(), first, owner))
+	require.Zero(t, holderOf(t, m, first))
+}
+
+// TestBreakOfAForeignHolder: where the server shows which locks there are, MariaDB by a plugin, it is known whether the session has others.
+func TestBreakOfAForeignHolder(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"plugin-load-add": "metadata_lock_info"}})
+	db := adminOf(t, m)
+	b, err := NewBackend(configFor(t, m.AdminDSN()), Options{ExactKeys: true})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	foreign, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = foreign.Close() }()
+	_, err = foreign.ExecContext(t.Context(), "DO GET_LOCK('one',0),GET_LOCK('two',0)")
+	require.NoError(t, err)
+	st, err := b.Inspect(t.Context(), "one")
+	require.NoError(t, err)
+	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrRefused)
+	_, err = foreign.ExecContext(t.Context(), "DO RELEASE_LOCK('two')")
+	require.NoError(t, err)
+	require.NoError(t, b.Break(t.Context(), "one", st.Owner))
+	st, err = b.Inspect(t.Context(), "one")
+	require.NoError(t, err)
+	require.False(t, st.Held)
+}

@@ -1,0 +1,44 @@
+package mysql
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// TestKeyGolden: these are shared with other versions and other programs. Changing one is a major version.
+func TestKeyGolden(t *testing.T) {
+	for _, c := range []struct{ prefix, name, key string }{
+		{"lockport:", "nightly-report", "144677142ec2a2c4a5742224d5b507d70358e7dc1f8047df1ba3865273aa1712"},
+		{"lockport:", "Nightly-Report", "c5af0596a9254ba897274d8d75c10ba7affd96aa6727fa3281f0ede88c25e64f"},
+		{"lockport:", "é/ 100%", "4d14b38fbbda0cdee95e9410eb2ab60d1afb388be697f0d1d656e381ce3447f5"},
+		{"app:", "nightly-report", "795e1eec993324d4065536f13e92038a3f50106d9833a7cb5653e30f5e9eef59"},
+		{"", "nightly-report", "6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"},
+	} {
+		key, err := layout{prefix: c.prefix}.key(c.name)
+		require.NoError(t, err)
+		require.Equal(t, c.key, string(key), "%q %q", c.prefix, c.name)
+		require.Len(t, key, maxKey)
+	}
+}
+
+func TestExactKeys(t *testing.T) {
+	l := layout{exact: true}
+	for _, name := range []string{"a", "Nightly Report", strings.Repeat("x", maxKey), `a"b;--`} {
+		key, err := l.key(name)
+		require.NoError(t, err)
+		require.Equal(t, name, string(key))
+	}
+	for _, name := range []string{strings.Repeat("x", maxKey+1), "é", "a\nb", "it's", `a\`} {
+		_, err := l.key(name)
+		require.ErrorIs(t, err, driver.ErrRefused, name)
+	}
+	s := &server{o: Options{ExactKeys: true}}
+	require.NoError(t, s.checkKey("Nightly"), "on MariaDB names have case")
+	s.foldsCase.Store(true)
+	require.NoError(t, s.checkKey("nightly"))
+	require.ErrorIs(t, s.checkKey("Nightly"), driver.ErrRefused, "on MySQL they have none")
+}

@@ -1,0 +1,126 @@
+package mysql
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	gomysql "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+func opened(t *testing.T, rawURL string) *server {
+	t.Helper()
+	b, err := openURL(t.Context(), rawURL)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b.(*Backend).server
+}
+
+func TestURL(t *testing.T) {
+	s := opened(t, "mysql://user:p%40ss@db.example.com/app")
+	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Prefix: "lockport:", Table: "lockport_fence"}, s.o)
+	require.Equal(t, "user", s.config.User)
+	require.Equal(t, "p@ss", s.config.Passwd)
+	require.Equal(t, "db.example.com:3306", s.config.Addr)
+	require.Equal(t, "app", s.config.DBName)
+	require.Nil(t, s.config.TLS)
+
+	s = opened(t, "mysql://user@[::1]:3307/app?ttl=4s&blockers=9&prefix=&table=other.fence&tls=true&servername=db")
+	require.Equal(t, Options{TTL: 4 * time.Second, Blockers: 9, NoPrefix: true, Table: "other.fence"}, s.o)
+	require.Equal(t, "[::1]:3307", s.config.Addr)
+	require.Equal(t, "`other`.`fence`", s.table)
+	require.Equal(t, "db", s.config.TLS.ServerName)
+
+	s = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock&tokens=false&exact=true")
+	require.Equal(t, "unix", s.config.Net)
+	require.Equal(t, "/run/mysqld/mysqld.sock", s.config.Addr)
+	require.True(t, s.o.NoTokens)
+	require.True(t, s.o.ExactKeys)
+}
+
+func TestBadURLs(t *testing.T) {
+	for query, text := range map[string]string{
+		"mysql://h/d":                                   "names no user",
+		"mysql://user:secret@/d":                        "must name one server",
+		"mysql://user:secret@a,b/d":                     "",
+		"mysql://user:secret@h/":                        "no database is named",
+		"mysql://user:secret@h":                         "no database is named",
+		"mysql://user:secret@h/a/b":                     "no name of a database",
+		"mysql://user:secret@h/d?nonsense=1":            `unknown URL parameter "nonsense"`,
+		"mysql://user:secret@h/d?prefix=a&prefix=b":     "given twice",
+		"mysql://user:secret@h/d?blockers=0":            "blockers",
+		"mysql://user:secret@h/d?blockers=x":            "blockers",
+		"mysql://user:secret@h/d?blockers=100000":       "Blockers is 100000",
+		"mysql://user:secret@h/d?ttl=1500ms":            "whole number of seconds",
+		"mysql://user:secret@h/d?ttl=500ms":             "whole number of seconds",
+		"mysql://user:secret@h/d?tokens=no":             "want true or false",
+		"mysql://user:secret@h/d?tokens=false&table=t":  "exclude each other",
+		"mysql://user:secret@h/d?exact=true&prefix=p":   "exclude each other",
+		"mysql://user:secret@h/d?table=a%60b":           "no name of a table",
+		"mysql://user:secret@h/d?table=a.b.c":           "no name of a table",
+		"mysql://user:secret@h/d?tls=maybe":             "bad value",
+		"mysql://user:secret@h/d?ca=x":                  "needs tls=true",
+		"mysql://user:secret@h/d?tls=true&ca=/none":     "URL parameter ca",
+		"mysql://user:secret@h/d?tls=true&cert=a":       "belong together",
+		"mysql://user:secret@h/d?tls=true&cert=a&key=b": "cert and key",
+		"mysql://user:secret@h/d?socket=/s":             "both a host and a socket",
+		"mysql://user:secret@h/d#fragment":              "want mysql://",
+	} {
+		_, err := openURL(t.Context(), query)
+		require.Error(t, err, query)
+		require.ErrorContains(t, err, text, query)
+		require.NotContains(t, err.Error(), "secret", query)
+		require.NotContains(t, err.Error(), "\n", query)
+	}
+}
+
+func TestConfigIsCopiedAndMadeOurs(t *testing.T) {
+	cfg := gomysql.NewConfig()
+	cfg.User, cfg.Addr, cfg.DBName = "u", "h", "d"
+	cfg.ReadTimeout, cfg.WriteTimeout, cfg.MultiStatements = time.Second, time.Second, true
+	own, err := ownConfig(cfg, &Options{})
+	require.NoError(t, err)
+	require.Zero(t, own.ReadTimeout, "it would end a session because of a slow answer")
+	require.Zero(t, own.WriteTimeout)
+	require.False(t, own.MultiStatements)
+	require.IsType(t, &gomysql.NopLogger{}, own.Logger)
+	require.Equal(t, time.Second, cfg.ReadTimeout, "the caller's is left alone")
+	require.Nil(t, cfg.DialFunc)
+
+	_, err = New(nil, Options{})
+	require.ErrorContains(t, err, "configuration is nil")
+	cfg.Net = "cloudsql"
+	_, err = New(cfg, Options{})
+	require.ErrorContains(t, err, "set Config.DialFunc")
+	cfg.Net, cfg.TLSConfig = "tcp", "not-registered"
+	_, err = New(cfg, Options{})
+	require.ErrorContains(t, err, "not-registered")
+}
+
+func TestTLS(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{TLS: true})
+	for query, class := range map[string]error{
+		"tls=true&ca=" + m.CAFile(): nil,
+		"tls=skip-verify":           nil,
+		"tls=true":                  lockport.ErrRefused,
+		"tls=true&servername=other.example&ca=" + m.CAFile(): lockport.ErrRefused,
+		"tls=false": lockport.ErrRefused,
+	} {
+		c, err := lockport.Open(t.Context(), strings.Split(m.URL(), "?")[0]+"?"+query)
+		if class != nil {
+			require.ErrorIs(t, err, class, query)
+			require.NotContains(t, err.Error(), ":pw")
+			continue
+		}
+		require.NoError(t, err, query)
+		require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
+		require.NoError(t, c.Close())
+	}
+	plain := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	_, err := lockport.Open(t.Context(), plain.URL()+"?tls=true")
+	require.ErrorIs(t, err, lockport.ErrRefused)
+}
