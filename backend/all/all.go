@@ -7,6 +7,8 @@ import (
 	_ "github.com/lockport/lockport/backend/etcd"      // etcd:, etcds:
 	_ "github.com/lockport/lockport/backend/file"      // file:
 	_ "github.com/lockport/lockport/backend/memory"    // memory:
+	_ "github.com/lockport/lockport/backend/mysql"     // mysql:
+	_ "github.com/lockport/lockport/backend/postgres"  // postgres:, postgresql:
 	_ "github.com/lockport/lockport/backend/redis"     // redis:, rediss:, redis+sentinel:, redis+cluster:
 	_ "github.com/lockport/lockport/backend/redlock"   // redlock:, redlocks:
 	_ "github.com/lockport/lockport/backend/zookeeper" // zookeeper:

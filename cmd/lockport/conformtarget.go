@@ -14,7 +14,9 @@ import (
 
 // proxiedSchemes are those behind whose URL stand TCP servers, without TLS, whose addresses can be exchanged for those of proxies, by the port
 // that is the default. A URL names one, or several with commas between them.
-var proxiedSchemes = map[string]string{"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181"}
+var proxiedSchemes = map[string]string{
+	"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181", "postgres": "5432", "postgresql": "5432", "mysql": "3306",
+}
 
 // conformTarget is what the suite runs against: servers, where possible each through a proxy that breaks connections.
 type conformTarget struct {

@@ -13,8 +13,8 @@ import (
 	"github.com/lockport/lockport/internal/servers"
 )
 
-// quorumServers start the servers that promise more than a single Redis, and return the URL that leads to their locks.
-var quorumServers = map[string]func(t *testing.T) string{
+// realServers start the servers besides Redis, and return the URL that leads to their locks.
+var realServers = map[string]func(t *testing.T) string{
 	"redlock": func(t *testing.T) string {
 		var addrs []string
 		for range 3 {
@@ -24,12 +24,14 @@ var quorumServers = map[string]func(t *testing.T) string{
 	},
 	"etcd":      func(t *testing.T) string { return servers.NeedEtcd(t, servers.EtcdOptions{}).URL() },
 	"zookeeper": func(t *testing.T) string { return servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}).URL() },
+	"postgres":  func(t *testing.T) string { return servers.NeedPostgres(t, servers.PostgresOptions{}).URL() },
+	"mysql":     func(t *testing.T) string { return servers.NeedMariaDB(t, servers.MariaDBOptions{}).URL() },
 }
 
-// onEach runs a test against each of quorumServers, all at once.
+// onEach runs a test against each of realServers, all at once.
 func onEach(t *testing.T, test func(t *testing.T, url string)) {
 	t.Parallel()
-	for name, begin := range quorumServers {
+	for name, begin := range realServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, begin(t))
@@ -54,13 +56,13 @@ func proxied(t *testing.T, rawURL string) (string, []*faultproxy.Proxy) {
 	return u.String(), proxies
 }
 
-func TestQuorumCounter(t *testing.T) {
+func TestServersCounter(t *testing.T) {
 	onEach(t, func(t *testing.T, url string) { countUnder(t, url, 6, 40) })
 }
 
-// TestQuorumSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
+// TestServersSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
 // connection is whole, gets the lock.
-func TestQuorumSilence(t *testing.T) {
+func TestServersSilence(t *testing.T) {
 	onEach(t, func(t *testing.T, direct string) {
 		through, proxies := proxied(t, direct)
 		p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
@@ -77,8 +79,8 @@ func TestQuorumSilence(t *testing.T) {
 	})
 }
 
-// TestQuorumKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
-func TestQuorumKilled(t *testing.T) {
+// TestServersKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
+func TestServersKilled(t *testing.T) {
 	onEach(t, func(t *testing.T, url string) {
 		p := start(t, url, "run", "--ttl", "2s", "killed", "--", "sh", "-c", family)
 		group := p.group(t)
@@ -90,7 +92,7 @@ func TestQuorumKilled(t *testing.T) {
 	})
 }
 
-func TestQuorumHeld(t *testing.T) {
+func TestServersHeld(t *testing.T) {
 	onEach(t, func(t *testing.T, url string) {
 		holder := start(t, url, "run", "held", "--", "sh", "-c", "echo ready; exec sleep 1000")
 		holder.says(t, "ready")
@@ -105,7 +107,7 @@ func TestQuorumHeld(t *testing.T) {
 	})
 }
 
-func TestQuorumEnvironment(t *testing.T) {
+func TestServersEnvironment(t *testing.T) {
 	onEach(t, func(t *testing.T, url string) {
 		code, stdout, stderr := output(t, url, "run", "environment", "--", "sh", "-c", `echo "$LOCKPORT_BACKEND token=$LOCKPORT_TOKEN"`)
 		require.Equal(t, 0, code, stderr)
@@ -119,7 +121,7 @@ func TestQuorumEnvironment(t *testing.T) {
 	})
 }
 
-func TestQuorumConform(t *testing.T) {
+func TestServersConform(t *testing.T) {
 	onEach(t, func(t *testing.T, url string) {
 		code, stdout, stderr := output(t, url, "conform", "--run", "^(contract|errors)/")
 		require.Equal(t, 0, code, stdout+stderr)
@@ -128,8 +130,8 @@ func TestQuorumConform(t *testing.T) {
 	})
 }
 
-// TestQuorumRefusals lists what cannot hold locks: the exit code, and a piece of the one line that says why.
-func TestQuorumRefusals(t *testing.T) {
+// TestServersRefusals lists what cannot hold locks: the exit code, and a piece of the one line that says why.
+func TestServersRefusals(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -138,6 +140,8 @@ func TestQuorumRefusals(t *testing.T) {
 	secured := servers.NeedEtcd(t, servers.EtcdOptions{RootPassword: "right-secret"})
 	etcd := servers.NeedEtcd(t, servers.EtcdOptions{})
 	keeper := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	postgres := servers.NeedPostgres(t, servers.PostgresOptions{})
+	maria := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	for _, tt := range []struct {
 		name, url string
 		code      int
@@ -156,6 +160,14 @@ func TestQuorumRefusals(t *testing.T) {
 		{"zookeeper: nobody there", "zookeeper://" + nobody, 69, nobody},
 		{"zookeeper: TTL too small", "zookeeper://" + keeper.Addr() + "?ttl=150ms", 69, "TTL"},
 		{"zookeeper: unknown parameter", "zookeeper://" + keeper.Addr() + "?speed=high", 64, "speed"},
+		{"postgres: nobody there", "postgres://u:secret@" + nobody + "/db?sslmode=disable", 69, nobody},
+		{"postgres: wrong password", "postgres://lockport:wrong-secret@" + postgres.Addr() + "/lockport", 69, "password"},
+		{"postgres: wrong database", strings.TrimSuffix(postgres.URL(), "lockport") + "nowhere", 69, "nowhere"},
+		{"postgres: unknown parameter", postgres.URL() + "?speed=high", 64, "speed"},
+		{"mysql: nobody there", "mysql://u:secret@" + nobody + "/db", 69, nobody},
+		{"mysql: wrong password", "mysql://lockport:wrong-secret@" + maria.Addr() + "/lockport", 69, "password"},
+		{"mysql: wrong database", strings.TrimSuffix(maria.URL(), "lockport") + "nowhere", 69, "nowhere"},
+		{"mysql: unknown parameter", maria.URL() + "?speed=high", 64, "speed"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
