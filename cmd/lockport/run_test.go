@@ -74,7 +74,7 @@ func TestRunUsage(t *testing.T) {
 		{"bad on-lost", []string{"run", "--on-lost", "cry", "a", "--", "true"}, 64, "neither term nor ignore"},
 		{"kill-after too long", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}, 64, "half of the TTL"},
 		{"TTL too small", []string{"run", "--ttl=99ms", "a", "--", "true"}, 64, "give at least 100ms"},
-		{"unknown scheme", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}, 64, "known: etcd, etcds, file, memory, redis"},
+		{"unknown scheme", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}, 64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis"},
 		{"no scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}, 64, "unknown scheme"},
 		{"bad URL", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}, 64, "cannot be parsed"},
 		{"unknown parameter", []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}, 64, `unknown parameter "prefix"`},
