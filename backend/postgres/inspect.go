@@ -18,13 +18,17 @@ import (
 // askTime is for how long the clients whose sessions hold locks are waited for when they are asked for whom they hold them.
 const askTime = 2 * time.Second
 
+// lookAgainTime is after what time without an answer it is looked whether those who are asked have ended.
+const lookAgainTime = 100 * time.Millisecond
+
 // looker is a connection on which somebody looks at locks. What the server knows of them is a session and a key; name, owner and token are known to the
 // client that holds them, which is asked by notification, and answers on the looker's own channel.
 type looker struct {
-	raw     *pgconn.PgConn
-	channel string
-	answers []report
-	done    map[int64]bool // sessions that have said all
+	raw      *pgconn.PgConn
+	channel  string
+	patience time.Duration // askTime
+	answers  []report
+	silent   map[int64]bool // sessions that were asked and have not said all
 }
 
 // report is what a client says of a lock, in JSON.
@@ -52,7 +56,7 @@ func (h seen) owner() string { return fmt.Sprintf("pid %d (%s)", h.pid, oneLine(
 func (s *server) lookAtLocks(ctx context.Context, f func(ctx context.Context, l *looker) error) error {
 	done := make(chan error, 1)
 	go func() {
-		l := &looker{channel: "lockport_" + strings.ToLower(rand.Text()), done: make(map[int64]bool)}
+		l := &looker{channel: "lockport_" + strings.ToLower(rand.Text()), patience: askTime, silent: make(map[int64]bool)}
 		raw, _, err := s.connect(context.WithValue(ctx, lookerKey{}, l))
 		if err == nil {
 			l.raw = raw
@@ -82,7 +86,7 @@ func (l *looker) notified(_ *pgconn.PgConn, n *pgconn.Notification) {
 		return
 	}
 	if r.Last {
-		l.done[r.PID] = true
+		delete(l.silent, r.PID)
 	} else {
 		l.answers = append(l.answers, r)
 	}
@@ -90,29 +94,49 @@ func (l *looker) notified(_ *pgconn.PgConn, n *pgconn.Notification) {
 
 // ask asks sessions for the locks whose names start with prefix, or for the one on key, and returns when all have answered, or did not in time.
 func (l *looker) ask(ctx context.Context, sessions []seen, question string) error {
-	ctx, cancel := context.WithTimeout(ctx, askTime)
+	inTime, cancel := context.WithTimeout(ctx, l.patience)
 	defer cancel()
 	var sql strings.Builder
 	sql.WriteString("LISTEN " + l.channel)
-	wanted := 0
 	for _, h := range sessions {
 		if h.ours() {
-			wanted++
+			l.silent[h.pid] = true
 			fmt.Fprintf(&sql, "; SELECT pg_notify(%s, %s)", quote(channel), quote(fmt.Sprintf("q%s %d %s", l.channel, h.pid, question)))
 		}
 	}
-	if wanted == 0 {
+	if len(l.silent) == 0 {
 		return nil
 	}
 	if err := run(ctx, l.raw, sql.String()); err != nil {
 		return err
 	}
-	for len(l.done) < wanted {
-		if err := l.raw.WaitForNotification(ctx); err != nil {
-			if ctx.Err() == nil {
-				return err
-			}
-			break
+	for len(l.silent) > 0 && inTime.Err() == nil {
+		soon, stop := context.WithTimeout(inTime, lookAgainTime)
+		err := l.raw.WaitForNotification(soon)
+		if soon.Err() != nil {
+			err = l.forgetEnded(ctx)
+		}
+		stop()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// forgetEnded forgets those who have not answered and are not there any more.
+func (l *looker) forgetEnded(ctx context.Context) error {
+	var pids []string
+	for pid := range l.silent {
+		pids = append(pids, strconv.FormatInt(pid, 10))
+	}
+	results, err := l.raw.Exec(ctx, `SELECT p FROM unnest('{`+strings.Join(pids, ",")+`}'::int[]) AS p WHERE NOT EXISTS (SELECT FROM pg_stat_activity WHERE pid = p)`).ReadAll()
+	if err != nil || len(results) != 1 {
+		return errors.Join(err)
+	}
+	for _, row := range results[0].Rows {
+		if pid, err := strconv.ParseInt(string(row[0]), 10, 64); err == nil {
+			delete(l.silent, pid)
 		}
 	}
 	return nil
@@ -160,7 +184,7 @@ func (l *looker) status(ctx context.Context, name string, key int64) (driver.Sta
 			st.Owner, st.Token = a.Owner, a.Token
 		}
 	}
-	if len(l.answers) == 0 && l.done[h.pid] { // it has given it back meanwhile
+	if len(l.answers) == 0 && h.ours() && !l.silent[h.pid] { // it has given it back meanwhile, or has ended
 		return driver.Status{Name: name, Waiters: waiting}, h, nil
 	}
 	return st, h, nil

@@ -1,9 +1,11 @@
 package postgres
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -46,4 +48,35 @@ func TestInspect(t *testing.T) {
 	err = b.Break(t.Context(), "foreign", st.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused, "an ordinary role may not end the superuser's session")
 	require.ErrorContains(t, err, "grant the privilege")
+}
+
+// A session that ends after it was asked is not waited for.
+func TestSessionThatEndsBeforeItAnswers(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	b := backendAt(t, p.URL())
+	c := clientAt(t, p.URL())
+	acquire(t, c, "held")
+	mute, watcher := admin(t, p.AdminURL()), admin(t, p.AdminURL())
+	pid := mute.PgConn().PID()
+	execute(t, mute, `SELECT set_config('application_name', 'lockport mute', false), pg_advisory_lock(1)`)
+	found := make(chan error, 1)
+	go func() {
+		found <- b.server.lookAtLocks(t.Context(), func(ctx context.Context, l *looker) error {
+			l.patience = time.Hour
+			return l.ask(ctx, []seen{{int64(pid), "lockport mute"}}, "*")
+		})
+	}()
+	require.Eventually(t, func() bool {
+		var asked bool
+		require.NoError(t, watcher.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN lockport_%')`).Scan(&asked))
+		return asked
+	}, time.Minute, 10*time.Millisecond)
+	select {
+	case err := <-found:
+		t.Fatalf("it is there, and has not answered: %v", err)
+	case <-time.After(3 * lookAgainTime):
+	}
+	execute(t, watcher, `SELECT pg_terminate_backend($1)`, pid)
+	require.NoError(t, <-found)
 }
