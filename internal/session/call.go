@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -129,7 +130,11 @@ func (s *session) request(ctx context.Context) {
 		s.leaves = s.leaves[1:]
 	}
 	n := min(len(s.queue), MaxBatch-len(s.ops))
-	for _, k := range s.queue[:n] {
+	for i, k := range s.queue[:n] {
+		if k.op.Kind == Await && slices.Contains(s.leaves, k.op.Key) { // which would come behind, and end what this begins
+			n = i
+			break
+		}
 		k.state = sent
 		s.batch = append(s.batch, k)
 		s.ops = append(s.ops, k.op)
@@ -160,7 +165,7 @@ func (s *session) finish(err error) {
 	if err != nil {
 		s.end(err)
 		err = unknown(err)
-	} else {
+	} else if slices.ContainsFunc(s.ops, (*Op).confirms) {
 		s.confirmed = s.sent
 	}
 	for i, k := range s.batch {
@@ -177,6 +182,9 @@ func (s *session) finish(err error) {
 	b.work.Done()
 	b.unlock()
 }
+
+// confirms says that the answer can only be the server's. A Conn may know by itself what it awaits, or that there is no room for a lock.
+func (op *Op) confirms() bool { return op.Err == nil && op.Kind != Await && op.Kind != Leave }
 
 // settle draws the conclusions from what became of a call. err: nothing is known of its answer, or if it was not sent, it had no effect. mu is held.
 func (s *session) settle(k *call, err error, wasSent bool) {

@@ -56,6 +56,24 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 	})
 }
 
+// A Conn that knows the answer by itself asks the server nothing, which then has not heard of this session.
+func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		time.Sleep(time.Second)
+		h.b.Notify(request("b"), func() {})
+		c.answer("Ab")
+		refused := h.try(t.Context(), request("c"))
+		require.Equal(t, "Tc", c.asked())
+		c.ops[0].Err = driver.ErrUnavailable
+		c.finish(nil)
+		refused.is(t, driver.ErrUnavailable)
+		h.b.mu.Lock()
+		defer h.b.mu.Unlock()
+		require.Equal(t, lease.Grant().Until, h.b.main.until())
+	})
+}
+
 func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		ctx, cancel := context.WithCancel(t.Context())

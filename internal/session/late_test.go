@@ -43,6 +43,27 @@ func TestAnswerAfterTheEnd(t *testing.T) {
 	})
 }
 
+// TestReleaseWhoseAnswerIsLostAfterTheBurial has it certain that the session is gone before what was under way on it has failed: whether the lock was
+// still there when it was given back is as unknown as ever.
+func TestReleaseWhoseAnswerIsLostAfterTheBurial(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		other := request("b")
+		c, lease := h.live(request("a"))
+		h.held(c, other)
+		r := release(t.Context(), lease)
+		require.Equal(t, "Fa", c.asked())
+		c.closed = true
+		c.events.Ended(errCut)
+		abandoned := h.abandon(t.Context(), other)
+		h.accept().answer("Esession-0")
+		abandoned.is(t, nil)
+		r.pending(t)
+		c.finish(errCut)
+		r.is(t, driver.ErrUnknown)
+		release(t.Context(), lease).is(t, driver.ErrLost)
+	})
+}
+
 func TestLostIsNotToldOfWhatNobodyGot(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		req := request("a")

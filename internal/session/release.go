@@ -13,10 +13,10 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 	b.mu.Lock()
 	defer b.unlock()
 	if c.state == held {
-		switch answered := c.giveBack(ctx); {
-		case !answered:
+		switch k := c.giveBack(ctx); {
+		case k == nil:
 			return unknown(ctx.Err())
-		case c.state == orphan:
+		case k.err != nil, c.state == orphan:
 			return unknown(c.s.over)
 		case c.state == held:
 			return c.err
@@ -28,11 +28,14 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 	return of(driver.ErrLost, errTaken)
 }
 
-// giveBack gives the key back and waits for the answer. false: ctx has ended before. mu is held, but not meanwhile.
-func (c *claim) giveBack(ctx context.Context) bool {
+// giveBack gives the key back and waits for the answer. nil: ctx has ended before. mu is held, but not meanwhile.
+func (c *claim) giveBack(ctx context.Context) *call {
 	k := c.queueFree()
 	c.s.start(ctx)
-	return c.s.await(ctx, k)
+	if !c.s.await(ctx, k) {
+		return nil
+	}
+	return k
 }
 
 // ended brings c, for which nobody waits any more, to its end. mu is held, but not meanwhile.
@@ -56,7 +59,7 @@ func (b *Backend) ended(ctx context.Context, c *claim) error {
 				return c.err
 			}
 			asked = true
-			if c.giveBack(ctx) {
+			if c.giveBack(ctx) != nil {
 				continue
 			}
 		case giving:

@@ -95,7 +95,8 @@ type Conn interface {
 	//
 	// An answer that does not come within Silence (where that is 0: within a time of Conn's choice) ends the connection. The end of the connection makes a
 	// done that is outstanding be called within milliseconds; so does Close. Do on an ended connection calls done with the reason.
-	// ops and its elements are Conn's until done is called.
+	// ops and its elements are Conn's until done is called. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm
+	// nothing of the session.
 	Do(ctx context.Context, ops []*Op, done func(err error))
 
 	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. It returns at once; done is called as for Do, later and

@@ -231,6 +231,42 @@ func TestAllIsLeft(t *testing.T) {
 	})
 }
 
+// One request does not take all that is left: what is behind must not end what was awaited anew before it.
+func TestWhatIsAwaitedAnewIsLeftBefore(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		var stops []func()
+		for i := range MaxBatch {
+			stops = append(stops, h.b.Notify(request(fmt.Sprint(i)), func() {}))
+		}
+		c := h.accept()
+		awaited := make(map[Key]bool)
+		carryOut := func() {
+			for c.asked() != "" {
+				for _, op := range c.ops {
+					if op.Kind == Await || op.Kind == Leave {
+						awaited[op.Key] = op.Kind == Await
+					}
+				}
+				c.answer(c.asked())
+			}
+		}
+		carryOut()
+		require.Len(t, awaited, MaxBatch)
+		for _, stop := range stops {
+			stop()
+		}
+		again := Key(fmt.Sprint(MaxBatch - 1))
+		h.b.Notify(request(string(again)), func() {})
+		for range 10 {
+			carryOut()
+			time.Sleep(2 * leaveWithin)
+		}
+		for key, yes := range awaited {
+			require.Equal(t, key == again, yes, "%s", key)
+		}
+	})
+}
+
 func TestContended(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		contended := 0
