@@ -3,6 +3,7 @@ package postgres
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -105,6 +106,7 @@ func (c *conn) undo(ops []*session.Op, err error) {
 	switch op.Kind {
 	case session.Try:
 		if c.flight.patient && errors.Is(err, errLockTimeout) { // it goes on waiting
+			c.flight.sent = time.Now()
 			c.add(step{ops, answers}, &st.wait, key)
 		} else {
 			c.add(step{ops, undoes}, &st.unlock, key)
@@ -117,8 +119,5 @@ func (c *conn) undo(ops []*session.Op, err error) {
 		c.awaiting(op.Key, false)
 		hi, lo := side(key)
 		c.add(step{ops, undoes}, &st.leave, hi, lo)
-		if errors.Is(err, errLockTimeout) { // somebody else uses this key for himself
-			op.Err = nil
-		}
 	}
 }

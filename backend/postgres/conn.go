@@ -40,6 +40,8 @@ type conn struct {
 	attending bool      // attend is running
 	reading   bool      // somebody reads from the socket, and has front and rows
 	ended     error     // why the session has ended; nil: it lives
+	unsaid    []saying  // what those who look at locks are to be told
+	saying    bool      // some of it is on its way
 	held      map[session.Key]holder
 	awaited   map[session.Key]bool
 }
@@ -117,6 +119,7 @@ func (c *conn) launch(ops []*session.Op, f flight) (reads, ok bool) {
 	f.sent = time.Now()
 	c.mu.Lock()
 	err := c.ended
+	waited := c.flight.patient
 	if err == nil {
 		c.flight = f
 		c.buf = c.buf[:0]
@@ -127,9 +130,9 @@ func (c *conn) launch(ops []*session.Op, f flight) (reads, ok bool) {
 		f.done(err)
 		return false, false
 	}
-	if !f.patient && !c.watching {
+	if !c.watching || waited {
 		c.watching = true
-		c.watch.Reset(c.server.ttl)
+		c.watch.Reset(c.patience(&f))
 	}
 	if !c.reading {
 		c.reading = true
@@ -148,19 +151,29 @@ func (c *conn) launch(ops []*session.Op, f flight) (reads, ok bool) {
 	return reads, true
 }
 
-// overdue ends the session if the server has not answered for the TTL: by then it may have ended it.
+// patience is within what time the server answers: the TTL, after which it may have ended the session; a Wait goes on as long as it takes,
+// but in turns.
+func (c *conn) patience(f *flight) time.Duration {
+	if f.patient {
+		return waitLockTimeout + c.server.ttl
+	}
+	return c.server.ttl
+}
+
+// overdue ends the session if the server has not answered in time.
 func (c *conn) overdue() {
 	c.mu.Lock()
 	f := &c.flight
-	asked := f.left > 0 && !f.patient && c.ended == nil
-	left := time.Until(f.sent.Add(c.server.ttl))
+	patience := c.patience(f)
+	asked := f.left > 0 && c.ended == nil
+	left := time.Until(f.sent.Add(patience))
 	c.watching = asked && left > 0
 	if c.watching {
 		c.watch.Reset(left)
 	}
 	c.mu.Unlock()
 	if asked && left <= 0 {
-		c.end(fmt.Errorf("the server has not answered for %v", c.server.ttl))
+		c.end(fmt.Errorf("the server has not answered for %v", patience))
 	}
 }
 
@@ -174,7 +187,7 @@ func (c *conn) end(err error) {
 	c.ended = err
 	c.watch.Stop()
 	c.server.used.Add(-int64(len(c.held) + len(c.awaited)))
-	c.held, c.awaited = nil, nil
+	c.held, c.awaited, c.unsaid = nil, nil, nil
 	tell := func() {}
 	if c.flight.left > 0 {
 		c.flight.left = 0

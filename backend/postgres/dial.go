@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -88,6 +89,7 @@ func (s *server) begin(ctx context.Context, label string, e session.Events) (*co
 		closeRaw(raw)
 		return nil, classify(err)
 	}
+	keepAlive(hijacked.Conn, s.ttl)
 	s.limit.Store(max(f.slots/2, 1))
 	c := &conn{
 		server:  s,
@@ -107,6 +109,17 @@ func (s *server) begin(ctx context.Context, label string, e session.Events) (*co
 	c.reading = true
 	go c.read()
 	return c, nil
+}
+
+// keepAlive has the system end a connection whose other side is gone within about the TTL: while a session waits for a lock, the server says nothing.
+func keepAlive(socket net.Conn, ttl time.Duration) {
+	if wrapped, ok := socket.(interface{ NetConn() net.Conn }); ok { // TLS
+		socket = wrapped.NetConn()
+	}
+	if tcp, ok := socket.(*net.TCPConn); ok {
+		// The system counts in seconds. If it refuses, the silence of the server is still noticed: see conn.overdue.
+		_ = tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: max(ttl/2, time.Second), Interval: max(ttl/6, time.Second), Count: 3})
+	}
 }
 
 // connect opens a connection to a server on which locks can be held.

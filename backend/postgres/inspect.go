@@ -264,10 +264,22 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 			return fmt.Errorf("%w: the holder's session has %d other locks, which would be lost with it: end process %d, or have the server do so (pg_terminate_backend)",
 				driver.ErrRefused, row[0], h.pid)
 		}
-		row, err = queryRow(ctx, l.raw, fmt.Sprintf(`SELECT pg_terminate_backend(%d, 2000)::int`, h.pid), 1)
-		if err == nil && row[0] == 0 {
-			err = fmt.Errorf("%w: the holder's session does not end", driver.ErrUnknown)
-		}
-		return err
+		return l.terminate(ctx, h.pid, key)
 	})
+}
+
+// terminate ends the session pid if it has key now: since it was looked at, another may have got the key, or the number.
+func (l *looker) terminate(ctx context.Context, pid, key int64) error {
+	row, err := queryRow(ctx, l.raw, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
+		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND mode = 'ExclusiveLock' AND pid = %d AND classid = %d AND objid = %d
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), 1)
+	switch {
+	case err != nil:
+		return err
+	case row[0] < 0:
+		return fmt.Errorf("%w: the holder's session no longer has it", driver.ErrLost)
+	case row[0] == 0:
+		return fmt.Errorf("%w: the holder's session does not end", driver.ErrUnknown)
+	}
+	return nil
 }

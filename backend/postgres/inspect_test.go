@@ -18,7 +18,7 @@ func TestInspect(t *testing.T) {
 	p := servers.NeedPostgres(t, servers.PostgresOptions{})
 	b := backendAt(t, p.URL())
 	c := clientAt(t, p.URL())
-	const locks = 2*reportsAtOnce + 7
+	const locks = 407 // some messages
 	prefix := `é"\{},'` + strings.Repeat("\x01", 900)
 	for i := range locks {
 		acquire(t, c, fmt.Sprint(prefix, i))
@@ -48,6 +48,26 @@ func TestInspect(t *testing.T) {
 	err = b.Break(t.Context(), "foreign", st.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused, "an ordinary role may not end the superuser's session")
 	require.ErrorContains(t, err, "grant the privilege")
+}
+
+// The lock may change hands between the look at it and the end of its session.
+func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	b := backendAt(t, p.URL())
+	conn := admin(t, p.URL())
+	pid := int64(conn.PgConn().PID())
+	execute(t, conn, `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
+	terminate := func(key int64) error {
+		return b.server.lookAtLocks(t.Context(), func(ctx context.Context, l *looker) error { return l.terminate(ctx, pid, key) })
+	}
+	for _, key := range []int64{7, 8, 9} {
+		require.ErrorIs(t, terminate(key), driver.ErrLost)
+	}
+	execute(t, conn, `SELECT 1`)
+	require.NoError(t, terminate(-7))
+	_, err := conn.Exec(t.Context(), `SELECT 1`)
+	require.Error(t, err)
 }
 
 // A session that ends after it was asked is not waited for.

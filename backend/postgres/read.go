@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -15,6 +16,9 @@ import (
 // aloneTime is for how long nobody reads from the socket after an answer: whoever asks meanwhile reads the answer himself, which saves two switches
 // between goroutines, and with them half of the time that a request takes. Then the reader goes there.
 const aloneTime = 5 * time.Millisecond
+
+// manySteps is how many statements that were answered are remembered at most while there are others that were not.
+const manySteps = 64
 
 // readHere reads for the flight of a Do on the goroutine of its caller, until it has landed or ctx ends: then the reader goes on.
 func (c *conn) readHere(ctx context.Context) {
@@ -162,6 +166,8 @@ func (c *conn) take() (landed bool) {
 	s := c.steps[c.next]
 	if c.next++; c.next == len(c.steps) {
 		c.steps, c.next = c.steps[:0], 0
+	} else if c.next >= manySteps {
+		c.steps, c.next = slices.Delete(c.steps, 0, c.next), 0
 	}
 	var err error
 	tell := func() {}
@@ -171,6 +177,8 @@ func (c *conn) take() (landed bool) {
 				tell, landed = c.land(nil), true
 			}
 		}
+	} else if s.as == reports {
+		err = c.reportNext()
 	}
 	c.mu.Unlock()
 	if err != nil {

@@ -16,8 +16,15 @@ const (
 	replySQL  = `SELECT count(pg_notify($1, m)) FROM unnest($2::text[]) AS m`
 )
 
-// reportsAtOnce bounds one message to the server.
-const reportsAtOnce = 200
+// reportBytes bounds one message to the server: what is sent while nobody may be reading must find room in the socket's buffer, since the mutex is
+// held. Of one question at a time one message is on its way.
+const reportBytes = 8 << 10
+
+// saying is a message for who looks at locks.
+type saying struct {
+	to      string // the channel
+	reports []string
+}
 
 // asked answers a question: the channel for the answers, the process id of the session that is meant, and a key, or * and what the names start with.
 func (c *conn) asked(question string) {
@@ -44,19 +51,39 @@ func (c *conn) asked(question string) {
 		add(report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token})
 	}
 	add(report{PID: c.pid, Last: true})
-	var err error
-	for len(reports) > 0 && err == nil && c.ended == nil {
-		n := min(len(reports), reportsAtOnce)
-		if c.buf, err = appendReply(c.buf[:0], to, reports[:n]); err == nil {
-			c.steps = append(c.steps, step{})
-			_, err = c.socket.Write(c.buf)
+	for len(reports) > 0 {
+		n, size := 1, len(reports[0])
+		for n < len(reports) && size+len(reports[n]) <= reportBytes {
+			size += len(reports[n])
+			n++
 		}
+		c.unsaid = append(c.unsaid, saying{to, reports[:n]})
 		reports = reports[n:]
+	}
+	var err error
+	if !c.saying {
+		err = c.reportNext()
 	}
 	c.mu.Unlock()
 	if err != nil {
 		c.end(err)
 	}
+}
+
+// reportNext sends the next message for who looks at locks, when the one before has been answered. The mutex is held.
+func (c *conn) reportNext() (err error) {
+	c.saying = len(c.unsaid) > 0 && c.ended == nil
+	if !c.saying {
+		c.unsaid = nil
+		return nil
+	}
+	next := c.unsaid[0]
+	c.unsaid = c.unsaid[1:]
+	if c.buf, err = appendReply(c.buf[:0], next.to, next.reports); err == nil {
+		c.steps = append(c.steps, step{as: reports})
+		_, err = c.socket.Write(c.buf)
+	}
+	return err
 }
 
 // appendReply has the server carry out the statement reply.

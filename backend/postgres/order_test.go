@@ -1,0 +1,167 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/session"
+)
+
+// A transaction id is that of a whole transaction: where it is the token, each lock of a batch is taken in one of its own, or the last would have a token
+// from before others had the lock.
+func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	const keys = 128
+	for _, source := range []string{"transactions", "sequence"} {
+		t.Run(source, func(t *testing.T) {
+			database := p.URL()
+			if source == "sequence" {
+				execute(t, admin(t, p.AdminURL()), `CREATE DATABASE other OWNER lockport`)
+				database = database[:len(database)-len("lockport")] + "other"
+			}
+			s := serverAt(t, with(t, database, "tokens", source, "ttl", "10s"))
+			one, _ := dialled(t, s)
+			many, _ := dialled(t, s)
+			var newest uint64 // of the last key, written and read by who has it
+			stop, ended := make(chan struct{}), make(chan struct{})
+			wrong := ""
+			takes := func(who string, token uint64) {
+				if token <= newest {
+					wrong = fmt.Sprintf("%s got token %d after %d", who, token, newest)
+				}
+				newest = max(newest, token)
+			}
+			go func() {
+				defer close(ended)
+				for {
+					select {
+					case <-stop:
+						return
+					default:
+					}
+					if o := op(session.Try, keys); askQuietly(one, o) == nil && o.OK {
+						takes("one", o.Token)
+						_ = askQuietly(one, op(session.Free, keys))
+					}
+				}
+			}()
+			for range 1500 {
+				var tries, frees []*session.Op
+				for k := range int64(keys) {
+					tries = append(tries, op(session.Try, k+1))
+				}
+				ask(t, many, tries...)
+				if last := tries[keys-1]; last.OK {
+					takes("many", last.Token)
+				}
+				for _, o := range tries {
+					if o.OK {
+						frees = append(frees, &session.Op{Kind: session.Free, Key: o.Key})
+					}
+				}
+				ask(t, many, frees...)
+			}
+			close(stop)
+			<-ended
+			require.Empty(t, wrong)
+		})
+	}
+}
+
+// askQuietly is ask for another goroutine than the test's.
+func askQuietly(c *conn, ops ...*session.Op) error {
+	done := make(chan error, 1)
+	c.Do(context.Background(), ops, func(err error) { done <- err })
+	return <-done
+}
+
+// Who awaits a key that cannot be awaited just now is not deaf for others.
+func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	c, _ := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "2s")))
+	hi, lo := side(1)
+	busy := admin(t, p.URL())
+	execute(t, busy, `SELECT pg_advisory_lock($1::int, $2::int)`, hi, lo)
+	await := op(session.Await, 1)
+	require.NoError(t, askQuietly(c, await))
+	require.ErrorIs(t, await.Err, driver.ErrUnavailable, "not: this server cannot tell")
+	execute(t, busy, `SELECT pg_advisory_unlock_all()`)
+	await = op(session.Await, 1)
+	ask(t, c, await)
+	require.True(t, await.OK)
+}
+
+// What was answered is forgotten, also while something is always under way.
+func TestStatementsAreForgotten(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	s := serverAt(t, with(t, p.URL(), "ttl", "10s"))
+	a, _ := dialled(t, s)
+	b, told := dialled(t, s)
+	go func() {
+		for range told.freed { //nolint:revive // somebody must take them
+		}
+	}()
+	ask(t, b, op(session.Await, 1), op(session.Await, 2))
+	ask(t, a, op(session.Try, 1))
+	most := 0
+	for i := range int64(5 * manySteps) {
+		ask(t, a, op(session.Free, 1+i%2), op(session.Try, 1+(i+1)%2))
+		a.mu.Lock()
+		most = max(most, len(a.steps))
+		a.mu.Unlock()
+	}
+	require.LessOrEqual(t, most, manySteps+8)
+}
+
+// Who looks at many locks of a session whose server has just fallen silent holds up nobody there.
+func TestLookingAtLocksHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
+	c.mu.Lock()
+	for i := range 40_000 {
+		c.held[session.Key(fmt.Sprint(i))] = holder{name: fmt.Sprint("a name that is not quite short ", i), owner: "somebody", token: uint64(i)}
+		c.server.used.Add(1)
+	}
+	c.mu.Unlock()
+	require.NoError(t, p.Freeze())
+	asked := make(chan struct{})
+	go func() {
+		c.asked(fmt.Sprintf("lockport_x %d *", c.pid))
+		close(asked)
+	}()
+	receive(t, asked)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	done := make(chan error, 1)
+	c.Do(ctx, []*session.Op{op(session.Ping, 0)}, func(err error) { done <- err })
+	require.Error(t, receive(t, done), "the server does not answer, which ends the session")
+	require.Error(t, receive(t, told.ended))
+	require.NoError(t, p.Thaw())
+}
+
+// A wait, too, ends with a server that says nothing any more.
+func TestWaitEndsWithASilentServer(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
+	execute(t, admin(t, p.URL()), `SELECT pg_advisory_lock(1)`)
+	done := make(chan error, 1)
+	c.Wait(op(session.Try, 1), func(err error) { done <- err })
+	c.mu.Lock()
+	require.True(t, c.watching)
+	c.flight.sent = c.flight.sent.Add(-waitLockTimeout - time.Minute) // as if it had been that long
+	c.mu.Unlock()
+	c.overdue()
+	require.ErrorContains(t, receive(t, done), "has not answered")
+	require.Error(t, receive(t, told.ended))
+}
