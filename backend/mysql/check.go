@@ -2,11 +2,13 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	lockdriver "github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // facts are variables of the server by their names, as far as it has them, and its version.
@@ -15,7 +17,7 @@ type facts map[string]string
 // wanted are the variables that say whether a server can hold locks.
 var wanted = []string{
 	"read_only", "super_read_only", "innodb_read_only", "wsrep_on", "group_replication_group_name",
-	"innodb_flush_log_at_trx_commit",
+	"innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog",
 }
 
 // learn asks the server for what it is.
@@ -98,8 +100,13 @@ func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
 		}
 	}
 	var notices []lockdriver.Notice
-	switch flush := known["innodb_flush_log_at_trx_commit"]; {
-	case b.server.o.NoTokens || flush == "1":
+	switch flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]; {
+	case b.server.o.NoTokens || flush == "1" && (!known.isOn("log_bin") || sync == "1"):
+	case flush == "1": // what the binary log does not have is rolled back after a crash
+		notices = append(notices, lockdriver.Notice{ID: "durability",
+			Text: "The server does not sync commits to disk (log_bin is on and sync_binlog is " + sync + "): after a crash the order of fencing " +
+				"tokens rests on its clock.",
+			Remedy: "Set sync_binlog to 1."})
 	case flush == "":
 		notices = append(notices, lockdriver.Notice{ID: "durability", Unknown: true,
 			Text:   "The server does not say whether it syncs commits to disk, without which fencing tokens rest on its clock after a crash.",
@@ -108,13 +115,13 @@ func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
 		notices = append(notices, lockdriver.Notice{ID: "durability",
 			Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "): after a crash the order of fencing " +
 				"tokens rests on its clock.",
-			Remedy: "Set it to 1."})
+			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."})
 	}
 	return notices, nil
 }
 
 // tryTable makes sure that the user may read and write the table, without leaving anything there.
-func (c *conn) tryTable(context.Context) error {
+func (c *conn) tryTable(ctx context.Context) error {
 	table := c.server.table
 	for _, query := range []string{
 		"SELECT id,token,name,owner,session,marker,at FROM " + table + " LIMIT 0",
@@ -122,8 +129,16 @@ func (c *conn) tryTable(context.Context) error {
 			"ON DUPLICATE KEY UPDATE token=1",
 		"DELETE FROM " + table + " WHERE id='' AND 1=0",
 	} {
-		if _, err := c.rows(query); err != nil {
-			return err
+		op := &session.Op{Kind: session.Ask, Ask: &question{query: query}} // the library's connection is the session's goroutine's
+		done := make(chan error, 1)
+		c.Do(ctx, []*session.Op{op}, func(err error) { done <- err })
+		select {
+		case err := <-done:
+			if err != nil || op.Err != nil {
+				return errors.Join(err, op.Err)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
 		}
 	}
 	return nil

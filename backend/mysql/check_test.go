@@ -65,6 +65,42 @@ func TestCheck(t *testing.T) {
 	require.Empty(t, notices)
 }
 
+// TestCheckOfTheBinaryLog: what it does not have is rolled back after a crash, although InnoDB had synced it.
+func TestCheckOfTheBinaryLog(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Settings: map[string]string{
+		"log-bin": "bin", "server-id": "1", "sync-binlog": "0",
+	}})
+	notices, err := noticesOf(t, m.URL())
+	require.NoError(t, err)
+	require.Len(t, notices, 1)
+	require.Equal(t, "durability", notices[0].ID)
+	require.Contains(t, notices[0].Text, "sync_binlog is 0")
+	exec(t, adminOf(t, m), "SET GLOBAL sync_binlog=1")
+	notices, err = noticesOf(t, m.URL())
+	require.NoError(t, err)
+	require.Empty(t, notices)
+}
+
+// TestCheckIsBounded: a server that falls silent while the table is looked at.
+func TestCheckIsBounded(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	proxy, dsn, _ := proxyFor(t, m)
+	c, _, err := serverFor(t, dsn, Options{}).dial(t.Context(), "", nil)
+	require.NoError(t, err)
+	defer c.Close()
+	proxy.Freeze()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() { done <- c.tryTable(ctx) }()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, classify(ctx, err), context.DeadlineExceeded)
+	case <-time.After(within):
+		t.Fatal("the table is looked at for longer than the context lasts")
+	}
+}
+
 func TestWrongLogins(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	refused(t, m.UserURL("lockport", "secret"), "not with this password")

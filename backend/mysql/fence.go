@@ -136,7 +136,7 @@ func (c *conn) prune() {
 	c.watchdog.Stop()
 }
 
-// pruning is the statement that deletes some of the oldest rows.
+// pruning is the statement that deletes some of the oldest rows. Those of locks that are held stay: Break counts by them what a session has.
 func (s *server) pruning() string {
-	return fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR LIMIT %d", s.table, int(keepRows.Hours()), pruneRows)
+	return fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND IS_FREE_LOCK(id) LIMIT %d", s.table, int(keepRows.Hours()), pruneRows)
 }

@@ -69,10 +69,13 @@ func TestOldRowsArePruned(t *testing.T) {
 	age()
 	require.Equal(t, 2, count())
 	dialFor(t, s)
+	require.Equal(t, 2, count(), "a lock that is held keeps its row, by which Break counts what a session has")
+	a.one(session.Free, old)
+	dialFor(t, s)
 	require.Equal(t, 1, count())
 
-	a.one(session.Free, old)
 	a.takes(old)
+	a.one(session.Free, old)
 	age()
 	require.Equal(t, 2, count())
 	for drawn := 0; drawn < pruneEvery; drawn += session.MaxBatch {
@@ -195,7 +198,12 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 func TestSessionSettings(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{
 		"default-time-zone": "+05:00", "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit": "0", "max-statement-time": "1",
+		"transaction-isolation": "READ-COMMITTED", "log-bin": "bin", "server-id": "1", "binlog-format": "STATEMENT",
 	}})
+	admin := adminOf(t, m)
+	for _, set := range []string{"tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "init_connect='START TRANSACTION'"} {
+		exec(t, admin, "SET GLOBAL %s", set)
+	}
 	a := dialFor(t, serverFor(t, m.DSN(), Options{TTL: 3 * time.Second}))
 	row, err := a.row("SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time,@@wait_timeout")
 	require.NoError(t, err)
@@ -204,5 +212,15 @@ func TestSessionSettings(t *testing.T) {
 	require.EqualValues(t, 1, row[2])
 	require.EqualValues(t, 0, row[3])
 	require.EqualValues(t, 3, row[4])
-	a.takes(newKey())
+	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
+	require.NoError(t, a.do(one, two))
+	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
+
+	// Each lock was taken once, and its token committed.
+	require.True(t, a.one(session.Free, one.Key).OK)
+	b := dialFor(t, a.server)
+	require.Greater(t, b.takes(one.Key), one.Token)
+	var rows int
+	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM lockport_fence").Scan(&rows))
+	require.Equal(t, 2, rows)
 }

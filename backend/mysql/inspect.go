@@ -109,11 +109,11 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return err
 	}
-	thread, others, err := b.othersOf(ctx, key, st.Foreign)
+	thread, others, err := b.othersOf(ctx, key, owner, st.Foreign)
 	switch {
 	case err != nil:
 		return err
-	case thread == 0:
+	case thread == 0, st.Foreign && owner != connectionPrefix+strconv.FormatInt(thread, 10): // it has changed hands since
 		return gone
 	case others > 0:
 		return fmt.Errorf("%w: the session that has it, %d, has %d other locks, which would be lost too: KILL %d if that must be",
@@ -127,8 +127,11 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		return err
 	}
 	// It ends in its own time. If it was ours, the first question may be lost with it.
-	for own := err != nil; ; own = false {
-		rows, err := b.ask(ctx, "SELECT IF(SLEEP(0.002),NULL,IS_USED_LOCK("+literal(key)+"))")
+	for began, own := time.Now(), err != nil; ; own = false {
+		if time.Since(began) > endTime {
+			return fmt.Errorf("%w: the session that has it, %d, does not end", driver.ErrUnknown, thread)
+		}
+		rows, err := b.ask(ctx, afterPause(literal(key)))
 		if own && err != nil && ctx.Err() == nil {
 			continue
 		}
@@ -138,13 +141,17 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	}
 }
 
-// othersOf is the session that has key, and how many other locks it has, as far as can be known: -1 if not.
-func (b *Backend) othersOf(ctx context.Context, key session.Key, foreign bool) (thread int64, others int, err error) {
+// endTime is for how long a session that was killed is waited for.
+const endTime = 2 * time.Second
+
+// othersOf is the session that has key, for owner if that is known, and how many other locks it has, as far as can be known: -1 if not.
+func (b *Backend) othersOf(ctx context.Context, key session.Key, owner string, foreign bool) (thread int64, others int, err error) {
 	s := b.server
 	if !foreign {
 		// A session of ours: all its locks have rows in our table.
 		rows, err := b.ask(ctx, fmt.Sprintf("SELECT f.session,(SELECT COUNT(*) FROM %[1]s o WHERE o.marker=f.marker AND o.session=f.session AND o.id<>f.id "+
-			"AND IS_USED_LOCK(o.id)=f.session) FROM %[1]s f WHERE f.id=%[2]s AND IS_USED_LOCK(f.id)=f.session", s.table, literal(key)))
+			"AND IS_USED_LOCK(o.id)=f.session) FROM %[1]s f WHERE f.id=%[2]s AND f.owner=%[3]s AND IS_USED_LOCK(f.id)=f.session",
+			s.table, literal(key), binary(owner)))
 		if err != nil || len(rows) == 0 {
 			return 0, 0, err
 		}

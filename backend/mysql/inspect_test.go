@@ -1,8 +1,11 @@
 package mysql
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"testing"
 	"time"
 
@@ -103,6 +106,72 @@ func TestBreakEndsNoOtherLock(t *testing.T) {
 	claims(t, b, owner, first)
 	require.NoError(t, b.Break(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
+}
+
+// TestBreakIsAimedAtTheOwner: the lock may change hands between the look at it and the look at what else its session has.
+func TestBreakIsAimedAtTheOwner(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	name, owner := newName(), newOwner()
+	claims(t, a, owner, name)
+	key, err := a.server.layout.key(name)
+	require.NoError(t, err)
+	thread, others, err := b.othersOf(t.Context(), key, owner, false)
+	require.NoError(t, err)
+	require.EqualValues(t, holderOf(t, m, name), thread)
+	require.Zero(t, others)
+	thread, _, err = b.othersOf(t.Context(), key, newOwner(), false)
+	require.NoError(t, err)
+	require.Zero(t, thread)
+}
+
+// withoutKill is a connection that is cut by the statement KILL, before the server has it.
+type withoutKill struct{ net.Conn }
+
+func (w withoutKill) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte("KILL ")) {
+		_ = w.Close()
+		return 0, net.ErrClosed
+	}
+	return w.Conn.Write(p)
+}
+
+// TestBreakThatIsLostEnds: although the context does not.
+func TestBreakThatIsLostEnds(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a := newBackend(t, m, Options{})
+	cfg := configFor(t, m.DSN())
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dialPlain(ctx, network, address)
+		return withoutKill{c}, err
+	}
+	b, err := NewBackend(cfg, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	name, owner := newName(), newOwner()
+	claims(t, a, owner, name)
+	done := make(chan error, 1)
+	go func() { done <- b.Break(context.WithoutCancel(t.Context()), name, owner) }()
+	select {
+	case err := <-done:
+		require.ErrorIs(t, err, driver.ErrUnknown)
+	case <-time.After(endTime + within):
+		t.Fatal("it waits for the end of a session that was not killed")
+	}
+	require.NotZero(t, holderOf(t, m, name))
+}
+
+// TestBreakCountsLocksHeldForLong: for longer than rows of locks that nobody takes are kept.
+func TestBreakCountsLocksHeldForLong(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	long, short, owner := newName(), newName(), newOwner()
+	claims(t, a, owner, long)
+	exec(t, adminOf(t, m), "UPDATE lockport_fence SET at=at-INTERVAL %d HOUR", int(keepRows.Hours())+1)
+	claims(t, a, owner, short)
+	dialFor(t, b.server) // which prunes
+	require.ErrorIs(t, b.Break(t.Context(), short, owner), driver.ErrRefused)
+	require.NotZero(t, holderOf(t, m, long))
 }
 
 // TestBreakOfAForeignHolder: where the server shows which locks there are, MariaDB by a plugin, it is known whether the session has others.

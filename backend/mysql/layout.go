@@ -23,14 +23,14 @@ type layout struct {
 }
 
 // key is the name that GET_LOCK is given for a lock: the SHA-256 of the prefix and the name, in 64 lower-case hexadecimal digits, or the name
-// itself. An error is driver.ErrRefused.
+// itself, without a space at its end, which the collation of the table's key takes no notice of. An error is driver.ErrRefused.
 func (l layout) key(name string) (session.Key, error) {
 	if !l.exact {
 		sum := sha256.Sum256([]byte(l.prefix + name))
 		return session.Key(hex.EncodeToString(sum[:])), nil
 	}
-	if len(name) > maxKey || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' || r == '\'' }) {
-		return "", fmt.Errorf("%w: with exact keys a name has 1 to %d characters of printable ASCII without quote and backslash", driver.ErrRefused, maxKey)
+	if len(name) > maxKey || strings.HasSuffix(name, " ") || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r > '~' || r == '\\' || r == '\'' }) {
+		return "", fmt.Errorf("%w: with exact keys a name has 1 to %d characters of printable ASCII without quote and backslash, the last no space", driver.ErrRefused, maxKey)
 	}
 	return session.Key(name), nil
 }

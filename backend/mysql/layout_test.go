@@ -32,7 +32,7 @@ func TestExactKeys(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, name, string(key))
 	}
-	for _, name := range []string{strings.Repeat("x", maxKey+1), "é", "a\nb", "it's", `a\`} {
+	for _, name := range []string{strings.Repeat("x", maxKey+1), "é", "a\nb", "it's", `a\`, "a "} {
 		_, err := l.key(name)
 		require.ErrorIs(t, err, driver.ErrRefused, name)
 	}

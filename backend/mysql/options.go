@@ -31,7 +31,7 @@ type Options struct {
 	// NoPrefix hashes the name alone.
 	NoPrefix bool
 	// ExactKeys makes the name itself that of the lock at the server, to meet clients of other programs that call GET_LOCK. It must then be of 1
-	// to 64 characters of printable ASCII without quote and backslash, and on MySQL, where case does not count, without upper-case letters.
+	// to 64 characters of printable ASCII without quote and backslash, the last no space, and on MySQL, where case does not count, without upper-case letters.
 	ExactKeys bool
 
 	// Table is the table of fencing tokens, which is created in the connection's database if it is missing. It may be named with its database,

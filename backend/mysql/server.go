@@ -151,14 +151,15 @@ func (c *conn) setUp() (facts, error) {
 		fmt.Sprint("wait_timeout=", wait),
 		"time_zone='+00:00'", // where no hour comes twice
 		"sql_mode='STRICT_ALL_TABLES'",
-		"autocommit=1",
+		"autocommit=0", "autocommit=1", // which commits what init_connect may have begun
+		"sql_select_limit=18446744073709551615",
 		// A table that somebody else has locked must not keep this session, and what it holds, from being heard.
 		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
 	}
 	if known.isMariaDB() {
-		settings = append(settings, "max_statement_time=0")
+		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
 	} else {
-		settings = append(settings, "max_execution_time=0")
+		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
 	}
 	if _, err := c.sql.ExecContext(context.Background(), "SET SESSION "+strings.Join(settings, ",SESSION "), nil); err != nil {
 		return nil, err
@@ -253,9 +254,14 @@ func (c *conn) finish(op *session.Op) error {
 		if err != nil {
 			return err
 		}
-		query = fmt.Sprintf("SELECT IF(SLEEP(0.002),NULL,IS_USED_LOCK('%s'))", marker) // the server ends it in its own time
+		query = afterPause("'" + marker + "'") // the server ends it in its own time
 	}
 	return nil // if not yet, it is asked for again
+}
+
+// afterPause asks for the session that has the lock, 2 ms from now. A pause that is interrupted says nothing of the lock.
+func afterPause(lock string) string {
+	return "SELECT IF(SLEEP(0.002)<2,IS_USED_LOCK(" + lock + "),NULL)"
 }
 
 // maxLooks is how often it is looked whether a session has ended.

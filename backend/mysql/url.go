@@ -87,6 +87,8 @@ func takeParams(q url.Values) (values, error) {
 			known = known || p.Name == name
 		}
 		switch {
+		case !known && strings.ContainsAny(name, "@:/"):
+			return nil, errNoParam
 		case !known:
 			return nil, fmt.Errorf("unknown URL parameter %q of a mysql URL", name)
 		case len(all) > 1:
@@ -96,6 +98,9 @@ func takeParams(q url.Values) (values, error) {
 	}
 	return given, nil
 }
+
+// errNoParam does not show the parameter, which may be a part of the password.
+var errNoParam = errors.New("what follows the question mark of the URL is no parameter: percent-encode special characters in the password")
 
 func (v values) flag(name string, absent bool) (bool, error) {
 	switch text, ok := v[name]; {

@@ -45,7 +45,9 @@ func (w *wire) pump() {
 		w.mu.Lock()
 		w.greeted(chunk[:n])
 		w.ahead = append(w.ahead, chunk[:n]...)
-		w.err = err
+		if w.err == nil { // Close may have come first
+			w.err = err
+		}
 		w.change.Broadcast()
 		for w.err == nil && len(w.ahead) > maxAhead {
 			w.change.Wait()

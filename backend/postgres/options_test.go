@@ -23,6 +23,7 @@ func TestBadURLs(t *testing.T) {
 		"postgres://lockport:se-cret@:5432/db":       "bad address",
 		good + "#x":                                  "want postgres://",
 		good + "?nonsense=1":                         "unknown URL parameter \"nonsense\"",
+		"postgres://u:1?se-cret@h/d":                 "percent-encode",
 		good + "?pool_max_conns=3":                   "unknown URL parameter",
 		good + "?application_name=x":                 "unknown URL parameter",
 		good + "?service=x":                          "unknown URL parameter",
