@@ -81,8 +81,14 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	if err != nil {
 		return nil, 0, errUnparsable // what net/url says may be a part of the password
 	}
-	if _, err := url.ParseQuery(u.RawQuery); err != nil {
+	q, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
 		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
+	}
+	for name := range q {
+		if strings.Contains(name, "@") || name == "ttl" && strings.Contains(q.Get(name), "@") {
+			return nil, 0, errNoParameter // nor may this be shown
+		}
 	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]
@@ -105,6 +111,9 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 }
 
 var errUnparsable = errors.New("the lock URL cannot be parsed: check its scheme, host and port, and percent-encode special characters in the password")
+
+// errNoParameter: a password with a question mark ends the URL's address, and the rest of it looks like a parameter.
+var errNoParameter = errors.New("what follows the question mark of the lock URL is no parameter: percent-encode special characters in the password")
 
 // takeTTL takes the parameter ttl out of u.
 func takeTTL(u *url.URL) (time.Duration, error) {

@@ -52,8 +52,9 @@ func newStatements(draw string) statements {
 	keys := []uint32{int8ArrayOID}
 	const (
 		free = `CASE WHEN pg_advisory_unlock(%s) THEN CASE WHEN pg_try_advisory_xact_lock(%s, %s) THEN 1 ELSE 2 END ELSE 0 END`
-		// Who is hidden from us (another role's backend) may be the one.
-		itself = `FROM pg_stat_get_activity($1) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2, true)`
+		itself = `FROM pg_stat_get_activity($1) WHERE extract(epoch FROM backend_start) * 1000000 = $2`
+		// Who is hidden from us (another role's backend) may be the one: that it is gone is not certain, and it is not ours to end.
+		perhaps = `FROM pg_stat_get_activity($1) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2, true)`
 		notify = `pg_notify('` + channel + `', `
 	)
 	return statements{
@@ -70,7 +71,7 @@ func newStatements(draw string) statements {
 		contend: statement{"lp_contend", `SELECT length(` + notify + `'c' || $1)::text || set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', false))`, key},
 		ping:    statement{"lp_ping", `SELECT pg_backend_pid()`, nil},
 		end:     statement{"lp_end", `SELECT count(pg_terminate_backend(pid, 10))::int ` + itself, session},
-		gone:    statement{"lp_gone", `SELECT (NOT EXISTS (SELECT ` + itself + `))::int`, session},
+		gone:    statement{"lp_gone", `SELECT (NOT EXISTS (SELECT ` + perhaps + `))::int`, session},
 	}
 }
 
