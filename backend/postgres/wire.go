@@ -51,11 +51,11 @@ func newStatements(draw string) statements {
 	key, sides, session := []uint32{int8OID}, []uint32{int4OID, int4OID}, []uint32{int4OID, int8OID}
 	keys := []uint32{int8ArrayOID}
 	const (
-		free = `CASE WHEN pg_advisory_unlock(%s) THEN CASE WHEN pg_try_advisory_xact_lock(%s, %s) THEN 1 ELSE 2 END ELSE 0 END`
+		free   = `CASE WHEN pg_advisory_unlock(%s) THEN CASE WHEN pg_try_advisory_xact_lock(%s, %s) THEN 1 ELSE 2 END ELSE 0 END`
 		itself = `FROM pg_stat_get_activity($1) WHERE extract(epoch FROM backend_start) * 1000000 = $2`
 		// Who is hidden from us (another role's backend) may be the one: that it is gone is not certain, and it is not ours to end.
 		perhaps = `FROM pg_stat_get_activity($1) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2, true)`
-		notify = `pg_notify('` + channel + `', `
+		notify  = `pg_notify('` + channel + `', `
 	)
 	return statements{
 		try:     statement{"lp_try", `SELECT CASE WHEN pg_try_advisory_lock($1) THEN ` + draw + ` END`, key},
