@@ -56,7 +56,8 @@ func (l *Lock) Name() string { return l.claim.req.Name }
 // people. Holds that the process hands on share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }
 
-// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none.
+// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none. The packages below fence
+// have what the lock protects refuse a smaller one than it has seen.
 func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
 
 // Valid reports that the lock is held, by comparing the clock now: it is right also after a pause in which no timer could
