@@ -86,7 +86,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
 	}
 	for name := range q {
-		if strings.Contains(name, "@") || name == "ttl" && strings.Contains(q.Get(name), "@") {
+		if strings.ContainsAny(name, "@:/") || name == "ttl" && strings.Contains(q.Get(name), "@") {
 			return nil, 0, errNoParameter // nor may this be shown
 		}
 	}

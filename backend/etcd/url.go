@@ -1,13 +1,10 @@
 package etcd
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strings"
 	"time"
 
@@ -19,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/tlsfiles"
 )
 
 func init() {
@@ -80,7 +78,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	why := new(reasons)
 	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(why.connect))
 	if u.Scheme == "etcds" {
-		t, err := tlsOf(take("ca"), take("cert"), take("key"), take("servername"))
+		t, err := tlsfiles.Config(take("ca"), take("cert"), take("key"), take("servername"))
 		if err != nil {
 			return nil, err
 		}
@@ -132,30 +130,4 @@ func newConfig(endpoints []string) *clientv3.Config {
 		DialKeepAliveTimeout: pingTimeout,
 		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})},
 	}
-}
-
-// tlsOf reads the files that a URL names.
-func tlsOf(ca, cert, key, serverName string) (*tls.Config, error) {
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
-	if ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return nil, fmt.Errorf("the URL parameter ca: %w", err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("the URL parameter ca: there is no certificate (PEM) in %s", ca)
-		}
-	}
-	if (cert == "") != (key == "") {
-		return nil, errors.New("the URL parameters cert and key belong together: give both or none")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return nil, fmt.Errorf("the URL parameters cert and key: %w", err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
-	return t, nil
 }

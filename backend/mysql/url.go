@@ -1,13 +1,10 @@
 package mysql
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 
@@ -15,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/tlsfiles"
 )
 
 func init() {
@@ -87,8 +85,6 @@ func takeParams(q url.Values) (values, error) {
 			known = known || p.Name == name
 		}
 		switch {
-		case !known && strings.ContainsAny(name, "@:/"):
-			return nil, errNoParam
 		case !known:
 			return nil, fmt.Errorf("unknown URL parameter %q of a mysql URL", name)
 		case len(all) > 1:
@@ -98,9 +94,6 @@ func takeParams(q url.Values) (values, error) {
 	}
 	return given, nil
 }
-
-// errNoParam does not show the parameter, which may be a part of the password.
-var errNoParam = errors.New("what follows the question mark of the URL is no parameter: percent-encode special characters in the password")
 
 func (v values) flag(name string, absent bool) (bool, error) {
 	switch text, ok := v[name]; {
@@ -166,31 +159,14 @@ func tlsOf(cfg *gomysql.Config, given values, host string) error {
 	default:
 		return fmt.Errorf("bad value %q of the URL parameter tls: want true, skip-verify or false", given["tls"])
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: host, InsecureSkipVerify: given["tls"] == "skip-verify"}
 	if name := given["servername"]; name != "" {
-		t.ServerName = name
+		host = name
 	}
-	if ca := given["ca"]; ca != "" {
-		pem, err := os.ReadFile(ca)
-		if err != nil {
-			return fmt.Errorf("the URL parameter ca: %w", err)
-		}
-		t.RootCAs = x509.NewCertPool()
-		if !t.RootCAs.AppendCertsFromPEM(pem) {
-			return fmt.Errorf("the URL parameter ca: there is no certificate (PEM) in %s", ca)
-		}
+	t, err := tlsfiles.Config(given["ca"], given["cert"], given["key"], host)
+	if err != nil {
+		return err
 	}
-	cert, key := given["cert"], given["key"]
-	if (cert == "") != (key == "") {
-		return errors.New("the URL parameters cert and key belong together: give both or none")
-	}
-	if cert != "" {
-		pair, err := tls.LoadX509KeyPair(cert, key)
-		if err != nil {
-			return fmt.Errorf("the URL parameters cert and key: %w", err)
-		}
-		t.Certificates = []tls.Certificate{pair}
-	}
+	t.InsecureSkipVerify = given["tls"] == "skip-verify"
 	cfg.TLS = t
 	return nil
 }

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net/url"
@@ -63,9 +62,6 @@ func openURL(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	settings := passed()
 	for name, values := range u.Query() {
 		if !slices.ContainsFunc(params, func(p lockport.Param) bool { return p.Name == name }) {
-			if strings.ContainsAny(name, "@:/") { // it may be a part of the password
-				return nil, errors.New("what follows the question mark of the URL is no parameter: percent-encode special characters in the password")
-			}
 			return nil, fmt.Errorf("unknown URL parameter %q of a %s URL", name, u.Scheme)
 		}
 		if len(values) > 1 {

@@ -1,0 +1,37 @@
+// Package tlsfiles reads the certificates that the parameters of a lock URL name: ca, cert and key.
+package tlsfiles
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+)
+
+// Config is a client's configuration of TLS 1.2 or newer with the files that a URL names, which may be empty: ca has the certificates (PEM) that the server's
+// is checked against, in place of the system's; cert and key are the client's own. Errors name the parameter.
+func Config(ca, cert, key, serverName string) (*tls.Config, error) {
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
+	if ca != "" {
+		pem, err := os.ReadFile(ca)
+		if err != nil {
+			return nil, fmt.Errorf("the URL parameter ca: %w", err)
+		}
+		t.RootCAs = x509.NewCertPool()
+		if !t.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("the URL parameter ca: there is no certificate (PEM) in %s", ca)
+		}
+	}
+	if (cert == "") != (key == "") {
+		return nil, errors.New("the URL parameters cert and key belong together: give both or none")
+	}
+	if cert != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return nil, fmt.Errorf("the URL parameters cert and key: %w", err)
+		}
+		t.Certificates = []tls.Certificate{pair}
+	}
+	return t, nil
+}
