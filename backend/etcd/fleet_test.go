@@ -64,9 +64,7 @@ func TestCounterWithEtcdctl(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcdctl, err := servers.FindEtcdctl()
-	if err != nil {
-		t.Skip(err)
-	}
+	servers.NeedInstalled(t, err, "etcd")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	script := filepath.Join(t.TempDir(), "increment")

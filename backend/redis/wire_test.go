@@ -2,7 +2,6 @@ package redis
 
 import (
 	"fmt"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -115,14 +114,7 @@ func TestForeignValuesExclude(t *testing.T) {
 }
 
 func TestRedisPy(t *testing.T) {
-	const python = "/usr/bin/python3"
-	if err := exec.Command(python, "-c", "import redis").Run(); err != nil {
-		const missing = "needs redis-py: apt-get install python3-redis"
-		if strings.Contains(os.Getenv("LOCKPORT_TEST_REQUIRE"), "all") {
-			t.Fatal(missing)
-		}
-		t.Skip(missing)
-	}
+	python := servers.NeedPythonRedis(t)
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "x", Options{})
 	name := t.Name()

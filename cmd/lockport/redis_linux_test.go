@@ -101,10 +101,7 @@ func TestRedisRemoval(t *testing.T) {
 func TestRedisRemovalThatOnlyTheReleaseFinds(t *testing.T) {
 	t.Parallel()
 	server := servers.NeedRedis(t, servers.RedisOptions{})
-	cli, err := exec.LookPath("redis-cli")
-	if err != nil {
-		t.Skip("install redis-cli (apt-get install redis-tools)")
-	}
+	cli := servers.NeedRedisCLI(t)
 	host, port, err := net.SplitHostPort(server.Addr())
 	require.NoError(t, err)
 	code, _, stderr := output(t, server.URL(), "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")
@@ -218,10 +215,7 @@ for i in range(each):
 func TestRedisCounterWithPython(t *testing.T) {
 	t.Parallel()
 	server := servers.NeedRedis(t, servers.RedisOptions{})
-	python := "/usr/bin/python3" // the one that Debian's packages are for
-	if exec.Command(python, "-c", "import redis").Run() != nil {
-		t.Skip("install the Redis client for Python (apt-get install python3-redis)")
-	}
+	python := servers.NeedPythonRedis(t)
 	host, port, err := net.SplitHostPort(server.Addr())
 	require.NoError(t, err)
 	const each, own, theirs = 100, 4, 4

@@ -232,11 +232,7 @@ func TestEtcdLeavesNothing(t *testing.T) {
 func TestFindEtcdctl(t *testing.T) {
 	NeedEtcd(t, EtcdOptions{})
 	path, err := FindEtcdctl()
-	var missing *NotInstalled
-	if errors.As(err, &missing) && !required("etcd", missing.Program) {
-		t.Skip(err)
-	}
-	require.NoError(t, err)
+	NeedInstalled(t, err, "etcd")
 	require.FileExists(t, path)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -130,13 +131,7 @@ func need[S interface {
 		t.Skip("needs " + kind + ", which -short does without")
 	}
 	s, err := start(context.Background())
-	var missing *NotInstalled
-	switch {
-	case errors.As(err, &missing) && !required(kind, missing.Program):
-		t.Skip(err.Error())
-	case err != nil:
-		t.Fatal(err.Error())
-	}
+	NeedInstalled(t, err, kind)
 	t.Cleanup(func() {
 		if log := s.Log(); t.Failed() && log != "" {
 			t.Logf("%s said last:\n%s", kind, log)
@@ -146,6 +141,37 @@ func need[S interface {
 		}
 	})
 	return s
+}
+
+// NeedInstalled goes on with t if err is nil, and skips it if err is a *NotInstalled, unless LOCKPORT_TEST_REQUIRE is "all" or lists
+// its program or one of the kinds. Any other error fails t.
+func NeedInstalled(t testing.TB, err error, kinds ...string) {
+	t.Helper()
+	var missing *NotInstalled
+	switch {
+	case errors.As(err, &missing) && !required(append(kinds, missing.Program)...):
+		t.Skip(err.Error())
+	case err != nil:
+		t.Fatal(err.Error())
+	}
+}
+
+// NeedPythonRedis returns the Python that Debian's packages are for, which has the module redis.
+func NeedPythonRedis(t testing.TB) string {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	if exec.Command(python, "-c", "import redis").Run() != nil {
+		NeedInstalled(t, &NotInstalled{Program: "redis-py", Install: "apt-get install python3-redis (Debian)"})
+	}
+	return python
+}
+
+// NeedRedisCLI returns the path of redis-cli.
+func NeedRedisCLI(t testing.TB) string {
+	t.Helper()
+	path, err := find("redis-cli", "apt-get install redis-tools (Debian), brew install redis (macOS)")
+	NeedInstalled(t, err, "redis")
+	return path
 }
 
 // required reports that a test must fail, not skip, where something is not installed: LOCKPORT_TEST_REQUIRE is "all", or
