@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"github.com/lockport/lockport/internal/child"
 )
 
 // childrenOf are the children of the process pid: from /proc, see proc_pid_stat(5), and where there is none from ps.
@@ -44,7 +46,7 @@ func childrenOf(pid int) []*os.Process {
 
 // waitGone waits until p, which was killed and is no child of ours, has ended.
 func waitGone(p *os.Process) {
-	for deadline := time.Now().Add(stopTime); running(p.Pid) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(stopTime); child.Running(p.Pid) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"syscall"
+
+	"github.com/lockport/lockport/internal/child"
 	"time"
 )
 
@@ -32,7 +34,7 @@ func startProcess(dir string, program *program, args ...string) (*process, error
 	cmd := exec.Command(program.path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, program.env, log, log
 	cmd.SysProcAttr = program.user.attributes()
-	ended, err := startBound(cmd)
+	ended, err := child.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
@@ -64,17 +66,17 @@ func (p *process) kill() {
 	children := p.children()
 	_ = p.cmd.Process.Kill() // fails only if it has ended
 	<-p.done
-	for _, child := range children {
-		_ = child.Kill()
+	for _, c := range children {
+		_ = c.Kill()
 	}
-	for _, child := range children {
-		waitGone(child)
+	for _, c := range children {
+		waitGone(c)
 	}
 }
 
 // children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
 func (p *process) children() []*os.Process {
-	if !p.family || !p.alive() || freeze(p.cmd.Process) != nil {
+	if !p.family || !p.alive() || child.Freeze(p.cmd.Process) != nil {
 		return nil
 	}
 	return childrenOf(p.pid())
@@ -83,13 +85,13 @@ func (p *process) children() []*os.Process {
 // errDown says that there is no process to signal.
 var errDown = errors.New("servers: the server is down")
 
-func (p *process) freeze() error { return p.signal(freeze) }
+func (p *process) freeze() error { return p.signal(child.Freeze) }
 
-func (p *process) thaw() error { return p.signal(thaw) }
+func (p *process) thaw() error { return p.signal(child.Thaw) }
 
 func (p *process) signal(send func(*os.Process) error) error {
-	for _, child := range p.children() {
-		if err := send(child); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	for _, c := range p.children() {
+		if err := send(c); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 	}
@@ -102,7 +104,7 @@ func (p *process) signal(send func(*os.Process) error) error {
 // stop asks the child to end, and kills it if it has not after grace.
 func (p *process) stop(grace time.Duration) {
 	_ = p.cmd.Process.Signal(p.end)
-	_ = p.signal(thaw) // a stopped process takes no signal
+	_ = p.signal(child.Thaw) // a stopped process takes no signal
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

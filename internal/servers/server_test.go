@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/child"
 )
 
 // wantEmpty requires that whatever used dir as its folder for temporary files has cleaned up.
@@ -93,7 +95,7 @@ func TestFrozenMeansSilent(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{Own: true})
 	for range 50 {
 		require.NoError(t, r.Freeze())
-		require.False(t, running(r.Pid()))
+		require.False(t, child.Running(r.Pid()))
 		require.NoError(t, r.Thaw())
 	}
 }

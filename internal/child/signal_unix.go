@@ -1,6 +1,6 @@
 //go:build unix
 
-package servers
+package child
 
 import (
 	"bytes"
@@ -11,25 +11,26 @@ import (
 	"time"
 )
 
-// freeze returns when every thread of p has stopped, where the system has a /proc to tell: the signal alone leaves
+// Freeze returns when every thread of p has stopped, where the system has a /proc to tell: the signal alone leaves
 // time for another answer.
-func freeze(p *os.Process) error {
+func Freeze(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Second); running(p.Pid); time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(time.Second); Running(p.Pid); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
-			return fmt.Errorf("servers: process %d does not stop", p.Pid)
+			return fmt.Errorf("process %d does not stop", p.Pid)
 		}
 	}
 	return nil
 }
 
-func thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
+// Thaw lets a stopped process go on.
+func Thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }
 
-// running reports that a thread of the process is neither stopped nor dead. See proc_pid_stat(5): the state follows the name,
+// Running reports that a thread of the process is neither stopped nor dead. See proc_pid_stat(5): the state follows the name,
 // which stands in parentheses.
-func running(pid int) bool {
+func Running(pid int) bool {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, thread := range threads {
 		stat, err := os.ReadFile(thread)

@@ -1,15 +1,15 @@
 //go:build !linux
 
-package servers
+package child
 
 import (
 	"os/exec"
 	"strconv"
 )
 
-// startBound starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
+// Start starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
 // and, if its input ends without one, kills the child. ended is to be called when it has been waited for.
-func startBound(cmd *exec.Cmd) (ended func(), err error) {
+func Start(cmd *exec.Cmd) (ended func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}

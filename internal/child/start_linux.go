@@ -1,4 +1,4 @@
-package servers
+package child
 
 import (
 	"os/exec"
@@ -21,9 +21,9 @@ var starter = sync.OnceValue(func() chan<- func() {
 	return work
 })
 
-// startBound starts cmd so that it is killed when this process ends, however that happens. ended is to be called when
+// Start starts cmd so that it is killed when this process ends, however that happens. ended is to be called when
 // it has been waited for.
-func startBound(cmd *exec.Cmd) (ended func(), err error) {
+func Start(cmd *exec.Cmd) (ended func(), err error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}

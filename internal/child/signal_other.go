@@ -1,0 +1,14 @@
+//go:build !unix
+
+package child
+
+import (
+	"errors"
+	"os"
+)
+
+// Freeze is not to be had on this system.
+func Freeze(*os.Process) error { return errors.ErrUnsupported }
+
+// Thaw is not to be had either.
+func Thaw(*os.Process) error { return errors.ErrUnsupported }
