@@ -83,6 +83,16 @@ var importRules = []rule{
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
 		}),
 
+	importRule("faults and faults/linear judge any backend: they name none. faults/worlds imports the backends, and is imported by tests and commands alone.",
+		func(s *source) bool { return !s.test && (s.dir == "faults" || s.dir == "faults/linear") }, func(_ *source, r reference) bool {
+			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults/worlds"}, r.under)
+		}),
+
+	importRule("porcupine is for faults/linear alone, and that for tests: nobody who imports the library is linked with it.",
+		func(s *source) bool { return s.dir != "faults/linear" && !s.test }, func(_ *source, r reference) bool {
+			return !strings.HasPrefix(r.path, "github.com/anishathalye/porcupine") && !(r.ours && r.under("faults/linear"))
+		}),
+
 	importRule("testify is for the tests of this module alone.",
 		func(s *source) bool { return !s.test },
 		func(_ *source, r reference) bool { return !strings.HasPrefix(r.path, "github.com/stretchr/testify") }),

@@ -2,7 +2,7 @@ package house
 
 // useRules hold what the library may not do to the program it is part of.
 var useRules = []rule{
-	useRule("Only the command ends the process (and conformance.WorkerMain, which is documented to): return an error.",
+	useRule("Only the command ends the process (and WorkerMain of conformance and faults, which are documented to): return an error.",
 		func(s *source) bool { return !s.test && !under(s.dir, "cmd") },
 		map[string][]string{
 			"os":      {"Exit"},
@@ -10,7 +10,7 @@ var useRules = []rule{
 			"log":     {"Fatal", "Fatalf", "Fatalln"},
 		},
 		func(s *source, u use) bool {
-			return s.dir == "conformance" && u.function == "WorkerMain" && u.pkg == "os"
+			return (s.dir == "conformance" || s.dir == "faults") && u.function == "WorkerMain" && u.pkg == "os"
 		}),
 
 	useRule("The library never reads or changes the environment (temporary and home folders follow from it too): what it "+
