@@ -93,6 +93,36 @@ func TestSplitVotesResolve(t *testing.T) {
 	}
 }
 
+// Nodes that are farther away than a struggle for votes waits for are no reason to fail: the name is held, by one or by nobody yet.
+func TestSplitVotesOfDistantNodes(t *testing.T) {
+	x := plainNodes(t, 3)
+	var peers []*peer
+	for i := range 3 {
+		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
+		addrs = slices.Concat(addrs[i:], addrs[:i])
+		peers = append(peers, newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i)))
+		peers[i].frees(peers[i].takes(peers[i].request("warm-up")))
+	}
+	for _, p := range x.proxies {
+		p.Delay(laterRounds) // there, and as long back
+	}
+	for round := range 10 {
+		var all sync.WaitGroup
+		for _, p := range peers {
+			all.Go(func() {
+				req := p.request(fmt.Sprint("x", round))
+				req.Queue = false
+				if lease, err := p.try(req); err == nil {
+					p.frees(lease)
+				} else if !errors.Is(err, driver.ErrHeld) {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+	}
+}
+
 // All nodes have the waiters in the order in which they began to wait, whatever the order in which they heard of them.
 func TestAllNodesHaveOneOrder(t *testing.T) {
 	x := plainNodes(t, 5)
