@@ -59,6 +59,11 @@ var unknownCases = []Case{
 		},
 	},
 	{
+		Group: "unknown", Name: "acquire-reply-lost-kept", Needs: []Need{NeedDropReply},
+		Rule: "P1 exclusion: a claim whose reply was lost, and that is granted when it is asked for again, stays for as long as it is renewed",
+		Run:  keptAfterLostReply,
+	},
+	{
 		Group: "unknown", Name: "release-reply-lost", Needs: []Need{NeedDropReply},
 		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the next holder's claim",
 		Run: func(_ context.Context, e *Env) error {
@@ -76,6 +81,26 @@ var unknownCases = []Case{
 				a.abandon(req)
 			}
 			return e.stillHolds(b, name, next, "the release whose reply was lost was repeated")
+		},
+	},
+	{
+		Group: "unknown", Name: "release-reply-lost-same-client", Needs: []Need{NeedDropReply},
+		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the same client's next claim",
+		Run: func(_ context.Context, e *Env) error {
+			p := e.party()
+			p.free(e.name(), "the name is new")
+			name := e.name()
+			req := p.request(name)
+			lease, _ := p.claimOf(req)
+			lost := e.dropReply(OpRelease)
+			first := p.releases(lease)
+			e.mustHappen(lost, "the reply to a release was to be lost")
+			next := p.takes(name, e.takeover(), "the release was carried out")
+			second := p.releases(lease)
+			if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
+				p.abandon(req)
+			}
+			return e.stillHolds(p, name, next, "the release whose reply was lost was repeated")
 		},
 	},
 	{
@@ -224,6 +249,36 @@ var unknownCases = []Case{
 			return nil
 		},
 	},
+}
+
+// keptAfterLostReply claims, loses the reply, claims again with the same owner where the driver has not done so itself, and looks whether what was
+// granted in the end is more than a leftover that will pass.
+func keptAfterLostReply(_ context.Context, e *Env) error {
+	a, b := e.party(), e.party()
+	a.free(e.name(), "the name is new")
+	b.free(e.name(), "the name is new")
+	name := e.name()
+	req := a.request(name)
+	lost := e.dropReply(OpAcquire)
+	lease, err := a.try(req)
+	e.mustHappen(lost, "the reply to a claim was to be lost")
+	if err != nil && !poll(e.ctx, soon, func() bool {
+		lease, err = a.try(req)
+		return err == nil || errors.Is(err, driver.ErrHeld)
+	}) {
+		e.failf("%v after the reply to it was lost a claim is neither granted nor ErrHeld but: %w", soon, err)
+	}
+	if err != nil {
+		a.abandon(req)
+		e.notRun("a claim whose reply was lost is not granted when it is asked for again")
+	}
+	stop := a.keepAlive(lease)
+	for end := time.Now().Add(2*e.ttl + e.ttl/2); time.Now().Before(end); e.sleep(e.ttl / 10) {
+		b.finds(name, "the claim was granted after its first reply was lost, and is renewed")
+	}
+	stop()
+	a.release(lease)
+	return nil
 }
 
 // mustHappen ends the case as not run if a fault did not happen: then nothing was tried.

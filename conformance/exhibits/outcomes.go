@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -28,6 +29,22 @@ var outcomes = []Exhibit{
 		CaughtBy: []string{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned"},
 		broken: func(b *Backend) driver.Backend {
 			return abandons{b, func(context.Context, driver.Request) error { return nil }}
+		},
+	},
+	{
+		Name: "believes-what-will-pass", Is: "a claim whose reply was lost is found when it is asked for again, and is not renewed: it belongs to the session before",
+		CaughtBy: []string{"unknown/acquire-reply-lost-kept"}, Sees: "yet another claim was granted",
+		broken: func(b *Backend) driver.Backend {
+			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+				l, err := b.TryAcquire(ctx, req)
+				if !errors.Is(err, driver.ErrUnknown) {
+					return l, err
+				}
+				if l, err = b.TryAcquire(ctx, req); err != nil {
+					return nil, err
+				}
+				return renewed{l.(*lease), func(context.Context, driver.Lease) (time.Time, error) { return time.Now().Add(req.TTL), nil }}, nil
+			}}
 		},
 	},
 	{

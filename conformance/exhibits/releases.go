@@ -40,6 +40,24 @@ var releases = []Exhibit{
 		},
 	},
 	{
+		Name: "releases-what-its-client-has", Is: "a release that is repeated ends whatever claim its client has on the name by then",
+		CaughtBy: []string{"unknown/release-reply-lost-same-client"}, Sees: "yet another claim was granted",
+		broken: func(b *Backend) driver.Backend {
+			return leased(b, func(l *lease) driver.Lease {
+				again := false
+				return released{l, func(ctx context.Context) error {
+					st, _ := b.Inspect(ctx, l.req.Name)
+					if again && driver.OwnerClient(st.Owner) == driver.OwnerClient(l.req.Owner) {
+						b.wire.server.LoseSilently(l.req.Name)
+						return nil
+					}
+					again = true
+					return l.Release(ctx, driver.ReleaseOptions{})
+				}}
+			})
+		},
+	},
+	{
 		Name: "says-lost-of-a-second-release", Is: "a release that is repeated says that the claim was lost",
 		CaughtBy: []string{"ownership/release-twice"}, Sees: "second release",
 		broken: func(b *Backend) driver.Backend {
