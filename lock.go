@@ -93,8 +93,8 @@ func (l *Lock) Deadline() (time.Time, bool) {
 	if deadline == never || l.ended.Load() != nil {
 		return time.Time{}, false
 	}
-	left := deadline - l.client.now()
-	return clock.Now().Add(left), true
+	now := clock.Now() // first: a pause between the two then makes the deadline earlier, never later
+	return now.Add(deadline - l.client.now()), true
 }
 
 // Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process it
