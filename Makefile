@@ -11,7 +11,7 @@ ARGS ?=
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick lint bench servers
+.PHONY: help test quick lint bench soak soak-short servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
 	@scripts/modules.sh go test -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS) ./...
@@ -25,10 +25,20 @@ lint: ## gofmt, go mod tidy, go vet and staticcheck, for Linux and macOS; go bui
 bench: servers ## the Go benchmarks
 	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
 
+# How long the fault runs last, and with which seed: 0 is another one each time.
+FOR ?= 30m
+SEED ?= 0
+
+soak: servers ## fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
+	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
+
+soak-short: servers ## fault runs, five phases per cell
+	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -phases=5 -seed=$(SEED) $(ARGS)
+
 servers: ## install the lock servers that the tests start, without starting their services
 	@scripts/install-servers.sh
 
 help: ## this list
 	@echo 'make TARGET, where TARGET is one of:'
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-10s %s\n", $$1, $$2 }'
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-11s %s\n", $$1, $$2 }'
 	@echo "Variables: TIMEOUT=$(TIMEOUT) P=$(P) ARGS='-run NAME -v' LOCKPORT_TEST_REQUIRE=all LOCKPORT_TEST_INSTALL=no"

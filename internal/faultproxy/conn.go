@@ -59,8 +59,11 @@ func (c *conn) run() {
 }
 
 func (c *conn) dial() bool {
+	c.p.mu.Lock()
+	target := c.p.target
+	c.p.mu.Unlock()
 	var d net.Dialer
-	server, err := d.DialContext(c.ctx, "tcp", c.p.target)
+	server, err := d.DialContext(c.ctx, "tcp", target)
 	if err != nil {
 		return false
 	}

@@ -1,6 +1,6 @@
 // Package faultproxy is a TCP proxy that breaks on command, for tests: it cuts, freezes and delays connections,
 // swallows replies, and cuts before or after a chosen request. It listens on a free port of 127.0.0.1 and forwards
-// to one target.
+// to one target at a time.
 //
 // A *request* is what one Read from the client returned. Clients such as go-redis write a command, or a whole
 // pipeline, with one write and then wait for its reply, so that a request here is a command or a pipeline there;
@@ -20,11 +20,11 @@ import (
 
 // Proxy forwards connections to its target, and breaks them when told to. Safe for concurrent use.
 type Proxy struct {
-	target   string
 	listener *net.TCPListener
 	running  sync.WaitGroup
 
 	mu       sync.Mutex // guards all below, and the flags of every conn
+	target   string
 	changed  chan struct{}
 	conns    map[*conn]struct{}
 	requests int64
@@ -55,6 +55,18 @@ func New(target string) (*Proxy, error) {
 
 // Addr is the proxy's own address, "127.0.0.1:port", to give to the client in place of the target's. It never changes.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
+
+// Retarget forwards every connection that is dialled on from now on to another target, a "host:port", as when a name or a service's
+// address moves to another server. Live connections stay with the server that they have: see KillConns.
+func (p *Proxy) Retarget(target string) error {
+	if _, _, err := net.SplitHostPort(target); err != nil {
+		return fmt.Errorf("faultproxy: target: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+	return nil
+}
 
 // Close closes the listener and every connection, and returns when no goroutine of the proxy is left. Faults that
 // wait for a request stay unfulfilled. Further calls do nothing.

@@ -71,6 +71,22 @@ func TestNewRefusesMalformedTarget(t *testing.T) {
 	require.ErrorContains(t, err, "missing port")
 }
 
+func TestRetarget(t *testing.T) {
+	p, first := setUp(t)
+	second := newServer(t)
+	old := dial(t, p)
+	old.call("one")
+	require.NoError(t, p.Retarget(second.Addr().String()))
+	require.ErrorContains(t, p.Retarget("nowhere"), "missing port")
+	old.call("two")
+	fresh := dial(t, p)
+	fresh.call("three")
+	require.True(t, first.saw("two")(), "a live connection stays")
+	require.True(t, second.saw("three")())
+	require.False(t, first.saw("three")())
+	require.NoError(t, p.Close())
+}
+
 func TestCloseLeavesNothing(t *testing.T) {
 	s := newServer(t)
 	before := runtime.NumGoroutine()

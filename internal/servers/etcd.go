@@ -5,7 +5,9 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -40,6 +42,9 @@ type EtcdOptions struct {
 	// TLS serves clients TLS and nothing else. The certificate, for 127.0.0.1 and localhost, is signed by an authority that
 	// lives as long as this process: see Etcd.TLSConfig and Etcd.CAFile. Clients need no certificate.
 	TLS bool
+	// Cuttable has the nodes of a cluster speak to each other through this process, so that EtcdCluster.CutFromQuorum can cut them from each other;
+	// what they do takes a little longer then.
+	Cuttable bool
 	// Flags are further flags, which win over ours: "--max-txn-ops=16". Relative paths begin at Etcd.Dir.
 	Flags []string
 }
@@ -71,7 +76,8 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 type etcdRole struct {
 	name    string
 	token   string
-	members []string // of the cluster: "name=http://127.0.0.1:port"
+	members []string     // of the cluster: "name=http://127.0.0.1:port"
+	proxy   *net.TCPAddr // through which it speaks to the others; nil: directly
 }
 
 func etcdName() string { return "lockport-" + strings.ToLower(rand.Text()) }
@@ -90,7 +96,7 @@ func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole, pick func(int)
 	e.server, err = startServer(ctx, program{
 		name:       "etcd",
 		path:       path,
-		env:        etcdEnvironment(),
+		env:        etcdEnvironment(role),
 		portOffset: etcdPeer,
 		configure:  func(dir string, port int) ([]string, error) { return e.configure(dir, port, role) },
 		ready:      e.ready,
@@ -113,32 +119,43 @@ func findEtcd(ctx context.Context, o EtcdOptions) (string, error) {
 func FindEtcdctl() (string, error) { return find("etcdctl", etcdctlInstall) }
 
 // etcdEnvironment is ours without what etcd would read: where a flag says otherwise, it refuses to start.
-func etcdEnvironment() []string {
+func etcdEnvironment(role etcdRole) []string {
 	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "ETCD_") })
 	if runtime.GOARCH != "amd64" {
 		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // or a server before 3.5 does not start
 	}
+	if role.proxy != nil {
+		env = append(env, "HTTP_PROXY=socks5://"+role.proxy.String(), "NO_PROXY=", "no_proxy=")
+	}
 	return env
+}
+
+// advertised is the URL by which the other nodes know the one on that port. Go goes to no address of the machine itself through a proxy; it does to
+// the one that stands for all of them.
+func (r etcdRole) advertised(port int) string {
+	if r.proxy == nil {
+		return peerURL(port)
+	}
+	return fmt.Sprint("http://0.0.0.0:", port+etcdPeer)
 }
 
 func peerURL(port int) string { return "http://" + hostPort(port+etcdPeer) }
 
 // configure returns the flags of e in that folder and on that port.
 func (e *Etcd) configure(dir string, port int, role etcdRole) ([]string, error) {
-	data := filepath.Join(dir, "data")
 	tick := cmp.Or(e.options.Tick, etcdTick).Milliseconds()
 	members := role.members
 	if members == nil {
-		members = []string{e.name + "=" + peerURL(port)}
+		members = []string{e.name + "=" + role.advertised(port)}
 	}
 	client := e.clientURL(hostPort(port))
 	args := []string{
 		"--name=" + e.name,
-		"--data-dir=" + data,
+		"--data-dir=" + etcdData(dir),
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peerURL(port),
-		"--initial-advertise-peer-urls=" + peerURL(port),
+		"--initial-advertise-peer-urls=" + role.advertised(port),
 		"--initial-cluster=" + strings.Join(members, ","),
 		"--initial-cluster-token=" + cmp.Or(role.token, e.name),
 		fmt.Sprint("--heartbeat-interval=", tick),
@@ -236,3 +253,15 @@ func (e *Etcd) Version(ctx context.Context) (string, error) {
 	status, err := e.gateway.status(ctx)
 	return status.Version, err
 }
+
+// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
+func (e *Etcd) WipeData() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.proc.alive() {
+		return errors.New("servers: stop the etcd before its data are removed")
+	}
+	return os.RemoveAll(etcdData(e.dir))
+}
+
+func etcdData(dir string) string { return filepath.Join(dir, "data") }

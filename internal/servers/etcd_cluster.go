@@ -20,6 +20,7 @@ const (
 type EtcdCluster struct {
 	Nodes   []*Etcd
 	options EtcdOptions
+	links   *quorumLinks // nil: they speak to each other directly
 }
 
 // StartEtcdCluster starts an etcd cluster, each node with the options o, ready when all serve (which takes etcd 2 s, since new
@@ -46,8 +47,6 @@ func startEtcdCluster(ctx context.Context, o EtcdOptions, pick func(int) (int, e
 
 // start leaves in c the nodes that started.
 func (c *EtcdCluster) start(ctx context.Context, pick func(int) (int, error)) error {
-	role := etcdRole{token: etcdName()}
-	var names []string
 	var ports []int
 	for len(ports) < etcdNodes {
 		port, err := pick(etcdPeer)
@@ -57,15 +56,15 @@ func (c *EtcdCluster) start(ctx context.Context, pick func(int) (int, error)) er
 		if slices.Contains(ports, port) {
 			continue
 		}
-		name := etcdName()
-		names, ports = append(names, name), append(ports, port)
-		role.members = append(role.members, name+"="+peerURL(port))
+		ports = append(ports, port)
+	}
+	roles, err := c.roles(ports)
+	if err != nil {
+		return err
 	}
 	nodes := make([]*Etcd, etcdNodes)
-	err := atOnce(ctx, etcdNodes, func(ctx context.Context, i int) (err error) {
-		role := role
-		role.name = names[i]
-		nodes[i], err = startEtcd(ctx, c.options, role, func(int) (int, error) { return ports[i], nil })
+	err = atOnce(ctx, etcdNodes, func(ctx context.Context, i int) (err error) {
+		nodes[i], err = startEtcd(ctx, c.options, roles[i], func(int) (int, error) { return ports[i], nil })
 		return err
 	})
 	c.Nodes = slices.DeleteFunc(nodes, func(e *Etcd) bool { return e == nil })
@@ -73,6 +72,32 @@ func (c *EtcdCluster) start(ctx context.Context, pick func(int) (int, error)) er
 		return err
 	}
 	return enableAuth(ctx, c.Nodes...)
+}
+
+// roles are those of nodes on these ports.
+func (c *EtcdCluster) roles(ports []int) (roles [etcdNodes]etcdRole, err error) {
+	if c.options.Cuttable {
+		var peers [etcdNodes][]int
+		for i, port := range ports {
+			peers[i] = []int{port + etcdPeer}
+		}
+		if c.links, err = newQuorumLinks(peers); err != nil {
+			return roles, err
+		}
+	}
+	token := etcdName()
+	var members []string
+	for i, port := range ports {
+		roles[i] = etcdRole{name: etcdName(), token: token}
+		if c.links != nil {
+			roles[i].proxy = c.links.front(i)
+		}
+		members = append(members, roles[i].name+"="+roles[i].advertised(port))
+	}
+	for i := range roles {
+		roles[i].members = members
+	}
+	return roles, nil
 }
 
 // atOnce calls f for 0 to n-1, all at once: a node does not become ready without the others. It returns the first error, which
@@ -155,5 +180,27 @@ func (c *EtcdCluster) URL() string { return c.options.url(strings.Join(c.Addrs()
 // Log is the end of what the nodes printed, for messages.
 func (c *EtcdCluster) Log() string { return logs(c.Nodes) }
 
+// CutFromQuorum cuts node i (0 to 2) from the other nodes, as a broken network does: without a word. Clients still reach it. Cuts add up. The
+// cluster must have been started with EtcdOptions.Cuttable.
+func (c *EtcdCluster) CutFromQuorum(i int) {
+	if c.links == nil {
+		panic("servers: an etcd cluster can be cut only if it was started with EtcdOptions.Cuttable")
+	}
+	c.links.cut(i)
+}
+
+// Heal ends all cuts: what was under way between the nodes is lost, and they connect anew.
+func (c *EtcdCluster) Heal() {
+	if c.links != nil {
+		c.links.heal()
+	}
+}
+
 // Close ends the nodes and removes their folders.
-func (c *EtcdCluster) Close() error { return closeAll(c.Nodes) }
+func (c *EtcdCluster) Close() error {
+	err := closeAll(c.Nodes)
+	if c.links != nil {
+		err = errors.Join(err, c.links.close())
+	}
+	return err
+}

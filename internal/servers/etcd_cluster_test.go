@@ -2,6 +2,7 @@ package servers
 
 import (
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -50,6 +51,42 @@ func TestEtcdClusterWithoutAMajority(t *testing.T) {
 	}
 	_, err = c.agreed(t.Context())
 	require.ErrorContains(t, err, "no majority")
+}
+
+func TestEtcdClusterIsCut(t *testing.T) {
+	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
+		t.Parallel()
+		o.Cuttable = true
+		c := NeedEtcdCluster(t, o)
+		put(t, c.Nodes[0], "k", "v")
+		leader, err := c.Leader(t.Context())
+		require.NoError(t, err)
+		at := slices.Index(c.Nodes, leader)
+		c.CutFromQuorum(at)
+		next := c.Nodes[(at+1)%etcdNodes]
+		put(t, next, "during", "cut")
+		_, err = get(t.Context(), leader, "during") // takes a majority
+		require.Error(t, err, "it is not cut")
+		c.Heal()
+		requireValue(t, leader, "during", "cut")
+		for _, node := range c.Nodes {
+			put(t, node, "after", node.Addr())
+		}
+
+		// Restarted, a node speaks through its proxy again.
+		require.NoError(t, next.Restart(t.Context()))
+		c.CutFromQuorum((at + 1) % etcdNodes)
+		put(t, leader, "again", "cut")
+		_, err = get(t.Context(), next, "again")
+		require.Error(t, err)
+		c.Heal()
+		requireValue(t, next, "again", "cut")
+	})
+}
+
+func TestEtcdClusterThatCannotBeCut(t *testing.T) {
+	t.Parallel()
+	require.Panics(t, func() { new(EtcdCluster).CutFromQuorum(0) })
 }
 
 func TestEtcdClusterWithEverything(t *testing.T) {

@@ -270,3 +270,19 @@ func TestCurrentEtcdThatCannotBeBuilt(t *testing.T) {
 	require.ErrorContains(t, err, "cannot build a current etcd: ")
 	require.ErrorContains(t, err, strconv.Quote("go"))
 }
+
+func TestEtcdWipeData(t *testing.T) {
+	t.Parallel()
+	e := NeedEtcd(t, EtcdOptions{})
+	put(t, e, "k", "v")
+	require.ErrorContains(t, e.WipeData(), "stop the etcd")
+	require.NoError(t, e.Kill())
+	require.NoError(t, e.Restart(t.Context()))
+	requireValue(t, e, "k", "v")
+	require.NoError(t, e.Kill())
+	require.NoError(t, e.WipeData())
+	require.NoError(t, e.Restart(t.Context()))
+	got, err := get(t.Context(), e, "k")
+	require.NoError(t, err)
+	require.Empty(t, got)
+}

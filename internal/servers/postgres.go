@@ -168,6 +168,22 @@ func (p *Postgres) copyPrimary(ctx context.Context, user *lesser, dir string) er
 	return p.tool(ctx, user, dir, nil, "pg_basebackup", "-D", dataDir(dir), "-d", p.options.Primary.AdminURL(), "-R", "-X", "stream", "-c", "fast", "-N")
 }
 
+// Follow makes the server, whatever it was, a streaming replica of primary, with that one's options: it is killed, its data are replaced by a copy of
+// primary's, and it is started again. It returns when it can be read. ctx bounds all that. It must not run beside other methods of p.
+func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
+	if err := p.Kill(); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(dataDir(p.dir)); err != nil {
+		return err
+	}
+	p.options.Primary = primary
+	if err := p.configure(ctx, p.user, p.dir, p.port); err != nil {
+		return err
+	}
+	return p.Restart(ctx)
+}
+
 // tool runs one of Postgres' own programs, which lie beside each other.
 func (p *Postgres) tool(ctx context.Context, user *lesser, dir string, input *strings.Reader, name string, args ...string) error {
 	path, err := find(name, postgresInstall)

@@ -83,6 +83,15 @@ func TestPostgresReplica(t *testing.T) {
 		_, err := conn.Exec(t.Context(), "SELECT FROM copied")
 		return err
 	}))
+
+	// They change places.
+	promoted := pgConnect(t, replica.AdminURL())
+	require.True(t, pgValue[bool](t, promoted, "SELECT pg_promote()"))
+	pgExec(t, promoted, "CREATE TABLE made_later ()")
+	require.NoError(t, primary.Follow(t.Context(), replica))
+	follower := pgConnect(t, primary.AdminURL())
+	require.True(t, pgValue[bool](t, follower, "SELECT pg_is_in_recovery()"))
+	pgExec(t, follower, "SELECT FROM made_later")
 }
 
 func TestPostgresTLS(t *testing.T) {

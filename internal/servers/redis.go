@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
 const redisInstall = "apt-get install redis-server (Debian), brew install redis (macOS)"
@@ -35,6 +36,8 @@ type RedisOptions struct {
 	Save string
 	// AppendOnly writes every change to disk before it is acknowledged.
 	AppendOnly bool
+	// Clock gives the server a clock of its own, which Redis.JumpClock sets. It needs gcc, and Linux: see ClockInstalled.
+	Clock bool
 	// Config are further lines of redis.conf: "notify-keyspace-events Ex".
 	Config []string
 	// Own makes NeedRedis start a server even where LOCKPORT_TEST_REDIS_URL names one. Tests set it that kill, stop,
@@ -77,9 +80,14 @@ func startRedis(ctx context.Context, o RedisOptions, role redisRole, pick func(i
 			return nil, err
 		}
 	}
+	var env []string
+	if o.Clock {
+		env = clockEnv()
+	}
 	r.server, err = startServer(ctx, program{
 		name:       "redis-server",
 		path:       path,
+		env:        env,
 		portOffset: role.portOffset,
 		configure: func(dir string, port int) ([]string, error) {
 			config, err := o.config(dir, port)
@@ -87,6 +95,11 @@ func startRedis(ctx context.Context, o RedisOptions, role redisRole, pick func(i
 				return nil, err
 			}
 			config = append(config, role.config...)
+			if o.Clock {
+				if err := writeClock(dir); err != nil {
+					return nil, err
+				}
+			}
 			file := filepath.Join(dir, "redis.conf")
 			args := append([]string{file}, role.args...)
 			return args, os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600)
@@ -198,6 +211,28 @@ func (r *Redis) CAFile() string {
 // Arguments are printed as fmt.Sprint does. ctx, and 5 s, bound it. An error reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
 	return r.client.do(ctx, args...)
+}
+
+// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
+func (r *Redis) WipeData() error {
+	return r.withProcess(func(p *process) error {
+		if p.alive() {
+			return errors.New("servers: stop the Redis before its data are removed")
+		}
+		return errors.Join(os.RemoveAll(filepath.Join(r.dir, "appendonlydir")), os.RemoveAll(filepath.Join(r.dir, "dump.rdb")))
+	})
+}
+
+// JumpClock sets the time of day of a server with RedisOptions.Clock forward by d, or back by -d. Jumps add up, and outlive the
+// server's process: expiries meet them at the next command, while Redis' own timers go by a clock that nobody sets.
+func (r *Redis) JumpClock(d time.Duration) error {
+	if err := r.control(); err != nil {
+		return err
+	}
+	if !r.options.Clock {
+		return errors.New("servers: this Redis has no clock of its own")
+	}
+	return jumpClock(r.dir, d)
 }
 
 // Info returns the fields of one section of INFO ("server", "replication").

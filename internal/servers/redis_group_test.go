@@ -37,6 +37,21 @@ func TestReplica(t *testing.T) {
 	}
 }
 
+func TestFollow(t *testing.T) {
+	first, second := NeedRedis(t, RedisOptions{Own: true}), NeedRedis(t, RedisOptions{Own: true})
+	do(t, first, "SET", "k", "v")
+	do(t, second, "SET", "other", "v")
+	require.NoError(t, second.Follow(t.Context(), first, first.Addr()))
+	require.Equal(t, "v", do(t, second, "GET", "k"))
+	require.Nil(t, do(t, second, "GET", "other"))
+
+	require.NoError(t, second.Promote(t.Context()))
+	do(t, second, "SET", "k", "w")
+	require.NoError(t, first.Follow(t.Context(), second, second.Addr()))
+	require.Equal(t, "w", do(t, first, "GET", "k"), "the other way round")
+	require.Error(t, first.Follow(t.Context(), second, "nowhere"))
+}
+
 func TestReplicaHearsAtOnce(t *testing.T) {
 	master := NeedRedis(t, RedisOptions{Own: true})
 	for range 5 {
@@ -103,6 +118,18 @@ func testSentinel(t *testing.T, o SentinelOptions) {
 	require.NotSame(t, killed, next)
 	require.Equal(t, "v", do(t, next, "GET", "k"))
 	do(t, next, "SET", "k", "w")
+
+	require.NoError(t, s.Sentinels[0].Kill())
+	require.NoError(t, s.Sentinels[1].Freeze())
+	require.NoError(t, s.Mend(t.Context()))
+	require.Equal(t, "w", do(t, killed, "GET", "k"), "it replicates the new master")
+	master, err = s.Master(t.Context())
+	require.NoError(t, err)
+	require.Same(t, next, master)
+	_, err = s.KillMaster(t.Context())
+	require.NoError(t, err)
+	_, err = s.WaitFailover(t.Context(), next)
+	require.NoError(t, err, "the set can lose its master again")
 }
 
 func TestSentinel(t *testing.T) { testSentinel(t, SentinelOptions{}) }

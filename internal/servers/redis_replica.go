@@ -53,14 +53,27 @@ func startReplica(ctx context.Context, master *Redis, via string) (*Redis, error
 // WaitSync waits until the replica is connected to its master and has all that was written there before the call.
 func (r *Replica) WaitSync(ctx context.Context) error { return waitSync(ctx, r.master, r.Redis) }
 
-// Promote makes the replica a master, whatever it has missed.
-func (r *Replica) Promote(ctx context.Context) error {
+// Promote makes a replica a master, whatever it has missed.
+func (r *Redis) Promote(ctx context.Context) error {
 	_, err := r.Do(ctx, "REPLICAOF", "NO", "ONE")
 	return err
 }
 
 // Close ends the replica and its link, not its master.
 func (r *Replica) Close() error { return errors.Join(r.Redis.Close(), r.Link.Close()) }
+
+// Follow makes the server a replica of master, which it reaches at the address via, and returns when it is in sync. What it knew
+// before is gone.
+func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
+	host, port, err := net.SplitHostPort(via)
+	if err != nil {
+		return err
+	}
+	if _, err := r.Do(ctx, "REPLICAOF", host, port); err != nil {
+		return err
+	}
+	return waitSync(ctx, master, r)
+}
 
 // waitSync waits until replica has all that master has now, and gets at once what is written from now on. A master sends a new
 // replica nothing beyond its first copy until it has heard from it, although it calls it online: hence the message.

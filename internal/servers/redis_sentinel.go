@@ -97,8 +97,9 @@ func (s *Sentinel) startSentinel(ctx context.Context, o SentinelOptions) (*Redis
 	if err != nil {
 		return nil, err
 	}
-	// Sentinels look for each other every 2 s. Redis before 7.0 cannot be told to hurry; then it takes those seconds.
-	_, _ = sentinel.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100")
+	// Sentinels look for each other every 2 s, and ask servers what they are every 10 s. Redis before 7.0 cannot be told to hurry; then it takes
+	// those seconds.
+	_, _ = sentinel.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "500")
 	return sentinel, nil
 }
 
@@ -112,11 +113,7 @@ func (s *Sentinel) waitAgreed(ctx context.Context) error {
 			if err != nil {
 				return err
 			}
-			list, _ := reply.([]any)
-			master := make(map[any]any)
-			for pair := range slices.Chunk(list, 2) {
-				master[pair[0]] = pair[len(pair)-1]
-			}
+			master := pairs(reply)
 			if master["flags"] != "master" ||
 				master["num-slaves"] != fmt.Sprint(len(s.Nodes)-1) ||
 				master["num-other-sentinels"] != fmt.Sprint(sentinels-1) {
@@ -200,6 +197,78 @@ func (s *Sentinel) successor(ctx context.Context, old *Redis) (*Redis, error) {
 		return nil, fmt.Errorf("%s is a %s", master.Addr(), info["role"])
 	}
 	return master, nil
+}
+
+// Mend makes the set whole again, whatever was done to its servers: it lets go on what is frozen, restarts what is down, and has the other
+// nodes replicate the present master. It returns when all sentinels see that.
+func (s *Sentinel) Mend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	for _, r := range slices.Concat(s.Nodes, s.Sentinels) {
+		if r.Thaw() != nil {
+			if err := r.Restart(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	if err := poll(ctx, func() error { return s.follow(ctx) }); err != nil {
+		return err
+	}
+	if err := s.waitAgreed(ctx); err != nil {
+		return err
+	}
+	return poll(ctx, func() error { return s.replicasSeen(ctx) })
+}
+
+// followTime bounds an attempt to have all replicate the master, which may be another one meanwhile.
+const followTime = 5 * time.Second
+
+// follow has all other nodes replicate the master.
+func (s *Sentinel) follow(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, followTime)
+	defer cancel()
+	master, err := s.successor(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, node := range s.Nodes {
+		if node == master {
+			continue
+		}
+		if err := node.Follow(ctx, master, master.Addr()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// replicasSeen returns nil if all sentinels see that every replica is up and copies the master.
+func (s *Sentinel) replicasSeen(ctx context.Context) error {
+	for _, sentinel := range s.Sentinels {
+		reply, err := sentinel.Do(ctx, "SENTINEL", "REPLICAS", s.MasterName())
+		if err != nil {
+			return err
+		}
+		list, _ := reply.([]any)
+		for _, one := range list {
+			replica := pairs(one)
+			if replica["flags"] != "slave" || replica["master-link-status"] != "ok" {
+				return fmt.Errorf("sentinel %s: replica %v: flags %v, link %v",
+					sentinel.Addr(), replica["name"], replica["flags"], replica["master-link-status"])
+			}
+		}
+	}
+	return nil
+}
+
+// pairs makes a map of a reply that is a list of names and values.
+func pairs(reply any) map[any]any {
+	list, _ := reply.([]any)
+	found := make(map[any]any)
+	for pair := range slices.Chunk(list, 2) {
+		found[pair[0]] = pair[len(pair)-1]
+	}
+	return found
 }
 
 // Log is the end of what the sentinels and nodes printed, for messages.

@@ -21,6 +21,14 @@ func TestRedisKeepsWhatItWasToldTo(t *testing.T) {
 	require.NoError(t, saving.Stop())
 	require.NoError(t, saving.Restart(t.Context()))
 	require.Equal(t, "v", do(t, saving, "GET", "k"))
+
+	for _, r := range []*Redis{onlyAppend, saving} {
+		require.Error(t, r.WipeData(), "it is up")
+		require.NoError(t, r.Stop())
+		require.NoError(t, r.WipeData())
+		require.NoError(t, r.Restart(t.Context()))
+		require.Nil(t, do(t, r, "GET", "k"))
+	}
 }
 
 func TestRedisSettings(t *testing.T) {

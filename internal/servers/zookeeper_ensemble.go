@@ -38,7 +38,7 @@ func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
 }
 
 func (e *Ensemble) start(ctx context.Context, o ZooKeeperOptions) (err error) {
-	if e.links, err = newQuorumLinks(); err != nil {
+	if e.links, err = zooKeeperLinks(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)

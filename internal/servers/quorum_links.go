@@ -4,15 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 )
 
-// quorumLinks are the ways between the nodes of an ensemble: every node has a SOCKS proxy of its own, through which its Java
-// machine makes every connection. Proxies in front of the nodes would be passed by: a node that hears from another
+// quorumLinks are the ways between the nodes of an ensemble or a cluster: every node has a SOCKS proxy of its own, through which it makes
+// every connection to the others. Proxies in front of the nodes would be passed by: a node of ZooKeeper that hears from another
 // connects back to the address which that one says it listens on. And they accept what a node refuses because it does not
-// listen yet, which makes a follower choose its leader anew.
+// listen yet, which makes a follower choose its leader anew. Nor could they tell which node it is that connects.
 type quorumLinks struct {
-	ports   [ensembleSize][2]int // that the nodes listen on: for followers, for elections
+	ports   [ensembleSize][]int // that the nodes listen on for each other
 	fronts  [ensembleSize]net.Listener
 	running sync.WaitGroup
 
@@ -30,16 +31,10 @@ type quorumConn struct {
 	ended    bool
 }
 
-func newQuorumLinks() (*quorumLinks, error) {
-	l := &quorumLinks{conns: make(map[*quorumConn]struct{}), healed: make(chan struct{})}
-	for i := range l.ports {
-		for k := range l.ports[i] {
-			port, err := freePort(0)
-			if err != nil {
-				return nil, errors.Join(err, l.close())
-			}
-			l.ports[i][k] = port
-		}
+// newQuorumLinks makes the links of nodes that listen on these ports for each other.
+func newQuorumLinks(ports [ensembleSize][]int) (*quorumLinks, error) {
+	l := &quorumLinks{ports: ports, conns: make(map[*quorumConn]struct{}), healed: make(chan struct{})}
+	for i := range l.fronts {
 		front, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, errors.Join(err, l.close())
@@ -48,6 +43,21 @@ func newQuorumLinks() (*quorumLinks, error) {
 		l.running.Go(func() { l.accept(i, front) })
 	}
 	return l, nil
+}
+
+// zooKeeperLinks are the links of an ensemble. Each node listens on two ports: for followers, and for elections.
+func zooKeeperLinks() (*quorumLinks, error) {
+	var ports [ensembleSize][]int
+	for i := range ports {
+		for range 2 {
+			port, err := freePort(0)
+			if err != nil {
+				return nil, err
+			}
+			ports[i] = append(ports[i], port)
+		}
+	}
+	return newQuorumLinks(ports)
 }
 
 // config returns the lines of zoo.cfg that name the nodes.
@@ -63,15 +73,18 @@ func (l *quorumLinks) config() []string {
 func (l *quorumLinks) jvm(node int) []string {
 	return []string{
 		"-DsocksProxyHost=127.0.0.1",
-		fmt.Sprint("-DsocksProxyPort=", l.fronts[node].Addr().(*net.TCPAddr).Port),
+		fmt.Sprint("-DsocksProxyPort=", l.front(node).Port),
 		"-DsocksNonProxyHosts=", // none, where Java by itself spares the machine's own addresses
 	}
 }
 
+// front is where a node's proxy listens.
+func (l *quorumLinks) front(node int) *net.TCPAddr { return l.fronts[node].Addr().(*net.TCPAddr) }
+
 // taken reports, when no node runs, that another process has one of the ports.
 func (l *quorumLinks) taken() bool {
 	for _, ports := range l.ports {
-		if !portFree(ports[0]) || !portFree(ports[1]) {
+		if slices.ContainsFunc(ports, func(port int) bool { return !portFree(port) }) {
 			return true
 		}
 	}
@@ -95,11 +108,11 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 	if !l.add(c, conn) {
 		return
 	}
-	target, err := socksRequest(conn)
-	if err != nil || !l.direct(c, target) || !l.await(c) {
+	port, err := socksRequest(conn)
+	if err != nil || !l.direct(c, port) || !l.await(c) {
 		return
 	}
-	peer, err := net.DialTimeout("tcp", target, wordTime)
+	peer, err := net.DialTimeout("tcp", hostPort(port), wordTime)
 	if err != nil {
 		_ = socksReply(conn, err)
 		return
@@ -148,14 +161,10 @@ func (l *quorumLinks) add(c *quorumConn, conn net.Conn) bool {
 }
 
 // direct notes to which node c goes.
-func (l *quorumLinks) direct(c *quorumConn, target string) bool {
+func (l *quorumLinks) direct(c *quorumConn, port int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for i, ports := range l.ports {
-		if target == hostPort(ports[0]) || target == hostPort(ports[1]) {
-			c.to = i
-		}
-	}
+	c.to = slices.IndexFunc(l.ports[:], func(ports []int) bool { return slices.Contains(ports, port) })
 	return c.to >= 0
 }
 

@@ -1,0 +1,148 @@
+package faults_test
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/linear"
+	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+var (
+	seedFlag = flag.Uint64("seed", 0, "seed of the fault runs; 0 is another one each time")
+	phases   = flag.Int("phases", 1, "phases per cell that is stated to be safe, in each lap")
+	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, in another order each time; 0 is one lap, in order")
+	write    = flag.Bool("write", false, "write what was measured to docs/faults.json, and docs/guarantees.md anew")
+)
+
+func TestMain(m *testing.M) {
+	faults.WorkerMain()
+	flag.Parse()
+	if *seedFlag == 0 {
+		*seedFlag = rand.Uint64() >> 16
+	}
+	os.Exit(m.Run())
+}
+
+// lanes is how many arrangements run at a time: their phases mostly wait.
+var lanes = make(chan struct{}, 4)
+
+// Every cell keeps what is stated of it: a safe one is not seen to fail, an unsafe one is.
+func TestCells(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts servers, and takes minutes")
+	}
+	t.Logf("to replay: -seed=%d", *seedFlag)
+	r := newRecord()
+	t.Cleanup(func() { r.finish(t) })
+	for _, a := range worlds.All() {
+		if a.Variant && *forTime == 0 {
+			continue
+		}
+		t.Run(a.Name, func(t *testing.T) {
+			t.Parallel()
+			for n := 0; n == 0 || time.Since(r.begun) < *forTime && t.Context().Err() == nil; n++ {
+				lap(t, &a, n, r)
+			}
+		})
+	}
+}
+
+// lap starts the servers of a and plays each of its cells.
+func lap(t *testing.T, a *faults.Arrangement, n int, r *record) {
+	lanes <- struct{}{}
+	defer func() { <-lanes }()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w, err := a.Open(ctx)
+	servers.NeedInstalled(t, err, a.Needs...)
+	defer func() { require.NoError(t, w.Close()) }()
+	order := rand.New(rand.NewPCG(*seedFlag, uint64(n))).Perm(len(a.Cells))
+	if *forTime == 0 {
+		slices.Sort(order)
+	}
+	for _, i := range order {
+		c := &a.Cells[i]
+		if !t.Run(c.Fault, func(t *testing.T) { keepsItsWord(t, w, c, *seedFlag+uint64(n**phases), r) }) {
+			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
+		}
+	}
+}
+
+// keepsItsWord plays a cell as often as it needs.
+func keepsItsWord(t *testing.T, w *faults.World, c *faults.Cell, seed uint64, r *record) {
+	plays := *phases
+	if !c.Outcome.IsSafe() {
+		plays = max(1, c.Tries)
+	}
+	for i := range plays {
+		v := play(t, w, c, seed+uint64(i))
+		r.add(w.Arrangement, c, v.Figures)
+		if !c.Outcome.IsSafe() && v.Seen() {
+			return
+		}
+	}
+	if !c.Outcome.IsSafe() && !c.Argued {
+		t.Errorf("%s under %s is stated to be %s, and in %d plays nobody believed to hold a lock that somebody else held",
+			w.Name, c.Fault, c.Outcome, plays)
+	}
+}
+
+// play plays a phase and judges it. What breaks a promise is an error of t's, with the seed that replays it.
+func play(t *testing.T, w *faults.World, c *faults.Cell, seed uint64) *faults.Verdict {
+	begun := time.Now()
+	played, err := faults.Play(t.Context(), w, c, seed)
+	require.NotNil(t, played, err)
+	v, judged := played.Judge()
+	if err != nil || judged != nil || len(v.Breaches) > 0 {
+		t.Errorf("-run='TestCells/%s$/%s$' -seed=%d; its history is %s", w.Name, c.Fault, seed, keep(t, played))
+	}
+	require.NoError(t, err)
+	require.NoError(t, judged)
+	for _, b := range v.Breaches {
+		t.Error(b)
+	}
+	orderly(t, played, v)
+	t.Logf("%s: %d holds, %d events, %v", c.Outcome, len(v.History.Spans), len(v.History.Events), time.Since(begun).Round(time.Millisecond))
+	return v
+}
+
+// orderly judges by linearizability. What is safe must pass. What is not must fail, unless the server was allowed to end claims when the fault struck.
+func orderly(t *testing.T, played *faults.Played, v *faults.Verdict) {
+	res, err := linear.Check(v.History, played.Arrangement, played.Cell, linear.Options{})
+	require.NoError(t, err)
+	switch {
+	case played.Cell.Outcome.IsSafe() || played.Cell.Gone:
+		if !res.Ok {
+			t.Errorf("%s\nits history is %s", res.Message, keep(t, played))
+		}
+	case v.Seen() && res.Ok:
+		t.Errorf("two believed to hold a lock, and the model of a lock sees nothing wrong in it; the history is %s", keep(t, played))
+	}
+}
+
+// keep writes the history to a file that stays.
+func keep(t *testing.T, played *faults.Played) string {
+	var lines strings.Builder
+	for _, e := range played.Events {
+		line, err := json.Marshal(e)
+		require.NoError(t, err)
+		fmt.Fprintf(&lines, "%s\n", line)
+	}
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("lockport-history-%s-%s-%d.jsonl", played.Arrangement.Name, played.Cell.Fault, played.Seed))
+	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
+	return file
+}

@@ -1,0 +1,263 @@
+package faults
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/child"
+)
+
+// Worker is a worker process, as its parent sees it. Safe for concurrent use.
+type Worker struct {
+	// Name is its own; no other process of the phase has it.
+	Name string
+	// Seat is how it reaches the servers.
+	Seat *Seat
+
+	phase *Phase
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	over  chan struct{} // closed when it has ended and been waited for
+
+	mu      sync.Mutex
+	stopped bool
+	orders  int64
+	stderr  strings.Builder
+}
+
+// spawn starts a worker process on a seat of its own, and returns when it is ready.
+func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	seat, err := p.World.Seat()
+	if err != nil {
+		return nil, fmt.Errorf("a seat for a worker: %w", err)
+	}
+	p.mu.Lock()
+	p.spawned++
+	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Seat: seat, phase: p, over: make(chan struct{})}
+	p.mu.Unlock()
+	text, err := json.Marshal(posting{URL: seat.URL, TTL: p.World.TTL, Register: p.register.Addr()})
+	if err != nil {
+		return nil, err
+	}
+	w.cmd = exec.Command(self)
+	w.cmd.Env = append(os.Environ(), workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
+	w.cmd.Stderr = &w.stderr
+	out, err := w.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if w.in, err = w.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	ended, err := child.Start(w.cmd)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.workers = append(p.workers, w)
+	from := len(p.events)
+	p.mu.Unlock()
+	p.say(Event{Kind: Spawned, Worker: w.Name})
+	go w.listen(out, ended)
+	ready, err := p.await(ctx, from, func(e Event) bool { return e.Worker == w.Name && e.Kind == Answered })
+	if err != nil {
+		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.printed())
+	}
+	if ready.Err != "" {
+		return nil, fmt.Errorf("worker %s cannot begin: %s", w.Name, ready.Err)
+	}
+	return w, nil
+}
+
+// listen adds the worker's events to the history until it ends.
+func (w *Worker) listen(out io.Reader, ended func()) {
+	defer close(w.over)
+	lines := bufio.NewScanner(out)
+	for lines.Scan() {
+		var e Event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			continue // something in the program printed
+		}
+		e.Worker = w.Name
+		w.phase.say(e)
+	}
+	_ = w.cmd.Wait()
+	ended()
+	w.phase.wake()
+}
+
+// printed is what the worker wrote to its standard error, once it has ended.
+func (w *Worker) printed() string {
+	select {
+	case <-w.over:
+		return w.stderr.String()
+	default:
+		return ""
+	}
+}
+
+// alive says that the worker runs, or is stopped.
+func (w *Worker) alive() bool {
+	select {
+	case <-w.over:
+		return false
+	default:
+		return true
+	}
+}
+
+// Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
+func (w *Worker) Kill() error {
+	w.phase.say(Event{Kind: Killed, Worker: w.Name})
+	err := w.cmd.Process.Kill()
+	<-w.over
+	if errors.Is(err, os.ErrProcessDone) {
+		return nil
+	}
+	return err
+}
+
+// Stop stops the worker in the middle of whatever it does, as a long pause of its machine would, and returns when it has stopped.
+func (w *Worker) Stop() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := child.Freeze(w.cmd.Process); err != nil {
+		return err
+	}
+	w.stopped = true
+	w.phase.say(Event{Kind: Stopped, Worker: w.Name})
+	return nil
+}
+
+// Resume lets a stopped worker go on.
+func (w *Worker) Resume() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		return nil
+	}
+	w.stopped = false
+	w.phase.say(Event{Kind: Resumed, Worker: w.Name})
+	return child.Thaw(w.cmd.Process)
+}
+
+// tell sends an order.
+func (w *Worker) tell(o order) error {
+	line, err := json.Marshal(o)
+	if err != nil {
+		return err
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, err = w.in.Write(append(line, '\n'))
+	return err
+}
+
+// endTime is how long a worker may take to end what it does. A release has 5 s by itself.
+const endTime = 20 * time.Second
+
+// end asks the worker to end in order, and returns when it has. An error says that it did not.
+func (w *Worker) end() error {
+	_ = w.in.Close()
+	select {
+	case <-w.over:
+	case <-time.After(endTime):
+		_ = w.cmd.Process.Kill()
+		<-w.over
+		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, endTime)
+	}
+	if code := w.cmd.ProcessState.ExitCode(); code > 0 {
+		return fmt.Errorf("worker %s ended with status %d: %s", w.Name, code, w.stderr.String())
+	}
+	return nil
+}
+
+// Hold is a hold that a commanded worker has, as the parent sees it.
+type Hold struct {
+	Worker   *Worker
+	Op       int64
+	Name     string
+	Token    lockport.Token
+	Deadline Instant // when it was got
+}
+
+// Acquire has the worker acquire name, and waits for that. ctx bounds the waiting, within the worker's own call. A refusal is an error
+// with the worker's words.
+func (w *Worker) Acquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
+	return w.acquire(ctx, doAcquire, name, within)
+}
+
+// TryAcquire is Acquire with one attempt.
+func (w *Worker) TryAcquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
+	return w.acquire(ctx, doTry, name, within)
+}
+
+func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
+	e, err := w.ask(ctx, order{Do: do, Op: w.nextOp(), Name: name, Within: within}, Got, Failed)
+	if err != nil {
+		return nil, err
+	}
+	if e.Kind == Failed {
+		return nil, fmt.Errorf("%s: %s", w.Name, e.Err)
+	}
+	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
+}
+
+func (w *Worker) nextOp() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.orders++
+	return w.orders
+}
+
+// ask sends an order and waits for the first event of its Op that is of one of the kinds.
+func (w *Worker) ask(ctx context.Context, o order, kinds ...Kind) (Event, error) {
+	from := w.phase.length()
+	if err := w.tell(o); err != nil {
+		return Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
+	}
+	return w.phase.await(ctx, from, func(e Event) bool {
+		if e.Worker != w.Name || e.Op != o.Op {
+			return false
+		}
+		for _, k := range kinds {
+			if e.Kind == k {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+// Valid asks whether the worker believes now that it holds the lock.
+func (h *Hold) Valid(ctx context.Context) (bool, error) {
+	e, err := h.Worker.ask(ctx, order{Do: doValid, Op: h.Op}, Answered)
+	return e.Valid, err
+}
+
+// Release has the worker release the lock. What Release returned is in the history.
+func (h *Hold) Release(ctx context.Context) error {
+	_, err := h.Worker.ask(ctx, order{Do: doRelease, Op: h.Op}, Released)
+	return err
+}
+
+// Update has the worker read the registers and write what it read plus one, without looking whether it still holds the lock.
+// Whether that was refused is in the history.
+func (h *Hold) Update(ctx context.Context) error {
+	_, err := h.Worker.ask(ctx, order{Do: doUpdate, Op: h.Op}, Answered)
+	return err
+}

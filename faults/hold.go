@@ -1,0 +1,130 @@
+package faults
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+const (
+	// lookEvery is how often a worker compares its hold with the clock.
+	lookEvery = 5 * time.Millisecond
+	// pauseSeen is how long a worker must not have looked for a pause to be told as one.
+	pauseSeen = 100 * time.Millisecond
+)
+
+// hold is a hold of a worker, inside of it.
+type hold struct {
+	worker *worker
+	lock   *lockport.Lock
+	op     int64
+	name   string
+	token  lockport.Token
+	over   chan struct{} // closed when it is about to be released
+
+	mu       sync.Mutex
+	deadline Instant // the last that was seen
+}
+
+func (h *hold) event(k Kind) Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return Event{Kind: k, Op: h.op, Name: h.name, Token: h.token, Deadline: h.deadline}
+}
+
+// begin tells of the hold, and follows it.
+func (h *hold) begin() {
+	now := Now() // who reads that it was got may pause the worker at once
+	h.worker.say(h.event(Got))
+	go h.watch(now)
+}
+
+// watch tells how the hold's deadline moves and when it is lost, until it is released, and compares Valid with the clock at every look.
+// last is when it was got, for the worker may be paused before this begins.
+func (h *hold) watch(last Instant) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-h.over:
+			return
+		case <-h.lock.Lost():
+			h.look(last)
+			e := h.event(Told)
+			err := h.lock.Err()
+			e.Err, e.Class = err.Error(), classOf(err)
+			h.worker.say(e)
+			return
+		case <-tick.C:
+			last = h.look(last)
+		}
+	}
+}
+
+// look compares Valid with the clock, and returns when it did. A renewal can move the deadline meanwhile, so the later one counts.
+func (h *hold) look(last Instant) Instant {
+	before := Now()
+	valid := h.lock.Valid()
+	d := deadlineOf(h.lock)
+	h.mu.Lock()
+	moved := d > h.deadline
+	if moved {
+		h.deadline = d
+	}
+	h.mu.Unlock()
+	if moved {
+		h.worker.say(h.event(Extended))
+	}
+	e := h.event(Believed)
+	e.At, e.Valid = before, valid
+	if valid && e.Deadline != 0 && before > e.Deadline {
+		h.worker.say(e)
+	}
+	if before.Sub(last) > pauseSeen {
+		e.Kind = Checked
+		h.worker.say(e)
+	}
+	return before
+}
+
+// release releases the hold.
+func (h *hold) release() {
+	close(h.over)
+	d := deadlineOf(h.lock)
+	h.mu.Lock()
+	h.deadline = max(h.deadline, d)
+	h.mu.Unlock()
+	h.worker.say(h.event(Releasing))
+	err := h.lock.Release(context.Background())
+	e := h.event(Released)
+	if err != nil {
+		e.Err, e.Class = err.Error(), classOf(err)
+	}
+	h.worker.say(e)
+}
+
+// update reads the registers, stays for a while, and writes what it read plus one: with careful only if the hold is still
+// valid, which leaves time to be paused between that look and the write.
+func (h *hold) update(stay time.Duration, careful bool) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	fenced, bare, err := h.worker.register.Read(ctx, h.name, h.token)
+	if err == nil {
+		select {
+		case <-time.After(stay):
+		case <-h.lock.Lost():
+		}
+		if careful && !h.lock.Valid() {
+			return
+		}
+		err = h.worker.register.Write(ctx, h.name, h.token, fenced+1, bare+1)
+	}
+	e := h.event(Wrote)
+	e.Value = fenced + 1
+	if err != nil {
+		e.Kind, e.Err, e.Class = Refused, err.Error(), classOf(err)
+	}
+	h.worker.say(e)
+}

@@ -1,0 +1,39 @@
+package faults
+
+// Measured are the figures of a long run, as docs/faults.json has them. Not safe for concurrent use.
+type Measured struct {
+	Run Run `json:"run"`
+	// Cells are the figures of each cell, by [CellKey]; Arrangements those of all cells of an arrangement together, by its name.
+	Cells        map[string]Figures `json:"cells"`
+	Arrangements map[string]Figures `json:"arrangements"`
+}
+
+// Run says how they were taken. It has no date: two runs of one program differ in what they measured alone.
+type Run struct {
+	Seed     uint64            `json:"seed"`
+	Machine  string            `json:"machine"`  // processors and system, for people
+	Versions map[string]string `json:"versions"` // of Go and of the servers
+	Duration string            `json:"duration"` // "2h3m"
+	Phases   int               `json:"phases"`
+	Faults   int               `json:"faults"`
+}
+
+// CellKey names a cell among all: "redis/holder-killed".
+func CellKey(a *Arrangement, c *Cell) string { return a.Name + "/" + c.Fault }
+
+// Add adds the figures of phases of a cell.
+func (m *Measured) Add(a *Arrangement, c *Cell, f Figures) {
+	if m.Cells == nil {
+		m.Cells, m.Arrangements = make(map[string]Figures), make(map[string]Figures)
+	}
+	add(m.Cells, CellKey(a, c), f)
+	add(m.Arrangements, a.Name, f)
+	m.Run.Phases += f.Phases
+	m.Run.Faults += f.Faults
+}
+
+func add(all map[string]Figures, key string, f Figures) {
+	sum := all[key]
+	sum.Add(f)
+	all[key] = sum
+}

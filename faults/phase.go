@@ -1,0 +1,185 @@
+package faults
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Phase is one run of a cell: a crew of workers, and a fault. Safe for concurrent use, save for Rand.
+type Phase struct {
+	World *World
+	Cell  *Cell
+	// Rand is where the choices of the scheduler come from.
+	Rand *rand.Rand
+
+	name     string // what all lock names of the phase begin with
+	register *Register
+
+	mu      sync.Mutex
+	events  []Event
+	changed chan struct{} // closed, and made anew, when there are more events, or a worker has ended
+	workers []*Worker
+	spawned int
+}
+
+// say adds an event to the history. Its time is now unless it has one.
+func (p *Phase) say(e Event) {
+	if e.At == 0 {
+		e.At = Now()
+	}
+	p.mu.Lock()
+	p.events = append(p.events, e)
+	p.mu.Unlock()
+	p.wake()
+}
+
+func (p *Phase) wake() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+func (p *Phase) length() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.events)
+}
+
+// await waits for an event that satisfies is, among those from index from on.
+func (p *Phase) await(ctx context.Context, from int, is func(Event) bool) (Event, error) {
+	for {
+		p.mu.Lock()
+		fresh, changed := p.events[from:], p.changed
+		p.mu.Unlock()
+		if i := slices.IndexFunc(fresh, is); i >= 0 {
+			return fresh[i], nil
+		}
+		from += len(fresh)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return Event{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Note adds a remark to the history.
+func (p *Phase) Note(format string, args ...any) {
+	p.say(Event{Kind: Noted, Err: fmt.Sprintf(format, args...)})
+}
+
+// Struck notes that the fault is about to happen.
+func (p *Phase) Struck() { p.Note(Struck) }
+
+// Mended notes that the fault has ended and the servers serve.
+func (p *Phase) Mended() { p.Note(Mended) }
+
+// Away notes that from now on nobody can acquire a lock, until Back. What was under way must be over.
+func (p *Phase) Away() { p.Note(Away) }
+
+// Back notes that locks may be acquired again.
+func (p *Phase) Back() { p.Note(Back) }
+
+// Name is the name of a lock for a script.
+func (p *Phase) Name() string { return p.name }
+
+// Between is a random duration.
+func (p *Phase) Between(least, most time.Duration) time.Duration { return between(p.Rand, least, most) }
+
+// Sleep lets d pass, or returns the cause of ctx's end.
+func (p *Phase) Sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Workers are the workers that have not ended.
+func (p *Phase) Workers() []*Worker {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var alive []*Worker
+	for _, w := range p.workers {
+		if w.alive() {
+			alive = append(alive, w)
+		}
+	}
+	return alive
+}
+
+// Worker starts one more worker, which does what it is told.
+func (p *Phase) Worker(ctx context.Context) (*Worker, error) { return p.spawn(ctx) }
+
+// Grants waits until there have been n more holds.
+func (p *Phase) Grants(ctx context.Context, n int) error { return p.holds(ctx, p.length(), n) }
+
+// Holder waits until workers hold locks, and returns one of them at random.
+func (p *Phase) Holder(ctx context.Context) (*Worker, error) {
+	for {
+		p.mu.Lock()
+		changed := p.changed
+		holding := holders(p.events)
+		p.mu.Unlock()
+		var some []*Worker
+		for _, w := range p.Workers() {
+			if holding[w.Name] {
+				some = append(some, w)
+			}
+		}
+		if len(some) > 0 {
+			return some[p.Rand.IntN(len(some))], nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, fmt.Errorf("nobody acquired a lock: %w", context.Cause(ctx))
+		}
+	}
+}
+
+// holders are the workers that hold a lock at the end of the events.
+func holders(events []Event) map[string]bool {
+	type hold struct {
+		worker string
+		op     int64
+	}
+	held := make(map[hold]bool)
+	for _, e := range events {
+		switch e.Kind {
+		case Got:
+			held[hold{e.Worker, e.Op}] = true
+		case Told, Releasing:
+			delete(held, hold{e.Worker, e.Op})
+		}
+	}
+	workers := make(map[string]bool)
+	for h := range held {
+		workers[h.worker] = true
+	}
+	return workers
+}
+
+// Both is for a script in which two workers should believe now that they hold one lock, older since before newer: it asks both, and
+// then has newer and older update the register, in this order. What they answer is in the history.
+func (p *Phase) Both(ctx context.Context, older, newer *Hold) error {
+	a, err := older.Valid(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := newer.Valid(ctx)
+	if err != nil {
+		return err
+	}
+	p.Note("%s believes to hold the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
+	if err := newer.Update(ctx); err != nil {
+		return err
+	}
+	return older.Update(ctx)
+}

@@ -1,0 +1,195 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+const (
+	// crewSize is how many worker processes a storm has, and stormGoroutines how many goroutines each of them.
+	crewSize, stormGoroutines = 4, 3
+	// warmUp is how many holds there must have been before the fault.
+	warmUp = 8
+	// phaseTime is how long a phase may take, whatever happens.
+	phaseTime = 3 * time.Minute
+	// patience is how many times the stated time a test waits for what should happen: machines are noisy.
+	patience = 10
+)
+
+// Played is a phase that was run.
+type Played struct {
+	Arrangement *Arrangement
+	Cell        *Cell
+	Seed        uint64
+	Events      []Event
+	// Names are those of the locks.
+	Names []string
+	// LostFenced and LostBare are updates of the registers that were accepted and then lost: with the fence, and without.
+	LostFenced, LostBare int64
+	// Stuck says who did not get a lock in time after all was well again, and who did not end.
+	Stuck []string
+}
+
+// Play runs a phase of a cell of w. The seed decides the scheduler's choices, and what the workers mean to do. An error says
+// that the phase could not be run; what the locks did is in the result, also beside an error.
+func Play(ctx context.Context, w *World, c *Cell, seed uint64) (*Played, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
+	defer cancel()
+	register, err := NewRegister()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = register.Close() }()
+	p := &Phase{
+		World: w, Cell: c, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}),
+		name: fmt.Sprintf("faults-%x-%x", seed, Now()),
+	}
+	played := &Played{Arrangement: w.Arrangement, Cell: c, Seed: seed, Names: []string{p.name}}
+	if c.Script == nil {
+		played.Names = []string{p.name + "-a", p.name + "-b", p.name + "-c", p.name + "-d"}
+		err = p.storm(ctx, played)
+	} else {
+		err = p.script(ctx)
+	}
+	played.Stuck = append(played.Stuck, p.end()...)
+	p.mu.Lock()
+	played.Events = p.events
+	p.mu.Unlock()
+	for _, name := range played.Names {
+		fenced, bare := register.Lost(name)
+		played.LostFenced += fenced
+		played.LostBare += bare
+	}
+	return played, err
+}
+
+// script plays the cell's script, and mends what it broke.
+func (p *Phase) script(ctx context.Context) error {
+	err := p.Cell.Script(ctx, p)
+	return errors.Join(err, p.mend(ctx))
+}
+
+// storm has a crew work, strikes, and looks whether all come back to work.
+func (p *Phase) storm(ctx context.Context, played *Played) error {
+	if err := p.crew(ctx, played.Names); err != nil {
+		return err
+	}
+	if err := p.holds(ctx, 0, warmUp); err != nil {
+		return fmt.Errorf("before the fault: %w", err)
+	}
+	if err := p.Cell.Strike(ctx, p); err != nil {
+		return errors.Join(fmt.Errorf("the fault could not be made: %w", err), p.mend(ctx))
+	}
+	if err := p.mend(ctx); err != nil {
+		return err
+	}
+	if err := p.crew(ctx, played.Names); err != nil { // in the place of those who were killed
+		return err
+	}
+	played.Stuck = p.recovered(ctx)
+	return nil
+}
+
+// crew starts workers until there are enough, all of whom work on the names.
+func (p *Phase) crew(ctx context.Context, names []string) error {
+	var wg sync.WaitGroup
+	errs := make([]error, max(0, crewSize-len(p.Workers())))
+	for i := range errs {
+		plan := stormPlan{Seed: p.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: p.Cell.Busy}
+		wg.Go(func() {
+			w, err := p.spawn(ctx)
+			if err == nil {
+				err = w.tell(order{Do: doStorm, Storm: &plan})
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// holds waits until there have been n holds since the event with that index.
+func (p *Phase) holds(ctx context.Context, from, n int) error {
+	_, err := p.await(ctx, from, func(e Event) bool {
+		if e.Kind == Got {
+			n--
+		}
+		return n <= 0
+	})
+	return err
+}
+
+// mend ends every fault: of the workers, of their links, of the servers.
+func (p *Phase) mend(ctx context.Context) error {
+	var errs []error
+	for _, w := range p.Workers() {
+		errs = append(errs, w.Resume())
+		for _, link := range w.Seat.Links {
+			link.Restore()
+		}
+	}
+	if err := p.World.Mend(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("the servers could not be mended: %w", err))
+	}
+	p.mu.Lock()
+	noted := false
+	for _, e := range p.events {
+		noted = noted || e.Kind == Noted && e.Err == Mended
+	}
+	p.mu.Unlock()
+	if !noted {
+		p.Mended()
+	}
+	return errors.Join(errs...)
+}
+
+// recovery is within which time after the fault somebody acquires again.
+func (c *Cell) recovery(a *Arrangement) time.Duration {
+	if c.Recovery > 0 {
+		return c.Recovery
+	}
+	return a.TTL + time.Second
+}
+
+// recovered waits until every worker has acquired a lock since the servers were mended, and names those who did not in time.
+func (p *Phase) recovered(ctx context.Context) (stuck []string) {
+	limit := patience * p.Cell.recovery(p.World.Arrangement)
+	from := p.length()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v after the fault", limit))
+	defer cancel()
+	for _, w := range p.Workers() {
+		_, err := p.await(ctx, from, func(e Event) bool { return e.Worker == w.Name && e.Kind == Got })
+		if err != nil {
+			stuck = append(stuck, fmt.Sprintf("worker %s has not acquired a lock %v", w.Name, err))
+		}
+	}
+	return stuck
+}
+
+// end ends all workers, and names those who would not.
+func (p *Phase) end() (stuck []string) {
+	workers := p.Workers()
+	errs := make([]error, len(workers))
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() { errs[i] = w.end() })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			stuck = append(stuck, err.Error())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		for _, link := range w.Seat.Links {
+			_ = link.Close()
+		}
+	}
+	return stuck
+}

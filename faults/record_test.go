@@ -1,0 +1,102 @@
+package faults_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+var (
+	measuredFile = filepath.Join("..", "docs", "faults.json")
+	pageFile     = filepath.Join("..", "docs", "guarantees.md")
+)
+
+// record adds up what was measured. Safe for concurrent use.
+type record struct {
+	begun time.Time
+
+	mu       sync.Mutex
+	all      faults.Measured
+	holds    int
+	unsound  int // overlaps in safe cells
+	lastTold time.Time
+}
+
+func newRecord() *record { return &record{begun: time.Now(), lastTold: time.Now()} }
+
+// add takes the figures of a phase, and once a minute tells who waits how far a long run is.
+func (r *record) add(a *faults.Arrangement, c *faults.Cell, f faults.Figures) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all.Add(a, c, f)
+	r.holds += f.Acquisitions
+	if c.Outcome.IsSafe() {
+		r.unsound += f.Overlaps
+	}
+	if *forTime > 0 && time.Since(r.lastTold) > time.Minute {
+		r.lastTold = time.Now()
+		fmt.Fprintln(os.Stderr, r.summary())
+	}
+}
+
+// summary is one line for people.
+func (r *record) summary() string {
+	return fmt.Sprintf("%v: %d phases, %d faults, %d acquisitions, %d overlaps in cells stated to be safe (seed %d)",
+		time.Since(r.begun).Round(time.Second), r.all.Run.Phases, r.all.Run.Faults, r.holds, r.unsound, *seedFlag)
+}
+
+// finish tells the sum, and writes it down if that was asked for and nothing has failed.
+func (r *record) finish(t *testing.T) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t.Log(r.summary())
+	if !*write || t.Failed() {
+		return
+	}
+	r.all.Run.Seed = *seedFlag
+	r.all.Run.Machine = fmt.Sprintf("%d processors, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
+	r.all.Run.Duration = time.Since(r.begun).Round(time.Minute).String()
+	r.all.Run.Versions = servers.Versions(context.Background())
+	r.all.Run.Versions["go"] = runtime.Version()
+	text, err := json.MarshalIndent(r.all, "", "\t")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(measuredFile, append(text, '\n'), 0o644))
+	is, must := pages(t)
+	require.NoError(t, os.WriteFile(pageFile, []byte(must), 0o644))
+	t.Logf("wrote %s, and %s: %t", measuredFile, pageFile, is != must)
+}
+
+// pages are the page of guarantees as it is, and as it must be: what is stated of all cells, and what the committed run has measured.
+func pages(t *testing.T) (is, must string) {
+	page, err := os.ReadFile(pageFile)
+	require.NoError(t, err)
+	text, err := os.ReadFile(measuredFile)
+	require.NoError(t, err)
+	var m faults.Measured
+	require.NoError(t, json.Unmarshal(text, &m))
+	must, err = faults.Splice(string(page), faults.Render(worlds.All(), m))
+	require.NoError(t, err)
+	return string(page), must
+}
+
+// The page says what the code states, and what the committed run has measured.
+func TestPage(t *testing.T) {
+	is, must := pages(t)
+	if *write && is != must {
+		require.NoError(t, os.WriteFile(pageFile, []byte(must), 0o644))
+		return
+	}
+	require.Equal(t, must, is, "write it anew: go test ./faults -run TestPage -write")
+}

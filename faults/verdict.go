@@ -1,0 +1,107 @@
+package faults
+
+import (
+	"fmt"
+	"time"
+)
+
+// Verdict is what a phase has shown.
+type Verdict struct {
+	History *History
+	// Figures are what was measured.
+	Figures Figures
+	// Overlaps are two who believed to hold one lock.
+	Overlaps []Overlap
+	// Breaches are what must not be, whatever is stated of the cell, or what contradicts it, each a message for people.
+	Breaches []string
+}
+
+// Seen says that two believed to hold one lock.
+func (v *Verdict) Seen() bool { return len(v.Overlaps) > 0 }
+
+// Judge judges a phase by belief, by the tokens and by the registers, against what is stated of its cell. Whether an unsafe cell has shown
+// that it is, its plays together say.
+func (p *Played) Judge() (*Verdict, error) {
+	h, err := NewHistory(p.Events)
+	if err != nil {
+		return nil, err
+	}
+	v := &Verdict{History: h, Figures: Measure(h, p.Arrangement), Overlaps: h.Overlaps(), Breaches: p.Stuck}
+	v.Figures.LostFenced, v.Figures.LostBare = p.LostFenced, p.LostBare
+	if p.Cell.Outcome.IsSafe() {
+		for _, o := range v.Overlaps {
+			v.breach("the cell is stated to be %s, and two believed to hold one lock:\n%s", p.Cell.Outcome, o.Describe(h))
+		}
+	}
+	if p.Cell.Outcome == Unavailable {
+		v.unavailable()
+	}
+	if p.Arrangement.Tokens && p.Cell.Outcome != Unsafe {
+		for _, t := range h.TokenFaults() {
+			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
+		}
+		if p.LostFenced != 0 {
+			v.breach("%d updates were lost although a fence guarded them", p.LostFenced)
+		}
+	}
+	v.believed()
+	v.slow(p.Arrangement)
+	return v, nil
+}
+
+func (v *Verdict) breach(format string, args ...any) {
+	v.Breaches = append(v.Breaches, fmt.Sprintf(format, args...))
+}
+
+// believed looks for holds that were valid past their deadline.
+func (v *Verdict) believed() {
+	for _, e := range v.History.Events {
+		if (e.Kind == Believed || e.Kind == Checked) && e.Valid && e.Deadline != 0 && e.At > e.Deadline {
+			v.breach("%s: Valid was true %v after the deadline of %s", e.about(), e.At.Sub(e.Deadline), v.History.Since(e.Deadline))
+		}
+	}
+}
+
+// slow looks for what took far longer than it is stated to.
+func (v *Verdict) slow(a *Arrangement) {
+	f := &v.Figures
+	takeover := a.TTL + time.Second
+	if a.Sessions {
+		takeover = time.Second // who does not wait in the server's queue asks so often
+	}
+	late := f.LateReturn.Quantiles()
+	for _, s := range []struct {
+		what           string
+		worst, allowed time.Duration
+	}{
+		{"an acquisition returned after the end of its context", late.Max, time.Second},
+		{"99 in 100 acquisitions returned after the end of their context", late.P99, 100 * time.Millisecond},
+		{"a holder was told of the end of its hold after its deadline", f.TellingAfter.Quantiles().Max, a.Margin},
+		{"a holder was told that its lock was removed", f.RemovalNotice.Quantiles().Max, a.RemovalNotice},
+		{"the lock of a process that was killed was granted again", f.Takeover.Quantiles().Max, takeover},
+	} {
+		if s.allowed > 0 && s.worst > patience*s.allowed {
+			v.breach("%s within %v, which is more than %d times the %v that are stated", s.what, s.worst, patience, s.allowed)
+		}
+	}
+}
+
+// unavailable looks for holds that were got while nobody could.
+func (v *Verdict) unavailable() {
+	var away Instant
+	spells := 0
+	for _, e := range v.History.Events {
+		switch {
+		case e.Kind == Noted && e.Err == Away:
+			away = e.At
+			spells++
+		case e.Kind == Noted && e.Err == Back:
+			away = 0
+		case e.Kind == Got && away != 0:
+			v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could", e.about(), e.At.Sub(away).Round(time.Millisecond))
+		}
+	}
+	if spells == 0 {
+		v.breach("the cell is stated to be unavailable, and its strike does not say from when to when (Away, Back)")
+	}
+}

@@ -1,0 +1,77 @@
+package worlds
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/faults"
+)
+
+// patientTTL is that of arrangements whose servers are started while a holder believes: far longer than a start takes on a busy machine.
+const patientTTL = 30 * time.Second
+
+// forgetful is a server that can lose its data while it is down.
+type forgetful interface {
+	process
+	WipeData() error
+}
+
+// forgets is the one cell of arrangements of a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
+// decide together would have to lose their disks.
+func forgets(counter string) []faults.Cell {
+	return []faults.Cell{{
+		Fault: "server-restarted-empty", Outcome: faults.Unsafe, Script: restartedEmpty, Tries: 3,
+		Why: "A server that comes back without its data, or restored from a backup, knows of no holder, and its " + counter +
+			" begins anew, so that tokens repeat: the resource must forget those that it has seen.",
+	}}
+}
+
+// restartedEmpty has a worker take a lock, which had others before it, and then not hear from the server for a while. Meanwhile that is killed, loses its data
+// and comes back, and another worker takes the lock, with a token that is no greater.
+func restartedEmpty(ctx context.Context, p *faults.Phase) error {
+	server := p.World.Servers.(alone).grants().(forgetful)
+	older, err := p.Worker(ctx)
+	if err != nil {
+		return err
+	}
+	var had *faults.Hold
+	const holds = 20 // more than the server does by itself when it starts
+	for i := range holds {
+		if had, err = older.Acquire(ctx, p.Name(), p.World.TTL); err != nil {
+			return err
+		}
+		if i == holds-1 {
+			break
+		}
+		if err := had.Release(ctx); err != nil {
+			return err
+		}
+	}
+	for _, link := range older.Seat.Links {
+		link.Freeze()
+	}
+	p.Struck()
+	if err := server.Kill(); err != nil {
+		return err
+	}
+	if err := server.WipeData(); err != nil {
+		return err
+	}
+	if err := server.Restart(ctx); err != nil {
+		return err
+	}
+	p.Mended()
+	newer, err := p.Worker(ctx) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
+	if err != nil {
+		return err
+	}
+	has, err := newer.Acquire(ctx, p.Name(), p.World.TTL)
+	if err != nil {
+		return err
+	}
+	if has.Token > had.Token {
+		return fmt.Errorf("after token %d came %d: the server has not forgotten everything", had.Token, has.Token)
+	}
+	return p.Both(ctx, had, has)
+}

@@ -1,0 +1,152 @@
+package worlds
+
+import (
+	"context"
+
+	"github.com/lockport/lockport/faults"
+)
+
+// redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
+var redisFailoverCells = []faults.Cell{
+	{
+		Fault:   "master-lost-behind-cut-link",
+		Outcome: faults.UnsafeFenced,
+		Script:  overtaken(redisMasterLostUnseen),
+		Tries:   redisTries,
+		Why:     "the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise",
+	}, {
+		Fault:   "two-masters",
+		Outcome: faults.UnsafeFenced,
+		Script:  redisTwoMasters,
+		Tries:   redisTries,
+		Why: "while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
+			"one grants the same locks",
+	}, {
+		Fault:   "master-killed",
+		Outcome: faults.UnsafeFenced,
+		Strike:  redisMasterKilled,
+		Argued:  true,
+		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
+			"was lost when it was tried",
+	}, {
+		Fault:  "replica-killed",
+		Strike: contested(lasting(redisReplicaKilled, 0.1, 1, redisReplicaFollows)),
+		Why:    "the master serves without its replica",
+	},
+}
+
+// redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
+var redisReplicasCells = []faults.Cell{
+	{
+		Fault:  "master-killed",
+		Strike: contested(redisMasterKilled),
+		Why: "the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
+			"then it is unsafe but fenced",
+	}, {
+		Fault:  "master-lost-behind-cut-link",
+		Strike: contested(redisMasterKilledUnseen),
+		Why:    "what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing",
+	}, {
+		Fault:   "link-cut",
+		Outcome: faults.Unavailable,
+		Strike:  contested(unavailable(redisLinkCut, 1, 1.5, redisReplicaFollows)),
+		Why:     "without its replica the master's grants are given back (ErrUnavailable), and holds end",
+	}, {
+		Fault:   "replica-killed",
+		Outcome: faults.Unavailable,
+		Strike:  contested(unavailable(redisReplicaKilled, 1, 1.5, redisReplicaFollows)),
+		Why:     "as many replicas as are asked for must live",
+	},
+}
+
+func redisLinkCut(_ context.Context, p *faults.Phase) error { redisPairIn(p).link.Freeze(); return nil }
+
+func redisReplicaKilled(_ context.Context, p *faults.Phase) error {
+	return redisPairIn(p).replica.Kill()
+}
+
+func redisReplicaFollows(ctx context.Context, p *faults.Phase) error {
+	return redisPairIn(p).follow(ctx)
+}
+
+// redisMasterLostUnseen has the replica not hear of the lock, which is acquired anew for that, kills the master and promotes the replica.
+func redisMasterLostUnseen(ctx context.Context, p *faults.Phase, c *couple) (err error) {
+	w := redisPairIn(p)
+	if err := c.held.Release(ctx); err != nil {
+		return err
+	}
+	w.link.Freeze()
+	if c.held, err = c.older.Acquire(ctx, p.Name(), p.World.TTL); err != nil {
+		return err
+	}
+	if err := w.master.Kill(); err != nil {
+		return err
+	}
+	return w.promote(ctx)
+}
+
+// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker comes by the
+// address when it leads to the new one.
+func redisTwoMasters(ctx context.Context, p *faults.Phase) (err error) {
+	w, c := redisPairIn(p), &couple{}
+	if c.older, err = p.Worker(ctx); err != nil {
+		return err
+	}
+	w.link.Freeze()
+	if c.held, err = c.older.Acquire(ctx, p.Name(), p.World.TTL); err != nil {
+		return err
+	}
+	p.Struck()
+	if err := w.promote(ctx); err != nil {
+		return err
+	}
+	if c.newer, err = p.Worker(ctx); err != nil {
+		return err
+	}
+	taken, err := c.newer.Acquire(ctx, p.Name(), p.World.TTL)
+	if err != nil {
+		return err
+	}
+	if err := p.Sleep(ctx, 2*p.World.TTL); err != nil { // both renew
+		return err
+	}
+	if err := p.Both(ctx, c.held, taken); err != nil {
+		return err
+	}
+	p.Mended()
+	return nil
+}
+
+// redisMasterKilled kills the master and promotes the replica, which has a replica again at once.
+func redisMasterKilled(ctx context.Context, p *faults.Phase) error {
+	p.Struck()
+	return redisMasterReplaced(ctx, p)
+}
+
+// redisMasterKilledUnseen is redisMasterKilled after a time in which the replica heard nothing.
+func redisMasterKilledUnseen(ctx context.Context, p *faults.Phase) error {
+	p.Struck()
+	redisPairIn(p).link.Freeze()
+	if err := p.Sleep(ctx, betweenTTLs(p, 0, 1.2)); err != nil {
+		return err
+	}
+	return redisMasterReplaced(ctx, p)
+}
+
+func redisMasterReplaced(ctx context.Context, p *faults.Phase) error {
+	w := redisPairIn(p)
+	if err := w.master.Kill(); err != nil {
+		return err
+	}
+	if err := p.Sleep(ctx, betweenTTLs(p, 0, 0.5)); err != nil {
+		return err
+	}
+	if err := w.promote(ctx); err != nil {
+		return err
+	}
+	if err := w.follow(ctx); err != nil {
+		return err
+	}
+	p.Mended()
+	return nil
+}

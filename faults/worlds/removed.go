@@ -1,0 +1,50 @@
+package worlds
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/lockport/lockport/faults"
+)
+
+// removals is how often a lock is taken away in one play.
+const removals = 8
+
+// removedOpenly ends claims of a worker at the server, by end, while its network is well: it must be told.
+func removedOpenly(end func(ctx context.Context, p *faults.Phase, name string) error) func(ctx context.Context, p *faults.Phase) error {
+	return func(ctx context.Context, p *faults.Phase) error {
+		w, err := p.Worker(ctx)
+		if err != nil {
+			return err
+		}
+		for range removals {
+			had, err := w.Acquire(ctx, p.Name(), 5*p.World.TTL)
+			if err != nil {
+				return err
+			}
+			if err := p.Sleep(ctx, p.Between(0, p.World.TTL/2)); err != nil { // at any moment of its renewals
+				return err
+			}
+			p.Struck()
+			removed(p)
+			if err := end(ctx, p, p.Name()); err != nil {
+				return err
+			}
+			if err := disbelieves(ctx, had); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// disbelieves waits until a worker knows that its hold has ended.
+func disbelieves(ctx context.Context, had *faults.Hold) error {
+	return eventually(ctx, func(ctx context.Context) error {
+		valid, err := had.Valid(ctx)
+		if valid {
+			err = fmt.Errorf("%s still believes to hold %s", had.Worker.Name, had.Name)
+		}
+		return err
+	})
+}
