@@ -1,0 +1,31 @@
+package articles
+
+import (
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// newTestLock makes a sound lock on a Redis of its own.
+func newTestLock(t *testing.T) *lock {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	l := newLock(goredis.NewClient(&goredis.Options{Addr: s.Addr()}), "set-nx-px")
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// A claim that arrives after it was abandoned, as one from a silent connection may, is not granted.
+func TestAbandonOvertakesItsClaim(t *testing.T) {
+	l := newTestLock(t)
+	late := driver.Request{Name: "name", Owner: "late", TTL: time.Hour}
+	require.NoError(t, l.Abandon(t.Context(), late))
+	_, err := l.TryAcquire(t.Context(), late)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	_, err = l.TryAcquire(t.Context(), driver.Request{Name: "name", Owner: "other", TTL: time.Hour})
+	require.NoError(t, err)
+}
