@@ -3,6 +3,7 @@ package faults_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -105,6 +106,9 @@ func keepsItsWord(t *testing.T, w *faults.World, c *faults.Cell, seed uint64, r 
 func play(t *testing.T, w *faults.World, c *faults.Cell, seed uint64) *faults.Verdict {
 	begun := time.Now()
 	played, err := faults.Play(t.Context(), w, c, seed)
+	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // what makes the fault, a compiler for instance
+		servers.NeedInstalled(t, *missing, w.Needs...)
+	}
 	require.NotNil(t, played, err)
 	v, judged := played.Judge()
 	if err != nil || judged != nil || len(v.Breaches) > 0 {

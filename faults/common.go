@@ -189,11 +189,16 @@ func loseAcquireReply(ctx context.Context, p *Phase) error {
 	}
 	_ = restoreLinks(p, hasty)
 	p.Mended()
-	h, err := patient.Acquire(ctx, p.Name(), patience*p.Cell.recovery(p.World.Arrangement))
-	if err != nil {
-		return fmt.Errorf("the lock stays with who has given up: %w", err)
+	limit := patience * p.Cell.recovery(p.World.Arrangement)
+	for end := time.Now().Add(limit); ; {
+		h, err := patient.Acquire(ctx, p.Name(), limit)
+		if err == nil {
+			return h.Release(ctx)
+		}
+		if time.Now().After(end) || ctx.Err() != nil { // else a first try that found no server
+			return fmt.Errorf("the lock stays with who has given up: %w", err)
+		}
 	}
-	return h.Release(ctx)
 }
 
 // looks is how many locks a process holds that is stopped.
@@ -237,15 +242,13 @@ func UnderLoad(struck Cell) Cell {
 		Fault: struck.Fault + "-under-load", Busy: true, Recovery: struck.Recovery, Gone: struck.Gone,
 		Why: "tokens grow with every grant, before, during and after: none comes twice, none falls",
 		Strike: func(ctx context.Context, p *Phase) error {
-			for range 2 {
-				if err := p.Grants(ctx, loadGrants/2); err != nil {
-					return err
-				}
-				if err := struck.Strike(ctx, p); err != nil {
-					return err
-				}
+			if err := p.Grants(ctx, loadGrants/2); err != nil {
+				return err
 			}
-			return nil
+			if err := struck.Strike(ctx, p); err != nil {
+				return err
+			}
+			return p.Grants(ctx, loadGrants/2)
 		},
 	}
 }

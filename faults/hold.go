@@ -67,14 +67,7 @@ func (h *hold) watch(last Instant) {
 func (h *hold) look(last Instant) Instant {
 	before := Now()
 	valid := h.lock.Valid()
-	d := deadlineOf(h.lock)
-	h.mu.Lock()
-	moved := d > h.deadline
-	if moved {
-		h.deadline = d
-	}
-	h.mu.Unlock()
-	if moved {
+	if h.note(deadlineOf(h.lock)) > leastExtension {
 		h.worker.say(h.event(Extended))
 	}
 	e := h.event(Believed)
@@ -89,13 +82,24 @@ func (h *hold) look(last Instant) Instant {
 	return before
 }
 
+// leastExtension is by how much a deadline moves that a renewal has moved: it differs by nanoseconds each time it is asked for.
+const leastExtension = time.Millisecond
+
+// note takes up the deadline as it is now, 0 if the hold has ended, and returns by how much it has moved.
+func (h *hold) note(d Instant) (moved time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if d > h.deadline {
+		moved = d.Sub(h.deadline)
+		h.deadline = d
+	}
+	return moved
+}
+
 // release releases the hold.
 func (h *hold) release() {
 	close(h.over)
-	d := deadlineOf(h.lock)
-	h.mu.Lock()
-	h.deadline = max(h.deadline, d)
-	h.mu.Unlock()
+	h.note(deadlineOf(h.lock))
 	h.worker.say(h.event(Releasing))
 	err := h.lock.Release(context.Background())
 	e := h.event(Released)

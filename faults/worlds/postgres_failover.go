@@ -33,7 +33,7 @@ var PostgresFailover = faults.Arrangement{
 			Why: "the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater",
 		},
 		{
-			Fault: "split-brain-and-crash", Outcome: faults.Unsafe, Gone: true, Script: splitBrainAndCrash,
+			Fault: "split-brain-and-crash", Outcome: faults.Unsafe, Script: splitBrainAndCrash,
 			Why: "a crash of the old primary, which lives on with its clients, moves its own sequence on just as far, so that the tokens of both are the same",
 		},
 	},
