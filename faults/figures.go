@@ -14,8 +14,10 @@ type Figures struct {
 	// Acquisitions were successful; Failures were not, by class.
 	Acquisitions int           `json:"acquisitions"`
 	Failures     map[Class]int `json:"failures,omitempty"`
-	// Overlaps are pairs of holds of a name that were believed in at one time; TokenFaults are tokens that were duplicate or fell.
+	// Overlaps are pairs of holds of a name that were believed in at one time, and Overlapped is in how many phases there were any; TokenFaults
+	// are tokens that were duplicate or fell.
 	Overlaps    int `json:"overlaps"`
+	Overlapped  int `json:"overlapped"`
 	TokenFaults int `json:"token_faults"`
 	// Believed is how often Valid was seen true past the deadline.
 	Believed int `json:"believed"`
@@ -49,7 +51,7 @@ type Figures struct {
 func (f *Figures) Add(o Figures) {
 	for _, n := range []struct{ to, from *int }{
 		{&f.Phases, &o.Phases}, {&f.Faults, &o.Faults}, {&f.Acquisitions, &o.Acquisitions}, {&f.Overlaps, &o.Overlaps},
-		{&f.TokenFaults, &o.TokenFaults}, {&f.Believed, &o.Believed}, {&f.Wrote, &o.Wrote}, {&f.Refused, &o.Refused}, {&f.Paused, &o.Paused},
+		{&f.Overlapped, &o.Overlapped}, {&f.TokenFaults, &o.TokenFaults}, {&f.Believed, &o.Believed}, {&f.Wrote, &o.Wrote}, {&f.Refused, &o.Refused}, {&f.Paused, &o.Paused},
 		{&f.PausedValid, &o.PausedValid}, {&f.Silent, &o.Silent}, {&f.SilentLate, &o.SilentLate}, {&f.Hung, &o.Hung},
 	} {
 		*n.to += *n.from
@@ -80,6 +82,9 @@ const hanging = time.Second
 // Measure takes the figures of a phase.
 func Measure(h *History, a *Arrangement) Figures {
 	f := Figures{Phases: 1, Faults: len(h.Strikes()), Acquisitions: len(h.Spans), Overlaps: len(h.Overlaps()), TokenFaults: len(h.TokenFaults())}
+	if f.Overlaps > 0 {
+		f.Overlapped = 1
+	}
 	m := measurement{History: h, Arrangement: a, figures: &f, stops: make(map[string][]Spell)}
 	for i := range h.Events {
 		m.event(&h.Events[i])

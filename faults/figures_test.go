@@ -56,7 +56,7 @@ func TestFiguresAreCounted(t *testing.T) {
 		110  w1/1 releasing
 		111  w1/1 released
 		112  w2/1 releasing`)
-	require.Equal(t, faults.Figures{Phases: 1, Faults: 2, Acquisitions: 2, Failures: map[faults.Class]int{faults.ClassHeld: 2}, Overlaps: 1, TokenFaults: 1,
+	require.Equal(t, faults.Figures{Phases: 1, Faults: 2, Acquisitions: 2, Failures: map[faults.Class]int{faults.ClassHeld: 2}, Overlaps: 1, Overlapped: 1, TokenFaults: 1,
 		Believed: 1, Wrote: 2, Refused: 1}, f)
 }
 
@@ -190,7 +190,7 @@ func TestFiguresAddUp(t *testing.T) {
 	full := func() faults.Figures {
 		var s faults.Samples
 		s.Add(12340 * time.Microsecond)
-		return faults.Figures{Phases: 1, Faults: 2, Acquisitions: 3, Failures: map[faults.Class]int{faults.ClassHeld: 4}, Overlaps: 5, TokenFaults: 6, Believed: 7,
+		return faults.Figures{Phases: 1, Faults: 2, Acquisitions: 3, Failures: map[faults.Class]int{faults.ClassHeld: 4}, Overlaps: 5, Overlapped: 17, TokenFaults: 6, Believed: 7,
 			Wrote: 8, Refused: 9, LostFenced: 10, LostBare: 11, Paused: 12, PausedValid: 13, Silent: 14, SilentLate: 15, TellingAfter: s, RemovalNotice: s,
 			LateReturn: s, Hung: 16, Takeover: s, Recovery: s, RecoveryOfEach: s}
 	}

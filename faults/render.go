@@ -2,10 +2,7 @@ package faults
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
-	"time"
 )
 
 // The lines of a page between which the rendered text stands.
@@ -14,29 +11,28 @@ const (
 	renderEnd   = "<!-- rendered by package faults: end -->"
 )
 
-// Render writes, as Markdown, what is stated of all cells and beside it what was measured: a table that gives the outcomes at a glance, one with
-// the reasons for each arrangement, and those of the figures. The stated part is what code says, so that only it and the file of figures can change the page.
+// The headings that others are not.
+const (
+	commonHeading   = "Faults of workers and their network"
+	measuredHeading = "What was measured"
+)
+
+// Render writes, as Markdown, what is stated of all cells and what was measured: all arrangements at a glance, the common faults, the faults of
+// each arrangement with their reasons, and the figures. The stated part is what code says, so that only it and the file of figures can change the page.
 func Render(arrangements []Arrangement, m Measured) string {
-	var b strings.Builder
-	b.WriteString(renderedIntroduction)
-	row(&b, "arrangement", Safe.String(), Unavailable.String(), UnsafeFenced.String(), Unsafe.String())
-	row(&b, "---", "---", "---", "---", "---")
+	p := page{arrangements: arrangements, measured: m, ran: len(m.Arrangements) > 0}
+	p.glance()
+	p.common()
+	for i := range arrangements {
+		p.section(i)
+	}
+	p.figures()
 	for i := range arrangements {
 		a := &arrangements[i]
-		row(&b, a.Title, a.faultsWith(Safe), a.faultsWith(Unavailable), a.faultsWith(UnsafeFenced), a.faultsWith(Unsafe))
+		fmt.Fprintf(&p.out, "[%s]: %s\n", a.Name, anchor(a.heading()))
 	}
-	for i := range arrangements {
-		arrangements[i].render(&b, m.Cells)
-	}
-	m.render(&b, arrangements)
-	return b.String()
+	return p.out.String()
 }
-
-const renderedIntroduction = `*Safe*: nobody believes to hold a lock that somebody else holds. *Unavailable*: safe, and nobody acquires while the fault lasts.
-*Unsafe but fenced*: two can believe to hold a lock, and their tokens rise, so that a fence refuses the older one's writes.
-*Unsafe*: two can believe to hold a lock, and no token tells them apart.
-
-`
 
 // Splice puts a rendered text in its place in a page: between the two comments that say so.
 func Splice(page, rendered string) (string, error) {
@@ -48,12 +44,48 @@ func Splice(page, rendered string) (string, error) {
 	return before + renderBegin + "\n\n" + strings.TrimSpace(rendered) + "\n\n" + renderEnd + after, nil
 }
 
-// row writes a row of a table.
-func row(b *strings.Builder, cells ...string) {
-	for _, c := range cells {
-		b.WriteString("| " + strings.ReplaceAll(c, "|", `\|`) + " ")
+// page is what is being rendered.
+type page struct {
+	arrangements []Arrangement
+	measured     Measured
+	ran          bool
+	out          strings.Builder
+}
+
+func (p *page) heading(text string) { fmt.Fprintf(&p.out, "### %s\n\n", text) }
+
+// of are the figures of a cell, and whether it was run.
+func (p *page) of(a *Arrangement, c *Cell) (Figures, bool) {
+	f, ran := p.measured.Cells[CellKey(a, c)]
+	return f, ran && f.Phases > 0
+}
+
+func (a *Arrangement) heading() string { return capital(a.Title) }
+
+// link leads to the arrangement's section. The page ends with where the names lead, so that they do not stand between the words.
+func (a *Arrangement) link() string { return "[" + a.Name + "]" }
+
+// glance writes the table in which each arrangement has a row.
+func (p *page) glance() {
+	p.heading("At a glance")
+	t := table{numbers: 5, ragged: 3}
+	t.row("arrangement", "what it is", Unsafe.String(), UnsafeFenced.String(), Unavailable.String(), Safe.String())
+	for i := range p.arrangements {
+		a := &p.arrangements[i]
+		safe := 0
+		for _, c := range a.Cells {
+			if c.Outcome == Safe {
+				safe++
+			}
+		}
+		t.row(a.link(), a.Title, a.faultsWith(Unsafe), a.faultsWith(UnsafeFenced), a.faultsWith(Unavailable), fmt.Sprint(safe))
 	}
-	b.WriteString("|\n")
+	t.write(&p.out)
+	paragraph(&p.out, "*Unsafe*: two can believe to hold one lock, and no token tells them apart. *Unsafe but fenced*: two can believe it, and their tokens rise, "+
+		"so that a [fence](fencing.md) refuses what the older one writes. *Unavailable*: nobody acquires while the fault lasts, and nobody believes to "+
+		"hold what another holds. *Safe*, of which only the number is here: nobody ever believes that. Each fault is explained below: under "+
+		"[%s](%s), or under its arrangement.", lower(commonHeading), anchor(commonHeading))
+	p.bothWays()
 }
 
 // faultsWith names the faults with an outcome.
@@ -64,121 +96,43 @@ func (a *Arrangement) faultsWith(o Outcome) string {
 			names = append(names, c.Fault)
 		}
 	}
+	if names == nil {
+		return "–"
+	}
 	return strings.Join(names, ", ")
 }
 
-// render writes the section of an arrangement.
-func (a *Arrangement) render(b *strings.Builder, measured map[string]Figures) {
-	tokens := "no fencing tokens"
-	if a.Tokens {
-		tokens = "fencing tokens"
-	}
-	fmt.Fprintf(b, "\n### %s\n\nBackend %s, TTL %v, %s.\n\n", a.Title, a.Backend, a.TTL, tokens)
-	row(b, "fault", "stated", "why", "seen")
-	row(b, "---", "---", "---", "---")
-	for i := range a.Cells {
-		c := &a.Cells[i]
-		stated := c.Outcome.String()
-		if !c.Outcome.IsSafe() {
-			stated = "**" + stated + "**"
-		}
-		f, ran := measured[CellKey(a, c)]
-		row(b, c.Fault, stated, c.Why, c.seen(&f, ran))
-	}
-}
-
-// seen says what a cell's phases have shown.
-func (c *Cell) seen(f *Figures, ran bool) string {
-	switch {
-	case !ran && c.Argued:
-		return "by argument, not shown"
-	case !ran:
-		return "not run"
-	}
-	text := fmt.Sprintf("%s, %s: %s", count(f.Phases, "phase"), count(f.Acquisitions, "hold"), count(f.Overlaps, "overlap"))
-	if c.Argued {
-		text += "; by argument"
-	}
-	return text
-}
-
-// count writes "1 hold", "1,200 holds".
-func count(n int, of string) string {
-	if n != 1 {
-		of += "s"
-	}
-	return thousands(n) + " " + of
-}
-
-// render writes the tables of figures.
-func (m *Measured) render(b *strings.Builder, arrangements []Arrangement) {
-	if len(m.Arrangements) == 0 {
+// bothWays writes what a run has shown of the table as a whole: of what is stated to be safe, and of what is not.
+func (p *page) bothWays() {
+	if !p.ran {
+		paragraph(&p.out, "Not run yet: what follows is stated, and nothing of it measured.")
 		return
 	}
-	fmt.Fprintf(b, "\n### Figures\n\n%s, %s in %s; seed %d; %s", count(m.Run.Phases, "phase"), count(m.Run.Faults, "fault"), m.Run.Duration, m.Run.Seed, m.Run.Machine)
-	for _, of := range slices.Sorted(maps.Keys(m.Run.Versions)) {
-		fmt.Fprintf(b, ", %s %s", of, m.Run.Versions[of])
-	}
-	b.WriteString(".\n\nOverlaps, tokens, updates and acquisitions must be 0, the other two all:\n\n")
-	row(b, "arrangement", "holds", "overlaps in safe cells", "tokens that repeat or fall", "updates lost behind the fence", "silence told in time",
-		"`Valid` false after a pause past the deadline", "acquisitions that hung")
-	row(b, "---", "---:", "---:", "---:", "---:", "---:", "---:", "---:")
-	for i := range arrangements {
-		a := &arrangements[i]
-		f, ran := m.Arrangements[a.Name]
-		if !ran {
-			continue
-		}
-		tokens, lost := "none", "no fence"
-		if a.Tokens {
-			tokens, lost = thousands(f.TokenFaults), thousands(f.LostFenced)
-		}
-		row(b, a.Title, thousands(f.Acquisitions), thousands(m.safeOverlaps(a)), tokens, lost, part(f.Silent-f.SilentLate, f.Silent), part(f.Paused-f.PausedValid, f.Paused), thousands(f.Hung))
-	}
-	b.WriteString("\nTimes in milliseconds: half of all, 99 in 100, the longest (and how many there were):\n\n")
-	row(b, "arrangement", "another has the lock of a killed holder", "somebody acquires after the fault", "each worker does", "a removed lock's holder is told",
-		"silence is told after the deadline", "return after the context's end")
-	row(b, "---", "---:", "---:", "---:", "---:", "---:", "---:")
-	for i := range arrangements {
-		a := &arrangements[i]
-		if f, ran := m.Arrangements[a.Name]; ran {
-			row(b, a.Title, f.Takeover.String(), f.Recovery.String(), f.RecoveryOfEach.String(), f.RemovalNotice.String(), f.TellingAfter.String(), f.LateReturn.String())
+	var overlapped, phases, shown, unsafe, missing int
+	for i := range p.arrangements {
+		a := &p.arrangements[i]
+		for j := range a.Cells {
+			c := &a.Cells[j]
+			f, ran := p.of(a, c)
+			switch {
+			case !ran:
+				missing++
+			case c.Outcome.IsSafe():
+				overlapped += f.Overlapped
+				phases += f.Phases
+			case !c.Argued:
+				unsafe++
+				if f.Overlapped > 0 {
+					shown++
+				}
+			}
 		}
 	}
-}
-
-// safeOverlaps is how many overlaps there were in the cells of a that are stated to have none.
-func (m *Measured) safeOverlaps(a *Arrangement) int {
-	n := 0
-	for i := range a.Cells {
-		if c := &a.Cells[i]; c.Outcome.IsSafe() {
-			n += m.Cells[CellKey(a, c)].Overlaps
-		}
+	text := fmt.Sprintf("In the [run below](%s), two believed to hold one lock in %s phases of faults that are stated to be safe or to leave locks unavailable, and "+
+		"under %s faults that are stated to be unsafe (where that is not argued alone).", anchor(measuredHeading),
+		missed(part(overlapped, phases), overlapped > 0), missed(part(shown, unsafe), shown < unsafe))
+	if missing > 0 {
+		text += fmt.Sprintf(" Not run: %s.", count(missing, "fault"))
 	}
-	return n
-}
-
-// part writes "50 of 50".
-func part(n, all int) string {
-	if all == 0 {
-		return "none seen"
-	}
-	return thousands(n) + " of " + thousands(all)
-}
-
-// String writes quantiles for people, in whole milliseconds, tenths where they are few.
-func (s *Samples) String() string {
-	q := s.Quantiles()
-	if q.N == 0 {
-		return "–"
-	}
-	ms := func(d time.Duration) string {
-		d = d.Round(100 * time.Microsecond) // as a file has it
-		text := strings.TrimSuffix(milliseconds(d), " ms")
-		if d.Abs() >= 10*time.Millisecond {
-			text = strings.TrimSuffix(milliseconds(d.Round(time.Millisecond)), ".0 ms")
-		}
-		return text
-	}
-	return fmt.Sprintf("%s / %s / %s (%s)", ms(q.P50), ms(q.P99), ms(q.Max), thousands(q.N))
+	paragraph(&p.out, "%s", text)
 }

@@ -46,7 +46,7 @@ func etcdClaim(ctx context.Context, c *clientv3.Client, name string) (*mvccpb.Ke
 	return r.Kvs[0], nil
 }
 
-// deleteEtcdKey deletes the key of the claim that holds the lock on name.
+// deleteKey deletes the key of the claim that holds the lock on name.
 func (w *etcds) deleteKey(ctx context.Context, name string) error {
 	return atEtcd(w.nodes[0], func(c *clientv3.Client) error {
 		kv, err := etcdClaim(ctx, c, name)

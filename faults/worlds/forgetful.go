@@ -22,8 +22,8 @@ type forgetful interface {
 func forgets(counter string) []faults.Cell {
 	return []faults.Cell{{
 		Fault: "server-restarted-empty", Outcome: faults.Unsafe, Script: restartedEmpty, Tries: 3,
-		Why: "A server that comes back without its data, or restored from a backup, knows of no holder, and its " + counter +
-			" begins anew, so that tokens repeat: the resource must forget those that it has seen.",
+		Why: "A server that comes back without its data, or restored from a backup, knows of no holder and grants anew, while one whose link is silent believes until its " +
+			"deadline; and its " + counter + " begins anew, so that tokens repeat: the resource must forget those that it has seen.",
 	}}
 }
 

@@ -107,7 +107,8 @@ func tokenTableLocked(ctx context.Context, p *faults.Phase) (err error) {
 		return err
 	}
 	err = p.Sleep(ctx, p.Between(p.World.TTL, 2*p.World.TTL))
-	if _, unlocking := conn.ExecContext(ctx, "UNLOCK TABLES"); unlocking != nil {
+	// Also when ctx has ended: the session goes back to the pool, where it would keep the table.
+	if _, unlocking := conn.ExecContext(context.WithoutCancel(ctx), "UNLOCK TABLES"); unlocking != nil {
 		return errors.Join(err, unlocking)
 	}
 	p.Mended()

@@ -26,7 +26,13 @@ var PostgresFailover = faults.Arrangement{
 	Cells: []faults.Cell{
 		{
 			Fault: "failover", Outcome: faults.Safe, Gone: true, Strike: failOver,
-			Why: "the sessions of a primary that is dead have ended, by which holders know at once; the replica knows nothing of locks",
+			Why: "the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
+				"if its machine or its network is lost instead, nobody tells them",
+		},
+		{
+			Fault: "failover-behind-silence", Outcome: faults.UnsafeFenced, Gone: true, Script: endedBehindSilence(failOverUnheard), Tries: 10,
+			Why: "the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
+				"deadline; the token protects",
 		},
 		{
 			Fault: "split-brain", Outcome: faults.UnsafeFenced, Gone: true, Script: splitBrain,
@@ -137,8 +143,7 @@ func (s *postgresPair) promote(ctx context.Context) error {
 
 // failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
 func failOver(ctx context.Context, p *faults.Phase) error {
-	s := p.World.Servers.(*postgresPair)
-	primary, _ := s.both()
+	primary, _ := p.World.Servers.(*postgresPair).both()
 	p.Struck()
 	if err := primary.Kill(); err != nil {
 		return err
@@ -146,10 +151,29 @@ func failOver(ctx context.Context, p *faults.Phase) error {
 	if err := p.Sleep(ctx, underWay+p.Between(0, p.World.TTL/4)); err != nil {
 		return err
 	}
+	if err := moveOver(ctx, p); err != nil {
+		return err
+	}
+	p.Mended()
+	return nil
+}
+
+// failOverUnheard is failOver as fast as it can be, for a holder who hears nothing of it.
+func failOverUnheard(ctx context.Context, p *faults.Phase, _ string) error {
+	primary, _ := p.World.Servers.(*postgresPair).both()
+	if err := primary.Kill(); err != nil {
+		return err
+	}
+	return moveOver(ctx, p)
+}
+
+// moveOver promotes the replica, and leads everybody there.
+func moveOver(ctx context.Context, p *faults.Phase) error {
+	s := p.World.Servers.(*postgresPair)
 	if err := s.promote(ctx); err != nil {
 		return err
 	}
-	primary, _ = s.both()
+	primary, _ := s.both()
 	for _, w := range p.Workers() {
 		for _, link := range w.Seat.Links {
 			if err := link.Retarget(primary.Addr()); err != nil {
@@ -157,7 +181,6 @@ func failOver(ctx context.Context, p *faults.Phase) error {
 			}
 		}
 	}
-	p.Mended()
 	return nil
 }
 

@@ -100,6 +100,8 @@ func sentinelMasterLostUnseen(ctx context.Context, p *faults.Phase, c *couple) e
 	if _, err := master.Do(ctx, "ACL", "SETUSER", "default", "-psync", "-sync"); err != nil {
 		return err
 	}
+	// A master that is started anew has forgotten that. One that lives, since something failed, must not refuse for ever.
+	defer func() { _, _ = master.Do(context.WithoutCancel(ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
 	if _, err := master.Do(ctx, "CLIENT", "KILL", "TYPE", "replica"); err != nil {
 		return err
 	}

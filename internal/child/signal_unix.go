@@ -11,13 +11,16 @@ import (
 	"time"
 )
 
+// stopTime is how long a process may take to stop: a thread that waits for a disk does so first.
+const stopTime = 5 * time.Second
+
 // Freeze returns when every thread of p has stopped, where the system has a /proc to tell: the signal alone leaves
 // time for another answer.
 func Freeze(p *os.Process) error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err
 	}
-	for deadline := time.Now().Add(time.Second); Running(p.Pid); time.Sleep(100 * time.Microsecond) {
+	for deadline := time.Now().Add(stopTime); Running(p.Pid); time.Sleep(100 * time.Microsecond) {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("process %d does not stop", p.Pid)
 		}
