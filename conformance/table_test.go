@@ -1,46 +1,25 @@
 package conformance
 
 import (
-	"flag"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-)
 
-var update = flag.Bool("update", false, "write the tables into docs/testing.md")
-
-const (
-	page       = "../docs/testing.md"
-	tableBegin = "<!-- The table of cases: go test ./conformance/... -run TestTable -update -->\n"
-	tableEnd   = "<!-- end of the table of cases -->\n"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 // The table of cases in docs/testing.md is that of the suite.
 func TestTable(t *testing.T) {
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	before, rest, ok := strings.Cut(string(text), tableBegin)
-	require.True(t, ok, "%s has no place for the table", page)
-	_, after, ok := strings.Cut(rest, tableEnd)
-	require.True(t, ok, "%s has no end of the table", page)
-	want := before + tableBegin + table() + tableEnd + after
-	if *update {
-		require.NoError(t, os.WriteFile(page, []byte(want), 0o644))
-		return
-	}
-	require.True(t, want == string(text), "the table of cases has changed: go test ./conformance/... -run TestTable -update")
+	pages.Holds(t, "testing.md", "cases", table())
 }
 
 // Every group is explained on the page.
 func TestGroupsAreExplained(t *testing.T) {
-	text, err := os.ReadFile(page)
-	require.NoError(t, err)
-	before, _, _ := strings.Cut(string(text), tableBegin)
+	before := pages.Before(t, "testing.md", "cases")
 	for _, c := range Cases() {
-		require.True(t, strings.Contains(before, "| `"+c.Group+"` |"), "%s does not explain the group %s", page, c.Group)
+		require.True(t, strings.Contains(before, "| `"+c.Group+"` |"), "docs/testing.md does not explain the group %s", c.Group)
 	}
 }
 
