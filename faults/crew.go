@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -31,6 +32,7 @@ type Worker struct {
 
 	mu      sync.Mutex
 	stopped bool
+	killed  bool // by us
 	orders  int64
 	stderr  strings.Builder
 }
@@ -73,7 +75,7 @@ func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
 	p.mu.Unlock()
 	p.say(Event{Kind: Spawned, Worker: w.Name})
 	go w.listen(out, ended)
-	ready, err := p.await(ctx, from, func(e Event) bool { return e.Worker == w.Name && e.Kind == Answered })
+	ready, err := w.await(ctx, from, func(e Event) bool { return e.Kind == Answered })
 	if err != nil {
 		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.printed())
 	}
@@ -122,6 +124,9 @@ func (w *Worker) alive() bool {
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
 func (w *Worker) Kill() error {
+	w.mu.Lock()
+	w.killed = true
+	w.mu.Unlock()
 	w.phase.say(Event{Kind: Killed, Worker: w.Name})
 	err := w.cmd.Process.Kill()
 	<-w.over
@@ -170,8 +175,10 @@ func (w *Worker) tell(o order) error {
 // endTime is how long a worker may take to end what it does. A release has 5 s by itself.
 const endTime = 20 * time.Second
 
-// end asks the worker to end in order, and returns when it has. An error says that it did not.
+// end asks the worker to end in order, and returns when it has. An error says that it did not, or that it had ended by itself before, which must
+// not go unnoticed for another having taken its place. One that was killed is asked for nothing but data races.
 func (w *Worker) end() error {
+	before := !w.alive()
 	_ = w.in.Close()
 	select {
 	case <-w.over:
@@ -180,8 +187,18 @@ func (w *Worker) end() error {
 		<-w.over
 		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, endTime)
 	}
-	if code := w.cmd.ProcessState.ExitCode(); code > 0 {
-		return fmt.Errorf("worker %s ended with status %d: %s", w.Name, code, w.stderr.String())
+	w.mu.Lock()
+	killed := w.killed
+	w.mu.Unlock()
+	switch printed := w.stderr.String(); {
+	case strings.Contains(printed, "WARNING: DATA RACE"):
+		return fmt.Errorf("worker %s has a data race: %s", w.Name, printed)
+	case killed:
+		return nil
+	case before:
+		return fmt.Errorf("worker %s ended by itself (%v): %s", w.Name, w.cmd.ProcessState, printed)
+	case !w.cmd.ProcessState.Success():
+		return fmt.Errorf("worker %s ended with %v: %s", w.Name, w.cmd.ProcessState, printed)
 	}
 	return nil
 }
@@ -230,17 +247,21 @@ func (w *Worker) ask(ctx context.Context, o order, kinds ...Kind) (Event, error)
 	if err := w.tell(o); err != nil {
 		return Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
 	}
-	return w.phase.await(ctx, from, func(e Event) bool {
-		if e.Worker != w.Name || e.Op != o.Op {
-			return false
+	return w.await(ctx, from, func(e Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
+}
+
+// await waits for an event of the worker's, among those from index from on, as long as it lives.
+func (w *Worker) await(ctx context.Context, from int, is func(Event) bool) (Event, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-w.over: // all that it wrote is in the history
+			cancel(fmt.Errorf("worker %s has ended", w.Name))
+		case <-ctx.Done():
 		}
-		for _, k := range kinds {
-			if e.Kind == k {
-				return true
-			}
-		}
-		return false
-	})
+	}()
+	return w.phase.await(ctx, from, func(e Event) bool { return e.Worker == w.Name && is(e) })
 }
 
 // Valid asks whether the worker believes now that it holds the lock.

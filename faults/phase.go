@@ -53,17 +53,20 @@ func (p *Phase) length() int {
 // await waits for an event that satisfies is, among those from index from on.
 func (p *Phase) await(ctx context.Context, from int, is func(Event) bool) (Event, error) {
 	for {
+		over := ctx.Err() != nil // before a last look
 		p.mu.Lock()
 		fresh, changed := p.events[from:], p.changed
 		p.mu.Unlock()
 		if i := slices.IndexFunc(fresh, is); i >= 0 {
 			return fresh[i], nil
 		}
+		if over {
+			return Event{}, context.Cause(ctx)
+		}
 		from += len(fresh)
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return Event{}, context.Cause(ctx)
 		}
 	}
 }

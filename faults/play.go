@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 )
@@ -16,6 +17,9 @@ const (
 	warmUp = 8
 	// phaseTime is how long a phase may take, whatever happens.
 	phaseTime = 3 * time.Minute
+	// aftermath is for how long workers go on when all are at work again: what clients still have to undo, which they try once a second, must
+	// not hit a lock that somebody else has by then.
+	aftermath = 1200 * time.Millisecond
 	// patience is how many times the stated time a test waits for what should happen: machines are noisy.
 	patience = 10
 )
@@ -91,7 +95,7 @@ func (p *Phase) storm(ctx context.Context, played *Played) error {
 		return err
 	}
 	played.Stuck = p.recovered(ctx)
-	return nil
+	return p.Sleep(ctx, aftermath)
 }
 
 // crew starts workers until there are enough, all of whom work on the names.
@@ -136,9 +140,11 @@ func (p *Phase) mend(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("the servers could not be mended: %w", err))
 	}
 	p.mu.Lock()
-	noted := false
+	noted := false // since the last strike
 	for _, e := range p.events {
-		noted = noted || e.Kind == Noted && e.Err == Mended
+		if e.Kind == Noted && (e.Err == Struck || e.Err == Mended) {
+			noted = e.Err == Mended
+		}
 	}
 	p.mu.Unlock()
 	if !noted {
@@ -172,7 +178,9 @@ func (p *Phase) recovered(ctx context.Context) (stuck []string) {
 
 // end ends all workers, and names those who would not.
 func (p *Phase) end() (stuck []string) {
-	workers := p.Workers()
+	p.mu.Lock()
+	workers := slices.Clone(p.workers)
+	p.mu.Unlock()
 	errs := make([]error, len(workers))
 	var wg sync.WaitGroup
 	for i, w := range workers {

@@ -65,6 +65,10 @@ func (r *record) finish(t *testing.T) {
 	if !*write || t.Failed() {
 		return
 	}
+	if left := notPlayed(worlds.All(), r.all.Cells); len(left) > 0 { // the others' figures alone would take the place of all
+		t.Errorf("nothing is written: %d cells were not played, the first of them %s", len(left), left[0])
+		return
+	}
 	r.all.Run.Seed = *seedFlag
 	r.all.Run.Machine = fmt.Sprintf("%d processors, %s/%s", runtime.NumCPU(), runtime.GOOS, runtime.GOARCH)
 	r.all.Run.Duration = time.Since(r.begun).Round(time.Minute).String()
@@ -76,6 +80,21 @@ func (r *record) finish(t *testing.T) {
 	is, must := pages(t)
 	require.NoError(t, os.WriteFile(pageFile, []byte(must), 0o644))
 	t.Logf("wrote %s, and %s: %t", measuredFile, pageFile, is != must)
+}
+
+// notPlayed are the cells that have no figures, by their keys. Variants count in long runs only.
+func notPlayed(all []faults.Arrangement, played map[string]faults.Figures) []string {
+	var left []string
+	for i := range all {
+		a := &all[i]
+		for j := range a.Cells {
+			key := faults.CellKey(a, &a.Cells[j])
+			if _, ok := played[key]; !ok && (!a.Variant || *forTime > 0) {
+				left = append(left, key)
+			}
+		}
+	}
+	return left
 }
 
 // pages are the page of guarantees as it is, and as it must be: what is stated of all cells, and what the committed run has measured.
@@ -99,4 +118,16 @@ func TestPage(t *testing.T) {
 		return
 	}
 	require.Equal(t, must, is, "write it anew: go test ./faults -run TestPage -write")
+}
+
+func TestFiguresOfAPartOfTheTableAreNotThoseOfAll(t *testing.T) {
+	all := []faults.Arrangement{
+		{Name: "a", Cells: []faults.Cell{{Fault: "f"}, {Fault: "g"}}}, {Name: "v", Variant: true, Cells: []faults.Cell{{Fault: "f"}}},
+	}
+	defer func(d time.Duration) { *forTime = d }(*forTime)
+	*forTime = 0
+	require.Equal(t, []string{"a/g"}, notPlayed(all, map[string]faults.Figures{"a/f": {}}))
+	require.Empty(t, notPlayed(all, map[string]faults.Figures{"a/f": {}, "a/g": {}}))
+	*forTime = time.Hour
+	require.Equal(t, []string{"v/f"}, notPlayed(all, map[string]faults.Figures{"a/f": {}, "a/g": {}}))
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func stated() []faults.Arrangement {
 	return []faults.Arrangement{
 		{Name: "one", Title: "one server (replicas=1), alone", Backend: "redis", TTL: 2 * time.Second, Tokens: true, Margin: 110 * time.Millisecond,
 			RemovalNotice: 500 * time.Millisecond, Cells: append([]faults.Cell{common[0], common[1]}, like...)},
-		{Name: "five", Title: "five servers", Backend: "postgres", TTL: 1500 * time.Millisecond, Sessions: true, Cells: []faults.Cell{
+		{Name: "five", Title: "five servers", Backend: "postgres", TTL: 1500 * time.Millisecond, Tokens: true, Sessions: true, Cells: []faults.Cell{
 			common[0],
 			{Fault: "holder-stopped", Why: "it stays its own"},
 			{Fault: "holder-cut", Outcome: faults.UnsafeFenced, Argued: true, Why: "both sides close"},
@@ -41,7 +42,7 @@ func stated() []faults.Arrangement {
 			{Fault: "holder-silent", Outcome: faults.Unavailable, Why: "it is silent"},
 			{Fault: "split-brain", Outcome: faults.Unsafe, Why: "two majorities"},
 		}},
-		{Name: "new", Title: "a newer one", Backend: "redis", TTL: time.Minute, Tokens: true, Cells: like},
+		{Name: "new", Title: "a newer | one", Backend: "redis", TTL: time.Minute, Tokens: true, Cells: like},
 	}
 }
 
@@ -82,21 +83,25 @@ func asItMust(string, *faults.Figures) {}
 // plain is a page without what is there for its looks: line breaks in a text, and what fills cells up.
 func plain(page string) string { return regexp.MustCompile(`[ \n]+`).ReplaceAllString(page, " ") }
 
+// none is the end of a row of the table of common faults that has as many before.
+func none(before int) string { return strings.Repeat("– | ", len(faults.Common(false))-before) }
+
 func TestRenderWhatIsStated(t *testing.T) {
 	page := faults.Render(stated(), faults.Measured{})
 	for _, want := range []string{
 		"| arrangement | what it is | unsafe | unsafe but fenced | unavailable | safe | | ----------- | ------------------------------ | --- | --- | --- | ---: | " +
 			"| [one] | one server (replicas=1), alone | – | clock-set, master-killed | server-away | 3 | " +
-			"| [five] | five servers | split-brain | holder-cut, holder-slow | holder-silent | 2 |",
+			"| [five] | five servers | split-brain | holder-cut, holder-slow | holder-silent | 2 | " +
+			`| [new] | a newer \| one | – |`,
 		"Not run yet: what follows is stated, and nothing of it measured.",
 		"- **holder-stopped**: *safe*. A process that was stopped (SIGSTOP) for longer than its TTL finds its hold ended before it looks at it again. On [five]: it stays its own. -",
 		"before the server does. On [five] *unsafe but fenced* by argument: both sides close. -",
 		"- **all-cut**: *unavailable*. Nobody reaches the servers: all holds end in time, and nobody acquires. | arrangement | holder-killed |",
-		"| [one] | safe | safe | – | – | – | – | – | – | – | | [five] | safe | safe | **fenced** | away | **fenced** | – | – | – | – | *fenced* is",
+		"| [one] | safe | safe | " + none(2) + "| [five] | safe | safe | **fenced** | away | **fenced** | " + none(5) + "*fenced* is",
 		"### One server (replicas=1), alone Backend [redis](backends/redis.md), TTL 2 s, fencing tokens. `go test ./faults -run 'TestCells/one$' -v` runs it. " +
 			"- **clock-set**: *unsafe but fenced*. It expires early. - **master-killed**: *unsafe but fenced* by argument. It has not copied. " +
 			"- **server-away**: *unavailable*. Nobody | reaches it. - **node-killed**: *safe*. There are others. ### Five servers",
-		"TTL 1 s 500 ms, no fencing tokens. `go test ./faults -run 'TestCells/five$' -v` runs it. Of the [faults of workers and their network](#faults-of-workers-and-their-network), " +
+		"TTL 1 s 500 ms, fencing tokens. `go test ./faults -run 'TestCells/five$' -v` runs it. Of the [faults of workers and their network](#faults-of-workers-and-their-network), " +
 			"holder-silent is unavailable; holder-cut and holder-slow are unsafe but fenced. - **split-brain**",
 		"TTL 1 min, fencing tokens. `go test ./faults -run 'TestCells/new$' -v` runs it. What is stated is what is stated of [one], for the same reasons. ### What was measured Not run. [one]: #one-server-replicas1-alone",
 	} {
@@ -110,7 +115,7 @@ func TestRenderWhatWasMeasured(t *testing.T) {
 	for _, want := range []string{
 		"in 0 of 600 phases of faults that are stated to be safe or to leave locks unavailable, and under 3 of 3 faults that are stated to be unsafe " +
 			"(where that is not argued alone). Not run: 5 faults.",
-		"| [one] | safe 0/100 | safe 0/100 | – | – | – | – | – | – | – | | [five] | safe 0/100 | safe 0/100 | **fenced** 0/100 | away 0/100 | **fenced** 3/100 | –",
+		"| [one] | safe 0/100 | safe 0/100 | " + none(2) + "| [five] | safe 0/100 | safe 0/100 | **fenced** 0/100 | away 0/100 | **fenced** 3/100 | –",
 		"- **clock-set**: *unsafe but fenced*, two believed in 3 of 100 phases. It expires early.",
 		"- **master-killed**: *unsafe but fenced* by argument, two believed in 0 of 100 phases. It has",
 		"- **server-away**: *unavailable*, not run. Nobody",
@@ -118,7 +123,7 @@ func TestRenderWhatWasMeasured(t *testing.T) {
 		"`go test ./faults -run 'TestCells/new$' -v` runs it. Not run. What is",
 		"One run of 2 h 3 min with the seed 7: 1,100 phases, 3,300 faults, 22,000 acquisitions, on 2 processors, linux/amd64; go 1.26 and redis 7.0.",
 		"| [one] | 10,000 | 0 of 300 | 0 of 10,000 | 0 of 5,000 | 5 | 125 of 125 | 2,500 of 2,500 | 0 | " +
-			"| [five] | 12,000 | 0 of 300 | – | – | 6 | 150 of 150 | 3,000 of 3,000 | 0 |",
+			"| [five] | 12,000 | 0 of 300 | 0 of 10,000 | 0 of 5,000 | 6 | 150 of 150 | 3,000 of 3,000 | 0 |",
 		"| [one] | 40 / 4,000 / 4,000 ≤ 3,000, 5,000 (2) | 21 / 2,002 / 2,002 ≤ 3,000, 5,000 (15) | 50 / 50 / 50 ≤ 500 (1) | 60 / 60 / 60 ≤ 110 (1) | 99 / 99 / 99 ≤ 100, 1,000 (5) | " +
 			"| [five] | 40 / 40 / 40 ≤ 100 (1) | 21 / 2,002 / 2,002 ≤ 2,500 (18) | 50 / 50 / 50 (1) | 60 / 60 / 60 (1) | 99 / 99 / 99 ≤ 100, 1,000 (6) |",
 		"No figure misses what is stated.",
@@ -126,6 +131,36 @@ func TestRenderWhatWasMeasured(t *testing.T) {
 		require.Contains(t, plain(page), want)
 	}
 	require.Equal(t, 1, strings.Count(page, "✗"), "in the words that explain it")
+}
+
+// Without tokens there is no fence, and nothing to be said of either.
+func TestRenderWithoutTokens(t *testing.T) {
+	all := stated()
+	all[1].Tokens = false
+	page := plain(faults.Render(all, measured(asItMust)))
+	require.Contains(t, page, "TTL 1 s 500 ms, no fencing tokens.")
+	require.Contains(t, page, "| [five] | 12,000 | 0 of 300 | – | – | 6 |")
+}
+
+// Reasons are left out only where all is stated that is stated of an earlier arrangement.
+func TestRenderOfTwins(t *testing.T) {
+	const twins = "What is stated is what is stated of [one], for the same reasons."
+	require.Contains(t, plain(faults.Render(stated(), faults.Measured{})), twins)
+	for name, change := range map[string]func(a *faults.Arrangement){
+		"backend":   func(a *faults.Arrangement) { a.Backend = "redlock" },
+		"reason":    func(a *faults.Arrangement) { a.Cells[1].Why = "It expires late." },
+		"outcome":   func(a *faults.Arrangement) { a.Cells[1].Outcome = faults.Unsafe },
+		"argument":  func(a *faults.Arrangement) { a.Cells[1].Argued = true },
+		"one more":  func(a *faults.Arrangement) { a.Cells[1].Fault = "clock-stopped" },
+		"one alone": func(a *faults.Arrangement) { a.Cells = a.Cells[:1] },
+	} {
+		all := stated()
+		all[2].Cells = slices.Clone(all[2].Cells)
+		change(&all[2])
+		page := plain(faults.Render(all, faults.Measured{}))
+		require.NotContains(t, page, twins, name)
+		require.Equal(t, 2, strings.Count(page, "Nobody | reaches it."), name)
+	}
 }
 
 // What is not as it must be is marked where it stands, and named at the end.

@@ -34,8 +34,11 @@ func (p *Played) Judge() (*Verdict, error) {
 		}
 	}
 	if p.Cell.Outcome == Unavailable {
-		v.unavailable()
+		v.unavailable(p.Arrangement)
 	}
+	v.inVain(p)
+	v.early(p)
+	v.deadlines(p.Arrangement)
 	if p.Arrangement.Tokens && p.Cell.Outcome != Unsafe {
 		for _, t := range h.TokenFaults() {
 			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
@@ -83,25 +86,5 @@ func (v *Verdict) slow(a *Arrangement) {
 		if s.allowed > 0 && s.worst > patience*s.allowed {
 			v.breach("%s within %v, which is more than %d times the %v that are stated", s.what, s.worst, patience, s.allowed)
 		}
-	}
-}
-
-// unavailable looks for holds that were got while nobody could.
-func (v *Verdict) unavailable() {
-	var away Instant
-	spells := 0
-	for _, e := range v.History.Events {
-		switch {
-		case e.Kind == Noted && e.Err == Away:
-			away = e.At
-			spells++
-		case e.Kind == Noted && e.Err == Back:
-			away = 0
-		case e.Kind == Got && away != 0:
-			v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could", e.about(), e.At.Sub(away).Round(time.Millisecond))
-		}
-	}
-	if spells == 0 {
-		v.breach("the cell is stated to be unavailable, and its strike does not say from when to when (Away, Back)")
 	}
 }

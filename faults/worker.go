@@ -180,7 +180,8 @@ func (w *worker) acquire(op int64, name string, within time.Duration, try bool) 
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	limit, _ := ctx.Deadline()
-	w.say(Event{Kind: Asked, Op: op, Name: name, Limit: InstantOf(limit)})
+	asked := Now()
+	w.say(Event{At: asked, Kind: Asked, Op: op, Name: name, Limit: InstantOf(limit)})
 	f := w.client.Acquire
 	if try {
 		f = w.client.TryAcquire
@@ -192,7 +193,9 @@ func (w *worker) acquire(op int64, name string, within time.Duration, try bool) 
 	}
 	h := &hold{worker: w, lock: lock, op: op, name: name, over: make(chan struct{})}
 	h.token, _ = lock.Token()
-	h.deadline = deadlineOf(lock)
+	if h.deadline = deadlineOf(lock); h.deadline == 0 && !lock.Valid() {
+		h.deadline = asked // the worker was stopped until all was over: a hold without a deadline would be believed in until that is told
+	}
 	return h
 }
 

@@ -45,7 +45,7 @@ func etcdMemberCells(pausedTries int) []faults.Cell {
 		},
 		{
 			Fault: "cluster-restarted", Outcome: faults.Unavailable, Recovery: etcdRecovery, Strike: etcdAllKilled,
-			Why: "A power cut: keys and leases are on the disks, and every lease has its whole time again when there is a leader.",
+			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader.",
 		},
 	}
 }

@@ -31,7 +31,7 @@ func etcdOutOfSpace(ctx context.Context, p *faults.Phase) error {
 		return err
 	}
 	p.Away()
-	if err := p.Sleep(ctx, p.Between(0, p.World.TTL)); err != nil {
+	if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
 		return err
 	}
 	p.Back()

@@ -40,7 +40,7 @@ var File = faults.Arrangement{
 			Why: "as if all files in it were removed; the tokens of new files begin at the time of day, which is ahead of those before",
 		},
 		{
-			Fault: "folder-away", Outcome: faults.Unavailable, Gone: true, Strike: folderAway,
+			Fault: "folder-away", Outcome: faults.Unavailable, Strike: folderAway,
 			Why: "holders are told that their files are gone, and nobody can lock what is not there",
 		},
 	}),

@@ -74,7 +74,7 @@ func membersKilled[M member](ctx context.Context, p *faults.Phase, members []M) 
 		return err
 	}
 	p.Away()
-	if err := p.Sleep(ctx, p.Between(0, p.World.TTL)); err != nil {
+	if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
 		return err
 	}
 	p.Back()

@@ -15,10 +15,10 @@ import (
 
 var mySQLCells = []faults.Cell{
 	{
-		Fault: "server-killed", Outcome: faults.Unavailable, Gone: true, Strike: killed(granting), Why: whyKilled,
+		Fault: "server-killed", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: killed(granting), Why: whyKilled,
 	},
 	{
-		Fault: "server-restarted", Outcome: faults.UnsafeFenced, Gone: true, Argued: true, Strike: restarted(granting), Why: whyRestarted,
+		Fault: "server-restarted", Outcome: faults.UnsafeFenced, Recovery: backRecovery, Gone: true, Argued: true, Strike: restarted(granting), Why: whyRestarted,
 	},
 	{
 		Fault: "server-restarted-behind-silence", Outcome: faults.UnsafeFenced, Gone: true, Script: endedBehindSilence(restart(granting)), Tries: 10,
@@ -28,7 +28,7 @@ var mySQLCells = []faults.Cell{
 		Fault: "server-paused-briefly", Outcome: faults.Safe, Strike: pausedBriefly(granting), Why: whyPausedBriefly,
 	},
 	{
-		Fault: "server-paused", Outcome: faults.Unavailable, Strike: pausedLong(granting), Why: whyPaused,
+		Fault: "server-paused", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: pausedLong(granting), Why: whyPaused,
 	},
 	{
 		Fault: "session-killed", Outcome: faults.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(endClaim), Why: whyEnded,

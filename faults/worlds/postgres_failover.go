@@ -25,7 +25,7 @@ var PostgresFailover = faults.Arrangement{
 	Start:         startPostgresPair,
 	Cells: []faults.Cell{
 		{
-			Fault: "failover", Outcome: faults.Safe, Gone: true, Strike: failOver,
+			Fault: "failover", Outcome: faults.Safe, Strike: failOver,
 			Why: "the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
 				"if its machine or its network is lost instead, nobody tells them",
 		},

@@ -14,11 +14,11 @@ import (
 
 var postgresCells = []faults.Cell{
 	{
-		Fault: "server-killed", Outcome: faults.Unavailable, Gone: true, Strike: killed(granting),
+		Fault: "server-killed", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: killed(granting),
 		Why: whyKilled,
 	},
 	{
-		Fault: "server-restarted", Outcome: faults.UnsafeFenced, Gone: true, Argued: true, Strike: restarted(granting),
+		Fault: "server-restarted", Outcome: faults.UnsafeFenced, Recovery: backRecovery, Gone: true, Argued: true, Strike: restarted(granting),
 		Why: whyRestarted,
 	},
 	{
@@ -30,7 +30,7 @@ var postgresCells = []faults.Cell{
 		Why: whyPausedBriefly,
 	},
 	{
-		Fault: "server-paused", Outcome: faults.Unavailable, Strike: pausedLong(granting),
+		Fault: "server-paused", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: pausedLong(granting),
 		Why: whyPaused,
 	},
 	{

@@ -28,10 +28,10 @@ var PostgresPooler = faults.Arrangement{
 	Start:         startPostgresPooler,
 	Cells: slices.Concat(faults.Common(false, closedBothWays...), []faults.Cell{
 		{
-			Fault: "server-killed", Outcome: faults.Unavailable, Gone: true, Strike: killed(granting), Why: whyKilled,
+			Fault: "server-killed", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: killed(granting), Why: whyKilled,
 		},
 		{
-			Fault: "pooler-killed", Outcome: faults.Unavailable, Gone: true, Strike: killed(pooler),
+			Fault: "pooler-killed", Outcome: faults.Unavailable, Recovery: backRecovery, Strike: killed(pooler),
 			Why: "its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more",
 		},
 		{

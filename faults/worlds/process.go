@@ -24,6 +24,9 @@ type alone interface {
 // granting is the server that grants the locks.
 func granting(p *faults.Phase) process { return p.World.Servers.(alone).grants() }
 
+// backRecovery is within which time somebody acquires again when the server is back.
+const backRecovery = 2 * time.Second
+
 // underWay is how long what a server has said before it went may take to arrive, and what follows from it to happen.
 const underWay = 500 * time.Millisecond
 
@@ -39,7 +42,7 @@ func killed(which func(*faults.Phase) process) func(ctx context.Context, p *faul
 			return err
 		}
 		p.Away()
-		if err := p.Sleep(ctx, p.Between(0, p.World.TTL/2)); err != nil {
+		if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL/2)); err != nil {
 			return err
 		}
 		p.Back()

@@ -39,7 +39,7 @@ const (
 var closedBothWays = []faults.Cell{
 	{Fault: "holder-cut", Outcome: faults.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
 	{Fault: "holder-silent", Outcome: faults.UnsafeFenced, Gone: true, Argued: true,
-		Why: "a holder ends its hold before the server does while the network is silent; when the connection is then closed before that, " + whyClosed},
+		Why: "as long as the network is silent a holder ends its hold before the server does; where the silence ends before that, with the connection closed, it is as when it is cut"},
 	{Fault: "replies-lost", Outcome: faults.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
 }
 

@@ -44,7 +44,7 @@ var zooKeeperMemberCells = []faults.Cell{
 	},
 	{
 		Fault: "ensemble-restarted", Outcome: faults.Unavailable, Recovery: zooKeeperRecovery, Strike: zooKeeperAllKilled,
-		Why: "A power cut: nodes and sessions are on the disks, and every session has its whole timeout again when there is a leader.",
+		Why: "All are killed at the same moment: nodes and sessions are on the disks, and every session has its whole timeout again when there is a leader.",
 	},
 }
 

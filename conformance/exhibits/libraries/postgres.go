@@ -186,7 +186,7 @@ var postgresBugs = soundly(onPostgres(func(*pgLock) error { return nil }), []Exh
 		}),
 	},
 	{
-		Name: "through-pgbouncer", Library: "authentik", Reference: "https://github.com/goauthentik/authentik/issues/23876", Server: PgBouncer,
+		Name: "through-pgbouncer", Library: "hindsight", Reference: "https://github.com/vectorize-io/hindsight/pull/726", Server: PgBouncer,
 		Is:       "the session of the lock is lent out by PgBouncer in transaction mode, to everybody, between two queries",
 		CaughtBy: []string{"exclusion/two-backends"}, Sees: "another claim was granted",
 		broken: onPostgres(func(*pgLock) error { return nil }),

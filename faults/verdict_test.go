@@ -1,0 +1,102 @@
+package faults_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/byhand"
+)
+
+// struckStorm is a cell that a strike is played of.
+func struckStorm(o faults.Outcome) faults.Cell {
+	return faults.Cell{Fault: "f", Outcome: o, Strike: faults.Common(true)[0].Strike}
+}
+
+// breaches are what is wrong with a phase of a cell on an arrangement with a TTL of 2 s and tokens.
+func breaches(t *testing.T, c faults.Cell, text string) string {
+	t.Helper()
+	p := &faults.Played{
+		Arrangement: &faults.Arrangement{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, Cell: &c, Events: byhand.Events(text),
+	}
+	v, err := p.Judge()
+	require.NoError(t, err)
+	return strings.Join(v.Breaches, "\n")
+}
+
+// well is a phase with which nothing is wrong: one waits for the other, and gets the lock after a fault.
+const well = `
+	0    w1/1 asked
+	10   w1/1 got token 1024 deadline 1890
+	20   w2/1 asked limit 5000
+	100  w1/1 releasing deadline 1890
+	110  w1/1 released
+	115  w2/1 got token 2048 deadline 2000
+	200  w2/1 releasing deadline 2000
+	201  w2/1 released
+	300  - noted: struck
+	310  w3/1 asked limit 5000
+	900  - noted: mended
+	910  w3/1 got token 3072 deadline 2750
+	1000 w3/1 releasing deadline 2750
+	1001 w3/1 released
+	1100 - noted: the end
+`
+
+func TestNothingIsWrong(t *testing.T) {
+	require.Empty(t, breaches(t, struckStorm(faults.Safe), well))
+	require.Empty(t, breaches(t, struckStorm(faults.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
+	require.Empty(t, breaches(t, faults.Cell{}, strings.ReplaceAll(well, "struck", "nothing")), "a script need not strike")
+}
+
+func TestWhatIsWrong(t *testing.T) {
+	swap := func(pairs ...string) string { return strings.NewReplacer(pairs...).Replace(well) }
+	for _, c := range []struct{ want, text string }{
+		{"two believed to hold one lock", swap("115  w2/1 got", "50 w2/1 got")},
+		{"was given to two", swap("token 2048", "token 1024")},
+		{"is smaller than that of an earlier one", swap("token 3072", "token 512")},
+		{"has the token 0", swap("token 2048", "")},
+		{"the strike of the cell does not say when it strikes", swap("struck", "nothing")},
+		{"no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
+		{"got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
+		{"w2/1 on \"n\": got with a deadline: false", swap("deadline 2000", "")},
+		{"extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
+		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
+		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
+	} {
+		require.Contains(t, breaches(t, struckStorm(faults.Safe), c.text), c.want)
+	}
+}
+
+func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
+	for _, c := range []struct{ want, text string }{
+		{"does not say from when to when", well},
+		{"it lasted 0s, and somebody wanted a lock: true", well + "400 - noted: away\n 400 - noted: back\n"},
+		{"it lasted 99ms, and somebody wanted a lock: true", well + "400 - noted: away\n 499 - noted: back\n"},
+		{"it lasted 200ms, and somebody wanted a lock: false", strings.ReplaceAll(well, "310  w3/1 asked", "700 w3/1 asked") + "400 - noted: away\n 600 - noted: back\n"},
+		{"got a lock 510ms after nobody could", well + "400 - noted: away\n 1000 - noted: back\n"},
+		{"got a lock 510ms after nobody could", well + "400 - noted: away\n"},
+	} {
+		require.Contains(t, breaches(t, struckStorm(faults.Unavailable), c.text), c.want, fmt.Sprint(c.text))
+	}
+}
+
+func TestAFenceIsSeenToRefuse(t *testing.T) {
+	const both = `
+		0  w1/1 asked
+		10 w1/1 got token 1024 deadline 1890
+		15 - noted: struck
+		20 w2/1 asked
+		30 w2/1 got token 2048 deadline 1900
+		40 w2/1 wrote token 2048 value 1
+		50 w1/1 %s
+	`
+	script := faults.Cell{Outcome: faults.UnsafeFenced}
+	require.Empty(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class stale: stale")))
+	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "wrote token 1024 value 2")), "the fence refused nobody")
+	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class other: the register is gone")), "the fence refused nobody")
+}
