@@ -40,6 +40,7 @@ type Pipe struct {
 	solo     *solo // nil: none
 	replicas int   // of WAIT; 0: none
 	waitTime time.Duration
+	sent     sync.Map // the scripts that a server has been sent with their source
 
 	mu      sync.Mutex
 	closed  bool
@@ -80,14 +81,23 @@ type Reply struct {
 
 // Run runs script with args, begun by script.Args. acks says that the call is to wait for replicas.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
-	r := p.once(ctx, script, args, acks)
+	r := p.once(ctx, p.first(script, args), acks)
 	if isNoScript(r.Err) {
-		r = p.once(ctx, script, script.withSource(args), acks)
+		r = p.once(ctx, script.withSource(args), acks)
 	}
 	return r
 }
 
-func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks bool) Reply {
+// first are the args of a first attempt. A script that this client has not run yet goes with its source: a server that does not know it
+// would otherwise cost a second round trip, just when a renewal is tried for the first time.
+func (p *Pipe) first(script *Script, args []any) []any {
+	if _, sent := p.sent.LoadOrStore(script, true); sent {
+		return args
+	}
+	return script.withSource(args)
+}
+
+func (p *Pipe) once(ctx context.Context, args []any, acks bool) Reply {
 	if ctx.Err() != nil {
 		return Reply{Err: ended(ctx, false)}
 	}
@@ -115,6 +125,10 @@ func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks bool) 
 
 // RunAll runs script once for each of args, all at once. The replies are in the same order.
 func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bool) []Reply {
+	if len(args) > 0 {
+		args = slices.Clone(args)
+		args[0] = p.first(script, args[0]) // the others are carried out after it
+	}
 	replies := p.all(ctx, args, acks)
 	var unknown []int // calls of the script by a name that the server does not know
 	var full [][]any

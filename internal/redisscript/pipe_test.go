@@ -3,6 +3,7 @@ package redisscript
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -98,6 +99,27 @@ func TestPipeLoadsScriptsAgain(t *testing.T) {
 			require.Equal(t, fmt.Sprint("flushed", i), r.Value)
 		}
 	}
+}
+
+// A script that the server does not know yet costs no second round trip, alone or as one of many: the first renewal has no time for it.
+func TestPipeSendsTheSourceFirst(t *testing.T) {
+	p, _, s := proxied(t)
+	refusals := func() string { // "errorstat_NOSCRIPT:count=1", or nothing
+		text, err := s.Do(t.Context(), "INFO", "errorstats")
+		require.NoError(t, err)
+		return regexp.MustCompile(`errorstat_NOSCRIPT:\S+`).FindString(fmt.Sprint(text))
+	}
+	_, err := s.Do(t.Context(), "SCRIPT", "FLUSH")
+	require.NoError(t, err)
+	alone, many := NewScript("return 'alone' .. ARGV[1]"), NewScript("return 'many' .. ARGV[1]")
+	args := func(s *Script, i int) []any { return append(s.Args(3), "1", "k", i) }
+	before := refusals()
+	require.Equal(t, "alone1", p.Run(t.Context(), alone, args(alone, 1), false).Value)
+	for i, r := range p.RunAll(t.Context(), many, [][]any{args(many, 0), args(many, 1), args(many, 2)}, false) {
+		require.NoError(t, r.Err)
+		require.Equal(t, fmt.Sprint("many", i), r.Value)
+	}
+	require.Equal(t, before, refusals())
 }
 
 // A caller leaves when its context ends, whether it waits for the socket itself or a worker does.
