@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,7 @@ var (
 	seedFlag = flag.Uint64("seed", 0, "seed of the fault runs; 0 is another one each time")
 	phases   = flag.Int("phases", 1, "phases per cell that is stated to be safe, in each lap")
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, in another order each time; 0 is one lap, in order")
-	lanes    = flag.Int("lanes", 5, "how many arrangements run at a time: their phases mostly wait")
+	lanes    = flag.Int("lanes", 3, "how many arrangements run at a time: their phases mostly wait")
 	write    = flag.Bool("write", false, "write what was measured to docs/faults.json, and docs/guarantees.md anew")
 )
 
@@ -36,6 +37,9 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	if *seedFlag == 0 {
 		*seedFlag = rand.Uint64() >> 16
+	}
+	if err := flag.Set("test.parallel", strconv.Itoa(len(worlds.All()))); err != nil { // lanes bounds them, as there is little to compute
+		panic(err)
 	}
 	os.Exit(m.Run())
 }
