@@ -30,7 +30,7 @@ FOR ?= 30m
 SEED ?= 0
 
 soak: servers ## fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
-	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -lanes=6 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
+	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 
 soak-short: servers ## fault runs, five phases per cell
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -phases=5 -seed=$(SEED) $(ARGS)
