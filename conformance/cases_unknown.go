@@ -66,41 +66,14 @@ var unknownCases = []Case{
 	{
 		Group: "unknown", Name: "release-reply-lost", Needs: []Need{NeedDropReply},
 		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the next holder's claim",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			b.free(e.name(), "the name is new")
-			name := e.name()
-			req := a.request(name)
-			lease, _ := a.claimOf(req)
-			lost := e.dropReply(OpRelease)
-			first := a.releases(lease)
-			e.mustHappen(lost, "the reply to a release was to be lost")
-			next := b.takes(name, e.takeover(), "the release was carried out")
-			second := a.releases(lease)
-			if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
-				a.abandon(req)
-			}
-			return e.stillHolds(b, name, next, "the release whose reply was lost was repeated")
-		},
+		Run:  func(_ context.Context, e *Env) error { return repeatsLostRelease(e, e.party(), e.party()) },
 	},
 	{
 		Group: "unknown", Name: "release-reply-lost-same-client", Needs: []Need{NeedDropReply},
 		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the same client's next claim",
 		Run: func(_ context.Context, e *Env) error {
 			p := e.party()
-			p.free(e.name(), "the name is new")
-			name := e.name()
-			req := p.request(name)
-			lease, _ := p.claimOf(req)
-			lost := e.dropReply(OpRelease)
-			first := p.releases(lease)
-			e.mustHappen(lost, "the reply to a release was to be lost")
-			next := p.takes(name, e.takeover(), "the release was carried out")
-			second := p.releases(lease)
-			if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
-				p.abandon(req)
-			}
-			return e.stillHolds(p, name, next, "the release whose reply was lost was repeated")
+			return repeatsLostRelease(e, p, p)
 		},
 	},
 	{
@@ -249,6 +222,23 @@ var unknownCases = []Case{
 			return nil
 		},
 	},
+}
+
+// repeatsLostRelease has a's release lose its reply, lets next have the name, and repeats the release.
+func repeatsLostRelease(e *Env, a, next *party) error {
+	next.free(e.name(), "the name is new")
+	name := e.name()
+	req := a.request(name)
+	lease, _ := a.claimOf(req)
+	lost := e.dropReply(OpRelease)
+	first := a.releases(lease)
+	e.mustHappen(lost, "the reply to a release was to be lost")
+	claim := next.takes(name, e.takeover(), "the release was carried out")
+	second := a.releases(lease)
+	if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
+		a.abandon(req)
+	}
+	return e.stillHolds(next, name, claim, "the release whose reply was lost was repeated")
 }
 
 // keptAfterLostReply claims, loses the reply, claims again with the same owner where the driver has not done so itself, and looks whether what was

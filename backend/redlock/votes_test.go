@@ -58,18 +58,23 @@ func ids(notices []driver.Notice) []string {
 	return list
 }
 
+// peersOf are as many peers as there are nodes, each of whom asks another node first.
+func peersOf(t testing.TB, x *nodes) (peers []*peer) {
+	for i := range x.servers {
+		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
+		addrs = slices.Concat(addrs[i:], addrs[:i])
+		p := newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
+		p.frees(p.takes(p.request("warm-up")))
+		peers = append(peers, p)
+	}
+	return peers
+}
+
 // Votes that are split are given back by all but one, who gets them, although nobody waits; also with a node that says nothing.
 func TestSplitVotesResolve(t *testing.T) {
 	for _, hung := range []bool{false, true} {
 		x := plainNodes(t, 5)
-		var peers []*peer
-		for i := range 5 {
-			// Each asks another node first.
-			addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
-			addrs = slices.Concat(addrs[i:], addrs[:i])
-			peers = append(peers, newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i)))
-			peers[i].frees(peers[i].takes(peers[i].request("warm-up")))
-		}
+		peers := peersOf(t, x)
 		if hung {
 			x.proxies[4].Freeze()
 		}
@@ -96,13 +101,7 @@ func TestSplitVotesResolve(t *testing.T) {
 // Nodes that are farther away than a struggle for votes waits for are no reason to fail: the name is held, by one or by nobody yet.
 func TestSplitVotesOfDistantNodes(t *testing.T) {
 	x := plainNodes(t, 3)
-	var peers []*peer
-	for i := range 3 {
-		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
-		addrs = slices.Concat(addrs[i:], addrs[:i])
-		peers = append(peers, newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i)))
-		peers[i].frees(peers[i].takes(peers[i].request("warm-up")))
-	}
+	peers := peersOf(t, x)
 	for _, p := range x.proxies {
 		p.Delay(laterRounds) // there, and as long back
 	}

@@ -82,8 +82,21 @@ func (w *etcds) mend(ctx context.Context) error {
 	return w.makeSpace(ctx)
 }
 
-// leader is the member that leads, and followers those that follow it.
-func (w *etcds) leader(ctx context.Context) (leader *servers.Etcd, followers []*servers.Etcd, err error) {
-	leader, err = w.cluster.Leader(ctx)
-	return leader, others(w.nodes, leader), err
+// members implements cluster.
+func (w *etcds) members() []member { return membersOf(w.nodes) }
+
+func (w *etcds) lead(ctx context.Context) (int, error) {
+	leader, err := w.cluster.Leader(ctx)
+	return slices.Index(w.nodes, leader), err
 }
+
+func (w *etcds) follow(ctx context.Context, p *faults.Phase) (int, error) {
+	leader, err := w.lead(ctx)
+	return (leader + 1 + p.Rand.IntN(len(w.nodes)-1)) % len(w.nodes), err
+}
+
+// CutFromQuorum implements cluster.
+func (w *etcds) CutFromQuorum(i int) { w.cluster.CutFromQuorum(i) }
+
+// Heal implements cluster.
+func (w *etcds) Heal() { w.cluster.Heal() }

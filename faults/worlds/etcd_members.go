@@ -1,8 +1,6 @@
 package worlds
 
 import (
-	"context"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/faults"
@@ -15,15 +13,15 @@ const etcdRecovery = 3 * time.Second
 func etcdMemberCells(pausedTries int) []faults.Cell {
 	return []faults.Cell{
 		{
-			Fault: "leader-killed", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: etcdLeaderKilled,
+			Fault: "leader-killed", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: onLeader(memberKilled),
 			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again.",
 		},
 		{
-			Fault: "follower-killed", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: etcdFollowerKilled,
+			Fault: "follower-killed", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: onFollower(memberKilled),
 			Why: "The others are a majority; who was connected to that member connects to another.",
 		},
 		{
-			Fault: "leader-paused-briefly", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: etcdLeaderPausedBriefly,
+			Fault: "leader-paused-briefly", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: onLeader(memberPaused(0.1, 0.5)),
 			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile.",
 		},
 		{
@@ -32,70 +30,20 @@ func etcdMemberCells(pausedTries int) []faults.Cell {
 				"but possibly after somebody else has the lock.",
 		},
 		{
-			Fault: "leader-cut", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: etcdLeaderCut,
+			Fault: "leader-cut", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: onLeader(memberCut),
 			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again.",
 		},
 		{
-			Fault: "follower-cut", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: etcdFollowerCut,
+			Fault: "follower-cut", Outcome: faults.Safe, Recovery: etcdRecovery, Strike: onFollower(memberCut),
 			Why: "It can confirm nothing by itself; who is connected to it asks another.",
 		},
 		{
-			Fault: "majority-killed", Outcome: faults.Unavailable, Recovery: etcdRecovery, Strike: etcdMajorityKilled,
+			Fault: "majority-killed", Outcome: faults.Unavailable, Recovery: etcdRecovery, Strike: majorityKilled,
 			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time.",
 		},
 		{
-			Fault: "cluster-restarted", Outcome: faults.Unavailable, Recovery: etcdRecovery, Strike: etcdAllKilled,
+			Fault: "cluster-restarted", Outcome: faults.Unavailable, Recovery: etcdRecovery, Strike: allKilled,
 			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader.",
 		},
 	}
-}
-
-func etcdLeaderKilled(ctx context.Context, p *faults.Phase) error {
-	leader, _, err := etcdsOf(p).leader(ctx)
-	if err != nil {
-		return err
-	}
-	return memberKilled(ctx, p, leader)
-}
-
-func etcdFollowerKilled(ctx context.Context, p *faults.Phase) error {
-	_, followers, err := etcdsOf(p).leader(ctx)
-	if err != nil {
-		return err
-	}
-	return memberKilled(ctx, p, followers[p.Rand.IntN(len(followers))])
-}
-
-func etcdLeaderPausedBriefly(ctx context.Context, p *faults.Phase) error {
-	leader, _, err := etcdsOf(p).leader(ctx)
-	if err != nil {
-		return err
-	}
-	return memberPaused(ctx, p, leader, p.Between(p.World.TTL/10, p.World.TTL/2))
-}
-
-func etcdLeaderCut(ctx context.Context, p *faults.Phase) error {
-	w := etcdsOf(p)
-	leader, _, err := w.leader(ctx)
-	if err != nil {
-		return err
-	}
-	return memberCut(ctx, p, w.cluster, slices.Index(w.nodes, leader))
-}
-
-func etcdFollowerCut(ctx context.Context, p *faults.Phase) error {
-	w := etcdsOf(p)
-	_, followers, err := w.leader(ctx)
-	if err != nil {
-		return err
-	}
-	return memberCut(ctx, p, w.cluster, slices.Index(w.nodes, followers[p.Rand.IntN(len(followers))]))
-}
-
-func etcdMajorityKilled(ctx context.Context, p *faults.Phase) error {
-	return membersKilled(ctx, p, majority(p, etcdsOf(p).nodes))
-}
-
-func etcdAllKilled(ctx context.Context, p *faults.Phase) error {
-	return membersKilled(ctx, p, etcdsOf(p).nodes)
 }

@@ -2,7 +2,6 @@ package worlds
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -24,11 +23,11 @@ const (
 // has the one revoked that has been kept alive, by the leader that kept it alive. The holder does not hear of that for a moment.
 func etcdLeaderPaused(ctx context.Context, p *faults.Phase) error {
 	w := etcdsOf(p)
-	leader, followers, err := w.leader(ctx)
+	at, err := w.lead(ctx)
 	if err != nil {
 		return err
 	}
-	at := slices.Index(w.nodes, leader)
+	leader, follower := w.nodes[at], w.nodes[(at+1)%len(w.nodes)]
 	var workers []*faults.Worker
 	for range 2 {
 		worker, err := p.Worker(ctx)
@@ -43,7 +42,7 @@ func etcdLeaderPaused(ctx context.Context, p *faults.Phase) error {
 	if err != nil {
 		return err
 	}
-	if err := grantLeases(ctx, followers[0], etcdRevokes); err != nil {
+	if err := grantLeases(ctx, follower, etcdRevokes); err != nil {
 		return err
 	}
 	p.Struck()

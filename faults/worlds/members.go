@@ -13,9 +13,52 @@ import (
 
 // member is one server of several that make up one system.
 type member interface {
-	comparable
 	process
 	Addr() string
+}
+
+// cluster is what World.Servers is where members make up one system, most of whom are enough, and one of whom leads.
+type cluster interface {
+	// members are all of them.
+	members() []member
+	// lead is the index of the one that leads, and follow that of one that follows.
+	lead(ctx context.Context) (int, error)
+	follow(ctx context.Context, p *faults.Phase) (int, error)
+	// CutFromQuorum cuts a member from the others, and Heal ends all cuts.
+	CutFromQuorum(i int)
+	Heal()
+}
+
+func clusterOf(p *faults.Phase) cluster { return p.World.Servers.(cluster) }
+
+// membersOf are servers as members.
+func membersOf[M member](nodes []M) []member {
+	all := make([]member, len(nodes))
+	for i, node := range nodes {
+		all[i] = node
+	}
+	return all
+}
+
+// onLeader is a strike on the member that leads, and onFollower on one that follows.
+func onLeader(strike func(ctx context.Context, p *faults.Phase, i int) error) func(ctx context.Context, p *faults.Phase) error {
+	return func(ctx context.Context, p *faults.Phase) error {
+		i, err := clusterOf(p).lead(ctx)
+		if err != nil {
+			return err
+		}
+		return strike(ctx, p, i)
+	}
+}
+
+func onFollower(strike func(ctx context.Context, p *faults.Phase, i int) error) func(ctx context.Context, p *faults.Phase) error {
+	return func(ctx context.Context, p *faults.Phase) error {
+		i, err := clusterOf(p).follow(ctx, p)
+		if err != nil {
+			return err
+		}
+		return strike(ctx, p, i)
+	}
 }
 
 // revive makes servers run again, whatever was done to them, at the same time: one alone may wait for others.
@@ -28,26 +71,9 @@ func revive[P process](ctx context.Context, all []P) error {
 	})
 }
 
-// others are all members but one.
-func others[M member](members []M, but M) []M {
-	var rest []M
-	for _, m := range members {
-		if m != but {
-			rest = append(rest, m)
-		}
-	}
-	return rest
-}
-
-// majority are more than half of the members.
-func majority[M member](p *faults.Phase, members []M) []M {
-	all := slices.Clone(members)
-	p.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:len(all)/2+1]
-}
-
 // memberKilled kills one member, which the others can do without, and starts it again a while later.
-func memberKilled[M member](ctx context.Context, p *faults.Phase, m M) error {
+func memberKilled(ctx context.Context, p *faults.Phase, i int) error {
+	m := clusterOf(p).members()[i]
 	p.Struck()
 	p.Note("%s killed", m.Addr())
 	if err := m.Kill(); err != nil {
@@ -61,8 +87,53 @@ func memberKilled[M member](ctx context.Context, p *faults.Phase, m M) error {
 	return m.Restart(ctx)
 }
 
-// membersKilled kills members without which nobody can acquire a lock, and starts them again a while later, at the same time.
-func membersKilled[M member](ctx context.Context, p *faults.Phase, members []M) error {
+// memberPaused stops one member, which the others can do without, with SIGSTOP, for a time between two parts of the TTL.
+func memberPaused(least, most float64) func(ctx context.Context, p *faults.Phase, i int) error {
+	return func(ctx context.Context, p *faults.Phase, i int) error {
+		m, ttl := clusterOf(p).members()[i], float64(p.World.TTL)
+		d := p.Between(time.Duration(least*ttl), time.Duration(most*ttl))
+		p.Struck()
+		p.Note("%s paused for %v", m.Addr(), d)
+		if err := m.Freeze(); err != nil {
+			return err
+		}
+		p.Mended() // the others are all that is needed
+		err := p.Sleep(ctx, d)
+		p.Note("%s goes on", m.Addr())
+		if err := errors.Join(err, m.Thaw()); err != nil {
+			return err
+		}
+		return p.Sleep(ctx, underWay) // what it does now that it goes on
+	}
+}
+
+// memberCut cuts a member from the others, so that it is alone with its clients, and heals that.
+func memberCut(ctx context.Context, p *faults.Phase, i int) error {
+	c := clusterOf(p)
+	p.Struck()
+	p.Note("%s cut from the others", c.members()[i].Addr())
+	c.CutFromQuorum(i)
+	p.Mended() // the others are all that is needed
+	if err := p.Sleep(ctx, p.Between(p.World.TTL/4, p.World.TTL*3/2)); err != nil {
+		return err
+	}
+	p.Note("healed")
+	c.Heal()
+	return nil
+}
+
+// majorityKilled kills more than half of the members, and allKilled all, so that nobody can acquire a lock; both start them again a while later.
+func majorityKilled(ctx context.Context, p *faults.Phase) error {
+	all := slices.Clone(clusterOf(p).members())
+	p.Rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return membersKilled(ctx, p, all[:len(all)/2+1])
+}
+
+func allKilled(ctx context.Context, p *faults.Phase) error {
+	return membersKilled(ctx, p, clusterOf(p).members())
+}
+
+func membersKilled(ctx context.Context, p *faults.Phase, members []member) error {
 	p.Struck()
 	for _, m := range members {
 		p.Note("%s killed", m.Addr())
@@ -82,39 +153,6 @@ func membersKilled[M member](ctx context.Context, p *faults.Phase, members []M) 
 		return err
 	}
 	p.Mended()
-	return nil
-}
-
-// memberPaused stops one member, which the others can do without, with SIGSTOP for so long.
-func memberPaused[M member](ctx context.Context, p *faults.Phase, m M, d time.Duration) error {
-	p.Struck()
-	p.Note("%s paused for %v", m.Addr(), d)
-	if err := m.Freeze(); err != nil {
-		return err
-	}
-	p.Mended() // the others are all that is needed
-	err := p.Sleep(ctx, d)
-	p.Note("%s goes on", m.Addr())
-	return errors.Join(err, m.Thaw())
-}
-
-// quorum is servers whose ways to each other can be cut.
-type quorum interface {
-	CutFromQuorum(i int)
-	Heal()
-}
-
-// memberCut cuts the i-th member from the others, so that it is alone with its clients, and heals that.
-func memberCut(ctx context.Context, p *faults.Phase, q quorum, i int) error {
-	p.Struck()
-	p.Note("member %d cut from the others", i)
-	q.CutFromQuorum(i)
-	p.Mended() // the others are all that is needed
-	if err := p.Sleep(ctx, p.Between(p.World.TTL/4, p.World.TTL*3/2)); err != nil {
-		return err
-	}
-	p.Note("healed")
-	q.Heal()
 	return nil
 }
 

@@ -23,15 +23,14 @@ func TestMendCluster(t *testing.T) {
 		t.Parallel()
 		w := started(t, &Etcd)
 		s := w.Servers.(*etcds)
-		mends(t, w, s.nodes, s.cluster)
+		mends(t, w)
 		require.NoError(t, atEtcd(s.nodes[1], func(c *clientv3.Client) error { return fill(t.Context(), c) }))
 		servesEach(t, w)
 	})
 	t.Run("zookeeper", func(t *testing.T) {
 		t.Parallel()
 		w := started(t, &ZooKeeper)
-		s := w.Servers.(*zooKeepers)
-		mends(t, w, s.nodes, s.ensemble)
+		mends(t, w)
 	})
 }
 
@@ -42,7 +41,9 @@ func started(t *testing.T, a *faults.Arrangement) *faults.World {
 	return w
 }
 
-func mends[M member](t *testing.T, w *faults.World, members []M, q quorum) {
+func mends(t *testing.T, w *faults.World) {
+	c := w.Servers.(cluster)
+	members := c.members()
 	t.Log("nothing")
 	servesEach(t, w)
 	t.Log("one is frozen, one is down")
@@ -55,7 +56,7 @@ func mends[M member](t *testing.T, w *faults.World, members []M, q quorum) {
 	}
 	servesEach(t, w)
 	t.Log("one is cut, another is down")
-	q.CutFromQuorum(2)
+	c.CutFromQuorum(2)
 	require.NoError(t, members[0].Kill())
 	servesEach(t, w)
 }

@@ -68,8 +68,32 @@ func (w *zooKeepers) mend(ctx context.Context) error {
 	return atOnce(w.nodes, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
 }
 
-// leader is the node that leads, and followers those that follow it.
-func (w *zooKeepers) leader(ctx context.Context) (leader *servers.ZooKeeper, followers []*servers.ZooKeeper, err error) {
-	leader, err = w.ensemble.Leader(ctx)
-	return leader, others(w.nodes, leader), err
+// members implements cluster.
+func (w *zooKeepers) members() []member { return membersOf(w.nodes) }
+
+func (w *zooKeepers) lead(ctx context.Context) (int, error) {
+	leader, err := w.ensemble.Leader(ctx)
+	return slices.Index(w.nodes, leader), err
 }
+
+// follow is the follower to whom most workers are connected.
+func (w *zooKeepers) follow(ctx context.Context, p *faults.Phase) (int, error) {
+	leader, err := w.lead(ctx)
+	most, conns := (leader+1)%len(w.nodes), -1
+	for i := range w.nodes {
+		n := 0
+		for _, worker := range p.Workers() {
+			n += worker.Seat.Links[i].Conns()
+		}
+		if i != leader && n > conns {
+			most, conns = i, n
+		}
+	}
+	return most, err
+}
+
+// CutFromQuorum implements cluster.
+func (w *zooKeepers) CutFromQuorum(i int) { w.ensemble.CutFromQuorum(i) }
+
+// Heal implements cluster.
+func (w *zooKeepers) Heal() { w.ensemble.Heal() }
