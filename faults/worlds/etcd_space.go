@@ -13,8 +13,9 @@ import (
 )
 
 var etcdSpaceCells = []faults.Cell{{
-	Fault: "out-of-space", Outcome: faults.Unavailable, Strike: etcdOutOfSpace,
-	Why: "Who holds a lock goes on to renew it and can release it, which needs no space; nobody acquires one before the alarm is disarmed.",
+	Fault: "out-of-space", Outcome: faults.Safe, Strike: etcdOutOfSpace,
+	Why: "Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
+		"already has its key there, and gets the lock in turn.",
 }}
 
 // ballast is the key that the space is filled with, a version of it for each write.
@@ -27,14 +28,9 @@ func etcdOutOfSpace(ctx context.Context, p *faults.Phase) error {
 	if err := atEtcd(w.nodes[p.Rand.IntN(len(w.nodes))], func(c *clientv3.Client) error { return fill(ctx, c) }); err != nil {
 		return err
 	}
-	if err := p.Sleep(ctx, underWay); err != nil {
+	if err := p.Sleep(ctx, p.Between(p.World.TTL/2, p.World.TTL*3/2)); err != nil {
 		return err
 	}
-	p.Away()
-	if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
-		return err
-	}
-	p.Back()
 	if err := w.makeSpace(ctx); err != nil {
 		return err
 	}
