@@ -192,7 +192,7 @@ func (p *page) safeOverlaps(a *Arrangement) (overlapped, phases int) {
 func (p *page) times() (misses []string) {
 	paragraph(&p.out, "How long it took, in milliseconds: `50 / 180 / 210 ≤ 250 (1,000)` is that of 1,000 times half took no longer than 50 ms, 99 in 100 no longer than 180 ms, and "+
 		"none longer than 210 ms, where 250 ms are stated. ✗ is where a bound was missed, and what missed it is bold.")
-	item(&p.out, "**lock of a killed holder**: from kill -9 until a waiter had the lock;")
+	item(&p.out, "**lock of a killed holder**: from kill -9 until another worker had the lock. Three holders are killed one after the other, so that who was next may have been killed too, and nobody may have been waiting;")
 	item(&p.out, "**recovery**: from the end of a fault until anybody acquired a lock (where there are several bounds, here and above, they are those of different faults);")
 	item(&p.out, "**told of removal**: from the removal of a lock at a server that could be reached until the holder was told;")
 	item(&p.out, "**told of silence**: from the deadline of a lock of which the server was not heard until the holder was told;")
