@@ -17,6 +17,8 @@ const (
 	warmUp = 8
 	// phaseTime is how long a phase may take, whatever happens.
 	phaseTime = 3 * time.Minute
+	// mendTime is how long the servers may take to serve again.
+	mendTime = time.Minute
 	// aftermath is for how long workers go on when all are at work again: what clients still have to undo, which they try once a second, must
 	// not hit a lock that somebody else has by then.
 	aftermath = 1200 * time.Millisecond
@@ -127,8 +129,10 @@ func (p *Phase) holds(ctx context.Context, from, n int) error {
 	return err
 }
 
-// mend ends every fault: of the workers, of their links, of the servers.
+// mend ends every fault: of the workers, of their links, of the servers; also when ctx has ended, for the next phase needs the servers.
 func (p *Phase) mend(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), mendTime, fmt.Errorf("it took longer than %v", mendTime))
+	defer cancel()
 	var errs []error
 	for _, w := range p.Workers() {
 		errs = append(errs, w.Resume())
