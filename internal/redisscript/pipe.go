@@ -40,7 +40,7 @@ type Pipe struct {
 	solo     *solo // nil: none
 	replicas int   // of WAIT; 0: none
 	waitTime time.Duration
-	sent     sync.Map // the scripts that a server has been sent with their source
+	sent     sync.Map // the urgent scripts that have been sent with their source
 
 	mu      sync.Mutex
 	closed  bool
@@ -88,9 +88,11 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) R
 	return r
 }
 
-// first are the args of a first attempt. A script that this client has not run yet goes with its source: a server that does not know it
-// would otherwise cost a second round trip, just when a renewal is tried for the first time.
+// first are the args of a first attempt: an urgent script that this pipe has not run yet goes with its source.
 func (p *Pipe) first(script *Script, args []any) []any {
+	if !script.urgent {
+		return args
+	}
 	if _, sent := p.sent.LoadOrStore(script, true); sent {
 		return args
 	}
@@ -125,7 +127,7 @@ func (p *Pipe) once(ctx context.Context, args []any, acks bool) Reply {
 
 // RunAll runs script once for each of args, all at once. The replies are in the same order.
 func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bool) []Reply {
-	if len(args) > 0 {
+	if len(args) > 0 && script.urgent {
 		args = slices.Clone(args)
 		args[0] = p.first(script, args[0]) // the others are carried out after it
 	}

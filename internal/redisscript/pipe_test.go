@@ -101,7 +101,7 @@ func TestPipeLoadsScriptsAgain(t *testing.T) {
 	}
 }
 
-// A script that the server does not know yet costs no second round trip, alone or as one of many: the first renewal has no time for it.
+// An urgent script that the server does not know yet costs no second round trip, alone or as one of many: the first renewal has no time for it.
 func TestPipeSendsTheSourceFirst(t *testing.T) {
 	p, _, s := proxied(t)
 	refusals := func() string { // "errorstat_NOSCRIPT:count=1", or nothing
@@ -111,7 +111,7 @@ func TestPipeSendsTheSourceFirst(t *testing.T) {
 	}
 	_, err := s.Do(t.Context(), "SCRIPT", "FLUSH")
 	require.NoError(t, err)
-	alone, many := NewScript("return 'alone' .. ARGV[1]"), NewScript("return 'many' .. ARGV[1]")
+	alone, many := NewScript("return 'alone' .. ARGV[1]").Urgent(), NewScript("return 'many' .. ARGV[1]").Urgent()
 	args := func(s *Script, i int) []any { return append(s.Args(3), "1", "k", i) }
 	before := refusals()
 	require.Equal(t, "alone1", p.Run(t.Context(), alone, args(alone, 1), false).Value)

@@ -14,6 +14,14 @@ import (
 type Script struct {
 	source string
 	sha    any // a string, boxed once
+	urgent bool
+}
+
+// Urgent makes a [Pipe] send the source with the first call, where a server that does not know the script would otherwise cost a second round
+// trip. It is for scripts that come after others: whether a user may call scripts by their name must have been seen by then.
+func (s *Script) Urgent() *Script {
+	s.urgent = true
+	return s
 }
 
 // NewScript makes a script of its source.

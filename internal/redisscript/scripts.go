@@ -14,7 +14,7 @@ var (
 	Acquire = compose("token", "easy", "queue", "claim", "acquire")
 	Release = compose("release", "queue", "wake")
 	Requeue = compose("token", "queue", "claim", "requeue")
-	Renew   = compose("renew", "renewed")
+	Renew   = compose("renew", "renewed").Urgent() // the first one has little time
 )
 
 // The scripts for one server of several, of which a majority decides: their keys are the lock and the queue.
