@@ -21,6 +21,10 @@ const Direct = "direct"
 type Wire struct {
 	server *memory.Server
 
+	// arrival is held from when a request is looked at until it has had its effect: what was sent first arrives first, so that an Abandon never overtakes
+	// the claim that it undoes. It is taken before mu.
+	arrival sync.Mutex
+
 	mu       sync.Mutex
 	backends map[*Backend]struct{} // those that are open and not direct
 	changed  chan struct{}         // closed when a fault begins or ends
@@ -165,6 +169,9 @@ var (
 
 // send carries a request for effect to the server and its reply back.
 func (w *Wire) send(ctx context.Context, op conformance.Op, effect func()) error {
+	w.arrival.Lock()
+	arrive := sync.OnceFunc(w.arrival.Unlock)
+	defer arrive()
 	w.mu.Lock()
 	w.requests++
 	if err := ctx.Err(); err != nil {
@@ -180,6 +187,7 @@ func (w *Wire) send(ctx context.Context, op conformance.Op, effect func()) error
 		arrived := make(chan struct{})
 		w.held = append(w.held, func() { effect(); close(arrived) })
 		w.mu.Unlock()
+		arrive()
 		select {
 		case <-arrived:
 			return nil
@@ -194,6 +202,7 @@ func (w *Wire) send(ctx context.Context, op conformance.Op, effect func()) error
 	w.mu.Unlock()
 
 	effect()
+	arrive()
 	if lost {
 		return fmt.Errorf("%w: %w", driver.ErrUnknown, errCut)
 	}
