@@ -177,8 +177,12 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
 	belief := make(chan time.Time, 1)
 	go func() {
 		var last time.Time
-		for l.Valid() {
-			last = time.Now()
+		for {
+			looked := time.Now() // before: whoever is not run between the two believed then, and perhaps no longer
+			if !l.Valid() {
+				break
+			}
+			last = looked
 			select {
 			case <-time.After(time.Millisecond):
 			case <-stop:
@@ -207,9 +211,8 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
 	var granted time.Time
 	req := observer.request(l.Name())
 	got := poll(e.ctx, 2*e.takeover(), func() bool {
-		granted = time.Now() // before the request: when the server granted it is later
 		lease, err := observer.try(req)
-		next = lease
+		next, granted = lease, time.Now() // after the request, which may have taken its time: when the server granted it is earlier
 		return err == nil
 	})
 	if !got {
