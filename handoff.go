@@ -1,16 +1,17 @@
 package lockport
 
-import "time"
+import (
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
 
 // Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. Waiting clients that
 // poll cannot be seen, so a claim is really released ten times a second at the least.
 const (
-	maxHandOffs          = 1000
+	maxHandOffs          = 1000 // below driver.TokensPerGrant
 	maxContendedHandOffs = 16
 	maxHandOffTime       = 100 * time.Millisecond
-	// tokensPerGrant is what a driver's token is multiplied by, so that each hold has a token of its own: more than the
-	// holds that a claim can serve.
-	tokensPerGrant = 1024
 )
 
 // next decides what follows the end of a hold: nothing yet, since the claim is kept for MinHold; a hand-off to the next
@@ -50,7 +51,7 @@ func (cl *claim) give(now time.Duration) {
 	w := cl.queue.head
 	l := &Lock{client: cl.client, claim: cl, acquired: now, limit: never, handedOff: cl.handOffs > 0}
 	if cl.grant.Token > 0 {
-		l.token = Token(cl.grant.Token*tokensPerGrant + uint64(cl.handOffs))
+		l.token = Token(cl.grant.Token*driver.TokensPerGrant + uint64(cl.handOffs))
 	}
 	if w.maxHold > 0 {
 		l.limit = after(now, w.maxHold)

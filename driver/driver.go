@@ -92,6 +92,9 @@ const (
 	MaxOwnerLength = 256
 	// MaxToken is the greatest token that a driver may return, 2^53 - 1: what a double holds exactly.
 	MaxToken = 1<<53 - 1
+	// TokensPerGrant is what the client multiplies the token of a grant by, so that each hold that the grant serves has a token of its own: the
+	// first one's is the product, and the others follow.
+	TokensPerGrant = 1024
 )
 
 // Lease is a granted claim.

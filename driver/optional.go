@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -97,12 +98,63 @@ type Breaker interface {
 	Break(ctx context.Context, name, owner string) error
 }
 
+// Pinger is a Backend that can make a bare round trip to its server, against which the costs of locks are measured. One without a server, or a file
+// system, has none.
+type Pinger interface {
+	// Ping asks the smallest question that the server answers, the way in which an uncontended claim goes: over the same connection, to as many servers,
+	// by as many goroutines. It returns when that is answered. It changes nothing, touches no lock and leaves nothing. question says in a few
+	// words what is asked, such as "PING"; it is always the same, also with an error. Ping returns soon after ctx ends. An error is of the class ErrUnavailable or ErrRefused:
+	// of what changes nothing no outcome is unknown.
+	Ping(ctx context.Context) (question string, err error)
+}
+
+// SessionBreaker is a Breaker whose server ends sessions, not claims. Its Break returns a *SharedSessionError where the session has other locks.
+type SessionBreaker interface {
+	Breaker
+	// BreakSession ends the session of owner's claim on name, and with it all that the session holds. ErrLost: as of Break.
+	BreakSession(ctx context.Context, name, owner string) error
+}
+
+// SharedSessionError is why Break has ended nothing: the session of the claim has, or may have, other locks, which would be lost with it. It is
+// ErrRefused.
+type SharedSessionError struct {
+	Session string   // what the server calls the session: "process 4711"
+	Others  int      // how many other locks it has, -1 if that cannot be known
+	Names   []string // the names of those that are known by name, at most Others
+}
+
+// Error implements error.
+func (e *SharedSessionError) Error() string {
+	if e.Others < 0 {
+		return fmt.Sprintf("%v: which other locks the holder's session (%s) has is not known, and they would be lost with it", ErrRefused, e.Session)
+	}
+	return fmt.Sprintf("%v: the holder's session (%s) has %d other locks, which would be lost with it", ErrRefused, e.Session, e.Others)
+}
+
+// Is makes errors.Is(err, ErrRefused) true.
+func (e *SharedSessionError) Is(target error) bool { return target == ErrRefused }
+
 // Checker is a Backend that can look at its server: Open calls it, and so does the command's doctor.
 type Checker interface {
 	// Check asks the server whether it is there, lets us in, and can hold locks. An error (ErrUnavailable, ErrRefused)
 	// says in one line what is wrong and what to do. Notices are what works but endangers locks; what a server
 	// does not let us ask is a notice too, never an error.
 	Check(ctx context.Context) ([]Notice, error)
+}
+
+// Examiner is a Backend that can look at its server more closely than Check: at what a program that starts need not ask. The command's doctor does.
+type Examiner interface {
+	// Examine asks the server what endangers locks that claims for ttl would get, and Check has not told. It changes nothing, leaves nothing, and
+	// returns soon after ctx ends. What the server does not let us ask is a notice; an error (ErrUnavailable, ErrRefused) is of a server that does
+	// not answer any more.
+	Examine(ctx context.Context, ttl time.Duration) (Examination, error)
+}
+
+// Examination is what Examine found.
+type Examination struct {
+	Server  string        // what the server is, in a few words: "Redis 7.0.15"; empty if it does not say
+	TTL     time.Duration // what a claim for ttl is granted; 0: as asked for
+	Notices []Notice
 }
 
 // Notice is something about a server that endangers locks on it.

@@ -28,7 +28,7 @@ func NewBackendURL(rawURL string) (*Backend, error) {
 }
 
 // tokensPerGrant is by what a client of lockport multiplies a driver's tokens, so that those of both kinds of locks are of one order.
-const tokensPerGrant = 1024
+const tokensPerGrant = driver.TokensPerGrant
 
 // TryLockTx takes the lock on name for the caller's transaction tx, if nobody has it: lockport.ErrHeld. The server gives it back when tx commits or is rolled
 // back, or with the savepoint behind which it was taken, and nothing else does. It is the same lock as a client's of the same database and options, and
