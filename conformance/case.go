@@ -106,7 +106,7 @@ func Cases() []Case {
 	for _, group := range [][]Case{
 		capabilitiesCases, contractCases, exclusionCases, fencingCases, silenceCases, removalCases, lossCases, ownershipCases, crashCases,
 		cancellationCases, unknownCases, givingUpCases, waitingCases, livenessCases, costCases, namesCases, errorsCases, reentryCases,
-		optionsCases, closeCases, optionalCases,
+		optionsCases, closeCases, optionalCases, pingCases, examineCases,
 	} {
 		all = append(all, group...)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,19 +36,18 @@ func Explain(err error) error {
 // Notices are collected from several servers, each kind once.
 type Notices struct{ List []driver.Notice }
 
-// Add adds a notice, unless there is one of its kind.
-func (n *Notices) Add(add driver.Notice) {
-	for _, have := range n.List {
-		if have.ID == add.ID {
-			return
+// Add adds notices, each unless there is one of its kind.
+func (n *Notices) Add(more ...driver.Notice) {
+	for _, add := range more {
+		if !slices.ContainsFunc(n.List, func(have driver.Notice) bool { return have.ID == add.ID }) {
+			n.List = append(n.List, add)
 		}
 	}
-	n.List = append(n.List, add)
 }
 
 // denied reports that the server knows the command and does not let us use it.
 func denied(err error) bool {
-	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "ERR unknown command")
+	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") // without ERR, which go-redis takes off
 }
 
 // Info is what INFO says of a server; nil, and a notice, where it is not permitted.

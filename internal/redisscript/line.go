@@ -70,7 +70,7 @@ type lineConn struct {
 
 // lineCall is a call without a reply.
 type lineCall struct {
-	script  *Script
+	script  *Script // nil: a PING
 	keys    []string
 	argv    []string
 	source  bool // with the script's source
@@ -105,6 +105,9 @@ type Terms struct {
 	Patience time.Duration
 	Now      time.Time // zero: the time of the call
 }
+
+// Ping sends PING, otherwise as Call.
+func (l *Line) Ping(t Terms, to Answer, call int) { l.Call(nil, nil, nil, t, to, call) }
 
 // Call calls script. to is told the outcome, perhaps before Call returns. Call returns the generation of the connection.
 func (l *Line) Call(script *Script, keys, argv []string, t Terms, to Answer, call int) (generation uint64) {
@@ -161,7 +164,7 @@ func (l *Line) refuse(t Terms) error {
 
 // push appends c to the calls that are to be written. The mutex is held.
 func (l *Line) push(c lineCall) {
-	if !slices.Contains(l.loaded, c.script) { // so that no call is overtaken because its script is not known
+	if c.script != nil && !slices.Contains(l.loaded, c.script) { // so that no call is overtaken because its script is not known
 		l.loaded = append(l.loaded, c.script)
 		c.source = true
 	}

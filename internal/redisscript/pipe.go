@@ -81,12 +81,15 @@ type Reply struct {
 
 // Run runs script with args, begun by script.Args. acks says that the call is to wait for replicas.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
-	r := p.once(ctx, p.first(script, args), acks)
+	r := p.once(ctx, newCommand(p.first(script, args)), acks)
 	if isNoScript(r.Err) {
-		r = p.once(ctx, script.withSource(args), acks)
+		r = p.once(ctx, newCommand(script.withSource(args)), acks)
 	}
 	return r
 }
+
+// Ping sends PING as Run sends a script. Its error is never driver.ErrUnknown.
+func (p *Pipe) Ping(ctx context.Context) error { return p.once(ctx, newPing(), false).Err }
 
 // first are the args of a first attempt: an urgent script that this pipe has not run yet goes with its source.
 func (p *Pipe) first(script *Script, args []any) []any {
@@ -99,12 +102,11 @@ func (p *Pipe) first(script *Script, args []any) []any {
 	return script.withSource(args)
 }
 
-func (p *Pipe) once(ctx context.Context, args []any, acks bool) Reply {
+func (p *Pipe) once(ctx context.Context, cmd *command, acks bool) Reply {
 	if ctx.Err() != nil {
 		return Reply{Err: ended(ctx, false)}
 	}
 	if p.begin(acks) {
-		cmd := newCommand(args)
 		p.solo.run(ctx, cmd)
 		p.end()
 		value, err := cmd.Result()
@@ -118,7 +120,7 @@ func (p *Pipe) once(ctx context.Context, args []any, acks bool) Reply {
 		}
 		return reply(value, err, cmd)
 	}
-	c := p.newCall(ctx, args, acks)
+	c := p.newCall(ctx, cmd, acks)
 	if err := p.submit(ctx, c); err != nil {
 		return Reply{Err: err}
 	}
@@ -153,7 +155,7 @@ func (p *Pipe) all(ctx context.Context, args [][]any, acks bool) []Reply {
 	}
 	batch := make([]*call, len(args))
 	for i := range args {
-		batch[i] = p.newCall(ctx, args[i], acks)
+		batch[i] = p.newCall(ctx, newCommand(args[i]), acks)
 	}
 	err := p.submit(ctx, batch...)
 	for i, c := range batch {
@@ -166,9 +168,9 @@ func (p *Pipe) all(ctx context.Context, args [][]any, acks bool) []Reply {
 	return replies
 }
 
-func (p *Pipe) newCall(ctx context.Context, args []any, acks bool) *call {
+func (p *Pipe) newCall(ctx context.Context, cmd *command, acks bool) *call {
 	c := calls.Get().(*call)
-	c.cmd, c.acks = newCommand(args), acks && p.replicas > 0
+	c.cmd, c.acks = cmd, acks && p.replicas > 0
 	c.acked, c.ackErr, c.taken, c.gone = 0, nil, false, false
 	c.deadline, _ = ctx.Deadline()
 	return c
@@ -241,7 +243,7 @@ func (p *Pipe) await(ctx context.Context, c *call) Reply {
 		select {
 		case <-c.done: // after all
 		default:
-			return Reply{Err: ended(ctx, taken)}
+			return Reply{Err: ended(ctx, taken && !c.cmd.harmless)}
 		}
 	}
 	value, err := c.cmd.Result()
@@ -260,7 +262,7 @@ func reply(value any, err error, cmd *command) Reply {
 	if err == goredis.Nil {
 		err = nil
 	}
-	return Reply{Value: value, Err: Classify(err, cmd.written.Load())}
+	return Reply{Value: value, Err: Classify(err, cmd.written.Load() && !cmd.harmless)}
 }
 
 // begin reports that the caller is alone and may use the solo connection. It then calls end.

@@ -11,6 +11,9 @@ import (
 
 // append appends the call as it goes to the server.
 func (c *lineCall) append(b []byte) []byte {
+	if c.script == nil {
+		return append(b, "*1\r\n$4\r\nPING\r\n"...)
+	}
 	b = append(b, '*')
 	b = strconv.AppendInt(b, int64(3+len(c.keys)+len(c.argv)), 10)
 	b = append(b, '\r', '\n')

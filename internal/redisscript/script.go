@@ -47,16 +47,23 @@ func (s *Script) withSource(args []any) []any {
 	return full
 }
 
-// command is a call of a script under way. It may not be sent twice, and knows whether it was sent at all.
+// command is a call of a script under way, or a PING. It may not be sent twice, and knows whether it was sent at all.
 type command struct {
 	*goredis.Cmd
-	written atomic.Bool
+	written  atomic.Bool
+	harmless bool // it changes nothing, wherever it may be
 }
 
 func newCommand(args []any) *command {
 	c := &command{Cmd: goredis.NewCmd(context.Background(), args...)}
 	c.SetFirstKeyPos(3)
 	return c
+}
+
+var ping any = "ping"
+
+func newPing() *command {
+	return &command{Cmd: goredis.NewCmd(context.Background(), ping), harmless: true}
 }
 
 // NoRetry tells go-redis not to send the command again after an error.

@@ -47,6 +47,18 @@ func lost(cause error) error {
 	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", plain(cause)))
 }
 
+// Harmless is err for what changes nothing: that it may have been carried out leaves nothing unknown.
+func Harmless(err error) error {
+	made, ok := err.(interface{ Unwrap() []error })
+	switch {
+	case !errors.Is(err, driver.ErrUnknown):
+		return err
+	case ok:
+		return unavailable(made.Unwrap()[1]) // see of
+	}
+	return unavailable(plain(err))
+}
+
 // plain is err, or where that has a class its text alone.
 func plain(err error) error {
 	if classOf(err) != nil {
