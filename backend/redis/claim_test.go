@@ -254,7 +254,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 
 func TestSentinelFailover(t *testing.T) {
 	s := servers.NeedSentinel(t, servers.SentinelOptions{})
-	b, err := openURL(t.Context(), sentinelURL(s))
+	b, err := openURL(t.Context(), s.URL())
 	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
 	n := &node{Backend: b.(*Backend), t: t, name: "a"}

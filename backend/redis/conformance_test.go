@@ -131,7 +131,7 @@ func TestConformanceSentinel(t *testing.T) {
 	s := servers.NeedSentinel(t, servers.SentinelOptions{})
 	conformance.Test(t, conformance.Config{
 		Open:   openURL,
-		Target: sentinelURL(s),
+		Target: s.URL(),
 		Faults: keyFaults(func(ctx context.Context, _ string, args ...any) (any, error) {
 			master, err := s.Master(ctx)
 			if err != nil {
@@ -159,11 +159,6 @@ func onNode(ctx context.Context, c *servers.Cluster, args ...any) (reply any, er
 		}
 	}
 	return reply, err
-}
-
-func sentinelURL(s *servers.Sentinel) string {
-	q := url.Values{"master_name": {s.MasterName()}, "addr": s.Addrs()[1:]}
-	return "redis+sentinel://" + s.Addrs()[0] + "?" + q.Encode()
 }
 
 func clusterURL(c *servers.Cluster) string {

@@ -44,7 +44,8 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	client    goredis.UniversalClient
-	ownClient bool // made by a URL: Close closes it
+	ownClient bool                     // made by a URL: Close closes it
+	sentinels *goredis.FailoverOptions // of a URL that names them
 	server    *redisscript.Server
 	layout    redisscript.Layout
 	o         Options
@@ -59,6 +60,7 @@ var (
 	_ driver.Inspector    = (*Backend)(nil)
 	_ driver.Breaker      = (*Backend)(nil)
 	_ driver.Checker      = (*Backend)(nil)
+	_ driver.Pinger       = (*Backend)(nil)
 )
 
 var capabilities = driver.Capabilities{
