@@ -35,8 +35,10 @@ func NewBackend(nodes []*goredis.Client, o Options) (*Backend, error) {
 	b.caps.MinTTL = o.minTTL()
 	listened := make([]goredis.UniversalClient, len(nodes))
 	for i, client := range nodes {
+		addr := client.Options().Addr
 		b.nodes = append(b.nodes, &node{
-			client: client, addr: client.Options().Addr, line: redisscript.NewLine(client, max(maxNodeTimeout, o.NodeTimeout)),
+			client: client, addr: addr, late: fmt.Errorf("%w: %s: no answer in time", driver.ErrUnknown, addr),
+			line: redisscript.NewLine(client, max(maxNodeTimeout, o.NodeTimeout)),
 		})
 		listened[i] = client
 	}
@@ -62,6 +64,7 @@ type Backend struct {
 type node struct {
 	client *goredis.Client
 	addr   string
+	late   error // that it has not answered in time
 	line   *redisscript.Line
 	// clock is what the server's clock was ahead of ours at the least, in ms, when it last told; 0: not known.
 	clock atomic.Int64
@@ -74,6 +77,7 @@ var (
 	_ driver.Inspector    = (*Backend)(nil)
 	_ driver.Breaker      = (*Backend)(nil)
 	_ driver.Checker      = (*Backend)(nil)
+	_ driver.Pinger       = (*Backend)(nil)
 )
 
 var capabilities = driver.Capabilities{

@@ -1,0 +1,115 @@
+package redlock
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// question is one script, or a PING, on every node, and the replies. A call's number is the node.
+type question struct {
+	mu      sync.Mutex
+	replies []redisscript.Reply
+	left    int
+	enough  int // so many good replies are waited for, or until there cannot be as many; 0: for all, good or not
+	good    int
+	over    bool
+	done    chan struct{} // closed when it is over
+}
+
+// Answered implements redisscript.Answer.
+func (q *question) Answered(i int, r redisscript.Reply) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.replies[i] = r
+	q.left--
+	if r.Err == nil {
+		q.good++
+	}
+	if !q.over && (q.left == 0 || q.enough > 0 && (q.good >= q.enough || q.good+q.left < q.enough)) {
+		q.over = true
+		close(q.done)
+	}
+}
+
+// askAll begins to ask a script on every node.
+func (b *Backend) askAll(script *redisscript.Script, keys, argv []string) *question {
+	q := b.newQuestion(0)
+	for i, n := range b.nodes {
+		n.line.Call(script, keys, argv, redisscript.Terms{}, q, i)
+	}
+	return q
+}
+
+func (b *Backend) newQuestion(enough int) *question {
+	q := &question{replies: make([]redisscript.Reply, len(b.nodes)), left: len(b.nodes), enough: enough, done: make(chan struct{})}
+	for i, n := range b.nodes {
+		q.replies[i].Err = n.late
+	}
+	return q
+}
+
+// Ping implements driver.Pinger: it asks all nodes at once and waits for a majority, as an uncontended claim does.
+func (b *Backend) Ping(ctx context.Context) (string, error) {
+	const question = "PING of a majority"
+	if err := ctx.Err(); err != nil {
+		return question, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	q := b.newQuestion(b.quorum)
+	for i, n := range b.nodes {
+		n.line.Ping(redisscript.Terms{}, q, i)
+	}
+	replies, err := q.answers(ctx)
+	if err != nil {
+		return question, fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnavailable, ctx.Err())
+	}
+	return question, b.majority(replies)
+}
+
+// answers waits for the answers of all nodes that answer in time, or of as many as are enough.
+func (q *question) answers(ctx context.Context) ([]redisscript.Reply, error) {
+	timer := time.NewTimer(maxNodeTimeout)
+	defer timer.Stop()
+	select {
+	case <-q.done:
+	case <-timer.C:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnknown, ctx.Err())
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return slices.Clone(q.replies), nil
+}
+
+// majority fails if fewer than a majority have answered.
+func (b *Backend) majority(replies []redisscript.Reply) error {
+	var why, late []string
+	refused := 0
+	for i, r := range replies {
+		switch {
+		case r.Err == nil:
+		case r.Err == b.nodes[i].late:
+			late = append(late, plain(r.Err))
+		default:
+			why = append(why, plain(r.Err))
+			if isRefused(r.Err) {
+				refused++
+			}
+		}
+	}
+	if len(why) < b.quorum { // else it is certain without the others, who may be about to answer
+		why = append(why, late...)
+	}
+	switch {
+	case len(b.nodes)-len(why) >= b.quorum:
+		return nil
+	case refused >= b.quorum:
+		return fmt.Errorf("%w: %s", driver.ErrRefused, b.missing(why))
+	}
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, b.missing(why))
+}
