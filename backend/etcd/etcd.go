@@ -66,6 +66,8 @@ var _ interface {
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
+	driver.Pinger
+	driver.Pinger
 } = (*Backend)(nil)
 
 var capabilities = driver.Capabilities{

@@ -27,6 +27,7 @@ type link struct {
 	cancel context.CancelFunc
 	config *clientv3.Config // of the own client; nil: the caller's
 	why    *reasons         // of the own client; nil: not known
+	clear  bool             // the own client sends a password without TLS
 
 	now atomic.Pointer[wires] // nil: not made yet
 

@@ -88,7 +88,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, fmt.Errorf("unknown URL parameter %q of an %s URL", name, u.Scheme)
 	}
 	l := newLink(nil, config)
-	l.why = why
+	l.why, l.clear = why, config.Username != "" && u.Scheme == "etcd"
 	return newBackend(l, o)
 }
 
