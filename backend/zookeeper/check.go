@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"io"
-	"regexp"
 	"strconv"
 	"time"
 
@@ -14,6 +12,25 @@ import (
 
 // checkName is the lock that Check takes.
 const checkName = "lockport-check"
+
+// Ping implements driver.Pinger, by a sync: it goes the way of a claim, through the server that we are connected to to the leader and back, and nobody
+// writes anything. A read would not leave that server; a transaction, such as the one that confirms the session, is written by a quorum.
+func (b *Backend) Ping(ctx context.Context) (string, error) {
+	const question = "sync"
+	l, err := b.live(ctx)
+	if err != nil {
+		return question, err
+	}
+	_, err = l.ask(ctx, syncFrame(b.root()))
+	switch {
+	case err == nil, oneOf(err, driver.ErrUnavailable, driver.ErrRefused):
+	case ctx.Err() != nil:
+		err = unavailable(ctx.Err())
+	default:
+		err = unavailable(err)
+	}
+	return question, err
+}
 
 // Check implements driver.Checker. It takes and releases a lock, since only that shows that the ACLs let us.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
@@ -40,41 +57,27 @@ func (b *Backend) checkTick(ctx context.Context) []driver.Notice {
 	case actual == 0:
 		return []driver.Notice{{
 			ID: "tick-time", Unknown: true,
-			Text: fmt.Sprintf("the server does not tell its tickTime (conf is not in its 4lw.commands.whitelist); it is taken to be %v, "+
-				"half of its smallest session timeout", used),
-			Remedy: "if its minSessionTimeout is configured below two ticks, set the option TickTime, in a URL tick_time",
+			Text: fmt.Sprintf("The server does not tell its tickTime (conf is not in its 4lw.commands.whitelist); it is taken to be %v, "+
+				"half of its smallest session timeout.", used),
+			Remedy: "If its minSessionTimeout is configured below two ticks, set the option TickTime, in a URL tick_time.",
 		}}
 	case actual > used:
 		return []driver.Notice{{
 			ID: "tick-time",
-			Text: fmt.Sprintf("the server's tickTime is %v and is taken to be %v, so that a holder that is cut off may believe in its lock "+
-				"for too long", actual, used),
-			Remedy: fmt.Sprintf("set the option TickTime, in a URL tick_time=%v", actual),
+			Text: fmt.Sprintf("The server's tickTime is %v and is taken to be %v, so that a holder that is cut off may believe in its lock "+
+				"for too long.", actual, used),
+			Remedy: fmt.Sprintf("Set the option TickTime, in a URL tick_time=%v.", actual),
 		}}
 	}
 	return nil
 }
 
-var tickLine = regexp.MustCompile(`(?m)^tickTime=([0-9]+)$`)
-
 // configuredTick is the server's tickTime, or 0 if it does not tell.
 func (b *Backend) configuredTick(ctx context.Context) time.Duration {
-	const words, most = "conf", 64 << 10
-	conn, err := b.dial(ctx, b.servers[0], time.Second)
+	answer, _, err := b.fourLetter(ctx, b.servers[0], "conf")
 	if err != nil {
 		return 0
 	}
-	defer func() { _ = conn.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_ = conn.SetDeadline(time.Now().Add(time.Second))
-	if _, err := io.WriteString(conn, words); err != nil {
-		return 0
-	}
-	answer, _ := io.ReadAll(io.LimitReader(conn, most))
-	m := tickLine.FindSubmatch(answer)
-	if m == nil {
-		return 0
-	}
-	ms, _ := strconv.Atoi(string(m[1]))
+	ms, _ := strconv.Atoi(line(answer, "tickTime="))
 	return time.Duration(ms) * time.Millisecond
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-zookeeper/zk"
@@ -24,7 +25,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	return st, err
 }
 
-// List implements driver.Inspector.
+// List implements driver.Inspector. Not seen are locks whose nodes the user may not list.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	l, err := b.live(ctx)
 	if err != nil {
@@ -44,6 +45,9 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 			continue
 		}
 		st, _, err := b.inspect(ctx, l, name)
+		if errors.Is(err, zk.ErrNoAuth) {
+			continue // another program's, or at least not to be seen by this user
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -68,11 +72,11 @@ func (b *Backend) inspect(ctx context.Context, l *life, name string) (driver.Sta
 	parent := b.o.Chroot + "/" + encodeName(name)
 	for range 10 { // holders may come and go
 		children, err := l.list(ctx, parent)
-		if errors.Is(err, zk.ErrNoNode) || err == nil && len(children) == 0 {
-			return st, "", nil
-		}
-		if err != nil {
+		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return st, "", explain(err, "list", parent)
+		}
+		if children = slices.DeleteFunc(children, isBehindAll); len(children) == 0 {
+			return st, "", nil
 		}
 		inOrder(children)
 		path := parent + "/" + children[0]

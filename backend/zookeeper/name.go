@@ -80,6 +80,9 @@ func inOrder(children []string) {
 	slices.SortStableFunc(children, func(a, b string) int { return cmp.Compare(sortKey(a), sortKey(b)) })
 }
 
+// isBehindAll says of a child that it sorts behind every sequence number, so that it keeps nobody out: it is another program's.
+func isBehindAll(child string) bool { return sortKey(child) > "9999999999" }
+
 // usedUp reports that the sequence numbers of the node's parent have come, or soon come, to an end.
 func usedUp(node string) bool {
 	digits := sortKey(node)

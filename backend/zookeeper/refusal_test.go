@@ -71,6 +71,7 @@ func TestTickNotice(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, found, notices)
 		if notices > 0 {
+			require.Equal(t, []string{"tick-time"}, idsOf(t, found))
 			require.Contains(t, found[0].Remedy, "tick_time=100ms")
 			require.False(t, found[0].Unknown)
 		}

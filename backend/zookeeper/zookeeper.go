@@ -23,11 +23,12 @@ func New(servers []string, o Options, opts ...lockport.Option) (*lockport.Client
 
 // NewBackend makes a backend for lockport.New, as New does.
 func NewBackend(servers []string, o Options) (*Backend, error) {
+	clear := o.Username != "" && o.Dial == nil
 	addresses, err := o.prepare(servers)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{servers: addresses, o: o, caps: capabilities(o.TTL), tick: o.TickTime, claims: make(map[claimKey]*claim)}
+	b := &Backend{servers: addresses, o: o, caps: capabilities(o.TTL), clear: clear, tick: o.TickTime, claims: make(map[claimKey]*claim)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
@@ -37,6 +38,7 @@ type Backend struct {
 	servers []string
 	o       Options
 	caps    driver.Capabilities
+	clear   bool            // a password goes to the servers without TLS, as far as is known
 	lives   sync.WaitGroup  // those that are not shut down yet
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -56,6 +58,7 @@ var _ interface {
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
+	driver.Pinger
 } = (*Backend)(nil)
 
 const backendName = "zookeeper"

@@ -1,0 +1,44 @@
+package zookeeper
+
+import (
+	"testing"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// TestNodesOfOtherPrograms: without a chroot, other programs' nodes stand beside the locks. They are none, and one that may not be read hides no other.
+func TestNodesOfOtherPrograms(t *testing.T) {
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	raw := newRaw(t, s.Addr())
+	for _, path := range []string{"/brokers", "/brokers/ids", "/brokers/topics"} {
+		_, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+		require.NoError(t, err)
+	}
+	_, err := raw.Create("/hidden", nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
+	require.NoError(t, err)
+	c, b := newClient(t, Options{}, s.Addr())
+	st, err := b.Inspect(within(t, soon), "brokers")
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: "brokers"}, st)
+	all, err := b.List(within(t, soon), "")
+	require.NoError(t, err)
+	require.Empty(t, all)
+
+	// Such a node can be a lock's all the same.
+	lock, err := c.TryAcquire(within(t, soon), "brokers")
+	require.NoError(t, err)
+	all, err = b.List(within(t, soon), "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Equal(t, "brokers", all[0].Name)
+	require.Zero(t, all[0].Waiters)
+	require.False(t, all[0].Foreign)
+	require.NoError(t, lock.Release(t.Context()))
+	_, err = b.Inspect(within(t, soon), "hidden")
+	oneLine(t, err, lockport.ErrRefused, "the ACL does not let this user", "/hidden")
+}
