@@ -56,7 +56,7 @@ func (c *conn) conclude(s step, a *answer) error {
 		case session.Try:
 			if op.OK = v.ok; op.OK {
 				op.Token = uint64(v.n)
-				c.held[op.Key] = holder{op.Name, op.Owner, op.Token}
+				c.held[op.Key] = holder{op.Name, op.Owner, op.Token, time.Now()}
 				c.server.used.Add(1)
 			}
 		case session.Free:

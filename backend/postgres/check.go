@@ -9,6 +9,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+// Ping implements driver.Pinger, on the session that holds locks.
+func (b *Backend) Ping(ctx context.Context) (string, error) {
+	return "SELECT pg_backend_pid()", b.Backend.Ping(ctx)
+}
+
 // Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
 // at the server's settings, and takes and gives back a lock.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
@@ -62,30 +67,30 @@ func (s *server) notices(ctx context.Context, raw *pgconn.PgConn, f facts) ([]dr
 	if row[0] != 0 {
 		notices = append(notices, driver.Notice{
 			ID:     "fsync",
-			Text:   "fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat",
-			Remedy: "set fsync and full_page_writes to on",
+			Text:   "The setting fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat.",
+			Remedy: "Set fsync and full_page_writes to on.",
 		})
 	}
 	if used := row[1]; used > f.slots/2 {
 		notices = append(notices, driver.Notice{
 			ID:     "lock-table",
-			Text:   fmt.Sprintf("the server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d", f.slots, used),
-			Remedy: "raise max_locks_per_transaction; where the table is full, nobody can connect",
+			Text:   fmt.Sprintf("The server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d: where it is full, nobody can connect.", f.slots, used),
+			Remedy: "Raise max_locks_per_transaction.",
 		})
 	}
 	if overTCP := row[2] != 0; overTCP && row[3] == 0 || row[4] == 0 {
 		notices = append(notices, driver.Notice{
 			ID: "dead-clients",
-			Text: "the server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +
-				"for a lock is gone, and grant it the lock",
-			Remedy: "run the server on Linux, or lower its system's keep-alive time",
+			Text: "The server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +
+				"for a lock is gone, and grant it the lock.",
+			Remedy: "Run the server on Linux, or lower its system's keep-alive time.",
 		})
 	}
 	if s.single.Load() {
 		notices = append(notices, driver.Notice{
 			ID:     "pooler",
-			Text:   "a pooler such as PgBouncer is in between, at present in session mode; in another mode locks would not exclude",
-			Remedy: "connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL",
+			Text:   "A pooler such as PgBouncer is in between, at present in session mode: in another mode locks would not exclude.",
+			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL.",
 		})
 	}
 	return notices, nil

@@ -62,6 +62,7 @@ type flight struct {
 type holder struct {
 	name, owner string
 	token       uint64
+	since       time.Time
 }
 
 var errClosed = errors.New("the session was closed")

@@ -28,13 +28,26 @@ func TestInspect(t *testing.T) {
 	require.Len(t, all, locks)
 	st, err := b.Inspect(t.Context(), prefix+"3")
 	require.NoError(t, err)
-	require.Contains(t, all, driver.Status{Name: st.Name, Held: true, Owner: st.Owner, Token: st.Token, Waiters: -1})
-	require.Zero(t, st.Waiters)
+	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
+	since := st.Since
+	st.Since = time.Time{}
+	require.Equal(t, driver.Status{Name: prefix + "3", Held: true, Owner: st.Owner, Token: st.Token}, st)
+	for i := range all {
+		require.WithinDuration(t, since, all[i].Since, time.Minute)
+		all[i].Since = time.Time{}
+	}
+	require.Contains(t, all, st)
 
 	// Nobody loses others' locks with the one that is broken.
 	err = b.Break(t.Context(), st.Name, st.Owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, fmt.Sprint(locks-1, " other locks"))
+	var shared *driver.SharedSessionError
+	require.ErrorAs(t, err, &shared)
+	require.Equal(t, locks-1, shared.Others)
+	require.Len(t, shared.Names, locks-1)
+	require.Contains(t, shared.Names, prefix+"7")
+	require.NotContains(t, shared.Names, st.Name)
 
 	// A foreign client says nothing.
 	conn := admin(t, p.AdminURL())
@@ -84,7 +97,7 @@ func TestSessionThatEndsBeforeItAnswers(t *testing.T) {
 	go func() {
 		found <- b.server.lookAtLocks(t.Context(), func(ctx context.Context, l *looker) error {
 			l.patience = time.Hour
-			return l.ask(ctx, []seen{{int64(pid), "lockport mute"}}, "*")
+			return l.ask(ctx, []seen{{pid: int64(pid), application: "lockport mute"}}, "*")
 		})
 	}()
 	require.Eventually(t, func() bool {

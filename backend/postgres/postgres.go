@@ -57,16 +57,18 @@ func newBackend(config func(context.Context) (*pgconn.Config, error), o Options)
 			Capabilities: capabilities(o.TTL),
 			As:           leaseAs,
 		}),
-		server: s,
-		layout: where,
+		server:   s,
+		layout:   where,
+		blockers: o.Blockers,
 	}, nil
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	*session.Backend
-	server *server
-	layout layout
+	server   *server
+	layout   layout
+	blockers int
 }
 
 var _ interface {
@@ -75,8 +77,9 @@ var _ interface {
 	driver.Notifier
 	driver.BatchRenewer
 	driver.Checker
+	driver.Pinger
 	driver.Inspector
-	driver.Breaker
+	driver.SessionBreaker
 } = (*Backend)(nil)
 
 const backendName = "postgres"

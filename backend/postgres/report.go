@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
 
@@ -44,11 +45,11 @@ func (c *conn) asked(question string) {
 	if all {
 		for _, h := range c.held {
 			if strings.HasPrefix(h.name, prefix) {
-				add(report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token})
+				add(h.report(c.pid))
 			}
 		}
 	} else if h, ok := c.held[session.Key(what)]; ok {
-		add(report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token})
+		add(h.report(c.pid))
 	}
 	add(report{PID: c.pid, Last: true})
 	for len(reports) > 0 {
@@ -68,6 +69,11 @@ func (c *conn) asked(question string) {
 	if err != nil {
 		c.end(err)
 	}
+}
+
+// report is what is said of a lock on the session pid. For how long it has been held is true whatever the clocks of the machines show.
+func (h holder) report(pid int64) report {
+	return report{PID: pid, Name: h.name, Owner: h.owner, Token: h.token, Held: time.Since(h.since).Milliseconds()}
 }
 
 // reportNext sends the next message for who looks at locks, when the one before has been answered. The mutex is held.
