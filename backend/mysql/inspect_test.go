@@ -82,8 +82,29 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
 	require.True(t, st.Foreign, "whose session it is cannot be known")
-	require.ErrorIs(t, b.Break(t.Context(), name, st.Owner), driver.ErrRefused)
+	var shared *driver.SharedSessionError
+	require.ErrorAs(t, b.Break(t.Context(), name, st.Owner), &shared)
+	require.Equal(t, -1, shared.Others, "which locks it has cannot be known")
 	require.NotZero(t, holderOf(t, m, name))
+	require.NoError(t, b.BreakSession(t.Context(), name, st.Owner))
+	require.Zero(t, holderOf(t, m, name))
+}
+
+// TestBreakSessionEndsAllItsLocks, but only while the owner has the one that is named.
+func TestBreakSessionEndsAllItsLocks(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	first, second, owner := newName(), newName(), newOwner()
+	leases := claims(t, a, owner, first, second)
+	require.ErrorIs(t, b.BreakSession(t.Context(), first, newOwner()), driver.ErrLost)
+	require.NotZero(t, holderOf(t, m, first))
+	require.NoError(t, leases[0].Release(t.Context(), driver.ReleaseOptions{}))
+	require.ErrorIs(t, b.BreakSession(t.Context(), first, owner), driver.ErrLost)
+	require.NotZero(t, holderOf(t, m, second))
+	claims(t, a, owner, first)
+	require.NoError(t, b.BreakSession(t.Context(), first, owner))
+	require.Zero(t, holderOf(t, m, first))
+	require.Zero(t, holderOf(t, m, second))
 }
 
 // TestBreakEndsNoOtherLock: it kills a session, and so refuses where that has other locks.
@@ -95,6 +116,9 @@ func TestBreakEndsNoOtherLock(t *testing.T) {
 	err := b.Break(t.Context(), first, owner)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "1 other lock")
+	var shared *driver.SharedSessionError
+	require.ErrorAs(t, err, &shared)
+	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)
 	require.ErrorIs(t, b.Break(t.Context(), first, newOwner()), driver.ErrLost)
 	require.NotZero(t, holderOf(t, m, first))
 	require.NoError(t, leases[1].Release(t.Context(), driver.ReleaseOptions{}))
@@ -119,7 +143,7 @@ func TestBreakIsAimedAtTheOwner(t *testing.T) {
 	thread, others, err := b.othersOf(t.Context(), key, owner, false)
 	require.NoError(t, err)
 	require.EqualValues(t, holderOf(t, m, name), thread)
-	require.Zero(t, others)
+	require.Nil(t, others)
 	thread, _, err = b.othersOf(t.Context(), key, newOwner(), false)
 	require.NoError(t, err)
 	require.Zero(t, thread)
@@ -188,7 +212,12 @@ func TestBreakOfAForeignHolder(t *testing.T) {
 	require.NoError(t, err)
 	st, err := b.Inspect(t.Context(), "one")
 	require.NoError(t, err)
-	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrRefused)
+	err = b.Break(t.Context(), "one", st.Owner)
+	require.ErrorIs(t, err, driver.ErrRefused)
+	var shared *driver.SharedSessionError
+	require.ErrorAs(t, err, &shared)
+	require.Equal(t, 1, shared.Others)
+	require.Equal(t, []string{"two"}, shared.Names)
 	_, err = foreign.ExecContext(t.Context(), "DO RELEASE_LOCK('two')")
 	require.NoError(t, err)
 	require.NoError(t, b.Break(t.Context(), "one", st.Owner))

@@ -47,6 +47,7 @@ type engine interface {
 	driver.Waiter
 	driver.BatchRenewer
 	Do(ctx context.Context, ops ...*session.Op) error
+	Ping(ctx context.Context) error
 }
 
 var _ interface {
@@ -54,8 +55,9 @@ var _ interface {
 	driver.Waiter
 	driver.BatchRenewer
 	driver.Inspector
-	driver.Breaker
+	driver.SessionBreaker
 	driver.Checker
+	driver.Pinger
 } = (*Backend)(nil)
 
 const backendName = "mysql"
