@@ -51,6 +51,7 @@ var _ interface {
 	driver.Backend
 	driver.Inspector
 	driver.Checker
+	driver.Pinger
 } = (*Backend)(nil)
 
 // capabilities are those of every Backend.

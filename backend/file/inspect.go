@@ -93,12 +93,32 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 		}
 	}
 	switch {
-	case st.Held && r.held:
+	case st.Held && r.held && !isOfAnother(r.owner, pid):
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
 	case st.Held:
 		st.Owner, st.Foreign = fmt.Sprintf("process %d", pid), true // flock(1), say
 	}
 	return st, nil
+}
+
+// Ping implements driver.Pinger: it looks up the folder.
+func (b *Backend) Ping(ctx context.Context) (string, error) {
+	const question = "stat of the folder"
+	if err := b.begun(ctx); err != nil {
+		return question, err
+	}
+	if _, err := os.Stat(b.dir.path); err != nil {
+		return question, b.dir.explain(err)
+	}
+	return question, nil
+}
+
+// isOfAnother says that a record was left behind by a holder that died, since another process of the same machine has locked the file. pid is 0 if
+// that is not known.
+func isOfAnother(owner string, pid int) bool {
+	c, ok := driver.OwnerClaimant(owner)
+	host, err := os.Hostname()
+	return pid != 0 && ok && c.PID != pid && err == nil && c.Host == host
 }
 
 // Check implements driver.Checker.
@@ -117,14 +137,14 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	if _, unsure, _ := remoteness(b.dir.path); unsure {
 		notices = append(notices, driver.Notice{
 			ID: "file-system", Unknown: true,
-			Text:   "the lock folder is on a file system in user space (FUSE), which may be shared with other machines.",
+			Text:   "The lock folder is on a file system in user space (FUSE), which may be shared with other machines.",
 			Remedy: "Choose a folder on a local disk.",
 		})
 	}
 	if fi.Mode().Perm()&0o022 != 0 && fi.Mode()&fs.ModeSticky == 0 {
 		notices = append(notices, driver.Notice{
 			ID:     "folder-mode",
-			Text:   "other users may remove files in the lock folder, which ends the locks that they stand for.",
+			Text:   "Other users may remove files in the lock folder, which ends the locks that they stand for.",
 			Remedy: "chmod go-w " + b.dir.path,
 		})
 	}
