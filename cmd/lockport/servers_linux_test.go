@@ -2,7 +2,6 @@ package main
 
 import (
 	"net"
-	"net/url"
 	"strings"
 	"syscall"
 	"testing"
@@ -40,20 +39,13 @@ func onEach(t *testing.T, test func(t *testing.T, url string)) {
 }
 
 // proxied is rawURL with a proxy before each of its servers.
-func proxied(t *testing.T, rawURL string) (string, []*faultproxy.Proxy) {
+func proxied(t *testing.T, rawURL string) (string, faultproxy.Group) {
 	t.Helper()
-	u, err := url.Parse(rawURL)
+	through, all, err := faultproxy.ForURL(rawURL)
 	require.NoError(t, err)
-	var proxies []*faultproxy.Proxy
-	var hosts []string
-	for host := range strings.SplitSeq(u.Host, ",") {
-		p, err := faultproxy.New(host)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = p.Close() })
-		proxies, hosts = append(proxies, p), append(hosts, p.Addr())
-	}
-	u.Host = strings.Join(hosts, ",")
-	return u.String(), proxies
+	require.NotEmpty(t, all)
+	t.Cleanup(all.Close)
+	return through, all
 }
 
 func TestServersCounter(t *testing.T) {

@@ -39,6 +39,7 @@ type conn struct {
 	doomed     bool         // to be hung up on as soon as a reply has come
 	swallowed  bool         // a reply has come since a trap was sprung
 	hungUp     bool         // the client's side is closed, the server's is being drained
+	parting    bool         // so it is, and the server is not to know until a reply has come
 }
 
 // run lives as long as the connection.
@@ -162,6 +163,9 @@ func (c *conn) request(data []byte) bool {
 		do = t.act
 		c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
 		c.p.signal()                   // a close that the black hole hides may be heard now
+		if do == severAfter {
+			c.p.sever(c)
+		}
 	}
 	c.p.mu.Unlock()
 
@@ -177,6 +181,8 @@ func (c *conn) request(data []byte) bool {
 	case err != nil:
 		c.kill()
 		return false
+	case do == severAfter:
+		c.part()
 	case do == cutBefore, do == cutAfter, do == dropReply && c.swallowed:
 		c.hangUp()
 	case do == dropReply:
@@ -210,6 +216,9 @@ func (c *conn) swallow() bool {
 		c.swallowed = true
 		if c.doomed {
 			c.hangUp()
+		}
+		if c.parting {
+			c.parted()
 		}
 		return true
 	case c.p.faults.blackhole:
@@ -265,6 +274,27 @@ func (c *conn) hangUp() {
 	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
 	c.fire()
 	c.p.signal()
+}
+
+// part closes the client's side at once; the server's, when its reply has come. p.mu is held.
+func (c *conn) part() {
+	if c.ctx.Err() != nil {
+		return
+	}
+	c.hungUp, c.parting = true, true
+	_ = c.client.Close()
+	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
+	if c.swallowed {
+		c.parted()
+	}
+	c.p.signal()
+}
+
+// parted is what follows when the reply has come. p.mu is held.
+func (c *conn) parted() {
+	c.parting = false
+	_ = c.server.CloseWrite()
+	c.fire()
 }
 
 // kill closes both sides at once. p.mu is held. Further calls do nothing.

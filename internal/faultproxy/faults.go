@@ -26,10 +26,11 @@ type trap struct {
 type action int
 
 const (
-	forward   action = iota // no trap: as if the proxy were not there
-	cutBefore               // do not forward it, hang up
-	cutAfter                // forward it, hang up at once
-	dropReply               // forward it, hang up when its reply has come
+	forward    action = iota // no trap: as if the proxy were not there
+	cutBefore                // do not forward it, hang up
+	cutAfter                 // forward it, hang up at once
+	dropReply                // forward it, hang up when its reply has come
+	severAfter               // forward it, hang up at once, and be gone from then on
 )
 
 // Cut makes the server gone: it closes every live connection now, and new ones as soon as they are accepted (a client
@@ -58,7 +59,7 @@ func (p *Proxy) Freeze() {
 }
 
 // Restore ends every fault: held bytes flow on, in order; connections that lost replies to BlackholeReplies are closed, since
-// their streams are out of step; a DropReply, CutBefore or CutAfter still waiting for its request is called off, and its
+// their streams are out of step; a DropReply, CutBefore, CutAfter or SeverAfter still waiting for its request is called off, and its
 // channel stays open.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
@@ -117,6 +118,13 @@ func (p *Proxy) CutAfter(n int) <-chan struct{} {
 	return p.set(&trap{left: max(n, 1), act: cutAfter})
 }
 
+// SeverAfter lets n more requests (at least 1) through, on all connections together, and is then as after Cut, save that the server does not see the end of the
+// connection of the last of them before it has answered: it has carried that out, its reply is not delivered, and nothing else gets through, whatever the
+// client tries next. The channel is closed when the answer, or the end of the server's side, has come.
+func (p *Proxy) SeverAfter(n int) <-chan struct{} {
+	return p.set(&trap{left: max(n, 1), act: severAfter})
+}
+
 func (p *Proxy) set(t *trap) <-chan struct{} {
 	t.fired = make(chan struct{})
 	if t.match == nil {
@@ -129,7 +137,7 @@ func (p *Proxy) set(t *trap) <-chan struct{} {
 }
 
 // spring returns the trap which request, about to be forwarded, falls into, or nil. Of several that are due the one set first takes
-// it, and the others wait on. CutAfter counts what is forwarded only. Called with Proxy.mu held.
+// it, and the others wait on. CutAfter and SeverAfter count what is forwarded only. Called with Proxy.mu held.
 func (f *faults) spring(request []byte) *trap {
 	var due *trap
 	if i := slices.IndexFunc(f.traps, func(t *trap) bool { return t.left == 1 && t.match(request) }); i >= 0 {

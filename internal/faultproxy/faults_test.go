@@ -219,6 +219,33 @@ func TestCutAfterCountsOnlyWhatIsForwarded(t *testing.T) {
 	require.False(t, s.saw("1")())
 }
 
+func TestSeverAfter(t *testing.T) {
+	p, s := setUp(t)
+	a, b := dial(t, p), dial(t, p)
+	severed := p.SeverAfter(2)
+	a.call("1")
+	wantNotFired(t, severed)
+	b.send("2")
+	b.wantClosed()
+	wantFired(t, severed)
+	a.wantClosed()
+	dial(t, p).wantClosed()
+	require.True(t, s.saw("2")(), "the server has answered what it has not seen")
+	p.Restore()
+	dial(t, p).call("3")
+}
+
+func TestSeverAfterTheServerClosed(t *testing.T) {
+	p, s := setUp(t)
+	severed := p.SeverAfter(1)
+	c := dial(t, p)
+	c.send("bye")
+	c.wantClosed()
+	wantFired(t, severed)
+	require.True(t, s.saw("bye")())
+	eventually(t, func() bool { return p.Conns() == 0 })
+}
+
 func TestTrapsTakeTurns(t *testing.T) {
 	p, s := setUp(t)
 	first, second := p.DropReply(nil), p.DropReply(nil)
@@ -237,12 +264,13 @@ func TestTrapsTakeTurns(t *testing.T) {
 
 func TestRestoreCallsOffTraps(t *testing.T) {
 	p, _ := setUp(t)
-	dropped, before, after := p.DropReply(nil), p.CutBefore(nil), p.CutAfter(1)
+	dropped, before, after, severed := p.DropReply(nil), p.CutBefore(nil), p.CutAfter(1), p.SeverAfter(1)
 	p.Restore()
 	dial(t, p).call("unharmed")
 	wantNotFired(t, dropped)
 	wantNotFired(t, before)
 	wantNotFired(t, after)
+	wantNotFired(t, severed)
 }
 
 func TestFaultsWhileBusy(t *testing.T) {

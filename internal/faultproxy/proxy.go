@@ -162,6 +162,16 @@ func (p *Proxy) await(c *conn, ok func() bool) bool {
 	}
 }
 
+// sever is Cut, save that last may still send what it has. p.mu is held.
+func (p *Proxy) sever(last *conn) {
+	p.faults.cut = true
+	for c := range p.conns {
+		if c != last {
+			c.kill()
+		}
+	}
+}
+
 // killAll closes every connection, hung-up ones included. p.mu is held.
 func (p *Proxy) killAll() {
 	for c := range p.conns {

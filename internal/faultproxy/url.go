@@ -1,0 +1,71 @@
+package faultproxy
+
+import (
+	"errors"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// defaultPorts are those of the schemes behind whose URLs stand TCP servers, without TLS, whose addresses can be exchanged for those of proxies. A URL
+// names one server, or several with commas between them.
+var defaultPorts = map[string]string{
+	"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181", "postgres": "5432", "postgresql": "5432", "mysql": "3306",
+}
+
+// Group is the proxies before the servers of one URL, one each and in their order.
+type Group []*Proxy
+
+// ForURL makes a proxy before each server of a lockport URL, which the caller must Close. through is the URL with their addresses, and all else as it
+// was. Where the servers cannot be stood before (a file, TLS, Sentinel) or are not in the URL, through is rawURL and there are no proxies. Errors show no password.
+func ForURL(rawURL string) (through string, all Group, err error) {
+	u, err := url.Parse(rawURL)
+	if err != nil { // it quotes the URL
+		return "", nil, errors.New("faultproxy: the URL is malformed")
+	}
+	port, ok := defaultPorts[u.Scheme]
+	if !ok || u.Hostname() == "" {
+		return rawURL, nil, nil
+	}
+	var addrs []string
+	for server := range strings.SplitSeq(u.Host, ",") {
+		p, err := New(withPort(server, port))
+		if err != nil {
+			all.Close()
+			return "", nil, err
+		}
+		all, addrs = append(all, p), append(addrs, p.Addr())
+	}
+	u.Host = strings.Join(addrs, ",")
+	return u.String(), all, nil
+}
+
+// withPort is server with port, unless it has one.
+func withPort(server, port string) string {
+	if _, _, err := net.SplitHostPort(server); err == nil {
+		return server
+	}
+	return net.JoinHostPort(strings.Trim(server, "[]"), port)
+}
+
+// Close closes all.
+func (all Group) Close() {
+	for _, p := range all {
+		_ = p.Close()
+	}
+}
+
+// Each calls f with each, to break them all.
+func (all Group) Each(f func(*Proxy)) {
+	for _, p := range all {
+		f(p)
+	}
+}
+
+// Requests is how often the servers were asked since the proxies were made, together: see [Proxy.Requests].
+func (all Group) Requests() (sum int64) {
+	for _, p := range all {
+		sum += p.Requests()
+	}
+	return sum
+}

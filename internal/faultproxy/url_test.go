@@ -1,0 +1,71 @@
+package faultproxy
+
+import (
+	"net"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestForURL(t *testing.T) {
+	a, b := newServer(t).Addr().String(), newServer(t).Addr().String()
+	for raw, servers := range map[string]int{
+		"redis://u:pw@" + a + "/1?prefix=x":               1,
+		"redlock://u:pw@" + a + "," + b + "/1?prefix=x":   2,
+		"etcd://" + a + "," + b:                           2,
+		"zookeeper://" + a + "," + b + "/chroot?ttl=2s":   2,
+		"postgres://u:p%40w@" + a + "/db?sslmode=disable": 1,
+		"mysql://u@" + a + "/":                            1,
+		"redlocks://" + a:                                 0,
+		"etcds://" + a:                                    0,
+		"redis+sentinel://" + a:                           0,
+		"file:///tmp":                                     0,
+		"postgres:///db?host=/run/postgresql":             0,
+	} {
+		through, all, err := ForURL(raw)
+		require.NoError(t, err, raw)
+		require.Len(t, all, servers, raw)
+		if servers == 0 {
+			require.Equal(t, raw, through)
+			continue
+		}
+		u, err := url.Parse(through)
+		require.NoError(t, err)
+		hosts := strings.Split(u.Host, ",")
+		require.Len(t, hosts, servers)
+		u.Host = strings.Join([]string{a, b}[:servers], ",")
+		require.Equal(t, raw, u.String(), "all but the addresses is as it was")
+		for i, host := range hosts {
+			require.Equal(t, all[i].Addr(), host)
+			c, err := net.Dial("tcp", host)
+			require.NoError(t, err)
+			_, err = c.Write([]byte("x\n"))
+			require.NoError(t, err)
+			_, err = c.Read(make([]byte, 1))
+			require.NoError(t, err)
+			require.Equal(t, int64(i+1), all.Requests())
+			require.NoError(t, c.Close())
+		}
+		all.Each(func(p *Proxy) { require.Equal(t, int64(1), p.Requests()) })
+		all.Close()
+		for _, host := range hosts {
+			_, err := net.Dial("tcp", host)
+			require.Error(t, err, "the proxy is closed")
+		}
+	}
+}
+
+func TestForURLThatIsMalformed(t *testing.T) {
+	_, all, err := ForURL("redis://u:secret@h:port/")
+	require.Error(t, err)
+	require.NotContains(t, err.Error(), "secret")
+	require.Empty(t, all)
+}
+
+func TestDefaultPorts(t *testing.T) {
+	for server, want := range map[string]string{"h": "h:1", "h:2": "h:2", "[::1]": "[::1]:1", "[::1]:2": "[::1]:2"} {
+		require.Equal(t, want, withPort(server, "1"))
+	}
+}
