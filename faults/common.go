@@ -3,7 +3,6 @@ package faults
 import (
 	"context"
 	"fmt"
-	"time"
 )
 
 // Common are the faults that can happen to the workers of every arrangement, and to their network where there is one: safe, where changed,
@@ -82,8 +81,7 @@ func lasting(least, most float64, begin func(*Worker) error, end func(*Phase, *W
 		if err := begin(w); err != nil {
 			return err
 		}
-		ttl := float64(p.World.TTL)
-		if err := p.Sleep(ctx, p.Between(time.Duration(least*ttl), time.Duration(most*ttl))); err != nil {
+		if err := p.Sleep(ctx, p.BetweenTTLs(least, most)); err != nil {
 			return err
 		}
 		return end(p, w)
@@ -172,7 +170,7 @@ func loseReplies(ctx context.Context, p *Phase) error {
 
 // loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
 func loseAcquireReply(ctx context.Context, p *Phase) error {
-	hasty, patient, err := p.two(ctx)
+	hasty, patient, err := p.Two(ctx)
 	if err != nil {
 		return err
 	}
@@ -194,15 +192,11 @@ func loseAcquireReply(ctx context.Context, p *Phase) error {
 	_ = restoreLinks(p, hasty)
 	p.Mended()
 	limit := patience * p.Cell.recovery(p.World.Arrangement)
-	for end := time.Now().Add(limit); ; {
-		h, err := patient.Acquire(ctx, p.Name(), limit)
-		if err == nil {
-			return h.Release(ctx)
-		}
-		if time.Now().After(end) || ctx.Err() != nil { // else a first try that found no server
-			return fmt.Errorf("the lock stays with who has given up: %w", err)
-		}
+	h, err := patient.AcquireAtLast(ctx, p.Name(), limit, limit) // a first try may find no server
+	if err != nil {
+		return fmt.Errorf("the lock stays with who has given up: %w", err)
 	}
+	return h.Release(ctx)
 }
 
 // looks is how many locks a process holds that is stopped.
@@ -259,15 +253,6 @@ func UnderLoad(struck Cell) Cell {
 
 // loadGrants is how many grants there are under load.
 const loadGrants = 4000
-
-// two are two workers that do what they are told.
-func (p *Phase) two(ctx context.Context) (a, b *Worker, err error) {
-	if a, err = p.Worker(ctx); err != nil {
-		return nil, nil, err
-	}
-	b, err = p.Worker(ctx)
-	return a, b, err
-}
 
 // cutAll cuts everybody off.
 func cutAll(ctx context.Context, p *Phase) error {

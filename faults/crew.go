@@ -212,8 +212,18 @@ type Hold struct {
 	Deadline Instant // when it was got
 }
 
-// Acquire has the worker acquire name, and waits for that. ctx bounds the waiting, within the worker's own call. A refusal is an error
-// with the worker's words.
+// AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned.
+type AcquireError struct {
+	// Worker is its name, Text what it was told, and Class what sort of error that is.
+	Worker, Text string
+	Class        Class
+}
+
+// Error gives the worker's words.
+func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
+
+// Acquire has the worker acquire name, and waits for that. ctx bounds the waiting, within the worker's own call. A refusal is an
+// *[AcquireError].
 func (w *Worker) Acquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
 	return w.acquire(ctx, doAcquire, name, within)
 }
@@ -223,13 +233,25 @@ func (w *Worker) TryAcquire(ctx context.Context, name string, within time.Durati
 	return w.acquire(ctx, doTry, name, within)
 }
 
+// AcquireAtLast has the worker acquire name, within the time limit of one call, and for as long as limit begin anew where it cannot for a reason that may
+// pass.
+func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit time.Duration) (*Hold, error) {
+	for end := time.Now().Add(limit); ; {
+		h, err := w.Acquire(ctx, name, within)
+		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return h, err
+		}
+		_ = w.phase.Sleep(ctx, 10*time.Millisecond)
+	}
+}
+
 func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
 	e, err := w.ask(ctx, order{Do: do, Op: w.nextOp(), Name: name, Within: within}, Got, Failed)
 	if err != nil {
 		return nil, err
 	}
 	if e.Kind == Failed {
-		return nil, fmt.Errorf("%s: %s", w.Name, e.Err)
+		return nil, &AcquireError{Worker: w.Name, Text: e.Err, Class: e.Class}
 	}
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
 }
@@ -280,5 +302,16 @@ func (h *Hold) Release(ctx context.Context) error {
 // Whether that was refused is in the history.
 func (h *Hold) Update(ctx context.Context) error {
 	_, err := h.Worker.ask(ctx, order{Do: doUpdate, Op: h.Op}, Answered)
+	return err
+}
+
+// Renewed waits for the next renewal of the hold, which its worker reports in milliseconds. A hold that ends instead is an error.
+func (h *Hold) Renewed(ctx context.Context) error {
+	e, err := h.Worker.await(ctx, h.Worker.phase.length(), func(e Event) bool {
+		return e.Op == h.Op && (e.Kind == Extended || e.Kind == Told || e.Kind == Releasing)
+	})
+	if err == nil && e.Kind != Extended {
+		err = fmt.Errorf("%s has no hold any more that could be renewed: it was %s %s", h.Worker.Name, e.Kind, e.Err)
+	}
 	return err
 }

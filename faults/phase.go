@@ -71,6 +71,13 @@ func (p *Phase) await(ctx context.Context, from int, is func(Event) bool) (Event
 	}
 }
 
+// Events are all events so far, each worker's in their order.
+func (p *Phase) Events() []Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
+}
+
 // Note adds a remark to the history.
 func (p *Phase) Note(format string, args ...any) {
 	p.say(Event{Kind: Noted, Err: fmt.Sprintf(format, args...)})
@@ -93,6 +100,12 @@ func (p *Phase) Name() string { return p.name }
 
 // Between is a random duration.
 func (p *Phase) Between(least, most time.Duration) time.Duration { return between(p.Rand, least, most) }
+
+// BetweenTTLs is a random duration between so many TTLs of the locks.
+func (p *Phase) BetweenTTLs(least, most float64) time.Duration {
+	ttl := float64(p.World.TTL)
+	return p.Between(time.Duration(least*ttl), time.Duration(most*ttl))
+}
 
 // Sleep lets d pass, or returns the cause of ctx's end.
 func (p *Phase) Sleep(ctx context.Context, d time.Duration) error {
@@ -119,6 +132,15 @@ func (p *Phase) Workers() []*Worker {
 
 // Worker starts one more worker, which does what it is told.
 func (p *Phase) Worker(ctx context.Context) (*Worker, error) { return p.spawn(ctx) }
+
+// Two starts two more workers, which do what they are told.
+func (p *Phase) Two(ctx context.Context) (a, b *Worker, err error) {
+	if a, err = p.Worker(ctx); err != nil {
+		return nil, nil, err
+	}
+	b, err = p.Worker(ctx)
+	return a, b, err
+}
 
 // Grants waits until there have been n more holds.
 func (p *Phase) Grants(ctx context.Context, n int) error { return p.holds(ctx, p.length(), n) }

@@ -12,7 +12,7 @@ const probeEvery = 5 * time.Millisecond
 // probeUntilExpiry stops a holder and has another worker try to get its lock again and again: those who wait look only when it should be free, so
 // that a lock that is granted a little too early is nobody's in a storm. The holder is continued at once when the other has the lock.
 func probeUntilExpiry(ctx context.Context, p *Phase) error {
-	holder, rival, err := p.two(ctx)
+	holder, rival, err := p.Two(ctx)
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,11 @@ import (
 
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/pages"
 	"github.com/lockport/lockport/internal/servers"
 )
 
-var (
-	measuredFile = filepath.Join("..", "docs", "faults.json")
-	pageFile     = filepath.Join("..", "docs", "guarantees.md")
-)
+var measuredFile = filepath.Join("..", "docs", "faults.json")
 
 // record adds up what was measured. Safe for concurrent use.
 type record struct {
@@ -77,9 +75,8 @@ func (r *record) finish(t *testing.T) {
 	text, err := json.MarshalIndent(r.all, "", "\t")
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(measuredFile, append(text, '\n'), 0o644))
-	is, must := pages(t)
-	require.NoError(t, os.WriteFile(pageFile, []byte(must), 0o644))
-	t.Logf("wrote %s, and %s: %t", measuredFile, pageFile, is != must)
+	pages.Write(t, "guarantees.md", "faults", rendered(t))
+	t.Logf("wrote %s and the page of guarantees", measuredFile)
 }
 
 // notPlayed are the cells that have no figures, by their keys. Variants count in long runs only.
@@ -97,28 +94,17 @@ func notPlayed(all []faults.Arrangement, played map[string]faults.Figures) []str
 	return left
 }
 
-// pages are the page of guarantees as it is, and as it must be: what is stated of all cells, and what the committed run has measured.
-func pages(t *testing.T) (is, must string) {
-	page, err := os.ReadFile(pageFile)
-	require.NoError(t, err)
+// rendered is what the page of guarantees must say: what is stated of all cells, and what the committed run has measured.
+func rendered(t *testing.T) string {
 	text, err := os.ReadFile(measuredFile)
 	require.NoError(t, err)
 	var m faults.Measured
 	require.NoError(t, json.Unmarshal(text, &m))
-	must, err = faults.Splice(string(page), faults.Render(worlds.All(), m))
-	require.NoError(t, err)
-	return string(page), must
+	return faults.Render(worlds.All(), m)
 }
 
 // The page says what the code states, and what the committed run has measured.
-func TestPage(t *testing.T) {
-	is, must := pages(t)
-	if *write && is != must {
-		require.NoError(t, os.WriteFile(pageFile, []byte(must), 0o644))
-		return
-	}
-	require.Equal(t, must, is, "write it anew: go test ./faults -run TestPage -write")
-}
+func TestPage(t *testing.T) { pages.Holds(t, "guarantees.md", "faults", rendered(t)) }
 
 func TestFiguresOfAPartOfTheTableAreNotThoseOfAll(t *testing.T) {
 	all := []faults.Arrangement{

@@ -5,12 +5,6 @@ import (
 	"strings"
 )
 
-// The lines of a page between which the rendered text stands.
-const (
-	renderBegin = "<!-- rendered by package faults: begin -->"
-	renderEnd   = "<!-- rendered by package faults: end -->"
-)
-
 // The headings that others are not.
 const (
 	commonHeading   = "Faults of workers and their network"
@@ -32,16 +26,6 @@ func Render(arrangements []Arrangement, m Measured) string {
 		fmt.Fprintf(&p.out, "[%s]: %s\n", a.Name, anchor(a.heading()))
 	}
 	return p.out.String()
-}
-
-// Splice puts a rendered text in its place in a page: between the two comments that say so.
-func Splice(page, rendered string) (string, error) {
-	before, rest, begins := strings.Cut(page, renderBegin+"\n")
-	_, after, ends := strings.Cut(rest, renderEnd)
-	if !begins || !ends {
-		return "", fmt.Errorf("faults: the page has no two lines %s and %s", renderBegin, renderEnd)
-	}
-	return before + renderBegin + "\n\n" + strings.TrimSpace(rendered) + "\n\n" + renderEnd + after, nil
 }
 
 // page is what is being rendered.

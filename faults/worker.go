@@ -62,6 +62,9 @@ func WorkerMain() {
 	os.Exit(0)
 }
 
+// IsWorker says that this process was started as a worker: [WorkerMain] will not return.
+func IsWorker() bool { return os.Getenv(workerVariable) != "" }
+
 // worker is the inside of a worker process.
 type worker struct {
 	client   *lockport.Client

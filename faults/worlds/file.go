@@ -81,11 +81,7 @@ func folderOf(p *faults.Phase) *folder { return p.World.Servers.(*folder) }
 // goneUntilTold takes the file of a holder away, by end, has somebody else acquire the lock at once, and waits until the holder knows.
 func goneUntilTold(end func(ctx context.Context, p *faults.Phase, name string) error) func(ctx context.Context, p *faults.Phase) error {
 	return func(ctx context.Context, p *faults.Phase) error {
-		older, err := p.Worker(ctx)
-		if err != nil {
-			return err
-		}
-		newer, err := p.Worker(ctx)
+		older, newer, err := p.Two(ctx)
 		if err != nil {
 			return err
 		}
@@ -98,7 +94,7 @@ func goneUntilTold(end func(ctx context.Context, p *faults.Phase, name string) e
 				return err
 			}
 			p.Struck()
-			p.Note("%s%s", faults.Removed, p.Name())
+			removed(p)
 			if err := end(ctx, p, p.Name()); err != nil {
 				return err
 			}
@@ -149,22 +145,9 @@ func replaceFolder(ctx context.Context, p *faults.Phase, _ string) error {
 
 // folderAway moves the folder away for longer than holders take to notice, and back.
 func folderAway(ctx context.Context, p *faults.Phase) error {
-	p.Struck()
-	away, err := folderOf(p).moveAway()
-	if err != nil {
+	var away string
+	return unavailableAfter(exactly(4*fileNotice), func(context.Context, *faults.Phase) (err error) {
+		away, err = folderOf(p).moveAway()
 		return err
-	}
-	if err := p.Sleep(ctx, 4*fileNotice); err != nil {
-		return err
-	}
-	p.Away()
-	if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
-		return err
-	}
-	p.Back()
-	if err := os.Rename(away, folderOf(p).path); err != nil {
-		return err
-	}
-	p.Mended()
-	return nil
+	}, 0.1, 1, func(context.Context, *faults.Phase) error { return os.Rename(away, folderOf(p).path) })(ctx, p)
 }

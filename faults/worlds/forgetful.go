@@ -52,6 +52,7 @@ func restartedEmpty(ctx context.Context, p *faults.Phase) error {
 		link.Freeze()
 	}
 	p.Struck()
+	p.Note("the server is killed, loses its disk and starts again")
 	if err := server.Kill(); err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func membersOf[M member](nodes []M) []member {
 }
 
 // onLeader is a strike on the member that leads, and onFollower on one that follows.
-func onLeader(strike func(ctx context.Context, p *faults.Phase, i int) error) func(ctx context.Context, p *faults.Phase) error {
+func onLeader(strike func(ctx context.Context, p *faults.Phase, i int) error) step {
 	return func(ctx context.Context, p *faults.Phase) error {
 		i, err := clusterOf(p).lead(ctx)
 		if err != nil {
@@ -51,7 +51,7 @@ func onLeader(strike func(ctx context.Context, p *faults.Phase, i int) error) fu
 	}
 }
 
-func onFollower(strike func(ctx context.Context, p *faults.Phase, i int) error) func(ctx context.Context, p *faults.Phase) error {
+func onFollower(strike func(ctx context.Context, p *faults.Phase, i int) error) step {
 	return func(ctx context.Context, p *faults.Phase) error {
 		i, err := clusterOf(p).follow(ctx, p)
 		if err != nil {
@@ -90,8 +90,8 @@ func memberKilled(ctx context.Context, p *faults.Phase, i int) error {
 // memberPaused stops one member, which the others can do without, with SIGSTOP, for a time between two parts of the TTL.
 func memberPaused(least, most float64) func(ctx context.Context, p *faults.Phase, i int) error {
 	return func(ctx context.Context, p *faults.Phase, i int) error {
-		m, ttl := clusterOf(p).members()[i], float64(p.World.TTL)
-		d := p.Between(time.Duration(least*ttl), time.Duration(most*ttl))
+		m := clusterOf(p).members()[i]
+		d := p.BetweenTTLs(least, most)
 		p.Struck()
 		p.Note("%s paused for %v", m.Addr(), d)
 		if err := m.Freeze(); err != nil {
@@ -134,26 +134,15 @@ func allKilled(ctx context.Context, p *faults.Phase) error {
 }
 
 func membersKilled(ctx context.Context, p *faults.Phase, members []member) error {
-	p.Struck()
-	for _, m := range members {
-		p.Note("%s killed", m.Addr())
-		if err := m.Kill(); err != nil {
-			return err
+	return unavailableAfter(exactly(underWay), func(context.Context, *faults.Phase) error {
+		for _, m := range members {
+			p.Note("%s killed", m.Addr())
+			if err := m.Kill(); err != nil {
+				return err
+			}
 		}
-	}
-	if err := p.Sleep(ctx, underWay); err != nil {
-		return err
-	}
-	p.Away()
-	if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
-		return err
-	}
-	p.Back()
-	if err := revive(ctx, members); err != nil {
-		return err
-	}
-	p.Mended()
-	return nil
+		return nil
+	}, 0.1, 1, func(ctx context.Context, _ *faults.Phase) error { return revive(ctx, members) })(ctx, p)
 }
 
 // atOnce calls f for all of them, at the same time, and returns what went wrong when all have returned.

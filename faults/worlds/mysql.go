@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
+
 	_ "github.com/lockport/lockport/backend/mysql" // what workers open
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/servers"
@@ -42,7 +44,7 @@ func startMySQL(ctx context.Context) (*faults.World, error) {
 	if err != nil {
 		return nil, err
 	}
-	admin, err := sql.Open("mysql", server.AdminDSN())
+	admin, err := administrator(server)
 	if err != nil {
 		return nil, errors.Join(err, server.Close())
 	}
@@ -54,6 +56,20 @@ func startMySQL(ctx context.Context) (*faults.World, error) {
 		Close:   func() error { return errors.Join(admin.Close(), server.Close()) },
 		Log:     server.Log,
 	}, nil
+}
+
+// administrator is connections of the server's administrator, which say nothing of their own when a server is killed that they knew.
+func administrator(server *servers.MariaDB) (*sql.DB, error) {
+	config, err := mysql.ParseDSN(server.AdminDSN())
+	if err != nil {
+		return nil, err
+	}
+	config.Logger = &mysql.NopLogger{}
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 // mySQLURL makes the URL that a worker opens of the server's own: through another address, and with our TTL.

@@ -244,6 +244,7 @@ func splitBrainAndCrash(ctx context.Context, p *faults.Phase) error {
 		return err
 	}
 	_, old := s.both()
+	p.Note("the old primary crashes, and starts again")
 	if err := old.Kill(); err != nil {
 		return err
 	}
@@ -263,6 +264,7 @@ func splitBrainAndCrash(ctx context.Context, p *faults.Phase) error {
 // holdElsewhere promotes the replica, and has a worker that is led there hold the lock.
 func holdElsewhere(ctx context.Context, p *faults.Phase) (*faults.Hold, error) {
 	p.Struck()
+	p.Note("the replica is promoted, and the old primary lives on")
 	if err := p.World.Servers.(*postgresPair).promote(ctx); err != nil {
 		return nil, err
 	}

@@ -31,31 +31,14 @@ const backRecovery = 2 * time.Second
 const underWay = 500 * time.Millisecond
 
 // killed kills a server without which nobody acquires, and starts it again after half a second or more, with what it has on its disk.
-func killed(which func(*faults.Phase) process) func(ctx context.Context, p *faults.Phase) error {
-	return func(ctx context.Context, p *faults.Phase) error {
-		s := which(p)
-		p.Struck()
-		if err := s.Kill(); err != nil {
-			return err
-		}
-		if err := p.Sleep(ctx, underWay); err != nil {
-			return err
-		}
-		p.Away()
-		if err := p.Sleep(ctx, p.Between(p.World.TTL/10, p.World.TTL/2)); err != nil {
-			return err
-		}
-		p.Back()
-		if err := s.Restart(ctx); err != nil {
-			return err
-		}
-		p.Mended()
-		return nil
-	}
+func killed(which func(*faults.Phase) process) step {
+	return unavailableAfter(exactly(underWay), by(which, process.Kill), 0.1, 0.5, func(ctx context.Context, p *faults.Phase) error {
+		return which(p).Restart(ctx)
+	})
 }
 
 // restarted stops a server in order, and starts it again at once.
-func restarted(which func(*faults.Phase) process) func(ctx context.Context, p *faults.Phase) error {
+func restarted(which func(*faults.Phase) process) step {
 	return func(ctx context.Context, p *faults.Phase) error {
 		p.Struck()
 		if err := which(p).Restart(ctx); err != nil {
@@ -68,40 +51,19 @@ func restarted(which func(*faults.Phase) process) func(ctx context.Context, p *f
 
 // pausedBriefly stops a server with SIGSTOP, with all its processes, for less than a TTL. Workers may hand over inside of their process
 // what they hold, so that it is not said that nobody acquires.
-func pausedBriefly(which func(*faults.Phase) process) func(ctx context.Context, p *faults.Phase) error {
-	return func(ctx context.Context, p *faults.Phase) error {
-		return paused(ctx, p, which(p), p.Between(p.World.TTL/10, p.World.TTL*9/10), 0)
-	}
+func pausedBriefly(which func(*faults.Phase) process) step {
+	return lasting(by(which, process.Freeze), 0.1, 0.9, by(which, process.Thaw))
 }
 
 // pausedLong stops a server without which nobody acquires for longer than a TTL, so that all holders have lost their locks.
-func pausedLong(which func(*faults.Phase) process) func(ctx context.Context, p *faults.Phase) error {
-	return func(ctx context.Context, p *faults.Phase) error {
-		return paused(ctx, p, which(p), p.World.TTL, p.Between(p.World.TTL/10, p.World.TTL))
-	}
+func pausedLong(which func(*faults.Phase) process) step {
+	ttl := func(p *faults.Phase) time.Duration { return p.World.TTL }
+	return unavailableAfter(ttl, by(which, process.Freeze), 0.1, 1, by(which, process.Thaw))
 }
 
-// paused stops a server for two times, in the second of which nobody can acquire a lock.
-func paused(ctx context.Context, p *faults.Phase, s process, first, then time.Duration) error {
-	p.Struck()
-	if err := s.Freeze(); err != nil {
-		return err
-	}
-	if err := p.Sleep(ctx, first); err != nil {
-		return err
-	}
-	if then > 0 {
-		p.Away()
-		if err := p.Sleep(ctx, then); err != nil {
-			return err
-		}
-		p.Back()
-	}
-	if err := s.Thaw(); err != nil {
-		return err
-	}
-	p.Mended()
-	return nil
+// by does something to a server.
+func by(which func(*faults.Phase) process, do func(process) error) step {
+	return func(_ context.Context, p *faults.Phase) error { return do(which(p)) }
 }
 
 // restart restarts a server, and with it ends all claims: see endedBehindSilence.

@@ -79,6 +79,7 @@ func redisMasterLostUnseen(ctx context.Context, p *faults.Phase, c *couple) (err
 	if c.held, err = c.older.Acquire(ctx, p.Name(), p.World.TTL); err != nil {
 		return err
 	}
+	p.Note("the master is killed, and its replica promoted")
 	if err := w.master.Kill(); err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func redisMasterKilled(ctx context.Context, p *faults.Phase) error {
 func redisMasterKilledUnseen(ctx context.Context, p *faults.Phase) error {
 	p.Struck()
 	redisPairIn(p).link.Freeze()
-	if err := p.Sleep(ctx, betweenTTLs(p, 0, 1.2)); err != nil {
+	if err := p.Sleep(ctx, p.BetweenTTLs(0, 1.2)); err != nil {
 		return err
 	}
 	return redisMasterReplaced(ctx, p)
@@ -138,7 +139,7 @@ func redisMasterReplaced(ctx context.Context, p *faults.Phase) error {
 	if err := w.master.Kill(); err != nil {
 		return err
 	}
-	if err := p.Sleep(ctx, betweenTTLs(p, 0, 0.5)); err != nil {
+	if err := p.Sleep(ctx, p.BetweenTTLs(0, 0.5)); err != nil {
 		return err
 	}
 	if err := w.promote(ctx); err != nil {

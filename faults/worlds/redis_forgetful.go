@@ -2,10 +2,8 @@ package worlds
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 // redisForgetfulCells are how a Redis comes to forget a lock that is held.
@@ -36,11 +34,9 @@ var redisForgetfulCells = []faults.Cell{
 	},
 }
 
-// removed notes that the lock of a script is about to go.
-func removed(p *faults.Phase) { p.Note("%s%s", faults.Removed, p.Name()) }
-
 func redisRestartedEmpty(ctx context.Context, p *faults.Phase, _ *couple) error {
 	r := redisOf(p)
+	p.Note("the server is killed, loses its disk and starts again")
 	if err := r.Kill(); err != nil {
 		return err
 	}
@@ -57,13 +53,6 @@ func redisDeletes(ctx context.Context, p *faults.Phase, name string) error {
 
 func redisClockForward(_ context.Context, p *faults.Phase, _ *couple) error {
 	removed(p)
+	p.Note("the server's clock is set forward")
 	return jumpClock(redisOf(p).Redis, p.Between(p.World.TTL, 2*p.World.TTL))
-}
-
-// jumpClock sets the clock of a server forward by d, or back. A *servers.NotInstalled says what is missing for that.
-func jumpClock(r *servers.Redis, d time.Duration) error {
-	if err := servers.ClockInstalled(); err != nil {
-		return err
-	}
-	return r.JumpClock(d)
 }

@@ -13,59 +13,11 @@ import (
 // older holder's next renewal, a quarter of the TTL away at least, comes first.
 const redisTries = 5
 
-// step is a part of a strike or script.
-type step func(ctx context.Context, p *faults.Phase) error
-
-// lasting begins a fault of the servers, lets it last for between least and most TTLs, and ends it.
-func lasting(begin step, least, most float64, end step) step {
-	return func(ctx context.Context, p *faults.Phase) error {
-		p.Struck()
-		if err := begin(ctx, p); err != nil {
-			return err
-		}
-		if err := p.Sleep(ctx, betweenTTLs(p, least, most)); err != nil {
-			return err
-		}
-		if err := end(ctx, p); err != nil {
-			return err
-		}
-		p.Mended()
-		return nil
-	}
-}
-
-// unavailable is lasting, for a fault in which nobody acquires. What the servers have granted before it may still be on its way, and be
-// handed over inside of a process for a moment.
-func unavailable(begin step, least, most float64, end step) step {
-	return lasting(func(ctx context.Context, p *faults.Phase) error {
-		if err := begin(ctx, p); err != nil {
-			return err
-		}
-		if err := p.Sleep(ctx, p.World.TTL/4); err != nil {
-			return err
-		}
-		p.Away()
-		return nil
-	}, least, most, func(ctx context.Context, p *faults.Phase) error {
-		p.Back()
-		return end(ctx, p)
-	})
-}
-
-func betweenTTLs(p *faults.Phase, least, most float64) time.Duration {
-	ttl := float64(p.World.TTL)
-	return p.Between(time.Duration(least*ttl), time.Duration(most*ttl))
-}
-
 // contested has one worker hold one more lock, and another one try to get that lock all the time, while a strike happens: of those who
 // come and go, hardly anybody holds a lock at the moment that counts.
 func contested(strike step) step {
 	return func(ctx context.Context, p *faults.Phase) error {
-		keeper, err := p.Worker(ctx)
-		if err != nil {
-			return err
-		}
-		rival, err := p.Worker(ctx)
+		keeper, rival, err := p.Two(ctx)
 		if err != nil {
 			return err
 		}
@@ -101,10 +53,7 @@ type couple struct {
 func overtaken(damage func(ctx context.Context, p *faults.Phase, c *couple) error) step {
 	return func(ctx context.Context, p *faults.Phase) (err error) {
 		c := &couple{}
-		if c.older, err = p.Worker(ctx); err != nil {
-			return err
-		}
-		if c.newer, err = p.Worker(ctx); err != nil {
+		if c.older, c.newer, err = p.Two(ctx); err != nil {
 			return err
 		}
 		return c.play(ctx, p, damage)
@@ -120,7 +69,7 @@ func (c *couple) play(ctx context.Context, p *faults.Phase, damage func(ctx cont
 		return err
 	}
 	p.Mended()
-	taken, err := acquireAtLast(ctx, p, c.newer)
+	taken, err := c.newer.AcquireAtLast(ctx, p.Name(), 2*p.World.TTL, 10*p.World.TTL)
 	if err != nil {
 		return err
 	}
@@ -131,27 +80,4 @@ func (c *couple) play(ctx context.Context, p *faults.Phase, damage func(ctx cont
 		return err
 	}
 	return taken.Release(ctx)
-}
-
-// acquireAtLast has a worker acquire the lock of the script, and try again if it cannot for a reason that will pass.
-func acquireAtLast(ctx context.Context, p *faults.Phase, w *faults.Worker) (*faults.Hold, error) {
-	for limit := time.Now().Add(10 * p.World.TTL); ; {
-		hold, err := w.Acquire(ctx, p.Name(), 2*p.World.TTL)
-		if err == nil || time.Now().After(limit) {
-			return hold, err
-		}
-		if err := p.Sleep(ctx, 10*time.Millisecond); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// then is one script after another.
-func then(first, second step) step {
-	return func(ctx context.Context, p *faults.Phase) error {
-		if err := first(ctx, p); err != nil {
-			return err
-		}
-		return second(ctx, p)
-	}
 }

@@ -38,7 +38,7 @@ var RedisSentinel = faults.Arrangement{
 		}
 		return &faults.World{
 			Seat: func() (*faults.Seat, error) {
-				return seat(nil, func([]string) string { return sentinelURL(set) })
+				return seat(nil, func([]string) string { return set.URL() })
 			},
 			Mend:    set.Mend,
 			Close:   set.Close,
@@ -74,16 +74,6 @@ var redisSentinelCells = []faults.Cell{
 	},
 }
 
-// sentinelURL names all sentinels.
-func sentinelURL(set *servers.Sentinel) string {
-	addrs := set.Addrs()
-	url := "redis+sentinel://" + addrs[0] + "/0?master_name=" + set.MasterName()
-	for _, addr := range addrs[1:] {
-		url += "&addr=" + addr
-	}
-	return url
-}
-
 func sentinelOf(p *faults.Phase) *servers.Sentinel { return p.World.Servers.(*servers.Sentinel) }
 
 // sentinelMasterLostUnseen has the replica not hear of the lock, which is acquired anew for that, and kills the master. A master that refuses to
@@ -108,6 +98,7 @@ func sentinelMasterLostUnseen(ctx context.Context, p *faults.Phase, c *couple) e
 	if c.held, err = c.older.Acquire(ctx, p.Name(), p.World.TTL); err != nil {
 		return err
 	}
+	p.Note("the master is killed")
 	if err := master.Kill(); err != nil {
 		return err
 	}
@@ -152,7 +143,7 @@ func sentinelMasterPaused(ctx context.Context, p *faults.Phase) error {
 		return err
 	}
 	p.Mended()
-	if err := p.Sleep(ctx, betweenTTLs(p, 0, 0.5)); err != nil {
+	if err := p.Sleep(ctx, p.BetweenTTLs(0, 0.5)); err != nil {
 		return err
 	}
 	return master.Thaw()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/servers"
 )
 
 // redisServerCells are what happens to the process and the disk of a Redis that keeps its data.
@@ -40,7 +41,7 @@ var redisServerCells = []faults.Cell{
 			"one that cannot write its append-only file under appendfsync always ends itself, as if it were killed",
 	}, {
 		Fault:    "clock-set-back",
-		Strike:   redisClockBack,
+		Strike:   clocksBack(func(p *faults.Phase) []*servers.Redis { return []*servers.Redis{redisOf(p).Redis} }, 0.1),
 		Why:      "expiries are instants of the server's clock: the lock of a dead holder lasts longer by as much as the clock was set back",
 		Recovery: 2*redisTTL + time.Second,
 	},
@@ -70,20 +71,3 @@ func redisCannotSave(ctx context.Context, p *faults.Phase) error {
 }
 
 func redisSavesAgain(ctx context.Context, p *faults.Phase) error { return redisOf(p).savesAgain(ctx) }
-
-// redisClockBack sets the clock back by up to a TTL just after a holder has died.
-func redisClockBack(ctx context.Context, p *faults.Phase) error {
-	w, err := p.Holder(ctx)
-	if err != nil {
-		return err
-	}
-	p.Struck()
-	if err := w.Kill(); err != nil {
-		return err
-	}
-	if err := jumpClock(redisOf(p).Redis, -p.Between(p.World.TTL/10, p.World.TTL)); err != nil {
-		return err
-	}
-	p.Mended()
-	return p.Sleep(ctx, p.World.TTL)
-}

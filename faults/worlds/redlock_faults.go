@@ -38,7 +38,7 @@ var redlockCells = []faults.Cell{
 		Recovery: 2 * time.Second,
 	}, {
 		Fault:    "clock-set-back",
-		Strike:   redlockClockBack,
+		Strike:   clocksBack(func(p *faults.Phase) []*servers.Redis { return redlockOf(p).nodes }, 0),
 		Why:      "votes for a dead holder last longer by as much as the clocks were set back",
 		Recovery: 2*redisTTL + time.Second,
 	},
@@ -56,23 +56,4 @@ func awayNodes(how func(step, float64, float64, step) step, hurt func(*servers.R
 			func(context.Context, *faults.Phase) error { return atOnce(nodes, hurt) }, least, most,
 			func(ctx context.Context, _ *faults.Phase) error { return revive(ctx, nodes) })(ctx, p)
 	}
-}
-
-// redlockClockBack sets the clocks of all nodes back, each by up to a TTL, just after a holder has died.
-func redlockClockBack(ctx context.Context, p *faults.Phase) error {
-	w, err := p.Holder(ctx)
-	if err != nil {
-		return err
-	}
-	p.Struck()
-	if err := w.Kill(); err != nil {
-		return err
-	}
-	for _, n := range redlockOf(p).nodes {
-		if err := jumpClock(n, -p.Between(0, p.World.TTL)); err != nil {
-			return err
-		}
-	}
-	p.Mended()
-	return p.Sleep(ctx, p.World.TTL)
 }

@@ -82,10 +82,7 @@ func clockForward(_ context.Context, p *faults.Phase, n *servers.Redis) error {
 func redlockBareMajority(forget func(ctx context.Context, p *faults.Phase, n *servers.Redis) error) step {
 	return func(ctx context.Context, p *faults.Phase) (err error) {
 		c := &couple{}
-		if c.older, err = p.Worker(ctx); err != nil {
-			return err
-		}
-		if c.newer, err = p.Worker(ctx); err != nil {
+		if c.older, c.newer, err = p.Two(ctx); err != nil {
 			return err
 		}
 		order := p.Rand.Perm(len(c.older.Seat.Links))

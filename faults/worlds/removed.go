@@ -10,6 +10,9 @@ import (
 // removals is how often a lock is taken away in one play.
 const removals = 8
 
+// removed notes that the lock of a script is about to go.
+func removed(p *faults.Phase) { p.Note("%s%s", faults.Removed, p.Name()) }
+
 // removedOpenly ends claims of a worker at the server, by end, while its network is well: it must be told.
 func removedOpenly(end func(ctx context.Context, p *faults.Phase, name string) error) func(ctx context.Context, p *faults.Phase) error {
 	return func(ctx context.Context, p *faults.Phase) error {

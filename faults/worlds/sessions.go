@@ -47,11 +47,7 @@ var closedBothWays = []faults.Cell{
 // holder believes until its deadline, or until the link says what has happened.
 func endedBehindSilence(end func(ctx context.Context, p *faults.Phase, name string) error) func(ctx context.Context, p *faults.Phase) error {
 	return func(ctx context.Context, p *faults.Phase) error {
-		older, err := p.Worker(ctx)
-		if err != nil {
-			return err
-		}
-		newer, err := p.Worker(ctx)
+		older, newer, err := p.Two(ctx)
 		if err != nil {
 			return err
 		}
@@ -88,11 +84,7 @@ func shorterTimeout(set func(ctx context.Context, p *faults.Phase, d time.Durati
 		if err := set(ctx, p, p.World.TTL/2); err != nil {
 			return err
 		}
-		holder, err := p.Worker(ctx)
-		if err != nil {
-			return err
-		}
-		other, err := p.Worker(ctx)
+		holder, other, err := p.Two(ctx)
 		if err != nil {
 			return err
 		}
