@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+const breakHelp = `Usage: lockport break [OPTION…] NAME
+
+Ends somebody else's hold of the lock NAME by force, for a holder that hangs. Shows the holder first, and asks. Ends the hold
+of that holder and of no other: if it has given the lock up meanwhile, nothing happens.
+
+  --url URL         the lock server; default: $LOCKPORT_URL, else files of this machine
+  --yes             do not ask: for scripts
+  --all-of-session  on a database, which can end a session only: end it even though it has other locks, which are lost
+                    with it. Without this option break says which they are, and ends nothing
+
+The holder is told within the time that "lockport backends" states, and until then, or if it does not listen, it may go on
+working as if it had the lock, while somebody else has it: only what checks fencing tokens is safe from that. To end
+the holder too, end its process: status shows its host and pid.
+
+Exit status: 0 the hold was ended; 1 nothing was ended: nobody holds NAME, its holder has changed meanwhile, or the answer was
+no; 69 the lock server cannot be reached, or refuses, or cannot end this hold alone, or at all; 64 wrong usage.
+
+Example:
+  lockport break --url redis://localhost:6379 nightly-report
+`
+
+// breakOptions is the command line of break.
+type breakOptions struct {
+	url   string
+	name  string
+	yes   bool
+	whole bool // --all-of-session
+}
+
+func parseBreak(args []string) (breakOptions, error) {
+	var o breakOptions
+	a, err := parse("break", args, []option{
+		{long: "url", value: stringValue(&o.url)},
+		{long: "yes", flag: &o.yes},
+		{long: "all-of-session", flag: &o.whole},
+	})
+	names := append(a.before, a.after...)
+	switch {
+	case err != nil:
+		return o, err
+	case len(names) == 0:
+		return o, usagef("the lock's name is missing; try: lockport break --help")
+	case len(names) > 1:
+		return o, usagef("break takes one lock name: %q", names)
+	}
+	o.name, o.url = names[0], lockURL(o.url)
+	return o, checkLockName(o.name)
+}
+
+// breakVerb is "lockport break".
+func breakVerb(ctx context.Context, c *console, args []string) error {
+	o, err := parseBreak(args)
+	switch {
+	case err != nil:
+		return err
+	case !o.yes && !c.canAsk():
+		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
+	}
+	v, err := openView("break", o.url)
+	if err != nil {
+		return err
+	}
+	defer v.close()
+	st, err := v.inspect(ctx, o.name)
+	if err != nil {
+		return err
+	}
+	if !st.Held {
+		return failf(exitFailed, "nobody holds %s", plain(o.name))
+	}
+	_ = writeDetails(c.err, v.caps, st)
+	breaker, ok := driver.As[driver.Breaker](v.backend)
+	if !ok {
+		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", v.caps.Backend, instead(st, v.caps))
+	}
+	if !o.yes && !c.asks("End this hold?") {
+		return failf(exitFailed, "nothing was ended")
+	}
+	err = v.attempt(ctx, o.name, st.Owner, breaker.Break)
+	var shared *driver.SharedSessionError
+	if errors.As(err, &shared) {
+		err = v.endSession(ctx, c, o, st, shared)
+	}
+	if err != nil {
+		return v.notEnded(o, st, err)
+	}
+	c.say("%s", ended(st, v))
+	return nil
+}
+
+// attempt is a call of the driver that may end a hold.
+func (v *view) attempt(ctx context.Context, name, owner string, end func(ctx context.Context, name, owner string) error) error {
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	return end(ctx, name, owner)
+}
+
+// endSession ends the session that has other locks too, if that is wanted.
+func (v *view) endSession(ctx context.Context, c *console, o breakOptions, st driver.Status, shared *driver.SharedSessionError) error {
+	breaker, ok := driver.As[driver.SessionBreaker](v.backend)
+	switch {
+	case !ok:
+		return shared
+	case !o.whole:
+		return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; if that must be, give --all-of-session",
+			shared.Session, losses(shared))
+	}
+	c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
+	if !o.yes && !c.asks("End the session?") {
+		return failf(exitFailed, "nothing was ended")
+	}
+	return v.attempt(ctx, o.name, st.Owner, breaker.BreakSession)
+}
+
+// losses says what else would be lost with a session.
+func losses(shared *driver.SharedSessionError) string {
+	const most = 20 // names that are shown
+	var names []string
+	for _, name := range shared.Names[:min(len(shared.Names), most)] {
+		names = append(names, plain(name))
+	}
+	switch more := shared.Others - len(names); {
+	case shared.Others < 0:
+		return "other locks that it may have would be lost: which those are is not known"
+	case len(names) == 0:
+		return fmt.Sprintf("%d other %s would be lost", more, plural(more, "lock"))
+	case more > 0:
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Sprintf("%d other %s would be lost: %s", shared.Others, plural(shared.Others, "lock"), strings.Join(names, ", "))
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return what
+	}
+	return what + "s"
+}
+
+// notEnded makes an exitError of why the hold was not ended.
+func (v *view) notEnded(o breakOptions, st driver.Status, err error) error {
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit):
+		return exit
+	case errors.Is(err, driver.ErrLost):
+		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
+	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+		return failf(exitUnavailable, "%v; whether the hold was ended is not known: look with lockport status", v.failed(o.name, err))
+	}
+	return v.failed(o.name, err)
+}
+
+// ended says what has been done, and what has not.
+func ended(st driver.Status, v *view) string {
+	done := fmt.Sprintf("ended: %s is no longer held by %s.", plain(st.Name), who(st))
+	if st.Foreign {
+		return done + " Whether that holder notices is up to it: it may be at work still."
+	}
+	told := "It is told when it would renew"
+	if v.caps.RemovalNotice != nil {
+		told = fmt.Sprintf("It is told within %v", v.caps.RemovalNotice(v.ttl).Round(time.Millisecond))
+		if v.caps.RemovalNotice(v.ttl) != v.caps.RemovalNotice(2*v.ttl) {
+			told += fmt.Sprintf(" (if its TTL is %v)", v.ttl)
+		}
+	}
+	told += ", and may be at work until then"
+	if v.caps.Token == driver.TokenNone {
+		return done + " " + told + "."
+	}
+	return done + " " + told + ": what checks fencing tokens is safe from that."
+}
+
+// instead says what to do where a hold cannot be ended by force.
+func instead(st driver.Status, caps driver.Capabilities) string {
+	c, ok := claimantOf(st)
+	switch {
+	case ok && caps.Ends == driver.EndsProcess:
+		return fmt.Sprintf("it ends with its process: kill %d (on %s)", c.PID, c.Host)
+	case ok:
+		return fmt.Sprintf("end its process, %d on %s", c.PID, c.Host)
+	case caps.Ends == driver.EndsProcess:
+		return fmt.Sprintf("it ends with its process (%s)", legible(st.Owner))
+	}
+	return "end its holder"
+}
+
+// canAsk says whether there is somebody who could answer.
+func (c *console) canAsk() bool { return c.interactive && c.answers }
+
+// asks asks a question that is answered with yes or no, which is no.
+func (c *console) asks(question string) bool {
+	_, _ = fmt.Fprintf(c.err, "%s [y/N] ", question)
+	answer, err := c.in.ReadString('\n')
+	if err != nil {
+		_, _ = fmt.Fprintln(c.err)
+	}
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return err == nil
+	}
+	return false
+}

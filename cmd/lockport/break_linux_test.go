@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	_ "github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// TestBreakAsks: on a terminal, before it ends anything; nothing but yes is yes.
+func TestBreakAsks(t *testing.T) {
+	t.Parallel()
+	server := servers.NeedRedis(t, servers.RedisOptions{}).URL()
+	holder, token := holding(t, server, "asked")
+	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
+		tt := onTerminal(t, server, binary, "break", "asked")
+		tt.says(t, "End this hold? [y/N] ")
+		require.Contains(t, tt.out.String(), fmt.Sprintf("pid %d, lockport", holder.Process.Pid))
+		require.Contains(t, tt.out.String(), token)
+		tt.types(t, keys)
+		require.Equal(t, 1, tt.code(t), tt.out.String())
+		tt.says(t, "lockport: nothing was ended\n")
+	}
+	interrupted := onTerminal(t, server, binary, "break", "asked")
+	interrupted.says(t, "[y/N] ")
+	interrupted.types(t, "\x03")
+	require.Equal(t, -1, interrupted.code(t), "Ctrl-C ends it")
+	require.False(t, holder.ended())
+
+	tt := onTerminal(t, server, binary, "break", "asked")
+	tt.says(t, "[y/N] ")
+	tt.types(t, "Yes\n")
+	require.Equal(t, 0, tt.code(t), tt.out.String())
+	require.Equal(t, 79, holder.code(t))
+	tt.says(t, "lockport: ended: asked is no longer held by ")
+}
+
+// TestBreakOfAHolderThatHasGone: while somebody thinks about it, the holder gives the lock up, and the next one gets it.
+func TestBreakOfAHolderThatHasGone(t *testing.T) {
+	onAll(t, func(t *testing.T, url string) {
+		first, _ := holding(t, url+"?ttl=2s", "gone")
+		tt := onTerminal(t, url, binary, "break", "gone")
+		tt.says(t, "[y/N] ")
+		require.NoError(t, first.Process.Kill())
+		first.code(t)
+		second := start(t, url, "run", "gone", "--", "sh", "-c", "echo ready; exec sleep 1000")
+		second.says(t, "ready") // which takes the TTL, and so the person
+		tt.types(t, "y\n")
+		require.Equal(t, 1, tt.code(t), tt.out.String())
+		tt.says(t, "lockport: nothing was ended: gone is no longer held by ")
+		require.False(t, second.ended())
+	})
+}
+
+// ofSessions are the backends whose server ends sessions only.
+var ofSessions = []string{"postgres", "mysql"}
+
+// TestBreakOfASession: with two locks on one session, nothing is ended without --all-of-session.
+func TestBreakOfASession(t *testing.T) {
+	t.Parallel()
+	for _, name := range ofSessions {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := realServers[name](t)
+			c, err := lockport.Open(t.Context(), url, lockport.Logger(nil), lockport.Label("batch"))
+			require.NoError(t, err)
+			defer c.Close()
+			var locks []*lockport.Lock
+			for _, name := range []string{"one", "two", "three 3"} {
+				l, err := c.Acquire(t.Context(), name)
+				require.NoError(t, err)
+				locks = append(locks, l)
+			}
+			code, stdout, stderr := output(t, url, "break", "--yes", "one")
+			require.Equal(t, 69, code, stderr)
+			require.Empty(t, stdout)
+			require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost: ("three 3", two|two, "three 3"); [^\n]*--all-of-session\n$`, stderr)
+			for _, l := range locks {
+				require.NoError(t, l.Err())
+			}
+
+			tt := onTerminal(t, url, binary, "break", "--all-of-session", "one")
+			tt.says(t, "End this hold? [y/N] ")
+			tt.types(t, "y\n")
+			tt.says(t, "2 other locks would be lost")
+			tt.says(t, "End the session? [y/N] ")
+			tt.types(t, "n\n")
+			require.Equal(t, 1, tt.code(t))
+			for _, l := range locks {
+				require.NoError(t, l.Err())
+			}
+
+			code, _, stderr = output(t, url, "break", "--yes", "--all-of-session", "one")
+			require.Equal(t, 0, code, stderr)
+			require.Contains(t, stderr, "ended: one is no longer held by ")
+			require.Contains(t, stderr, ", batch.")
+			for _, l := range locks {
+				select {
+				case <-l.Lost():
+				case <-time.After(patience):
+					t.Fatal("a holder was not told")
+				}
+			}
+		})
+	}
+}
+
+// TestRestrictedUsers: who may not look is told so in one line, and so is who may look and not break.
+func TestRestrictedUsers(t *testing.T) {
+	t.Parallel()
+	refused := func(t *testing.T, url, word string, args ...string) {
+		t.Helper()
+		code, stdout, stderr := output(t, url, args...)
+		require.Equal(t, 69, code, stderr)
+		require.Empty(t, stdout)
+		lines := strings.Split(strings.TrimSpace(stderr), "\n")
+		require.Regexp(t, `^lockport: [^\n]+$`, lines[len(lines)-1])
+		require.Contains(t, lines[len(lines)-1], word)
+		require.NotContains(t, stderr, "secret")
+	}
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		server := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"reader on >secret ~* +get +ping +hello"}})
+		u, err := url.Parse(server.URL())
+		require.NoError(t, err)
+		u.User = url.UserPassword("reader", "secret")
+		refused(t, u.String(), "NOPERM", "status", "a")
+		refused(t, u.String(), "NOPERM", "status")
+		refused(t, u.String(), "NOPERM", "break", "--yes", "a")
+	})
+	t.Run("postgres", func(t *testing.T) {
+		t.Parallel()
+		server := servers.NeedPostgres(t, servers.PostgresOptions{})
+		admin, err := pgx.Connect(t.Context(), server.AdminURL())
+		require.NoError(t, err)
+		defer admin.Close(context.Background())
+		for _, statement := range []string{"CREATE ROLE looker LOGIN PASSWORD 'secret'", "CREATE ROLE nobody LOGIN PASSWORD 'secret' CONNECTION LIMIT 0"} {
+			_, err = admin.Exec(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		holder, token := holding(t, server.URL(), "a")
+		st := statusJSON(t, server.UserURL("looker", "secret"), "a")[0]
+		require.Equal(t, []any{holder.Process.Pid, token}, []any{st.PID, st.Token}, "everybody may ask")
+		require.Len(t, statusJSON(t, server.UserURL("looker", "secret")), 1)
+		refused(t, server.UserURL("looker", "secret"), "grant the privilege", "break", "--yes", "a")
+		refused(t, server.UserURL("nobody", "secret"), "too many connections", "status", "a")
+		require.False(t, holder.ended())
+	})
+	t.Run("mysql", func(t *testing.T) {
+		t.Parallel()
+		server := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+		db, err := sql.Open("mysql", server.AdminDSN())
+		require.NoError(t, err)
+		defer db.Close()
+		holder, _ := holding(t, server.URL(), "a")
+		for _, statement := range []string{
+			"CREATE USER looker@'%' IDENTIFIED BY 'secret'", "CREATE USER other@'%' IDENTIFIED BY 'secret'",
+			"GRANT USAGE ON *.* TO looker@'%'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON lockport.* TO other@'%'",
+			"GRANT SELECT ON lockport.lockport_fence TO looker@'%'",
+		} {
+			_, err = db.ExecContext(t.Context(), statement)
+			require.NoError(t, err)
+		}
+		refused(t, server.UserURL("looker", "secret"), "lockport_fence", "status", "a")
+		require.Equal(t, holder.Process.Pid, statusJSON(t, server.UserURL("other", "secret"), "a")[0].PID)
+		refused(t, server.UserURL("other", "secret"), "CONNECTION ADMIN", "break", "--yes", "a")
+		require.False(t, holder.ended())
+	})
+}
+
+// TestBreakAfterALongThought: the look at the lock was longer ago than sessions last.
+func TestBreakAfterALongThought(t *testing.T) {
+	onAll(t, func(t *testing.T, url string) {
+		holder, _ := holding(t, url, "long")
+		tt := onTerminal(t, url+"?ttl=2s", binary, "break", "long")
+		tt.says(t, "[y/N] ")
+		time.Sleep(5 * time.Second) // nothing happens, which cannot be awaited
+		tt.types(t, "y\n")
+		tt.says(t, "lockport: ended: long is no longer held by ")
+		require.Equal(t, 0, tt.code(t))
+		require.Equal(t, 79, holder.code(t), holder.err.String())
+	})
+}
+
+// TestServersThatDoNotAnswer: every look has an end.
+func TestServersThatDoNotAnswer(t *testing.T) {
+	onAll(t, func(t *testing.T, direct string) {
+		through, proxies := proxied(t, direct)
+		for _, p := range proxies {
+			p.Freeze()
+		}
+		all := []*process{start(t, through, "status", "a"), start(t, through, "status"), start(t, through, "break", "--yes", "a")}
+		for _, p := range all {
+			require.Equal(t, 69, p.code(t), p.out.String()+p.err.String())
+			require.Empty(t, p.out.String())
+			require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
+		}
+	})
+}

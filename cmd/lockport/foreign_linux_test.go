@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// foreign are holders that are no clients of lockport: the URL at which they hold the lock with the name, what status says of them, and how break ends.
+var foreign = map[string]func(t *testing.T) (url, name, holder string, breaks int){
+	"redis: redis-py": func(t *testing.T) (string, string, string, int) {
+		server := servers.NeedRedis(t, servers.RedisOptions{})
+		host, port, _ := strings.Cut(server.Addr(), ":")
+		out, err := exec.Command(servers.NeedPythonRedis(t), "-c", `import sys, redis
+print(redis.Redis(host=sys.argv[1], port=int(sys.argv[2])).lock("lockport:theirs", timeout=60).acquire())`, host, port).CombinedOutput()
+		require.NoError(t, err, string(out))
+		value, err := server.Do(t.Context(), "GET", "lockport:theirs")
+		require.NoError(t, err)
+		return server.URL(), "theirs", value.(string), 0
+	},
+	"redis: SET for ever": func(t *testing.T) (string, string, string, int) {
+		server := servers.NeedRedis(t, servers.RedisOptions{})
+		_, err := server.Do(t.Context(), "SET", "lockport:plain", "me, \x1b[31mthe shell")
+		require.NoError(t, err)
+		return server.URL(), "plain", `"me, \x1b[31mthe shell"`, 0
+	},
+	"redis: a hash, as Redisson's": func(t *testing.T) (string, string, string, int) {
+		server := servers.NeedRedis(t, servers.RedisOptions{})
+		_, err := server.Do(t.Context(), "HSET", "lockport:hash", "thread", "1")
+		require.NoError(t, err)
+		return server.URL(), "hash", "(a foreign value that is no string)", 0
+	},
+	"etcd: etcdctl": func(t *testing.T) (string, string, string, int) {
+		etcdctl, err := servers.FindEtcdctl()
+		servers.NeedInstalled(t, err, "etcd")
+		server := servers.NeedEtcd(t, servers.EtcdOptions{})
+		cmd := exec.CommandContext(t.Context(), etcdctl, "--endpoints", server.Addr(), "lock", "lockport/theirs")
+		cmd.Env = append(cmd.Environ(), "ETCDCTL_API=3")
+		var said buffer
+		cmd.Stdout = &said
+		require.NoError(t, cmd.Start())
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+		eventually(t, func() bool { return strings.Contains(said.String(), "\n") }, "etcdctl does not get its lock")
+		return server.URL(), "theirs", strings.TrimPrefix(strings.TrimSpace(said.String()), "lockport/theirs/"), 0
+	},
+	"postgres: an exact key": func(t *testing.T) (string, string, string, int) {
+		server := servers.NeedPostgres(t, servers.PostgresOptions{})
+		conn, err := pgx.Connect(t.Context(), server.URL()+"?application_name=psql")
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close(context.Background()) })
+		_, err = conn.Exec(t.Context(), "SELECT pg_advisory_lock(-42)")
+		require.NoError(t, err)
+		return server.URL() + "?exact=true", "-42", fmt.Sprintf("pid %d (psql)", conn.PgConn().PID()), 0
+	},
+	"mysql: an exact key": func(t *testing.T) (string, string, string, int) {
+		server := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+		db, err := sql.Open("mysql", server.DSN())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = db.Close() })
+		db.SetMaxOpenConns(1)
+		var id, got int
+		require.NoError(t, db.QueryRowContext(t.Context(), "SELECT CONNECTION_ID(), GET_LOCK('theirs', 0)").Scan(&id, &got))
+		require.Equal(t, 1, got)
+		return server.URL() + "?exact=true", "theirs", fmt.Sprint("connection:", id), 69 // what else that session has is not known
+	},
+}
+
+func TestForeignHolders(t *testing.T) {
+	t.Parallel()
+	for what, hold := range foreign {
+		t.Run(what, func(t *testing.T) {
+			t.Parallel()
+			url, name, holder, breaks := hold(t)
+			code, stdout, stderr := output(t, url, "status", "--", name)
+			require.Equal(t, 0, code, stderr)
+			require.Contains(t, stdout, "foreign: "+holder+"\n")
+			st := statusJSON(t, url, "--", name)[0]
+			require.True(t, st.Held && st.Foreign)
+			require.Empty(t, st.Host+st.Label+st.Token)
+			listed := statusJSON(t, url)
+			if scheme, _, _ := strings.Cut(what, ":"); scheme == "mysql" {
+				require.Empty(t, listed, "whose names are in no table of ours")
+			} else {
+				require.Len(t, listed, 1)
+				require.Equal(t, name, listed[0].Name)
+				require.True(t, listed[0].Foreign)
+			}
+			code, _, stderr = output(t, url, "break", "--yes", "--", name)
+			require.Equal(t, breaks, code, stderr)
+			if breaks != 0 {
+				require.Contains(t, stderr, "is not known; if that must be, give --all-of-session")
+				code, _, stderr = output(t, url, "break", "--yes", "--all-of-session", "--", name)
+				require.Equal(t, 0, code, stderr)
+			}
+			require.Contains(t, stderr, "it may be at work still")
+			code, _, _ = output(t, url, "status", "--", name)
+			require.Equal(t, 1, code)
+		})
+	}
+}

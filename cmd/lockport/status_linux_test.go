@@ -1,0 +1,182 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// onAll is onEach, and Redis alone.
+func onAll(t *testing.T, test func(t *testing.T, url string)) {
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		test(t, servers.NeedRedis(t, servers.RedisOptions{Own: true}).URL())
+	})
+	onEach(t, test)
+}
+
+// statusJSON is what --json says of one lock, or of all.
+func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
+	t.Helper()
+	code, stdout, stderr := output(t, url, append([]string{"status", "--json"}, args...)...)
+	require.Contains(t, []int{0, 1}, code, stderr)
+	require.Empty(t, stderr)
+	var report struct {
+		Backend string
+		Locks   []lockJSON
+	}
+	d := json.NewDecoder(strings.NewReader(stdout))
+	d.DisallowUnknownFields()
+	require.NoError(t, d.Decode(&report), stdout)
+	scheme, _, _ := strings.Cut(url, ":")
+	require.Equal(t, scheme, report.Backend)
+	return report.Locks
+}
+
+// holding starts a run that holds name and says so.
+func holding(t *testing.T, url, name string) (holder *process, token string) {
+	t.Helper()
+	holder = start(t, url, "run", name, "--", "sh", "-c", `echo "token=$LOCKPORT_TOKEN"; echo ready; exec sleep 1000`)
+	holder.says(t, "ready")
+	_, rest, _ := strings.Cut(holder.out.String(), "token=")
+	token, _, _ = strings.Cut(rest, "\n")
+	return holder, token
+}
+
+// TestServersStatusAndBreak: a real holder and a real waiter are seen, and the holder is broken.
+func TestServersStatusAndBreak(t *testing.T) {
+	onAll(t, func(t *testing.T, url string) {
+		const name = "jobs/ä *?[%{}]"
+		scheme, _, _ := strings.Cut(url, ":")
+		code, stdout, stderr := output(t, url, "status")
+		require.Equal(t, 0, code, stderr)
+		require.Empty(t, stdout)
+		require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
+		code, stdout, stderr = output(t, url, "status", name)
+		require.Equal(t, 1, code, stderr)
+		require.Contains(t, stdout, "nobody")
+		require.Empty(t, stderr)
+		code, stdout, stderr = output(t, url, "break", "--yes", name)
+		require.Equal(t, 1, code)
+		require.Empty(t, stdout)
+		require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
+
+		began := time.Now()
+		holder, token := holding(t, url, name)
+		host, _ := os.Hostname()
+		waiter := start(t, url, "run", name, "--", "echo", "mine")
+		var st lockJSON
+		eventually(t, func() bool {
+			st = statusJSON(t, url, name)[0]
+			return st.Waiters == nil || *st.Waiters == 1
+		}, "the waiter is not seen: %+v", &st)
+		require.True(t, st.Held && !st.Foreign)
+		require.Equal(t, name, st.Name)
+		require.Equal(t, []any{host, holder.Process.Pid, "lockport", token}, []any{st.Host, st.PID, st.Label, st.Token})
+		require.Equal(t, scheme == "mysql", st.Waiters == nil, "who else waits, MySQL's server does not tell")
+		require.Equal(t, scheme == "etcd" || scheme == "zookeeper" || scheme == "redlock", st.Since == nil)
+		if st.Since != nil {
+			require.WithinRange(t, *st.Since, began.Add(-2*time.Second), time.Now().Add(time.Second))
+		}
+		require.Equal(t, scheme == "postgres" || scheme == "mysql" || scheme == "zookeeper", st.Expires == nil)
+		if st.Expires != nil {
+			require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
+		}
+
+		code, stdout, stderr = output(t, url, "status", name)
+		require.Equal(t, 0, code, stderr)
+		require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
+		require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
+		if token != "" {
+			require.Regexp(t, `(?m)^token +`+token+`$`, stdout)
+		} else {
+			require.Regexp(t, `(?m)^token +none`, stdout)
+		}
+
+		other, _ := holding(t, url, "jobsx")
+		for prefix, names := range map[string][]string{"": {name, "jobsx"}, "jobs/ä *": {name}, "jobs*": nil, "jobs/ä *?[%{": {name}, "jobsx": {"jobsx"}} {
+			var got []string
+			for _, l := range statusJSON(t, url, "--prefix", prefix) {
+				require.True(t, l.Held, "%+v", l)
+				require.Equal(t, st.Waiters == nil, l.Waiters == nil, "%+v", l)
+				if l.Name == name {
+					require.Equal(t, []any{st.Owner, st.Token, st.PID}, []any{l.Owner, l.Token, l.PID})
+					if st.Waiters != nil {
+						require.Equal(t, 1, *l.Waiters)
+					}
+				}
+				got = append(got, l.Name)
+			}
+			require.Equal(t, names, got, "prefix %q", prefix)
+		}
+		code, stdout, stderr = output(t, url, "status")
+		require.Equal(t, 0, code, stderr)
+		lines := strings.Split(stdout, "\n")
+		require.Len(t, lines, 4, stdout)
+		require.Equal(t, strings.Index(lines[0], "HOLDER")+len("ä")-1, strings.Index(lines[1], host), "the columns are not aligned:\n%s", stdout)
+		require.Contains(t, lines[2], "jobsx  ")
+
+		code, stdout, stderr = output(t, url, "break", "--yes", name)
+		broken := time.Now()
+		require.Equal(t, 0, code, stderr)
+		require.Empty(t, stdout)
+		require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It is told within ", host, holder.Process.Pid))
+		require.Equal(t, 79, holder.code(t), holder.err.String())
+		require.Less(t, time.Since(broken), 10*time.Second, "it was not told")
+		waiter.says(t, "mine")
+		require.Equal(t, 0, waiter.code(t))
+		require.False(t, other.ended(), "another holder's lock was ended")
+	})
+}
+
+// TestStatusWhereNoLockCanBeTaken: a replica, and a server that is full, show the locks that they have.
+func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
+	t.Parallel()
+	server := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	holder, _ := holding(t, server.URL(), "a")
+	replica := servers.NeedReplica(t, server)
+	require.Equal(t, holder.Process.Pid, statusJSON(t, replica.URL(), "a")[0].PID)
+	require.Len(t, statusJSON(t, replica.URL()), 1)
+	code, _, stderr := output(t, replica.URL(), "break", "--yes", "a")
+	require.Equal(t, 69, code)
+	require.Contains(t, stderr, "replica")
+	_, err := server.Do(t.Context(), "CONFIG", "SET", "maxmemory", "1")
+	require.NoError(t, err)
+	require.Equal(t, holder.Process.Pid, statusJSON(t, server.URL(), "a")[0].PID)
+	code, _, stderr = output(t, server.URL(), "break", "--yes", "a")
+	require.Equal(t, 0, code, stderr)
+}
+
+// TestStatusOfFlock: who locks a file with flock(1) is foreign, also where a holder that was killed has left its record in the file.
+func TestStatusOfFlock(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	dead := start(t, "file://"+dir, "run", "a", "--", "sh", "-c", family)
+	group := dead.group(t)
+	require.NoError(t, dead.Process.Kill())
+	dead.code(t)
+	eventually(t, func() bool { return !groupAlive(group) }, "its command lives on")
+	files, err := filepath.Glob(filepath.Join(dir, "*.lock"))
+	require.NoError(t, err)
+	require.Len(t, files, 1)
+	f, err := os.OpenFile(files[0], os.O_RDWR, 0)
+	require.NoError(t, err)
+	defer f.Close()
+	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
+	code, stdout, stderr := output(t, "file://"+dir, "status", "a")
+	require.Equal(t, 0, code, stderr)
+	require.Regexp(t, fmt.Sprintf(`(?m)^holder +foreign: process %d$`, os.Getpid()), stdout)
+	code, _, stderr = output(t, "file://"+dir, "break", "--yes", "a")
+	require.Equal(t, 69, code)
+	require.Contains(t, stderr, fmt.Sprintf("it ends with its process (process %d)\n", os.Getpid()))
+}
