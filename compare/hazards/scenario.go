@@ -1,9 +1,9 @@
 package hazards
 
 import (
-	"context"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
@@ -27,21 +27,46 @@ type scenario struct {
 	// alone says that it does something to the servers, so that nothing else can be played on them at the same time.
 	alone bool
 	// script plays it. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
-	script func(ctx context.Context, p *play) error
+	script script
 }
 
-// play is one run of a scenario: a phase of package faults, with commanded workers.
+// play is one run of a scenario: a phase of package faults, with commanded workers. Safe for concurrent use.
 type play struct {
 	*faults.Phase
+
+	mu       sync.Mutex
 	class    report.Class
 	observed []string
+	cuts     []cut
+}
+
+// cut is when the network of a worker was cut off, or silent. To is 0 as long as it is.
+type cut struct {
+	worker   string
+	what     string
+	from, to faults.Instant
 }
 
 // found adds what was seen, in a sentence with its figures. The class of the run is the worst of all that was found.
 func (p *play) found(class report.Class, format string, args ...any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.observed = append(p.observed, fmt.Sprintf(format, args...))
 	p.class = worst(p.class, class)
 }
 
 // text is what was found, for people.
 func (p *play) text() string { return strings.Join(p.observed, " ") }
+
+// cutOff notes that the network of a worker is not as it should be, for the timeline, until mended is called; what says how: "silent", "cut".
+func (p *play) cutOff(w *faults.Worker, what string) (mended func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := len(p.cuts)
+	p.cuts = append(p.cuts, cut{worker: w.Name, what: what, from: faults.Now()})
+	return sync.OnceFunc(func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.cuts[i].to = faults.Now()
+	})
+}

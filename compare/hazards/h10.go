@@ -1,0 +1,121 @@
+package hazards
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+)
+
+// lateBy is by how much what is sent comes late, on its way there and on its way back.
+const lateBy = 100 * time.Millisecond
+
+// lastAnswerTTL is one of which a quarter, in which the first renewal comes, is enough for somebody who waits to see that the lock is free.
+const lastAnswerTTL = 3 * time.Second
+
+const slowSetup = "; all that A sends and is sent comes 100 ms late, and when it has the lock its network falls silent, while B asks for the lock"
+
+// h10 is a node that answers late, or never, so that little is left of the lock when it is had.
+var h10 = []scenario{
+	{
+		hazard: "H10", subject: "article", world: "redlock", lock: "believes-from-the-last-answer",
+		setup:  "five Redis, the last of which does not answer A, which waits for its answer and then takes the lock as had; B asks for the lock meanwhile",
+		script: lastAnswer,
+	},
+	{hazard: "H10", subject: "file", notRun: "There is no network between a process and the files of its machine, and nobody to be waited for."},
+	{hazard: "H10", subject: "redis", world: "redis", setup: "one Redis" + slowSetup, script: slowAnswers},
+	{
+		hazard: "H10", subject: "redlock", world: "redlock",
+		setup:  "five Redis, two of which do not answer A; when it has the lock its network falls silent as a whole, while B asks for the lock",
+		script: minorityHangs,
+	},
+	{hazard: "H10", subject: "etcd", world: "etcd", setup: "three etcds" + slowSetup, script: slowAnswers},
+	{hazard: "H10", subject: "zookeeper", world: "zookeeper", setup: "three ZooKeepers" + slowSetup, script: slowAnswers},
+	{hazard: "H10", subject: "postgres", world: "postgres", setup: "one PostgreSQL" + slowSetup, script: slowAnswers},
+	{hazard: "H10", subject: "mysql", world: "mysql", setup: "one MariaDB" + slowSetup, script: slowAnswers},
+}
+
+// lastAnswer has a worker wait for a node that does not answer, while another one, to which all nodes answer, asks for the lock too.
+func lastAnswer(ctx context.Context, p *play) error {
+	p.patient(lastAnswerTTL)
+	w, err := p.workers(ctx, 2)
+	if err != nil {
+		return err
+	}
+	p.Struck()
+	defer p.cutOff(w[0], "one of the five does not answer")()
+	last := w[0].Seat.Links[len(w[0].Seat.Links)-1]
+	last.Freeze()
+	defer last.DropHeld()
+	slow, err := p.ask(ctx, w[0], lasting)
+	if err != nil {
+		return err
+	}
+	if err := p.Sleep(ctx, p.World.TTL/4); err != nil {
+		return err
+	}
+	b, err := w[1].Acquire(ctx, p.Name(), lasting)
+	if err != nil {
+		return err
+	}
+	a, err := slow.wait()
+	if err != nil {
+		return err
+	}
+	asked, had := p.event(w[0], a.Op, faults.Asked).At, p.event(w[0], a.Op, faults.Got).At
+	p.found(report.Safe, "It took A %s to get the lock. The four servers that had answered at once forgot it after %s, and A believed in it for %s more.",
+		text(had.Sub(asked)), text(p.World.TTL), text(p.World.TTL))
+	return p.bothWrite(ctx, a, b)
+}
+
+// slowAnswers has a worker get the lock by answers that come late, and then none at all, and another one ask for the lock all the while.
+func slowAnswers(ctx context.Context, p *play) error {
+	return validity(ctx, p, func(w *faults.Worker) {
+		for _, l := range w.Seat.Links {
+			l.Delay(lateBy)
+		}
+	})
+}
+
+// minorityHangs does the same where two of five nodes do not answer.
+func minorityHangs(ctx context.Context, p *play) error {
+	return validity(ctx, p, func(w *faults.Worker) {
+		for _, l := range w.Seat.Links[3:] {
+			l.Freeze()
+		}
+	})
+}
+
+// validity looks whether the first holder's belief has ended when the second one has the lock.
+func validity(ctx context.Context, p *play, slow func(*faults.Worker)) error {
+	w, err := p.workers(ctx, 2)
+	if err != nil {
+		return err
+	}
+	if err := p.warmUp(ctx, w[0]); err != nil {
+		return err
+	}
+	p.Struck()
+	slow(w[0])
+	a, err := w[0].Acquire(ctx, p.Name(), lasting)
+	if err != nil {
+		return err
+	}
+	defer p.silence(w[0])()
+	b, err := acquired(ctx, p, w[1], p.Name())
+	if err != nil {
+		return err
+	}
+	if _, err := p.told(ctx, a, lasting); err != nil {
+		return err
+	}
+	p.Mended()
+	asked, had := p.event(w[0], a.Op, faults.Asked).At, p.event(w[0], a.Op, faults.Got).At
+	p.found(report.Safe, "It took A %s to get the lock, and A believed in it for %s more, not for the whole TTL of %s.",
+		text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(p.World.TTL))
+	if gap := p.event(w[1], b.Op, faults.Got).At.Sub(a.Deadline); gap > 0 {
+		p.found(report.Safe, "B had it %s after that.", text(gap))
+	}
+	return nil
+}

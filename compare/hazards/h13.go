@@ -1,0 +1,173 @@
+package hazards
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/worlds"
+)
+
+const tamperedSetup = " while A holds the lock, twice: once A is told, and once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too"
+
+// h13 is a lock that somebody takes away from its holder.
+var h13 = []scenario{
+	{
+		hazard: "H13", subject: "article", world: "redis", lock: "set-nx-px",
+		setup:  "one Redis; an operator deletes the key" + tamperedSetup,
+		script: tampered(tamperedTTL, articleDeleted),
+	},
+	{
+		hazard: "H13", subject: "file", world: "file",
+		setup:  "a folder; an operator removes the file" + tamperedSetup,
+		script: tampered(0, removed),
+	},
+	{
+		hazard: "H13", subject: "redis", world: "redis",
+		setup:  "one Redis; an operator deletes the key" + tamperedSetup,
+		script: tampered(tamperedTTL, removed),
+	},
+	{
+		hazard: "H13", subject: "redlock", world: "redlock",
+		setup:  "five Redis; an operator deletes the key on each" + tamperedSetup,
+		script: tampered(tamperedTTL, removed),
+	},
+	{
+		hazard: "H13", subject: "etcd", world: "etcd",
+		setup:  "three etcds; an operator deletes the key" + tamperedSetup,
+		script: tampered(tamperedTTL, removed),
+	},
+	{
+		hazard: "H13", subject: "zookeeper", world: "zookeeper",
+		setup:  "three ZooKeepers; an operator deletes the node" + tamperedSetup,
+		script: tampered(0, removed),
+	},
+	{
+		hazard: "H13", subject: "postgres", world: "postgres",
+		setup:  "one PostgreSQL; an administrator ends the session (pg_terminate_backend)" + tamperedSetup,
+		script: tampered(tamperedTTL, removed),
+	},
+	{
+		hazard: "H13", subject: "mysql", world: "mysql",
+		setup:  "one MariaDB; an administrator ends the session (KILL)" + tamperedSetup,
+		script: tampered(tamperedTTL, removed),
+	},
+}
+
+// tamperedTTL is long enough for somebody to take a lock and write before the deadline of a holder that is stopped, and short enough for one that runs to
+// look soon whether its lock is still there.
+const tamperedTTL = 4 * time.Second
+
+// tampered takes the lock of a worker away at the server by remove, and looks when it is told; and then once more behind its back.
+func tampered(ttl time.Duration, remove removal) script {
+	return func(ctx context.Context, p *play) error {
+		p.patient(ttl)
+		w, err := p.Worker(ctx)
+		if err != nil {
+			return err
+		}
+		name := p.Name() + "-told"
+		a, err := w.Acquire(ctx, name, lasting)
+		if err != nil {
+			return err
+		}
+		begun := faults.Now()
+		if err := remove(ctx, p, name); err != nil {
+			return err
+		}
+		class, said, err := p.toldSince(ctx, a, begun)
+		if err != nil {
+			return err
+		}
+		p.found(class, "When its lock was taken away, A %s.", said)
+		return behindTheBack(ctx, p, w, remove)
+	}
+}
+
+// removal takes the lock on name away from its holder.
+type removal = func(ctx context.Context, p *play, name string) error
+
+// behindTheBack has a holder, a new worker if it is nil, stop in the middle of its work, takes its lock away by remove, has another worker take the lock and
+// write, and lets the first one go on, which writes too before it looks at its lock.
+func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove removal) (err error) {
+	if holder == nil {
+		if holder, err = p.Worker(ctx); err != nil {
+			return err
+		}
+	}
+	other, err := p.Worker(ctx)
+	if err != nil {
+		return err
+	}
+	a, err := holder.Acquire(ctx, p.Name(), lasting)
+	if err != nil {
+		return err
+	}
+	if err := holder.Stop(); err != nil {
+		return err
+	}
+	p.Struck()
+	p.Note("A's lock is taken away")
+	begun := faults.Now()
+	if err := remove(ctx, p, p.Name()); err != nil {
+		return err
+	}
+	b, err := acquired(ctx, p, other, p.Name())
+	if taken(err) {
+		p.found(report.Safe, "B did not get the lock within %s.", text(lasting))
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := b.Update(ctx); err != nil {
+		return err
+	}
+	if err := p.Sleep(ctx, believed); err != nil {
+		return err
+	}
+	resumed := faults.Now()
+	if err := holder.Resume(); err != nil {
+		return err
+	}
+	if err := a.Update(ctx); err != nil {
+		return err
+	}
+	class, said, err := p.toldSince(ctx, a, resumed)
+	if err != nil {
+		return err
+	}
+	p.Mended()
+	p.found(class, "Stopped, A lost its lock to B, which had it after %s; when A went on it wrote before it looked, and %s.",
+		text(p.event(other, b.Op, faults.Got).At.Sub(begun)), said)
+	return nil
+}
+
+// toldSince waits until a worker knows of its loss, and says for people how long after an instant it did.
+func (p *play) toldSince(ctx context.Context, h *faults.Hold, since faults.Instant) (report.Class, string, error) {
+	if _, err := p.told(ctx, h, lasting); err != nil {
+		return "", "", err
+	}
+	told := p.event(h.Worker, h.Op, faults.Told).At
+	if told == 0 {
+		return report.Misled, fmt.Sprintf("still believed in it %s later", text(lasting)), nil
+	}
+	return report.Safe, fmt.Sprintf("was told of its loss after %s", text(max(0, told.Sub(since)))), nil
+}
+
+// removed has an operator remove a lock of lockport's.
+func removed(ctx context.Context, p *play, name string) error {
+	return worlds.Remove(ctx, p.Phase, name)
+}
+
+// articleDeleted has an operator delete the key of an article's lock.
+func articleDeleted(ctx context.Context, p *play, name string) error {
+	p.Note("%s%s", faults.Removed, name)
+	_, err := redisDo(ctx, worlds.Nodes(p.World)[0], "DEL", articleKey(name))
+	return err
+}
+
+// articleKey is the key of an article's lock.
+func articleKey(name string) string { return "lock:" + name }

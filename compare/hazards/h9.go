@@ -1,0 +1,115 @@
+package hazards
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// h9 is a server whose clock jumps.
+var h9 = []scenario{
+	{
+		hazard: "H9", subject: "article", world: "redis", lock: "set-nx-px", alone: true,
+		setup:  "one Redis; its clock is set forward, by more than the TTL, while A holds the lock",
+		script: overtaken(clockForward),
+	},
+	{
+		hazard: "H9", subject: "file",
+		notRun: "Not tried, and it should not matter: a lock of the system ends with its process, and no clock has a part in that.",
+	},
+	{
+		hazard: "H9", subject: "redis", world: "redis", alone: true,
+		setup:  "one Redis; its clock is set forward, by more than the TTL, while A holds the lock",
+		script: overtaken(clockForward),
+	},
+	{
+		hazard: "H9", subject: "redis", variant: "set back", world: "redis", alone: true, full: true,
+		setup:  "one Redis; A, which holds the lock, is killed, and the clock of the Redis is set back by an hour",
+		script: clockSetBack,
+	},
+	{
+		hazard: "H9", subject: "redlock", world: "redlock", alone: true,
+		setup: "five Redis; A reaches three of them and takes the lock there, the clock of one of the three is set forward by more than the TTL, and " +
+			"B takes the lock with the votes of that one and the two others",
+		script: bareMajority(clockSetForward),
+	},
+	{
+		hazard: "H9", subject: "redlock", variant: "three of five", world: "redlock", alone: true, full: true,
+		setup:  "five Redis; the clocks of three of them are set forward by more than the TTL while A holds the lock on all of them",
+		script: fullMajority(clockSetForward),
+	},
+	{
+		hazard: "H9", subject: "etcd",
+		notRun: "Not tried, and it should not matter: the leader of the etcds counts leases by a clock that nobody sets, not by the time of day.",
+	},
+	{
+		hazard: "H9", subject: "zookeeper",
+		notRun: "Not tried, and it should not matter: ZooKeeper counts sessions by a clock that nobody sets, not by the time of day.",
+	},
+	{
+		hazard: "H9", subject: "postgres",
+		notRun: "Not tried, and it should not matter: a lock ends with its session, and PostgreSQL ends a silent one by a timer of the system, which counts from when it was set.",
+	},
+	{
+		hazard: "H9", subject: "mysql",
+		notRun: "Not tried, and it should not matter: a lock ends with its session, and the server ends a silent one when a wait on its socket has lasted too long. Tokens are " +
+			"the clock or one more than the last, so that they rise all the same.",
+	},
+}
+
+// clocked is a server whose clock can be set.
+type clocked interface{ JumpClock(d time.Duration) error }
+
+// clockSetForward ends all that a node has.
+func clockSetForward(_ context.Context, n worlds.Node) error {
+	if err := servers.ClockInstalled(); err != nil {
+		return err
+	}
+	return n.(clocked).JumpClock(2 * patientTTL)
+}
+
+func clockForward(ctx context.Context, p *play) error {
+	p.Note("the server's clock is set forward by %v", 2*patientTTL)
+	return clockSetForward(ctx, worlds.Nodes(p.World)[0])
+}
+
+// clockSetBack sets the clock of a Redis back by an hour when a holder has died, and looks whether another worker has the lock within three TTLs. In the end
+// the clock is set right, which ends all.
+func clockSetBack(ctx context.Context, p *play) error {
+	if err := servers.ClockInstalled(); err != nil {
+		return err
+	}
+	w, err := p.workers(ctx, 2)
+	if err != nil {
+		return err
+	}
+	if _, err := w[0].Acquire(ctx, p.Name(), lasting); err != nil {
+		return err
+	}
+	clock := worlds.Nodes(p.World)[0].(clocked)
+	p.Struck()
+	if err := w[0].Kill(); err != nil {
+		return err
+	}
+	p.Note("the clock is set back by an hour")
+	if err := clock.JumpClock(-time.Hour); err != nil {
+		return err
+	}
+	within := 3 * p.World.TTL
+	asked := faults.Now()
+	b, err := w[1].Acquire(ctx, p.Name(), within)
+	if err != nil {
+		p.found(report.Stuck, "A was dead, and %s later, three times the TTL, B had not got its lock: it lasts for an hour more.", text(within))
+	} else {
+		p.found(report.Safe, "B had the lock %s after A had died.", text(p.event(b.Worker, b.Op, faults.Got).At.Sub(asked)))
+	}
+	if err := clock.JumpClock(time.Hour); err != nil {
+		return err
+	}
+	p.Mended()
+	return nil
+}

@@ -1,0 +1,246 @@
+package hazards
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+)
+
+// What became of a late write, as report.Cell.LateWrite has it.
+const (
+	refused = "refused"
+	landed  = "landed"
+)
+
+// verdict is what a play has shown.
+type verdict struct {
+	class    report.Class
+	observed string
+	late     string // refused, landed or nothing
+	overlaps []faults.Overlap
+	writes   []write
+}
+
+// write is an attempt to write to what the lock protects.
+type write struct {
+	faults.Event
+	by      *faults.Span
+	refused bool
+	over    *faults.Span // the newest holder there had been before it, if that was a newer one
+}
+
+// judge says what a play has shown, by what its workers believed and wrote, and by what its script found.
+func judge(h *faults.History, p *play) verdict {
+	v := verdict{class: worst(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
+	said := []string{p.text()}
+	if p.text() == "" {
+		said = nil
+	}
+	var longest *faults.Overlap
+	for i := range v.overlaps {
+		o := &v.overlaps[i]
+		v.class = worst(v.class, v.classOf(h, o))
+		if longest == nil || o.To.Sub(o.From) > longest.To.Sub(longest.From) {
+			longest = o
+		}
+	}
+	if longest != nil {
+		said = append(said, tellOverlap(longest))
+	} else if unavailable(h) {
+		v.class = worst(v.class, report.Unavailable)
+	}
+	if w := v.lateWrite(); w != nil {
+		said = append(said, tellLate(w))
+	}
+	if len(said) == 0 {
+		said = append(said, "Nobody believed to hold a lock that somebody else held.")
+	}
+	v.observed = strings.Join(said, " ")
+	return v
+}
+
+// classOf is that of an overlap: fenced if the tokens tell the two apart, and what the older one wrote when the newer one had the lock was refused, which
+// must have been tried.
+func (v *verdict) classOf(h *faults.History, o *faults.Overlap) report.Class {
+	tried := false
+	for _, w := range v.writes {
+		if !same(w.by, &o.First) || w.At < o.Second.Got {
+			continue
+		}
+		if !w.refused {
+			return report.Unsafe
+		}
+		tried = true
+	}
+	if !tried || o.First.Token == 0 || o.Second.Token <= o.First.Token || len(h.TokenFaults()) > 0 {
+		return report.Unsafe
+	}
+	return report.Fenced
+}
+
+// same says that two are one hold.
+func same(a, b *faults.Span) bool { return a.Worker == b.Worker && a.Op == b.Op }
+
+// writes are all writes, in their order, by whom, and whether a newer holder had been there before.
+func writes(h *faults.History) []write {
+	var all []write
+	for _, e := range h.Events {
+		stale := e.Kind == faults.Refused && e.Class == faults.ClassStale
+		if !stale && e.Kind != faults.Wrote {
+			continue // what failed for another reason is no write
+		}
+		w := write{Event: e, refused: stale}
+		for i := range h.Spans {
+			if s := &h.Spans[i]; s.Worker == e.Worker && s.Op == e.Op {
+				w.by = s
+			}
+		}
+		if w.by == nil {
+			continue
+		}
+		for i := range h.Spans {
+			if s := &h.Spans[i]; s.Name == w.by.Name && s.Got > w.by.Got && s.Got < e.At {
+				w.over = s
+			}
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// lateWrite sets what became of late writes, and returns the first one that tells: one that landed tells more than one that was refused.
+func (v *verdict) lateWrite() (first *write) {
+	for i := range v.writes {
+		w := &v.writes[i]
+		if w.over != nil && (first == nil || first.refused && !w.refused) {
+			first = w
+		}
+	}
+	if first != nil {
+		v.late = landed
+		if first.refused {
+			v.late = refused
+		}
+	}
+	return first
+}
+
+// unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
+func unavailable(h *faults.History) bool {
+	faulty := between(h, faults.Away, faults.Back)
+	if len(faulty) == 0 {
+		faulty = h.Strikes()
+	}
+	for _, f := range faulty {
+		wanted, had := false, false
+		for _, a := range attempts(h) {
+			wanted = wanted || a.asked < f.To && a.over > f.From
+			had = had || a.got != 0 && a.got >= f.From && a.got <= f.To
+		}
+		for _, s := range h.Spans {
+			had = had || s.Got <= f.From && s.Until >= f.To
+		}
+		if wanted && !had {
+			return true
+		}
+	}
+	return false
+}
+
+// between are the times from one note to another.
+func between(h *faults.History, from, to string) (all []faults.Spell) {
+	open := false
+	for _, e := range h.Events {
+		switch {
+		case e.Kind != faults.Noted:
+		case e.Err == from && !open:
+			all, open = append(all, faults.Spell{From: e.At, To: h.End}), true
+		case e.Err == to && open:
+			all[len(all)-1].To, open = e.At, false
+		}
+	}
+	return all
+}
+
+// attempt is an acquisition, whatever came of it.
+type attempt struct {
+	worker, name string
+	op           int64
+	asked        faults.Instant
+	got          faults.Instant // 0 if it was not
+	over         faults.Instant // when it returned, or its worker was killed, or the history ended
+	ending       string         // of one that was not got, for people
+}
+
+// attempts are all acquisitions, in the order in which they were asked for.
+func attempts(h *faults.History) []*attempt {
+	type key struct {
+		worker string
+		op     int64
+	}
+	var all []*attempt
+	open := make(map[key]*attempt)
+	for _, e := range h.Events {
+		k := key{e.Worker, e.Op}
+		switch e.Kind {
+		case faults.Asked:
+			open[k] = &attempt{worker: e.Worker, name: e.Name, op: e.Op, asked: e.At, over: h.End, ending: "the end"}
+			all = append(all, open[k])
+		case faults.Got, faults.Failed:
+			a := open[k]
+			if a == nil {
+				continue
+			}
+			a.over, a.ending = e.At, endingOf(e.Class)
+			if e.Kind == faults.Got {
+				a.got = e.At
+			}
+			delete(open, k)
+		case faults.Killed:
+			for k, a := range open {
+				if a.worker == e.Worker {
+					a.over, a.ending = e.At, "killed"
+					delete(open, k)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// endingOf says for people how an attempt failed.
+func endingOf(c faults.Class) string {
+	switch c {
+	case faults.ClassHeld:
+		return "somebody else has it"
+	case faults.ClassTimedOut:
+		return "given up"
+	}
+	return string(c)
+}
+
+// tellOverlap tells people that two believed.
+func tellOverlap(o *faults.Overlap) string {
+	tokens := "there are no tokens to tell them apart"
+	switch {
+	case o.First.Token != 0 && o.First.Token != o.Second.Token:
+		tokens = fmt.Sprintf("their tokens are %d and %d", o.First.Token, o.Second.Token)
+	case o.First.Token != 0:
+		tokens = fmt.Sprintf("both have the token %d", o.First.Token)
+	}
+	return fmt.Sprintf("%s and %s both believed to hold the lock for %s; %s.", lane(o.First.Worker), lane(o.Second.Worker), text(o.To.Sub(o.From)), tokens)
+}
+
+// tellLate tells people what became of a late write.
+func tellLate(w *write) string {
+	older, newer := lane(w.Worker), lane(w.over.Worker)
+	switch {
+	case w.refused:
+		return fmt.Sprintf("What %s wrote after %s had the lock was refused, for its token %d is older than %d.", older, newer, w.Token, w.over.Token)
+	case w.Token == 0:
+		return fmt.Sprintf("What %s wrote after %s had the lock landed: without a token there is nothing to refuse it by.", older, newer)
+	}
+	return fmt.Sprintf("What %s wrote after %s had the lock landed, in spite of its token %d (that of %s is %d).", older, newer, w.Token, newer, w.over.Token)
+}

@@ -1,0 +1,11 @@
+package hazards
+
+import (
+	"os"
+	"testing"
+)
+
+func TestMain(m *testing.M) {
+	WorkerMain()
+	os.Exit(m.Run())
+}

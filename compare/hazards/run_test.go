@@ -1,0 +1,238 @@
+package hazards
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// Every scenario can be played, or says why not, and no two make one cell; each hazard has one for each subject.
+func TestTableIsWhole(t *testing.T) {
+	seen := make(map[string]bool)
+	usual := make(map[string]bool)
+	arrangements := make(map[string]bool)
+	for _, a := range worlds.All() {
+		arrangements[a.Name] = true
+	}
+	for _, s := range table() {
+		c, _ := (&board{scenario: &s}).cell()
+		require.False(t, seen[c.ID()], "%s is there twice", c.ID())
+		seen[c.ID()] = true
+		require.Contains(t, subjects, s.subject)
+		if s.variant == "" {
+			usual[s.hazard+s.subject] = true
+		}
+		if s.notRun != "" {
+			require.Equal(t, scenario{hazard: s.hazard, subject: s.subject, variant: s.variant, notRun: s.notRun}, s, c.ID())
+			continue
+		}
+		require.NotNil(t, s.script, c.ID())
+		require.NotEmpty(t, s.setup, c.ID())
+		require.True(t, arrangements[s.world], "%s is on %q", c.ID(), s.world)
+		require.Equal(t, s.subject == report.Article, s.lock != "", c.ID())
+		if s.lock != "" {
+			_, err := exhibit(s.lock)
+			require.NoError(t, err, c.ID())
+		}
+	}
+	for n := 1; n <= 15; n++ {
+		for _, subject := range subjects {
+			require.True(t, usual[fmt.Sprint("H", n, subject)], "H%d has nothing for %s", n, subject)
+		}
+	}
+}
+
+var (
+	fullFlag = flag.Bool("full", false, "TestQuickRun makes a full run, which takes minutes")
+	writeTo  = flag.String("write", "", "TestQuickRun writes its cells to this file, as JSON")
+)
+
+// What is stated of each cell is seen in a quick run on real servers.
+func TestQuickRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts all servers, and takes a minute")
+	}
+	begun := time.Now()
+	last := ""
+	cells, missing, err := Run(t.Context(), Options{Full: *fullFlag, Progress: func(done, total int, what string) {
+		last = fmt.Sprintf("%d of %d", done, total)
+		t.Logf("%5.1f s: %s: %s", time.Since(begun).Seconds(), last, what)
+	}})
+	require.NoError(t, err)
+	for _, m := range missing {
+		servers.NeedInstalled(t, &servers.NotInstalled{Program: m.Program, Install: m.Install})
+	}
+	t.Logf("%v, %s", time.Since(begun), last)
+	require.Len(t, cells, len(table()))
+	for i := range cells {
+		c := &cells[i]
+		if c.NotRun != "" {
+			t.Logf("%s: not run: %s", c.ID(), c.NotRun)
+		} else {
+			t.Logf("%s: %s, %d of %d, late write %s: %s", c.ID(), c.Class, c.Seen, c.Of, c.LateWrite, c.Observed)
+		}
+		if want := golden[c.ID()]; c.NotRun != forFull && c.Class != want {
+			t.Errorf("%s is stated to be %q, and was seen to be %q: %s%s", c.ID(), want, c.Class, c.NotRun, c.Observed)
+		}
+	}
+	if *writeTo != "" {
+		text, err := json.MarshalIndent(cells, "", " ")
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(*writeTo, text, 0o600))
+	}
+}
+
+// arrangement is one that starts nothing.
+func arrangement(name string, start func(context.Context) (*faults.World, error)) faults.Arrangement {
+	return faults.Arrangement{Name: name, Title: name, TTL: time.Second, Start: start}
+}
+
+func nowhere(context.Context) (*faults.World, error) {
+	return &faults.World{
+		Seat:  func() (*faults.Seat, error) { return &faults.Seat{URL: "file://" + os.TempDir()}, nil },
+		Mend:  func(context.Context) error { return nil },
+		Close: func() error { return nil },
+	}, nil
+}
+
+// A run has a cell for each scenario that is asked for, with the worst class of its plays, and how many of them showed it.
+func TestCellsOfPlays(t *testing.T) {
+	at := func(hazard, subject, world string, script script) scenario {
+		return scenario{hazard: hazard, subject: subject, setup: "a setup", world: world, script: script, plays: 3, alone: true}
+	}
+	n := 0
+	all := []scenario{
+		at("H1", "redis", "there", func(_ context.Context, p *play) error { p.found(report.Safe, "Nothing."); return nil }),
+		at("H2", "redis", "there", func(_ context.Context, p *play) error {
+			if n++; n != 1 {
+				p.found(report.Costly, "The %s time.", ordinal(n))
+			}
+			return nil
+		}),
+		at("H3", "redis", "there", func(context.Context, *play) error { return errors.New("something\nbroke") }),
+		at("H4", "redis", "missing", nil),
+		at("H5", "redis", "broken", nil),
+		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
+		{hazard: "H7", subject: "redis", world: "there", full: true},
+		{hazard: "H8", subject: "redis", world: "unknown"},
+		{hazard: "H9", subject: "etcd", world: "there"},
+	}
+	var told []string
+	cells, missing, err := run(t.Context(), Options{
+		Match:    func(hazard, subject string) bool { return subject == "redis" },
+		Progress: func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) },
+	}, all, []faults.Arrangement{
+		arrangement("there", nowhere),
+		arrangement("missing", func(context.Context) (*faults.World, error) {
+			return nil, fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
+		}),
+		arrangement("broken", func(context.Context) (*faults.World, error) { return nil, errors.New("no space left") }),
+	})
+	require.NoError(t, err)
+	require.Equal(t, []report.Missing{{Subjects: []string{"redis"}, Program: "serverd", Install: "get it"}}, missing)
+	var lines []string
+	for _, c := range cells {
+		require.Equal(t, c.Of, len(c.Runs))
+		lines = append(lines, fmt.Sprintf("%s|%s|%s|%d/%d|%s", c.Hazard, c.NotRun, c.Class, c.Seen, c.Of, c.Observed))
+	}
+	require.Equal(t, []string{
+		"H1||safe|0/3|Nothing.",
+		"H2||hammers the server|2/3|The 2nd time.",
+		"H3|It could not be played: something broke||0/0|",
+		"H4|It could not be played: start: serverd not found: get it||0/0|",
+		"H5|It could not be played: no space left||0/0|",
+		"H6|It cannot be.||0/0|",
+		"H7|It is played by a full run alone (--full).||0/0|",
+		"H8|There is no arrangement of servers called unknown.||0/0|",
+	}, lines)
+	require.Contains(t, told[len(told)-1], "15/15 ")
+	require.Contains(t, strings.Join(told, "\n"), "/15 starting there\n")
+}
+
+// A full run plays three times as often.
+func TestFullRun(t *testing.T) {
+	cells, _, err := run(t.Context(), Options{Full: true}, []scenario{{
+		hazard: "H1", subject: "file", world: "there", full: true, script: func(_ context.Context, p *play) error { return nil },
+	}}, []faults.Arrangement{arrangement("there", nowhere)})
+	require.NoError(t, err)
+	require.Equal(t, 3, cells[0].Of)
+	require.Zero(t, cells[0].Seen)
+	require.Equal(t, report.Safe, cells[0].Class)
+}
+
+// A run whose context ends returns soon, with what was played; and leaves no process and no folder.
+func TestRunEndsWithItsContext(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts servers")
+	}
+	t.Setenv("TMPDIR", t.TempDir())
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	begun := make(chan struct{})
+	playing := false
+	go func() {
+		<-begun
+		time.Sleep(2 * time.Second) // in the middle of it, wherever that is: somebody waits for ten seconds for the lock of who is dead
+		cancel(stopped)
+	}()
+	type result struct {
+		cells []report.Cell
+		err   error
+	}
+	over := make(chan result, 1)
+	go func() {
+		cells, _, err := Run(ctx, Options{
+			Match: func(hazard, subject string) bool {
+				return hazard == "H15" && slices.Contains([]string{"article", "redis", "etcd", "zookeeper"}, subject)
+			},
+			Progress: func(_, _ int, what string) {
+				if what == "H15 article" && !playing {
+					playing = true
+					close(begun)
+				}
+			},
+		})
+		over <- result{cells, err}
+	}()
+	<-ctx.Done()
+	ended := time.Now()
+	r := <-over
+	require.ErrorIs(t, r.err, stopped)
+	require.Less(t, time.Since(ended), 6*time.Second) // less than for what is under way to end by itself
+	for _, c := range r.cells {
+		require.True(t, c.NotRun != "" || c.Class != "", c.ID())
+	}
+	left, err := filepath.Glob(filepath.Join(os.Getenv("TMPDIR"), "*"))
+	require.NoError(t, err)
+	require.Empty(t, left)
+	require.Empty(t, children(t))
+}
+
+// children are the processes that this one has started, a line each.
+func children(t *testing.T) string {
+	out, err := exec.Command("ps", "-o", "pid=,args=", "--ppid", fmt.Sprint(os.Getpid())).Output()
+	require.NotNil(t, out, err)
+	var all []string
+	for line := range strings.Lines(string(out)) {
+		if !strings.Contains(line, "ps -o") {
+			all = append(all, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(all, "\n")
+}

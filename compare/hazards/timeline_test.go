@@ -1,0 +1,94 @@
+package hazards
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+)
+
+// drawn is the timeline of a history on the lock with the given name.
+func drawn(t *testing.T, lines string, cuts ...cut) report.Run {
+	h := history(t, lines)
+	p := &play{Phase: &faults.Phase{}, cuts: cuts}
+	v := judge(h, p)
+	return timeline(h, p, &v)
+}
+
+// A timeline begins when somebody asks, and has a lane for each worker, in the order in which they were started.
+func TestTimeline(t *testing.T) {
+	r := drawn(t, `
+		0 w1/0 spawned
+		5 w3/0 spawned
+		6 w2/0 spawned
+		50 w1/7 asked on another
+		60 w1/7 got on another
+		70 w1/7 releasing on another
+		100 w1/1 asked on
+		110 w1/1 got token 1024 deadline 2000 on
+		120 w2/1 asked on
+		1000 noted struck
+		1010 w1/0 stopped
+		1020 noted the leader of w2 is killed
+		1030 noted removed lock
+		1500 w1/1 extended token 1024 deadline 2500 on
+		2100 w2/1 got token 2048 deadline 4000 on
+		2200 w2/1 wrote token 2048 on
+		2250 w1/0 continued
+		2300 w1/1 refused token 1024 class stale on
+		2310 noted mended
+		2400 w3/1 asked on
+		2410 w3/1 failed class held on
+		2420 w3/2 asked on
+		2500 w3/2 failed class held on
+		3100 w3/3 asked on
+		3200 w2/1 releasing token 2048 deadline 4000 on
+		3210 w2/1 released on
+		3220 w3/0 killed
+	`, cut{worker: "w2", what: "silent", from: at(1200), to: at(1300)}, cut{worker: "w2", what: "cut off", from: at(3000)})
+	require.Equal(t, report.Run{
+		Class: report.Fenced, Observed: r.Observed, Took: 3120,
+		Lanes: []report.Lane{
+			{
+				Client: "A", Stopped: []report.Band{{From: 910, To: 2150}}, Writes: []report.Write{{At: 2200, Refused: true, Late: true}},
+				Spans: []report.Span{{Asked: 0, Held: true, Got: 10, Until: 2400, Token: 1024, Ending: "the deadline passed"}},
+			},
+			{
+				Client: "B", Cut: []report.Band{{From: 1100, To: 1200, What: "silent"}, {From: 2900, To: 3120, What: "cut off"}},
+				Writes: []report.Write{{At: 2100}},
+				Spans:  []report.Span{{Asked: 20, Held: true, Got: 2000, Until: 3100, Token: 2048, Ending: "released"}},
+			},
+			{
+				Client: "C", Killed: 3120,
+				Spans: []report.Span{{Asked: 2300, Until: 2400, Ending: "somebody else has it"}, {Asked: 3000, Until: 3120, Ending: "killed"}},
+			},
+		},
+		Faults:   []report.Band{{From: 900, To: 2210}},
+		Marks:    []report.Mark{{At: 920, What: "the leader of B is killed"}},
+		Overlaps: []report.Overlap{{From: 2000, To: 2400, Older: "A", Newer: "B", Tokens: [2]uint64{1024, 2048}}},
+	}, r)
+}
+
+// How holds end, for people.
+func TestEndings(t *testing.T) {
+	const begin = "0 w1/0 spawned\n100 w1/1 asked on\n110 w1/1 got on\n"
+	for _, c := range []struct{ then, ending string }{
+		{"200 w1/1 releasing on\n210 w1/1 released on", "released"},
+		{"200 w1/1 told on", "told that it was lost"},
+		{"200 w1/0 killed", "killed"},
+		{"150 w1/1 extended deadline 200 on\n300 noted mended", "the deadline passed"},
+		{"200 noted mended", "still held at the end"},
+	} {
+		r := drawn(t, begin+c.then)
+		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: c.ending}}, r.Lanes[0].Spans)
+	}
+}
+
+func TestLanes(t *testing.T) {
+	require.Equal(t, "A", lane("w1"))
+	require.Equal(t, "Z", lane("w26"))
+	require.Equal(t, "w27", lane("w27"))
+	require.Equal(t, "B believes, and w100, and A's and B.", plain("w2 believes, and w100, and w1's and w2."))
+}
