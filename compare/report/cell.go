@@ -59,7 +59,7 @@ type Cell struct {
 
 // ID is the cell's anchor in the HTML, and the name of its picture: "H7-redis", "H7-redis-replicas-1".
 func (c *Cell) ID() string {
-	id := c.Hazard + "-" + c.Subject
+	id := anchorOf(c.Hazard) + "-" + anchorOf(c.Subject)
 	if c.Variant != "" {
 		id += "-" + slug(c.Variant)
 	}

@@ -37,6 +37,9 @@ var importRules = []rule{
 	importRule("internal/clock imports the standard library alone.",
 		shippedIn("internal/clock"), func(_ *source, r reference) bool { return r.standard() }),
 
+	importRule("compare/report shows what was observed, and starts nothing: it imports the standard library alone.",
+		shippedIn("compare/report"), func(_ *source, r reference) bool { return r.standard() }),
+
 	importRule("The root package imports the standard library, driver and internal/clock alone, so that who imports it "+
 		"gets no client library.",
 		shippedIn("."), func(_ *source, r reference) bool {
@@ -83,7 +86,7 @@ var importRules = []rule{
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
 		}),
 
-	importRule("faults and faults/linear judge any backend: they name none. faults/worlds imports the backends, and is imported by tests and commands alone.",
+	importRule("faults and faults/linear judge any backend: they name none. faults/worlds imports the backends, and is imported by tests, commands and what compare plays alone.",
 		func(s *source) bool { return !s.test && (s.dir == "faults" || s.dir == "faults/linear") }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults/worlds"}, r.under)
 		}),

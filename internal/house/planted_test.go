@@ -78,6 +78,7 @@ var planted = []struct{ file, text, want string }{
 	{"backend/all/x.go", goFile("all", module), "imports " + module + ". backend/all imports"},
 	{"compare/x.go", goFile("compare", module+"/backend/all"), "/backend/all. Only cmd imports"},
 	{"client_x_test.go", goFile("lockport_test", module+"/backend/all"), "/backend/all. Only cmd imports"},
+	{"compare/report/x.go", goFile("report", module+"/driver"), "/driver. compare/report shows"},
 	{"fence/x.go", goFile("fence", module+"/internal/clock"), "/internal/clock. The package fence imports"},
 	{"fence/redisfence/x.go", goFile("redisfence", "github.com/go-zookeeper/zk"), "go-zookeeper/zk. A package below fence"},
 	{"fence/redisfence/x.go", goFile("redisfence", module+"/backend/memory"), "/backend/memory. A package below fence"},

@@ -22,6 +22,8 @@
 //   - a server that is installed and does not start fails the test, with the end of the server's log;
 //   - when a test has failed, the end of the log is printed with it.
 //
+// LOCKPORT_TEST_WITHOUT lists programs that count as not installed ("redis-server,java"), so that what happens then can be tried.
+//
 // LOCKPORT_TEST_REDIS_URL names a Redis to use instead of a child where a test asks for nothing but a Redis: [SharedRedis], and
 // [NeedRedis] with zero options.
 package servers

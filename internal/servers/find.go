@@ -5,6 +5,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
+	"strings"
 )
 
 // NotInstalled says that a server's program was not found, and what to install. Match it with errors.As.
@@ -22,8 +24,17 @@ var usualFolders = []string{
 	"/usr/lib/postgresql/*/bin", "/usr/share/zookeeper/bin",
 }
 
+// withoutVariable lists programs that count as not installed, with commas between them, so that what happens without them can be tried.
+const withoutVariable = "LOCKPORT_TEST_WITHOUT"
+
+// Find returns the path of a program that is no server, for tests that need one, or a [*NotInstalled] with what to install.
+func Find(program, install string) (string, error) { return find(program, install) }
+
 // find returns the path of program, or a *NotInstalled.
 func find(program, install string) (string, error) {
+	if slices.Contains(strings.Split(os.Getenv(withoutVariable), ","), program) {
+		return "", &NotInstalled{Program: program, Install: install}
+	}
 	if path, err := exec.LookPath(program); err == nil {
 		return filepath.Abs(path)
 	}

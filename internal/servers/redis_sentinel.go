@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"slices"
 	"time"
 )
@@ -123,6 +124,12 @@ func (s *Sentinel) waitAgreed(ctx context.Context) error {
 		}
 		return nil
 	})
+}
+
+// URL names all sentinels, and the master: "redis+sentinel://127.0.0.1:port?addr=127.0.0.1:port&addr=…&master_name=…".
+func (s *Sentinel) URL() string {
+	addrs := s.Addrs()
+	return "redis+sentinel://" + addrs[0] + "?" + url.Values{"master_name": {s.MasterName()}, "addr": addrs[1:]}.Encode()
 }
 
 // MasterName is the name under which the sentinels know the master.

@@ -1,0 +1,39 @@
+package report
+
+import "slices"
+
+// QuantilesOf are those of samples, which it keeps, in their order, and does not change; the zero value if there are none. A quantile is the least
+// sample that so many percent of the samples do not exceed (the nearest rank): each is one that was really measured.
+func QuantilesOf(samples []float64) Quantiles {
+	if len(samples) == 0 {
+		return Quantiles{}
+	}
+	sorted := slices.Sorted(slices.Values(samples))
+	at := func(percent int) float64 {
+		rank := (percent*len(sorted) + 99) / 100
+		return sorted[max(rank, 1)-1]
+	}
+	q := Quantiles{
+		N: len(samples), Min: sorted[0], P25: at(25), P50: at(50), P75: at(75), P90: at(90), P99: at(99), Max: sorted[len(sorted)-1],
+		Samples: samples, Curve: make([]float64, 101),
+	}
+	for percent := range q.Curve {
+		q.Curve[percent] = at(percent)
+	}
+	return q
+}
+
+// SpreadOf is that of a figure's values, which it does not change; the zero value if there are none. The median of an even number of them is half way
+// between the two in the middle.
+func SpreadOf(values []float64) Spread {
+	if len(values) == 0 {
+		return Spread{}
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	middle := len(sorted) / 2
+	median := sorted[middle]
+	if len(sorted)%2 == 0 {
+		median = (sorted[middle-1] + median) / 2
+	}
+	return Spread{N: len(sorted), Median: median, Low: sorted[0], High: sorted[len(sorted)-1]}
+}

@@ -1,0 +1,216 @@
+package report
+
+import (
+	_ "embed"
+	"encoding/xml"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// What every drawing looks like: the colours of the page and of a picture alone, in light and in dark, and the classes that drawings use.
+var (
+	//go:embed templates/colours.css
+	coloursCSS string
+	//go:embed templates/drawing.css
+	drawingCSS string
+	//go:embed templates/defs.svg
+	defsSVG string
+)
+
+// box is a rectangle, from its upper left corner to its lower right one.
+type box struct{ x0, y0, x1, y1 float64 }
+
+func (b box) meets(o box) bool { return b.x0 < o.x1 && o.x0 < b.x1 && b.y0 < o.y1 && o.y0 < b.y1 }
+
+// label is a text on a canvas.
+type label struct {
+	box
+	text string
+}
+
+// canvas is an SVG under way. It knows where its texts are, so that none covers another. Its units are CSS pixels.
+type canvas struct {
+	w, h   float64
+	body   strings.Builder
+	labels []label
+	// solid is what optional texts keep away from, beside the texts.
+	solid []box
+}
+
+// element writes an element without content; the attributes are names and values in turn.
+func (c *canvas) element(name string, attributes ...any) {
+	c.open(name, attributes...)
+	c.body.WriteString("/>")
+}
+
+func (c *canvas) open(name string, attributes ...any) {
+	c.body.WriteString("<" + name)
+	for i := 0; i+1 < len(attributes); i += 2 {
+		fmt.Fprintf(&c.body, ` %s="`, attributes[i])
+		switch v := attributes[i+1].(type) {
+		case float64:
+			c.body.WriteString(number(v))
+		default:
+			c.body.WriteString(escape(fmt.Sprint(v)))
+		}
+		c.body.WriteString(`"`)
+	}
+}
+
+func (c *canvas) rect(class string, b box, radius float64) {
+	c.element("rect", "class", class, "x", b.x0, "y", b.y0, "width", math.Max(0, b.x1-b.x0), "height", math.Max(0, b.y1-b.y0), "rx", radius)
+}
+
+func (c *canvas) line(class string, x0, y0, x1, y1 float64) {
+	c.element("line", "class", class, "x1", x0, "y1", y0, "x2", x1, "y2", y1)
+}
+
+func (c *canvas) path(class, d string) { c.element("path", "class", class, "d", d) }
+
+func (c *canvas) circle(class string, x, y, r float64) {
+	c.element("circle", "class", class, "cx", x, "cy", y, "r", r)
+}
+
+// cross is an × around a point.
+func (c *canvas) cross(class string, x, y, r float64) {
+	c.path(class, fmt.Sprintf("M%s %sL%s %sM%s %sL%s %s", number(x-r), number(y-r), number(x+r), number(y+r), number(x-r), number(y+r), number(x+r), number(y-r)))
+}
+
+// polyline is a line through points.
+func (c *canvas) polyline(class string, points [][2]float64) {
+	if len(points) == 0 {
+		return
+	}
+	var d strings.Builder
+	for i, p := range points {
+		d.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + number(p[0]) + " " + number(p[1]))
+	}
+	c.path(class, d.String())
+}
+
+// titled puts what draw draws into a group that a pointer's tooltip, or a screen reader, tells as title.
+func (c *canvas) titled(title string, draw func()) {
+	c.body.WriteString("<g><title>" + escape(title) + "</title>")
+	draw()
+	c.body.WriteString("</g>")
+}
+
+// anchor is which part of a text stands at its x.
+type anchor int
+
+const (
+	start anchor = iota
+	middle
+	end
+)
+
+// boxOf is where text would be: x is its anchor, y its baseline.
+func boxOf(f font, a anchor, x, y float64, text string) box {
+	w := f.width(text)
+	x0 := x - w*float64(a)/2
+	return box{x0, y - ascent*f.size, x0 + w, y + descent*f.size}
+}
+
+// text writes text with its baseline at y.
+func (c *canvas) text(class string, f font, a anchor, x, y float64, text string) {
+	if text == "" {
+		return
+	}
+	c.labels = append(c.labels, label{boxOf(f, a, x, y, text), text})
+	attributes := []any{"class", class, "x", x, "y", y, "font-size", f.size}
+	if f.bold {
+		attributes = append(attributes, "font-weight", "bold")
+	}
+	if a != start {
+		attributes = append(attributes, "text-anchor", [...]string{middle: "middle", end: "end"}[a])
+	}
+	c.open("text", attributes...)
+	c.body.WriteString(">" + escape(text) + "</text>")
+}
+
+// free tells that nothing is where b is, and that it is on the canvas.
+func (c *canvas) free(b box) bool {
+	if b.x0 < 0 || b.y0 < 0 || b.x1 > c.w || b.y1 > c.h {
+		return false
+	}
+	for _, l := range c.labels {
+		if l.meets(b) {
+			return false
+		}
+	}
+	for _, s := range c.solid {
+		if s.meets(b) {
+			return false
+		}
+	}
+	return true
+}
+
+// tryText writes text if there is room for it.
+func (c *canvas) tryText(class string, f font, a anchor, x, y float64, text string) bool {
+	if text == "" || !c.free(boxOf(f, a, x, y, text)) {
+		return false
+	}
+	c.text(class, f, a, x, y, text)
+	return true
+}
+
+// inline is the drawing as a part of a page that has the definitions and the style already.
+func (c *canvas) inline(class, title, desc string) string {
+	return c.svg(fmt.Sprintf(`class="drawing %s" viewBox="0 0 %s %s"`, class, number(c.w), number(c.h)), title, desc, "")
+}
+
+// standalone is the drawing as a file of its own, with a margin around it.
+func (c *canvas) standalone(title, desc string) []byte {
+	const margin = 12
+	w, h := number(c.w+2*margin), number(c.h+2*margin)
+	head := "<style>" + coloursCSS + drawingCSS + "</style>" + defsSVG +
+		fmt.Sprintf(`<rect class="paper" x="-%d" y="-%d" width="%s" height="%s" rx="8"/>`, margin, margin, w, h)
+	size := fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" class="drawing" viewBox="-%d -%d %s %s"`, w, h, margin, margin, w, h)
+	return []byte(c.svg(size, title, desc, head) + "\n")
+}
+
+func (c *canvas) svg(attributes, title, desc, head string) string {
+	about := "<title>" + escape(title) + "</title>"
+	if desc != "" {
+		about += "<desc>" + escape(desc) + "</desc>"
+	}
+	return fmt.Sprintf(`<svg %s role="img" aria-label="%s">%s%s%s</svg>`, attributes, escape(title), about, head, c.body.String())
+}
+
+// number is a coordinate, to a tenth of a pixel.
+func number(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		v = 0
+	}
+	return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64)
+}
+
+// escape makes a text safe in XML, between tags and in attributes. What XML cannot have becomes U+FFFD.
+func escape(text string) string {
+	var b strings.Builder
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder does not fail
+	return b.String()
+}
+
+// picture is a drawing in the two widths that a page needs: side by side with text on a desk, and on a phone.
+type picture struct {
+	// name is that of its file, without the ending.
+	name string
+	// title says what it shows, desc its figures, for who cannot see it.
+	title, desc  string
+	wide, narrow *canvas
+}
+
+// The widths of drawings.
+const (
+	wideWidth   = 960
+	narrowWidth = 300
+)
+
+// draw makes a picture with a function that draws it in a width.
+func draw(name, title, desc string, f func(width float64) *canvas) *picture {
+	return &picture{name, title, desc, f(wideWidth), f(narrowWidth)}
+}
