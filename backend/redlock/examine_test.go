@@ -116,7 +116,7 @@ func TestJudgeNodes(t *testing.T) {
 	at := func(addr string, ahead time.Duration, uptime string, durable bool) *nodeExam {
 		return &nodeExam{addr: addr, durable: durable, server: redischeck.Server{Ahead: ahead, Info: map[string]string{"uptime_in_seconds": uptime}}}
 	}
-	found := judgeNodes([]*nodeExam{at("a", 700*time.Millisecond, "100", false), at("b", -700*time.Millisecond, "3", false), at("c", 0, "3", true)}, usualTTL)
+	found := judgeNodes([]*nodeExam{at("a", 700*time.Millisecond, "100", false), at("c", 0, "3", true), at("b", -700*time.Millisecond, "3", false)}, usualTTL)
 	require.Len(t, found.Notices, 2)
 	require.Equal(t, "restarted", found.Notices[0].ID)
 	require.Contains(t, found.Notices[0].Text, "Node b was started 3s ago")

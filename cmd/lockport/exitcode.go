@@ -14,7 +14,7 @@ import (
 // Exit codes. Those of run follow flock(1) and sysexits.h, and are as much an interface as the flags.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // conform: a case failed
+	exitFailed      = 1   // conform: a case failed; doctor: something endangers locks
 	exitUsage       = 64  // wrong arguments, URL, option value
 	exitUnavailable = 69  // the server cannot be reached, or refuses
 	exitHeld        = 75  // somebody else has the lock

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+const doctorHelp = `Usage: lockport doctor [OPTION…]
+
+Looks at a lock server and tells what in its settings, its state and its version endangers locks on it, with the reason and what
+to do. What the server does not let this user see is listed apart. It changes nothing and leaves nothing; it takes, as every
+client does when it opens the server, a lock of its own for a moment where only that shows that the user may.
+
+  --url URL  the lock server; default: $LOCKPORT_URL, else files of this machine. Its parameters count: with ttl=1s,
+             it is told what endangers locks of that TTL
+  --json     for programs: see below
+
+docs/doctor.md lists all that can be found.
+
+--json writes one object: "url" (without user, password and parameters), "backend", "server", "question" and "round_trip_us" (the
+smallest question that the server answers, and how long that takes at best), "ttl_ms" (what a claim is granted; absent where
+a lock ends with its process), and two arrays, "endangers" and "unknown", of objects with "id", "text" and "remedy". Fields
+may be added, and IDs; those that are there stay as they are.
+
+Exit status: 0 nothing was found; 1 something endangers locks; 69 the lock server cannot be reached, or refuses; 64 wrong
+usage; 130 interrupted.
+
+Example:
+  lockport doctor --url redis://localhost:6379
+`
+
+// doctorLimit bounds the whole examination.
+const doctorLimit = 10 * time.Second
+
+// doctorVerb is "lockport doctor".
+func doctorVerb(ctx context.Context, c *console, args []string) error {
+	var rawURL string
+	var asJSON bool
+	a, err := parse("doctor", args, []option{
+		{long: "url", value: stringValue(&rawURL)},
+		{long: "json", flag: &asJSON},
+	})
+	switch {
+	case err != nil:
+		return err
+	case len(a.before) > 0 || a.dashes:
+		return usagef("doctor takes options only; the server is named by --url")
+	}
+	interrupted, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	context.AfterFunc(interrupted, stop) // a second Ctrl-C ends this process at once
+	limited, cancel := context.WithTimeout(interrupted, doctorLimit)
+	defer cancel()
+	d, err := diagnose(limited, lockURL(rawURL))
+	switch {
+	case interrupted.Err() != nil:
+		return exitWith(signalCode(syscall.SIGINT))
+	case err != nil:
+		return libraryError(err)
+	}
+	if asJSON {
+		out := json.NewEncoder(c.out)
+		out.SetIndent("", "  ")
+		out.SetEscapeHTML(false)
+		err = out.Encode(d)
+	} else {
+		err = writeDiagnosis(c.out, d)
+	}
+	switch {
+	case err != nil:
+		return failf(exitFailed, "what was found cannot be written: %v", err)
+	case len(d.Endangers) > 0:
+		return exitWith(exitFailed)
+	}
+	return nil
+}
+
+// diagnose asks the server of a URL all that doctor tells.
+func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
+	b, ttl, err := lockport.DefaultMux().OpenBackend(rawURL)
+	if err != nil {
+		return nil, &lockport.Error{Op: "doctor", Err: err}
+	}
+	caps := b.Capabilities()
+	fail := func(err error) (*diagnosis, error) {
+		return nil, &lockport.Error{Op: "doctor", Backend: caps.Backend, Err: err}
+	}
+	opts := []lockport.Option{lockport.Logger(nil)}
+	if ttl > 0 {
+		opts = append(opts, lockport.TTL(ttl))
+	} else if ttl = caps.FixedTTL; ttl == 0 {
+		ttl = lockport.DefaultTTL
+	}
+	client, err := lockport.New(b, opts...)
+	if err != nil {
+		_ = b.Close()
+		return nil, err
+	}
+	defer func() { _ = client.Close() }()
+	if err := client.Check(ctx); err != nil {
+		return nil, err
+	}
+	d := newDiagnosis(address(rawURL), caps)
+	d.add(client.Notices()...)
+	if examiner, ok := driver.As[driver.Examiner](b); ok {
+		found, err := examiner.Examine(ctx, ttl)
+		if err != nil {
+			return fail(err)
+		}
+		if found.TTL > 0 {
+			ttl = found.TTL
+		}
+		d.Server = found.Server
+		d.add(found.Notices...)
+	}
+	if caps.Ends == driver.EndsProcess {
+		ttl = 0
+	}
+	d.setTTL(ttl)
+	if pinger, ok := driver.As[driver.Pinger](b); ok {
+		question, took, err := roundTrip(ctx, pinger)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+			return fail(err)
+		}
+		d.setRoundTrip(question, took)
+	}
+	return d, nil
+}
+
+// pings is how often the server is asked for the round trip, of which the shortest counts.
+const pings = 5
+
+// roundTrip measures the smallest question that the server answers. The first one may have to connect.
+func roundTrip(ctx context.Context, p driver.Pinger) (question string, shortest time.Duration, err error) {
+	for i := range pings + 1 {
+		sent := time.Now()
+		if question, err = p.Ping(ctx); err != nil {
+			return "", 0, err
+		}
+		if took := time.Since(sent); i == 1 || i > 1 && took < shortest {
+			shortest = took
+		}
+	}
+	return question, shortest, nil
+}

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// examined runs doctor --json, and returns the exit code and what it found.
+func examined(t *testing.T, url string) (int, diagnosis) {
+	t.Helper()
+	code, stdout, stderr := output(t, url, "doctor", "--json")
+	require.Empty(t, stderr)
+	var d diagnosis
+	require.NoError(t, json.Unmarshal([]byte(stdout), &d), stdout)
+	require.NotContains(t, stdout, "secret")
+	require.NotContains(t, stdout, ":pw@")
+	return code, d
+}
+
+func (d diagnosis) ids() (endangers, unknown []string) {
+	for _, f := range d.Endangers {
+		endangers = append(endangers, f.ID)
+	}
+	for _, f := range d.Unknown {
+		unknown = append(unknown, f.ID)
+	}
+	return endangers, unknown
+}
+
+// TestDoctorServers: what Check says and what Examine says of each kind of server stand together.
+func TestDoctorServers(t *testing.T) {
+	want := map[string][2]string{ // what is found at least, and what the server is called
+		"redlock":   {"persistence same-host", "3 nodes, Redis "},
+		"etcd":      {"quorum", "etcd "},
+		"zookeeper": {"quorum", "ZooKeeper "},
+		"postgres":  {"fsync", "PostgreSQL "},
+		"mysql":     {"durability", "MariaDB "},
+	}
+	onEach(t, func(t *testing.T, url string) {
+		scheme, _, _ := strings.Cut(url, ":")
+		code, d := examined(t, url)
+		require.Equal(t, 1, code)
+		endangers, _ := d.ids()
+		require.Subset(t, endangers, strings.Fields(want[scheme][0]))
+		require.True(t, strings.HasPrefix(d.Server, want[scheme][1]), d.Server)
+		require.Equal(t, scheme, d.Backend)
+		require.Equal(t, int64(15000), d.TTLMS)
+		require.Positive(t, d.RoundTripUS)
+		require.NotEmpty(t, d.Question)
+		require.Equal(t, address(url), d.URL)
+
+		code, stdout, stderr := output(t, url, "doctor")
+		require.Equal(t, 1, code, stderr)
+		require.Empty(t, stderr)
+		require.Contains(t, stdout, "\n  server      "+want[scheme][1])
+		for _, id := range endangers {
+			require.Contains(t, stdout, "\n\n"+id+"\n  ")
+		}
+	})
+}
+
+func TestDoctorOfAHealthyServer(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Password: "secret"})
+	code, d := examined(t, s.URL())
+	require.Equal(t, 0, code)
+	require.Equal(t, []finding{}, d.Endangers)
+	require.Equal(t, []finding{}, d.Unknown)
+	code, stdout, _ := output(t, s.URL(), "doctor")
+	require.Equal(t, 0, code)
+	require.True(t, strings.HasSuffix(stdout, "\n\nNothing was found that endangers locks here.\n"), stdout)
+}
+
+func TestDoctorOfARestrictedUser(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Users: []string{"few on >secret ~* &* +@all -config"}})
+	code, d := examined(t, s.UserURL("few", "secret"))
+	require.Equal(t, 0, code, "what is not known is not found")
+	_, unknown := d.ids()
+	require.Equal(t, []string{"settings"}, unknown)
+}
+
+func TestDoctorTTL(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{Tick: 200 * time.Millisecond}) // 3 s at the least
+	_, d := examined(t, s.URL()+"?ttl=2s")
+	endangers, _ := d.ids()
+	require.Contains(t, endangers, "ttl-minimum")
+	require.Equal(t, int64(3000), d.TTLMS)
+}
+
+func TestDoctorOfADistantServer(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
+	through, proxies := proxied(t, s.URL())
+	proxies[0].Delay(30 * time.Millisecond)
+	_, d := examined(t, through+"?ttl=500ms")
+	endangers, _ := d.ids()
+	require.Equal(t, []string{"latency"}, endangers)
+	require.GreaterOrEqual(t, d.RoundTripUS, int64(30_000))
+}
+
+// A silent server costs ten seconds at most, and Ctrl-C ends that.
+func TestDoctorOfASilentServer(t *testing.T) {
+	onEach(t, func(t *testing.T, direct string) {
+		through, proxies := proxied(t, direct)
+		for _, proxy := range proxies {
+			proxy.Freeze()
+		}
+		interrupted := start(t, through, "doctor")
+		eventually(t, func() bool { return proxies[0].Conns() > 0 }, "doctor does not connect")
+		require.NoError(t, interrupted.Process.Signal(syscall.SIGINT))
+		began := time.Now()
+		require.Equal(t, 130, interrupted.code(t), interrupted.err.String())
+		require.Less(t, time.Since(began), doctorLimit/2)
+		require.Empty(t, interrupted.out.String()+interrupted.err.String())
+
+		began = time.Now()
+		code, stdout, stderr := output(t, through, "doctor")
+		require.Equal(t, 69, code, stderr)
+		require.Less(t, time.Since(began), doctorLimit+5*time.Second)
+		require.Empty(t, stdout)
+		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+		require.NotContains(t, stderr, ":pw@")
+	})
+}

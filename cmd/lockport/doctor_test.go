@@ -1,0 +1,149 @@
+package main
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// The look of what doctor writes.
+func TestDiagnosisText(t *testing.T) {
+	text := func(d *diagnosis) string {
+		var b strings.Builder
+		require.NoError(t, writeDiagnosis(&b, d))
+		return b.String()
+	}
+	caps := driver.Capabilities{Backend: "redis", Ends: driver.EndsTTL}
+	d := newDiagnosis("redis://h:6379/2", caps)
+	d.Server = "Redis 7.0.15"
+	d.setTTL(15 * time.Second)
+	d.setRoundTrip("PING", 123456*time.Nanosecond)
+	require.Equal(t, `redis://h:6379/2
+  server      Redis 7.0.15
+  round trip  123.46µs (PING)
+  TTL         15s: a silent holder's lock ends after that
+
+Nothing was found that endangers locks here.
+`, text(d))
+
+	d.add(driver.Notice{ID: "eviction-policy",
+		Text:   "The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are held.",
+		Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."})
+	d.add(driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
+	d.add(driver.Notice{ID: "eviction-policy", Text: "again"}, driver.Notice{ID: "memory", Text: "It is full.", Remedy: "Empty it."})
+	require.Equal(t, `redis://h:6379/2
+  server      Redis 7.0.15
+  round trip  123.46µs (PING)
+  TTL         15s: a silent holder's lock ends after that
+
+What endangers locks here
+
+eviction-policy
+  The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are
+  held.
+  Remedy: Set maxmemory-policy noeviction, or keep locks on a server of their own.
+
+memory
+  It is full.
+  Remedy: Empty it.
+
+What could not be found out
+
+settings
+  The server does not let us use CONFIG GET, so its time-outs are not known.
+  Remedy: Allow it (+config|get).
+
+2 things endanger locks here; 1 could not be found out.
+`, text(d))
+
+	d = newDiagnosis("file:", driver.Capabilities{Backend: "file", Ends: driver.EndsProcess})
+	d.add(driver.Notice{ID: "x", Unknown: true, Text: "y", Remedy: "z"})
+	require.Equal(t, `file:
+  server  file, which does not tell its version
+  TTL     none: a lock ends with its process
+
+What could not be found out
+
+x
+  y
+  Remedy: z
+
+Nothing was found that endangers locks here; 1 could not be found out.
+`, text(d))
+}
+
+func TestDiagnosisOfASlowServer(t *testing.T) {
+	d := newDiagnosis("redis://h", driver.Capabilities{})
+	d.setTTL(time.Second)
+	d.setRoundTrip("PING", 49*time.Millisecond)
+	require.Empty(t, d.Endangers)
+	d.setRoundTrip("PING", 50*time.Millisecond)
+	require.Equal(t, "latency", d.Endangers[0].ID)
+	require.Equal(t, "1 thing endangers locks here.", d.verdict())
+}
+
+func TestAddressHasNoSecrets(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"redis://user:secret@h:6379/2?username=u&password=secret": "redis://h:6379/2",
+		"postgres://u:secret@h1,h2:5432/db?sslmode=require":       "postgres://h1,h2:5432/db",
+		"file:": "file:", "file:///srv/locks": "file:///srv/locks", "memory:test": "memory:test", "etcd://h?ttl=1s": "etcd://h",
+	} {
+		require.Equal(t, want, address(rawURL))
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for line := range strings.Lines(wrap(strings.Repeat("word ", 100))) {
+		require.LessOrEqual(t, len(line), textWidth+1)
+		require.True(t, strings.HasPrefix(line, "  word"))
+	}
+	require.Equal(t, "  "+strings.Repeat("x", 200)+"\n", wrap(strings.Repeat("x", 200)), "what cannot be broken is not")
+}
+
+func TestDoctorFiles(t *testing.T) {
+	t.Parallel()
+	code, stdout, stderr := output(t, folder(t), "doctor", "--json")
+	require.Contains(t, []int{0, 1}, code, stderr) // what cleans up temporary folders is the machine's affair
+	require.Empty(t, stderr)
+	var d diagnosis
+	require.NoError(t, json.Unmarshal([]byte(stdout), &d))
+	require.Equal(t, "file", d.Backend)
+	require.Zero(t, d.TTLMS)
+	for _, f := range d.Endangers {
+		require.Equal(t, "tmp-cleaner", f.ID)
+	}
+	code, stdout, stderr = output(t, "memory:", "doctor")
+	require.Equal(t, 1, code, stderr)
+	require.Contains(t, stdout, "\none-process\n")
+	require.True(t, strings.HasSuffix(stdout, "\n1 thing endangers locks here.\n"), stdout)
+}
+
+func TestDoctorUsage(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		code int
+		line string
+	}{
+		{[]string{"doctor", "x"}, 64, "options only"},
+		{[]string{"doctor", "--", "x"}, 64, "options only"},
+		{[]string{"doctor", "--fix"}, 64, "unknown option --fix"},
+		{[]string{"doctor", "--url", "gopher://h"}, 64, `unknown scheme "gopher"`},
+		{[]string{"doctor", "--url", "redis://u:secret@h?speed=high"}, 64, "speed"},
+		{[]string{"doctor", "--url", "etcd://h?ttl=1ms"}, 64, "TTL"},
+		{[]string{"doctor", "--url", "redis://:secret@127.0.0.1:1"}, 69, "is it running"},
+		{[]string{"doctor", "--url", "file:///no/such/folder"}, 69, "there is no lock folder"},
+	} {
+		code, stdout, stderr := output(t, folder(t), tt.args...)
+		require.Equal(t, tt.code, code, stderr)
+		require.Empty(t, stdout)
+		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+		require.Contains(t, stderr, tt.line)
+		require.NotContains(t, stderr, "secret")
+	}
+}
