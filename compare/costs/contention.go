@@ -1,0 +1,121 @@
+package costs
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/faults"
+)
+
+// contention measures many clients, of several processes, that take one lock in turn as fast as they can. All numbers of clients have their turn before the
+// next turn begins, and between two of them there are bare round trips.
+func (m *measurement) contention(ctx context.Context) error {
+	all, err := hireAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
+	if err != nil {
+		return err
+	}
+	defer all.end()
+	levels := make([]level, len(m.clients))
+	before, err := m.roundTrips(ctx, all[0])
+	if err != nil {
+		return err
+	}
+	for turn := range m.contentions {
+		for l, clients := range m.clients {
+			perHold, err := levels[l].turn(ctx, all, clients, fmt.Sprintf("%scontention-%d-%d", m.names, clients, turn), m.contendTime)
+			if err != nil {
+				return err
+			}
+			after, err := m.roundTrips(ctx, all[0])
+			if err != nil {
+				return err
+			}
+			levels[l].ratios = addRatio(levels[l].ratios, perHold, before, after)
+			before = after
+		}
+	}
+	for l, clients := range m.clients {
+		m.costs.Contention = append(m.costs.Contention, levels[l].figures(clients, min(len(all), clients)))
+	}
+	return nil
+}
+
+// level is what is known of one number of clients.
+type level struct {
+	rates, ratios, waits []float64
+	shares               [][]int // of each turn
+	overlaps             int
+}
+
+// startTime is how long it takes at most until all processes know when to begin.
+const startTime = 30 * time.Millisecond
+
+// turn measures once, and returns the time for each hold in microseconds.
+func (l *level) turn(ctx context.Context, all crew, clients int, name string, time time.Duration) (perHold float64, err error) {
+	all = all[:min(len(all), clients)]
+	begin := faults.Now().Add(startTime)
+	end := begin.Add(time)
+	each := make([][]hold, len(all))
+	err = all.each(func(i int, c *clerk) error {
+		first, next := clients*i/len(all), clients*(i+1)/len(all)
+		a, err := c.ask(ctx, order{Do: doContend, Name: name, Goroutines: next - first, Begin: begin, For: time})
+		each[i] = unpackHolds(a.Instants, first)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	holds := slices.Concat(each...)
+	l.overlaps += overlaps(holds)
+	shares, n := make([]int, clients), 0
+	for _, h := range holds {
+		if h.Got < end {
+			n++
+			shares[h.Client]++
+			l.waits = append(l.waits, micros(h.Got.Sub(h.Asked)))
+		}
+	}
+	if n == 0 {
+		return 0, fmt.Errorf("none of %d clients had the lock within %v", clients, time)
+	}
+	slices.Sort(shares)
+	l.shares = append(l.shares, shares)
+	l.rates = append(l.rates, float64(n)/time.Seconds())
+	return micros(time) / float64(n), nil
+}
+
+// figures are those of all turns; the shares are those of the turn with the median rate.
+func (l *level) figures(clients, processes int) report.Contention {
+	order := make([]int, len(l.rates))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.rates[a], l.rates[b]) })
+	waits := report.QuantilesOf(l.waits)
+	waits.Samples = thin(waits.Samples)
+	return report.Contention{
+		Clients: clients, Processes: processes,
+		PerSecond: report.SpreadOf(l.rates), Ratio: report.SpreadOf(l.ratios),
+		Wait: waits, Shares: l.shares[order[len(order)/2]], Overlaps: l.overlaps,
+	}
+}
+
+// mostSamples is how many samples of one figure are kept: a hand-off inside of a process takes a microsecond.
+const mostSamples = 5000
+
+// thin keeps each nth sample if there are too many.
+func thin(samples []float64) []float64 {
+	step := (len(samples) + mostSamples - 1) / mostSamples
+	if step <= 1 {
+		return samples
+	}
+	var kept []float64
+	for i := 0; i < len(samples); i += step {
+		kept = append(kept, samples[i])
+	}
+	return kept
+}

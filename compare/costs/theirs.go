@@ -1,0 +1,152 @@
+package costs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/compare/report"
+)
+
+// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock.
+func theirs(ctx context.Context, urls []string) ([]subject, error) {
+	var all []subject
+	count := make(map[string]int)
+	for _, rawURL := range urls {
+		s, err := their(ctx, rawURL)
+		if err != nil {
+			return nil, err
+		}
+		count[s.Name]++
+		all = append(all, s)
+	}
+	next := make(map[string]int)
+	for i := range all {
+		name := all[i].Name
+		if count[name] == 1 {
+			continue
+		}
+		next[name]++
+		all[i].Name = fmt.Sprint(name, "-", next[name])
+		all[i].Title = fmt.Sprint(all[i].Title, " ", next[name])
+	}
+	return all, nil
+}
+
+// their is the subject of one URL.
+func their(ctx context.Context, rawURL string) (subject, error) {
+	shown := redacted(rawURL)
+	backend, ttl, err := ask(ctx, rawURL)
+	if err != nil {
+		return subject{}, fmt.Errorf("%s cannot be measured: %w", shown, err)
+	}
+	s := subject{Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown}
+	for _, o := range ours {
+		if o.Name == backend {
+			s.Title, s.Page = o.Title, o.Page
+		}
+	}
+	if backend == "mysql" {
+		s.Title = "MySQL" // or MariaDB
+	}
+	s.start = func(context.Context) (*stage, error) {
+		return &stage{url: rawURL, close: func() error { return nil }, lostWhy: "nothing is done to servers that are not our own"}, nil
+	}
+	return s, nil
+}
+
+// ask asks a server whether it grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that what a holder's death
+// costs is soon seen.
+func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration, err error) {
+	b, named, err := lockport.DefaultMux().OpenBackend(rawURL)
+	if err != nil {
+		return "", 0, err
+	}
+	backend = b.Capabilities().Backend
+	_ = b.Close()
+	if backend == "memory" {
+		return "", 0, errors.New("its locks are within one process, and what is measured is several: leave it out")
+	}
+	if named > 0 {
+		return backend, named, grants(ctx, rawURL, named)
+	}
+	if err = grants(ctx, rawURL, ownTTL); !errors.Is(err, lockport.ErrRefused) {
+		return backend, ownTTL, err
+	}
+	// It may be below the server's smallest; or the server refuses for another reason, which is not to be tried often: passwords are locked by that.
+	if err = grants(ctx, rawURL, lockport.DefaultTTL); err != nil {
+		return backend, 0, err
+	}
+	for _, ttl := range []time.Duration{2 * ownTTL, 4 * ownTTL} {
+		if grants(ctx, rawURL, ttl) == nil {
+			return backend, ttl, nil
+		}
+	}
+	return backend, lockport.DefaultTTL, nil
+}
+
+// grants is nil if the servers grant and release a lock with that TTL.
+func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	client, err := open(ctx, rawURL, ttl)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	lock, err := client.Acquire(ctx, "lockport-compare-"+random()[:8])
+	if err != nil {
+		return err
+	}
+	return lock.Release(ctx)
+}
+
+// plainParams are parameters of URLs that are no secrets, and say how locks were measured.
+var plainParams = []string{
+	"ttl", "prefix", "addr", "replicas", "wait_timeout", "node_timeout", "master_name", "db", "blockers", "exact", "table", "tokens", "tls", "schema", "sslmode",
+	"tick_time", "target_session_attrs",
+}
+
+// redacted is a URL as it is shown: without its password, and without the values of parameters that might be secrets, which are all but [plainParams]. A
+// user without a password is not shown either: it may be a token.
+func redacted(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return "a URL that cannot be parsed"
+	}
+	shown := u.Scheme + ":"
+	switch {
+	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // what looks like a host may be the beginning of a password
+		return shown + "//xxxxx"
+	case u.Opaque != "":
+		return shown + u.Opaque
+	}
+	shown += "//"
+	if u.User != nil {
+		if _, has := u.User.Password(); has && u.User.Username() != "" {
+			shown += url.User(u.User.Username()).String() + ":"
+		}
+		shown += "xxxxx@"
+	}
+	shown += u.Host + u.EscapedPath()
+	q, _ := url.ParseQuery(u.RawQuery) // what cannot be parsed is not shown
+	var params []string
+	for name, values := range q {
+		for _, value := range values {
+			if !slices.Contains(plainParams, name) {
+				value = "xxxxx"
+			}
+			params = append(params, name+"="+value)
+		}
+	}
+	if len(params) > 0 {
+		slices.Sort(params)
+		shown += "?" + strings.Join(params, "&")
+	}
+	return shown
+}
