@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Installs the lock servers that the tests start, where they are missing: with apt-get on Debian and its kin (as root, or
-# with a sudo that asks for no password), with Homebrew on macOS. Elsewhere, or if that fails, it says what to install and
-# exits with 0: the tests that need it skip, or fail with LOCKPORT_TEST_REQUIRE=all. Quiet when nothing is missing.
+# Installs the lock servers that the tests start, and the browser in which they look at reports, where they are missing: with
+# apt-get on Debian and its kin (as root, or with a sudo that asks for no password), with Homebrew on macOS. Elsewhere, or if
+# that fails, it says what to install and exits with 0: the tests that need it skip, or fail with LOCKPORT_TEST_REQUIRE=all.
+# Quiet when nothing is missing.
 #
 #   scripts/install-servers.sh           LOCKPORT_TEST_INSTALL=no in the environment: install nothing, only say
 #   scripts/install-servers.sh --check   install nothing; fail if something is missing
@@ -27,6 +28,7 @@ jar:curator-recipes      libcurator-recipes-java -
 program:postgres         postgresql       postgresql
 program:mariadbd         mariadb-server   mariadb
 program:pgbouncer        pgbouncer        pgbouncer
+program:chromium         chromium         -
 '
 
 # As in internal/servers/find.go.

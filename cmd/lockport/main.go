@@ -12,11 +12,13 @@ import (
 	"os"
 
 	_ "github.com/lockport/lockport/backend/all"
+	"github.com/lockport/lockport/compare"
 	"github.com/lockport/lockport/conformance"
 )
 
 func main() {
 	conformance.WorkerMain(openTarget)
+	compare.WorkerMain()
 	os.Exit(run(os.Args[1:]))
 }
 

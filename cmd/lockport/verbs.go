@@ -21,7 +21,11 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", "run a command while holding a lock", runHelp, runVerb},
+		{"status", "show who holds which lock, since when, until when", statusHelp, statusVerb},
+		{"break", "end somebody else's hold by force, after showing it", breakHelp, breakVerb},
+		{"doctor", "find what in a lock server endangers locks", doctorHelp, doctorVerb},
 		{"conform", "prove what a lock server promises, or refute it", conformHelp, conformVerb},
+		{"compare", "see what locks cost and how they fail, on real servers", compareHelp, compareVerb},
 		{"backends", "list the backends, their URLs and what they promise", backendsHelp, backendsVerb},
 		{"help", "show this, or what a verb does", helpHelp, helpVerb},
 		{"version", "show the version", versionHelp, versionVerb},

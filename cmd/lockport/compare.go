@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/lockport/lockport/compare"
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/driver"
+)
+
+const compareHelp = `Usage: lockport compare [OPTION…]
+
+Shows what distributed locks cost, and what becomes of them when something goes wrong, side by side on real servers.
+
+Without --url it starts every lock server that is installed here, on free ports, as children of its own, in folders that it
+removes. It plays what can go wrong (H1 to H15: a crash between two commands, a pause, a fail-over, a clock that jumps…) on
+each backend, and on the lock of the article that teaches it; then it measures what locks cost. That takes two to three
+minutes. What is not installed is named.
+
+With --url it measures your own server, and does it no harm: no hazards, and names of its own, all of which it releases. Up to
+64 clients take locks as fast as they can for half a minute: choose a time at which nothing else on it suffers from that.
+
+  --url URL        measure this server; may be given several times
+  --full           everything, and oftener: up to 15 minutes
+  --scenario NAME  only this: hazards or costs; H1 to H15; cycle, contention, handoff, takeover, failover, waiters. May be
+                   given several times, or several at once, with commas
+  --backend NAME   only this backend: file, redis, redlock, etcd, zookeeper, postgres, mysql, or article; also several
+  --out DIR        the folder for the report; default: lockport-report
+
+The report is DIR/report.html, one file that opens offline. Beside it are the same as report.md, with pictures, and as
+report.json, and every sample in samples.csv. Ctrl-C ends the run, and all that it started.
+
+Exit status: 0 the report was written; 1 it could not be made; 69 a server of --url cannot be reached, or refuses; 64 wrong
+usage; 130 interrupted.
+
+Example:
+  lockport compare
+  lockport compare --scenario H7
+  lockport compare --url redis://localhost:6379 --url postgres://localhost/app
+`
+
+// compareOptions is the command line of compare.
+type compareOptions struct {
+	compare.Options
+	out string
+}
+
+func parseCompare(args []string) (compareOptions, error) {
+	o := compareOptions{out: "lockport-report"}
+	a, err := parse("compare", args, []option{
+		{long: "url", value: func(s string) error { o.URLs = append(o.URLs, s); return nil }},
+		{long: "full", flag: &o.Full},
+		{long: "scenario", value: listValue(&o.Scenarios)},
+		{long: "backend", value: listValue(&o.Subjects)},
+		{long: "out", value: stringValue(&o.out)},
+	})
+	switch {
+	case err != nil:
+		return o, err
+	case len(a.before) > 0 || a.dashes:
+		return o, usagef("compare takes options only; a server is named by --url")
+	case o.out == "":
+		return o, usagef("--out needs the name of a folder")
+	}
+	if err := o.Check(); err != nil {
+		return o, usagef("%v", err)
+	}
+	return o, nil
+}
+
+// listValue adds the values of an option that may be given several times, and several at once, with commas.
+func listValue(to *[]string) func(string) error {
+	return func(s string) error {
+		for name := range strings.SplitSeq(s, ",") {
+			*to = append(*to, strings.TrimSpace(name))
+		}
+		return nil
+	}
+}
+
+// compareVerb is "lockport compare".
+func compareVerb(ctx context.Context, c *console, args []string) error {
+	o, err := parseCompare(args)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(o.out, 0o755); err != nil { // before three minutes have been spent
+		return failf(exitFailed, "the folder for the report cannot be made: %v", err)
+	}
+	folder, err := temporaryFolder()
+	if err != nil {
+		return failf(exitFailed, "%v", err)
+	}
+	defer os.RemoveAll(folder)
+	ctx, stop := untilInterrupted(ctx, c, folder)
+	defer stop()
+	p := newProgress(c)
+	o.Progress = p.show
+	r, err := compare.Run(ctx, o.Options)
+	p.end()
+	var interrupted *interruption
+	switch {
+	case errors.As(context.Cause(ctx), &interrupted):
+		return exitWith(signalCode(interrupted.signal))
+	case err != nil && driverError(err):
+		return libraryError(err)
+	case err != nil:
+		return failf(exitFailed, "%v", err)
+	}
+	if err := compare.Write(o.out, r); err != nil {
+		return failf(exitFailed, "the report cannot be written: %v", err)
+	}
+	return conclude(c, r, o.out)
+}
+
+// driverError says whether err has one of the classes of package driver, so that its exit code is that of other verbs.
+func driverError(err error) bool {
+	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
+}
+
+// conclude writes what was seen, what is missing, and where the report is.
+func conclude(c *console, r *report.Report, dir string) error {
+	if _, err := io.WriteString(c.out, r.Summary()); err != nil {
+		return err
+	}
+	for _, m := range r.Missing {
+		c.say("not installed: %s, for %s; to install it: %s", m.Program, strings.Join(m.Subjects, ", "), m.Install)
+	}
+	html := filepath.Join(dir, compare.HTMLFile)
+	if absolute, err := filepath.Abs(html); err == nil {
+		html = absolute
+	}
+	_, err := fmt.Fprintf(c.out, "\nThe report: %s\n", html)
+	return err
+}
+
+// temporaryFolder makes the folder in which all that this process starts has its temporary files, so that one removal takes all of them.
+func temporaryFolder() (string, error) {
+	folder, err := os.MkdirTemp("", "lockport-compare-")
+	if err != nil {
+		return "", err
+	}
+	// Postgres runs as another user where this is root, and must be able to pass.
+	if err := os.Chmod(folder, 0o711); err != nil {
+		return "", err
+	}
+	return folder, os.Setenv("TMPDIR", folder)
+}
+
+// interruption is why a comparison ended before its end.
+type interruption struct{ signal syscall.Signal }
+
+func (i *interruption) Error() string { return "interrupted by " + i.signal.String() }
+
+// untilInterrupted is a context that the first signal ends; a second one ends this process, and with it all that it started, whose temporary
+// files it removes first.
+func untilInterrupted(ctx context.Context, c *console, folder string) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 2)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(signals, s)
+		}
+	}
+	over := make(chan struct{})
+	go func() {
+		for first := true; ; first = false {
+			select {
+			case <-over:
+				return
+			case s := <-signals:
+				number, _ := s.(syscall.Signal)
+				if !first {
+					_ = os.RemoveAll(folder)
+					os.Exit(signalCode(number))
+				}
+				if c.interactive {
+					_, _ = fmt.Fprint(c.err, clearLine)
+				}
+				c.say("ending what was started; again to end at once")
+				cancel(&interruption{number})
+			}
+		}
+	}()
+	return ctx, func() { signal.Stop(signals); close(over); cancel(nil) }
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare"
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// comparing prepares a comparison whose temporary files and report are in folders of t's.
+func comparing(t *testing.T, args ...string) (p *process, temporary, out string) {
+	t.Helper()
+	temporary, out = t.TempDir(), filepath.Join(t.TempDir(), "report")
+	require.NoError(t, os.Chmod(temporary, 0o711)) // Postgres runs as another user
+	require.NoError(t, os.Chmod(filepath.Dir(temporary), 0o711))
+	p = prepare("", append([]string{"compare", "--out", out}, args...)...)
+	p.Env = append(p.Env, "TMPDIR="+temporary)
+	return p, temporary, out
+}
+
+// compared runs a comparison to its end, which may take a while, and returns its exit code.
+func compared(t *testing.T, p *process) int {
+	t.Helper()
+	p.begin(t)
+	select {
+	case <-p.done:
+	case <-time.After(5 * time.Minute):
+		require.FailNow(t, "the comparison does not end", "%s", p.err.String())
+	}
+	return p.code(t)
+}
+
+// leavesNothing fails t if a process of a comparison lives on, or a file. All that it starts inherits the name of its folder.
+func leavesNothing(t *testing.T, temporary string) {
+	t.Helper()
+	eventually(t, func() bool { return len(processesWith(temporary)) == 0 }, "there are processes left: %v", processesWith(temporary))
+	left, err := os.ReadDir(temporary)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// processesWith are the processes whose environment mentions a folder.
+func processesWith(folder string) (names []string) {
+	all, _ := filepath.Glob("/proc/[0-9]*/environ")
+	for _, file := range all {
+		environment, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(environment, []byte("="+folder+"/")) {
+			name, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
+			names = append(names, strings.ReplaceAll(string(name), "\x00", " "))
+		}
+	}
+	return names
+}
+
+func readReport(t *testing.T, dir string) *report.Report {
+	t.Helper()
+	f, err := os.Open(filepath.Join(dir, compare.JSONFile))
+	require.NoError(t, err)
+	defer f.Close()
+	r, err := report.Read(f)
+	require.NoError(t, err)
+	return r
+}
+
+// With nothing but files there is a report nevertheless, and nothing is left of its making.
+func TestCompareFilesAlone(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it takes half a minute")
+	}
+	p, temporary, out := comparing(t, "--backend", "file")
+	require.Equal(t, exitOK, compared(t, p), "%s", p.err.String())
+	leavesNothing(t, temporary)
+	r := readReport(t, out)
+	require.Len(t, r.Subjects, 1)
+	require.Equal(t, "file", r.Subjects[0].Name)
+	require.Empty(t, r.Missing)
+	require.NotEmpty(t, r.Cells)
+	require.Len(t, r.Costs, 1)
+	for _, name := range []string{compare.HTMLFile, compare.MarkdownFile, compare.CSVFile} {
+		require.FileExists(t, filepath.Join(out, name))
+	}
+	p.says(t, filepath.Join(out, compare.HTMLFile))
+}
+
+// A server that is not installed is named, with what installs it; the others are compared.
+func TestCompareWithoutAServer(t *testing.T) {
+	servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	p, temporary, out := comparing(t, "--backend", "redis,etcd", "--scenario", "H14,cycle")
+	p.Env = append(p.Env, "LOCKPORT_TEST_WITHOUT=etcd")
+	require.Equal(t, exitOK, compared(t, p), "%s", p.err.String())
+	leavesNothing(t, temporary)
+	require.Contains(t, p.err.String(), "not installed: etcd, for etcd; to install it: apt-get install etcd-server")
+	r := readReport(t, out)
+	require.Len(t, r.Missing, 1)
+	require.Equal(t, "etcd", r.Missing[0].Program)
+	classes := make(map[string]report.Cell)
+	for _, c := range r.Cells {
+		classes[c.Subject] = c
+	}
+	require.Equal(t, report.Safe, classes["redis"].Class)
+	require.Contains(t, classes["etcd"].NotRun, "etcd")
+	require.Len(t, r.Costs, 1)
+}
+
+// Ctrl-C in the middle ends every server and worker, and removes their folders.
+func TestCompareInterrupted(t *testing.T) {
+	servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	for _, scenario := range []string{"H6", "contention"} {
+		t.Run(scenario, func(t *testing.T) {
+			p, temporary, out := comparing(t, "--backend", "redis,postgres", "--scenario", scenario)
+			p.begin(t)
+			eventually(t, func() bool { return len(processesWith(temporary)) > 4 }, "it starts nothing: %s", p.err.String()) // itself, a server, workers
+			require.NoError(t, p.Process.Signal(syscall.SIGINT))
+			began := time.Now()
+			require.Equal(t, signalCode(syscall.SIGINT), p.code(t), "%s", p.err.String())
+			require.Less(t, time.Since(began), 15*time.Second) // what is under way has a time limit of its own
+			leavesNothing(t, temporary)
+			require.NoFileExists(t, filepath.Join(out, compare.HTMLFile))
+		})
+	}
+}
+
+// A server that cannot be measured is told at once, in one line.
+func TestCompareRefused(t *testing.T) {
+	p, temporary, _ := comparing(t, "--url", "redis://:secret@127.0.0.1:1")
+	require.Equal(t, exitUnavailable, p.begin(t).code(t))
+	require.NotContains(t, p.err.String(), "secret")
+	require.Contains(t, p.err.String(), "cannot be reached")
+	leavesNothing(t, temporary)
+}

@@ -1,0 +1,140 @@
+package compare
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/compare/costs"
+	"github.com/lockport/lockport/compare/hazards"
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// WorkerMain is the first line of main: in a process that was started as a worker of a comparison it works and exits, in others it returns
+// at once. The program must import the backends.
+func WorkerMain() {
+	hazards.WorkerMain()
+	costs.WorkerMain()
+}
+
+// Options say what to compare. The zero value is the quick set of everything on servers of our own.
+type Options struct {
+	// URLs are a user's own servers. They are measured, under names of our own, and nothing is done to them: no hazards, no fail-over.
+	URLs []string
+	// Full runs every scenario, and oftener: about 15 minutes instead of three.
+	Full bool
+	// Scenarios limits it to these of [Scenarios]; none: all.
+	Scenarios []string
+	// Subjects limits it to these of [Subjects]; none: all. Not with URLs.
+	Subjects []string
+	// Progress, if not nil, is told what is done, and how much of how much of this part. Parts are "hazards" and "costs". It is called from one goroutine
+	// at a time.
+	Progress func(part string, done, total int, what string)
+}
+
+// Run runs a comparison, and returns what it observed. When ctx ends it returns within seconds with its error: servers and workers have ended, and the
+// folders of the servers, which are in os.TempDir, are gone. A server that is not installed is [report.Report.Missing]; a URL that cannot be measured is
+// an error.
+func Run(ctx context.Context, o Options) (*report.Report, error) {
+	if err := o.Check(); err != nil {
+		return nil, err
+	}
+	r := &report.Report{Version: report.Version, Began: time.Now(), Full: o.Full, Machine: machine()}
+	if o.has("hazards") {
+		cells, missing, err := hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: o.progress("hazards")})
+		if err != nil {
+			return nil, err
+		}
+		r.Cells, r.Missing = cells, missing
+		for _, h := range hazards.Hazards() {
+			if slices.ContainsFunc(cells, func(c report.Cell) bool { return c.Hazard == h.ID }) {
+				r.Hazards = append(r.Hazards, h)
+			}
+		}
+	}
+	var theirs []report.Subject
+	if o.has("costs") {
+		measured, subjects, missing, err := costs.Run(ctx, costs.Options{Full: o.Full, URLs: o.URLs, Match: o.match, Progress: o.progress("costs")})
+		if err != nil {
+			return nil, err
+		}
+		r.Costs, theirs = measured, subjects
+		r.Missing = merge(r.Missing, missing)
+	}
+	r.Subjects = present(r, theirs, servers.Versions(ctx))
+	r.Seconds = time.Since(r.Began).Seconds()
+	return r, ctx.Err()
+}
+
+// Scenarios are the names that [Options.Scenarios] may have: the parts, the hazards, and what is measured.
+func Scenarios() []string {
+	all := []string{"hazards", "costs"}
+	for _, h := range hazards.Hazards() {
+		all = append(all, h.ID)
+	}
+	return append(all, costs.Scenarios()...)
+}
+
+// Subjects are the names that [Options.Subjects] may have, in the order in which they are shown.
+func Subjects() []string {
+	var all []string
+	for _, s := range subjects {
+		all = append(all, s.Name)
+	}
+	return all
+}
+
+// Check finds mistakes in the options, and says in one line what would be right.
+func (o *Options) Check() error {
+	for _, wanted := range []struct {
+		what  string
+		names []string
+		known []string
+	}{{"scenario", o.Scenarios, Scenarios()}, {"backend", o.Subjects, Subjects()}} {
+		for _, name := range wanted.names {
+			if !slices.Contains(wanted.known, name) {
+				return fmt.Errorf("unknown %s %q; known: %s", wanted.what, name, strings.Join(wanted.known, ", "))
+			}
+		}
+	}
+	switch {
+	case len(o.URLs) > 0 && len(o.Subjects) > 0:
+		return fmt.Errorf("with --url the backends are those of the URLs: leave out --backend")
+	case !o.has("hazards") && !o.has("costs"):
+		return fmt.Errorf("hazards are shown on servers of our own only, since they do harm: leave out --url")
+	}
+	return nil
+}
+
+// has says whether anything of a part is to be run.
+func (o *Options) has(part string) bool {
+	if part == "hazards" && len(o.URLs) > 0 {
+		return false
+	}
+	return len(o.Scenarios) == 0 || slices.ContainsFunc(o.Scenarios, func(name string) bool { return partOf(name) == part })
+}
+
+// partOf is the part to which a scenario belongs, or which it is.
+func partOf(scenario string) string {
+	if scenario == "costs" || slices.Contains(costs.Scenarios(), scenario) {
+		return "costs"
+	}
+	return "hazards"
+}
+
+// match says whether a scenario is to be run on a subject.
+func (o *Options) match(scenario, subject string) bool {
+	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, scenario) || slices.Contains(o.Scenarios, partOf(scenario))) &&
+		(len(o.Subjects) == 0 || slices.Contains(o.Subjects, subject))
+}
+
+func (o *Options) progress(part string) func(done, total int, what string) {
+	return func(done, total int, what string) {
+		if o.Progress != nil {
+			o.Progress(part, done, total, what)
+		}
+	}
+}

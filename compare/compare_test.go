@@ -1,0 +1,120 @@
+package compare
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare/costs"
+	"github.com/lockport/lockport/compare/hazards"
+	"github.com/lockport/lockport/compare/report"
+)
+
+func TestCheck(t *testing.T) {
+	for _, good := range []Options{
+		{}, {Full: true}, {Scenarios: []string{"costs", "H3"}}, {Scenarios: []string{"handoff"}, URLs: []string{"redis://a"}}, {Subjects: []string{"etcd"}},
+	} {
+		require.NoError(t, good.Check(), "%+v", good)
+	}
+	for says, bad := range map[string]Options{
+		"unknown scenario": {Scenarios: []string{"H3", "h3"}},
+		"unknown backend":  {Subjects: []string{"redis", "memory"}},
+		"leave out --url":  {Scenarios: []string{"hazards"}, URLs: []string{"redis://a"}},
+		"--backend":        {Subjects: []string{"redis"}, URLs: []string{"redis://a"}},
+	} {
+		require.ErrorContains(t, bad.Check(), says)
+	}
+}
+
+// What is asked for is what is run: by part, by hazard, by what is measured, by backend.
+func TestMatch(t *testing.T) {
+	for _, c := range []struct {
+		o                           Options
+		hazards, costs, h3, h4, cyc bool
+	}{
+		{Options{}, true, true, true, true, true},
+		{Options{Scenarios: []string{"hazards"}}, true, false, true, true, false},
+		{Options{Scenarios: []string{"costs"}}, false, true, false, false, true},
+		{Options{Scenarios: []string{"H3"}}, true, false, true, false, false},
+		{Options{Scenarios: []string{"H3", "cycle"}}, true, true, true, false, true},
+		{Options{Scenarios: []string{"takeover"}}, false, true, false, false, false},
+		{Options{Subjects: []string{"etcd"}}, true, true, false, false, false},
+		{Options{URLs: []string{"redis://a"}}, false, true, true, true, true},
+	} {
+		require.Equal(t, c.hazards, c.o.has("hazards"), "%+v", c.o)
+		require.Equal(t, c.costs, c.o.has("costs"), "%+v", c.o)
+		require.Equal(t, c.h3, c.o.match("H3", "redis"), "%+v", c.o)
+		require.Equal(t, c.h4, c.o.match("H4", "redis"), "%+v", c.o)
+		require.Equal(t, c.cyc, c.o.match("cycle", "redis"), "%+v", c.o)
+	}
+}
+
+// Every subject of a table is one that people can ask for, and every scenario has one name.
+func TestNames(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, name := range Scenarios() {
+		require.False(t, seen[name], "%s has two meanings", name)
+		seen[name] = true
+	}
+	require.Len(t, hazards.Hazards(), 15)
+	require.Len(t, costs.Scenarios(), 6)
+	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"}, Subjects())
+}
+
+func TestPresent(t *testing.T) {
+	r := &report.Report{
+		Cells: []report.Cell{{Hazard: "H1", Subject: "etcd"}, {Hazard: "H1", Subject: report.Article}},
+		Costs: []report.Costs{{Subject: "file"}, {Subject: "etcd"}},
+	}
+	got := present(r, nil, map[string]string{"etcd": "3.4.23"})
+	require.Len(t, got, 3)
+	require.Equal(t, "Redis", got[0].Servers)
+	require.Equal(t, "file", got[1].Name)
+	require.Empty(t, got[1].Servers)
+	require.Equal(t, "etcd 3.4.23", got[2].Servers)
+
+	theirs := report.Subject{Name: "etcd", Title: "etcd", URL: "etcd://db:2379"}
+	r = &report.Report{Costs: []report.Costs{{Subject: "etcd"}}}
+	require.Equal(t, []report.Subject{theirs}, present(r, []report.Subject{theirs}, nil))
+}
+
+func TestMerge(t *testing.T) {
+	got := merge([]report.Missing{{Program: "etcd", Subjects: []string{"etcd"}}, {Program: "java", Subjects: []string{"zookeeper"}}},
+		[]report.Missing{{Program: "etcd", Subjects: []string{"etcd", "other"}}, {Program: "mariadbd", Subjects: []string{"mysql"}}})
+	require.Equal(t, []report.Missing{
+		{Program: "etcd", Subjects: []string{"etcd", "other"}}, {Program: "java", Subjects: []string{"zookeeper"}}, {Program: "mariadbd", Subjects: []string{"mysql"}},
+	}, got)
+}
+
+// A folder may have pictures of somebody's own; those of an earlier report are replaced.
+func TestWrite(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new", "folder")
+	own := filepath.Join(dir, PictureDir, "holiday.svg")
+	require.NoError(t, os.MkdirAll(filepath.Dir(own), 0o755))
+	require.NoError(t, os.WriteFile(own, []byte("<svg/>"), 0o644))
+	r := &report.Report{
+		Version:  report.Version,
+		Subjects: []report.Subject{{Name: "redis", Title: "Redis"}},
+		Hazards:  []report.Hazard{{ID: "H3", Title: "A late release"}},
+		Cells:    []report.Cell{{Hazard: "H3", Subject: "redis", Class: report.Safe, Of: 1, Runs: []report.Run{{Class: report.Safe, Took: 1}}}},
+	}
+	require.NoError(t, Write(dir, r))
+	require.FileExists(t, own)
+	for _, name := range []string{HTMLFile, MarkdownFile, JSONFile, CSVFile} {
+		require.FileExists(t, filepath.Join(dir, name))
+	}
+	f, err := os.Open(filepath.Join(dir, JSONFile))
+	require.NoError(t, err)
+	defer f.Close()
+	again, err := report.Read(f)
+	require.NoError(t, err)
+	require.Equal(t, r.Cells, again.Cells)
+
+	stale := filepath.Join(dir, PictureDir, "H9-redis.svg")
+	require.NoError(t, os.WriteFile(stale, []byte("<svg/>"), 0o644))
+	require.NoError(t, Write(dir, r))
+	require.NoFileExists(t, stale)
+	require.Error(t, Write(filepath.Join(dir, HTMLFile, "below"), r))
+}

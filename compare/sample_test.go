@@ -1,0 +1,128 @@
+package compare
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/pages"
+)
+
+// sample is the report of docs/sample: a full run of this command, of which report.json is kept and all else is rendered.
+func sample(t *testing.T) *report.Report {
+	r, err := report.Read(strings.NewReader(pages.Read(t, "sample/"+JSONFile)))
+	require.NoError(t, err)
+	return r
+}
+
+// The sample shows every hazard on every backend, and what each costs, and looks as reports look now.
+func TestSample(t *testing.T) {
+	r := sample(t)
+	require.True(t, r.Full)
+	require.Empty(t, r.Missing)
+	require.Len(t, r.Hazards, 15)
+	require.Len(t, r.Costs, len(subjects)-1)
+	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown} {
+		var b bytes.Buffer
+		require.NoError(t, write(&b))
+		pages.Is(t, "sample/"+name, b.String())
+	}
+	for name, svg := range r.Pictures() {
+		pages.Is(t, path.Join("sample", PictureDir, name), string(svg))
+	}
+}
+
+var (
+	// cellLink is a link to a cell of the sample, or to another place in it.
+	cellLink = regexp.MustCompile(`\[([^\]]*)\]\((?:\.\./)?(?:docs/)?sample/report\.md#([A-Za-z0-9-]+)\)([^[\n|]{0,40})`)
+	picture  = regexp.MustCompile(`\((?:\.\./)?(?:docs/)?sample/pictures/([A-Za-z0-9-]+\.svg)\)`)
+)
+
+// What pages say of a cell of the sample is what it shows: a link, or what directly follows it, has the name of its class. Pictures that they show exist.
+func TestPagesAndTheSampleAgree(t *testing.T) {
+	r := sample(t)
+	cells := make(map[string]report.Cell)
+	for _, c := range r.Cells {
+		cells[c.ID()] = c
+	}
+	var b bytes.Buffer
+	require.NoError(t, r.Markdown(&b))
+	links := 0
+	for _, page := range []string{
+		"choosing.md", "../README.md", "../README.zh-CN.md", "backends/file.md", "backends/redis.md", "backends/redlock.md", "backends/etcd.md",
+		"backends/zookeeper.md", "backends/postgres.md", "backends/mysql.md", "backends/memory.md",
+	} {
+		text := pages.Read(t, page)
+		for _, m := range cellLink.FindAllStringSubmatch(text, -1) {
+			links++
+			link, id, behind := m[1], m[2], m[3]
+			require.Contains(t, b.String(), `id="`+id+`"`, "%s links to %s", page, id)
+			if c, ok := cells[id]; ok && !strings.HasSuffix(page, ".zh-CN.md") {
+				require.Empty(t, c.NotRun, "%s links to %s", page, id)
+				require.Equal(t, c.Class, classIn(link+" "+behind), "%s says of %s: %q", page, id, link+behind)
+			}
+		}
+		for _, m := range picture.FindAllStringSubmatch(text, -1) {
+			require.Contains(t, r.Pictures(), m[1], "%s shows %s", page, m[1])
+		}
+	}
+	require.Greater(t, links, 40)
+}
+
+// classIn is the first class that a text names: the longest, where one is the beginning of another.
+func classIn(text string) (first report.Class) {
+	at := len(text)
+	for _, c := range report.Classes() {
+		i := strings.Index(text, string(c))
+		if i >= 0 && (i < at || i == at && len(c) > len(first)) {
+			first, at = c, i
+		}
+	}
+	return first
+}
+
+func TestClassIn(t *testing.T) {
+	require.Equal(t, report.Fenced, classIn("Redis, unsafe but fenced"))
+	require.Equal(t, report.Unsafe, classIn("unsafe, and not safe"))
+	require.Equal(t, report.Safe, classIn("is safe"))
+	require.Empty(t, classIn("nothing of the kind"))
+}
+
+// The table of costs in docs/choosing.md is that of the sample.
+func TestChoosing(t *testing.T) {
+	r := sample(t)
+	var b strings.Builder
+	b.WriteString("| backend | Acquire | Release | a cycle, × round trip | hand-off to a waiter | a dead holder's lock | without a server |\n|---|---|---|---|---|---|---|\n")
+	for _, s := range r.Subjects {
+		for _, c := range r.Costs {
+			if c.Subject != s.Name {
+				continue
+			}
+			failover, takeover := "–", "–"
+			if c.Failover != nil {
+				failover = seconds(c.Failover.Time.P50) + " (" + c.Failover.What + ")"
+			}
+			if c.Takeover != nil {
+				takeover = seconds(c.Takeover.Time.P50) + " at a TTL of " + seconds(c.TTL)
+			}
+			fmt.Fprintf(&b, "| %s | %.2f ms | %.2f ms | %.1f (%.1f to %.1f) | %.2f ms | %s | %s |\n", s.Title, c.Cycle.Acquire.P50/1000, c.Cycle.Release.P50/1000,
+				c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, c.HandOff.Time.P50/1000, takeover, failover)
+		}
+	}
+	pages.Holds(t, "choosing.md", "costs", b.String())
+}
+
+// seconds is a time in milliseconds, for people.
+func seconds(ms float64) string {
+	if ms < 100 {
+		return fmt.Sprintf("%.0f ms", ms)
+	}
+	return fmt.Sprintf("%.1f s", ms/1000)
+}

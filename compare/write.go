@@ -1,0 +1,55 @@
+package compare
+
+import (
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/lockport/lockport/compare/report"
+)
+
+// The files that [Write] makes in its folder.
+const (
+	HTMLFile     = "report.html"
+	MarkdownFile = "report.md"
+	JSONFile     = "report.json"
+	CSVFile      = "samples.csv"
+	PictureDir   = "pictures"
+)
+
+// Write writes a report into the folder dir, which is made if it is not there: as one HTML file, as Markdown with its pictures, as JSON, and the raw
+// samples as CSV. What an earlier report left there under these names is replaced.
+func Write(dir string, r *report.Report) error {
+	pictures := filepath.Join(dir, PictureDir)
+	if _, err := os.Stat(filepath.Join(dir, JSONFile)); err == nil { // then they are those of an earlier report, and not somebody's photographs
+		if err := os.RemoveAll(pictures); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		return err
+	}
+	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown, JSONFile: r.JSON, CSVFile: r.CSV} {
+		if err := writeFile(filepath.Join(dir, name), write); err != nil {
+			return err
+		}
+	}
+	for name, svg := range r.Pictures() {
+		if err := os.WriteFile(filepath.Join(pictures, name), svg, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(name string, write func(io.Writer) error) error {
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	if err := write(f); err != nil {
+		_ = f.Close()
+		return err
+	}
+	return f.Close()
+}
