@@ -1,0 +1,72 @@
+package main
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/pages"
+)
+
+// chinese are the words of the table of promises in README.zh-CN.md. It has all that a backend can state.
+var chinese = map[string]string{
+	"URL schemes":                    "URL 协议",
+	"a silent holder's lock ends by": "持有者失联后，锁何时结束",
+	"smallest TTL":                   "最短 TTL",
+	"fencing tokens":                 "栅栏令牌",
+	"order of processes":             "进程间的顺序",
+	"waiting":                        "等待方式",
+	"on fail-over":                   "故障转移时",
+	"removal is noticed":             "锁被删除后，多久得知",
+
+	"never": "永不", "TTL": "TTL 到期", "session": "会话结束", "process": "进程退出",
+	"any": "不限", "the session's": "与会话相同",
+	"none": "无", "while data survives": "数据还在就递增", "across fail-over": "故障转移后仍递增",
+	"FIFO, advisory": "先进先出，不强制", "FIFO": "先进先出",
+	"poll": "轮询", "notification": "通知", "server queue": "服务端队列",
+	"can be lost": "可能丢锁", "no fail-over": "没有故障转移", "survives": "不丢锁",
+	"at the deadline": "到期时",
+}
+
+var (
+	steps  = regexp.MustCompile(`^(.+), in steps of (\S+)$`)
+	within = regexp.MustCompile(`^within (\S+) at a TTL of (\S+)$`)
+	amount = regexp.MustCompile(`^[0-9.]+[mµ]?s$`)
+)
+
+// inChinese translates a cell of the table.
+func inChinese(t *testing.T, cell string) string {
+	t.Helper()
+	if m := steps.FindStringSubmatch(cell); m != nil {
+		return inChinese(t, m[1]) + "，取 " + m[2] + " 的整数倍"
+	}
+	if m := within.FindStringSubmatch(cell); m != nil {
+		return m[1] + " 内（TTL 为 " + m[2] + " 时）"
+	}
+	if amount.MatchString(cell) {
+		return cell
+	}
+	require.Contains(t, chinese, cell, "say in chinese, in chinese_test.go, what this cell of the table is in Chinese: %s", cell)
+	return chinese[cell]
+}
+
+// TestChineseTable keeps the table of promises in README.zh-CN.md equal to what the backends state, in Chinese.
+func TestChineseTable(t *testing.T) {
+	var b strings.Builder
+	require.NoError(t, writeMarkdown(&b, capabilityTable(lockport.DefaultMux().Schemes())))
+	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
+	for i, line := range lines {
+		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		require.Len(t, cells, len(capabilityColumns), line)
+		for j, cell := range cells {
+			if i == 0 || i > 1 && j > 0 { // the second line is the rule, and the first column has the schemes
+				cells[j] = inChinese(t, cell)
+			}
+		}
+		lines[i] = "| " + strings.Join(cells, " | ") + " |"
+	}
+	pages.Holds(t, "../README.zh-CN.md", "capabilities", strings.Join(lines, "\n"))
+}
