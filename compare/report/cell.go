@@ -9,6 +9,9 @@ type Hazard struct {
 	Articles []string `json:"articles"` // "002"; those in which it is taught, or overlooked
 }
 
+// OnlyFull is the [Cell.NotRun] of what a quick run leaves out. A matrix leaves it out too where it shows another variant of the same cell.
+const OnlyFull = "It is played by a full run alone (--full)."
+
 // Class is what was seen of a hazard.
 type Class string
 
@@ -100,8 +103,8 @@ type Span struct {
 	Held  bool    `json:"held"`
 	Got   float64 `json:"got,omitempty"`
 	Until float64 `json:"until"`
-	// Token is the hold's fencing token, 0 for none.
-	Token uint64 `json:"token,omitempty"`
+	// Token is the hold's fencing token, 0 for none. In JSON it is a string of digits, as many readers of JSON know whole numbers up to 2^53 alone.
+	Token uint64 `json:"token,omitempty,string"`
 	// Ending says what ended it, for people: "released", "told that it was lost", "the deadline passed", "killed".
 	Ending string `json:"ending,omitempty"`
 }
@@ -125,7 +128,7 @@ type Overlap struct {
 	To     float64   `json:"to"`
 	Older  string    `json:"older"` // clients
 	Newer  string    `json:"newer"`
-	Tokens [2]uint64 `json:"tokens"` // theirs, 0 for none
+	Tokens [2]uint64 `json:"tokens"` // theirs, 0 for none; strings in JSON
 }
 
 // Write is an attempt to write to what the lock protects.

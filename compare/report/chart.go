@@ -56,7 +56,7 @@ func (c *canvas) legend(all []series, top float64) float64 {
 			x, y = 4, y+18
 		}
 		c.sample(s, x, y-4, length)
-		c.text("ink", small, start, x+length+5, y, title)
+		c.text("", small, start, x+length+5, y, title)
 		x += w + gap
 	}
 	return y + 8
@@ -77,8 +77,16 @@ func (c *canvas) ticksBelow(s scale, ticks []float64, top, bottom float64, name 
 	if title == "" {
 		return bottom + 24
 	}
-	c.text("soft", small, middle, (s.from+s.to)/2, bottom+34, small.fit(title, s.to-s.from))
-	return bottom + 41
+	at, lines := (s.from+s.to)/2, small.wrap(title, s.to-s.from, 1)
+	if small.width(title) > s.to-s.from {
+		at, lines = c.w/2, small.wrap(title, c.w-8, 3)
+	}
+	y := bottom + 34
+	for _, line := range lines {
+		c.text("soft", small, middle, at, y, line)
+		y += small.size * leading
+	}
+	return y - small.size*leading + 7
 }
 
 // spreadOut moves coordinates apart so that two neighbours are at least gap from each other, within low and high, and returns them in the same

@@ -13,6 +13,7 @@ type bar struct {
 	from, to float64 // the whisker, none where to is 0
 	first    string  // the figure
 	more     string  // what is said beside it
+	alone    bool    // there is one sample, and nothing to spread
 	hollow   bool    // drawn as an outline: what is shown for comparison
 }
 
@@ -31,7 +32,7 @@ func drawBars(all []bar, width float64, log bool, name func(float64) string, tit
 	narrow := width < 500
 	left, right := 4.0, width-14
 	if !narrow {
-		left = math.Min(math.Max(strong.widest(names...), small.widest(abouts(all)...)), width*0.24) + 16
+		left = math.Min(math.Max(strong.widest(names...), small.widest(abouts(all)...)), width*0.4) + 16
 		right = width - math.Min(math.Max(strong.widest(figures...), small.widest(mores(all)...)), width*0.32) - 24
 	}
 	var x scale
@@ -75,7 +76,7 @@ func (c *canvas) drawBar(b bar, x scale, top float64, narrow bool) {
 			class = b.class("hollow")
 		}
 		c.rect(class, box{x.from, mid - 6, math.Max(v, x.from+1.5), mid + 6}, 1.5)
-		if b.to > 0 {
+		if b.to > 0 && !b.alone {
 			from, to := x.at(b.from), x.at(b.to)
 			c.path("whisker", fmt.Sprintf("M%s %sV%sM%s %sH%sM%s %sV%s", number(from), number(mid-4), number(mid+4), number(from), number(mid),
 				number(to), number(to), number(mid-4), number(mid+4)))
@@ -86,10 +87,10 @@ func (c *canvas) drawBar(b bar, x scale, top float64, narrow bool) {
 // pair writes a text and what is said beside it in two lines around mid, or the text alone in the middle.
 func (c *canvas) pair(a anchor, x, mid, limit float64, first, more string) {
 	if more == "" {
-		c.text("ink", strong, a, x, mid+4, strong.fit(first, limit))
+		c.text("", strong, a, x, mid+4, strong.fit(first, limit))
 		return
 	}
-	c.text("ink", strong, a, x, mid-3, strong.fit(first, limit))
+	c.text("", strong, a, x, mid-3, strong.fit(first, limit))
 	c.text("soft", small, a, x, mid+12, small.fit(more, limit))
 }
 

@@ -50,7 +50,7 @@ func drawCurves(all []cdf, width float64) *canvas {
 		c.line("grid", x.from, y.at(percent), x.to, y.at(percent))
 		c.text("soft", small, end, x.from-6, y.at(percent)+3.5, number(percent)+" %")
 	}
-	below := c.ticksBelow(x, ticks, top, bottom, axisMicros, "time to acquire, logarithmic")
+	below := c.ticksBelow(x, ticks, top, bottom, axisMicros, "time to acquire (logarithmic); upwards: the part of the acquisitions that took no longer")
 	for _, s := range all {
 		var points [][2]float64
 		for percent, v := range s.curve {

@@ -11,6 +11,7 @@ type shared struct {
 	series
 	clients int
 	shares  []int
+	rate    float64 // of all of them, in a second
 }
 
 // fairness draws how evenly the clients had the lock.
@@ -21,7 +22,7 @@ func (r *Report) fairness() *picture {
 		if s, ok := c.shares(); ok {
 			s.series = r.seriesOf(c.Subject)
 			all = append(all, s)
-			figures = append(figures, fmt.Sprintf("%s, %d clients: %s", s.title, s.clients, s.tell()))
+			figures = append(figures, fmt.Sprintf("%s, %d clients in %s: %s", s.title, s.clients, s.turn(), s.tell()))
 		}
 	}
 	if len(all) == 0 {
@@ -34,11 +35,25 @@ func (r *Report) fairness() *picture {
 func (c *Costs) shares() (best shared, ok bool) {
 	for _, t := range c.Contention {
 		if len(t.Shares) > 1 && t.Clients > best.clients {
-			best, ok = shared{clients: t.Clients, shares: slices.Sorted(slices.Values(t.Shares))}, true
+			best, ok = shared{clients: t.Clients, shares: slices.Sorted(slices.Values(t.Shares)), rate: t.PerSecond.Median}, true
 		}
 	}
 	return best, ok
 }
+
+// turn is for how long these clients had the lock by turns, which follows from how often they did: they are those of the turn with the median rate.
+func (s shared) turn() string {
+	sum := 0.0
+	for _, n := range s.shares {
+		sum += float64(n)
+	}
+	if length := sum / s.rate; length > 0 && length < 1e6 {
+		return significant(length) + " s"
+	}
+	return "–"
+}
+
+func (s shared) about() string { return count(s.clients) + " clients, " + s.turn() }
 
 // evenness is the least share in parts of the greatest: 1 if all had the lock equally often.
 func (s shared) evenness() float64 {
@@ -55,23 +70,23 @@ func (s shared) tell() string {
 func drawShares(all []shared, width float64) *canvas {
 	c := &canvas{w: width, h: 1e6}
 	narrow := width < 500
-	var names, tells []string
+	var names, tells, turns []string
 	for _, s := range all {
-		names, tells = append(names, s.title), append(tells, s.tell())
+		names, tells, turns = append(names, s.title), append(tells, s.tell()), append(turns, s.about())
 	}
 	left, right, row, high := 4.0, width-4, 46.0, 30.0
 	if narrow {
 		row = 62
 	} else {
-		left = math.Min(strong.widest(names...), width*0.24) + 16
+		left = math.Min(math.Max(strong.widest(names...), small.widest(turns...)), width*0.24) + 16
 		right = width - math.Min(small.widest(tells...), width*0.4) - 20
 	}
 	for i, s := range all {
 		bottom := 6 + row*float64(i) + row - 10
-		about := count(s.clients) + " clients"
+		about := s.about()
 		if narrow {
-			tell := small.fit(s.tell(), width*0.62)
-			c.text("ink", strong, start, 4, bottom-high-8, strong.fit(s.title, width-small.width(tell)-20))
+			tell := small.fit(s.tell(), width*0.72)
+			c.text("", strong, start, 4, bottom-high-8, strong.fit(s.title, width-small.width(tell)-20))
 			c.text("soft", small, end, width-4, bottom-high-8, tell)
 		} else {
 			c.pair(start, 4, bottom-high/2, left-16, s.title, about)
@@ -92,11 +107,13 @@ func (c *canvas) strip(s shared, b box) {
 		sum += float64(v)
 	}
 	step := math.Min(14, (b.x1-b.x0)/float64(n))
+	d := ""
 	for i := range n {
 		v := s.shares[i*(len(s.shares)-1)/max(1, n-1)]
 		h := (b.y1 - b.y0) * math.Max(0, float64(v)) / math.Max(1, float64(most))
-		c.rect(s.class("bar"), box{b.x0 + float64(i)*step, b.y1 - h, b.x0 + float64(i)*step + step*0.75, b.y1}, 0)
+		d += fmt.Sprintf("M%s %sV%sh%sV%sz", number(b.x0+float64(i)*step), number(b.y1), number(b.y1-h), number(step*0.75), number(b.y1))
 	}
+	c.path(s.class("bar"), d)
 	mean := b.y1 - (b.y1-b.y0)*math.Min(1, math.Max(0, sum/float64(len(s.shares))/math.Max(1, float64(most))))
 	c.line("leader", b.x0, mean, b.x0+float64(n)*step, mean)
 }

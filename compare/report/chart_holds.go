@@ -13,6 +13,18 @@ type held struct {
 	at []Contention
 }
 
+// clientsIn says how many clients there are, and in how many processes.
+func clientsIn(all []held, clients int) string {
+	for _, h := range all {
+		for _, p := range h.at {
+			if p.Clients == clients && p.Processes > 0 {
+				return fmt.Sprintf("%s in %s", count(clients), count(p.Processes))
+			}
+		}
+	}
+	return count(clients)
+}
+
 // holdsPerSecond draws how often one lock can be had, against how many want it.
 func (r *Report) holdsPerSecond() *picture {
 	var all []held
@@ -25,7 +37,7 @@ func (r *Report) holdsPerSecond() *picture {
 		slices.SortStableFunc(h.at, func(a, b Contention) int { return cmp.Compare(a.Clients, b.Clients) })
 		all = append(all, h)
 		last := h.at[len(h.at)-1]
-		figures = append(figures, fmt.Sprintf("%s: %s holds a second by %d clients, %s by %d", h.title, figureSpread(h.at[0].PerSecond), h.at[0].Clients,
+		figures = append(figures, fmt.Sprintf("%s: %s holds per second by %d clients, %s by %d", h.title, figureSpread(h.at[0].PerSecond), h.at[0].Clients,
 			figureSpread(last.PerSecond), last.Clients))
 	}
 	if len(all) == 0 {
@@ -34,7 +46,7 @@ func (r *Report) holdsPerSecond() *picture {
 	slices.SortStableFunc(all, func(a, b held) int {
 		return cmp.Compare(b.at[len(b.at)-1].PerSecond.Median, a.at[len(a.at)-1].PerSecond.Median)
 	})
-	return draw("holds-per-second", "How often one lock is had in a second, by how many clients", sentence(figures),
+	return draw("holds-per-second", "How often per second one lock is had, by how many clients", sentence(figures),
 		func(width float64) *canvas { return drawHolds(all, width) })
 }
 
@@ -57,7 +69,7 @@ func drawHolds(all []held, width float64) *canvas {
 	slices.Sort(clients)
 	clients = slices.Compact(clients)
 	const top = 10.0
-	bottom := top + math.Max(math.Min(280, width*0.7), float64(len(all))*strong.size*leading)
+	bottom := top + math.Max(math.Min(280, width*0.7), float64(len(all))*strong.size*leading+8)
 	y, ticks := logarithmic(low, high, bottom, top)
 	left := 0.0
 	for _, tick := range ticks {
@@ -73,7 +85,7 @@ func drawHolds(all []held, width float64) *canvas {
 	for _, n := range clients {
 		columns = append(columns, float64(n))
 	}
-	below := c.ticksBelow(x, columns, top, bottom, func(v float64) string { return count(int(v)) }, "clients; holds a second upwards, both logarithmic")
+	below := c.ticksBelow(x, columns, top, bottom, func(v float64) string { return clientsIn(all, int(v)) }, "clients in processes (across); holds per second of all together (up); both logarithmic")
 	ends := make([]float64, len(all))
 	for i, h := range all {
 		points := make([][2]float64, len(h.at))
@@ -91,10 +103,10 @@ func drawHolds(all []held, width float64) *canvas {
 			}
 		})
 	}
-	at := spreadOut(ends, strong.size*leading, top+4, bottom+2)
+	at := spreadOut(ends, strong.size*leading, top+4, bottom-4)
 	for i, h := range all {
 		c.line(h.class("range"), x.at(float64(h.at[len(h.at)-1].Clients))+4, ends[i], right+14, at[i])
-		c.text("ink", strong, start, right+18, at[i]+4, strong.fit(h.title, width-right-20))
+		c.text("", strong, start, right+18, at[i]+4, strong.fit(h.title, width-right-20))
 	}
 	c.h = math.Ceil(below + 2)
 	return c

@@ -1,6 +1,9 @@
 package report
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // waiterLoad draws how many requests those who wait send, beside what the articles' locks do.
 func (r *Report) waiterLoad() *picture {
@@ -8,11 +11,12 @@ func (r *Report) waiterLoad() *picture {
 	var figures []string
 	for _, c := range r.Costs {
 		for _, w := range c.Waiters {
-			b := bar{series: r.seriesOf(c.Subject), about: fmt.Sprintf("%s waiters in %s processes", count(w.Waiters), count(w.Processes)),
+			b := bar{series: r.seriesOf(c.Subject), about: plural(w.Waiters, "waiter", "waiters") + " in " + plural(w.Processes, "process", "processes"),
 				value: w.PerSecond, first: significant(w.PerSecond) + " / s", hollow: w.Article != ""}
 			if w.Article != "" {
 				b.title, b.index = "An article's lock", 0
-				b.about = w.Article + ", " + count(w.Waiters) + " waiters"
+				of, _, _ := strings.Cut(w.Article, ":")
+				b.about = plural(w.Waiters, "waiter", "waiters") + " " + of
 			}
 			if w.PerSecond == 0 {
 				b.first = "none"

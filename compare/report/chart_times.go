@@ -2,11 +2,12 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // whisker says what the bars are.
-const whisker = "median, and 25th to 90th percentile"
+const whisker = "bar: median; whisker: 25th to 90th percentile"
 
 // handOffs draws how long the lock takes from a release to a waiter in another process.
 func (r *Report) handOffs() *picture {
@@ -50,9 +51,11 @@ func (r *Report) failovers() *picture {
 		if f := c.Failover; f != nil && f.Time.N > 0 {
 			b := r.timeBar(c.Subject, f.Time, millis)
 			b.about = f.What
-			b.more = fmt.Sprintf("%s, %s", span(f.Time), plural(f.Time.N, "time", "times"))
+			if f.Time.N > 1 {
+				b.more = fmt.Sprintf("%s, %s times", span(f.Time), count(f.Time.N))
+			}
 			all = append(all, b)
-			figures = append(figures, fmt.Sprintf("%s (%s): median %s, %s", b.title, f.What, b.first, b.more))
+			figures = append(figures, strings.TrimSuffix(fmt.Sprintf("%s (%s): median %s, %s", b.title, f.What, b.first, b.more), ", "))
 		}
 	}
 	return barPicture("fail-over", "For how long nobody can have a lock when a server is lost", all, figures, axisMillis,
@@ -60,12 +63,15 @@ func (r *Report) failovers() *picture {
 }
 
 func (r *Report) timeBar(subject string, q Quantiles, text func(float64) string) bar {
-	return bar{series: r.seriesOf(subject), value: q.P50, from: q.P25, to: q.P90, first: text(q.P50)}
+	return bar{series: r.seriesOf(subject), value: q.P50, from: q.P25, to: q.P90, first: text(q.P50), alone: q.N == 1}
 }
 
 func barPicture(name, title string, all []bar, figures []string, tick func(float64) string, axis string) *picture {
 	if len(all) == 0 {
 		return nil
+	}
+	if !slices.ContainsFunc(all, func(b bar) bool { return !b.alone }) {
+		axis = "one sample each"
 	}
 	return draw(name, title, sentence(figures), func(width float64) *canvas { return drawBars(all, width, false, tick, axis) })
 }

@@ -68,6 +68,9 @@ func (s Spread) times() string {
 	return figureSpread(s) + " ×"
 }
 
+// times is a ratio: "9.31 ×".
+func times(v float64) string { return significant(v) + " ×" }
+
 // of is a ratio with its spread, of a thing: "9.31 × PING (8.80–10.1)".
 func (s Spread) of(thing string) string {
 	text := significant(s.Median) + " × " + thing

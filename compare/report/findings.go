@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 // finding is what the data say in a sentence, with what it is about below it, if that is more than one thing.
 type finding struct {
 	class Class // of the harm that it tells of, if it does
+	late  bool  // it tells of late writes that landed in cells of this class
 	text  string
 	items []string
 }
@@ -26,13 +26,15 @@ func (f finding) sentence() string {
 func (r *Report) findings() []finding {
 	all := []finding{}
 	for _, text := range r.overlapFindings() {
-		all = append(all, finding{Unsafe, text, nil})
+		all = append(all, finding{class: Unsafe, text: text})
 	}
 	all = append(all, r.harmFindings()...)
-	for _, text := range slices.Concat(r.articleFindings(), r.soundFindings(), r.costFindings()) {
+	all = append(all, r.landedFindings()...)
+	all = append(all, r.articleFindings()...)
+	for _, text := range r.soundFindings() {
 		all = append(all, finding{text: text})
 	}
-	return all
+	return append(all, r.costFindings()...)
 }
 
 // overlapFindings tell of what must not be: two that had the lock at one time although nothing was done to it.
@@ -58,31 +60,51 @@ func often(n int) string {
 
 // harmFindings have the hazards of each class of harm, with the backends on which it was seen.
 func (r *Report) harmFindings() (all []finding) {
-	rows := r.matrix()
 	for _, class := range slices.Backward(Classes()) {
 		if !harmed(class) {
 			continue
 		}
-		f := finding{class: class}
 		refused := true
-		for _, m := range rows {
-			var where []string
-			for _, c := range slices.Concat(m.cells...) {
-				if c.Subject != Article && c.NotRun == "" && c.Class == class {
-					refused = refused && c.LateWrite == "refused"
-					where = append(where, fmt.Sprintf("%s (%s)", r.called(c), r.runs(c)))
-				}
+		f := finding{class: class, items: r.cellsWhere(true, func(c *Cell) bool {
+			if c.Subject == Article || c.Class != class {
+				return false
 			}
-			if len(where) > 0 {
-				f.items = append(f.items, title(m.Hazard)+": on "+list(where))
-			}
-		}
+			refused = refused && c.LateWrite == "refused"
+			return true
+		})}
 		if len(f.items) > 0 {
 			f.text = harm(class) + aftermath(class, refused)
 			all = append(all, f)
 		}
 	}
 	return all
+}
+
+// landedFindings tell of late writes that a class says nothing of.
+func (r *Report) landedFindings() (all []finding) {
+	for _, class := range Classes() {
+		items := r.cellsWhere(false, func(c *Cell) bool { return c.Subject != Article && c.Class == class && c.landed() })
+		if len(items) > 0 {
+			all = append(all, finding{class, true, "What an older holder wrote after a newer one had the lock landed all the same", items})
+		}
+	}
+	return all
+}
+
+// cellsWhere are the hazards of which there are such cells, and which those are, with their runs or without.
+func (r *Report) cellsWhere(runs bool, such func(*Cell) bool) (items []string) {
+	for _, m := range r.matrix() {
+		var where []string
+		for _, c := range slices.Concat(m.cells...) {
+			if c.NotRun == "" && such(c) {
+				where = append(where, r.called(c, runs))
+			}
+		}
+		if len(where) > 0 {
+			items = append(items, title(m.Hazard)+": on "+list(where))
+		}
+	}
+	return items
 }
 
 func title(h Hazard) string {
@@ -92,12 +114,19 @@ func title(h Hazard) string {
 	return h.ID + " " + h.Title
 }
 
-// called is what people call a cell's subject, with its variant.
-func (r *Report) called(c *Cell) string {
+// called is what people call a cell's subject, with its variant, and in how many of its runs the harm was seen: "etcd (alone; 1 of 1 run)".
+func (r *Report) called(c *Cell, runs bool) string {
+	var more []string
 	if c.Variant != "" {
-		return r.title(c.Subject) + " with " + c.Variant
+		more = append(more, c.Variant)
 	}
-	return r.title(c.Subject)
+	if runs {
+		more = append(more, r.runs(c))
+	}
+	if len(more) == 0 {
+		return r.title(c.Subject)
+	}
+	return fmt.Sprintf("%s (%s)", r.title(c.Subject), strings.Join(more, "; "))
 }
 
 // runs is in how many runs of a cell its harm was seen.
@@ -134,21 +163,33 @@ func aftermath(c Class, refused bool) string {
 	return ""
 }
 
-// articleFindings count how the locks of the articles fared.
-func (r *Report) articleFindings() []string {
+// articleFindings say how the locks of the articles fared.
+func (r *Report) articleFindings() []finding {
 	var bad, all int
-	for _, c := range r.Cells {
-		if c.Subject == Article && c.NotRun == "" {
-			all++
-			if harmed(c.Class) {
-				bad++
+	var items []string
+	for _, class := range slices.Backward(Classes()) {
+		var hazards []string
+		n := 0
+		for _, c := range r.Cells {
+			if c.Subject != Article || c.NotRun != "" || c.Class != class {
+				continue
 			}
+			if n++; !slices.Contains(hazards, c.Hazard) {
+				hazards = append(hazards, c.Hazard)
+			}
+		}
+		all += n
+		if harmed(class) {
+			bad += n
+		}
+		if n > 0 {
+			items = append(items, fmt.Sprintf("%s: %s (%s)", class, count(n), strings.Join(hazards, ", ")))
 		}
 	}
 	if all == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("Of %s that articles teach, %s came to harm.", plural(all, "lock", "locks"), count(bad))}
+	return []finding{{text: fmt.Sprintf("Of %s with a lock that an article teaches, %s came to harm", plural(all, "scenario", "scenarios"), count(bad)), items: items}}
 }
 
 // soundFindings name the backends on which no harm was seen, and those that could not be had while a fault lasted.
@@ -167,8 +208,8 @@ func (r *Report) soundFindings() (all []string) {
 			}
 			n += c.Of
 			hurt = hurt || harmed(c.Class)
-			if c.Class == Unavailable && !slices.Contains(unavailable, c.Hazard) {
-				unavailable = append(unavailable, c.Hazard)
+			if c.Class == Unavailable {
+				unavailable = append(unavailable, strings.TrimSpace(c.Hazard+" "+c.Variant))
 			}
 		}
 		if !hurt && n > 0 {
@@ -184,51 +225,8 @@ func (r *Report) soundFindings() (all []string) {
 			list(sound), plural(runs, "run", "runs")))
 	}
 	if len(away) > 0 {
-		all = append(all, "Nobody could have a lock while the fault lasted on "+list(away)+".")
+		all = append(all, "While a fault lasted nobody could have a lock on "+list(away)+".")
 	}
-	return all
-}
-
-// costFindings compare the medians.
-func (r *Report) costFindings() (all []string) {
-	type figure struct {
-		subject string
-		value   float64
-	}
-	compare := func(what string, text func(float64) string, of func(Costs) (float64, bool)) {
-		var figures []figure
-		for _, c := range r.Costs {
-			if v, ok := of(c); ok {
-				figures = append(figures, figure{r.title(c.Subject), v})
-			}
-		}
-		slices.SortStableFunc(figures, func(a, b figure) int { return cmp.Compare(a.value, b.value) })
-		switch n := len(figures); {
-		case n == 1:
-			all = append(all, fmt.Sprintf("%s: %s on %s.", what, text(figures[0].value), figures[0].subject))
-		case n > 1:
-			all = append(all, fmt.Sprintf("%s: from %s on %s to %s on %s.", what, text(figures[0].value), figures[0].subject,
-				text(figures[n-1].value), figures[n-1].subject))
-		}
-	}
-	compare("An uncontended Acquire took, by medians", micros, func(c Costs) (float64, bool) {
-		if c.Cycle == nil || c.Cycle.Acquire.N == 0 {
-			return 0, false
-		}
-		return c.Cycle.Acquire.P50, true
-	})
-	compare("From a release until a waiter in another process had the lock", micros, func(c Costs) (float64, bool) {
-		if c.HandOff == nil || c.HandOff.Time.N == 0 {
-			return 0, false
-		}
-		return c.HandOff.Time.P50, true
-	})
-	compare("After the kill of a holder somebody else had the lock", millis, func(c Costs) (float64, bool) {
-		if c.Takeover == nil || c.Takeover.Time.N == 0 {
-			return 0, false
-		}
-		return c.Takeover.Time.P50, true
-	})
 	return all
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -12,16 +13,13 @@ import (
 var templates embed.FS
 
 var page = template.Must(template.New("report.html.tmpl").Funcs(template.FuncMap{
-	"look":      lookOf,
-	"plural":    plural,
-	"list":      list,
-	"articles":  articles,
+	"articles":  linkedHTML,
 	"lateWrite": lateWrite,
 	"capital":   capital,
-	"add":       func(a, b int) int { return a + b },
+	"stop":      fullStop,
 }).ParseFS(templates, "templates/report.html.tmpl"))
 
-// mostRuns is how many runs of a cell are drawn; the others are told in words.
+// mostRuns is how many runs of a cell are drawn: one that shows its class, and others of other classes. More of the same are told in words.
 const mostRuns = 3
 
 // HTML writes the report as one HTML file, which opens offline: all is in it, it asks nothing of any network, and it needs no script.
@@ -49,30 +47,35 @@ func character(r rune) rune {
 // view is what the template shows. Its drawings and styles are our own, with every text from the report escaped.
 type view struct {
 	*Report
-	Style, Defs          template.CSS
-	Definitions          template.HTML
-	Heading, About, Made string
-	Mode, When, Took     string
-	On, Command, Docs    string
-	Findings             []findingView
-	NotMeasured          []string
-	Missing              []missingView
-	Looks                []lookView
-	Columns              []Subject
-	Rows                 []rowView
-	Legend               template.HTML
-	Sections             []sectionView
-	Ran                  tableView
+	Style, Defs       template.CSS
+	Definitions       template.HTML
+	Heading, About    string
+	Where             string   // the costs were measured
+	How               []string // all was
+	Mode, When, Took  string
+	On, Command, Docs string
+	Findings          []findingView
+	NotMeasured       []string
+	Missing           []missingView
+	Looks             []lookView
+	Columns           []Subject
+	Rows              []rowView
+	Legend            template.HTML
+	Sections          []sectionView
+	Ran               tableView
+	Lessons           *tableView
+	AboutLessons      string
 }
 
 type findingView struct {
 	Key, Word, Text string
+	Landed          string // what is said of late writes beside the class
 	Items           []string
 }
 
 type missingView struct{ Titles, Program, Install string }
 
-type lookView struct{ Key, Word, Means string }
+type lookView struct{ Key, Word, Landed, Means string }
 
 type rowView struct {
 	Hazard
@@ -83,15 +86,16 @@ type rowView struct {
 type cellsView struct {
 	Subject Subject
 	Cells   []cellView
+	Shown   []cellView // those in the matrix
 }
 
 type cellView struct {
 	*Cell
 	Anchor, Key, Word, Often, Title string
+	Landed                          string // what is said of late writes beside the class
 	Open                            bool
 	First                           *playView // of the run that shows the class
 	Others                          []playView
-	Untold                          int // runs that are not drawn
 }
 
 type playView struct {
@@ -107,7 +111,24 @@ type sectionView struct {
 
 type tableView struct {
 	Head []string
-	Rows [][]string
+	Rows []tableRow
+}
+
+type tableRow struct {
+	ID    string
+	Cells []string
+}
+
+func tableViewOf(t table) *tableView {
+	v := &tableView{Head: t.head}
+	for i, cells := range t.rows {
+		line := tableRow{Cells: cells}
+		if i < len(t.ids) {
+			line.ID = t.ids[i]
+		}
+		v.Rows = append(v.Rows, line)
+	}
+	return v
 }
 
 func (r *Report) view() (*view, error) {
@@ -117,14 +138,17 @@ func (r *Report) view() (*view, error) {
 	}
 	v := &view{
 		Report: r, Style: template.CSS(coloursCSS + drawingCSS + string(style)), Definitions: template.HTML(defsSVG),
-		Heading: r.heading(), About: r.about(), Mode: r.mode(), When: r.began(), Took: seconds(r.Seconds), On: r.machine(),
+		Heading: r.heading(), About: r.about(), Where: r.where(), How: r.how(), Mode: r.mode(), When: r.began(), Took: seconds(r.Seconds), On: r.machine(),
 		Command: r.command(), Docs: docs, NotMeasured: r.notMeasured(), Columns: r.columns(),
-		Ran: tableView{r.subjectTable().head, r.subjectTable().rows},
+		Ran: *tableViewOf(r.subjectTable()),
 	}
 	for _, f := range r.findings() {
 		found := findingView{Text: f.sentence(), Items: f.items}
 		if f.class != "" {
 			found.Key, found.Word = lookOf(f.class).key, string(f.class)
+			if f.late {
+				found.Landed = lateLanded
+			}
 		}
 		v.Findings = append(v.Findings, found)
 	}
@@ -132,7 +156,13 @@ func (r *Report) view() (*view, error) {
 		v.Missing = append(v.Missing, missingView{list(r.titles(m.Subjects)), m.Program, m.Install})
 	}
 	for _, l := range looks {
-		v.Looks = append(v.Looks, lookView{l.key, string(l.class), l.means})
+		v.Looks = append(v.Looks, lookView{l.key, string(l.class), "", l.means})
+	}
+	if r.landed() {
+		v.Looks = append(v.Looks, lookView{looks[0].key, string(looks[0].class), lateLanded, meansLanded})
+	}
+	if r.taught() {
+		v.Lessons, v.AboutLessons = tableViewOf(lessonTable()), aboutLessons
 	}
 	if len(r.Cells) > 0 {
 		v.Legend = timelineLegend().html()
@@ -141,7 +171,7 @@ func (r *Report) view() (*view, error) {
 		}
 	}
 	for _, s := range r.costSections() {
-		v.Sections = append(v.Sections, sectionView{s.id, s.title, s.about, s.picture.html(), tableView{s.table.head, s.table.rows}})
+		v.Sections = append(v.Sections, sectionView{s.id, s.title, s.about, s.picture.html(), *tableViewOf(s.table)})
 	}
 	return v, nil
 }
@@ -153,6 +183,9 @@ func (r *Report) rowView(m row, columns []Subject) rowView {
 		group := cellsView{Subject: columns[i]}
 		for _, c := range cells {
 			group.Cells = append(group.Cells, r.cellView(c))
+			if slices.Contains(shown(cells), c) {
+				group.Shown = append(group.Shown, group.Cells[len(group.Cells)-1])
+			}
 			if c.NotRun == "" && harmed(c.Class) && (worst == nil || severity(c.Class) > severity(worst.Class)) {
 				worst = c
 			}
@@ -170,30 +203,39 @@ func (r *Report) rowView(m row, columns []Subject) rowView {
 func (r *Report) cellView(c *Cell) cellView {
 	l := lookOf(c.Class)
 	v := cellView{Cell: c, Anchor: c.ID(), Key: l.key, Word: string(c.Class), Often: c.seen(), Title: r.title(c.Subject)}
-	order := []int{}
-	if best := c.best(); best >= 0 {
-		order = append(order, best)
-		for i := range c.Runs {
-			if i != best {
-				order = append(order, i)
-			}
+	if c.landed() {
+		v.Landed = lateLanded
+	}
+	best := c.best()
+	if best < 0 {
+		return v
+	}
+	v.First = &playView{r.caption(c, best), r.timelinePicture(c, best).html()}
+	drawn := 1
+	for i := range c.Runs {
+		if i == best {
+			continue
 		}
-	}
-	for _, i := range order[:min(len(order), mostRuns)] {
-		caption := ""
-		if len(c.Runs) > 1 {
-			caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(c.Runs), c.Runs[i].Class)
-			if c.Runs[i].Observed != c.Observed {
-				caption += " " + c.Runs[i].Observed
-			}
+		other := playView{Caption: r.caption(c, i)}
+		if c.Runs[i].Class != c.Class && drawn < mostRuns {
+			other.Drawing = r.timelinePicture(c, i).html()
+			drawn++
 		}
-		v.Others = append(v.Others, playView{caption, r.timelinePicture(c, i).html()})
+		v.Others = append(v.Others, other)
 	}
-	if len(v.Others) > 0 {
-		v.First, v.Others = &v.Others[0], v.Others[1:]
-	}
-	v.Untold = max(0, len(order)-mostRuns)
 	return v
+}
+
+// caption says which run of several it is, what was seen in it, and what happened if that is not said above.
+func (r *Report) caption(c *Cell, run int) string {
+	if len(c.Runs) < 2 {
+		return ""
+	}
+	text := fmt.Sprintf("Run %d of %d: %s.", run+1, len(c.Runs), c.Runs[run].Class)
+	if c.Runs[run].Observed != c.Observed {
+		text += " " + c.Runs[run].Observed
+	}
+	return text
 }
 
 // html is the picture in both widths, of which the page shows the one that fits.
@@ -202,7 +244,10 @@ func (p *picture) html() template.HTML {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(p.wide.inline("wide", p.title, p.desc))
-	b.WriteString(p.narrow.inline("narrow", p.title, p.desc))
+	about := p.title
+	if p.desc != "" {
+		about += ". " + p.desc
+	}
+	b.WriteString(`<div role="img" aria-label="` + escape(about) + `">` + p.wide.inline("wide") + p.narrow.inline("narrow") + `</div>`)
 	return template.HTML(b.String())
 }

@@ -87,7 +87,7 @@ func TestHTMLSaysAll(t *testing.T) {
 		require.Contains(t, text, part)
 	}
 	for _, c := range r.Cells {
-		for _, part := range []string{c.Setup, c.Observed, c.NotRun, c.Lock} {
+		for _, part := range []string{fullStop(c.Setup), c.Observed, c.NotRun, fullStop(c.Lock)} {
 			b.Reset()
 			require.NoError(t, xml.EscapeText(&b, []byte(part)))
 			require.Contains(t, text, b.String())
@@ -95,6 +95,10 @@ func TestHTMLSaysAll(t *testing.T) {
 		require.Contains(t, text, `id="`+c.ID()+`"`)
 	}
 	require.NotContains(t, text, "<script")
+	require.NotContains(t, text, `href="#H7-redis-sentinel"`, "another variant of the cell was played")
+	require.Contains(t, text, `href="#H8-file"`, "what was not played at all is told")
+	require.Equal(t, 4, strings.Count(text, lateLanded), "in short, in the matrix, in its legend, and in the hazard")
+	require.Contains(t, text, `in articles <a href="#article-002">002</a> and <a href="#article-004">004</a>.`)
 
 	r.Full = true
 	r.Subjects[2].URL = "redis://it's"

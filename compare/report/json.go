@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"reflect"
+	"strconv"
 )
 
 // JSON writes the report as JSON, which [Read] reads. The raw samples are not in it; they are in [Report.CSV].
@@ -50,6 +51,38 @@ func endless(v reflect.Value, path string) string {
 		}
 	}
 	return ""
+}
+
+// overlapJSON is an Overlap whose tokens are strings, for which there is no tag on an array.
+type overlapJSON struct {
+	From   float64   `json:"from"`
+	To     float64   `json:"to"`
+	Older  string    `json:"older"`
+	Newer  string    `json:"newer"`
+	Tokens [2]string `json:"tokens"`
+}
+
+// MarshalJSON writes the tokens as strings.
+func (o Overlap) MarshalJSON() ([]byte, error) {
+	tokens := [2]string{strconv.FormatUint(o.Tokens[0], 10), strconv.FormatUint(o.Tokens[1], 10)}
+	return json.Marshal(overlapJSON{o.From, o.To, o.Older, o.Newer, tokens})
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (o *Overlap) UnmarshalJSON(text []byte) error {
+	var in overlapJSON
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	*o = Overlap{From: in.From, To: in.To, Older: in.Older, Newer: in.Newer}
+	for i, token := range in.Tokens {
+		n, err := strconv.ParseUint(token, 10, 64)
+		if err != nil {
+			return fmt.Errorf("the token of an overlap: %w", err)
+		}
+		o.Tokens[i] = n
+	}
+	return nil
 }
 
 // Read reads a report that [Report.JSON] wrote. One of another version is an error, as its fields may mean something else.

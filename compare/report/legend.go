@@ -14,7 +14,7 @@ func drawTimelineLegend(width float64) *canvas {
 		text string
 		draw func(x, y float64)
 	}{
-		{"holds the lock, with its token", func(x, y float64) {
+		{"holds the lock, with its token (or its end)", func(x, y float64) {
 			c.rect("hold", box{x, y - 8, x + w, y + 8}, 2)
 			c.text("on-hold", strong, start, x+6, y+4.5, "34")
 		}},
@@ -50,7 +50,7 @@ func drawTimelineLegend(width float64) *canvas {
 		x, y := 4+column*float64(i%columns), 15+26*float64(i/columns)
 		e.draw(x, y)
 		for j, line := range small.wrap(e.text, column-w-16, 2) {
-			c.text("ink", small, start, x+w+8, y+4+float64(j)*small.size*leading, line)
+			c.text("", small, start, x+w+8, y+4+float64(j)*small.size*leading, line)
 		}
 	}
 	c.h = 26*math.Ceil(float64(len(entries))/float64(columns)) + 8

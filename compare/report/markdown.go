@@ -29,8 +29,15 @@ func (r *Report) Markdown(w io.Writer) error {
 	if len(r.Cells) > 0 {
 		r.markdownHazards(&b, p)
 	}
+	if r.taught() {
+		p("## The articles")
+		p("%s More is told of them under [the locks of the articles](%stesting.md#the-locks-of-the-articles).", aboutLessons, docs)
+		writeMarkdown(&b, lessonTable())
+	}
 	if sections := r.costSections(); len(sections) > 0 {
 		p("## Costs")
+		p("A ratio is to the smallest question that can be asked of the same server, measured in turns with it in the same run. In brackets stand the least and the greatest of the turns. %s",
+			r.where())
 		for _, s := range sections {
 			p("### %s", s.title)
 			p("%s", s.about)
@@ -47,6 +54,9 @@ func (r *Report) Markdown(w io.Writer) error {
 	p("## What ran")
 	writeMarkdown(&b, r.subjectTable())
 	p("%s", md(r.machine()))
+	for _, text := range r.how() {
+		p("%s", text)
+	}
 	p("To run it again: `%s`", code(r.command()))
 	_, err := io.WriteString(w, strings.TrimRight(b.String(), "\n")+"\n")
 	return err
@@ -56,38 +66,46 @@ func (r *Report) markdownHazards(b *strings.Builder, p func(string, ...any)) {
 	columns, rows := r.columns(), r.matrix()
 	p("## The matrix")
 	t := table{head: []string{"hazard"}}
+	var lines [][]string // as Markdown
 	for _, s := range columns {
 		t.head = append(t.head, capital(s.Title))
 	}
 	for _, m := range rows {
-		line := []string{m.ID + " " + m.Title}
+		line := []string{fmt.Sprintf("[%s](#%s) %s", md(m.ID), anchorOf(m.ID), md(m.Title))}
 		for _, cells := range m.cells {
 			var texts []string
-			for _, c := range cells {
-				text := "– not run"
+			for _, c := range shown(cells) {
+				text := fmt.Sprintf("[– not run](#%s)", c.ID())
 				if c.NotRun == "" {
-					text = fmt.Sprintf("%s (%s)", c.Class, c.seen())
+					text = fmt.Sprintf("[%s](#%s) (%s)", md(string(c.Class)), c.ID(), c.seen())
+				}
+				if c.landed() {
+					text += ", **" + lateLanded + "**"
 				}
 				if c.Variant != "" {
-					text = c.Variant + ": " + text
+					text = md(c.Variant) + ": " + text
 				}
 				texts = append(texts, text)
 			}
-			line = append(line, strings.Join(texts, "\n"))
+			line = append(line, strings.Join(texts, "<br>"))
 		}
-		t.rows = append(t.rows, line)
+		lines = append(lines, line)
 	}
 	writeMarkdown(b, t)
+	writeRows(b, lines)
 	p("(k of n): in how many of its runs the harm was seen. What the words mean:")
 	for _, l := range looks {
 		fmt.Fprintf(b, "- **%s**: %s\n", l.class, l.means)
+	}
+	if r.landed() {
+		fmt.Fprintf(b, "- **%s**: %s\n", lateLanded, meansLanded)
 	}
 	b.WriteString("\n")
 	p("![The matrix](pictures/matrix.svg)")
 	p("## The hazards")
 	p("![What the pictures consist of](pictures/legend.svg)")
 	for _, m := range rows {
-		p("### %s %s", md(m.ID), md(m.Title))
+		p("%s\n\n### %s %s", mark(anchorOf(m.ID)), md(m.ID), md(m.Title))
 		if m.Happens != "" {
 			p("**What happens.** %s", md(m.Happens))
 		}
@@ -95,7 +113,7 @@ func (r *Report) markdownHazards(b *strings.Builder, p func(string, ...any)) {
 			p("**What to do.** %s", md(m.Do))
 		}
 		if len(m.Articles) > 0 {
-			p("Taught, or overlooked, in %s.", md(articles(m.Articles)))
+			p("Taught, or overlooked, in %s.", linkedMarkdown(m.Articles))
 		}
 		for _, cells := range m.cells {
 			for _, c := range cells {
@@ -106,16 +124,23 @@ func (r *Report) markdownHazards(b *strings.Builder, p func(string, ...any)) {
 }
 
 func (r *Report) markdownCell(p func(string, ...any), c *Cell) {
-	name := md(strings.TrimSpace(capital(r.title(c.Subject)) + " " + c.Variant))
+	name := md(capital(r.title(c.Subject)))
+	if c.Variant != "" {
+		name += " (" + md(c.Variant) + ")"
+	}
 	if c.NotRun != "" {
-		p("**%s**: – not run: %s", name, md(c.NotRun))
+		p("%s**%s**: – not run: %s", mark(c.ID()), name, md(c.NotRun))
 		return
 	}
-	p("**%s**: %s, %s. %s", name, md(string(c.Class)), r.runs(c), md(c.Observed))
+	late := ""
+	if c.landed() {
+		late = ", and a late write landed"
+	}
+	p("%s**%s**: %s, %s%s. %s", mark(c.ID()), name, md(string(c.Class)), r.runs(c), late, md(c.Observed))
 	var more []string
-	for _, text := range []string{c.Setup, c.Lock, lateWrite(c)} {
-		if text != "" {
-			more = append(more, md(text))
+	for _, part := range [][2]string{{"What was done: ", c.Setup}, {"The lock: ", c.Lock}, {"", lateWrite(c)}} {
+		if part[1] != "" {
+			more = append(more, part[0]+md(part[1]))
 		}
 	}
 	if len(more) > 0 {
@@ -138,24 +163,43 @@ func lateWrite(c *Cell) string {
 	return "The late write of the older holder: " + c.LateWrite
 }
 
+// mark is a place to which links lead.
+func mark(id string) string { return `<a id="` + id + `"></a>` }
+
+// writeMarkdown writes a table, and nothing behind it if it has no rows yet.
 func writeMarkdown(b *strings.Builder, t table) {
-	line := func(texts []string) {
-		b.WriteString("|")
-		for _, text := range texts {
-			cells := strings.Split(text, "\n")
-			for i := range cells {
-				cells[i] = md(cells[i])
-			}
-			b.WriteString(" " + strings.Join(cells, "<br>") + " |")
-		}
-		b.WriteString("\n")
-	}
-	line(t.head)
+	writeLine(b, each(t.head, md))
 	b.WriteString("|" + strings.Repeat("---|", len(t.head)) + "\n")
-	for _, row := range t.rows {
-		line(row)
+	var lines [][]string
+	for i, row := range t.rows {
+		line := each(row, md)
+		if i < len(t.ids) && len(line) > 0 {
+			line[0] = mark(t.ids[i]) + line[0]
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) > 0 {
+		writeRows(b, lines)
+	}
+}
+
+// writeRows writes lines of a table, of texts that are Markdown, and ends the table.
+func writeRows(b *strings.Builder, lines [][]string) {
+	for _, line := range lines {
+		writeLine(b, line)
 	}
 	b.WriteString("\n")
+}
+
+func writeLine(b *strings.Builder, cells []string) {
+	b.WriteString("| " + strings.Join(cells, " | ") + " |\n")
+}
+
+func each(texts []string, f func(string) string) (all []string) {
+	for _, text := range texts {
+		all = append(all, f(text))
+	}
+	return all
 }
 
 // md makes a text safe in a line of Markdown: nothing in it is HTML, a link, or the end of a table's cell.

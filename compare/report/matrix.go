@@ -51,6 +51,29 @@ func (r *Report) matrix() []row {
 	return rows
 }
 
+// shown are the cells of one hazard and subject that a matrix shows: without those that only a full run plays, where it shows another one.
+func shown(cells []*Cell) []*Cell {
+	if !slices.ContainsFunc(cells, func(c *Cell) bool { return c.NotRun != OnlyFull }) {
+		return cells
+	}
+	return slices.DeleteFunc(slices.Clone(cells), func(c *Cell) bool { return c.NotRun == OnlyFull })
+}
+
+// lateLanded is what is said of a cell whose class does not say it.
+const lateLanded = "late write landed"
+
+// landed says that a late write landed although two never believed to hold the lock at one time, as of one who had looked before it was stopped. The cell is
+// as safe as a lock can be, and what the lock protects is not.
+func (c *Cell) landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
+
+// landed says that there is such a cell.
+func (r *Report) landed() bool {
+	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.landed() })
+}
+
+// meansLanded explains such a cell.
+const meansLanded = "As its class says, and yet nothing refused what an older holder wrote after a newer one had the lock."
+
 // seen is in how many of its runs the harm was seen.
 func (c *Cell) seen() string { return fmt.Sprintf("%s of %s", count(c.Seen), count(c.Of)) }
 

@@ -21,7 +21,7 @@ func (r *Report) matrixPicture() *picture {
 	var figures []string
 	for _, m := range rows {
 		for i, cells := range m.cells {
-			for _, c := range cells {
+			for _, c := range shown(cells) {
 				if c.NotRun == "" {
 					figures = append(figures, fmt.Sprintf("%s %s %s: %s, %s", m.ID, columns[i].Title, c.Variant, c.Class, c.seen()))
 				}
@@ -39,7 +39,7 @@ func drawMatrix(rows []row, columns []Subject) *canvas {
 	for i, s := range columns {
 		lines := strong.wrap(capital(s.Title), column-8, 2)
 		for j, text := range lines {
-			c.text("ink", strong, start, left+column*float64(i)+4, 18+float64(j)*strong.size*leading, text)
+			c.text("", strong, start, left+column*float64(i)+4, 18+float64(j)*strong.size*leading, text)
 		}
 		head = math.Max(head, 18+float64(len(lines))*strong.size*leading)
 	}
@@ -47,15 +47,15 @@ func drawMatrix(rows []row, columns []Subject) *canvas {
 	for _, m := range rows {
 		c.line("rule", 4, y, c.w-4, y)
 		title := body.wrap(m.Title, left-48, 3)
-		c.text("ink", strong, start, 6, y+20, strong.fit(m.ID, 34))
+		c.text("", strong, start, 6, y+20, strong.fit(m.ID, 34))
 		for j, text := range title {
-			c.text("ink", body, start, 42, y+20+float64(j)*body.size*leading, text)
+			c.text("", body, start, 42, y+20+float64(j)*body.size*leading, text)
 		}
 		height := math.Max(chipHeight, 12+float64(len(title))*body.size*leading) + 2*chipGap
 		for i, cells := range m.cells {
 			at := y + chipGap
 			x := left + column*float64(i)
-			for _, cell := range cells {
+			for _, cell := range shown(cells) {
 				at += c.chip(cell, x, at, column-6) + chipGap
 			}
 			height = math.Max(height, at-y)
@@ -69,7 +69,15 @@ func drawMatrix(rows []row, columns []Subject) *canvas {
 // chip draws a cell with its icon, its word and how often, and returns how high it is.
 func (c *canvas) chip(cell *Cell, x, y, width float64) float64 {
 	if cell.NotRun != "" {
-		c.titled(cell.NotRun, func() { c.text("soft", small, start, x+6, y+22, "– not run") })
+		text := "– not run"
+		if cell.Variant != "" {
+			text += ": " + cell.Variant
+		}
+		c.titled(cell.NotRun, func() {
+			for i, line := range small.wrap(text, width-10, 2) {
+				c.text("soft", small, start, x+6, y+16+float64(i)*small.size*leading, line)
+			}
+		})
 		return chipHeight
 	}
 	l := lookOf(cell.Class)
@@ -77,10 +85,16 @@ func (c *canvas) chip(cell *Cell, x, y, width float64) float64 {
 	last := cell.seen()
 	about := []string{last}
 	if cell.Variant != "" {
-		about = []string{cell.Variant, last}
+		about = slices.Concat(small.wrap(cell.Variant, width-30, 3), about)
+	}
+	if cell.landed() {
+		about = append(about, small.wrap(lateLanded, width-30, 2)...)
 	}
 	height := 8 + float64(len(lines)+len(about))*small.size*leading
 	c.rect("chip-box "+l.key, box{x, y, x + width, y + height}, 5)
+	if cell.landed() {
+		c.rect("landed", box{x + 1, y + 1, x + width - 1, y + height - 1}, 4)
+	}
 	c.element("use", "class", "icon "+l.key, "href", "#i-"+l.key, "x", x+6, "y", y+5, "width", 13.0, "height", 13.0)
 	at := y + 14
 	for _, text := range slices.Concat(lines, about) {

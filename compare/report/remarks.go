@@ -12,6 +12,7 @@ type remark struct {
 	at    float64 // milliseconds
 	text  string
 	fault bool
+	when  string // at, for people
 
 	x     float64 // where at is
 	left  bool    // the text ends at x rather than begins
@@ -43,7 +44,7 @@ func remarks(r *Run, s scale) []*remark {
 	add := func(at float64, text string, fault bool) {
 		key := said{text, fault}
 		if times[key]++; text != "" && times[key] == 1 {
-			all = append(all, &remark{at: at, text: text, fault: fault, x: s.at(at)})
+			all = append(all, &remark{at: at, text: text, fault: fault, when: axisTime(at, s), x: s.at(at)})
 		}
 	}
 	for _, b := range r.Faults {
@@ -168,7 +169,7 @@ func (c *canvas) numberedRemarks(all []*remark) (top float64, leaders func(float
 	for i, m := range shown {
 		c.circle("key"+m.class(), x[i], r+2, r)
 		c.text("keyed", font{size: 11, bold: true}, middle, x[i], r+6, fmt.Sprint(i+1))
-		keys = append(keys, fmt.Sprintf("%d  %s: %s", i+1, axisSeconds(m.at), m.text))
+		keys = append(keys, fmt.Sprintf("%d at %s: %s", i+1, m.when, m.text))
 	}
 	if more := len(all) - len(shown); more > 0 {
 		keys = append(keys, fmt.Sprintf("and %s more", count(more)))

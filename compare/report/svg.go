@@ -60,11 +60,24 @@ func (c *canvas) open(name string, attributes ...any) {
 }
 
 func (c *canvas) rect(class string, b box, radius float64) {
-	c.element("rect", "class", class, "x", b.x0, "y", b.y0, "width", math.Max(0, b.x1-b.x0), "height", math.Max(0, b.y1-b.y0), "rx", radius)
+	attributes := []any{"class", class, "x", b.x0, "y", b.y0, "width", math.Max(0, b.x1-b.x0), "height", math.Max(0, b.y1-b.y0)}
+	if radius > 0 {
+		attributes = append(attributes, "rx", radius)
+	}
+	c.element("rect", attributes...)
 }
 
 func (c *canvas) line(class string, x0, y0, x1, y1 float64) {
-	c.element("line", "class", class, "x1", x0, "y1", y0, "x2", x1, "y2", y1)
+	d := "M" + number(x0) + " " + number(y0)
+	switch { // a report has thousands of them
+	case number(y0) == number(y1):
+		d += "H" + number(x1)
+	case number(x0) == number(x1):
+		d += "V" + number(y1)
+	default:
+		d += "L" + number(x1) + " " + number(y1)
+	}
+	c.path(class, d)
 }
 
 func (c *canvas) path(class, d string) { c.element("path", "class", class, "d", d) }
@@ -113,18 +126,25 @@ func boxOf(f font, a anchor, x, y float64, text string) box {
 	return box{x0, y - ascent*f.size, x0 + w, y + descent*f.size}
 }
 
-// text writes text with its baseline at y.
+// text writes text with its baseline at y. What most texts have is in the style: see drawing.css.
 func (c *canvas) text(class string, f font, a anchor, x, y float64, text string) {
 	if text == "" {
 		return
 	}
 	c.labels = append(c.labels, label{boxOf(f, a, x, y, text), text})
-	attributes := []any{"class", class, "x", x, "y", y, "font-size", f.size}
+	classes := strings.Fields(class)
 	if f.bold {
-		attributes = append(attributes, "font-weight", "bold")
+		classes = append(classes, "b")
 	}
 	if a != start {
-		attributes = append(attributes, "text-anchor", [...]string{middle: "middle", end: "end"}[a])
+		classes = append(classes, [...]string{middle: "m", end: "e"}[a])
+	}
+	attributes := []any{"x", x, "y", y}
+	if len(classes) > 0 {
+		attributes = append(attributes, "class", strings.Join(classes, " "))
+	}
+	if f != small && f != strong {
+		attributes = append(attributes, "style", "font-size:"+number(f.size)+"px")
 	}
 	c.open("text", attributes...)
 	c.body.WriteString(">" + escape(text) + "</text>")
@@ -157,27 +177,24 @@ func (c *canvas) tryText(class string, f font, a anchor, x, y float64, text stri
 	return true
 }
 
-// inline is the drawing as a part of a page that has the definitions and the style already.
-func (c *canvas) inline(class, title, desc string) string {
-	return c.svg(fmt.Sprintf(`class="drawing %s" viewBox="0 0 %s %s"`, class, number(c.w), number(c.h)), title, desc, "")
+// inline is the drawing as a part of a page that has the definitions and the style already, and tells what it shows.
+func (c *canvas) inline(class string) string {
+	return fmt.Sprintf(`<svg class="drawing %s" viewBox="0 0 %s %s" aria-hidden="true">%s</svg>`, class, number(c.w), number(c.h), c.body.String())
 }
 
 // standalone is the drawing as a file of its own, with a margin around it.
 func (c *canvas) standalone(title, desc string) []byte {
 	const margin = 12
 	w, h := number(c.w+2*margin), number(c.h+2*margin)
-	head := "<style>" + coloursCSS + drawingCSS + "</style>" + defsSVG +
+	style, defs := styleFor(c.body.String())
+	head := "<style>" + style + "</style>" + defs +
 		fmt.Sprintf(`<rect class="paper" x="-%d" y="-%d" width="%s" height="%s" rx="8"/>`, margin, margin, w, h)
 	size := fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" class="drawing" viewBox="-%d -%d %s %s"`, w, h, margin, margin, w, h)
-	return []byte(c.svg(size, title, desc, head) + "\n")
-}
-
-func (c *canvas) svg(attributes, title, desc, head string) string {
 	about := "<title>" + escape(title) + "</title>"
 	if desc != "" {
 		about += "<desc>" + escape(desc) + "</desc>"
 	}
-	return fmt.Sprintf(`<svg %s role="img" aria-label="%s">%s%s%s</svg>`, attributes, escape(title), about, head, c.body.String())
+	return []byte(fmt.Sprintf(`<svg %s role="img">%s%s%s</svg>`, size, about, head, c.body.String()) + "\n")
 }
 
 // number is a coordinate, to a tenth of a pixel.

@@ -9,6 +9,7 @@ import (
 type table struct {
 	head []string
 	rows [][]string
+	ids  []string // of the rows, for links; none, or one for each
 }
 
 // section is a part of the costs: a table, and a picture of it where there is one.
@@ -21,18 +22,24 @@ type section struct {
 // costSections are the parts of the costs that there are figures for.
 func (r *Report) costSections() []section {
 	all := []section{
-		{"cycle", "A lock that nobody else wants", "One client acquires and releases, in turns with the smallest question to the same server. " +
-			"The ratio is that of a whole cycle to such a bare round trip, by medians, with the least and the greatest of the turns.",
+		{"overview", "At a glance", "Medians; what they are of, and how they spread, stands below. Round trips: Acquire and Release together, as a multiple of the smallest " +
+			"question to the same server and its answer. Without a server: for how long a client had no lock when one was lost.", nil, r.overview()},
+		{"cycle", "A lock that nobody else wants", "One client acquires and releases, and asks the smallest question to the same server between two such cycles. " +
+			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
 			r.acquireCurves(), r.cycleTable()},
-		{"handoff", "Hand-off", "From the release in one process to the return of Acquire in another one, which waited. " +
-			"A ratio, such as 3 × PING, is to the bare round trip of the same run.", r.handOffs(), r.handOffTable()},
-		{"takeover", "Takeover after a death", "The holder's process is killed with SIGKILL while another one waits. Where the server sees the connection close it " +
-			"need not wait for the TTL to pass.", r.takeovers(), r.takeoverTable()},
-		{"failover", "Loss of a server", "For how long nobody can have a lock.", r.failovers(), r.failoverTable()},
-		{"contention", "Many clients, one lock", "Clients in several processes take one lock in turn, as fast as they can.", r.holdsPerSecond(), r.contentionTable()},
-		{"fairness", "Fairness", "How often each of these clients had the lock, from the least to the most often; the dashed line is their mean.",
+		{"handoff", "Hand-off", "From the call of Release in one process to the return of Acquire in another one, which had waited for 5 to 15 ms. " +
+			"A ratio, such as 3 × PING, is to a bare round trip; of files, to a call of the system.", r.handOffs(), r.handOffTable()},
+		{"takeover", "Takeover after a death", "A process that holds ten locks is killed with SIGKILL while others wait for them. Where the server, or of files the system, " +
+			"sees that the process is gone, nobody needs to wait until the TTL has passed.", r.takeovers(), r.takeoverTable()},
+		{"failover", "Loss of a server", "One client takes a lock again and again while a server is killed. What is told is the longest time between two locks that it had.", r.failovers(), r.failoverTable()},
+		{"contention", "Many clients, one lock", "Clients, each a goroutine of one of several processes, take one lock and release it at once, as fast as they can. Those of one process " +
+			"hand the lock on among themselves without asking the server, for 100 ms at most, before other processes have a turn: that is why eight clients have it so much more often " +
+			"than two, which are in two processes.", r.holdsPerSecond(), r.contentionTable()},
+		{"fairness", "Fairness", "How often each of these clients had the lock within one turn, from the least to the most often; the dashed line is their mean, and each backend has a scale of its own. " +
+			"A process may keep the lock to its own clients for up to 100 ms: columns of one height are mostly those of one process, and a turn has room for a few such times only.",
 			r.fairness(), r.fairnessTable()},
-		{"waiters", "What waiting costs the server", "Requests in a second of clients that wait for a lock that somebody has, after all have begun to wait.",
+		{"waiters", "What waiting costs the server", "All that clients send in a second while they wait for a lock that somebody has, counted before the servers after all have begun to wait. " +
+			"Those of one process ask once for all of them; those of an article's lock each for itself.",
 			r.waiterLoad(), r.waitersTable()},
 	}
 	return slices.DeleteFunc(all, func(s section) bool { return len(s.table.rows) == 0 })
@@ -91,7 +98,7 @@ func (r *Report) takeoverTable() table {
 }
 
 func (r *Report) failoverTable() table {
-	t := table{head: []string{"", "what", "least", "median", "most", "samples"}}
+	t := table{head: []string{"", "what is lost", "least", "median", "most", "samples"}}
 	for _, c := range r.Costs {
 		if c.Failover != nil {
 			t.rows = append(t.rows, append([]string{r.title(c.Subject), c.Failover.What}, gap(c.Failover.Time)...))
@@ -105,7 +112,7 @@ func gap(q Quantiles) []string {
 }
 
 func (r *Report) contentionTable() table {
-	t := table{head: []string{"", "clients", "processes", "holds a second", "a hold ÷ round trip", "wait, median", "99 % within", "overlaps"}}
+	t := table{head: []string{"", "clients", "processes", "holds per second", "time per hold ÷ round trip", "wait, median", "99 % within", "overlaps"}}
 	for _, c := range r.Costs {
 		for _, n := range c.Contention {
 			t.rows = append(t.rows, []string{r.title(c.Subject), count(n.Clients), count(n.Processes), figureSpread(n.PerSecond), n.Ratio.times(),
@@ -116,17 +123,17 @@ func (r *Report) contentionTable() table {
 }
 
 func (r *Report) fairnessTable() table {
-	t := table{head: []string{"", "clients", "least", "most", "least ÷ most"}}
+	t := table{head: []string{"", "clients", "turn", "least", "most", "least ÷ most"}}
 	for _, c := range r.Costs {
 		if s, ok := c.shares(); ok {
-			t.rows = append(t.rows, []string{r.title(c.Subject), count(s.clients), count(s.shares[0]), count(s.shares[len(s.shares)-1]), significant(s.evenness())})
+			t.rows = append(t.rows, []string{r.title(c.Subject), count(s.clients), s.turn(), count(s.shares[0]), count(s.shares[len(s.shares)-1]), significant(s.evenness())})
 		}
 	}
 	return t
 }
 
 func (r *Report) waitersTable() table {
-	t := table{head: []string{"", "lock", "waiters", "processes", "requests a second"}}
+	t := table{head: []string{"", "lock", "waiters", "processes", "requests per second"}}
 	for _, c := range r.Costs {
 		for _, w := range c.Waiters {
 			lock := "lockport"

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 const (
@@ -13,7 +14,7 @@ const (
 	barBottom  = 22.0 //
 	stripTop   = 25.0 // of what stands below the hold: writes, and what befell the client
 	maxLanes   = 24
-	shortest   = 2.5 // of what lasted no time, so that it can be seen
+	shortest   = 4.0 // of what lasted no time, so that it can be seen
 )
 
 // timeline draws who held the lock when. It is drawn from the back to the front: the faults, what befell the clients, their holds, and the texts, each
@@ -72,7 +73,9 @@ func drawTimeline(r *Run, width float64) *canvas {
 
 // chooseLanes shows all clients if they are few, and otherwise those first whose holds overlap.
 func (t *timeline) chooseLanes() {
-	t.lanes = t.run.Lanes
+	t.lanes = slices.DeleteFunc(slices.Clone(t.run.Lanes), func(l Lane) bool { // those who did something else meanwhile
+		return len(l.Spans)+len(l.Stopped)+len(l.Cut)+len(l.Writes) == 0 && l.Killed == 0
+	})
 	if t.hidden = len(t.lanes) - maxLanes; t.hidden <= 0 {
 		t.hidden = 0
 		return
@@ -85,13 +88,14 @@ func (t *timeline) chooseLanes() {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(map[bool]int{true: 0, false: 1}[overlaps(t.run.Lanes[a])], map[bool]int{true: 0, false: 1}[overlaps(t.run.Lanes[b])])
+		return cmp.Compare(map[bool]int{true: 0, false: 1}[overlaps(t.lanes[a])], map[bool]int{true: 0, false: 1}[overlaps(t.lanes[b])])
 	})
 	order = order[:maxLanes]
 	slices.Sort(order)
+	all := t.lanes
 	t.lanes = nil
 	for _, i := range order {
-		t.lanes = append(t.lanes, t.run.Lanes[i])
+		t.lanes = append(t.lanes, all[i])
 	}
 }
 
@@ -108,13 +112,13 @@ func (t *timeline) span(from, to, y0, y1 float64) box {
 func (t *timeline) drawFaults(bottom float64) {
 	for _, f := range t.run.Faults {
 		b := t.span(f.From, f.To, t.top, bottom)
-		t.titled(f.What+", "+between(f.From, f.To), func() { t.rect("fault-band", b, 0) })
+		t.titled(told(f.What)+", "+between(f.From, f.To), func() { t.rect("fault-band", b, 0) })
 	}
 }
 
 func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 	t.line("rule", 0, y, t.w, y)
-	t.text("ink", strong, start, 4, y+barBottom-4, strong.fit(l.Client, gutter-12))
+	t.text("", strong, start, 4, y+barBottom-4, strong.fit(l.Client, gutter-12))
 	alive := t.x.to
 	if l.Killed > 0 {
 		alive = t.x.at(l.Killed)
@@ -122,12 +126,18 @@ func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 	t.line("alive", t.x.from, y+barBottom+1.5, alive, y+barBottom+1.5)
 
 	befell := slices.Concat(l.Stopped, l.Cut)
-	for i, b := range befell {
-		class, what := "stopped", "stopped"
-		if i >= len(l.Stopped) {
-			class, what = "cut", "cut off"
+	whatBefell := func(i int) (class, what string) {
+		switch {
+		case i < len(l.Stopped):
+			return "stopped", "stopped"
+		case befell[i].What == "":
+			return "cut", "cut off"
 		}
-		t.titled(fmt.Sprintf("%s is %s, %s", l.Client, what, between(b.From, b.To)), func() { t.rect(class, t.span(b.From, b.To, y+2, y+laneHeight-2), 2) })
+		return "cut", befell[i].What
+	}
+	for i, b := range befell {
+		class, what := whatBefell(i)
+		t.titled(fmt.Sprintf("%s: %s, %s", l.Client, what, between(b.From, b.To)), func() { t.rect(class, t.span(b.From, b.To, y+2, y+laneHeight-2), 2) })
 	}
 	for _, s := range l.Spans {
 		t.drawSpan(l, s, y)
@@ -142,27 +152,35 @@ func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 		t.solid = append(t.solid, box{alive - 8, y + barBottom - 6, alive + 8, y + barBottom + 9})
 	}
 	t.drawWrites(l, y)
+	for i, b := range befell {
+		s := t.span(b.From, b.To, y, y)
+		_, what := whatBefell(i)
+		what = small.fit(what, s.x1-s.x0-5)
+		if what != "" {
+			t.tryText("haloed", small, middle, (s.x0+s.x1)/2, y+stripTop+12, what)
+		}
+	}
 	for _, s := range l.Spans {
 		t.labelSpan(l, s, y)
 	}
 	if l.Killed > 0 {
-		t.tryAround("soft", "killed", alive-9, alive+9, y+stripTop+12)
-	}
-	for i, b := range befell {
-		what := "stopped"
-		if i >= len(l.Stopped) {
-			what = "cut off"
-		}
-		s := t.span(b.From, b.To, y, y)
-		if s.x1-s.x0 > small.width(what)+4 {
-			t.tryText("haloed", small, middle, (s.x0+s.x1)/2, y+stripTop+12, what)
-		}
+		t.tryAround("haloed soft", "killed", alive-9, alive+9, y+stripTop+12)
 	}
 }
 
 // tryAround writes a text right of what lies between two coordinates, or left of it, if there is room.
 func (t *timeline) tryAround(class, text string, x0, x1, y float64) bool {
 	return t.tryText(class, small, start, x1+4, y, text) || x0-4-small.width(text) > t.x.from && t.tryText(class, small, end, x0-4, y, text)
+}
+
+// tryAlong writes a text below what lies in b: as near to its beginning as there is room, or left of it if it is short.
+func (t *timeline) tryAlong(class, text string, b box, y float64) {
+	for x := b.x0 + 2; x < math.Max(b.x1-20, b.x0+30); x += 7 {
+		if t.tryText(class, small, start, x, y, text) {
+			return
+		}
+	}
+	t.tryText(class, small, end, b.x0-4, y, text)
 }
 
 func (t *timeline) drawSpan(l *Lane, s Span, y float64) {
@@ -195,7 +213,7 @@ func (t *timeline) drawSpan(l *Lane, s Span, y float64) {
 
 // labelSpan writes the token into the bar, where nothing lies over it, and what ended the hold behind it.
 func (t *timeline) labelSpan(l *Lane, s Span, y float64) {
-	b := t.span(s.Asked, s.Until, y+barTop, y+barBottom)
+	b, inside := t.span(s.Asked, s.Until, y+barTop, y+barBottom), false
 	if s.Held {
 		b = t.span(s.Got, s.Until, y+barTop, y+barBottom)
 		over := slices.Clone(l.Stopped)
@@ -206,10 +224,23 @@ func (t *timeline) labelSpan(l *Lane, s Span, y float64) {
 		from, to := t.bare(s.Got, s.Until, over)
 		if s.Token != 0 && to-from >= strong.width(text)+8 && t.freeOfTexts(boxOf(strong, start, from+5, y+barBottom-4.5, text)) {
 			t.text("on-hold", strong, start, from+5, y+barBottom-4.5, text)
+			inside = true
 		}
 	}
-	if s.Ending != "" && s.Ending != "killed" {
-		t.tryText("soft", small, start, b.x1+5, y+barBottom-4.5, s.Ending)
+	ending := s.Ending
+	if ending == "killed" {
+		ending = ""
+	}
+	if s.Held && b.x1-b.x0 < 10 { // it could be overlooked
+		ending = strings.TrimSuffix("held for "+millis(s.Until-s.Got)+"; "+ending, "; ")
+		if t.tryAround("haloed soft", ending, b.x0, b.x1, y+barBottom-4.5) {
+			ending = ""
+		}
+	}
+	t.tryText("haloed soft", small, start, b.x1+5, y+barBottom-4.5, ending)
+	if name := "token " + t.token(s.Token); s.Held && s.Token != 0 && !inside {
+		below := y + stripTop + 12
+		t.tryAlong("haloed soft", name, b, below)
 	}
 }
 

@@ -8,9 +8,13 @@ import (
 	"strings"
 )
 
-const overlapRows = 4
+const (
+	overlapRows  = 4
+	overlapLines = 6 // of text, where there is no room beside the bars
+)
 
-// drawOverlaps draws below the lanes when two believed, with both tokens, and returns where that ends.
+// drawOverlaps draws below the lanes when two believed, with both tokens, and returns where that ends. A text stands beside its bar, or, where it would have
+// to be cut, below all of them.
 func (t *timeline) drawOverlaps(top, gutter float64) float64 {
 	t.line("rule", 0, top, t.w, top)
 	if len(t.run.Overlaps) == 0 {
@@ -19,22 +23,25 @@ func (t *timeline) drawOverlaps(top, gutter float64) float64 {
 	const row = 19.0
 	t.text("danger", strong, start, 4, top+14.5, strong.fit("both", gutter-12))
 	rows := 1
+	var below []string
 	for _, o := range t.run.Overlaps {
-		text := fmt.Sprintf("%s and %s, %s", o.Older, o.Newer, millis(o.To-o.From))
-		if o.Tokens != [2]uint64{} {
-			text = fmt.Sprintf("%s (%s) and %s (%s), %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
-		}
+		text := t.tellOverlap(o)
 		b := t.span(o.From, o.To, 0, 0)
-		at := 0
+		at := -1
 		for i := range overlapRows {
 			y := top + float64(i)*row
-			if !t.free(box{b.x0 - 1, y + 4, b.x1 + 1, y + row - 2}) {
-				continue
-			}
-			room := math.Max(t.w-2-b.x1-6, b.x0-6-gutter)
-			if t.tryAround("danger", small.fit(text, room-1), b.x0-1, b.x1+1, y+14) {
+			if t.free(box{b.x0 - 1, y + 4, b.x1 + 1, y + row - 2}) && t.tryAround("danger", text, b.x0-1, b.x1+1, y+14) {
 				at = i
 				break
+			}
+		}
+		if at < 0 {
+			below, at = append(below, text), 0
+			for i := range overlapRows {
+				if y := top + float64(i)*row; t.free(box{b.x0 - 1, y + 4, b.x1 + 1, y + row - 2}) {
+					at = i
+					break
+				}
 			}
 		}
 		y := top + float64(at)*row
@@ -43,20 +50,50 @@ func (t *timeline) drawOverlaps(top, gutter float64) float64 {
 		t.solid = append(t.solid, b)
 		rows = max(rows, at+1)
 	}
-	return top + float64(rows)*row + 3
+	bottom := top + float64(rows)*row
+	for i, text := range below {
+		if i == overlapLines-1 && len(below) > overlapLines {
+			text = fmt.Sprintf("and %s more", count(len(below)-i))
+		}
+		if i == overlapLines {
+			break
+		}
+		for _, line := range small.wrap(text, t.w-t.x.from-4, 3) {
+			bottom += small.size * leading
+			t.text("danger", small, start, t.x.from, bottom-2, line)
+		}
+	}
+	return bottom + 3
+}
+
+func (t *timeline) tellOverlap(o Overlap) string {
+	if o.Tokens == [2]uint64{} {
+		return fmt.Sprintf("%s and %s, %s", o.Older, o.Newer, millis(o.To-o.From))
+	}
+	return fmt.Sprintf("%s (%s) and %s (%s), %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
 }
 
 func (t *timeline) drawTimeAxis(top float64) float64 {
-	t.line("axis", t.x.from, top, t.x.to, top)
-	_, ticks := linear(t.x.high/1000, 0, 1, max(2, int((t.x.to-t.x.from)/55)))
+	d := "M" + number(t.x.from) + " " + number(top) + "H" + number(t.x.to)
+	_, ticks := linear(t.x.high, 0, 1, max(2, int((t.x.to-t.x.from)/70)))
 	for _, tick := range ticks {
-		x := t.x.at(tick * 1000)
-		t.line("axis", x, top, x, top+4)
-		text := axisSeconds(tick * 1000)
+		d += "M" + number(t.x.at(tick)) + " " + number(top) + "v4"
+	}
+	t.path("axis", d)
+	for _, tick := range ticks {
+		x, text := t.x.at(tick), axisTime(tick, t.x)
 		half := small.width(text)/2 + 2
 		t.tryText("soft", small, middle, math.Min(math.Max(x, half), t.w-half), top+16, text)
 	}
 	return top + 20
+}
+
+// axisTime is a time since the beginning, in the unit of its axis.
+func axisTime(ms float64, s scale) string {
+	if s.high < 1000 {
+		return number(math.Round(finite(ms)*10)/10) + " ms"
+	}
+	return axisSeconds(ms)
 }
 
 // axisSeconds is a time since the beginning: "1.5 s".
@@ -156,11 +193,19 @@ func tellHold(client string, s Span) string {
 	return text
 }
 
+// told is what a fault is called.
+func told(what string) string {
+	if what == "" {
+		return "the fault"
+	}
+	return what
+}
+
 // tell is the picture of a run in words, for who cannot see it.
 func (r *Run) tell() string {
 	var all []string
 	for _, f := range r.Faults {
-		all = append(all, fmt.Sprintf("%s, %s", f.What, between(f.From, f.To)))
+		all = append(all, told(f.What)+", "+between(f.From, f.To))
 	}
 	for _, m := range r.Marks {
 		all = append(all, fmt.Sprintf("%s at %s", m.What, axisSeconds(m.At)))

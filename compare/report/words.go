@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -49,6 +50,28 @@ func (r *Report) mode() string {
 }
 
 func (r *Report) began() string { return r.Began.Format("2 January 2006, 15:04 MST") }
+
+// where says on what machines the costs were measured, which a reader must know to compare them with others.
+func (r *Report) where() string {
+	if slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" }) {
+		return "The clients ran on one machine, the servers where their URLs say."
+	}
+	return "Servers and clients ran on one machine and shared its processors: there is no network in these times."
+}
+
+// how says how all was observed, in paragraphs.
+func (r *Report) how() (all []string) {
+	if len(r.Cells) > 0 {
+		all = append(all, "In the hazards every client was a process of its own, which noted when it asked for the lock, had it, released it, or was told that it was lost. "+
+			"It believed to hold the lock from when it had it until it began to release it, was told, was killed, or its deadline had passed. Two believed at one time where these times overlap, "+
+			"by a clock that all of them read.")
+	}
+	if len(r.Costs) > 0 {
+		all = append(all, "Times were taken at the caller, by a monotonic clock. One backend was measured after the other. "+
+			"Quantiles are values of real samples; a ratio is taken in each turn anew, and what is told is the median of the turns, with the least and the greatest.")
+	}
+	return all
+}
 
 // machine says what it ran on.
 func (r *Report) machine() string {
@@ -102,14 +125,6 @@ func (r *Report) titles(names []string) (titles []string) {
 	return titles
 }
 
-// articles names them: "article 002", "articles 002 and 004".
-func articles(numbers []string) string {
-	if len(numbers) == 1 {
-		return "article " + numbers[0]
-	}
-	return "articles " + list(numbers)
-}
-
 // command is the one that makes such a report again.
 func (r *Report) command() string {
 	words := []string{"lockport compare"}
@@ -122,6 +137,14 @@ func (r *Report) command() string {
 		}
 	}
 	return strings.Join(words, " ")
+}
+
+// fullStop is a text as a sentence of its own.
+func fullStop(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return capital(text)
+	}
+	return capital(text) + "."
 }
 
 // capital is a name as it begins a line.

@@ -23,14 +23,14 @@
     texts.forEach((a, i) => {
       const b = a.box;
       if (b.left < area.left - 0.5 || b.right > area.right + 0.5 || b.top < area.top - 0.5 || b.bottom > area.bottom + 0.5)
-        say(`in "${svg.getAttribute("aria-label")}", "${a.text}" reaches out`);
+        say(`in "${svg.parentElement.getAttribute("aria-label").slice(0, 60)}", "${a.text}" reaches out`);
       for (const o of texts.slice(i + 1)) {
         if (b.left < o.box.right - 0.5 && o.box.left < b.right - 0.5 && b.top < o.box.bottom - 0.5 && o.box.top < b.bottom - 0.5)
-          say(`in "${svg.getAttribute("aria-label")}", "${a.text}" and "${o.text}" cover each other`);
+          say(`in "${svg.parentElement.getAttribute("aria-label").slice(0, 60)}", "${a.text}" and "${o.text}" cover each other`);
       }
     });
     if (parseFloat(getComputedStyle(svg.querySelector("text") || svg).fontSize) * area.width / svg.viewBox.baseVal.width < 9)
-      say(`the text in "${svg.getAttribute("aria-label")}" is too small to read`);
+      say(`the text in "${svg.parentElement.getAttribute("aria-label").slice(0, 60)}" is too small to read`);
   }
   if (document.querySelector("#matrix, #costs") && drawings === 0) say("there are no drawings");
 
