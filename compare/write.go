@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"bytes"
 	"io"
 	"os"
 	"path/filepath"
@@ -42,14 +43,16 @@ func Write(dir string, r *report.Report) error {
 	return nil
 }
 
+// writeFile replaces a file when all of it is written: a full disk leaves the former one.
 func writeFile(name string, write func(io.Writer) error) error {
-	f, err := os.Create(name)
-	if err != nil {
+	var text bytes.Buffer
+	if err := write(&text); err != nil {
 		return err
 	}
-	if err := write(f); err != nil {
-		_ = f.Close()
+	fresh := name + ".new"
+	if err := os.WriteFile(fresh, text.Bytes(), 0o644); err != nil {
+		_ = os.Remove(fresh)
 		return err
 	}
-	return f.Close()
+	return os.Rename(fresh, name)
 }

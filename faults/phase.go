@@ -202,7 +202,18 @@ func (p *Phase) Both(ctx context.Context, older, newer *Hold) error {
 	if err != nil {
 		return err
 	}
-	p.Note("%s believes to hold the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
+	switch {
+	case a && b:
+		p.Note("%s and %s both believe to hold the lock", older.Worker.Name, newer.Worker.Name)
+	case a, b:
+		who, not := older.Worker.Name, newer.Worker.Name
+		if b {
+			who, not = not, who
+		}
+		p.Note("%s believes to hold the lock, %s does not", who, not)
+	default:
+		p.Note("neither %s nor %s believes to hold the lock", older.Worker.Name, newer.Worker.Name)
+	}
 	if err := newer.Update(ctx); err != nil {
 		return err
 	}

@@ -92,12 +92,14 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil { // before three minutes have been spent
-		return failf(exitFailed, "the folder for the report cannot be made: %v", err)
-	}
-	folder, err := temporaryFolder()
+	unused, err := reportFolder(o.out)
 	if err != nil {
 		return failf(exitFailed, "%v", err)
+	}
+	defer unused()
+	folder, err := temporaryFolder()
+	if err != nil {
+		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR says where)", err)
 	}
 	defer os.RemoveAll(folder)
 	ctx, stop := untilInterrupted(ctx, c, folder)
@@ -118,7 +120,11 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err := compare.Write(o.out, r); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
-	return conclude(c, r, o.out)
+	err = conclude(c, r, o.out)
+	if errors.Is(err, syscall.EPIPE) {
+		return exitWith(signalCode(syscall.SIGPIPE))
+	}
+	return err
 }
 
 // driverError says whether err has one of the classes of package driver, so that its exit code is that of other verbs.
@@ -142,6 +148,24 @@ func conclude(c *console, r *report.Report, dir string) error {
 	return err
 }
 
+// reportFolder makes the folder for the report, and looks whether files can be written there, before three minutes have been spent. unused removes a folder that
+// it has made if nothing was written.
+func reportFolder(dir string) (unused func(), err error) {
+	unused = func() {}
+	if _, err := os.Stat(dir); os.IsNotExist(err) {
+		unused = func() { _ = os.Remove(dir) } // which spares what is not empty
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, fmt.Errorf("the folder for the report cannot be made: %w", err)
+	}
+	f, err := os.CreateTemp(dir, ".lockport-")
+	if err != nil {
+		unused()
+		return nil, fmt.Errorf("the report could not be written: %w", err)
+	}
+	return unused, errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
 // temporaryFolder makes the folder in which all that this process starts has its temporary files, so that one removal takes all of them.
 func temporaryFolder() (string, error) {
 	folder, err := os.MkdirTemp("", "lockport-compare-")
@@ -150,6 +174,7 @@ func temporaryFolder() (string, error) {
 	}
 	// Postgres runs as another user where this is root, and must be able to pass.
 	if err := os.Chmod(folder, 0o711); err != nil {
+		_ = os.Remove(folder)
 		return "", err
 	}
 	return folder, os.Setenv("TMPDIR", folder)
@@ -161,7 +186,7 @@ type interruption struct{ signal syscall.Signal }
 func (i *interruption) Error() string { return "interrupted by " + i.signal.String() }
 
 // untilInterrupted is a context that the first signal ends; a second one ends this process, and with it all that it started, whose temporary
-// files it removes first.
+// files it removes first. That nobody reads what is written for people ends it too.
 func untilInterrupted(ctx context.Context, c *console, folder string) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
@@ -170,6 +195,9 @@ func untilInterrupted(ctx context.Context, c *console, folder string) (context.C
 			signal.Notify(signals, s)
 		}
 	}
+	unread := make(chan os.Signal, 1) // without it a line that nobody reads ends this process at once; a connection that is cut makes this signal as well
+	signal.Notify(unread, syscall.SIGPIPE)
+	c.err = &reader{c.err, func() { cancel(&interruption{syscall.SIGPIPE}) }}
 	over := make(chan struct{})
 	go func() {
 		for first := true; ; first = false {
@@ -190,5 +218,19 @@ func untilInterrupted(ctx context.Context, c *console, folder string) (context.C
 			}
 		}
 	}()
-	return ctx, func() { signal.Stop(signals); close(over); cancel(nil) }
+	return ctx, func() { signal.Stop(signals); signal.Stop(unread); close(over); cancel(nil) }
+}
+
+// reader is who reads what is written to a writer. It calls gone when there is nobody any more.
+type reader struct {
+	io.Writer
+	gone func()
+}
+
+func (r *reader) Write(p []byte) (int, error) {
+	n, err := r.Writer.Write(p)
+	if errors.Is(err, syscall.EPIPE) {
+		r.gone()
+	}
+	return n, err
 }

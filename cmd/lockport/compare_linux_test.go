@@ -124,9 +124,47 @@ func TestCompareInterrupted(t *testing.T) {
 			require.Equal(t, signalCode(syscall.SIGINT), p.code(t), "%s", p.err.String())
 			require.Less(t, time.Since(began), 15*time.Second) // what is under way has a time limit of its own
 			leavesNothing(t, temporary)
-			require.NoFileExists(t, filepath.Join(out, compare.HTMLFile))
+			require.NoDirExists(t, out)
 		})
 	}
+}
+
+// Who reads no more ends a comparison, and nothing is left of it; a report that was written by then stays.
+func TestCompareUnread(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		closes func(p *process, nobody *os.File)
+		report bool
+	}{
+		{"standard output", func(p *process, nobody *os.File) { p.Stdout = nobody }, true},
+		{"standard error", func(p *process, nobody *os.File) { p.Stderr = nobody }, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p, temporary, out := comparing(t, "--backend", "file", "--scenario", "H14")
+			reads, nobody, err := os.Pipe()
+			require.NoError(t, err)
+			require.NoError(t, reads.Close())
+			defer nobody.Close()
+			c.closes(p, nobody)
+			require.Equal(t, signalCode(syscall.SIGPIPE), compared(t, p), "%s", p.err.String())
+			leavesNothing(t, temporary)
+			_, err = os.Stat(filepath.Join(out, compare.HTMLFile))
+			require.Equal(t, c.report, err == nil)
+		})
+	}
+}
+
+// A report that could not be written is told before anything is compared, and leaves no folder.
+func TestCompareCannotWrite(t *testing.T) {
+	p, temporary, _ := comparing(t, "--scenario", "H14", "--out", "/proc/self")
+	require.Equal(t, exitFailed, p.begin(t).code(t))
+	require.Contains(t, p.err.String(), "the report could not be written: ")
+	leavesNothing(t, temporary)
+	p, _, out := comparing(t, "--scenario", "H14")
+	p.Env = append(p.Env, "TMPDIR=/nonexistent")
+	require.Equal(t, exitFailed, p.begin(t).code(t))
+	require.Contains(t, p.err.String(), "TMPDIR says where")
+	require.NoDirExists(t, out)
 }
 
 // A server that cannot be measured is told at once, in one line.

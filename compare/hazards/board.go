@@ -3,6 +3,7 @@ package hazards
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,7 +20,7 @@ type board struct {
 	mu   sync.Mutex
 	runs []report.Run
 	late []string // what became of late writes, of each run
-	// errors are those of the plays that could not be, retried says that one of them was played once more.
+	// errors are those of the plays that broke off, retried says that one of them was played once more.
 	errors  []error
 	retried bool
 }
@@ -45,7 +46,7 @@ func (b *board) fail(err error) {
 	b.errors = append(b.errors, err)
 }
 
-// again says that a play which could not be, for this error, is played once more: the first one, whose error is told then, since a machine that is too busy for a
+// again says that a play which broke off, for this error, is played once more: the first one, whose error is told then, since a machine that is too busy for a
 // moment should not cost a cell.
 func (b *board) again(err error) bool {
 	if errors.As(err, new(*servers.NotInstalled)) {
@@ -80,9 +81,10 @@ func (b *board) cell() (c report.Cell, complete bool) {
 		c.NotRun = "It could not be played: " + line(b.errors[0])
 		return c, true
 	}
-	telling := 0
+	telling := 0 // the first of the worst class; among these one whose late write landed
 	for i, run := range b.runs {
-		if c.Class = worst(c.Class, run.Class); run.Class == c.Class && b.runs[telling].Class != c.Class {
+		c.Class = worst(c.Class, run.Class)
+		if run.Class == c.Class && (b.runs[telling].Class != c.Class || b.late[telling] != landed && b.late[i] == landed) {
 			telling = i
 		}
 	}
@@ -93,8 +95,11 @@ func (b *board) cell() (c report.Cell, complete bool) {
 	}
 	c.Of, c.Runs = len(b.runs), b.runs
 	c.Observed, c.LateWrite = b.runs[telling].Observed, b.late[telling]
+	if slices.Contains(b.late, landed) {
+		c.LateWrite = landed
+	}
 	if n := len(b.errors); n > 0 {
-		c.Observed += fmt.Sprintf(" Plays that could not be: %d (%s).", n, line(b.errors[0]))
+		c.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", n, line(b.errors[0]))
 	}
 	return c, true
 }

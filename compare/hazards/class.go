@@ -14,3 +14,6 @@ func worst(a, b report.Class) report.Class {
 	}
 	return b
 }
+
+// harmful says that something happened which should not; that nobody can have the lock while the server is away is no harm.
+func harmful(c report.Class) bool { return worst(c, report.Unavailable) != report.Unavailable }

@@ -227,7 +227,11 @@ func (p *play) died(ctx context.Context) (b *faults.Worker, killed faults.Instan
 	if _, err := p.waits(ctx, w[0], p.limit()); err != nil {
 		return nil, 0, err
 	}
+	if err := p.Sleep(ctx, holding); err != nil {
+		return nil, 0, err
+	}
 	p.Struck()
+	p.Note("A is killed")
 	killed = faults.Now()
 	return w[1], killed, w[0].Kill()
 }

@@ -71,11 +71,13 @@ func waitersCounted(ctx context.Context, p *play) error {
 	if err := p.Sleep(ctx, time.Second/2); err != nil { // until all have begun to wait
 		return err
 	}
+	p.Note("the requests of those who wait are counted from here on")
 	begun, before := faults.Now(), requests(w[1:])
 	if err := p.Sleep(ctx, waitingFor); err != nil {
 		return err
 	}
 	count, took := requests(w[1:])-before, faults.Now().Sub(begun)
+	p.Note("they have been counted, and A releases")
 	if err := a.Release(ctx); err != nil {
 		return err
 	}
@@ -89,7 +91,7 @@ func waitersCounted(ctx context.Context, p *play) error {
 	if each > manyRequests {
 		class = report.Costly
 	}
-	p.found(class, "The server had %.1f requests a second of each process that waited (%d in %s of three), for as long as they waited.", each, count, text(took))
+	p.found(class, "Each of the three processes that waited sent %.1f requests a second (%d in %s by all of them).", each, count, text(took))
 	return nil
 }
 

@@ -40,11 +40,13 @@ var h12 = []scenario{
 
 // silent has the network of workers fall silent.
 func silent(_ context.Context, p *play, w []*faults.Worker) (back func() error, err error) {
+	p.Note("the network of A and B falls silent")
 	return p.apart("silent", (*faultproxy.Proxy).Freeze, w...), nil
 }
 
 // closed has the connections of workers closed, and no new ones accepted.
 func closed(_ context.Context, p *play, w []*faults.Worker) (back func() error, err error) {
+	p.Note("the network of A and B is cut")
 	return p.apart("cut", (*faultproxy.Proxy).Cut, w...), nil
 }
 
@@ -57,8 +59,13 @@ func folderAway(_ context.Context, p *play, _ []*faults.Worker) (back func() err
 	return moveAway(path)
 }
 
-// askedFor is the time limit of who asks for a lock while the server is away, and late is by how much more that may be exceeded.
-const askedFor, late = time.Second, time.Second
+const (
+	// askedFor is the time limit of who asks for a lock while the server is away, and late is by how much that may be exceeded before the caller counts as hung:
+	// far more than a busy machine needs.
+	askedFor, late = time.Second, 4 * time.Second
+	// hung is when a Release that has not returned counts as hung; lockport's returns within 5 s.
+	hung = 12 * time.Second
+)
 
 // away has one worker release a lock, and another one ask for another lock, while the server is away for both, and a third one ask for the lock when it is back.
 func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults.Worker) (back func() error, err error)) script {
@@ -71,7 +78,7 @@ func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults
 		if err := p.warmUp(ctx, w...); err != nil {
 			return err
 		}
-		a, err := w[0].Acquire(ctx, p.Name(), lasting)
+		a, err := p.holds(ctx, w[0])
 		if err != nil {
 			return err
 		}
@@ -80,31 +87,51 @@ func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults
 		if err != nil {
 			return err
 		}
-		released := make(chan error, 1)
-		go func() { released <- a.Release(ctx) }()
+		released := p.release(ctx, a)
+		over := time.After(hung)
 		other := p.Name() + "-other"
 		if b, err := w[1].TryAcquire(ctx, other, askedFor); err == nil {
 			return fmt.Errorf("%s got a lock while the server was away", b.Worker.Name)
 		}
-		if err := errors.Join(<-released, back()); err != nil {
+		returned := true
+		select {
+		case err = <-released:
+		case <-over:
+			returned = false
+			p.found(report.Stuck, "A's Release had not returned after %s.", text(hung))
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
+		if err := errors.Join(err, back()); err != nil {
 			return err
 		}
 		p.Mended()
-		p.Note("it is back")
+		p.Note("the fault is over")
 		p.answered(w[1], other)
-		if p.event(w[0], a.Op, faults.Released).Err == "" {
-			if _, err := w[2].TryAcquire(ctx, p.Name(), askedFor); err != nil {
-				p.found(report.Misled, "A's Release returned without an error, and when the server was back the lock was still taken: until it expires nobody has it.")
-				return nil
+		if !returned {
+			return nil
+		}
+		ended := p.event(w[0], a.Op, faults.Released)
+		took := text(ended.At.Sub(p.event(w[0], a.Op, faults.Releasing).At))
+		if ended.Err == "" {
+			switch _, err := w[2].TryAcquire(ctx, p.Name(), lasting); {
+			case err == nil:
+				p.found(report.Safe, "A's Release returned after %s without an error, and when the server was back C had A's lock at once.", took)
+			case refusedFor(err, faults.ClassHeld):
+				p.found(report.Misled, "A's Release returned after %s without an error, and when the server was back the lock was still taken: C was refused.", took)
+			default:
+				return err
 			}
 			return nil
 		}
-		p.found(report.Unavailable, "A's Release returned after %s with an error: %s.",
-			text(p.event(w[0], a.Op, faults.Released).At.Sub(p.event(w[0], a.Op, faults.Releasing).At)), p.event(w[0], a.Op, faults.Released).Class)
+		p.found(report.Unavailable, "A's Release returned after %s with an error: %s.", took, told(ended.Class))
 		begun := time.Now()
-		if _, err := acquired(ctx, p, w[2], p.Name()); err != nil {
-			p.found(report.Stuck, "When the server was back, nobody had A's lock within %s.", text(lasting))
+		switch _, err := acquired(ctx, p, w[2], p.Name()); {
+		case taken(err):
+			p.found(report.Stuck, "When the server was back, C waited for A's lock for %s in vain.", text(lasting))
 			return nil
+		case err != nil:
+			return err
 		}
 		p.found(report.Unavailable, "When the server was back, C had A's lock after %s.", text(time.Since(begun)))
 		return nil
@@ -128,10 +155,25 @@ func (p *play) answered(w *faults.Worker, name string) {
 	took := failed.At.Sub(asked.At)
 	switch {
 	case failed.Class == faults.ClassHeld:
-		p.found(report.Misled, "B was told that somebody else had a lock that nobody had.")
+		p.found(report.Misled, "B was told that somebody else had a lock that nobody had (after %s).", text(took))
 	case took > askedFor+late:
-		p.found(report.Stuck, "B hung: its attempt with a limit of 1 s returned after %s.", text(took))
+		p.found(report.Stuck, "B hung: its attempt, with a limit of %s, returned after %s.", text(askedFor), text(took))
 	default:
-		p.found(report.Unavailable, "B's attempt returned after %s with an error: %s.", text(took), failed.Class)
+		p.found(report.Unavailable, "B's attempt, with a limit of %s, returned after %s with an error: %s.", text(askedFor), text(took), told(failed.Class))
 	}
+}
+
+// told says for people what an error tells a caller.
+func told(c faults.Class) string {
+	switch c {
+	case faults.ClassUnavailable:
+		return "the server cannot be reached"
+	case faults.ClassRefused:
+		return "the server does not allow it"
+	case faults.ClassTimedOut:
+		return "no answer in time"
+	case faults.ClassLost:
+		return "the lock is lost"
+	}
+	return endingOf(c)
 }

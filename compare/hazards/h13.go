@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/faults/worlds"
 )
 
-const tamperedSetup = " while A holds the lock, twice: once A is told, and once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too"
+const tamperedSetup = " while A holds the lock, twice: once A goes on and is told; once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too"
 
 // h13 is a lock that somebody takes away from its holder.
 var h13 = []scenario{
@@ -101,7 +101,7 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 	if err != nil {
 		return err
 	}
-	a, err := holder.Acquire(ctx, p.Name(), lasting)
+	a, err := p.holds(ctx, holder)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 		return err
 	}
 	p.Struck()
-	p.Note("A's lock is taken away")
+	p.Note("A is stopped, and its lock taken away")
 	begun := faults.Now()
 	if err := remove(ctx, p, p.Name()); err != nil {
 		return err
@@ -132,6 +132,7 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 	if err := holder.Resume(); err != nil {
 		return err
 	}
+	p.Note("A goes on, and writes")
 	if err := a.Update(ctx); err != nil {
 		return err
 	}
@@ -140,7 +141,7 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 		return err
 	}
 	p.Mended()
-	p.found(class, "Stopped, A lost its lock to B, which had it after %s; when A went on it wrote before it looked, and %s.",
+	p.found(class, "A was stopped, its lock was taken away, and B had it %s later; when A went on it wrote before it looked at its lock, and then %s.",
 		text(p.event(other, b.Op, faults.Got).At.Sub(begun)), said)
 	return nil
 }

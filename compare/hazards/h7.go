@@ -87,8 +87,12 @@ func leaderKilled(ctx context.Context, p *play) error {
 }
 
 func replaced(ctx context.Context, p *play) error {
-	p.Note("the server is killed, and its replica takes its place")
-	return worlds.Replace(ctx, p.Phase)
+	p.Note("the server is killed, and its replica is to take its place")
+	if err := worlds.Replace(ctx, p.Phase); err != nil {
+		return err
+	}
+	p.Note("the replica has taken its place")
+	return nil
 }
 
 // unreplicated has a replica hear nothing, a worker take a lock, and the replica take the place of its master, which is killed.
@@ -113,11 +117,15 @@ func replicated(ctx context.Context, p *play) error {
 			return err
 		}
 		asked := time.Now()
-		if h, err := w.TryAcquire(ctx, p.Name()+"-unheard", 2*time.Second); err == nil {
+		h, err := w.TryAcquire(ctx, p.Name()+"-unheard", 2*time.Second)
+		if err == nil {
 			p.found(report.Unsafe, "A lock was granted of which the replica had not heard.")
 			return h.Release(ctx)
 		}
-		p.found(report.Unavailable, "While the replica heard nothing no lock was granted: an attempt ended with an error after %s.", text(time.Since(asked)))
+		if !busy(err) && !refusedFor(err, faults.ClassTimedOut) {
+			return err
+		}
+		p.found(report.Unavailable, "While the replica heard nothing no lock was granted: D's attempt ended with an error after %s.", text(time.Since(asked)))
 		return replaced(ctx, p)
 	})(ctx, p)
 }
@@ -135,7 +143,7 @@ func twoMariaDBs(ctx context.Context, p *play) (err error) {
 	if err != nil {
 		return err
 	}
-	a, err := older.Acquire(ctx, p.Name(), lasting)
+	a, err := p.holds(ctx, older)
 	if err != nil {
 		return err
 	}

@@ -17,7 +17,7 @@ var h8 = []scenario{
 		hazard: "H8", subject: "article", world: "redlock", lock: "redlock", alone: true,
 		setup: "five Redis without persistence; A reaches three of them and takes the lock there, one of the three is killed and starts again at once, empty, and " +
 			"B takes the lock with the votes of that one and the two others",
-		script: bareMajority(nodeRestartedEmpty),
+		script: bareMajority("killed, and started again without data", nodeRestartedEmpty),
 	},
 	{
 		hazard: "H8", subject: "file", world: "file", alone: true,
@@ -33,12 +33,12 @@ var h8 = []scenario{
 		hazard: "H8", subject: "redlock", world: "redlock", alone: true,
 		setup: "five Redis without persistence; A reaches three of them and takes the lock there, one of the three is killed and starts again at once, empty, and " +
 			"B takes the lock with the votes of that one and the two others",
-		script: bareMajority(nodeRestartedEmpty),
+		script: bareMajority("killed, and started again without data", nodeRestartedEmpty),
 	},
 	{
 		hazard: "H8", subject: "redlock", variant: "three of five", world: "redlock", alone: true, full: true,
 		setup:  "five Redis without persistence; while A holds the lock on all of them, three are killed and start again at once, empty",
-		script: fullMajority(nodeRestartedEmpty),
+		script: fullMajority("killed, and started again without data", nodeRestartedEmpty),
 	},
 	{
 		hazard: "H8", subject: "etcd", world: "etcd", alone: true,
@@ -86,17 +86,18 @@ var h8 = []scenario{
 const majority = 3
 
 // bareMajority has a worker that cannot reach two of five nodes take the lock with the votes of the others, one of which forgets its vote then.
-func bareMajority(forget func(ctx context.Context, n worlds.Node) error) script {
-	return votesForgotten(majority, 1, forget)
+func bareMajority(what string, forget func(ctx context.Context, n worlds.Node) error) script {
+	return votesForgotten(majority, 1, what, forget)
 }
 
 // fullMajority has a worker take the lock with all five votes, three of which are forgotten then.
-func fullMajority(forget func(ctx context.Context, n worlds.Node) error) script {
-	return votesForgotten(5, majority, forget)
+func fullMajority(what string, forget func(ctx context.Context, n worlds.Node) error) script {
+	return votesForgotten(5, majority, what, forget)
 }
 
-// votesForgotten has a worker that reaches only so many nodes take the lock, has some of those forget their votes, and another worker take the lock too.
-func votesForgotten(reached, forgotten int, forget func(ctx context.Context, n worlds.Node) error) script {
+// votesForgotten has a worker that reaches only so many nodes take the lock, has some of those forget their votes by what is done to them, and another worker
+// take the lock too.
+func votesForgotten(reached, forgotten int, what string, forget func(ctx context.Context, n worlds.Node) error) script {
 	return func(ctx context.Context, p *play) error {
 		p.patient(patientTTL)
 		w, err := p.workers(ctx, 2)
@@ -109,7 +110,7 @@ func votesForgotten(reached, forgotten int, forget func(ctx context.Context, n w
 				l.Cut()
 			}
 		}
-		a, err := w[0].Acquire(ctx, p.Name(), lasting)
+		a, err := p.holds(ctx, w[0])
 		if err != nil {
 			return err
 		}
@@ -120,7 +121,7 @@ func votesForgotten(reached, forgotten int, forget func(ctx context.Context, n w
 			}
 		}
 		p.Struck()
-		p.Note("%d of those who voted for A forget it", forgotten)
+		p.Note("%d of the %d servers that voted for A: %s", forgotten, reached, what)
 		for _, n := range nodes[:forgotten] {
 			if err := forget(ctx, n); err != nil {
 				return err
@@ -173,8 +174,10 @@ func diskLost(ctx context.Context, p *play) error {
 	case err != nil:
 		return err
 	case back:
+		p.Note("it is back")
 		p.found(report.Safe, "The one that lost its disk came back, and the others gave it their data.")
 	default:
+		p.Note("it does not come back")
 		p.found(report.Safe, "The one that lost its disk did not come back: it refuses to start as a member that the others have known, until an operator adds it anew.")
 	}
 	return nil
@@ -182,14 +185,22 @@ func diskLost(ctx context.Context, p *play) error {
 
 // diskLostAlone has a server that stands alone be killed, lose its disk, and be started again.
 func diskLostAlone(ctx context.Context, p *play) error {
-	p.Note("the server is killed, loses its disk and starts again")
+	p.Note("the server is killed, and loses its disk")
 	node := worlds.Nodes(p.World)[0]
-	return errors.Join(node.Kill(), node.(interface{ WipeData() error }).WipeData(), node.Restart(ctx))
+	if err := errors.Join(node.Kill(), node.(interface{ WipeData() error }).WipeData(), node.Restart(ctx)); err != nil {
+		return err
+	}
+	p.Note("the server is back, empty")
+	return nil
 }
 
 func nodeRestarted(ctx context.Context, p *play) error {
 	p.Note("the server is restarted")
-	return worlds.Nodes(p.World)[0].Restart(ctx)
+	if err := worlds.Nodes(p.World)[0].Restart(ctx); err != nil {
+		return err
+	}
+	p.Note("the server is back")
+	return nil
 }
 
 // restarted kills the server while a worker holds a lock, starts it again when that worker has been told, and has another one take the lock.
@@ -198,7 +209,7 @@ func restarted(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	a, err := w[0].Acquire(ctx, p.Name(), lasting)
+	a, err := p.holds(ctx, w[0])
 	if err != nil {
 		return err
 	}

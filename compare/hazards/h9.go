@@ -35,12 +35,12 @@ var h9 = []scenario{
 		hazard: "H9", subject: "redlock", world: "redlock", alone: true,
 		setup: "five Redis; A reaches three of them and takes the lock there, the clock of one of the three is set forward by more than the TTL, and " +
 			"B takes the lock with the votes of that one and the two others",
-		script: bareMajority(clockSetForward),
+		script: bareMajority("clock set forward by 60 s", clockSetForward),
 	},
 	{
 		hazard: "H9", subject: "redlock", variant: "three of five", world: "redlock", alone: true, full: true,
 		setup:  "five Redis; the clocks of three of them are set forward by more than the TTL while A holds the lock on all of them",
-		script: fullMajority(clockSetForward),
+		script: fullMajority("clock set forward by 60 s", clockSetForward),
 	},
 	{
 		hazard: "H9", subject: "etcd",
@@ -73,7 +73,7 @@ func clockSetForward(_ context.Context, n worlds.Node) error {
 }
 
 func clockForward(ctx context.Context, p *play) error {
-	p.Note("the server's clock is set forward by %v", 2*patientTTL)
+	p.Note("the server's clock is set forward by %s", text(2*patientTTL))
 	return clockSetForward(ctx, worlds.Nodes(p.World)[0])
 }
 
@@ -87,7 +87,7 @@ func clockSetBack(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	if _, err := w[0].Acquire(ctx, p.Name(), lasting); err != nil {
+	if _, err := p.holds(ctx, w[0]); err != nil {
 		return err
 	}
 	clock := worlds.Nodes(p.World)[0].(clocked)
@@ -101,12 +101,16 @@ func clockSetBack(ctx context.Context, p *play) error {
 	}
 	within := 3 * p.World.TTL
 	asked := faults.Now()
-	b, err := w[1].Acquire(ctx, p.Name(), within)
-	if err != nil {
-		p.found(report.Stuck, "A was dead, and %s later, three times the TTL, B had not got its lock: it lasts for an hour more.", text(within))
-	} else {
-		p.found(report.Safe, "B had the lock %s after A had died.", text(p.event(b.Worker, b.Op, faults.Got).At.Sub(asked)))
+	b, err := p.waits(ctx, w[1], within)
+	switch {
+	case err == nil:
+		p.found(report.Safe, "B had the lock %s after A had died.", text(p.after(asked, b)))
+	case taken(err):
+		p.found(report.Stuck, "A was dead, and %s later, three times the TTL, the lock was still taken: B, which waited, had not got it.", text(within))
+	default:
+		return err
 	}
+	p.Note("the clock is set right")
 	if err := clock.JumpClock(time.Hour); err != nil {
 		return err
 	}

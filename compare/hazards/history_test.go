@@ -47,6 +47,8 @@ func history(t *testing.T, lines string) *faults.History {
 				e.Deadline = at(n)
 			case "class":
 				e.Class = faults.Class(words[i+1])
+			case "valid":
+				e.Valid = words[i+1] == "true"
 			case "on":
 				e.Name = words[i+1]
 			default:
@@ -55,7 +57,7 @@ func history(t *testing.T, lines string) *faults.History {
 		}
 		events = append(events, e)
 	}
-	h, err := faults.NewHistory(events)
+	h, err := newHistory(events)
 	require.NoError(t, err)
 	return h
 }

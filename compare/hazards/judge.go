@@ -31,6 +31,25 @@ type write struct {
 	over    *faults.Span // the newest holder there had been before it, if that was a newer one
 }
 
+// newHistory is the history of a play. A hold whose worker was seen to believe in it past its deadline lasts until it was last seen to.
+func newHistory(events []faults.Event) (*faults.History, error) {
+	h, err := faults.NewHistory(events)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range h.Events {
+		if e.Kind != faults.Believed || !e.Valid {
+			continue
+		}
+		for i := range h.Spans {
+			if s := &h.Spans[i]; s.Worker == e.Worker && s.Op == e.Op {
+				s.Until = max(s.Until, e.At)
+			}
+		}
+	}
+	return h, nil
+}
+
 // judge says what a play has shown, by what its workers believed and wrote, and by what its script found.
 func judge(h *faults.History, p *play) verdict {
 	v := verdict{class: worst(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
@@ -53,6 +72,9 @@ func judge(h *faults.History, p *play) verdict {
 	}
 	if w := v.lateWrite(); w != nil {
 		said = append(said, tellLate(w))
+	}
+	if v.class == report.Fenced && v.late != refused {
+		v.class = report.Unsafe
 	}
 	if len(said) == 0 {
 		said = append(said, "Nobody believed to hold a lock that somebody else held.")
@@ -171,6 +193,7 @@ type attempt struct {
 	asked        faults.Instant
 	got          faults.Instant // 0 if it was not
 	over         faults.Instant // when it returned, or its worker was killed, or the history ended
+	class        faults.Class   // of the error, if it returned one
 	ending       string         // of one that was not got, for people
 }
 
@@ -193,7 +216,7 @@ func attempts(h *faults.History) []*attempt {
 			if a == nil {
 				continue
 			}
-			a.over, a.ending = e.At, endingOf(e.Class)
+			a.over, a.class, a.ending = e.At, e.Class, endingOf(e.Class)
 			if e.Kind == faults.Got {
 				a.got = e.At
 			}
@@ -225,9 +248,12 @@ func endingOf(c faults.Class) string {
 func tellOverlap(o *faults.Overlap) string {
 	tokens := "there are no tokens to tell them apart"
 	switch {
-	case o.First.Token != 0 && o.First.Token != o.Second.Token:
+	case o.First.Token == 0 || o.Second.Token == 0:
+	case o.First.Token > o.Second.Token:
+		tokens = fmt.Sprintf("their tokens are %d and %d: the server began to count anew, so that the older holder has the greater one", o.First.Token, o.Second.Token)
+	case o.First.Token < o.Second.Token:
 		tokens = fmt.Sprintf("their tokens are %d and %d", o.First.Token, o.Second.Token)
-	case o.First.Token != 0:
+	default:
 		tokens = fmt.Sprintf("both have the token %d", o.First.Token)
 	}
 	return fmt.Sprintf("%s and %s both believed to hold the lock for %s; %s.", lane(o.First.Worker), lane(o.Second.Worker), text(o.To.Sub(o.From)), tokens)
@@ -238,9 +264,9 @@ func tellLate(w *write) string {
 	older, newer := lane(w.Worker), lane(w.over.Worker)
 	switch {
 	case w.refused:
-		return fmt.Sprintf("What %s wrote after %s had the lock was refused, for its token %d is older than %d.", older, newer, w.Token, w.over.Token)
+		return fmt.Sprintf("What %s wrote after %s had the lock was refused, since its token is the older one.", older, newer)
 	case w.Token == 0:
 		return fmt.Sprintf("What %s wrote after %s had the lock landed: without a token there is nothing to refuse it by.", older, newer)
 	}
-	return fmt.Sprintf("What %s wrote after %s had the lock landed, in spite of its token %d (that of %s is %d).", older, newer, w.Token, newer, w.over.Token)
+	return fmt.Sprintf("What %s wrote after %s had the lock landed, in spite of its token.", older, newer)
 }

@@ -23,11 +23,11 @@ func TestJudge(t *testing.T) {
 		{
 			"fenced", bothBelieve + writes("wrote", "refused class stale"), report.Fenced, refused,
 			"A and B both believed to hold the lock for 400 ms; their tokens are 1024 and 2048. " +
-				"What A wrote after B had the lock was refused, for its token 1024 is older than 2048.",
+				"What A wrote after B had the lock was refused, since its token is the older one.",
 		},
 		{
 			"landed", bothBelieve + writes("wrote", "wrote"), report.Unsafe, landed,
-			"What A wrote after B had the lock landed, in spite of its token 1024 (that of B is 2048).",
+			"What A wrote after B had the lock landed, in spite of its token.",
 		},
 		{"nobody wrote", bothBelieve, report.Unsafe, "", ""},
 		{"only the newer one wrote", bothBelieve + "2200 w2/1 wrote token 2048", report.Unsafe, "", ""},
@@ -67,6 +67,18 @@ func TestJudge(t *testing.T) {
 				3600 w3/1 wrote token 3072
 				3700 w2/1 refused token 2048 class stale
 			`, report.Unsafe, landed, "A and B both believed to hold the lock for 400 ms",
+		},
+		{
+			"believed past the deadline", `
+				100 w1/1 asked
+				110 w1/1 got token 1024 deadline 2000
+				120 w2/1 asked
+				2100 w2/1 got token 2048 deadline 4000
+				2150 w1/1 believed token 1024 deadline 2000 valid true
+				2200 w2/1 wrote token 2048
+				2300 w1/1 refused token 1024 class stale
+				2400 w1/1 told
+			`, report.Fenced, refused, "A and B both believed to hold the lock for 50 ms",
 		},
 		{
 			"one token for both", `
@@ -176,6 +188,11 @@ func TestFoundCounts(t *testing.T) {
 	v := judge(history(t, oneAfterAnother), p)
 	require.Equal(t, report.Stuck, v.class)
 	require.Equal(t, "First. Then 2.", v.observed)
+	p = &play{}
+	p.found(report.Fenced, "A believed.")
+	require.Equal(t, report.Unsafe, judge(history(t, oneAfterAnother), p).class) // nothing was refused
+	p = &play{}
+	p.found(report.Stuck, "First. Then 2.")
 	v = judge(history(t, bothBelieve), p)
 	require.Equal(t, report.Unsafe, v.class)
 	require.Contains(t, v.observed, "First. Then 2. A and B both believed")

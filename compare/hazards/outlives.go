@@ -18,7 +18,7 @@ var longWork = scenario{
 
 var paused = scenario{
 	hazard: "H6", variant: "paused", script: stoppedBeforeItWrites,
-	setup: "A has the lock, looks, and is stopped (SIGSTOP) before it writes, for longer than its TTL; B gets the lock and writes; A goes on and writes without another look",
+	setup: "A has the lock, looks, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock; B writes; A goes on and writes without another look",
 }
 
 // workedLong has A hold for longer than its TTL.
@@ -42,7 +42,7 @@ func workedLong(ctx context.Context, p *play) error {
 		if err != nil {
 			return err
 		}
-		p.found(report.Safe, "A had the lock for %s when B got it too, for nobody renewed it.", text(p.after(p.event(w[0], a.Op, faults.Got).At, b)))
+		p.found(report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(p.World.TTL), text(p.after(p.event(w[0], a.Op, faults.Got).At, b)))
 		if err := p.Both(ctx, a, b); err != nil {
 			return err
 		}
@@ -76,11 +76,14 @@ func stoppedBeforeItWrites(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
+	if err := p.Sleep(ctx, holding); err != nil {
+		return err
+	}
 	valid, err := a.Valid(ctx)
 	if err != nil {
 		return err
 	}
-	p.Note("A looks: its lock is valid: %t", valid)
+	p.Note("A looks, and %s", map[bool]string{true: "still has the lock", false: "has lost the lock"}[valid])
 	b, stopped, err := p.stopUntilNext(ctx, a, w[1])
 	if err != nil || b == nil {
 		return err
@@ -96,14 +99,14 @@ func stoppedBeforeItWrites(ctx context.Context, p *play) error {
 	if valid, err = a.Valid(ctx); err != nil {
 		return err
 	}
-	p.Note("A goes on and writes; its lock is valid: %t", valid)
+	p.Note("A goes on and writes, and %s", map[bool]string{true: "still believes in its lock", false: "knows that its lock is gone"}[valid])
 	if err := a.Update(ctx); err != nil {
 		return err
 	}
 	if valid {
-		p.found(report.Safe, "A was stopped for %s, in which B got the lock, and when it went on it still believed in its own.", text(pause))
+		p.found(report.Fenced, "A was stopped for %s, in which B got the lock; when A went on it still believed in its own, and wrote.", text(pause))
 		return p.linger(ctx, a)
 	}
-	p.found(report.Safe, "A was stopped for %s, in which B got the lock; its first look when it went on said that its own was gone.", text(pause))
+	p.found(report.Safe, "A was stopped for %s, in which B got the lock; when A went on, its first look said that its own was lost, and then it wrote all the same.", text(pause))
 	return b.Release(ctx)
 }

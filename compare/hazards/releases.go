@@ -15,7 +15,7 @@ var h3 = everywhere(lateRelease, onRedis(lateRelease, "plain-del"))
 
 var lateRelease = scenario{
 	hazard: "H3", script: releasedLate,
-	setup: "A has the lock and is stopped (SIGSTOP) for longer than its TTL; B gets the lock; A goes on and releases what it takes for its lock; C asks for it",
+	setup: "A has the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock; A goes on and releases what it takes for its lock; C asks for it",
 }
 
 // h5 are owner ids that collide. Where the server itself knows whose a lock is, there are none.
@@ -27,7 +27,7 @@ var h5 = everywhere(sameOwner, onRedis(sameOwner, "four-digit-owner"), inFull("t
 
 var sameOwner = scenario{
 	hazard: "H5", script: releasedLate,
-	setup: "A has the lock and is stopped (SIGSTOP) for longer than its TTL; B gets the lock, with its own first owner id; A goes on and releases by its owner id; C asks " +
+	setup: "A has the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock, by the first owner id of its own process; A goes on and releases by its owner id; C asks " +
 		"for the lock",
 }
 
@@ -63,6 +63,9 @@ func releasedLate(ctx context.Context, p *play) error {
 	for round := 1; ; round++ {
 		older, err := p.waits(ctx, a, p.limit())
 		if err != nil {
+			return err
+		}
+		if err := p.Sleep(ctx, holding); err != nil {
 			return err
 		}
 		next, stopped, err := p.stopUntilNext(ctx, older, b)
@@ -238,20 +241,28 @@ func (p *play) besides(ctx context.Context, c *faults.Worker, released <-chan er
 // enteredBeside says what is found if somebody has entered while another one has the lock; both write then. They are to do it all again if the first one
 // had been told of its loss already, which is as luck has it.
 func (p *play) enteredBeside(ctx context.Context, next *faults.Hold, in entry, round int, why string) (again bool, err error) {
-	if in.hold == nil {
-		p.found(report.Safe, "%s ended nothing: C asked for the lock %d times, and was refused.", why, in.tried)
-		return false, next.Release(ctx)
-	}
 	believed, err := next.Valid(ctx)
 	if err != nil {
 		return false, err
 	}
 	if !believed && round < rounds {
-		return true, errors.Join(in.hold.Release(ctx), next.Release(ctx))
+		if in.hold != nil {
+			err = in.hold.Release(ctx)
+		}
+		return true, errors.Join(err, next.Release(ctx))
 	}
-	p.found(report.Safe, "%s ended the lock of B, and C had it.", why)
-	if err := p.Both(ctx, next, in.hold); err != nil {
-		return false, err
+	class := report.Safe // what it means that two believe, the judge says
+	if !believed {
+		class = report.Misled // whoever released was told that it had released its own
 	}
-	return false, p.linger(ctx, next)
+	if in.hold != nil {
+		p.found(class, "%s ended the lock of B, and C had it.", why)
+		return false, errors.Join(p.Both(ctx, next, in.hold), p.linger(ctx, next))
+	}
+	if believed {
+		p.found(class, "%s ended nothing: B kept the lock, and C, which asked for it %d times, was refused each time.", why, in.tried)
+	} else {
+		p.found(class, "%s ended the lock of B, which was told of the loss; C asked for it %d times, and was refused each time.", why, in.tried)
+	}
+	return false, next.Release(ctx)
 }

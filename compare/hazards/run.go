@@ -30,7 +30,7 @@ type Options struct {
 const fullPlays = 3
 
 // forFull says why a quick run has not played something.
-const forFull = "It is played by a full run alone (--full)."
+const forFull = report.OnlyFull
 
 // Run plays hazards on servers that it starts for that and ends again, and returns a cell for each, in the order of the hazards and subjects: also for those that
 // could not be played, with the reason; and what would have to be installed. It takes about a minute, and several if o.Full. The program must have called
@@ -214,14 +214,19 @@ func (r *runner) play(w *faults.World, b *board, n int) {
 	r.tell(0, b.name())
 	result, late, err := b.play(r.ctx, w, n)
 	if err != nil && r.ctx.Err() == nil && b.again(err) {
+		first, firstLate := result, late
 		result, late, err = b.play(r.ctx, w, n)
+		if harmful(first.Class) && !harmful(result.Class) && r.ctx.Err() == nil {
+			b.add(first, firstLate)
+		}
 	}
-	switch {
-	case r.ctx.Err() != nil:
+	if r.ctx.Err() != nil {
 		return // what was cut short says nothing
-	case err != nil:
+	}
+	if err != nil {
 		r.fails(b, err)
-	default:
+	}
+	if err == nil || harmful(result.Class) {
 		b.add(result, late)
 	}
 	r.tell(1, b.name())
@@ -246,7 +251,8 @@ func (r *runner) fails(b *board, err error) {
 	}
 }
 
-// play plays the scenario on the servers of w, and judges it. An error says that it could not be played.
+// play plays the scenario on the servers of w, and judges it. An error says that it could not be played to its end: harm that was seen until then was seen
+// all the same, but nothing else counts.
 func (b *board) play(ctx context.Context, w *faults.World, n int) (report.Run, string, error) {
 	p := &play{}
 	cell := &faults.Cell{Fault: b.scenario.hazard, Script: func(playing context.Context, phase *faults.Phase) error {
@@ -260,18 +266,18 @@ func (b *board) play(ctx context.Context, w *faults.World, n int) (report.Run, s
 		return err
 	}}
 	played, err := faults.Play(ctx, b.scenario.worldOf(ctx, w), cell, b.seed(n))
-	if err != nil {
+	if err == nil && len(played.Stuck) > 0 {
+		err = errors.New(played.Stuck[0])
+	}
+	if p.Phase == nil {
 		return report.Run{}, "", err
 	}
-	if len(played.Stuck) > 0 {
-		return report.Run{}, "", errors.New(played.Stuck[0])
-	}
-	h, err := faults.NewHistory(played.Events)
-	if err != nil {
-		return report.Run{}, "", err
+	h, broken := newHistory(played.Events)
+	if broken != nil {
+		return report.Run{}, "", errors.Join(err, broken)
 	}
 	v := judge(h, p)
-	return timeline(h, p, &v), v.late, nil
+	return timeline(h, p, &v), v.late, err
 }
 
 // seed decides what chance decides in the n-th play, which is the same in each run.

@@ -111,6 +111,20 @@ func nowhere(context.Context) (*faults.World, error) {
 	}, nil
 }
 
+// A late write that landed in any run is told, and of runs of one class the one in which it did.
+func TestALateWriteThatLandedIsTold(t *testing.T) {
+	run := func(class report.Class, observed string) report.Run { return report.Run{Class: class, Observed: observed} }
+	b := board{runs: []report.Run{run(report.Safe, "1"), run(report.Safe, "2")}, late: []string{refused, landed}}
+	c, _ := b.cell()
+	require.Equal(t, "2 landed", c.Observed+" "+c.LateWrite)
+	b = board{runs: []report.Run{run(report.Safe, "1"), run(report.Fenced, "2")}, late: []string{landed, refused}}
+	c, _ = b.cell()
+	require.Equal(t, "2 landed", c.Observed+" "+c.LateWrite)
+	b.late[0] = refused
+	c, _ = b.cell()
+	require.Equal(t, "2 refused", c.Observed+" "+c.LateWrite)
+}
+
 // A run has a cell for each scenario that is asked for, with the worst class of its plays, and how many of them showed it.
 func TestCellsOfPlays(t *testing.T) {
 	at := func(hazard, subject, world string, script script) scenario {
@@ -163,6 +177,41 @@ func TestCellsOfPlays(t *testing.T) {
 	}, lines)
 	require.Contains(t, told[len(told)-1], "15/15 ")
 	require.Contains(t, strings.Join(told, "\n"), "/15 starting there\n")
+}
+
+// A play that breaks off is played once more, and hides no harm that it has shown.
+func TestPlaysThatBreakOff(t *testing.T) {
+	broke := errors.New("something broke")
+	for _, c := range []struct {
+		name  string
+		plays []report.Class // each breaks off but the last one; what they found
+		class report.Class
+		seen  int
+		of    int
+	}{
+		{"no harm", []report.Class{report.Safe, report.Safe}, report.Safe, 0, 1},
+		{"harm, and then none", []report.Class{report.Unsafe, report.Safe}, report.Unsafe, 1, 2},
+		{"harm, and then again", []report.Class{report.Unsafe, report.Misled}, report.Misled, 1, 1},
+		{"harm twice, and both broke off", []report.Class{report.Stuck, report.Stuck, ""}, report.Stuck, 1, 1},
+		{"nobody could have it, and it broke off", []report.Class{report.Unavailable, report.Unavailable, ""}, "", 0, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := -1
+			cells, _, err := run(t.Context(), Options{}, []scenario{{
+				hazard: "H1", subject: "file", world: "there", alone: true, script: func(_ context.Context, p *play) error {
+					n++
+					p.found(c.plays[n], "Found.")
+					if n < len(c.plays)-1 {
+						return broke
+					}
+					return nil
+				},
+			}}, []faults.Arrangement{arrangement("there", nowhere)})
+			require.NoError(t, err)
+			require.Equal(t, []any{c.class, c.seen, c.of}, []any{cells[0].Class, cells[0].Seen, cells[0].Of})
+			require.Contains(t, cells[0].Observed+cells[0].NotRun, "something broke")
+		})
+	}
 }
 
 // A full run plays three times as often.

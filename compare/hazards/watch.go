@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/compare/report"
@@ -104,7 +103,7 @@ func overtake(ctx context.Context, p *play, damage script, silent bool) error {
 	if err != nil {
 		return err
 	}
-	a, err := w[0].Acquire(ctx, p.Name(), lasting)
+	a, err := p.holds(ctx, w[0])
 	if err != nil {
 		return err
 	}
@@ -156,6 +155,18 @@ func acquired(ctx context.Context, p *play, w *faults.Worker, name string) (*fau
 // lasting is how long a script waits for what must happen at last.
 const lasting = 20 * time.Second
 
+// holding is for how long a holder has the lock before something happens, so that it can be seen.
+const holding = 300 * time.Millisecond
+
+// holds has a worker acquire the lock, and hold it for a while.
+func (p *play) holds(ctx context.Context, w *faults.Worker) (*faults.Hold, error) {
+	h, err := w.Acquire(ctx, p.Name(), lasting)
+	if err != nil {
+		return nil, err
+	}
+	return h, p.Sleep(ctx, holding)
+}
+
 // watched has one worker hold a lock, a second one ask for it all the time, and a third one take and release another lock, while damage is done to
 // the servers that are left as they are: it lasts until that other lock can be had again. What that has done to each, it says with found.
 func watched(damage script) script {
@@ -167,7 +178,7 @@ func watched(damage script) script {
 		if err != nil {
 			return err
 		}
-		a, err := w[0].Acquire(ctx, p.Name(), lasting)
+		a, err := p.holds(ctx, w[0])
 		if err != nil {
 			return err
 		}
@@ -192,9 +203,14 @@ func watched(damage script) script {
 			p.found(report.Unavailable, "For %s nobody could have a lock.", text(time.Since(struck)))
 			return nil
 		}
-		p.found(report.Safe, "Another lock could be had again after %s.", text(time.Since(struck)))
+		p.found(report.Safe, "C could have another lock again after %s.", text(time.Since(struck)))
+		p.Note("another lock can be had again")
 		p.Mended()
+		mended := faults.Now()
 		if err := p.Sleep(ctx, believed); err != nil { // in which the rival may get what it ought not to
+			return err
+		}
+		if err := p.answeredSince(ctx, w[1], a, mended); err != nil {
 			return err
 		}
 		b := rival()
@@ -208,24 +224,6 @@ func watched(damage script) script {
 			p.found(report.Safe, "A kept its lock, and B, which asked for it all the time, did not get it.")
 		}
 		return nil
-	}
-}
-
-// asksAllTheTime has a worker try to get the lock until it does, or until stop is called, which returns what it got.
-func (p *play) asksAllTheTime(ctx context.Context, w *faults.Worker) (stop func() *faults.Hold) {
-	ctx, cancel := context.WithCancel(ctx)
-	var got *faults.Hold
-	var asking sync.WaitGroup
-	asking.Go(func() {
-		for ctx.Err() == nil && got == nil {
-			got, _ = w.TryAcquire(ctx, p.Name(), time.Second)
-			_ = p.Sleep(ctx, 20*time.Millisecond)
-		}
-	})
-	return func() *faults.Hold {
-		cancel()
-		asking.Wait()
-		return got
 	}
 }
 
@@ -264,7 +262,10 @@ func (p *play) event(w *faults.Worker, op int64, kind faults.Kind) (found faults
 
 // text is a duration for people, in milliseconds, or in seconds with two digits after the point.
 func text(d time.Duration) string {
-	if d < time.Second {
+	switch {
+	case d < time.Millisecond:
+		return "less than 1 ms"
+	case d.Round(time.Millisecond) < time.Second:
 		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
 	}
 	return fmt.Sprintf("%.2f s", d.Seconds())

@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 const (
@@ -194,6 +195,7 @@ func (p *Postgres) tool(ctx context.Context, user *lesser, dir string, input *st
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.SysProcAttr = dir, user.attributes()
+	cmd.WaitDelay = time.Second // pg_basebackup has a child that lives, with its output open, until the primary has ended
 	if input != nil {
 		cmd.Stdin = input
 	}

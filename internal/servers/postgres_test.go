@@ -1,9 +1,12 @@
 package servers
 
 import (
+	"bytes"
+	"context"
 	"crypto/tls"
 	"net"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -135,5 +138,44 @@ func TestPgBouncer(t *testing.T) {
 		ini, err := os.ReadFile(b.Dir() + "/pgbouncer.ini")
 		require.NoError(t, err)
 		require.Contains(t, string(ini), "pool_mode = "+want+"\n")
+	}
+}
+
+// A replica that is given up while it copies its primary is given up at once, although the program that copies has a child of its own.
+func TestPostgresReplicaGivenUp(t *testing.T) {
+	primary := NeedPostgres(t, PostgresOptions{Settings: map[string]string{"wal_level": "replica"}})
+	copying := func() (n int) {
+		all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range all {
+			line, _ := os.ReadFile(file)
+			if bytes.HasPrefix(line, []byte("pg_basebackup")) || bytes.Contains(line, []byte("/pg_basebackup\x00")) && bytes.Contains(line, []byte(primary.AdminURL())) {
+				n++
+			}
+		}
+		return n
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	over := make(chan error, 1)
+	go func() {
+		replica, err := StartPostgres(ctx, PostgresOptions{Primary: primary})
+		if err == nil {
+			err = replica.Close()
+		}
+		over <- err
+	}()
+	for copying() < 2 {
+		select {
+		case err := <-over:
+			t.Skipf("it was not seen to copy: %v", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	cancel()
+	select {
+	case err := <-over:
+		require.Error(t, err)
+	case <-time.After(20 * time.Second):
+		require.NoError(t, primary.Kill())
+		require.FailNow(t, "the copy does not end")
 	}
 }
