@@ -114,10 +114,10 @@ func nowhere(context.Context) (*faults.World, error) {
 // A late write that landed in any run is told, and of runs of one class the one in which it did.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
 	run := func(class report.Class, observed string) report.Run { return report.Run{Class: class, Observed: observed} }
-	b := board{runs: []report.Run{run(report.Safe, "1"), run(report.Safe, "2")}, late: []string{refused, landed}}
+	b := board{scenario: &scenario{}, runs: []report.Run{run(report.Safe, "1"), run(report.Safe, "2")}, late: []string{refused, landed}}
 	c, _ := b.cell()
 	require.Equal(t, "2 landed", c.Observed+" "+c.LateWrite)
-	b = board{runs: []report.Run{run(report.Safe, "1"), run(report.Fenced, "2")}, late: []string{landed, refused}}
+	b = board{scenario: &scenario{}, runs: []report.Run{run(report.Safe, "1"), run(report.Fenced, "2")}, late: []string{landed, refused}}
 	c, _ = b.cell()
 	require.Equal(t, "2 landed", c.Observed+" "+c.LateWrite)
 	b.late[0] = refused
