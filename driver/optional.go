@@ -88,7 +88,7 @@ type Status struct {
 // Inspector is a Backend that can look at locks without touching them.
 type Inspector interface {
 	Inspect(ctx context.Context, name string) (Status, error)
-	// List returns the status of names that start with prefix and are held or waited for, in no particular order.
+	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error they are not all.
 	List(ctx context.Context, prefix string) ([]Status, error)
 }
 

@@ -67,7 +67,6 @@ var _ interface {
 	driver.Breaker
 	driver.Checker
 	driver.Pinger
-	driver.Pinger
 } = (*Backend)(nil)
 
 var capabilities = driver.Capabilities{

@@ -45,8 +45,13 @@ func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error 
 	case others != nil && !all:
 		return others
 	}
-	_, err = b.ask(ctx, "KILL "+strconv.FormatInt(thread, 10))
-	if errors.Is(err, driver.ErrRefused) {
+	return b.end(ctx, key, thread)
+}
+
+// end kills the session if it has key now: since it was looked at, another may have got the key. ErrLost: it has not.
+func (b *Backend) end(ctx context.Context, key session.Key, thread int64) error {
+	_, err := b.ask(ctx, fmt.Sprintf("KILL IF(IS_USED_LOCK(%s)=%d,%[2]d,0)", literal(key), thread))
+	if errors.Is(err, driver.ErrRefused) || number(err) == errNoSuchThread {
 		return err
 	}
 	// It ends in its own time. If it was ours, the first question may be lost with it.

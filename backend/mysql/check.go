@@ -2,13 +2,11 @@ package mysql
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
 	lockdriver "github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/session"
 )
 
 // facts are variables of the server by their names, as far as it has them, and its version.
@@ -101,7 +99,7 @@ func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
 	defer c.Close()
 	if !b.server.o.NoTokens {
 		if err := c.tryTable(ctx); err != nil {
-			return nil, classify(ctx, err)
+			return nil, err
 		}
 	}
 	var notices []lockdriver.Notice
@@ -134,16 +132,8 @@ func (c *conn) tryTable(ctx context.Context) error {
 			"ON DUPLICATE KEY UPDATE token=1",
 		"DELETE FROM " + table + " WHERE id='' AND 1=0",
 	} {
-		op := &session.Op{Kind: session.Ask, Ask: &question{query: query}} // the library's connection is the session's goroutine's
-		done := make(chan error, 1)
-		c.Do(ctx, []*session.Op{op}, func(err error) { done <- err })
-		select {
-		case err := <-done:
-			if err != nil || op.Err != nil {
-				return errors.Join(err, op.Err)
-			}
-		case <-ctx.Done():
-			return ctx.Err()
+		if _, err := c.put(ctx, query); err != nil {
+			return err
 		}
 	}
 	return nil

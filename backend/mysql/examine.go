@@ -42,7 +42,7 @@ func (b *Backend) examine(ctx context.Context) (found lockdriver.Examination, er
 	if !b.server.o.NoTokens {
 		found.Notices = append(found.Notices, examine.Clock("", ahead, "where the table of fencing tokens is lost, with a fail-over say, their order rests on the server's")...)
 	}
-	for _, ask := range []func(context.Context, facts) ([]lockdriver.Notice, error){b.askConnections, b.askReplication, b.askLockInfo} {
+	for _, ask := range []func(context.Context, facts) ([]lockdriver.Notice, error){b.askConnections, b.askReplication} {
 		notices, err := ask(ctx, known)
 		if err != nil {
 			return found, err
@@ -143,24 +143,4 @@ func judgeReplication(known facts) (notices []lockdriver.Notice) {
 			Remedy: "Use the primary for all locks, and set read_only on replicas."})
 	}
 	return notices
-}
-
-// askLockInfo looks whether the server tells who holds a lock that is not lockport's.
-func (b *Backend) askLockInfo(ctx context.Context, known facts) ([]lockdriver.Notice, error) {
-	query := "SELECT 1 FROM performance_schema.metadata_locks LIMIT 1"
-	remedy := "Switch performance_schema on, with the instrument wait/lock/metadata/sql/mdl, and GRANT SELECT ON performance_schema.*."
-	if known.isMariaDB() {
-		query = "SELECT 1 FROM information_schema.METADATA_LOCK_INFO LIMIT 1"
-		remedy = "INSTALL SONAME 'metadata_lock_info'"
-	}
-	_, err := b.ask(ctx, query)
-	switch {
-	case err == nil:
-		return nil, nil
-	case number(err) == 0: // it was not the server's answer
-		return nil, err
-	}
-	return []lockdriver.Notice{{ID: "lock-info", Unknown: true,
-		Text:   "The server does not tell which locks a session has, so that lockport break ends no session of another program: what else would be lost is not known.",
-		Remedy: remedy}}, nil
 }

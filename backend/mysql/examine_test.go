@@ -42,11 +42,8 @@ func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 	return ids
 }
 
-// telling is a server that tells who has its locks.
-var telling = map[string]string{"plugin-load-add": "metadata_lock_info"}
-
 func TestExamine(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: telling})
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	found, ids := examined(t, m.URL()+"?ttl=7s")
 	require.Empty(t, ids)
 	require.Regexp(t, `^MariaDB [0-9]+\.[0-9]+\.[0-9]+$`, found.Server)
@@ -73,16 +70,9 @@ func TestExamine(t *testing.T) {
 	require.Empty(t, ids, "without tokens its clock does not matter")
 }
 
-// A server without the plugin does not tell what else a session has.
-func TestExamineWithoutLockInfo(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	_, ids := examined(t, m.URL())
-	require.Equal(t, []string{"lock-info?"}, ids)
-}
-
 func TestExamineReplication(t *testing.T) {
 	settings := func(id string) map[string]string {
-		return map[string]string{"plugin-load-add": "metadata_lock_info", "log-bin": "bin", "server-id": id, "sync-binlog": "1"}
+		return map[string]string{"log-bin": "bin", "server-id": id, "sync-binlog": "1"}
 	}
 	primary := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: settings("1")})
 	replica := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: settings("2")})

@@ -24,11 +24,17 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	if err != nil {
 		return found, err
 	}
-	from := " FROM DUAL"
-	if !b.server.o.NoTokens {
-		from = " FROM (SELECT 1) one LEFT JOIN " + b.server.table + " ON id=" + literal(key)
-	}
-	rows, err := b.ask(ctx, "SELECT IS_USED_LOCK("+literal(key)+")"+b.server.rowFields()+from)
+	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
+	var rows [][]sqldriver.Value
+	err = b.lookAtLocks(ctx, func(ask asking) (err error) {
+		if !b.server.o.NoTokens {
+			rows, err = ask(used + b.server.rowFields() + " FROM (SELECT 1) one LEFT JOIN " + b.server.table + " ON id=" + literal(key))
+		}
+		if b.server.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
+			rows, err = ask(used)
+		}
+		return err
+	})
 	if err != nil || len(rows) != 1 || rows[0][0] == nil {
 		return found, err
 	}
@@ -58,25 +64,33 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	if s.o.NoTokens {
 		return nil, fmt.Errorf("%w: without the table of fencing tokens the names of locks are not known", errors.ErrUnsupported)
 	}
-	// In chunks by id, so that a table of any size is read with answers of bounded size.
 	var all []driver.Status
-	for after := ""; ; {
-		rows, err := b.ask(ctx, fmt.Sprintf("SELECT id,name%s FROM %s WHERE id>%s AND LEFT(name,%d)=%s ORDER BY id LIMIT %d",
-			s.rowFields(), s.table, binary(after), len(prefix), binary(prefix), listPage))
-		if err != nil {
-			return nil, err
-		}
-		for _, row := range rows {
-			after = text(row[0])
-			if isOne(row[2]) {
-				all = append(all, driver.Status{Name: text(row[1]), Held: true, Owner: text(row[3]), Token: uint64(asInt(row[4])),
-					Since: time.Unix(asInt(row[5]), 0), Waiters: -1})
+	err := b.lookAtLocks(ctx, func(ask asking) error {
+		// In chunks by id, so that a table of any size is read with answers of bounded size.
+		for after, more := "", true; more; {
+			rows, err := ask(fmt.Sprintf("SELECT id,name%s FROM %s WHERE id>%s AND LEFT(name,%d)=%s ORDER BY id LIMIT %d",
+				s.rowFields(), s.table, binary(after), len(prefix), binary(prefix), listPage))
+			if number(err) == errNoTable { // nobody has made a claim yet
+				return nil
 			}
+			if err != nil {
+				return err
+			}
+			for _, row := range rows {
+				after = text(row[0])
+				if isOne(row[2]) {
+					all = append(all, driver.Status{Name: text(row[1]), Held: true, Owner: text(row[3]), Token: uint64(asInt(row[4])),
+						Since: time.Unix(asInt(row[5]), 0), Waiters: -1})
+				}
+			}
+			more = len(rows) == listPage
 		}
-		if len(rows) < listPage {
-			return all, nil
-		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
+	return all, nil
 }
 
 // listPage is how many rows List asks for at once.

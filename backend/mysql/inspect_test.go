@@ -58,6 +58,32 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	require.Empty(t, all)
 }
 
+// TestLookingMakesNothing: who looks needs no more than to read, and finds nothing where no client of lockport has been.
+func TestLookingMakesNothing(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	admin, b := adminOf(t, m), newBackend(t, m, Options{})
+	name := newName()
+	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: name, Waiters: -1}, st)
+	all, err := b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Empty(t, all)
+	var tables int
+	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM information_schema.TABLES WHERE TABLE_NAME=?", defaultTable).Scan(&tables))
+	require.Zero(t, tables)
+
+	claims(t, newBackend(t, m, Options{}), newOwner(), name)
+	exec(t, admin, "UPDATE %s SET at=at - INTERVAL 1 YEAR", defaultTable)
+	exec(t, admin, "INSERT INTO %s VALUES ('old',1,'old','',0,'',NOW() - INTERVAL 1 YEAR)", defaultTable)
+	all, err = b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	var rows int
+	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM "+defaultTable).Scan(&rows))
+	require.Equal(t, 2, rows, "old rows are for those to delete who claim")
+}
+
 func TestListReadsATableOfAnySize(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
@@ -105,6 +131,20 @@ func TestBreakSessionEndsAllItsLocks(t *testing.T) {
 	require.NoError(t, b.BreakSession(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
 	require.Zero(t, holderOf(t, m, second))
+}
+
+// TestNoSessionIsKilledThatHasTheLockNoMore: it may have given it up since it was looked at, and have other locks.
+func TestNoSessionIsKilledThatHasTheLockNoMore(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
+	first, second, owner := newName(), newName(), newOwner()
+	leases := claims(t, a, owner, first, second)
+	thread := int64(holderOf(t, m, first))
+	require.NoError(t, leases[0].Release(t.Context(), driver.ReleaseOptions{}))
+	key, err := b.server.layout.key(first)
+	require.NoError(t, err)
+	require.ErrorIs(t, b.end(t.Context(), key, thread), driver.ErrLost)
+	require.EqualValues(t, thread, holderOf(t, m, second))
 }
 
 // TestBreakEndsNoOtherLock: it kills a session, and so refuses where that has other locks.

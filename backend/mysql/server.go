@@ -55,8 +55,13 @@ func (s *server) Dial(ctx context.Context, label string, e session.Events) (sess
 	return c, nil
 }
 
-// dial opens a session, and says what is known of the server.
+// dial opens a session for locks, and says what is known of the server.
 func (s *server) dial(ctx context.Context, label string, ended func(error)) (*conn, facts, error) {
+	return s.open(ctx, label, ended, (*conn).setUp)
+}
+
+// open opens a session, and has it set up.
+func (s *server) open(ctx context.Context, label string, ended func(error), setUp func(*conn) (facts, error)) (*conn, facts, error) {
 	c := &conn{
 		server:  s,
 		marker:  markerPrefix + rand.Text()[:22],
@@ -74,7 +79,7 @@ func (s *server) dial(ctx context.Context, label string, ended func(error)) (*co
 	})
 	c.watchdog.Stop()
 	stop := context.AfterFunc(ctx, c.Close) // what follows ends with ctx
-	known, err := c.setUp()
+	known, err := setUp(c)
 	if !stop() && err == nil {
 		err = ctx.Err()
 	}
@@ -135,8 +140,26 @@ func (c *conn) wasOpen() bool {
 	return c.open
 }
 
-// setUp makes the session what we need, or says why this server cannot give it.
+// setUp makes the session what locks need, or says why this server cannot give it.
 func (c *conn) setUp() (facts, error) {
+	known, err := c.setUpToLook()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.mark(); err != nil {
+		return nil, err
+	}
+	if !c.server.o.NoTokens {
+		return known, c.prepareTable()
+	}
+	return known, nil
+}
+
+// wait is the session's wait_timeout, in seconds.
+func (s *server) wait() int { return int(s.o.TTL / time.Second) }
+
+// setUpToLook makes the session one that can ask, of a server that can have locks. It changes nothing that outlives the session.
+func (c *conn) setUpToLook() (facts, error) {
 	s := c.server
 	known, err := c.learn()
 	if err != nil {
@@ -146,9 +169,8 @@ func (c *conn) setUp() (facts, error) {
 		return nil, err
 	}
 	s.foldsCase.Store(!known.isMariaDB())
-	wait := int(s.o.TTL / time.Second)
 	settings := []string{
-		fmt.Sprint("wait_timeout=", wait),
+		fmt.Sprint("wait_timeout=", s.wait()),
 		"time_zone='+00:00'", // where no hour comes twice
 		"sql_mode='STRICT_ALL_TABLES'",
 		"autocommit=0", "autocommit=1", // which commits what init_connect may have begun
@@ -161,21 +183,14 @@ func (c *conn) setUp() (facts, error) {
 	} else {
 		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
 	}
-	if _, err := c.sql.ExecContext(context.Background(), "SET SESSION "+strings.Join(settings, ",SESSION "), nil); err != nil {
-		return nil, err
-	}
-	if err := c.mark(wait); err != nil {
-		return nil, err
-	}
-	if !s.o.NoTokens {
-		return known, c.prepareTable()
-	}
-	return known, nil
+	_, err = c.sql.ExecContext(context.Background(), "SET SESSION "+strings.Join(settings, ",SESSION "), nil)
+	return known, err
 }
 
 // mark takes the session's marker, and with it makes sure that locks belong to this session and no other: one statement's are seen by the next,
 // under one and the same number, and one lock does not release another, as with servers of old.
-func (c *conn) mark(wait int) error {
+func (c *conn) mark() error {
+	wait := c.server.wait()
 	second := c.marker + ".2"
 	row, err := c.row(fmt.Sprintf("SELECT @@SESSION.wait_timeout,GET_LOCK('%s',0),GET_LOCK('%s',0)", c.marker, second))
 	if err != nil {

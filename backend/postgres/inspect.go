@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -109,11 +111,12 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 	return found, nil
 }
 
-// List implements driver.Inspector. A key does not say its name, so all clients that hold locks are asked. Not seen are locks of foreign clients, of one that does
-// not answer within 2 s (it is stopped, or cut off, and its session ends with the TTL), and names that are waited for and held by nobody. With exact keys, which
-// are names, all that are held are seen.
+// List implements driver.Inspector. A key does not say its name, so all clients that hold locks are asked. Not seen are locks of foreign clients, and names
+// that are waited for and held by nobody. One that does not answer within 2 s (it is stopped, or cut off, and its session ends with the TTL) makes the list
+// incomplete, which is an error beside what is known. With exact keys, which are names, all that are held are seen.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	var all []driver.Status
+	var incomplete error
 	err := b.server.lookAtLocks(ctx, func(ctx context.Context, l *looker) error {
 		condition := "a.application_name LIKE 'lockport%'"
 		if b.layout.exact {
@@ -139,6 +142,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 			}
 		}
 		if !b.layout.exact {
+			incomplete = l.unheard(locks)
 			return nil
 		}
 		for _, h := range locks {
@@ -153,5 +157,23 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	if err != nil {
 		return nil, err
 	}
-	return all, nil
+	return all, incomplete
+}
+
+// unheard says which sessions have some of the locks and have not said what those are called.
+func (l *looker) unheard(locks []seen) error {
+	count := make(map[string]int)
+	for _, h := range locks {
+		if l.silent[h.pid] {
+			count[h.owner()]++
+		}
+	}
+	var who []string
+	for _, owner := range slices.Sorted(maps.Keys(count)) {
+		who = append(who, fmt.Sprintf("%s has %d and does not say which", owner, count[owner]))
+	}
+	if who == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: the list is not complete: %s; who does not answer is stopped, or cut off", driver.ErrUnavailable, strings.Join(who, ", "))
 }

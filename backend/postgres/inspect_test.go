@@ -113,3 +113,21 @@ func TestSessionThatEndsBeforeItAnswers(t *testing.T) {
 	execute(t, watcher, `SELECT pg_terminate_backend($1)`, pid)
 	require.NoError(t, <-found)
 }
+
+// Locks whose names nobody tells are not passed over in silence.
+func TestListSaysThatItIsNotComplete(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	b := backendAt(t, p.URL())
+	acquire(t, clientAt(t, p.URL()), "held")
+	mute := admin(t, p.AdminURL())
+	execute(t, mute, `SELECT set_config('application_name', 'lockport mute', false), pg_advisory_lock(1), pg_advisory_lock(2)`)
+	all, err := b.List(t.Context(), "")
+	require.Len(t, all, 1)
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorContains(t, err, fmt.Sprintf("pid %d (lockport mute) has 2 and does not say which", pidOf(mute)))
+	execute(t, mute, `SELECT pg_advisory_unlock_all()`)
+	all, err = b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+}

@@ -10,6 +10,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -17,6 +18,7 @@ import (
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	keys := makeKeys(b.layout.Key(name))
 	r := b.server.Run(ctx, keys.lock, redisscript.Inspect, keys.args(redisscript.Inspect), false)
+	r.Err = redischeck.Explain(r.Err)
 	return status(name, r)
 }
 
@@ -50,7 +52,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		})
 	})
 	if err != nil {
-		return nil, redisscript.Classify(err, false)
+		return nil, redischeck.Explain(err)
 	}
 	var names, slots []string
 	var calls [][]any

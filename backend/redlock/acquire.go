@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -230,13 +229,13 @@ func (c *claim) tooFew() error {
 
 // whatFailed says which nodes do not serve, and why. The mutex is held.
 func (c *claim) whatFailed() string {
-	var why, late []string
+	var why, late []failure
 	for i := range c.seats {
 		switch s := &c.seats[i]; s.state {
 		case seatFailed, seatUnknown:
-			why = append(why, plain(s.err))
+			why = append(why, c.b.nodes[i].failed(s.err))
 		case seatAsked:
-			late = append(late, c.b.nodes[i].addr+": no answer in time")
+			late = append(late, c.b.nodes[i].slow())
 		}
 	}
 	if len(why) < c.b.quorum { // else it is certain without the others
@@ -293,21 +292,4 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
 	}
 	return why
-}
-
-// missing says that too few nodes serve, for the reasons why.
-func (b *Backend) missing(why []string) string {
-	return fmt.Sprintf("%d of %d nodes do not serve, and %d are needed: %s", len(why), len(b.nodes), b.quorum, strings.Join(why, "; "))
-}
-
-// plain is the text of err without its class: an error has one class only.
-func plain(err error) string {
-	if err == nil {
-		return "no answer"
-	}
-	text := err.Error()
-	for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown} {
-		text = strings.TrimPrefix(text, class.Error()+": ")
-	}
-	return text
 }

@@ -101,7 +101,7 @@ const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a 
 // judge makes a verdict of what was found.
 func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	var all redischeck.Notices
-	var away []string
+	var away []failure
 	servers, versions := make(map[string]string), make(map[string]string)
 	for i, c := range found {
 		addr := b.nodes[i].addr
@@ -109,7 +109,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 		case isRefused(c.err):
 			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, plain(c.err))
 		case c.err != nil:
-			away = append(away, addr+": "+plain(c.err))
+			away = append(away, b.nodes[i].failed(c.err))
 			continue
 		}
 		if id := c.info["run_id"]; id != "" {
@@ -132,7 +132,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	}
 	if len(away) > 0 {
 		all.Add(driver.Notice{ID: "nodes-away",
-			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%v): %d more may fail.", len(b.nodes), len(away), away, len(b.nodes)-len(away)-b.quorum),
+			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%s): %d more may fail.", len(b.nodes), len(away), together(away), len(b.nodes)-len(away)-b.quorum),
 			Remedy: "Bring them back; one that may have lost its data, not before the longest TTL has passed."})
 	}
 	if len(versions) > 1 {

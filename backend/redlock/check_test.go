@@ -38,7 +38,7 @@ func saysOneLine(t *testing.T, err, class error, what string) {
 
 func TestCheckErrors(t *testing.T) {
 	_, err := check(t, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
-	saysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1")
+	saysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)")
 
 	x := plainNodes(t, 3)
 	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
@@ -97,6 +97,7 @@ func TestCheckNotices(t *testing.T) {
 	notices, err = check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"nodes-away"}, ids(notices))
+	require.NotContains(t, notices[0].Text, "[")
 }
 
 func TestTLS(t *testing.T) {
@@ -222,4 +223,16 @@ func TestCallersClientsStayOpen(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, own.Close())
 	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
+}
+
+// Who looks at locks where too few nodes serve is told which do not, each once, and why.
+func TestLookErrors(t *testing.T) {
+	b, err := openURL(t.Context(), "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	const all = "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)"
+	_, err = b.(driver.Inspector).List(t.Context(), "")
+	saysOneLine(t, err, driver.ErrUnavailable, all)
+	_, err = b.(driver.Inspector).Inspect(t.Context(), "x")
+	saysOneLine(t, err, driver.ErrUnavailable, all)
 }

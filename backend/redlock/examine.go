@@ -40,10 +40,10 @@ func (b *Backend) Examine(ctx context.Context, ttl time.Duration) (driver.Examin
 	}
 	all.Wait()
 	var answered []*nodeExam
-	var away []string
-	for _, e := range exams {
+	var away []failure
+	for i, e := range exams {
 		if e.err != nil {
-			away = append(away, e.addr+": "+plain(redischeck.Explain(e.err)))
+			away = append(away, b.nodes[i].failed(redischeck.Explain(e.err)))
 			continue
 		}
 		answered = append(answered, e)

@@ -88,15 +88,15 @@ func (q *question) answers(ctx context.Context) ([]redisscript.Reply, error) {
 
 // majority fails if fewer than a majority have answered.
 func (b *Backend) majority(replies []redisscript.Reply) error {
-	var why, late []string
+	var why, late []failure
 	refused := 0
 	for i, r := range replies {
 		switch {
 		case r.Err == nil:
 		case r.Err == b.nodes[i].late:
-			late = append(late, plain(r.Err))
+			late = append(late, b.nodes[i].slow())
 		default:
-			why = append(why, plain(r.Err))
+			why = append(why, b.nodes[i].failed(r.Err))
 			if isRefused(r.Err) {
 				refused++
 			}

@@ -118,7 +118,7 @@ func (c *claim) releasedAs(ended error) error {
 // notFreed is the error of a release, or of Abandon, that too few nodes have confirmed. The mutex is held.
 func (c *claim) notFreed(ended error) error {
 	class := driver.ErrUnavailable
-	var why []string
+	var why []failure
 	for i := range c.seats {
 		switch s := &c.seats[i]; {
 		case s.freed != freedNot:
@@ -127,9 +127,9 @@ func (c *claim) notFreed(ended error) error {
 			fallthrough
 		default:
 			if s.asking || s.err == nil {
-				why = append(why, c.b.nodes[i].addr+": no answer in time")
+				why = append(why, c.b.nodes[i].slow())
 			} else {
-				why = append(why, plain(s.err))
+				why = append(why, c.b.nodes[i].failed(s.err))
 			}
 		}
 	}

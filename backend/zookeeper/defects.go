@@ -6,7 +6,7 @@ import (
 	"github.com/lockport/lockport/internal/examine"
 )
 
-// defects are errors of ZooKeeper that endanger locks, as its release notes and corrections have them.
+// defects are errors of ZooKeeper that endanger locks, as its release notes and corrections have them. All are in how several servers agree.
 var defects = []examine.Defect{
 	{
 		From: examine.Version{3, 5, 0}, Fixed: examine.Version{3, 5, 10},

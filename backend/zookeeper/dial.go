@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -60,7 +61,12 @@ func (l *life) connect(address string, timeout time.Duration) (net.Conn, error) 
 	tick := l.b.tickTime()
 	if tick == 0 {
 		var err error
-		if tick, err = l.probe(address, timeout); err != nil {
+		tick, err = l.probe(address, timeout)
+		if errors.Is(err, errNoAnswer) && !isTimeout(err) && l.ctx.Err() == nil {
+			// A server that takes longer for an answer than so short a session lasts ends both.
+			tick, err = l.probe(address, timeout)
+		}
+		if err != nil {
 			return nil, err
 		}
 		l.b.setTickTime(tick)

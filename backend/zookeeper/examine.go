@@ -48,7 +48,7 @@ func (b *Backend) Examine(ctx context.Context, _ time.Duration) (found driver.Ex
 	servers := make([]server, len(b.servers))
 	var all sync.WaitGroup
 	for i, address := range b.servers {
-		all.Go(func() { servers[i] = b.askWords(ctx, address, "srvr", "conf", "cons") })
+		all.Go(func() { servers[i] = b.askWords(ctx, address, words...) })
 	}
 	all.Wait()
 	if ctx.Err() != nil {
@@ -114,6 +114,14 @@ func describe(servers []server) string {
 	return ""
 }
 
+// words are the four-letter words that a server is asked, and tells is what each tells.
+var (
+	words = []string{"srvr", "conf", "cons"}
+	tells = map[string]string{
+		"srvr": "which version it is", "conf": "how many connections it takes from one machine", "cons": "how many are in use",
+	}
+)
+
 // judgeServers reads what the servers said, each kind of notice once.
 func judgeServers(servers []server) (notices []driver.Notice) {
 	add := func(more ...driver.Notice) {
@@ -133,13 +141,15 @@ func judgeServers(servers []server) (notices []driver.Notice) {
 			away = append(away, s.address)
 			continue
 		}
-		for _, word := range []string{"srvr", "conf", "cons"} {
+		for _, word := range words {
 			if s.answers[word] == "" && !slices.Contains(unasked, word) {
 				unasked = append(unasked, word)
 			}
 		}
 		version := line(s.answers["srvr"], "Zookeeper version: ")
-		add(examine.Defects(where, "ZooKeeper", version, defects)...)
+		if line(s.answers["srvr"], "Mode: ") != "standalone" { // which has nobody to agree with
+			add(examine.Defects(where, "ZooKeeper", version, defects)...)
+		}
 		if v, ok := examine.ParseVersion(version); ok {
 			add(examine.EndOfLife("ZooKeeper", v.String(), time.Now(), maintained, "https://zookeeper.apache.org/news")...)
 		}
@@ -157,9 +167,12 @@ func judgeServers(servers []server) (notices []driver.Notice) {
 			Remedy: "Bring them back."})
 	}
 	if len(unasked) > 0 {
+		var unknown []string
+		for _, word := range unasked {
+			unknown = append(unknown, tells[word])
+		}
 		add(driver.Notice{ID: "four-letter-words", Unknown: true,
-			Text: fmt.Sprintf("The server does not answer %s, so its version, its limits or the connections in use are not known.",
-				strings.Join(unasked, ", ")),
+			Text:   fmt.Sprintf("The server does not answer %s, so it is not known %s.", strings.Join(unasked, ", "), strings.Join(unknown, ", ")),
 			Remedy: "Set 4lw.commands.whitelist=srvr,conf,cons, or look yourself."})
 	}
 	return notices

@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -46,11 +47,8 @@ func TestExamineOneServer(t *testing.T) {
 	require.Equal(t, []string{"quorum"}, idsOf(t, found.Notices))
 	require.Equal(t, 15*time.Second, found.TTL)
 	require.Regexp(t, `^ZooKeeper [0-9]+\.[0-9]+\.[0-9]+$`, found.Server)
-	want := examine.Defects("", "ZooKeeper", strings.TrimPrefix(found.Server, "ZooKeeper "), defects)
 	for _, n := range found.Notices {
-		if n.ID == "version" {
-			require.Equal(t, want, []driver.Notice{n})
-		}
+		require.NotEqual(t, "version", n.ID, "it stands alone, and those errors are of several")
 	}
 }
 
@@ -66,7 +64,10 @@ func TestExamineTimes(t *testing.T) {
 func TestExamineAnEnsemble(t *testing.T) {
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	o := Options{TTL: 5 * time.Second}
-	require.Empty(t, idsOf(t, examined(t, o, e.Addrs()...).Notices))
+	found := examined(t, o, e.Addrs()...)
+	require.Empty(t, idsOf(t, found.Notices))
+	version := strings.TrimPrefix(found.Server, "ZooKeeper ")
+	require.Equal(t, len(examine.Defects("", "ZooKeeper", version, defects)) > 0, slices.ContainsFunc(found.Notices, func(n driver.Notice) bool { return n.ID == "version" }))
 	require.Equal(t, []string{"endpoints"}, idsOf(t, examined(t, o, e.Addrs()[0]).Notices))
 	require.NoError(t, e.Nodes[2].Kill())
 	b := newBackend(t, o, e.Addrs()...)
@@ -96,7 +97,7 @@ func TestExamineAServerThatTellsLittle(t *testing.T) {
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"4lw.commands.whitelist=conf"}})
 	found := examined(t, Options{TTL: 5 * time.Second}, s.Addr())
 	require.Equal(t, []string{"quorum", "four-letter-words?"}, idsOf(t, found.Notices))
-	require.Contains(t, found.Notices[len(found.Notices)-1].Text, "does not answer cons,")
+	require.Contains(t, found.Notices[len(found.Notices)-1].Text, "does not answer cons, so it is not known how many are in use.")
 
 	s = servers.NeedZooKeeper(t, servers.ZooKeeperOptions{JVM: []string{"-Dzookeeper.DigestAuthenticationProvider.superDigest=super:" +
 		strings.TrimPrefix(zk.DigestACL(zk.PermAll, "super", "secret")[0].ID, "super:")}})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,7 +129,7 @@ func (v *view) endSession(ctx context.Context, c *console, o breakOptions, st dr
 func losses(shared *driver.SharedSessionError) string {
 	const most = 20 // names that are shown
 	var names []string
-	for _, name := range shared.Names[:min(len(shared.Names), most)] {
+	for _, name := range slices.Sorted(slices.Values(shared.Names))[:min(len(shared.Names), most)] {
 		names = append(names, plain(name))
 	}
 	switch more := shared.Others - len(names); {
@@ -188,9 +189,9 @@ func instead(st driver.Status, caps driver.Capabilities) string {
 	c, ok := claimantOf(st)
 	switch {
 	case ok && caps.Ends == driver.EndsProcess:
-		return fmt.Sprintf("it ends with its process: kill %d (on %s)", c.PID, c.Host)
+		return fmt.Sprintf("it ends with its process: kill %d (on %s)", c.PID, legible(c.Host))
 	case ok:
-		return fmt.Sprintf("end its process, %d on %s", c.PID, c.Host)
+		return fmt.Sprintf("end its process, %d on %s", c.PID, legible(c.Host))
 	case caps.Ends == driver.EndsProcess:
 		return fmt.Sprintf("it ends with its process (%s)", legible(st.Owner))
 	}

@@ -23,7 +23,7 @@ func who(st driver.Status) string {
 	case !st.Held:
 		return "nobody"
 	case ok:
-		return fmt.Sprintf("%s, pid %d, %s", c.Host, c.PID, c.Label)
+		return fmt.Sprintf("%s, pid %d, %s", legible(c.Host), c.PID, legible(c.Label))
 	case st.Foreign && st.Owner == "":
 		return "foreign, unnamed"
 	case st.Foreign:

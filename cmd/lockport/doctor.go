@@ -16,8 +16,9 @@ import (
 const doctorHelp = `Usage: lockport doctor [OPTION…]
 
 Looks at a lock server and tells what in its settings, its state and its version endangers locks on it, with the reason and what
-to do. What the server does not let this user see is listed apart. It changes nothing and leaves nothing; it takes, as every
-client does when it opens the server, a lock of its own for a moment where only that shows that the user may.
+to do. What the server does not let this user see is listed apart. It changes nothing at a lock. As every client does when it
+opens the server, it makes what is missing there (a folder, a chroot, a database's sequence or table for tokens), and takes a
+lock of its own for a moment where only that shows that the user may.
 
   --url URL  the lock server; default: $LOCKPORT_URL, else files of this machine. Its parameters count: with ttl=1s,
              it is told what endangers locks of that TTL
@@ -106,7 +107,10 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	}
 	defer func() { _ = client.Close() }()
 	if err := client.Check(ctx); err != nil {
-		return nil, err
+		if e := (*lockport.Error)(nil); errors.As(err, &e) {
+			err = e.Err
+		}
+		return fail(err)
 	}
 	d := newDiagnosis(address(rawURL), caps)
 	d.add(client.Notices()...)

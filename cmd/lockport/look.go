@@ -68,7 +68,7 @@ func (v *view) inspect(ctx context.Context, name string) (driver.Status, error) 
 	return st, v.failed(name, err)
 }
 
-// list looks at all locks whose names start with prefix.
+// list looks at all locks whose names start with prefix. With an error they are not all.
 func (v *view) list(ctx context.Context, prefix string) ([]driver.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()

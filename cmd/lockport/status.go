@@ -23,9 +23,9 @@ locks that are held or waited for, as far as the server knows their names. Looki
 
 The holder is shown as host, process and label (the program's name, unless it chose another), or as "foreign" with what it
 wrote, if it is no client of lockport. The token is that of the first hold of the server's grant, as LOCKPORT_TOKEN has it:
-further holds that the same process hands on to itself count up from there. A name in quotes is written as in Go.
-What a server cannot know is "not known", "-" in the table. Databases know the names of lockport's own locks alone: a
-foreign client's is shown when it is asked for by NAME.
+further holds that the same process hands on to itself count up from there. A name in quotes is written as in Go; in the
+table a long one is cut. What a server cannot know is "not known", "-" in the table. Databases know the names of lockport's
+own locks alone: a foreign client's is shown when it is asked for by NAME.
 
 --json writes one object: "backend", and "locks", an array, by name, with one element if NAME is given. Of each lock: "name",
 "held", "foreign" (the holder is no client of lockport), "owner" (its id, or what a foreign one wrote), "host", "pid", "label",
@@ -33,7 +33,7 @@ foreign client's is shown when it is asked for by NAME.
 Fields may be added; those that are there stay as they are.
 
 Exit status: 0 NAME is held, or, without NAME, the locks were listed; 1 nobody holds NAME; 69 the lock server cannot be
-reached, or refuses; 64 wrong usage.
+reached, or refuses, or the list is not complete; 64 wrong usage.
 
 Example:
   lockport status --url redis://localhost:6379 nightly-report
@@ -105,22 +105,23 @@ func (v *view) showOne(ctx context.Context, c *console, o statusOptions) error {
 }
 
 func (v *view) showAll(ctx context.Context, c *console, o statusOptions) error {
-	all, err := v.list(ctx, o.prefix)
-	if err != nil {
-		return err
+	all, incomplete := v.list(ctx, o.prefix)
+	if len(all) == 0 && incomplete != nil {
+		return incomplete
 	}
 	slices.SortFunc(all, func(a, b driver.Status) int { return cmp.Compare(a.Name, b.Name) })
+	var err error
 	switch {
 	case o.json:
-		return writeLocks(c.out, v.caps.Backend, all)
+		err = writeLocks(c.out, v.caps.Backend, all)
 	case len(all) > 0:
-		return writeTable(c.out, all)
+		err = writeTable(c.out, all)
 	case o.prefix != "":
 		c.say("no lock is held whose name starts with %s", strconv.Quote(o.prefix))
 	default:
 		c.say("no lock is held (%s)", v.caps.Backend)
 	}
-	return nil
+	return cmp.Or(err, incomplete)
 }
 
 // lockJSON is a lock in the output of --json, which programs depend on.

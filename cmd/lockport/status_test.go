@@ -109,6 +109,7 @@ func TestWho(t *testing.T) {
 		{driver.Status{}, "nobody"},
 		{driver.Status{Held: true, Owner: id + "web1/4711/deploy/0a0b0c0d"}, "web1, pid 4711, deploy"},
 		{driver.Status{Held: true, Owner: id + "web1/4711/deploy/0a0b0c0d", Foreign: true}, "foreign: " + id + "web1/4711/deploy/0a0b0c0d"},
+		{driver.Status{Held: true, Owner: id + "\x1b[2J/4711/de\nploy/0a0b0c0d"}, `"\x1b[2J", pid 4711, "de\nploy"`},
 		{driver.Status{Held: true, Owner: id + "web1/x/deploy/0a0b0c0d"}, id + "web1/x/deploy/0a0b0c0d"},
 		{driver.Status{Held: true, Owner: id + "another form"}, id + "another form"},
 		{driver.Status{Held: true, Foreign: true}, "foreign, unnamed"},
@@ -126,4 +127,15 @@ func TestAge(t *testing.T) {
 	} {
 		require.Equal(t, want, age(d))
 	}
+}
+
+// One long name does not make all lines long.
+func TestTableOfLongNames(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	require.NoError(t, writeTable(&b, []driver.Status{{Name: "a"}, {Name: strings.Repeat("ä", 512)}}))
+	lines := strings.Split(b.String(), "\n")
+	require.Regexp(t, "^a  +nobody ", lines[1])
+	require.Regexp(t, "^ä{59}…  nobody ", lines[2])
+	require.Less(t, len(lines[1]), 150)
 }

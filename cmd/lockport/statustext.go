@@ -20,7 +20,7 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st driver.Status) error
 	line("holder", who(st))
 	if st.Held {
 		if _, ok := claimantOf(st); ok {
-			line("owner", st.Owner)
+			line("owner", plain(st.Owner))
 		}
 		line("since", since(st))
 		line("until", until(st, caps))
@@ -28,6 +28,17 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st driver.Status) error
 	}
 	line("waiting", orElse(waiters(st), notKnown))
 	return t.Flush()
+}
+
+// nameWidth is how many characters of a name the table shows at most: one long name would push all columns off the screen.
+const nameWidth = 60
+
+// short is the beginning of a name that is long.
+func short(name string) string {
+	if r := []rune(name); len(r) > nameWidth {
+		return string(r[:nameWidth-1]) + "…"
+	}
+	return name
 }
 
 // writeTable writes locks side by side.
@@ -42,7 +53,7 @@ func writeTable(w io.Writer, all []driver.Status) error {
 		if !st.Expires.IsZero() {
 			left = age(time.Until(st.Expires))
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", plain(st.Name), who(st),
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", short(plain(st.Name)), who(st),
 			orElse(at, "-"), orElse(held, "-"), orElse(left, "-"), orElse(tokenOf(st), "-"), orElse(waiters(st), "-"))
 	}
 	return t.Flush()

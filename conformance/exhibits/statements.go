@@ -126,10 +126,13 @@ func (b patterns) List(ctx context.Context, prefix string) ([]driver.Status, err
 // looks is a backend with another Inspect.
 type looks struct{ claimed }
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Inspector. A claim that has ended, since nobody looked at it for so long (on a busy machine, say), comes back.
 func (b looks) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	if l, ok := b.wire.leases().Load(name); ok {
-		_, _ = l.(driver.Lease).Renew(ctx)
+	if shared, ok := b.wire.leases().Load(name); ok {
+		l := shared.(*lease)
+		if _, err := l.Renew(ctx); errors.Is(err, driver.ErrLost) {
+			_, _ = b.Backend.TryAcquire(ctx, l.req)
+		}
 	}
 	return b.Backend.Inspect(ctx, name)
 }

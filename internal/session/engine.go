@@ -161,7 +161,7 @@ func (b *Backend) Ping(ctx context.Context) error {
 	if err := b.Do(ctx, &op); err != nil {
 		return Harmless(err)
 	}
-	return op.Err
+	return Harmless(op.Err)
 }
 
 // layout makes the key of a request that asks for something, or says why there is none.

@@ -49,12 +49,13 @@ func lost(cause error) error {
 
 // Harmless is err for what changes nothing: that it may have been carried out leaves nothing unknown.
 func Harmless(err error) error {
-	made, ok := err.(interface{ Unwrap() []error })
-	switch {
-	case !errors.Is(err, driver.ErrUnknown):
+	if !errors.Is(err, driver.ErrUnknown) {
 		return err
-	case ok:
-		return unavailable(made.Unwrap()[1]) // see of
+	}
+	if made, ok := err.(interface{ Unwrap() []error }); ok {
+		if parts := made.Unwrap(); len(parts) == 2 && parts[0] == driver.ErrUnknown { // see of
+			return unavailable(parts[1])
+		}
 	}
 	return unavailable(plain(err))
 }
