@@ -22,8 +22,12 @@ quick: ## the tests that need no server; under a minute
 lint: ## gofmt, go mod tidy, go vet and staticcheck, for Linux and macOS; go build for Windows
 	@scripts/lint.sh
 
-bench: servers ## the Go benchmarks
+# How lockport is measured beside other libraries: BENCH='-quick -family redis' is a part of it, BENCH='-turns 5' all of it, for hours.
+BENCH ?= -quick
+
+bench: servers ## the Go benchmarks, then lockport beside other libraries (BENCH='-turns 5': for hours)
 	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
+	@cd bench && go run . $(BENCH)
 
 # How long the fault runs last, and with which seed: 0 is another one each time.
 FOR ?= 30m

@@ -1,0 +1,126 @@
+// Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, and the floors, which are the bare commands
+// through the same clients. A file for each; a new one is a file that calls [register].
+package lib
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"time"
+)
+
+// Library is one way to take locks on one family of servers.
+type Library struct {
+	Name   string // as tables show it
+	Family string // whose servers it is for: see package stage
+	Kind   Kind
+	Module string // the Go module whose version is shown
+	How    string // what is called, and which settings are not the defaults, for people
+
+	Renewal Renewal
+	// Waits: Acquire waits for who has the name. Without, it is left out wherever somebody waits.
+	Waits bool
+	// Nothing: no lock is taken at all, only requests are made.
+	Nothing bool
+	// OnlyContended: there is nothing to see of it but where many want one name.
+	OnlyContended bool
+	// MostWaiters and MostHeld are how many of them it is asked for at most, and Most says why; 0: any number.
+	MostWaiters, MostHeld int
+	Most                  string
+
+	// Open opens it for a process. ctx bounds the opening alone.
+	Open func(ctx context.Context, c Config) (Locker, error)
+}
+
+// Kind is whose it is.
+type Kind string
+
+const (
+	Ours    Kind = "ours"
+	Variant Kind = "variant" // ours with another setting, which nobody is compared with
+	Theirs  Kind = "theirs"
+	Floor   Kind = "floor" // the bare commands, that no lock can do without
+)
+
+// Renewal is what keeps a hold alive for longer than the TTL.
+type Renewal string
+
+const (
+	Renews     Renewal = "itself"
+	LoopEach   Renewal = "a loop for each lock, which its user writes"
+	WithServer Renewal = "the session" // of a connection, which needs none
+	Never      Renewal = "nothing"
+)
+
+// Config is what a library is opened with.
+type Config struct {
+	URL string // in lockport's form, for all of a family
+	TTL time.Duration
+	// Loop has the libraries with LoopEach start that loop for each hold, at a third of the TTL.
+	Loop bool
+}
+
+// Locker takes locks. Safe for concurrent use.
+type Locker interface {
+	// Acquire waits for name, where the library waits, until ctx ends; some hear of that late.
+	Acquire(ctx context.Context, name string) (Hold, error)
+	// Try makes one attempt. What is held by somebody else is ErrHeld.
+	Try(ctx context.Context, name string) (Hold, error)
+	// Close is called when nothing is held any more.
+	Close() error
+}
+
+// Hold is a lock that is held.
+type Hold interface {
+	Release(ctx context.Context) error
+}
+
+// ErrHeld is what Try says of a name that is held.
+var ErrHeld = errors.New("it is held by somebody else")
+
+var all []Library
+
+func register(l Library) { all = append(all, l) }
+
+// Register adds a library, for tests. It is to be called before anything runs.
+func Register(l Library) { register(l) }
+
+// All are the libraries of a family: ours, then theirs by name, then the floors.
+func All(family string) []Library {
+	var of []Library
+	for _, l := range all {
+		if l.Family == family {
+			of = append(of, l)
+		}
+	}
+	rank := map[Kind]int{Ours: 0, Variant: 1, Theirs: 2, Floor: 3}
+	slices.SortFunc(of, func(a, b Library) int { return cmp.Or(rank[a.Kind]-rank[b.Kind], cmp.Compare(a.Name, b.Name)) })
+	return of
+}
+
+// Find is the library of that name.
+func Find(family, name string) (Library, error) {
+	for _, l := range all {
+		if l.Family == family && l.Name == name {
+			return l, nil
+		}
+	}
+	return Library{}, fmt.Errorf("there is no library %q for %s", name, family)
+}
+
+// Version is that of the library's module in this program; empty where it is the program's own.
+func (l Library) Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || l.Kind == Ours || l.Kind == Variant {
+		return ""
+	}
+	for _, m := range info.Deps {
+		if m.Path == l.Module {
+			return m.Version
+		}
+	}
+	return ""
+}

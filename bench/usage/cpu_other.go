@@ -1,0 +1,8 @@
+//go:build !unix
+
+package usage
+
+import "time"
+
+// processor is not asked for on this system.
+func processor() time.Duration { return 0 }

@@ -1,0 +1,17 @@
+//go:build unix
+
+package usage
+
+import (
+	"syscall"
+	"time"
+)
+
+// processor is the processor time of this process: getrusage(2).
+func processor() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
