@@ -112,11 +112,22 @@ func TestChoosing(t *testing.T) {
 			if c.Takeover != nil {
 				takeover = seconds(c.Takeover.Time.P50) + " at a TTL of " + seconds(c.TTL)
 			}
-			fmt.Fprintf(&b, "| %s | %.2f ms | %.2f ms | %.1f (%.1f to %.1f) | %.2f ms | %s | %s |\n", s.Title, c.Cycle.Acquire.P50/1000, c.Cycle.Release.P50/1000,
-				c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, c.HandOff.Time.P50/1000, takeover, failover)
+			fmt.Fprintf(&b, "| %s | %s | %s | %.1f (%.1f to %.1f) | %s | %s | %s |\n", s.Title, micro(c.Cycle.Acquire.P50), micro(c.Cycle.Release.P50),
+				c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, micro(c.HandOff.Time.P50), takeover, failover)
 		}
 	}
 	pages.Holds(t, "choosing.md", "costs", b.String())
+}
+
+// micro is a time in microseconds, for people.
+func micro(us float64) string {
+	switch {
+	case us < 10:
+		return fmt.Sprintf("%.1f µs", us)
+	case us < 1000:
+		return fmt.Sprintf("%.0f µs", us)
+	}
+	return fmt.Sprintf("%.1f ms", us/1000)
 }
 
 // seconds is a time in milliseconds, for people.
