@@ -12,14 +12,17 @@ import (
 // hostile is what no text should be, and any may.
 const hostile = "<script>alert(1)</script> ]]> --> \" ' & </svg></title> {{.}} `x` | [a](b)\x00\x1b[31m\nline two \u202e é 漢字 =1+1"
 
+const aRealRun = "a real run"
+
 // generated are reports of shapes that the sample has not.
 func generated(t testing.TB) map[string]*Report {
 	t.Helper()
 	full := func() *Report { return sample(t) }
 	all := map[string]*Report{
-		"empty": {Version: Version, Began: time.Unix(0, 0).UTC()},
-		"many":  random(1, 30, 40),
-		"few":   random(2, 2, 3),
+		"empty":  {Version: Version, Began: time.Unix(0, 0).UTC()},
+		"many":   random(1, 30, 40),
+		"few":    random(2, 2, 3),
+		aRealRun: realRun(t),
 	}
 	costs := full()
 	costs.Hazards, costs.Cells, costs.Missing = nil, nil, nil

@@ -10,7 +10,18 @@ import (
 // sample is a report with every class, variants, cells that were not run, a missing server and all costs. Its figures are made up.
 func sample(t testing.TB) *Report {
 	t.Helper()
-	f, err := os.Open("testdata/sample.json")
+	return read(t, "testdata/sample.json")
+}
+
+// realRun is the report of a whole run on real servers that the documentation shows.
+func realRun(t testing.TB) *Report {
+	t.Helper()
+	return read(t, "../../docs/sample/report.json")
+}
+
+func read(t testing.TB, name string) *Report {
+	t.Helper()
+	f, err := os.Open(name)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
 	r, err := Read(f)
