@@ -113,7 +113,9 @@ func nowhere(context.Context) (*faults.World, error) {
 
 // A late write that landed in any run is told, and of runs of one class the one in which it did.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
-	run := func(class report.Class, observed string) report.Run { return report.Run{Class: class, Observed: observed} }
+	run := func(class report.Class, observed string) report.Run {
+		return report.Run{Class: class, Observed: observed}
+	}
 	b := board{scenario: &scenario{}, runs: []report.Run{run(report.Safe, "1"), run(report.Safe, "2")}, late: []string{refused, landed}}
 	c, _ := b.cell()
 	require.Equal(t, "2 landed", c.Observed+" "+c.LateWrite)

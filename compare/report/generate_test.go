@@ -19,10 +19,12 @@ func generated(t testing.TB) map[string]*Report {
 	t.Helper()
 	full := func() *Report { return sample(t) }
 	all := map[string]*Report{
-		"empty":  {Version: Version, Began: time.Unix(0, 0).UTC()},
-		"many":   random(1, 30, 40),
-		"few":    random(2, 2, 3),
-		aRealRun: realRun(t),
+		"empty": {Version: Version, Began: time.Unix(0, 0).UTC()},
+		"many":  random(1, 30, 40),
+		"few":   random(2, 2, 3),
+	}
+	if !testing.Short() { // its many pictures take their time
+		all[aRealRun] = realRun(t)
 	}
 	costs := full()
 	costs.Hazards, costs.Cells, costs.Missing = nil, nil, nil
