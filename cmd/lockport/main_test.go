@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -21,6 +23,13 @@ func TestMain(m *testing.M) {
 		}
 		if helper, ok := helpers[os.Args[1]]; ok {
 			os.Exit(helper(os.Args[2:]))
+		}
+	}
+	// Shells and nohup(1) start what runs in the background with signals ignored, which programs inherit. Those that are caught instead have their
+	// defaults in the programs that the tests start.
+	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
+		if signal.Ignored(s) {
+			signal.Notify(make(chan os.Signal, 1), s)
 		}
 	}
 	os.Exit(testMain(m))
