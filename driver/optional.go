@@ -61,7 +61,8 @@ type Renewal struct {
 	Err   error
 }
 
-// Requeuer is a Backend that can release a name and wait for it again in one request.
+// Requeuer is a Backend that can release a name and wait for it again in one request. The client does so where others are known to wait: see
+// Request.Contended and Grant.Contended.
 type Requeuer interface {
 	// Requeue releases old as Lease.Release does and claims its name anew with req, whose Queue is Capabilities.Queue, behind who already
 	// waits. released is the outcome of the release; lease and err are those of the claim, as of Backend.TryAcquire.

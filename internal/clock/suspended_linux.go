@@ -50,19 +50,32 @@ func init() {
 // A suspend moves the wall clock ahead of the monotonic one, so where the two have kept step there was none, which spares the
 // system calls.
 func Suspended() time.Duration {
-	if d := wallLead() - lead.Load(); -int64(grain) < d && d < int64(grain) {
+	if inStep(time.Now()) {
 		return time.Duration(known.Load())
 	}
 	return read()
 }
 
-// wallLead is by how much the wall clock is ahead of the monotonic one.
-func wallLead() int64 {
-	now := time.Now()
-	return now.UnixNano() - int64(now.Sub(started))
+// Present is Now, and Suspended as it was just before, mostly by one reading of the clocks.
+func Present() (now time.Time, suspended time.Duration) {
+	if now = time.Now(); inStep(now) {
+		return now, time.Duration(known.Load())
+	}
+	suspended = read()
+	return time.Now(), suspended
 }
 
-// SuspendedAt is what Suspended was at t, or less: for what was counted from an instant before the call.
+// inStep reports that the clocks have kept step until now.
+func inStep(now time.Time) bool {
+	d := leadAt(now) - lead.Load()
+	return -int64(grain) < d && d < int64(grain)
+}
+
+// leadAt is by how much the wall clock is ahead of the monotonic one.
+func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started)) }
+
+// SuspendedAt is what Suspended was at t, or less: for what was counted from an instant before the call. It asks no clock: what nobody
+// has noticed yet is not in what Suspended returned before either.
 func SuspendedAt(t time.Time) time.Duration {
 	if all := jumps.Load(); all != nil {
 		for _, j := range *all {
@@ -71,14 +84,14 @@ func SuspendedAt(t time.Time) time.Duration {
 			}
 		}
 	}
-	return Suspended()
+	return time.Duration(known.Load())
 }
 
 // read asks the kernel.
 func read() time.Duration {
 	reading.Lock()
 	defer reading.Unlock()
-	ahead := wallLead() // before the others: a suspend from here on is seen by the next call
+	ahead := leadAt(time.Now()) // before the others: a suspend from here on is seen by the next call
 	before := kernelClock(clockMonotonic)
 	boottime := kernelClock(clockBoottime)
 	after := kernelClock(clockMonotonic)

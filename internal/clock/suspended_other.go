@@ -8,5 +8,8 @@ import "time"
 // token protects then.
 func Suspended() time.Duration { return 0 }
 
+// Present is Now, and Suspended as it was just before.
+func Present() (now time.Time, suspended time.Duration) { return Now(), 0 }
+
 // SuspendedAt is 0 too.
 func SuspendedAt(time.Time) time.Duration { return 0 }
