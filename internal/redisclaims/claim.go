@@ -9,16 +9,16 @@ import (
 
 // Claim is what a Registry knows of one owner id. A backend's claim embeds it. Guarded by the registry.
 type Claim struct {
-	Req driver.Request // of the latest request; the registry alone writes it
+	Req driver.Request // of the latest request; the registry alone writes it, and name, owner and TTL never change
 
 	asking bool // a request whose outcome is not known yet, or never will be
 	queued bool // a server may have it in its queue
+	hinted bool // told to try, while nobody was registered for that
 	held   bool
-	since  time.Time
-	hinted bool   // told to try, while nobody was registered for that
-	wake   func() // nil: nobody is registered
-	called uint64 // the servers that have told it that its turn has come, since it last asked
-	broken uint64 // those that have told it that it was broken by force
+	since  time.Duration // when that began, after the start of the process
+	wake   func()        // nil: nobody is registered
+	called uint64        // the servers that have told it that its turn has come, since it last asked
+	broken uint64        // those that have told it that it was broken by force
 }
 
 // Base implements Member.

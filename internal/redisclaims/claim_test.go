@@ -90,3 +90,16 @@ func TestQuorumBreaks(t *testing.T) {
 	require.Len(t, m.broken, 1)
 	require.Zero(t, r.Len())
 }
+
+// The request of a claim that is asked for again may be read by who is about to write an earlier one: the race detector would tell.
+func TestNameAndOwnerStayAsTheyAre(t *testing.T) {
+	r := newRegistry(t, 1)
+	m := r.Enter(request)
+	read := make(chan string)
+	go func() {
+		c := m.Base()
+		read <- fmt.Sprint(c.Req.Name, c.Req.Owner, c.Req.TTL)
+	}()
+	require.Same(t, m, r.Enter(request))
+	require.Equal(t, fmt.Sprint(request.Name, request.Owner, request.TTL), <-read)
+}

@@ -36,7 +36,7 @@ func (r *Registry) lookAtHolders() {
 	for _, m := range r.members {
 		c := m.Base()
 		if client := clientOf(c.Req.Owner); c.held && !clients[client] {
-			clients[client] = time.Since(c.since) >= holderPatience
+			clients[client] = time.Since(started)-c.since >= holderPatience
 		}
 	}
 	closed := r.closed

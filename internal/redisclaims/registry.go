@@ -18,7 +18,7 @@ type Options struct {
 	Servers []goredis.UniversalClient
 	// Quorum is how many servers must call a claim, or tell it that it was broken, for that to count at once: 1 with one server.
 	Quorum int
-	// New makes the backend's claim of a request.
+	// New makes the backend's claim of a request, with its Req.
 	New func(driver.Request) Member
 	// Contended asks a server whether somebody waits for what members hold, and calls their Request.Contended if so. ctx bounds it.
 	Contended func(ctx context.Context, server int, members []Member)
@@ -37,6 +37,9 @@ type Registry struct {
 	members map[string]Member
 	closed  bool
 }
+
+// started is when the process was, more or less.
+var started = time.Now()
 
 // New makes a registry. It does no I/O before a claim waits, or is held for longer than a moment.
 func New(o Options) *Registry {
@@ -58,7 +61,9 @@ func (r *Registry) Enter(req driver.Request) Member {
 		r.members[req.Owner] = m
 	}
 	c := m.Base()
-	c.Req, c.asking, c.hinted, c.called = req, true, false, 0
+	// Name, owner and TTL are what they were: an earlier request, which was given up, may be about to be written.
+	c.Req.Queue, c.Req.Lost, c.Req.Contended = req.Queue, req.Lost, req.Contended
+	c.asking, c.hinted, c.called = true, false, 0
 	return m
 }
 
@@ -70,7 +75,7 @@ func (r *Registry) Answered(m Member, queue bool, err error) {
 	c.queued = c.queued || queue
 	switch {
 	case err == nil:
-		c.asking, c.queued, c.held, c.since = false, false, true, time.Now()
+		c.asking, c.queued, c.held, c.since = false, false, true, time.Since(started)
 		r.watchHolder(c)
 	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused):
 		c.asking = false

@@ -69,14 +69,18 @@ func Classify(err error, sent bool) error {
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }
 
-// scriptError is what a command in a script said, without the frame that Redis 6 puts around it.
+// scriptError is what a command in a script said, without the frames that Redis 6 puts around it: one where the script passes the error on, two where
+// the error ends it.
 func scriptError(text string) string {
-	if strings.HasPrefix(text, "ERR Error running script") || strings.HasPrefix(text, "@user_script") {
-		if _, rest, ok := strings.Cut(text, "@user_script:"); ok {
-			if _, rest, ok = strings.Cut(rest, ": "); ok {
-				return strings.TrimPrefix(rest, "-")
-			}
+	for strings.HasPrefix(text, "ERR Error running script") || strings.HasPrefix(text, "@user_script") {
+		_, rest, ok := strings.Cut(text, "@user_script:")
+		if ok {
+			_, rest, ok = strings.Cut(rest, ": ")
 		}
+		if !ok {
+			break
+		}
+		text = strings.TrimPrefix(rest, "-")
 	}
 	return text
 }

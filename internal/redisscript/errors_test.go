@@ -37,6 +37,8 @@ func TestClassify(t *testing.T) {
 		{ReplyError("MISCONF Redis is configured to save RDB snapshots"), true, driver.ErrUnavailable},
 		{ReplyError("OOM command not allowed when used memory > 'maxmemory'."), true, driver.ErrUnavailable},
 		{ReplyError("ERR Error running script (call to f_1): @user_script:4: -OOM command not allowed"), true, driver.ErrUnavailable},
+		{ReplyError("ERR Error running script (call to f_1): @user_script:41: @user_script: 41: -OOM command not allowed"), true, driver.ErrUnavailable},
+		{ReplyError("@user_script: 34: -READONLY You can't write against a read only replica."), true, driver.ErrUnavailable},
 		{ReplyError("ERR max number of clients reached"), true, driver.ErrUnavailable},
 		{ReplyError("WRONGPASS invalid username-password pair"), false, driver.ErrRefused},
 		{ReplyError("NOAUTH Authentication required."), false, driver.ErrRefused},

@@ -31,6 +31,21 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, "lp1:0123:host/1/x", Value("0123:host/1/x"))
 }
 
+// What is appended is what the others make, behind what was there.
+func TestAppendedLayout(t *testing.T) {
+	before := []byte("before ")
+	for _, l := range []Layout{{}, {Prefix: "lockport:"}} {
+		for _, name := range []string{"x", "{user1}.x", "100%"} {
+			require.Equal(t, "before "+l.Key(name), string(l.AppendKey(before, name)))
+			require.Equal(t, "before "+Side(l.Key(name), "queue"), string(l.AppendSide(before, name, "queue")))
+			key, side := l.KeyAndSide(name, "queue")
+			require.Equal(t, l.Key(name), key)
+			require.Equal(t, Side(key, "queue"), side)
+		}
+	}
+	require.Equal(t, "before "+Value("0123:host/1/x"), string(AppendValue(before, "0123:host/1/x")))
+}
+
 func TestKeysThatNoNameHas(t *testing.T) {
 	l := Layout{Prefix: "lockport:"}
 	for _, key := range []string{"", "lockport:", "other:x", "lockport:{x}", "lockport:%", "lockport:%7b", "lockport:%41"} {

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -84,15 +83,9 @@ type lineCall struct {
 // NewLine makes a line to the server of client, with its settings, on a connection of its own. It does no I/O. An answer that takes
 // longer than timeout ends the connection.
 func NewLine(client *goredis.Client, timeout time.Duration) *Line {
-	o := *client.Options()
-	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 1, 1
-	o.ContextTimeoutEnabled = true
+	o := alone(client.Options())
 	o.MaxRetries, o.DialerRetries = -1, 1
-	o.Protocol = 2 // nothing comes unasked
-	// The handlers of pushed messages are the client's own, and we need none.
-	o.PushNotificationProcessor = nil
-	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
-	l := &Line{options: &o, timeout: timeout}
+	l := &Line{options: o, timeout: timeout}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }

@@ -238,6 +238,46 @@ func hangWorkers(t *testing.T, p *Pipe, c *stuckClient, replies chan<- Reply) in
 	return maxActive
 }
 
+// Who leaves is told whether his call may have been sent; one that was not is not sent any more.
+func TestPipeKnowsWhatItHasSent(t *testing.T) {
+	c := &stuckClient{free: make(chan struct{})}
+	p := NewPipe(c, 0, 0)
+	defer p.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	sent, waiting := make(chan Reply, maxActive), make(chan Reply, 1)
+	c.stuck.Store(maxActive)
+	for left := maxActive - 1; left >= 0; left-- {
+		go func() { sent <- p.Run(ctx, echo, echoArgs(1), false) }()
+		require.Eventually(t, func() bool { return c.stuck.Load() <= int64(left) }, 5*time.Second, time.Millisecond)
+	}
+	p.mu.Lock()
+	p.armed = true // nobody else comes to the rescue
+	p.mu.Unlock()
+	go func() { waiting <- p.Run(ctx, echo, echoArgs(2), false) }()
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.waiting) > 0
+	}, 5*time.Second, time.Millisecond)
+	cancel()
+	for range maxActive {
+		r := <-sent
+		require.ErrorIs(t, r.Err, driver.ErrUnknown)
+		require.ErrorIs(t, r.Err, context.Canceled)
+	}
+	r := <-waiting
+	require.ErrorIs(t, r.Err, driver.ErrUnavailable)
+	require.ErrorIs(t, r.Err, context.Canceled)
+	close(c.free)
+	require.Eventually(t, func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.active == 0 && len(p.waiting) == 0
+	}, 5*time.Second, time.Millisecond)
+	require.Zero(t, c.stuck.Load(), "the third was not sent")
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(3), false).Err)
+}
+
 func TestPipeGoesAroundDeadConnections(t *testing.T) {
 	c := &stuckClient{free: make(chan struct{})}
 	p := NewPipe(c, 0, 0)
@@ -268,7 +308,11 @@ func TestPipeClose(t *testing.T) {
 	require.Eventually(t, func() bool {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		return len(p.waiting) > 0
+		if len(p.waiting) == 0 {
+			return false
+		}
+		p.active += maxExtra // nobody else comes to the rescue
+		return true
 	}, 5*time.Second, time.Millisecond)
 	p.Close()
 	close(c.free)
@@ -310,4 +354,22 @@ func TestPipePings(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// Where it is not known how many replicas have acknowledged a call, its outcome is not known.
+func TestWaitThatFails(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
+	o, err := goredis.ParseURL(s.URL())
+	require.NoError(t, err)
+	o.Username, o.Password = "some", "secret"
+	client := goredis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	p := NewPipe(client, 1, 10*time.Millisecond)
+	defer p.Close()
+	for range 3 {
+		r := p.Run(t.Context(), echo, echoArgs(1), true)
+		require.ErrorIs(t, r.Err, driver.ErrUnknown)
+		require.ErrorContains(t, r.Err, "waiting for replicas")
+	}
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1), false).Err)
 }

@@ -3,6 +3,7 @@ package redisscript
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"strconv"
 )
@@ -30,6 +31,45 @@ func (c *lineCall) append(b []byte) []byte {
 		b = appendBulk(b, a)
 	}
 	return b
+}
+
+// appendArgs appends a call with args, which are strings and numbers, point to them, or are a Text, as it goes to the server.
+func appendArgs(b []byte, args []any) []byte {
+	b = append(b, '*')
+	b = strconv.AppendInt(b, int64(len(args)), 10)
+	b = append(b, '\r', '\n')
+	for _, a := range args {
+		b = appendArg(b, a)
+	}
+	return b
+}
+
+func appendArg(b []byte, a any) []byte {
+	switch a := a.(type) {
+	case string:
+		return appendBulk(b, a)
+	case *string:
+		return appendBulk(b, *a)
+	case int:
+		return appendNumber(b, int64(a))
+	case int64:
+		return appendNumber(b, a)
+	case *int64:
+		return appendNumber(b, *a)
+	case Text:
+		return appendText(b, a)
+	}
+	panic(fmt.Sprintf("an argument of type %T", a))
+}
+
+func appendNumber(b []byte, n int64) []byte {
+	var digits [20]byte
+	text := strconv.AppendInt(digits[:0], n, 10)
+	b = append(b, '$')
+	b = strconv.AppendInt(b, int64(len(text)), 10)
+	b = append(b, '\r', '\n')
+	b = append(b, text...)
+	return append(b, '\r', '\n')
 }
 
 func appendBulk(b []byte, s string) []byte {
@@ -81,11 +121,12 @@ func readReply(r *bufio.Reader) (any, error) {
 		list := make([]any, 0, min(n, 1024))
 		for range n {
 			v, err := readReply(r)
-			if reply := ReplyError(""); errors.As(err, &reply) {
-				v, err = reply, nil
-			}
 			if err != nil {
-				return nil, err
+				reply, ok := err.(ReplyError)
+				if !ok {
+					return nil, err
+				}
+				v = reply
 			}
 			list = append(list, v)
 		}
@@ -94,13 +135,17 @@ func readReply(r *bufio.Reader) (any, error) {
 	return nil, errProtocol
 }
 
-// number is strconv.ParseInt without making a string.
+// number is strconv.ParseInt without making a string, unless the number is a very large one.
 func number(text []byte) (n int64, ok bool) {
+	if len(text) > 18 {
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, err == nil && text[0] != '+'
+	}
 	negative := len(text) > 0 && text[0] == '-'
 	if negative {
 		text = text[1:]
 	}
-	if len(text) == 0 || len(text) > 18 {
+	if len(text) == 0 {
 		return 0, false
 	}
 	for _, d := range text {

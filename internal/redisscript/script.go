@@ -15,6 +15,15 @@ type Script struct {
 	source string
 	sha    any // a string, boxed once
 	urgent bool
+
+	many *Script // does for many locks what this does for one; nil: there is none
+	keys int     // that it has of each; not known without
+}
+
+// together says that many does for many locks, with so many keys each, what s does for one.
+func (s *Script) together(many *Script, keys int) *Script {
+	s.many, s.keys = many, keys
+	return s
 }
 
 // Urgent makes a [Pipe] send the source with the first call, where a server that does not know the script would otherwise cost a second round
@@ -47,24 +56,29 @@ func (s *Script) withSource(args []any) []any {
 	return full
 }
 
-// command is a call of a script under way, or a PING. It may not be sent twice, and knows whether it was sent at all.
+// command is a call of a script under way, or a PING, for go-redis. It may not be sent twice, and knows whether it was sent at all.
 type command struct {
 	*goredis.Cmd
-	written  atomic.Bool
-	harmless bool // it changes nothing, wherever it may be
+	written atomic.Bool
 }
 
 func newCommand(args []any) *command {
-	c := &command{Cmd: goredis.NewCmd(context.Background(), args...)}
-	c.SetFirstKeyPos(3)
+	c := &command{Cmd: goredis.NewCmd(context.Background(), plain(args)...)}
+	if len(args) > 3 {
+		c.SetFirstKeyPos(3)
+	}
 	return c
 }
 
-var ping any = "ping"
-
-func newPing() *command {
-	return &command{Cmd: goredis.NewCmd(context.Background(), ping), harmless: true}
+// outcome is what came of the command. A nil reply is no error.
+func (c *command) outcome(err error) (any, error) {
+	if err == goredis.Nil {
+		err = nil
+	}
+	return c.Val(), err
 }
+
+var ping any = "ping"
 
 // NoRetry tells go-redis not to send the command again after an error.
 func (*command) NoRetry() bool { return true }
@@ -75,7 +89,7 @@ func (c *command) Args() []any {
 	return c.Cmd.Args()
 }
 
-// Names reports whether request, as it goes to the server, calls s.
+// Names reports whether request, as it goes to the server, calls s, for one lock or many.
 func (s *Script) Names(request []byte) bool {
-	return bytes.Contains(request, []byte(s.sha.(string))) || bytes.Contains(request, []byte(s.source))
+	return s.many != nil && s.many.Names(request) || bytes.Contains(request, []byte(s.sha.(string))) || bytes.Contains(request, []byte(s.source))
 }

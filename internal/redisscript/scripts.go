@@ -11,8 +11,9 @@ var lua embed.FS
 // The scripts for a server whose word alone counts: their keys are the lock, the queue and the token. What a file relies on stands before it, and
 // the easy case before what only the others need.
 var (
-	Acquire = compose("token", "easy", "queue", "claim", "acquire")
-	Release = compose("release", "queue", "wake")
+	Acquire = compose("token", "easy", "queue", "claim", "acquire").
+		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"), 3)
+	Release = compose("release", "queue", "wake").together(compose("shadow", "one", "release", "queue", "wake", "each"), 2)
 	Requeue = compose("token", "queue", "claim", "requeue")
 	Renew   = compose("renew", "renewed").Urgent() // the first one has little time
 )

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,12 +28,18 @@ type Server struct {
 	located atomic.Bool // the cluster has told its slots once, so that locating a node takes no I/O
 	mu      sync.Mutex
 	pipes   map[*goredis.Client]*Pipe
+	looking bool // for pipes to nodes that have left
 	closed  bool
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	looks  sync.WaitGroup
 }
 
 // NewServer makes a server of client, which it does not close. See NewPipe for the rest.
 func NewServer(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Server {
 	s := &Server{client: client, replicas: replicas, waitTime: waitTime}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if cluster, ok := client.(*goredis.ClusterClient); ok {
 		s.cluster, s.pipes = cluster, make(map[*goredis.Client]*Pipe)
 	} else {
@@ -125,9 +133,44 @@ func (s *Server) locate(ctx context.Context, key string) (*Pipe, error) {
 			return nil, Classify(goredis.ErrClosed, false)
 		}
 		pipe = NewPipe(node, s.replicas, s.waitTime)
+		pipe.apart = true
 		s.pipes[node] = pipe
+		if !s.looking && len(s.pipes) > 1 {
+			s.looking = true
+			s.looks.Go(func() { s.leaveOthers(pipe) })
+		}
 	}
 	return pipe, nil
+}
+
+// leaveOthers closes the pipes to nodes that are no masters any more, as far as the client knows, but for newest, whose node it may not know yet. go-redis makes a new
+// client when a node has another address or comes back, and the connections of a pipe are not the client's to close. Who is on his way to a closed pipe is sent on.
+func (s *Server) leaveOthers(newest *Pipe) {
+	var mu sync.Mutex
+	masters := make(map[*goredis.Client]bool)
+	err := Guard(s.ctx, func() error {
+		return s.cluster.ForEachMaster(s.ctx, func(_ context.Context, node *goredis.Client) error {
+			mu.Lock()
+			defer mu.Unlock()
+			masters[node] = true
+			return nil
+		})
+	})
+	var left []*Pipe
+	s.mu.Lock()
+	s.looking = false
+	if err == nil {
+		for node, pipe := range s.pipes {
+			if !masters[node] && pipe != newest {
+				delete(s.pipes, node)
+				left = append(left, pipe)
+			}
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range left { // TLS may take its time to say goodbye
+		p.Close()
+	}
 }
 
 // redirected follows a redirection, and lets the client learn the slots anew when something went wrong.
@@ -166,11 +209,14 @@ func (s *Server) Close() {
 		return
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.closed = true
-	for _, p := range s.pipes {
+	pipes := slices.Collect(maps.Values(s.pipes))
+	s.mu.Unlock()
+	s.cancel()
+	for _, p := range pipes {
 		p.Close()
 	}
+	s.looks.Wait()
 }
 
 // Guard runs f, which may ignore its context, in a goroutine of its own and returns its error, or that of ctx as soon as ctx ends.

@@ -1,0 +1,74 @@
+package redisscript
+
+import (
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/servers"
+)
+
+// A call that did not ask for replicas has nothing to do with what became of the WAIT of others beside it.
+func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret ~* &* +@all -wait"}})
+	o, err := goredis.ParseURL(s.URL())
+	require.NoError(t, err)
+	o.Username, o.Password = "some", "secret"
+	client := goredis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	p := NewPipe(client, 1, time.Second)
+	defer p.Close()
+	asks, asksNot := p.newCall(t.Context(), echo.withSource(echoArgs(1)), true), p.newCall(t.Context(), echo.withSource(echoArgs(2)), false)
+	require.NoError(t, p.submit(t.Context(), asks, asksNot))
+	r := p.await(t.Context(), asks)
+	require.ErrorIs(t, r.Err, driver.ErrUnknown)
+	require.ErrorContains(t, r.Err, "NOPERM")
+	require.Equal(t, Reply{Value: "2"}, p.await(t.Context(), asksNot))
+}
+
+// Calls that were refused together go again, one by one, and with them the WAIT: for which the server has the time that it is given for one exchange.
+func TestWaitHasItsTimeAgain(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	o, err := goredis.ParseURL(s.URL())
+	require.NoError(t, err)
+	const wait = time.Second
+	o.ReadTimeout = wait * 3 / 2
+	w := merging(t, o)
+	run := func() []*call {
+		calls := []*call{lockCall(Acquire, "1", "a"), lockCall(Acquire, "2", "a"), {waits: true, args: []any{"wait", 1, wait.Milliseconds()}}}
+		w.runAll(t.Context(), calls)
+		return calls
+	}
+	run()
+	for _, args := range [][]any{{"SCRIPT", "FLUSH"}, {"SCRIPT", "LOAD", Acquire.source}} { // but not the one for many
+		_, err := s.Do(t.Context(), args...)
+		require.NoError(t, err)
+	}
+	_, _, err = w.run(t.Context(), []any{ping}) // it has rested
+	require.NoError(t, err)
+	began := time.Now()
+	calls := run()
+	require.GreaterOrEqual(t, time.Since(began), 2*wait, "they did not go again")
+	for _, c := range calls {
+		require.NoError(t, c.err)
+	}
+	require.EqualValues(t, 0, calls[2].value, "replicas")
+}
+
+func TestNumber(t *testing.T) {
+	for text, want := range map[string]int64{
+		"0": 0, "-2": -2, "123456789012345678": 123456789012345678, "8000000000000000000": 8000000000000000000,
+		"-8000000000000000000": -8000000000000000000, "9223372036854775807": 1<<63 - 1,
+	} {
+		n, ok := number([]byte(text))
+		require.True(t, ok, text)
+		require.Equal(t, want, n)
+	}
+	for _, text := range []string{"", "-", "+1", "1a", "9223372036854775808", "+123456789012345678", "99999999999999999999999"} {
+		_, ok := number([]byte(text))
+		require.False(t, ok, text)
+	}
+}
