@@ -17,57 +17,16 @@ import (
 // claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
 type claim struct {
 	redisclaims.Claim
-	b     *Backend
-	value string // of the lock
-	ttl   int64  // in ms, rounded up
-	keys  keys
+	b    *Backend
+	slot string // the lock's key, by which a cluster finds the node; "" where there is one
 
 	// The lease.
 	grant      driver.Grant
 	until      atomic.Int64 // the latest validity, after grant.Until, in ns
 	mu         sync.Mutex   // guards what follows
+	endedAs    error        // what Release returns once it has ended
 	ended      bool
-	endedAs    error // what Release returns from now on
-	mayBeFreed bool  // a release was sent whose outcome is not known
-}
-
-// keys are the keys of a name.
-type keys struct {
-	lock, queue, token string
-}
-
-// makeKeys cuts the side keys out of one string, since they are made for every claim.
-func makeKeys(lock string) keys {
-	side := redisscript.Side(lock, "")
-	both, n := side+queueKey+side+tokenKey, len(side)+len(queueKey)
-	return keys{lock: lock, queue: both[:n], token: both[n:]}
-}
-
-// What the side keys are for.
-const (
-	queueKey = "queue"
-	tokenKey = "token"
-)
-
-var two, three any = "2", "3"
-
-// args are the arguments of a call of a script with all keys. Strings are given as pointers, so that they are not copied.
-func (k *keys) args(s *redisscript.Script, argv ...any) []any {
-	return append(append(s.Args(4+len(argv)), three, &k.lock, &k.queue, &k.token), argv...)
-}
-
-// releaseArgs are the arguments of a call of the script that releases the claim.
-func (c *claim) releaseArgs() []any {
-	return append(redisscript.Release.Args(4), two, &c.keys.lock, &c.keys.queue, &c.value)
-}
-
-var flagYes, flagNo any = "1", "0"
-
-func queueFlag(yes bool) any {
-	if yes {
-		return flagYes
-	}
-	return flagNo
+	mayBeFreed bool // a release was sent whose outcome is not known
 }
 
 // enter registers the claim of req, which is about to be asked for.
@@ -82,9 +41,11 @@ func (b *Backend) enter(req driver.Request) (*claim, error) {
 const maxTTL = math.MaxInt64 / 4
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
-	ttl := int64((req.TTL + time.Millisecond - 1) / time.Millisecond)
-	c := &claim{b: b, value: redisscript.Value(req.Owner), ttl: ttl, keys: makeKeys(b.layout.Key(req.Name))}
+	c := &claim{b: b}
 	c.Req = req
+	if b.server.Cluster() {
+		c.slot = b.layout.Key(req.Name)
+	}
 	return c
 }
 
@@ -100,7 +61,7 @@ type Entry struct {
 func (c *claim) As(target any) bool {
 	e, ok := target.(*Entry)
 	if ok {
-		*e = Entry{Key: c.keys.lock, Value: c.value}
+		*e = Entry{Key: c.b.layout.Key(c.Req.Name), Value: redisscript.Value(c.Req.Owner)}
 	}
 	return ok
 }
@@ -113,7 +74,7 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 		return c.endedAs
 	}
 	c.mu.Unlock()
-	r := c.b.server.Run(ctx, c.keys.lock, redisscript.Release, c.releaseArgs(), false)
+	r := c.b.server.Run(ctx, c.slot, redisscript.Release, c.releaseArgs(), false)
 	return c.released(r.Value, r.Err)
 }
 

@@ -16,8 +16,8 @@ import (
 
 var _ driver.Examiner = (*Backend)(nil)
 
-// connectionsNeeded is how many connections a client has: one that listens, one that carries requests, and some for goroutines that ask alone.
-const connectionsNeeded = 4
+// connectionsNeeded is how many connections a client has at most: one that listens, and those that carry requests.
+const connectionsNeeded = 1 + redisscript.MaxConnections
 
 // Examine implements driver.Examiner.
 func (b *Backend) Examine(ctx context.Context, ttl time.Duration) (driver.Examination, error) {

@@ -110,7 +110,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	r := b.server.Run(ctx, c.keys.lock, redisscript.Acquire, c.keys.args(redisscript.Acquire, &c.value, &c.ttl, queueFlag(req.Queue)), b.o.Replicas > 0)
+	r := b.server.Run(ctx, c.slot, redisscript.Acquire, c.args(redisscript.Acquire, (*valueOf)(c), (*ttlOf)(c), queueFlag(req.Queue)), b.o.Replicas > 0)
 	lease, err := b.claimed(ctx, c, sent, r.Value, r.Acked, r.Err)
 	b.claims.Answered(c, req.Queue, err)
 	if err != nil {
@@ -185,7 +185,7 @@ func scan(reply []any, to ...*int64) bool {
 // giveBack releases a grant that too few replicas acknowledged.
 func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
 	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
-	if r := b.server.Run(ctx, c.keys.lock, redisscript.Release, c.releaseArgs(), false); r.Err != nil {
+	if r := b.server.Run(ctx, c.slot, redisscript.Release, c.releaseArgs(), false); r.Err != nil {
 		return fmt.Errorf("%w: %s, and it could not be given back: %v", driver.ErrUnknown, what, r.Err)
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
@@ -200,7 +200,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	r := b.server.Run(ctx, c.keys.lock, redisscript.Abandon, c.keys.args(redisscript.Abandon, &c.value, ms), false)
+	r := b.server.Run(ctx, c.slot, redisscript.Abandon, c.args(redisscript.Abandon, (*valueOf)(c), ms), false)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -219,7 +219,7 @@ func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redi
 	for i, m := range members {
 		holders[i] = m.(*claim)
 	}
-	ask := func(c *claim) (string, []any) { return c.keys.queue, nil }
+	ask := func(c *claim) (any, []any) { return (*queueOf)(c), nil }
 	b.forEach(ctx, holders, redisscript.Waiting, ask, false, func(i int, reply any, _ int, err error) {
 		if waiting, ok := reply.(int64); err == nil && ok && waiting > 0 {
 			holders[i].Req.Contended()
@@ -239,7 +239,8 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.server.Run(ctx, c.keys.lock, redisscript.Requeue, c.keys.args(redisscript.Requeue, &from.value, &c.value, &c.ttl), b.o.Replicas > 0)
+	args := c.args(redisscript.Requeue, (*valueOf)(from), (*valueOf)(c), (*ttlOf)(c))
+	r := b.server.Run(ctx, c.slot, redisscript.Requeue, args, b.o.Replicas > 0)
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)

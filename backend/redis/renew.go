@@ -33,7 +33,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		claims, at = append(claims, c), append(at, i)
 	}
 	sent := time.Now()
-	ask := func(c *claim) (key string, argv []any) { return c.keys.lock, []any{&c.value, &c.ttl} }
+	ask := func(c *claim) (key any, argv []any) { return (*lockOf)(c), []any{(*valueOf)(c), (*ttlOf)(c)} }
 	b.forEach(ctx, claims, redisscript.Renew, ask, b.o.Replicas > 0, func(i int, reply any, acked int, err error) {
 		results[at[i]] = claims[i].renewed(sent, reply, acked, err)
 	})
@@ -62,7 +62,7 @@ func (c *claim) renewed(sent time.Time, reply any, acked int, err error) driver.
 // forEach asks a script about many claims at once. ask gives the key of each and the arguments that belong to it; the script gets the
 // first argument of all, then the second of all, and returns a list with one reply for each key. got is told each reply, and how many
 // replicas acknowledged it.
-func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscript.Script, ask func(*claim) (string, []any),
+func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscript.Script, ask func(*claim) (any, []any),
 	acks bool, got func(i int, reply any, acked int, err error)) {
 	size := batchKeys
 	if b.server.Cluster() {
@@ -72,7 +72,7 @@ func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscr
 	var calls [][]any
 	for first := 0; first < len(claims); first += size {
 		part := claims[first:min(first+size, len(claims))]
-		key, argv := ask(part[0])
+		_, argv := ask(part[0])
 		args := append(script.Args(1+len(part)*(1+len(argv))), len(part))
 		args = args[:cap(args)][:3+len(part)*(1+len(argv))]
 		for i, c := range part {
@@ -82,7 +82,7 @@ func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscr
 				args[3+(j+1)*len(part)+i] = a
 			}
 		}
-		slots, calls = append(slots, key), append(calls, args)
+		slots, calls = append(slots, part[0].slot), append(calls, args)
 	}
 	for i, r := range b.server.RunAll(ctx, slots, script, calls, acks) {
 		n := min(size, len(claims)-i*size)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -28,12 +29,13 @@ const (
 // acquire makes one claim. What the nodes granted is given back unless it returns nil.
 func (c *claim) acquire(ctx context.Context, queue bool) error {
 	sent := time.Now()
-	timeout := c.b.o.nodeTimeout(c.ttl)
+	timeout := c.b.o.nodeTimeout(c.Req.TTL)
 	flag := "0"
 	if queue {
 		flag = "1"
 	}
-	argv := []string{c.value, c.ttlMS(), flag, c.place}
+	inQueue := strconv.FormatInt(c.place, 10)
+	argv := []string{c.value, c.ttlMS(), flag, inQueue}
 	var begun time.Time // of the struggle for votes
 	var split error     // what the round before said, in it
 	c.mu.Lock()
@@ -48,7 +50,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 		err := c.awaitVotes(ctx, limit)
 		c.mu.Lock()
 		if c.count(seatGranted) >= c.b.quorum && !c.gaveUp && err == nil {
-			until := sent.Add(c.ttl - drift(c.ttl))
+			until := sent.Add(c.Req.TTL - drift(c.Req.TTL))
 			if time.Now().Before(until) {
 				c.accept(until)
 				c.mu.Unlock()
@@ -77,7 +79,7 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 		}
 		place := ""
 		if queue && errors.Is(v.err, driver.ErrHeld) {
-			place = c.place
+			place = inQueue
 		}
 		return c.giveBack(ctx, v.err, timeout, place)
 	}
@@ -109,7 +111,7 @@ func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
 		}
 		s.flying++
 		c.mu.Unlock()
-		gen := n.line.Call(redisscript.QuorumAcquire, c.keys, argv, redisscript.Terms{Patience: timeout, Now: now}, c, callClaim.number(i, round))
+		gen := n.line.Call(redisscript.QuorumAcquire, c.keys[:], argv, redisscript.Terms{Patience: timeout, Now: now}, c, callClaim.number(i, round))
 		if gen != 0 { // else nothing was sent
 			c.mu.Lock()
 			s.gen = gen
@@ -127,7 +129,7 @@ func (c *claim) accept(until time.Time) {
 	for i := range c.seats {
 		contended = contended || c.seats[i].state == seatGranted && c.seats[i].flag
 	}
-	c.grant = driver.Grant{Until: until, Contended: contended}
+	c.contended, c.from = contended, until
 	c.until, c.splits = until, 0
 }
 
@@ -139,7 +141,7 @@ type verdict struct {
 
 // verdict judges. The mutex is held. ended is the error of the context, if that ended, and splits how many attempts in a row nobody won, if
 // nobody wins this one.
-func (c *claim) verdict(ended error, splits int) verdict {
+func (c *claim) verdict(ended error, splits int32) verdict {
 	q := c.b.quorum
 	got, others := c.count(seatGranted), c.count(seatHeld)
 	switch {
@@ -176,7 +178,7 @@ func (c *claim) verdict(ended error, splits int) verdict {
 		h.Poll = min(firstPoll<<min(c.splits, 8), pollUnheard)
 		h.Poll = time.Millisecond + rand.N(h.Poll)
 		return verdict{err: h, first: first}
-	case c.b.claims.Heard(c.owner):
+	case c.b.claims.Heard(c.Req.Owner):
 		h.Poll = pollHeard
 	}
 	c.splits = 0
@@ -266,7 +268,7 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 		c.mu.Unlock()
 		return why // Abandon sees to it
 	}
-	rounds, terms := make([]int, len(asked)), make([]redisscript.Terms, len(asked))
+	rounds, terms := make([]int32, len(asked)), make([]redisscript.Terms, len(asked))
 	for n, i := range asked {
 		rounds[n] = c.seats[i].round
 		c.seats[i].backs++
@@ -277,7 +279,7 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 	c.mu.Unlock()
 	argv := []string{c.value, place}
 	for n, i := range asked {
-		c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, argv, terms[n], c, callGiveBack.number(i, rounds[n]))
+		c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], argv, terms[n], c, callGiveBack.number(i, rounds[n]))
 	}
 	if !waits {
 		return why

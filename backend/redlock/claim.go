@@ -3,7 +3,6 @@ package redlock
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -16,47 +15,46 @@ import (
 type claim struct {
 	redisclaims.Claim
 	b     *Backend
-	ttl   time.Duration
-	owner string
-	keys  []string // the lock, the queue
-	value string   // of the lock
-	place string   // in the queues: when the claim was first made, in µs
+	keys  [2]string // the lock, the queue
+	value string    // of the lock
+	place int64     // in the queues: when the claim was first made, in µs
 
 	mu      sync.Mutex // guards what follows
 	seats   []seat     // what each node has of the claim
-	phase   phase      // what is waited for
-	ready   bool       // it has come
 	changed chan struct{}
-	round   int       // counts the times that the nodes were asked
-	splits  int       // attempts in a row that nobody won
+	round   int32     // counts the times that the nodes were asked
+	splits  int32     // attempts in a row that nobody won
 	heard   time.Time // when a node last said that another has its vote
+	phase   phase     // what is waited for
+	ready   bool      // it has come
 	gaveUp  bool      // abandoned: nothing more is asked for
 
 	// The lease.
-	grant   driver.Grant
-	until   time.Time // the latest validity
-	ended   bool
-	endedAs error // what Release returns from now on
+	contended bool // somebody waited when it was granted
+	ended     bool
+	endedAs   error     // what Release returns once it has ended
+	from      time.Time // the first validity
+	until     time.Time // the latest validity
 }
 
-// seat is what one node has of a claim, as far as is known.
+// seat is what one node has of a claim, as far as is known. Each lock that is held has as many as there are nodes, so it is kept small.
 type seat struct {
-	state  state
-	round  int    // of the latest request that claims
-	flying int    // requests that claim, without an answer
-	gen    uint64 // the connection of the latest of them
+	gen    uint64 // the connection of the latest request that claims
+	round  int32  // of that request
+	flying int16  // requests that claim, without an answer
 	loose  bool   // one of them may still arrive, or its fate is not known
+	state  state
 
 	err    error  // of seatFailed and seatUnknown
 	ms     int64  // of seatHeld: until the holder's time is up
 	holder string // of seatHeld: the lock's value; "": somebody is to have it next
 	flag   bool   // of seatHeld: the holder is foreign; of seatGranted: somebody waits
 
-	backs   int  // requests to give back, without an answer
-	tainted bool // one of them may still arrive: no vote of this node is safe from it
+	tainted bool  // one of backs may still arrive: no vote of this node is safe from it
+	backs   int16 // requests to give back, without an answer
 
-	tries  int  // of a request to give back, to release or to abandon, on another connection
-	asking bool // a request to release, or to abandon, without an answer
+	tries  uint8 // of a request to give back, to release or to abandon, on another connection: at most maxAgain and one
+	asking bool  // a request to release, or to abandon, without an answer
 	freed  freed
 	maybe  bool // an earlier one may have freed it
 }
@@ -108,19 +106,19 @@ const (
 )
 
 // number makes the number of a call: what it is about, the node and the round.
-func (k kind) number(i, round int) int { return (round*maxNodes+i)*int(callKinds) + int(k) }
+func (k kind) number(i int, round int32) int { return (int(round)*maxNodes+i)*int(callKinds) + int(k) }
 
-func parseCall(number int) (k kind, i, round int) {
+func parseCall(number int) (k kind, i int, round int32) {
 	k, number = kind(number%int(callKinds)), number/int(callKinds)
-	return k, number % maxNodes, number / maxNodes
+	return k, number % maxNodes, int32(number / maxNodes)
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
-	key := b.layout.Key(req.Name)
+	lock, queue := b.layout.KeyAndSide(req.Name, queueKey)
 	c := &claim{
-		b: b, ttl: req.TTL, owner: req.Owner, value: redisscript.Value(req.Owner), changed: make(chan struct{}, 1),
-		keys:  []string{key, redisscript.Side(key, queueKey)},
-		place: strconv.FormatInt(min(max(time.Now().UnixMicro(), 1), maxPlace), 10),
+		b: b, value: redisscript.Value(req.Owner), changed: make(chan struct{}, 1),
+		keys:  [2]string{lock, queue},
+		place: min(max(time.Now().UnixMicro(), 1), maxPlace),
 		seats: make([]seat, len(b.nodes)),
 	}
 	c.Req = req
@@ -156,7 +154,7 @@ func (c *claim) Answered(number int, r redisscript.Reply) {
 		if s.round == round && r.Err != nil && s.state == seatUnknown && s.again() {
 			s.backs++
 			c.mu.Unlock()
-			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, []string{c.value, ""}, redisscript.Terms{}, c, number)
+			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], []string{c.value, ""}, redisscript.Terms{}, c, number)
 			return
 		}
 	case callRelease:
@@ -256,7 +254,7 @@ func (b *Backend) unsafe(i int) error {
 // again says that a request to give up what the node has, whose connection broke, is to be made once more: the node may be well, and only a
 // connection have ended.
 func (s *seat) again() bool {
-	s.tries++
+	s.tries = min(s.tries+1, maxAgain+1)
 	return s.tries <= maxAgain
 }
 

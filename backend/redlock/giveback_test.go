@@ -159,6 +159,6 @@ func TestReleaseBeforeARetake(t *testing.T) {
 	require.True(t, known)
 	a.frees(lease)
 	a.catchesUp(0)
-	a.asksNode(0, redisscript.QuorumRetake, lease.keys, lease.value, lease.ttlMS(), strconv.FormatInt(end, 10))
+	a.asksNode(0, redisscript.QuorumRetake, lease.keys[:], lease.value, lease.ttlMS(), strconv.FormatInt(end, 10))
 	require.Zero(t, do(t, x.servers[0], "EXISTS", key("x")))
 }

@@ -14,7 +14,7 @@ import (
 func isRefused(err error) bool { return errors.Is(err, driver.ErrRefused) }
 
 // Grant implements driver.Lease.
-func (c *claim) Grant() driver.Grant { return c.grant }
+func (c *claim) Grant() driver.Grant { return driver.Grant{Until: c.from, Contended: c.contended} }
 
 // Entry is what Lock.As gives of a lock of Redlock: see As.
 type Entry struct {
@@ -43,7 +43,7 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 	c.look()
 	c.mu.Unlock()
 	c.free(asked)
-	err := c.await(ctx, c.b.o.nodeTimeout(c.ttl))
+	err := c.await(ctx, c.b.o.nodeTimeout(c.Req.TTL))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.releasedAs(err)
@@ -75,7 +75,7 @@ func (c *claim) free(asked []int) {
 		if loose {
 			c.abandonAt(i)
 		} else {
-			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys, argv, terms, c, callRelease.number(i, 0))
+			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], argv, terms, c, callRelease.number(i, 0))
 		}
 	}
 }
@@ -159,7 +159,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	for _, i := range asked {
 		c.abandonAt(i)
 	}
-	err := c.await(ctx, b.o.nodeTimeout(max(c.ttl, minTTL)))
+	err := c.await(ctx, b.o.nodeTimeout(max(c.Req.TTL, minTTL)))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.countEnded() < b.quorum {
@@ -177,7 +177,7 @@ func (c *claim) abandonAt(i int) {
 		ms = strconv.FormatInt(late.Milliseconds(), 10)
 	}
 	c.mu.Unlock()
-	c.b.nodes[i].line.Call(redisscript.Abandon, c.keys, []string{c.value, ms}, redisscript.Terms{}, c, callAbandon.number(i, 0))
+	c.b.nodes[i].line.Call(redisscript.Abandon, c.keys[:], []string{c.value, ms}, redisscript.Terms{}, c, callAbandon.number(i, 0))
 }
 
 // Broken implements redisclaims.Member: a majority of the nodes says that somebody has broken the claim by force.

@@ -42,7 +42,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 	longest := time.Duration(0)
 	for _, c := range r.claims {
-		longest = max(longest, c.ttl)
+		longest = max(longest, c.Req.TTL)
 	}
 	r.ask()
 	timer := time.NewTimer(b.o.nodeTimeout(longest))
@@ -103,7 +103,7 @@ func (r *renewal) part(script int) []*claim {
 
 // ttlMS is the TTL as scripts are given it.
 func (c *claim) ttlMS() string {
-	return strconv.FormatInt(int64((c.ttl+time.Millisecond-1)/time.Millisecond), 10)
+	return strconv.FormatInt(int64((c.Req.TTL+time.Millisecond-1)/time.Millisecond), 10)
 }
 
 // Answered implements redisscript.Answer.
@@ -184,7 +184,7 @@ func (r *renewal) result(n int, c *claim, ended error) driver.Renewal {
 	case int(v.ours) >= r.b.quorum && !time.Now().Before(c.until):
 		return driver.Renewal{Err: fmt.Errorf("%w: the validity ended before a majority of the nodes had answered", driver.ErrUnknown)}
 	case int(v.ours) >= r.b.quorum:
-		if until := r.sent.Add(c.ttl - drift(c.ttl)); until.After(c.until) {
+		if until := r.sent.Add(c.Req.TTL - drift(c.Req.TTL)); until.After(c.until) {
 			c.until = until
 		}
 		return driver.Renewal{Until: c.until}
