@@ -67,10 +67,12 @@ func (b *Backend) settleEarlier(ctx context.Context, req *driver.Request) error 
 
 // outcome waits for what becomes of a Try. mu is held, but not meanwhile.
 func (c *claim) outcome(ctx context.Context) (driver.Lease, error) {
-	answered := c.s.await(ctx, &c.try)
+	answered := c.s.await(ctx, c.try)
 	switch {
 	case c.state == held:
-		c.granted = !c.try.blocks
+		if !c.try.blocks {
+			c.give()
+		}
 		return c, nil
 	case answered && c.err == nil && c.s.over != nil: // meanwhile
 		return nil, unknown(c.s.over)
@@ -78,7 +80,7 @@ func (c *claim) outcome(ctx context.Context) (driver.Lease, error) {
 		return nil, unknown(errCancelled)
 	case answered:
 		return nil, c.err
-	case c.s.withdraw(&c.try):
+	case c.s.withdraw(c.try):
 		c.b.drop(c)
 		c.b.hint(c.key)
 		return nil, unavailable(ctx.Err())

@@ -25,7 +25,7 @@ func (s *instant) Dial(context.Context, string, Events) (Conn, error) { return s
 func (s *instant) ID() string                                         { return "instant" }
 func (s *instant) Silence() time.Duration                             { return time.Hour }
 func (s *instant) Close()                                             {}
-func (s *instant) Wait(op *Op, done func(error))                      { op.OK = true; done(nil) }
+func (s *instant) Wait(_ context.Context, op *Op, done func(error))   { op.OK = true; done(nil) }
 
 func (s *instant) Do(_ context.Context, ops []*Op, done func(error)) {
 	s.requests.Add(1)

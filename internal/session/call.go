@@ -10,16 +10,17 @@ import (
 // request, for all that are queued: so that requests of many go together, and a lone one needs no other goroutine. Guarded by Backend.mu.
 type call struct {
 	op     *Op
-	blocks bool // by Conn.Wait
+	own    Op // which op points to, if it is nobody else's
 	state  progress
+	blocks bool  // by Conn.Wait
+	lead   bool  // who waits is to make the next request
 	err    error // nothing is known of the answer; of a class of package driver, which says whether it was sent
 
 	claim *claim   // whose Try or Free it is
 	watch *watch   // whose Await it is
 	tomb  *session // whose End it is
 
-	waiter chan struct{} // signals to who waits in await; nil: nobody
-	lead   bool          // who waits is to make the next request
+	waiter *waiter       // in await; nil: nobody
 	over   chan struct{} // if not nil: closed when it is answered or has failed
 }
 
@@ -32,6 +33,28 @@ const (
 	sent
 	settled
 )
+
+// newCall makes a call with an op of its own. mu is held.
+func (b *Backend) newCall(op Op) *call {
+	if n := len(b.calls); n > 0 {
+		k := b.calls[n-1]
+		b.calls = b.calls[:n-1]
+		k.own = op
+		k.op = &k.own
+		return k
+	}
+	k := &call{own: op}
+	k.op = &k.own
+	return k
+}
+
+// freeCall takes back one that is settled and nobody looks at any more: of one owner there is one call at a time, see driver.Backend. mu is held.
+func (b *Backend) freeCall(k *call) {
+	*k = call{}
+	if len(b.calls) < MaxBatch {
+		b.calls = append(b.calls, k)
+	}
+}
 
 // append queues k. mu is held.
 func (s *session) append(k *call) {
@@ -59,16 +82,14 @@ func (s *session) await(ctx context.Context, k *call) bool {
 	if k.state == settled {
 		return true
 	}
-	k.waiter = make(chan struct{}, 1)
+	w := b.newWaiter(ctx, k.blocks)
+	k.waiter = w
 	left := false
 	for k.state != settled && !left {
 		b.unlock()
-		select {
-		case <-k.waiter:
-		case <-ctx.Done():
-			left = true
-		}
+		w.wait()
 		b.mu.Lock()
+		left = ctx.Err() != nil
 		if k.lead {
 			k.lead = false
 			if left && s.over == nil {
@@ -80,6 +101,7 @@ func (s *session) await(ctx context.Context, k *call) bool {
 		}
 	}
 	k.waiter = nil
+	b.freeWaiter(w)
 	return k.state == settled
 }
 
@@ -93,7 +115,7 @@ func (s *session) next() {
 	for _, k := range s.queue {
 		if k.waiter != nil {
 			k.lead = true
-			signal(k)
+			k.waiter.signal()
 			return
 		}
 	}
@@ -106,13 +128,6 @@ func (s *session) requestFor() {
 	defer s.b.unlock()
 	if s.over == nil {
 		s.request(s.b.ctx)
-	}
-}
-
-func signal(k *call) {
-	select {
-	case k.waiter <- struct{}{}:
-	default:
 	}
 }
 
@@ -147,7 +162,7 @@ func (s *session) request(ctx context.Context) {
 	b.work.Add(1)
 	b.unlock()
 	if blocks {
-		s.conn.Wait(s.ops[0], s.done)
+		s.conn.Wait(ctx, s.ops[0], s.done)
 	} else {
 		s.conn.Do(ctx, s.ops, s.done)
 	}
@@ -209,7 +224,7 @@ func (s *session) settle(k *call, err error, wasSent bool) {
 func (k *call) settle() {
 	k.state = settled
 	if k.waiter != nil {
-		signal(k)
+		k.waiter.signal()
 	}
 	if k.over != nil {
 		close(k.over)

@@ -21,10 +21,8 @@ type claim struct {
 	freed   bool          // it ended by being given back
 	changed chan struct{} // if not nil: closed when state changes
 
-	grant         driver.Grant
-	try           call
-	free          call
-	tryOp, freeOp Op
+	grant driver.Grant
+	try   *call // nil: somebody has the lease, and nobody looks at it any more
 
 	prev, next *claim // in session.claims
 }
@@ -65,12 +63,20 @@ func (l *claims) remove(c *claim) {
 // claimOn begins a claim on s, which nobody else here may have, and queues its Try. mu is held.
 func (b *Backend) claimOn(s *session, key Key, req *driver.Request, blocks bool) *claim {
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
-	c.tryOp = Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner}
-	c.try = call{op: &c.tryOp, claim: c, blocks: blocks}
+	k := b.newCall(Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner})
+	k.claim, k.blocks = c, blocks
+	c.try = k
 	b.table[key] = c
 	s.claims.add(c)
-	s.append(&c.try)
+	s.append(k)
 	return c
+}
+
+// give says that somebody has the lease. mu is held.
+func (c *claim) give() {
+	c.granted = true
+	c.b.freeCall(c.try)
+	c.try = nil
 }
 
 // enter sets the state and tells those who wait for it. mu is held.
@@ -165,13 +171,8 @@ func (b *Backend) tried(c *claim, err error, wasSent bool) {
 
 // queueFree queues the Free of a claim that has its key, and for which the caller is to start the session. mu is held.
 func (c *claim) queueFree() *call {
-	k := &c.free
-	if k.op == nil {
-		k.op = &c.freeOp
-	} else { // an earlier one had no effect, and somebody may still look at it
-		k = &call{op: new(Op)}
-	}
-	k.op.Kind, k.op.Key, k.claim = Free, c.key, c
+	k := c.b.newCall(Op{Kind: Free, Key: c.key})
+	k.claim = c
 	c.enter(giving)
 	c.s.append(k)
 	return k

@@ -34,6 +34,12 @@ type Backend struct {
 	dead     map[string]*claim // by owner: those whose session has ended for us, and perhaps not for the server
 	watches  map[Key]*watch    // who wants to know when a key is free
 	deaf     bool              // the server cannot tell
+
+	calls    []*call   // to be used again
+	waiting  []*waiter // for answers
+	idle     []*waiter // to be used again
+	sweeper  *time.Timer
+	sweeping bool // it is running
 }
 
 var _ interface {

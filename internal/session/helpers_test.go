@@ -97,7 +97,8 @@ type handConn struct {
 	ops    []*Op // under way
 	done   func(error)
 	waits  bool
-	count  int // requests so far
+	count  int           // requests so far
+	stays  chan struct{} // if not nil: Do returns when it is closed
 }
 
 func (c *handConn) ID() string             { return c.id }
@@ -123,9 +124,12 @@ func (c *handConn) Do(_ context.Context, ops []*Op, done func(error)) {
 	require.LessOrEqual(c.h.t, len(ops), MaxBatch)
 	c.ops, c.done, c.waits = ops, done, false
 	c.count++
+	if c.stays != nil {
+		<-c.stays
+	}
 }
 
-func (c *handConn) Wait(op *Op, done func(error)) {
+func (c *handConn) Wait(_ context.Context, op *Op, done func(error)) {
 	c.Do(context.Background(), []*Op{op}, done)
 	c.waits = c.done != nil
 }

@@ -20,6 +20,8 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 			return unknown(c.s.over)
 		case c.state == held:
 			return c.err
+		default:
+			b.freeCall(k)
 		}
 	}
 	if err := b.ended(ctx, c); err != nil || c.freed {
@@ -44,7 +46,7 @@ func (b *Backend) ended(ctx context.Context, c *claim) error {
 		switch c.state {
 		case asking:
 			c.wanted = false
-			if c.s.withdraw(&c.try) {
+			if c.s.withdraw(c.try) {
 				b.drop(c)
 				b.hint(c.key)
 				c.err = unavailable(errCancelled)

@@ -90,8 +90,8 @@ type Conn interface {
 
 	// Do carries out ops (at least one, at most MaxBatch) in their order, as one request where it can, writes their answers, and calls done once: with nil
 	// when all are answered, otherwise with the reason why the connection has ended (a plain cause, without a class of package driver); the engine then
-	// takes the outcome of all of them as unknown. It may call done on the caller's goroutine before it returns, which saves a switch between goroutines. If
-	// ctx ends first it returns at once, the request goes on, and done is called later by another goroutine. ctx never reaches the socket.
+	// takes the outcome of all of them as unknown. It may call done on the caller's goroutine before it returns, which saves a switch between goroutines, or on
+	// that of who reads from the connection: done does not block. If ctx ends first it returns at once, the request goes on, and done is called later by another goroutine. ctx never reaches the socket.
 	//
 	// An answer that does not come within Silence (where that is 0: within a time of Conn's choice) ends the connection. The end of the connection makes a
 	// done that is outstanding be called within milliseconds; so does Close. Do on an ended connection calls done with the reason.
@@ -99,11 +99,11 @@ type Conn interface {
 	// nothing of the session.
 	Do(ctx context.Context, ops []*Op, done func(err error))
 
-	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. It returns at once; done is called as for Do, later and
-	// by another goroutine or before it returns. op.OK is true unless op.Err is set. Only the grant, an op.Err and the end of the connection end it. A server's
+	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. It returns when done was called, or when ctx ends, as Do
+	// does, or sooner. op.OK is true unless op.Err is set. Only the grant, an op.Err and the end of the connection end it. A server's
 	// own limit on the time of a wait, if it has one, is met by waiting again. The connection's end is noticed while it waits, on our side at once
 	// (Ended), and on the server's side if it can be had. The holder is told Contended.
-	Wait(op *Op, done func(err error))
+	Wait(ctx context.Context, op *Op, done func(err error))
 
 	// Silence is for how long after a request was sent the server certainly keeps this session's locks although it hears nothing more from it. It always
 	// returns the same value. 0: until the connection ends.

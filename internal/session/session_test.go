@@ -223,6 +223,44 @@ func TestWhoMakesTheNextRequestMayLeave(t *testing.T) {
 	})
 }
 
+// TestWhoLeavesIsNotAsked has what somebody has left be asked all the same, by another than him.
+func TestWhoLeavesIsNotAsked(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		underWay := h.try(t.Context(), request("b"))
+		ctx, cancel := context.WithCancel(t.Context())
+		r := release(ctx, lease)
+		cancel()
+		r.is(t, context.Canceled)
+		c.answer("Tb")
+		underWay.is(t, nil)
+		c.answer("Fa")
+	})
+}
+
+// TestWhoseClaimIsAbandonedIsNotAsked has a claim be abandoned at the moment at which its caller is to make the next request, for others too.
+func TestWhoseClaimIsAbandonedIsNotAsked(t *testing.T) {
+	for range 50 {
+		byHand(t, Options{}, func(t *testing.T, h *hand) {
+			c, _ := h.live(request("a"))
+			first, req := h.try(t.Context(), request("b")), request("c")
+			h.try(t.Context(), req)
+			last := h.try(t.Context(), request("d"))
+			require.Equal(t, "Tb", c.asked())
+			c.ops[0].OK = true
+			c.finish(nil)
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			_ = h.b.Abandon(ctx, req)
+			first.is(t, nil)
+			for c.asked() != "" {
+				c.answer(c.asked())
+			}
+			last.is(t, nil)
+		})
+	}
+}
+
 func TestDo(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		ask := &Op{Kind: Ask, Ask: 7}

@@ -208,7 +208,7 @@ func (c *simConn) settle(err error, write func()) {
 }
 
 func (c *simConn) Do(_ context.Context, ops []*Op, done func(error)) { c.request(ops, done, false) }
-func (c *simConn) Wait(op *Op, done func(error))                     { c.request([]*Op{op}, done, true) }
+func (c *simConn) Wait(_ context.Context, op *Op, done func(error))  { c.request([]*Op{op}, done, true) }
 
 func (c *simConn) request(ops []*Op, done func(error), waits bool) {
 	c.mu.Lock()

@@ -55,7 +55,8 @@ func (c *claim) confirm(ctx context.Context) error {
 	case !s.await(ctx, k):
 		s.withdraw(k)
 	case c.state == held && k.op.Err == nil:
-		c.grant.Until, c.granted = s.until(), true
+		c.grant.Until = s.until()
+		c.give()
 		return nil
 	}
 	if c.state == held {
@@ -72,11 +73,12 @@ func (c *claim) confirm(ctx context.Context) error {
 	return unknown(errCancelled)
 }
 
-// idleBlocker returns a session to wait on, or nil if all are in use. mu is held.
+// idleBlocker returns a session to wait on, or nil if all are in use. One without claims is not, although its last request may not have returned yet: what is
+// asked then goes behind it. mu is held.
 func (b *Backend) idleBlocker() *session {
 	b.prune()
 	for _, s := range slices.Clone(b.blockers) {
-		if s.over == nil && s.claims.first == nil && s.idle() {
+		if s.over == nil && s.claims.first == nil && len(s.queue) == 0 {
 			if !s.stale() {
 				return s
 			}

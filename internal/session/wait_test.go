@@ -117,6 +117,32 @@ func TestWaitIsGivenUpWhileItIsConfirmed(t *testing.T) {
 	})
 }
 
+// A session whose last request was answered, but has not returned, is there to wait on.
+func TestWaitBehindARequestThatHasNotReturned(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := request("a")
+		o := h.wait(ctx, req)
+		c := h.accept()
+		c.answer("Ta!")
+		cancel()
+		o.is(t, driver.ErrUnknown)
+		abandoned := h.abandon(t.Context(), req)
+		c.stays = make(chan struct{})
+		c.answer("P")
+		c.answer("Fa")
+		abandoned.is(t, nil)
+		o = h.wait(t.Context(), request("b"))
+		o.pending(t)
+		require.Empty(t, c.asked(), "two requests at once")
+		close(c.stays)
+		c.stays = nil
+		c.answer("Tb!")
+		c.answer("P")
+		o.is(t, nil)
+	})
+}
+
 func TestWaitWhoseSessionEnds(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		req := request("a")

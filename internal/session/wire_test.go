@@ -284,7 +284,7 @@ func (c *netConn) Do(ctx context.Context, ops []*Op, done func(error)) {
 	}
 }
 
-func (c *netConn) Wait(op *Op, done func(error)) { c.ask([]*Op{op}, done, true) }
+func (c *netConn) Wait(_ context.Context, op *Op, done func(error)) { c.ask([]*Op{op}, done, true) }
 
 func (c *netConn) ask(ops []*Op, done func(error), wait bool) (answer chan error) {
 	m := wireMessage{Wait: wait, Ops: make([]wireOp, len(ops))}
