@@ -6,17 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	lockdriver "github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// conn is one session at the server, as the engine wants it. The client library's connection, which blocks whoever asks, belongs to one goroutine,
-// so that a caller whose context ends can leave while an answer is awaited.
+// conn is one session at the server, as the engine wants it. What concerns locks is asked past the client library, where the wire is plain; who asks reads
+// the answer. For the rest, the library's connection, which blocks whoever asks, belongs to one goroutine, so that a caller whose context ends can leave
+// while an answer is awaited.
 type conn struct {
 	server *server
 	wire   *wire
@@ -34,6 +33,13 @@ type conn struct {
 	silence  time.Duration
 	watchdog *time.Timer // ends a session whose answer does not come
 	drawn    int         // tokens since rows were last pruned
+	pruning  atomic.Bool // it is about to do so, when nobody waits for it
+
+	direct    bool          // what concerns locks can be asked past the client library
+	statement []byte        // that is asked, or the last one
+	asked     []*session.Op // by it
+	asker     asker
+	answered  func(error) // hasAnswered
 }
 
 // sqlConn is what is used of the client library's connection.
@@ -48,8 +54,8 @@ var _ session.Conn = (*conn)(nil)
 
 // job is one request of the engine's.
 type job struct {
-	ops   []*session.Op
-	block bool // it waits in the server's queue
+	work  func() error // an error: the connection has ended, or must
+	block bool         // it waits in the server's queue
 	err   error
 	done  func(error)
 	left  atomic.Bool   // nobody waits for it any more, or it is done
@@ -77,26 +83,41 @@ func (c *conn) end(why error) error {
 
 // Do implements session.Conn.
 func (c *conn) Do(ctx context.Context, ops []*session.Op, done func(error)) {
-	j := &job{ops: ops, done: done, over: make(chan struct{})}
+	c.carry(ctx, ops, done, false)
+}
+
+// Wait implements session.Conn.
+func (c *conn) Wait(ctx context.Context, op *session.Op, done func(error)) {
+	c.carry(ctx, []*session.Op{op}, done, true)
+}
+
+// carry carries out ops.
+func (c *conn) carry(ctx context.Context, ops []*session.Op, done func(error), block bool) {
+	if c.direct && !c.pruning.Load() && concernLocks(ops) {
+		c.askLocks(ctx, ops, done, block)
+		return
+	}
+	work := func() error { return c.do(ops) }
+	if block {
+		work = func() error { return c.waitFor(ops[0]) }
+	}
+	c.hand(ctx, &job{work: work, block: block, done: done, over: make(chan struct{})})
+}
+
+// hand has the session's goroutine do j, and returns when that is done or ctx ends.
+func (c *conn) hand(ctx context.Context, j *job) {
 	if !c.submit(j) {
 		return
 	}
 	select {
 	case <-j.over:
-		done(j.err)
+		j.done(j.err)
 	case <-ctx.Done():
 		if j.left.Swap(true) { // it is done this very moment
 			<-j.over
-			done(j.err)
+			j.done(j.err)
 		}
 	}
-}
-
-// Wait implements session.Conn.
-func (c *conn) Wait(op *session.Op, done func(error)) {
-	j := &job{ops: []*session.Op{op}, block: true, done: done}
-	j.left.Store(true)
-	c.submit(j)
 }
 
 // submit gives the job to the session's goroutine. false: that has ended, and done was called.
@@ -135,20 +156,19 @@ func (c *conn) run() {
 	}
 }
 
-// carryOut does the job, and tells whoever waits, or else a goroutine of its own, since done may ask for the next.
+// carryOut does the job, and tells whoever waits.
 func (c *conn) carryOut(j *job) {
-	if j.block {
-		j.err = c.waitFor(j.ops[0])
-	} else {
+	if !j.block {
 		c.watchdog.Reset(c.silence)
-		j.err = c.do(j.ops)
-		c.watchdog.Stop()
 	}
+	j.err = j.work()
+	c.watchdog.Stop()
 	if j.err != nil {
 		j.err = c.end(j.err)
 	}
+	c.pruning.Store(c.drawn >= pruneEvery)
 	if j.left.Swap(true) {
-		go j.done(j.err)
+		j.done(j.err)
 	} else {
 		close(j.over)
 	}
@@ -165,7 +185,7 @@ func (c *conn) do(ops []*session.Op) error {
 		var err error
 		switch {
 		case n > 0:
-			err = c.locks(ops[:n])
+			err = c.locks(ops[:n], "0")
 		case ops[0].Kind == session.End:
 			n, err = 1, c.finish(ops[0])
 		default:
@@ -177,50 +197,6 @@ func (c *conn) do(ops []*session.Op) error {
 		ops = ops[n:]
 	}
 	return nil
-}
-
-// locks carries out what concerns locks in one statement, then draws the tokens of those that were won in another: a token must be drawn when it is
-// certain that the lock is ours.
-func (c *conn) locks(ops []*session.Op) error {
-	var list strings.Builder
-	var asked, won []*session.Op
-	list.WriteString("SELECT ")
-	for _, op := range ops {
-		var function, rest string
-		switch op.Kind {
-		case session.Try:
-			function, rest = "GET_LOCK(", ",0)"
-		case session.Free:
-			function, rest = "RELEASE_LOCK(", ")"
-		default: // Ping, or Await and Leave: this server tells nobody
-			continue
-		}
-		if err := c.server.checkKey(op.Key); err != nil {
-			op.Err = err
-			continue
-		}
-		if len(asked) > 0 {
-			list.WriteByte(',')
-		}
-		list.WriteString(function)
-		list.WriteString(literal(op.Key))
-		list.WriteString(rest)
-		asked = append(asked, op)
-	}
-	if len(asked) == 0 {
-		return c.sql.Ping(context.Background())
-	}
-	row, err := c.row(list.String())
-	if err != nil {
-		return c.refused(asked, err)
-	}
-	for i, op := range asked {
-		op.OK = isOne(row[i])
-		if op.OK && op.Kind == session.Try {
-			won = append(won, op)
-		}
-	}
-	return c.draw(won)
 }
 
 // question is what an Ask asks: one statement.
@@ -239,61 +215,6 @@ func (c *conn) ask(op *session.Op) error {
 	}
 	q.rows, op.OK = rows, err == nil
 	return err
-}
-
-// refused draws the conclusions from a list of functions of which the server has said that it fails: some may have been carried out before it
-// did. Locks that may have been taken are given back; whether something was freed is not known, which ends the session.
-func (c *conn) refused(asked []*session.Op, err error) error {
-	if number(err) == 0 {
-		return err
-	}
-	for _, op := range asked {
-		if op.Kind != session.Try {
-			return err
-		}
-	}
-	return c.giveBack(asked, err)
-}
-
-// giveBack frees the locks of tries that have failed because of why, all of them or the session ends.
-func (c *conn) giveBack(tries []*session.Op, why error) error {
-	var list []string
-	for _, op := range tries {
-		list = append(list, "RELEASE_LOCK("+literal(op.Key)+")")
-	}
-	if _, err := c.row("SELECT " + strings.Join(list, ",")); err != nil {
-		return err
-	}
-	why = classify(context.Background(), why)
-	for _, op := range tries {
-		op.OK, op.Err = false, why
-	}
-	return nil
-}
-
-// forever is for how long a blocked session waits, in seconds: MariaDB takes a negative time for an error.
-const forever = "1000000000"
-
-// waitFor carries out a Try that waits in the server's queue.
-func (c *conn) waitFor(op *session.Op) error {
-	if err := c.server.checkKey(op.Key); err != nil {
-		op.Err = err
-		return nil
-	}
-	row, err := c.row("SELECT GET_LOCK(" + literal(op.Key) + "," + forever + ")")
-	switch {
-	case number(err) != 0: // such as: it was interrupted
-		return c.giveBack([]*session.Op{op}, err)
-	case err != nil:
-		return err
-	}
-	c.watchdog.Reset(c.silence)
-	defer c.watchdog.Stop()
-	if op.OK = isOne(row[0]); op.OK {
-		return c.draw([]*session.Op{op})
-	}
-	op.Err = fmt.Errorf("%w: the server has ended the wait", lockdriver.ErrUnavailable)
-	return nil
 }
 
 // row asks for one row.

@@ -71,7 +71,7 @@ func TestConnWaits(t *testing.T) {
 	first := a.takes(key)
 	done := make(chan error, 1)
 	op := &session.Op{Key: key}
-	b.Wait(op, func(err error) { done <- err })
+	b.Wait(left(), op, func(err error) { done <- err })
 	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // longer than Silence
 		a.one(session.Ping, "")
 		c.one(session.Ping, "")
@@ -84,7 +84,7 @@ func TestConnWaits(t *testing.T) {
 	c.finds(key)
 
 	// One who waits can be closed.
-	c.Wait(&session.Op{Key: key}, func(err error) { done <- err })
+	c.Wait(left(), &session.Op{Key: key}, func(err error) { done <- err })
 	c.Close()
 	require.ErrorIs(t, c.result(done), errClosed)
 }
@@ -111,9 +111,9 @@ func TestConnWithoutAnswerEnds(t *testing.T) {
 	proxy, dsn, _ := proxyFor(t, m)
 	a := dialFor(t, serverFor(t, dsn, Options{TTL: time.Second}))
 	proxy.Freeze()
-	require.ErrorContains(t, a.do(&session.Op{Kind: session.Ping}), "no answer has come for 1s")
+	require.ErrorContains(t, a.do(&session.Op{Kind: session.Ping}), "the server has not answered for 1s")
 	a.ends()
-	require.ErrorContains(t, a.do(&session.Op{Kind: session.Ping}), "no answer has come for 1s", "it stays ended")
+	require.ErrorContains(t, a.do(&session.Op{Kind: session.Ping}), "the server has not answered for 1s", "it stays ended")
 }
 
 // TestConnTellsOfItsEnd: idle, waiting and asking, within far less than a poll would take.
@@ -131,7 +131,7 @@ func TestConnTellsOfItsEnd(t *testing.T) {
 			key := newKey()
 			a.takes(key)
 			done := make(chan error, 1)
-			b.Wait(&session.Op{Key: key}, func(err error) { done <- err })
+			b.Wait(left(), &session.Op{Key: key}, func(err error) { done <- err })
 			end(b)
 			require.Error(t, b.result(done))
 			b.ends()
@@ -189,7 +189,7 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	done := make(chan error, 1)
 	proxy.Restore()
 	waits := dialFor(t, serverFor(t, dsn, Options{}))
-	waits.Wait(&session.Op{Key: key}, func(err error) { done <- err })
+	waits.Wait(left(), &session.Op{Key: key}, func(err error) { done <- err })
 	proxy.Freeze()
 	require.True(t, end(waits.ID()).OK)
 	b.one(session.Free, key)

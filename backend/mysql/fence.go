@@ -125,7 +125,7 @@ func (c *conn) drew(op *session.Op, token int64) error {
 
 // prune deletes rows of names that nobody has taken for long, now and then, when somebody has just got an answer.
 func (c *conn) prune() {
-	if c.drawn < pruneEvery {
+	if !c.pruning.Load() {
 		return
 	}
 	c.drawn = 0
@@ -134,6 +134,7 @@ func (c *conn) prune() {
 		c.Close()
 	}
 	c.watchdog.Stop()
+	c.pruning.Store(false)
 }
 
 // pruning is the statement that deletes some of the oldest rows. Those of locks that are held stay: Break counts by them what a session has.

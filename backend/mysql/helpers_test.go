@@ -153,3 +153,10 @@ func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn, r
 
 // newOwner is an owner id like no other.
 func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
+
+// left is a context that has ended: who asks with it does not stay for the answer.
+func left() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

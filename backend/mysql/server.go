@@ -75,7 +75,7 @@ func (s *server) open(ctx context.Context, label string, ended func(error), setU
 	}
 	c.sql = raw.(sqlConn)
 	c.watchdog = time.AfterFunc(time.Hour, func() {
-		c.end(fmt.Errorf("no answer has come for %v", c.silence))
+		c.end(fmt.Errorf("the server has not answered for %v", c.silence))
 	})
 	c.watchdog.Stop()
 	stop := context.AfterFunc(ctx, c.Close) // what follows ends with ctx
@@ -91,6 +91,8 @@ func (s *server) open(ctx context.Context, label string, ended func(error), setU
 		_ = c.sql.Close()
 		return nil, nil, classify(ctx, err)
 	}
+	// Who reads himself is sent away by a deadline, which not every connection of Config.DialFunc has.
+	c.direct, c.answered = c.wire.isPlain() && c.wire.SetReadDeadline(time.Time{}) == nil, c.hasAnswered
 	go c.run()
 	return c, known, nil
 }
@@ -107,11 +109,10 @@ func (s *server) connect(ctx context.Context, c *conn, label string, ended func(
 			return nil, err
 		}
 		c.wire = newWire(socket, func(err error) {
-			if err = c.end(fmt.Errorf("the connection to the server has ended (%w)", err)); c.wasOpen() && ended != nil {
+			if err = c.end(err); c.wasOpen() && ended != nil {
 				ended(err)
 			}
 		})
-		c.wire.start()
 		return c.wire, nil
 	}
 	connector, err := gomysql.NewConnector(config)

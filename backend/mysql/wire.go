@@ -1,8 +1,12 @@
 package mysql
 
 import (
+	endian "encoding/binary"
+	"fmt"
 	"net"
 	"sync"
+
+	"github.com/lockport/lockport/internal/session"
 )
 
 const (
@@ -12,88 +16,149 @@ const (
 	maxAhead = 1 << 20
 )
 
-// wire is a connection that is always being read, so that its end is seen at once, also while nobody waits for an answer: the server's
-// death, a KILL, a cut. What arrives is kept for the client library. Safe for one reader, one writer and any number of calls of Close.
+// wire is a connection whose end is seen at once, also while nobody waits for an answer: the server's death, a KILL, a cut. Who waits for an answer reads
+// it himself, and while nobody does, the line's reader reads; what that finds is kept for the client library. Safe for one reader, one writer and any
+// number of calls of Close.
 type wire struct {
 	net.Conn
-	ended func(error) // called once, from the wire's own goroutine
+	ended func(error) // called once, from a goroutine of its own
+	chunk []byte      // for who reads for the line
 
-	mu     sync.Mutex
-	change sync.Cond // of what follows
-	ahead  []byte    // read, and not asked for yet
-	err    error     // why there will be no more
-	thread uint32    // the session's number by the server's greeting; 0: not greeted yet
-	seen   int       // of the greeting
-	head   [greetingHead]byte
+	line    session.Line // its mutex guards what follows
+	change  sync.Cond    // of what follows
+	ahead   []byte       // read, and not asked for yet
+	wants   bool         // the client library waits for what the reader brings
+	columns int          // of the answer that the flight under way waits for
+	reply   reply        // that
+	thread  uint32       // the session's number by the server's greeting; 0: not greeted yet
+	flags   uint32       // what the client library has said that it can; 0: nothing yet
+	seen    int          // of the greeting
+	head    [greetingHead]byte
 }
 
-// newWire makes a wire of c, which nobody reads before start. ended is told why that ended.
+// newWire makes a wire of c. ended is told why that ended.
 func newWire(c net.Conn, ended func(error)) *wire {
-	w := &wire{Conn: c, ended: ended}
-	w.change.L = &w.mu
+	w := &wire{Conn: c, ended: ended, chunk: make([]byte, readAhead)}
+	w.change.L = &w.line
+	w.line.Init(session.LineOptions{Socket: c, Receive: w.receive, Stays: func() bool { return false }, Left: w.change.Broadcast, End: w.end})
 	return w
 }
 
-// start begins to read.
-func (w *wire) start() { go w.pump() }
-
-// pump reads until the socket ends.
-func (w *wire) pump() {
-	chunk := make([]byte, readAhead)
-	for {
-		n, err := w.Conn.Read(chunk)
-		w.mu.Lock()
-		w.greeted(chunk[:n])
-		w.ahead = append(w.ahead, chunk[:n]...)
-		if w.err == nil { // Close may have come first
-			w.err = err
-		}
-		w.change.Broadcast()
-		for w.err == nil && len(w.ahead) > maxAhead {
-			w.change.Wait()
-		}
-		err = w.err
-		w.mu.Unlock()
-		if err != nil {
-			_ = w.Conn.Close()
-			w.ended(err)
-			return
-		}
+// Write implements net.Conn.
+func (w *wire) Write(p []byte) (int, error) {
+	w.line.Lock()
+	if w.flags == 0 && len(p) >= 8 {
+		w.flags = endian.LittleEndian.Uint32(p[4:])
 	}
+	w.line.Unlock()
+	return w.Conn.Write(p)
 }
 
-// Read implements net.Conn: what was read ahead, or an error once that is used up.
-func (w *wire) Read(p []byte) (int, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for len(w.ahead) == 0 && w.err == nil {
-		w.change.Wait()
+// isPlain says that what goes over the wire is neither encrypted nor compressed, so that we can ask ourselves.
+func (w *wire) isPlain() bool {
+	w.line.Lock()
+	defer w.line.Unlock()
+	return isPlain(w.flags)
+}
+
+// ask sends a request of our own, whose answer is then in reply, while the client library has none under way.
+func (w *wire) ask(f session.Flight, request []byte, columns int) {
+	w.line.Lock()
+	err := w.line.Ended()
+	if err == nil && len(w.ahead) > 0 {
+		err = errNoReply
 	}
-	if len(w.ahead) == 0 {
-		return 0, w.err
+	if err != nil {
+		w.line.Unlock()
+		w.end(err)
+		f.Done(err)
+		return
 	}
-	full := len(w.ahead) > maxAhead
-	n := copy(p, w.ahead)
-	w.ahead = w.ahead[n:]
-	if len(w.ahead) == 0 {
-		w.ahead = nil
-	}
-	if full {
+	w.columns = columns
+	w.line.Fly(f, request)
+}
+
+// receive reads for the line: the answer to the flight under way, or what the client library will ask for, or the end.
+func (w *wire) receive() (done bool) {
+	n, err := w.Conn.Read(w.chunk)
+	w.line.Lock()
+	w.greeted(w.chunk[:n])
+	w.ahead = append(w.ahead, w.chunk[:n]...)
+	tell := func(error) {}
+	done = w.wants
+	if w.line.UnderWay() {
+		complete, bad := w.reply.read(w.ahead, w.columns, w.flags&flagNoEnds == 0)
+		if complete {
+			w.ahead = w.ahead[:0]
+			tell, done = w.line.Land(nil), true
+		} else if bad != nil {
+			err = bad
+		} else if len(w.ahead) > maxAhead {
+			err = errNoReply
+		}
+	} else {
 		w.change.Broadcast()
 	}
+	for !done && err == nil && w.line.Ended() == nil && len(w.ahead) > maxAhead {
+		w.change.Wait()
+	}
+	w.line.Unlock()
+	tell(nil)
+	if err != nil && w.line.Failed(err) {
+		w.end(ended(err))
+	}
+	return done
+}
+
+// Read implements net.Conn for the client library: what was read ahead, or what comes, or an error once there is nothing more.
+func (w *wire) Read(p []byte) (int, error) {
+	w.line.Lock()
+	defer w.line.Unlock()
+	for len(w.ahead) == 0 {
+		if err := w.line.Ended(); err != nil {
+			return 0, err
+		}
+		if !w.line.Take() {
+			w.wants = true
+			w.change.Wait()
+			w.wants = false
+			continue
+		}
+		w.line.Unlock()
+		n, err := w.Conn.Read(p)
+		w.line.Lock()
+		w.greeted(p[:n])
+		w.line.Leave()
+		if err != nil && w.line.Failed(err) {
+			w.line.Unlock()
+			w.end(ended(err))
+			w.line.Lock()
+		}
+		if n > 0 {
+			return n, nil
+		}
+	}
+	n := copy(p, w.ahead)
+	if w.ahead = w.ahead[n:]; len(w.ahead) == 0 {
+		w.ahead = nil
+	}
+	w.change.Broadcast()
 	return n, nil
+}
+
+func ended(err error) error { return fmt.Errorf("the connection to the server has ended (%w)", err) }
+
+// end ends the wire because of err.
+func (w *wire) end(err error) {
+	if w.line.End(err, w.change.Broadcast) {
+		go w.ended(err)
+	}
 }
 
 // Close implements net.Conn. Who reads is told, at once.
 func (w *wire) Close() error {
-	err := w.Conn.Close()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.err == nil {
-		w.err = net.ErrClosed
-	}
-	w.change.Broadcast()
-	return err
+	w.end(net.ErrClosed)
+	return nil
 }
 
 // greetingHead is as much of the server's first packet as holds the session's number: a header of four bytes, the version of
@@ -113,7 +178,7 @@ func (w *wire) greeted(p []byte) {
 	}
 	for i, b := range said[5:] {
 		if number := said[5:][i+1:]; b == 0 && len(number) >= 4 {
-			w.thread = uint32(number[0]) | uint32(number[1])<<8 | uint32(number[2])<<16 | uint32(number[3])<<24
+			w.thread = endian.LittleEndian.Uint32(number)
 			return
 		}
 	}
@@ -121,7 +186,7 @@ func (w *wire) greeted(p []byte) {
 
 // number is what the server, or what stands before it, called this session in its greeting.
 func (w *wire) number() uint32 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.line.Lock()
+	defer w.line.Unlock()
 	return w.thread
 }

@@ -56,7 +56,7 @@ func (c *conn) conclude(s step, a *answer) error {
 		case session.Try:
 			if op.OK = v.ok; op.OK {
 				op.Token = uint64(v.n)
-				c.held[op.Key] = holder{op.Name, op.Owner, op.Token, time.Now()}
+				c.held[op.Key] = holder{op.Name, op.Owner, op.Token, time.Since(c.born)}
 				c.server.used.Add(1)
 			}
 		case session.Free:
@@ -105,8 +105,8 @@ func (c *conn) undo(ops []*session.Op, err error) {
 	}
 	switch op.Kind {
 	case session.Try:
-		if c.flight.patient && errors.Is(err, errLockTimeout) { // it goes on waiting
-			c.flight.sent = time.Now()
+		if c.blocks && errors.Is(err, errLockTimeout) { // it goes on waiting
+			c.line.Again(time.Now())
 			c.add(step{ops, answers}, &st.wait, key)
 		} else {
 			c.add(step{ops, undoes}, &st.unlock, key)

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/lockport/lockport/driver"
@@ -31,44 +30,52 @@ func (c *conn) encode(ops []*session.Op) {
 	for _, op := range ops {
 		op.OK, op.Contended, op.Token, op.Err = false, false, 0, nil
 	}
-	if len(ops) == 1 || !distinct(ops) {
+	if len(ops) == 1 || !c.distinct(ops) {
 		for i := range ops {
 			c.encodeOne(ops[i : i+1])
 		}
 		return
 	}
-	ops = slices.Clone(ops)
-	place := func(op *session.Op) int {
-		switch op.Kind {
-		case session.Free:
-			return 0
-		case session.Try:
-			return 2
+	var starts [places + 1]int
+	c.sorted = c.sorted[:0]
+	for p := range places {
+		for _, op := range ops {
+			if placeOf(op) == p {
+				c.sorted = append(c.sorted, op)
+			}
 		}
-		return 1
+		starts[p+1] = len(c.sorted)
 	}
-	slices.SortStableFunc(ops, func(a, b *session.Op) int { return place(a) - place(b) })
-	frees, tries := 0, len(ops)
-	for frees < len(ops) && ops[frees].Kind == session.Free {
-		frees++
+	c.encodeMany(c.sorted[:starts[1]])
+	for i := starts[1]; i < starts[2]; i++ {
+		c.encodeOne(c.sorted[i : i+1])
 	}
-	for tries > frees && ops[tries-1].Kind == session.Try {
-		tries--
-	}
-	c.encodeMany(ops[:frees])
-	for i := frees; i < tries; i++ {
-		c.encodeOne(ops[i : i+1])
-	}
-	c.encodeMany(ops[tries:])
+	c.encodeMany(c.sorted[starts[2]:])
 }
 
-func distinct(ops []*session.Op) bool {
-	seen := make(map[session.Key]bool, len(ops))
+// placeOf is where op comes among those that are sent together.
+func placeOf(op *session.Op) int {
+	switch op.Kind {
+	case session.Free:
+		return 0
+	case session.Try:
+		return 2
+	}
+	return 1
+}
+
+const places = 3
+
+// distinct says that no key is there twice. The mutex is held.
+func (c *conn) distinct(ops []*session.Op) bool {
+	clear(c.seen)
 	for _, op := range ops {
-		if op.Key != "" && seen[op.Key] {
-			return false
+		if op.Key != "" {
+			if c.seen[op.Key] {
+				return false
+			}
+			c.seen[op.Key] = true
 		}
-		seen[op.Key] = true
 	}
 	return true
 }
@@ -82,7 +89,7 @@ func (c *conn) encodeMany(ops []*session.Op) {
 		}
 		return
 	}
-	var args, his, los []int64
+	args, his, los := c.args[0][:0], c.args[1][:0], c.args[2][:0]
 	st := &c.server.statements.freeMany
 	if ops[0].Kind == session.Try {
 		st = &c.server.statements.tryMany
@@ -106,8 +113,10 @@ func (c *conn) encodeMany(ops []*session.Op) {
 			his, los = append(his, hi), append(los, lo)
 		}
 	}
+	args = append(append(args, his...), los...)
+	c.args = [3][]int64{args, his, los}
 	if len(args) > 0 {
-		c.add(step{ops, answers}, st, slices.Concat(args, his, los)...)
+		c.add(step{ops, answers}, st, args...)
 	}
 }
 
@@ -140,7 +149,7 @@ func (c *conn) encodeOne(ops []*session.Op) {
 		if _, op.Err = c.server.room(1); op.Err != nil {
 			return
 		}
-		if c.flight.patient {
+		if c.blocks {
 			c.add(step{ops, prepares}, &st.contend, key)
 			c.add(step{ops, answers}, &st.wait, key)
 		} else {
@@ -191,6 +200,6 @@ func (c *conn) add(s step, st *statement, args ...int64) {
 	c.buf = st.appendRun(c.buf, args...)
 	c.steps = append(c.steps, s)
 	if len(s.ops) > 0 {
-		c.flight.left++
+		c.left++
 	}
 }

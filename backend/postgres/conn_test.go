@@ -53,7 +53,7 @@ func TestConn(t *testing.T) {
 	ask(t, a, op(session.Try, 3))
 	done := make(chan error, 1)
 	wait := op(session.Try, 3)
-	b.Wait(wait, func(err error) { done <- err })
+	b.Wait(gone(), wait, func(err error) { done <- err })
 	require.Equal(t, session.Key("3"), receive(t, toldA.contended))
 	nothing(t, done)
 	ask(t, a, op(session.Free, 3))

@@ -98,16 +98,13 @@ func (s *server) begin(ctx context.Context, label string, e session.Events) (*co
 		front:   pgproto3.NewFrontend(hijacked.Conn, hijacked.Conn),
 		pid:     f.pid,
 		id:      fmt.Sprintf("%d/%d", f.pid, f.began),
-		landed:  make(chan struct{}, 1),
 		held:    make(map[session.Key]holder),
+		born:    time.Now(),
 		awaited: make(map[session.Key]bool),
+		seen:    make(map[session.Key]bool),
 	}
-	c.watch = time.AfterFunc(time.Hour, c.overdue)
-	c.watch.Stop()
-	c.attend = time.AfterFunc(time.Hour, c.lookAfter)
-	c.attend.Stop()
-	c.reading = true
-	go c.read()
+	c.line.Init(session.LineOptions{Socket: c.socket, Receive: c.receive, Stays: c.stays, End: c.end})
+	c.line.Begin()
 	return c, nil
 }
 

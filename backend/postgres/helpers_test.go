@@ -143,3 +143,10 @@ func query[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v))
 	return v
 }
+
+// gone is a context that has ended: who asks with it does not stay for the answer.
+func gone() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}

@@ -115,9 +115,9 @@ func TestStatementsAreForgotten(t *testing.T) {
 	most := 0
 	for i := range int64(5 * manySteps) {
 		ask(t, a, op(session.Free, 1+i%2), op(session.Try, 1+(i+1)%2))
-		a.mu.Lock()
+		a.line.Lock()
 		most = max(most, len(a.steps))
-		a.mu.Unlock()
+		a.line.Unlock()
 	}
 	require.LessOrEqual(t, most, manySteps+8)
 }
@@ -127,12 +127,12 @@ func TestLookingAtLocksHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	p := servers.NeedPostgres(t, servers.PostgresOptions{})
 	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
-	c.mu.Lock()
+	c.line.Lock()
 	for i := range 40_000 {
 		c.held[session.Key(fmt.Sprint(i))] = holder{name: fmt.Sprint("a name that is not quite short ", i), owner: "somebody", token: uint64(i)}
 		c.server.used.Add(1)
 	}
-	c.mu.Unlock()
+	c.line.Unlock()
 	require.NoError(t, p.Freeze())
 	asked := make(chan struct{})
 	go func() {
@@ -156,12 +156,11 @@ func TestWaitEndsWithASilentServer(t *testing.T) {
 	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
 	execute(t, admin(t, p.URL()), `SELECT pg_advisory_lock(1)`)
 	done := make(chan error, 1)
-	c.Wait(op(session.Try, 1), func(err error) { done <- err })
-	c.mu.Lock()
-	require.True(t, c.watching)
-	c.flight.sent = c.flight.sent.Add(-waitLockTimeout - time.Minute) // as if it had been that long
-	c.mu.Unlock()
-	c.overdue()
+	c.Wait(gone(), op(session.Try, 1), func(err error) { done <- err })
+	c.line.Lock()
+	c.line.Again(time.Now().Add(-waitLockTimeout - c.server.ttl - time.Second)) // as if it had been that long
+	c.line.Unlock()
+	c.line.Overdue()
 	require.ErrorContains(t, receive(t, done), "has not answered")
 	require.Error(t, receive(t, told.ended))
 }

@@ -198,7 +198,7 @@ func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
 	holder, _ := dialled(t, s)
 	waiter, _ := dialled(t, s)
 	ask(t, holder, op(session.Try, 1))
-	waiter.Wait(op(session.Try, 1), func(error) {})
+	waiter.Wait(gone(), op(session.Try, 1), func(error) {})
 	conn := admin(t, p.AdminURL())
 	waits := func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`)
@@ -280,7 +280,10 @@ func TestManyLocksOnFewConnections(t *testing.T) {
 	}
 	require.Eventually(t, func() bool { return sides() == waiters-blockers }, soon, 10*time.Millisecond, "those who do not block are told")
 	require.LessOrEqual(t, query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'lockport%'`), int64(1+1+blockers))
-	require.Equal(t, int64(blockers), query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`))
+	blocked := func() bool { // once they have connections
+		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == blockers
+	}
+	require.Eventually(t, blocked, soon, 10*time.Millisecond, "as many as may block do")
 	for _, l := range held {
 		require.NoError(t, l.Release(t.Context()))
 	}

@@ -41,15 +41,15 @@ func (c *conn) asked(question string) {
 			reports = append(reports, string(text))
 		}
 	}
-	c.mu.Lock()
+	c.line.Lock()
 	if all {
 		for _, h := range c.held {
 			if strings.HasPrefix(h.name, prefix) {
-				add(h.report(c.pid))
+				add(c.report(h))
 			}
 		}
 	} else if h, ok := c.held[session.Key(what)]; ok {
-		add(h.report(c.pid))
+		add(c.report(h))
 	}
 	add(report{PID: c.pid, Last: true})
 	for len(reports) > 0 {
@@ -65,20 +65,20 @@ func (c *conn) asked(question string) {
 	if !c.saying {
 		err = c.reportNext()
 	}
-	c.mu.Unlock()
+	c.line.Unlock()
 	if err != nil {
 		c.end(err)
 	}
 }
 
-// report is what is said of a lock on the session pid. For how long it has been held is true whatever the clocks of the machines show.
-func (h holder) report(pid int64) report {
-	return report{PID: pid, Name: h.name, Owner: h.owner, Token: h.token, Held: time.Since(h.since).Milliseconds()}
+// report is what is said of a lock. For how long it has been held is true whatever the clocks of the machines show.
+func (c *conn) report(h holder) report {
+	return report{PID: c.pid, Name: h.name, Owner: h.owner, Token: h.token, Held: (time.Since(c.born) - h.since).Milliseconds()}
 }
 
 // reportNext sends the next message for who looks at locks, when the one before has been answered. The mutex is held.
 func (c *conn) reportNext() (err error) {
-	c.saying = len(c.unsaid) > 0 && c.ended == nil
+	c.saying = len(c.unsaid) > 0 && c.line.Ended() == nil
 	if !c.saying {
 		c.unsaid = nil
 		return nil
