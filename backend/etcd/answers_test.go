@@ -179,7 +179,7 @@ func TestStreamOfAnIdleStoreIsKept(t *testing.T) {
 func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	told := 0
-	w := &watch{event: func(*mvccpb.Event) { told++ }, from: 1}
+	w := &watch{events: witnessed(func(*mvccpb.Event) { told++ }), from: 1}
 	ws := &watches{byID: map[int64]*watch{7: w}}
 	ws.heard(nil, &pb.WatchResponse{WatchId: 7, Header: &pb.ResponseHeader{Revision: 5000}, Events: []*mvccpb.Event{
 		{Kv: &mvccpb.KeyValue{ModRevision: 999}}, {Kv: &mvccpb.KeyValue{ModRevision: 1000}},

@@ -16,37 +16,38 @@ import (
 type claim struct {
 	b      *Backend
 	req    driver.Request
-	ttl    time.Duration // in whole seconds
-	within string        // what the keys of all claims on the name begin with
+	within string // what the keys of all claims on the name begin with
 
 	// Guarded by Backend.mu; once set, lease and key never change.
 	lease   *lease
 	key     string
-	asking  int    // requests under way that may enter it
-	late    bool   // such a request may arrive later
 	rev     int64  // create revision of its key; 0: not known to be there
 	gone    error  // why its key is not there any more, while it waits
 	wake    func() // tells who waits that gone is set; nil: nobody waits
-	granted bool
 	grant   driver.Grant
-	since   time.Time
-	timer   *time.Timer // opens watch
+	since   time.Duration // when it was granted, after the start of the process
+	timer   *time.Timer   // opens watch; nil: it has
 	watch   *watch
-	ended   bool
-	endedAs error // what Release returns from now on
+	endedAs error // what Release returns once it has ended
 
+	asking    int32 // requests under way that may enter it
+	late      bool  // such a request may arrive later
+	granted   bool
+	ended     bool
 	abandoned bool // nothing is asked for it any more
 	releasing bool // a release was, or is about to be, sent
 	maybe     bool // its outcome is not known
 }
 
+// started is when the process was, more or less.
+var started = time.Now()
+
 func (b *Backend) newClaim(req driver.Request) *claim {
-	within := b.layout.of(req.Name)
-	return &claim{
-		b: b, req: req, ttl: (req.TTL + time.Second - 1) / time.Second * time.Second,
-		within: within,
-	}
+	return &claim{b: b, req: req, within: b.layout.of(req.Name)}
 }
+
+// ttl is that of the claim in whole seconds.
+func (c *claim) ttl() time.Duration { return (c.req.TTL + time.Second - 1) / time.Second * time.Second }
 
 // attach chooses the key of c: one that belongs to l and is free.
 func (b *Backend) attach(c *claim, l *lease) {
@@ -54,8 +55,10 @@ func (b *Backend) attach(c *claim, l *lease) {
 	defer b.mu.Unlock()
 	c.lease = l
 	for n := 0; ; n++ {
-		if c.key = keyOf(c.within, l.id, n); !l.keys[c.key] {
-			l.keys[c.key] = true
+		c.key = keyOf(c.within, l.id, n)
+		if _, taken := l.keys[c.key]; !taken {
+			l.keys[c.key] = struct{}{}
+			c.within = c.key[:len(c.within)] // one string in memory instead of two
 			return
 		}
 	}
@@ -159,10 +162,10 @@ func (b *Backend) win(c *claim, p place) error {
 		b.drop(c)
 		return fmt.Errorf("%w: its lease has ended meanwhile", driver.ErrUnavailable)
 	}
-	c.granted, c.since = true, time.Now()
+	c.granted, c.since = true, time.Since(started)
 	c.grant = driver.Grant{Token: uint64(c.rev), Until: until, Contended: p.others}
 	if c.req.Lost != nil || c.req.Contended != nil {
-		c.watch = &watch{key: []byte(c.within), end: rangeEnd(c.within), from: p.revision + 1, event: c.happened}
+		c.watch = &watch{key: c.within, below: true, from: p.revision + 1, events: c}
 		c.timer = time.AfterFunc(holderPatience, func() { b.watchHolder(c) })
 	}
 	return nil
@@ -177,6 +180,7 @@ func (b *Backend) watchHolder(c *claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if c.watch != nil {
+		c.timer = nil
 		b.watches.add(c.watch)
 	}
 }
@@ -184,13 +188,15 @@ func (b *Backend) watchHolder(c *claim) {
 // unwatch ends the holder's watch. The mutex is held.
 func (c *claim) unwatch() {
 	if c.watch != nil {
-		c.timer.Stop()
+		if c.timer != nil {
+			c.timer.Stop()
+		}
 		c.b.watches.remove(c.watch)
 		c.watch = nil
 	}
 }
 
-// happened is told what happened to the keys of the name while c holds it.
+// happened implements witness. It is told what happened to the keys of the name while c holds it.
 func (c *claim) happened(e *mvccpb.Event) {
 	switch own := string(e.Kv.Key) == c.key; {
 	case own && e.Type == mvccpb.Event_DELETE:

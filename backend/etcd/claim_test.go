@@ -22,7 +22,7 @@ func (n *node) sends(req driver.Request) (*claim, *pb.TxnRequest) {
 	n.t.Helper()
 	c, err := n.enter(req)
 	require.NoError(n.t, err)
-	l, _, err := n.leases.take(context.Background(), c.ttl)
+	l, _, err := n.leases.take(context.Background(), c.ttl())
 	require.NoError(n.t, err)
 	n.attach(c, l)
 	require.True(n.t, n.sending(c))

@@ -167,7 +167,7 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (pl
 	for attempt := 0; ; attempt++ {
 		if l == nil {
 			var err error
-			if l, k, err = b.leases.take(ctx, c.ttl); err != nil {
+			if l, k, err = b.leases.take(ctx, c.ttl()); err != nil {
 				return place{}, err
 			}
 			b.attach(c, l)

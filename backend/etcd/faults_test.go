@@ -26,9 +26,10 @@ func onClusters(t *testing.T, test func(t *testing.T, c *servers.EtcdCluster)) {
 	}
 }
 
+// The TTL is longer than an election and some that nobody wins: those of two candidates at the same moment take a second or two each.
 func TestHoldsSurviveTheLeadersDeath(t *testing.T) {
 	onClusters(t, func(t *testing.T, c *servers.EtcdCluster) {
-		a, b := newLocker(t, c.URL(), 3*time.Second), newLocker(t, c.URL(), 3*time.Second)
+		a, b := newLocker(t, c.URL(), 9*time.Second), newLocker(t, c.URL(), 9*time.Second)
 		held := holds(t, a, "x")
 		waits := acquire(t, b, "x")
 		queued(t, newClient(t, c.URL()), "x", 2)

@@ -18,7 +18,7 @@ type lease struct {
 	id  int64
 	ttl time.Duration
 
-	keys map[string]bool // that claims have; guarded by Backend.mu
+	keys map[string]struct{} // that claims have; guarded by Backend.mu
 
 	// Guarded by leases.mu.
 	until   time.Time // valid until then, by a request that was confirmed
@@ -108,7 +108,7 @@ func (ls *leases) grant(ctx context.Context, ttl time.Duration) (*lease, error) 
 		return nil, fmt.Errorf("%w: the TTL %v is under the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets that minimum",
 			driver.ErrRefused, ttl, granted)
 	}
-	return &lease{id: r.ID, ttl: granted, keys: make(map[string]bool), until: sent.Add(granted)}, nil
+	return &lease{id: r.ID, ttl: granted, keys: make(map[string]struct{}), until: sent.Add(granted)}, nil
 }
 
 // retire ends the use of l for new claims.

@@ -68,7 +68,7 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 func (b *Backend) unseen(c *claim) bool {
 	b.mu.Lock()
 	w := c.watch
-	old := !c.ended && time.Since(c.since) > c.lease.ttl/spentBelow
+	old := !c.ended && time.Since(started)-c.since > c.lease.ttl/spentBelow
 	b.mu.Unlock()
 	return old && (w == nil || !b.watches.sees(w))
 }

@@ -56,12 +56,12 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 	defer pulse.Stop()
 	looked := time.Now()
 	for gone == nil {
-		if ahead == nil || string(ahead.key) != string(p.ahead) {
+		if ahead == nil || ahead.key != string(p.ahead) {
 			if ahead != nil {
 				b.watches.remove(ahead)
 			}
 			revision := p.revision
-			ahead = &watch{key: p.ahead, deletes: true, event: func(*mvccpb.Event) { wake() }, opened: func(now int64) {
+			ahead = &watch{key: string(p.ahead), deletes: true, events: witnessed(func(*mvccpb.Event) { wake() }), opened: func(now int64) {
 				if now != revision { // something has happened between the look and the watch
 					wake()
 				}

@@ -10,23 +10,34 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch tells what happens to a range of keys.
+// watch tells what happens to a key, or to all that begin with it.
 type watch struct {
-	key, end []byte // end nil: one key
-	deletes  bool   // tell of deletions alone
-
-	// opened is called when a watch that was to begin now has begun: event is told what happens after the store's revision. It may be nil.
-	opened func(revision int64)
-	event  func(*mvccpb.Event)
+	key     string
+	below   bool // those that begin with it
+	deletes bool // tell of deletions alone
 
 	// Guarded by watches.mu.
+	state watchState
+	blind bool  // something may have happened unseen
 	from  int64 // the first revision to tell of; 0: from now on
 	id    int64 // of etcd
-	state watchState
-	blind bool // something may have happened unseen
+
+	// opened is called when a watch that was to begin now has begun: events is told what happens after the store's revision. It may be nil.
+	opened func(revision int64)
+	events witness
 }
 
-type watchState int
+// witness is told what happens. It is not a function, since a held lock would keep one that its claim is bound to.
+type witness interface {
+	happened(*mvccpb.Event)
+}
+
+// witnessed is a witness that is a function.
+type witnessed func(*mvccpb.Event)
+
+func (f witnessed) happened(e *mvccpb.Event) { f(e) }
+
+type watchState uint8
 
 const (
 	closed watchState = iota // etcd has not been asked, or has forgotten
@@ -94,7 +105,10 @@ func (ws *watches) sees(w *watch) bool {
 
 func (ws *watches) ask(w *watch) {
 	w.state = asked
-	r := &pb.WatchCreateRequest{Key: w.key, RangeEnd: w.end, StartRevision: w.from}
+	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from}
+	if w.below {
+		r.RangeEnd = rangeEnd(w.key)
+	}
 	if w.deletes {
 		r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
 	}
@@ -181,7 +195,7 @@ func (ws *watches) heard(s *stream[pb.WatchRequest, pb.WatchResponse], r *pb.Wat
 		}
 		tell = func() {
 			for _, e := range r.Events {
-				w.event(e)
+				w.events.happened(e)
 			}
 		}
 	}
@@ -227,7 +241,7 @@ func (ws *watches) checkUp() {
 			delete(ws.byID, p.id)
 			ws.cancel(p.id)
 		default:
-			ws.ping = &watch{key: []byte(ws.b.layout.prefix + "/"), event: func(*mvccpb.Event) {}}
+			ws.ping = &watch{key: ws.b.layout.prefix + "/", events: witnessed(func(*mvccpb.Event) {})}
 			ws.ask(ws.ping)
 		}
 	case time.Since(ws.pinged) > 4*overdue:
