@@ -105,9 +105,14 @@ func (p *pending) failBatch() {
 	}
 }
 
-// parent is the path above the one with which a frame begins.
-func (f frame) parent() string {
+// path is the one with which a frame begins.
+func (f frame) path() string {
 	b := body{left: f[4+headerBytes:]}
-	path := b.string()
+	return b.string()
+}
+
+// parent is the path above that.
+func (f frame) parent() string {
+	path := f.path()
 	return path[:len(path)-len(base(path))]
 }

@@ -144,6 +144,9 @@ func (x *bench) compare(b *testing.B, goroutines int, ours cycle) {
 	b.ReportMetric(median(peers), "of-zk.Lock")
 }
 
+// settled is a pause before each release, the same for all: who has just been busy is faster.
+const settled = 20 * time.Millisecond
+
 // BenchmarkHandOff is the time from the release by one client to the grant of another that waits, alternating with the floor, which is
 // the deletion of a node, its event and the list of what is left, and with go-zookeeper's own lock.
 func BenchmarkHandOff(b *testing.B) {
@@ -160,6 +163,7 @@ func BenchmarkHandOff(b *testing.B) {
 			_, _, _ = raw.Children("/bare/0")
 			got <- time.Now()
 		}()
+		<-time.After(settled)
 		start := time.Now()
 		require.NoError(b, x.raw.Delete(path, -1))
 		return (<-got).Sub(start)
@@ -173,6 +177,7 @@ func BenchmarkHandOff(b *testing.B) {
 			got <- time.Now()
 		}()
 		waitFor(b, raw, "/lock/0", 2)
+		<-time.After(settled)
 		start := time.Now()
 		require.NoError(b, first.Unlock())
 		took := (<-got).Sub(start)
@@ -189,6 +194,7 @@ func BenchmarkHandOff(b *testing.B) {
 		}()
 		waitFor(b, raw, "/ours", 2)
 		require.Eventually(b, func() bool { return other.watching() == 2 }, soon, time.Millisecond)
+		<-time.After(settled)
 		start := time.Now()
 		frees(b, lease)
 		took := (<-got).Sub(start)

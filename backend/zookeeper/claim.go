@@ -17,11 +17,11 @@ type claim struct {
 	b      *Backend
 	l      *life
 	req    driver.Request
-	parent string        // the path of the lock
-	prefix string        // that of its node, before the sequence number
-	wake   chan struct{} // has an element when there is a reason to look again
+	parent string // the path of the lock
+	prefix string // that of its node, before the sequence number
 
 	mu        sync.Mutex
+	wake      chan struct{} // has an element when there is a reason to look again; nil: it has never waited
 	state     state
 	path      string   // of its node; "": not known
 	czxid     int64    // of its node; 0: not known
@@ -76,7 +76,8 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 // newClaim makes a claim on l that nobody knows yet.
 func (b *Backend) newClaim(l *life, req driver.Request) *claim {
 	parent := b.o.Chroot + "/" + encodeName(req.Name)
-	return &claim{b: b, l: l, req: req, parent: parent, prefix: parent + "/" + nodePrefix(req.Owner), wake: make(chan struct{}, 1)}
+	prefix := parent + "/" + nodePrefix(req.Owner)
+	return &claim{b: b, l: l, req: req, parent: prefix[:len(parent)], prefix: prefix}
 }
 
 func (b *Backend) known(key claimKey) *claim {
@@ -198,23 +199,47 @@ func (c *claim) createOnce(ctx context.Context) ([]string, error) {
 		c.mu.Unlock()
 		return nil, unknown(errors.New("the claim was abandoned"))
 	}
-	sent := t.send(createFrame(opCreate, c.prefix, c.req.Owner, c.b.o.ACL, zk.FlagEphemeralSequential), listFrame(c.parent))
+	frames := append(make([]frame, 0, 3), createFrame(opCreate, c.prefix, c.req.Owner, c.b.o.ACL, zk.FlagEphemeralSequential))
+	list, watch := t.expects(c.parent)
+	if list {
+		frames = append(frames, listFrame(c.parent))
+	}
+	if watch {
+		frames = append(frames, watchFrame(c.parent))
+	}
+	sent := t.send(frames...)
 	c.creating = sent[0]
 	c.mu.Unlock()
-	if err := sent[0].wait(ctx); err != nil {
-		c.settle()
+	if list {
+		_ = sent[1].wait(ctx) // first, since it is answered last as a rule: then this goroutine is woken once
+	}
+	err = sent[0].wait(ctx)
+	c.settle()
+	if err != nil {
 		return nil, err
 	}
-	c.settle()
-	if usedUp(c.node()) {
+	path := c.node()
+	if usedUp(path) {
 		return nil, fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node when nobody has the lock", driver.ErrRefused, c.parent)
 	}
-	if err := sent[1].wait(ctx); errors.Is(err, zk.ErrNoNode) {
+	var children []string
+	switch {
+	case list:
+		if err = sent[1].wait(ctx); err == nil {
+			children, err = sent[1].children()
+		}
+	case t.follows(c.parent, path):
+		return []string{base(path)}, nil
+	default:
+		children, err = c.l.list(ctx, c.parent)
+	}
+	if errors.Is(err, zk.ErrNoNode) {
 		return nil, nil // it was made before the node, when the creation had to be sent once more
 	} else if err != nil {
 		return nil, err
 	}
-	return sent[1].children()
+	t.listed(c.parent, path, len(children) == 1 && children[0] == base(path))
+	return children, nil
 }
 
 // settle notes what became of the creation of the claim's node, if that is known.

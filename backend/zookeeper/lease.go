@@ -200,6 +200,7 @@ func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
 	err := c.l.delete(ctx, c.node())
 	switch {
 	case err == nil:
+		c.l.freed(c.parent, c.node())
 		return c.finish(released, nil)
 	case errors.Is(err, zk.ErrNoNode):
 		return c.finish(lost, fmt.Errorf("%w: its node was deleted before", driver.ErrLost))

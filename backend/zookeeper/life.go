@@ -45,6 +45,7 @@ type life struct {
 	held    map[*claim]struct{} // to be told of the life's end
 	arming  []arming            // whose nodes are to be watched, the oldest first
 	armers  int
+	armer   *time.Timer // starts the first of them
 }
 
 // begin begins a life. b.mu is held.
@@ -87,29 +88,27 @@ func (l *life) ended() error {
 // await waits until the session is attached. It gives up when ctx or the life ends, or every server was tried in vain.
 func (l *life) await(ctx context.Context) (*tap, error) {
 	l.mu.Lock()
-	start := l.failures
-	for {
+	defer l.mu.Unlock()
+	for start := l.failures; ; {
 		switch {
 		case l.over != nil:
-			defer l.mu.Unlock()
 			return nil, l.over
 		case l.ready:
-			defer l.mu.Unlock()
 			return l.tap, nil
 		case l.failures-start >= len(l.b.servers):
-			defer l.mu.Unlock()
 			return nil, unavailable(fmt.Errorf("no server of %d can be reached: %w", len(l.b.servers), orSilent(l.why)))
 		}
-		news := l.news
+		news, ended := l.news, false
 		l.mu.Unlock()
 		select {
 		case <-news:
 		case <-ctx.Done():
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			return nil, unavailable(fmt.Errorf("%w (while connecting: %w)", ctx.Err(), orSilent(l.why)))
+			ended = true
 		}
 		l.mu.Lock()
+		if ended {
+			return nil, unavailable(fmt.Errorf("%w (while connecting: %w)", ctx.Err(), orSilent(l.why)))
+		}
 	}
 }
 
@@ -268,6 +267,9 @@ func (l *life) end(err error) {
 	l.over, l.ready = err, false
 	held := l.held
 	l.held, l.watches, l.arming = nil, nil, nil
+	if l.armer != nil {
+		l.armer.Stop()
+	}
 	l.tell()
 	l.mu.Unlock()
 	l.cancel()

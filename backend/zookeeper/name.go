@@ -3,7 +3,7 @@ package zookeeper
 import (
 	"cmp"
 	"crypto/sha256"
-	"fmt"
+	"encoding/hex"
 	"math"
 	"slices"
 	"strconv"
@@ -64,7 +64,12 @@ func decodeName(node string) (name string, ok bool) {
 // owner alone finds the node.
 func nodePrefix(owner string) string {
 	h := sha256.Sum256([]byte(owner))
-	return fmt.Sprintf("%s%x-%x-%x-%x-%x-%s", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16], lockName)
+	name := make([]byte, 0, 64)
+	name = append(name, protectedPrefix...)
+	for _, part := range [][]byte{h[0:4], h[4:6], h[6:8], h[8:10], h[10:16]} {
+		name = append(hex.AppendEncode(name, part), '-')
+	}
+	return string(append(name, lockName...))
 }
 
 // sortKey is what Curator orders a child by: what follows "lock-", or all of it.
@@ -83,11 +88,17 @@ func inOrder(children []string) {
 // isBehindAll says of a child that it sorts behind every sequence number, so that it keeps nobody out: it is another program's.
 func isBehindAll(child string) bool { return sortKey(child) > "9999999999" }
 
-// usedUp reports that the sequence numbers of the node's parent have come, or soon come, to an end.
-func usedUp(node string) bool {
+// numberOf is the number that the server gave a node.
+func numberOf(node string) (n int64, ok bool) {
 	digits := sortKey(node)
 	n, err := strconv.ParseInt(digits, 10, 32)
-	return err != nil || len(digits) != sequenceDigits || n < 0 || n > lastSequence
+	return n, err == nil && len(digits) == sequenceDigits && n >= 0
+}
+
+// usedUp reports that the sequence numbers of the node's parent have come, or soon come, to an end.
+func usedUp(node string) bool {
+	n, ok := numberOf(node)
+	return !ok || n > lastSequence
 }
 
 // find returns the child that begins with prefix, or "".

@@ -20,8 +20,11 @@ const crowd = 8 << 10
 // longest is the longest reply that is believed.
 const longest = 64 << 20
 
-// tap is a connection to a server as go-zookeeper sees it, on which the driver makes requests of its own. go-zookeeper opens and attaches
-// the session, keeps it alive and sets its watches; but it ignores contexts, keeps requests for later connections, and tells neither
+// gulp is how much is read from the socket at once. go-zookeeper would read each packet in two pieces.
+const gulp = 4 << 10
+
+// tap is a connection to a server as go-zookeeper sees it, on which the driver makes requests of its own, whose replies go-zookeeper does
+// not see. It opens and attaches the session, keeps it alive and sets its watches; but it ignores contexts, keeps requests for later connections, and tells neither
 // the timeout that was granted, nor when the session was last touched, nor the transaction that created a node.
 type tap struct {
 	net.Conn
@@ -38,6 +41,7 @@ type tap struct {
 	visits     ledger
 	pings      []time.Time        // when those of go-zookeeper's that have no answer were written
 	pending    map[int32]*pending // our own requests
+	records    map[string]*record // by the path of the lock
 	number     int32
 	unanswered int
 	waiting    []byte // packets to be written
@@ -46,12 +50,18 @@ type tap struct {
 	groups     []group // that wait until these are fewer
 	auth       int32   // the number of go-zookeeper's authentication; 0: none under way
 
-	// Of the packet that is being read, by one goroutine.
+	// Of go-zookeeper's goroutine that reads.
+	patience time.Duration // for the next packet; 0: any time
+	buffer   []byte        // to read into
+	theirs   []byte        // read, and for go-zookeeper
+	given    int           // of theirs
+
+	// Of the packet that is being read, by that goroutine.
 	phase phase
 	part  []byte // its length, then its head, then its body
 	want  int    // of part
 	size  int    // of the packet, after its length
-	skip  int    // bytes of it that nobody wants
+	skip  int    // bytes of it that we do not want
 	reply reply  // if it answers a request of our own
 }
 
@@ -78,6 +88,7 @@ type pending struct {
 	size  int
 	sent  time.Time // zero: it was not sent
 	batch []group   // whose writes it carries
+	watch string    // the path that it has watched; empty: none
 	done  chan struct{}
 
 	zxid int64
@@ -88,16 +99,21 @@ type pending struct {
 func newTap(conn net.Conn, l *life, tick, patience time.Duration) *tap {
 	return &tap{
 		Conn: conn, life: l, tick: tick, dead: time.Now().Add(patience), number: firstNumber,
-		visits: ledger{grain: tick / 4}, pending: make(map[int32]*pending), want: 4,
+		visits: ledger{grain: tick / 4}, pending: make(map[int32]*pending), records: make(map[string]*record), buffer: make([]byte, gulp), want: 4,
 	}
 }
 
 // send writes requests together, in order. On a connection that is closed they fail at once, and were certainly not sent.
 func (t *tap) send(frames ...frame) []*pending {
 	g := group{frames, make([]*pending, len(frames))}
+	all := make([]pending, len(frames))
 	t.mu.Lock()
 	for i, f := range frames {
-		g.pending[i] = &pending{op: f.op(), size: len(f), done: make(chan struct{})}
+		g.pending[i] = &all[i]
+		all[i] = pending{op: f.op(), size: len(f), done: make(chan struct{})}
+		if f.op() == opExists {
+			g.pending[i].watch = f.path()
+		}
 		if t.closed {
 			g.pending[i].err = zk.ErrConnectionClosed
 			close(g.pending[i].done)
@@ -105,7 +121,7 @@ func (t *tap) send(frames ...frame) []*pending {
 	}
 	switch {
 	case t.closed:
-	case isWrite(frames[0].op()):
+	case isWrite(frames[0].op()) && (t.busy >= maxWrites || len(t.groups) > 0):
 		t.groups = append(t.groups, g)
 		t.next()
 	default:
@@ -215,11 +231,12 @@ func (t *tap) SetWriteDeadline(time.Time) error { return nil }
 
 // SetReadDeadline keeps the handshake to its bound, where go-zookeeper allows a server that says nothing several session timeouts.
 func (t *tap) SetReadDeadline(d time.Time) error {
-	t.mu.Lock()
-	if !t.shaken {
+	t.patience = 0
+	if t.opening() {
 		d = t.dead
+	} else if !d.IsZero() {
+		t.patience = time.Until(d)
 	}
-	t.mu.Unlock()
 	return t.Conn.SetReadDeadline(d)
 }
 
@@ -246,158 +263,4 @@ func (t *tap) fail() {
 	}
 	t.mu.Unlock()
 	t.life.lost(t)
-}
-
-// Read passes on what the server sent.
-func (t *tap) Read(p []byte) (int, error) {
-	n, err := t.Conn.Read(p)
-	t.listen(p[:n])
-	if err != nil && !isTimeout(err) {
-		t.fail()
-	}
-	return n, err
-}
-
-// listen follows the stream, packet by packet.
-func (t *tap) listen(p []byte) {
-	for len(p) > 0 || t.want == len(t.part) && t.skip == 0 {
-		if t.skip > 0 {
-			n := min(t.skip, len(p))
-			t.skip -= n
-			p = p[n:]
-			continue
-		}
-		n := min(t.want-len(t.part), len(p))
-		t.part = append(t.part, p[:n]...)
-		p = p[n:]
-		if len(t.part) < t.want {
-			return
-		}
-		t.advance()
-	}
-}
-
-// advance is called when a part of a packet is complete.
-func (t *tap) advance() {
-	switch t.phase {
-	case readLength:
-		t.size = int(int32(binary.BigEndian.Uint32(t.part)))
-		if t.size < 0 || t.size > longest {
-			_ = t.Close()
-			t.size = 0
-		}
-		t.part, t.want, t.phase = t.part[:0], min(t.size, headBytes), readHead
-		if t.opening() {
-			t.want = t.size
-		}
-	case readHead:
-		t.reply = reply{}
-		if t.opening() {
-			t.shake()
-		} else if len(t.part) == headBytes {
-			t.heard()
-		}
-		if rest := t.size - t.want; t.reply.to != nil {
-			t.part, t.want, t.phase = make([]byte, 0, rest), rest, readBody
-		} else {
-			t.part, t.want, t.phase, t.skip = t.part[:0], 4, readLength, rest
-		}
-	case readBody:
-		t.finish()
-		t.part, t.want, t.phase = make([]byte, 0, headBytes), 4, readLength
-	}
-}
-
-// finish gives a request its reply, unless the connection was closed meanwhile, and sends what waited for it.
-func (t *tap) finish() {
-	t.mu.Lock()
-	r := t.reply
-	p := t.pending[r.xid]
-	if p != r.to {
-		t.mu.Unlock()
-		return
-	}
-	delete(t.pending, r.xid)
-	p.zxid, p.body.left, p.err = r.zxid, t.part, errorOf(r.code)
-	close(p.done)
-	if needsQuorum(p.op) {
-		t.busy--
-	}
-	if p.batch != nil {
-		t.split(p)
-	}
-	t.next()
-	t.start()
-}
-
-func (t *tap) opening() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return !t.shaken
-}
-
-// shake is called with the handshake's response: protocol version, timeout, session, and its password.
-func (t *tap) shake() {
-	t.mu.Lock()
-	t.shaken = true
-	opened := t.opened
-	t.mu.Unlock()
-	b := body{left: append([]byte(nil), t.part...)}
-	_, timeout, session := b.int(), time.Duration(b.int())*time.Millisecond, b.long()
-	if password := b.string(); !b.bad {
-		t.life.attached(session, []byte(password), timeout, opened)
-	}
-}
-
-// heard is called with the head of each response.
-func (t *tap) heard() {
-	b := body{left: t.part}
-	xid, zxid, code := b.int(), b.long(), b.int()
-	timeout := t.life.timeout()
-	t.mu.Lock()
-	p := t.pending[xid]
-	authenticated := t.auth != 0 && xid == t.auth && code == codeOK
-	var confirmed time.Time
-	if p != nil {
-		t.unanswered -= p.size
-		t.visited(p.sent, timeout)
-		if needsQuorum(p.op) && (code == codeOK || code == codeNoNode) {
-			confirmed = t.confirms(p.sent)
-		}
-	} else if xid == pingNumber && len(t.pings) > 0 {
-		t.visited(t.pings[0], timeout)
-		t.pings = t.pings[1:]
-	}
-	t.mu.Unlock()
-	t.life.heard(zxid, confirmed)
-	if authenticated {
-		t.life.authenticated()
-	}
-	t.reply = reply{p, xid, zxid, code}
-	switch code {
-	case codeExpired:
-		t.life.expired()
-	case codeMoved: // another connection has the session: this one is of no use any more
-		_ = t.Close()
-	}
-}
-
-// visited notes that what was sent at sent has been answered. t.mu is held.
-func (t *tap) visited(sent time.Time, timeout time.Duration) {
-	t.visits.add(visit{sent, time.Now()})
-	t.visits.forget(sent.Add(-timeout))
-}
-
-// confirms returns the latest time at which the leader is now known to have been told that the session lives. A request that needs a
-// quorum was sent at sent, and has been answered on this connection.
-//
-// A server that is not the leader tells it of the sessions that it heard of when the leader asks, which it does twice a tick, and passes
-// requests on in the order of those answers: of whatever the server had answered a tick before the request was sent, the leader was told before the
-// request came. That it was written by then is not enough: it may have been on its way for as long, and have arrived together with the
-// request. The attachment of the session goes through the leader at once.
-func (t *tap) confirms(sent time.Time) time.Time {
-	if v := t.visits.latest(sent.Add(-t.tick)); !v.IsZero() {
-		return v
-	}
-	return t.opened
 }

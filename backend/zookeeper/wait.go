@@ -81,8 +81,9 @@ func (c *claim) sleep(ctx context.Context, p place) (first bool, err error) {
 	l.mu.Lock()
 	again := l.again
 	l.mu.Unlock()
+	wake := c.bell()
 	select {
-	case <-c.wake: // of the round before
+	case <-wake: // of the round before
 	default:
 	}
 	ahead := c.parent + "/" + p.children[p.at-1]
@@ -109,7 +110,7 @@ func (c *claim) sleep(ctx context.Context, p place) (first bool, err error) {
 			return false, l.ended()
 		}
 		select {
-		case <-c.wake:
+		case <-wake:
 			return p.at == 1, nil
 		case <-safety.C:
 			return false, nil
@@ -122,8 +123,20 @@ func (c *claim) sleep(ctx context.Context, p place) (first bool, err error) {
 
 // signal wakes a claim that sleeps.
 func (c *claim) signal() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	select {
 	case c.wake <- struct{}{}:
 	default:
 	}
+}
+
+// bell is what signal rings.
+func (c *claim) bell() <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.wake == nil {
+		c.wake = make(chan struct{}, 1)
+	}
+	return c.wake
 }

@@ -124,7 +124,7 @@ func (l *life) armLater(c *claim, d time.Duration) {
 	l.arming = append(l.arming, arming{c, time.Now().Add(d)})
 	if l.armers == 0 {
 		l.armers++
-		go l.armAll()
+		l.armer = time.AfterFunc(d, l.armAll) // by then most are released
 	}
 }
 

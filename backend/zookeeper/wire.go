@@ -12,6 +12,7 @@ import (
 const (
 	opCreate          = 1
 	opDelete          = 2
+	opExists          = 3
 	opGetData         = 4
 	opGetChildren     = 8
 	opSync            = 9
@@ -24,8 +25,11 @@ const (
 	opError           = -1
 )
 
-// pingNumber is the number of all pings.
-const pingNumber = -2
+// pingNumber is the number of all pings, and eventNumber that of what happened to something that is watched.
+const (
+	pingNumber  = -2
+	eventNumber = -1
+)
 
 // headerBytes are those of a request after its length, and headBytes those of a response: its number, transaction and error.
 const (
@@ -103,6 +107,9 @@ func deleteFrame(path string) frame { return newFrame(opDelete).string(path).int
 func listFrame(path string) frame   { return newFrame(opGetChildren).string(path).bool(false) }
 func getFrame(path string) frame    { return newFrame(opGetData).string(path).bool(false) }
 func syncFrame(path string) frame   { return newFrame(opSync).string(path) }
+
+// watchFrame asks for the next event of a node that is there; but not for those of its children.
+func watchFrame(path string) frame { return newFrame(opExists).string(path).bool(true) }
 
 // checkFrame is a transaction that only checks that the node is there.
 func checkFrame(path string) frame {
