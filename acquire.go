@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 	"unicode/utf8"
 
 	"github.com/lockport/lockport/driver"
@@ -24,16 +23,25 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOpt
 	return c.acquire(ctx, "try", name, opts)
 }
 
-// acquire puts the hooks and the error's frame around await.
+// acquire makes the error's frame, and leaves the hooks to acquireObserved: what thousands of goroutines wait in should need little stack.
 func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
+	if c.cfg.hooks.AcquireStart != nil || c.cfg.hooks.AcquireDone != nil {
+		return c.acquireObserved(ctx, op, name, opts)
+	}
+	lock, err := c.await(ctx, op == "try", name, opts)
+	if err != nil {
+		return nil, c.fail(op, name, err)
+	}
+	return lock, nil
+}
+
+// acquireObserved is acquire with its hooks.
+func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
 	hooks := &c.cfg.hooks
-	var start time.Time
 	if hooks.AcquireStart != nil {
 		ctx = hooks.AcquireStart(ctx, name)
 	}
-	if hooks.AcquireDone != nil {
-		start = clock.Now()
-	}
+	start := clock.Now()
 	lock, err := c.await(ctx, op == "try", name, opts)
 	if err != nil {
 		err = c.fail(op, name, err)
@@ -41,7 +49,7 @@ func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOpt
 	if hooks.AcquireDone != nil {
 		e := Acquired{Name: name, Wait: clock.Now().Sub(start), Err: err}
 		if lock != nil {
-			e.Token, e.HandedOff = lock.token, lock.handedOff
+			e.Token, e.HandedOff = lock.token, lock.handedOff()
 		}
 		hooks.AcquireDone(ctx, e)
 	}
@@ -50,90 +58,106 @@ func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOpt
 
 // await takes its place in the queue of name and waits for its turn.
 func (c *Client) await(ctx context.Context, try bool, name string, opts []AcquireOption) (*Lock, error) {
-	if err := checkName(name); err != nil {
-		return nil, err
-	}
-	w := &waiter{acquisition: c.cfg.acquisition, try: try}
-	if err := w.configure(opts, c.caps); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	q, mine, err := c.enqueue(w, name)
+	w, err := c.newWaiter(ctx, try, name, opts)
 	if err != nil {
 		return nil, err
 	}
-	if mine != nil {
-		func() {
-			defer c.background.Done()
-			mine.runHere(ctx, w)
-		}()
-		if c.answered(w) {
-			return w.lock, w.err
-		}
+	mine, err := c.enqueue(w, name)
+	if err != nil {
+		c.forget(w)
+		return nil, err
 	}
+	if mine != nil {
+		mine.runHere(ctx, w)
+	}
+	if w.awaited && !w.wait(ctx) {
+		err = c.leave(w, ctx.Err())
+		c.forget(w)
+		return nil, err
+	}
+	lock, err := w.lock, w.err
+	c.forget(w)
+	return lock, err
+}
+
+// wait waits until w is answered, or ctx ends, as false says.
+func (w *waiter) wait(ctx context.Context) bool {
 	select {
 	case <-w.ready:
-		return w.lock, w.err
+		return true
 	case <-ctx.Done():
-		return nil, c.leave(q, w, ctx.Err())
+		return false
 	}
 }
 
-// answered reports that w need not wait, or prepares for it.
-func (c *Client) answered(w *waiter) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !w.done {
-		w.ready = make(chan struct{})
+// newWaiter makes the waiter of one call, if what is asked for makes sense. One that was answered, or has left, is nobody else's, and serves
+// again.
+func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []AcquireOption) (*waiter, error) {
+	if !isName(name) {
+		return nil, badName(name)
 	}
-	return w.done
+	w := c.waiters.Get().(*waiter)
+	w.acquisition, w.try = c.cfg.acquisition, try
+	if len(opts) > 0 { // New has checked the defaults
+		if err := w.configure(opts, &c.caps); err != nil {
+			return nil, err
+		}
+	}
+	return w, ctx.Err()
+}
+
+// forget lets w, which was answered or has left, serve another call.
+func (c *Client) forget(w *waiter) {
+	ready := w.ready
+	*w = waiter{}
+	w.ready = ready
+	c.waiters.Put(w)
 }
 
 // enqueue puts w into the queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
 // background.
-func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err error) {
+func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, nil, ErrClosed
+		return nil, ErrClosed
 	}
-	q = c.queueOf(name)
+	q := c.queueOf(name)
 	if q.claim != nil {
 		if w.try {
-			return nil, nil, fmt.Errorf("%w: this process has it or is taking it", ErrHeld)
+			return nil, fmt.Errorf("%w: this process has it or is taking it", ErrHeld)
 		}
 		w.waited = q.claim.state != claiming || q.claim.foundHeld
 		if w.waited && q.blocked == nil {
 			q.blocked = ErrHeld
 		}
 	}
+	w.queue = q
 	q.push(w)
 	switch {
 	case q.claim != nil:
 	case c.caps.Prompt && c.begin():
-		mine = c.newClaim(q)
-		return q, mine, nil
+		return c.newClaim(q), nil
 	default:
 		c.startClaim(q)
 	}
-	w.ready = make(chan struct{})
-	return q, mine, nil
+	w.awaited = true
+	return nil, nil
 }
 
 // leave takes w, whose context has ended with cause, out of its queue. What it was given meanwhile goes on to the next.
-func (c *Client) leave(q *queue, w *waiter, cause error) error {
+func (c *Client) leave(w *waiter, cause error) error {
 	c.mu.Lock()
+	q := w.queue
 	blocked := q.blocked
 	if !w.done {
 		if !w.left {
 			q.drop(w)
 		}
 		c.tidy(q)
-	} else if w.lock != nil {
+	} else if <-w.ready; w.lock != nil {
 		if ended := w.lock.giveUp(); ended != nil {
-			c.inBackground(func() { _ = ended.release(c.ctx) })
+			c.inBackground(ended.releaseUnseen)
 		}
 	}
 	c.unlock()
@@ -149,10 +173,7 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 }
 
 // configure applies the options of one acquisition.
-func (w *waiter) configure(opts []AcquireOption, caps driver.Capabilities) error {
-	if len(opts) == 0 {
-		return nil // New has checked the defaults
-	}
+func (w *waiter) configure(opts []AcquireOption, caps *driver.Capabilities) error {
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -161,18 +182,21 @@ func (w *waiter) configure(opts []AcquireOption, caps driver.Capabilities) error
 			return err
 		}
 	}
-	return w.check(caps)
+	return w.check(*caps)
 }
 
-// checkName holds the rule for names.
-func checkName(name string) error {
+// isName holds the rule for names.
+func isName(name string) bool {
+	return name != "" && len(name) <= driver.MaxNameLength && utf8.ValidString(name)
+}
+
+// badName says how name breaks it.
+func badName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: it is empty; give it 1 to %d bytes", ErrInvalidName, driver.MaxNameLength)
 	case len(name) > driver.MaxNameLength:
 		return fmt.Errorf("%w: it has %d bytes; at most %d are allowed", ErrInvalidName, len(name), driver.MaxNameLength)
-	case !utf8.ValidString(name):
-		return fmt.Errorf("%w: it is not valid UTF-8", ErrInvalidName)
 	}
-	return nil
+	return fmt.Errorf("%w: it is not valid UTF-8", ErrInvalidName)
 }

@@ -1,6 +1,7 @@
 package lockport_test
 
 import (
+	"strconv"
 	"sync/atomic"
 	"testing"
 
@@ -18,8 +19,12 @@ func benchClient(b *testing.B) *lockport.Client {
 }
 
 // What the client costs beside the server: an acquire and release on the memory backend.
-func BenchmarkUncontended(b *testing.B) {
-	c := benchClient(b)
+func BenchmarkUncontended(b *testing.B) { benchCycle(b, benchClient(b)) }
+
+// What the client costs alone: the same with a backend that keeps nothing.
+func BenchmarkAlone(b *testing.B) { benchCycle(b, thinClient(b)) }
+
+func benchCycle(b *testing.B, c *lockport.Client) {
 	b.ReportAllocs()
 	for b.Loop() {
 		l, err := c.Acquire(b.Context(), "a")
@@ -30,6 +35,28 @@ func BenchmarkUncontended(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// The same for 64 goroutines on two processors, each with its own name: what the client's mutex costs.
+func BenchmarkOwnNames(b *testing.B) {
+	c := thinClient(b)
+	b.ReportAllocs()
+	b.SetParallelism(32)
+	var names atomic.Int64
+	b.RunParallel(func(pb *testing.PB) {
+		name := strconv.FormatInt(names.Add(1), 10)
+		for pb.Next() {
+			l, err := c.Acquire(b.Context(), name)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			if err := l.Release(b.Context()); err != nil {
+				b.Error(err)
+				return
+			}
+		}
+	})
 }
 
 // 64 goroutines take turns on one name: hand-offs inside the process.

@@ -1,52 +1,77 @@
 package lockport
 
 import (
-	"context"
 	"errors"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// claim is what the server sees of a name: one owner id. Fields without a remark are guarded by the client's mutex.
+// claim is what the server sees of a name: one owner id. Fields without a remark are guarded by the client's mutex. There is one for each lock that
+// is held, so it is kept small.
 type claim struct {
 	client *Client        // never changes
 	queue  *queue         // never changes
-	req    driver.Request // never changes, save Queue, which only the goroutine of run touches
+	req    driver.Request // complete after identify, which who makes the claim calls; Queue is touched by the goroutine of run alone
 	state  claimState
 
-	// While it is being made.
-	cancel    context.CancelFunc // ends the driver's call under way; nil: none
-	wake      chan struct{}      // has an element when there is a reason to look again; nil until somebody looks
-	gone      chan struct{}      // closed when nobody wants it any more; nil until somebody looks
-	foundHeld bool               // the server has said that somebody else has the name
-	queued    bool               // the server may have it in its queue
-	lostEarly error              // it was lost before the grant was known
+	foundHeld bool // while it is made: the server has said that somebody else has the name
+	queued    bool // while it is made: the server may have it in its queue
+	contended bool // another client is known to wait
+	renewing  bool // a renewal is under way
+	undo      bool // it is to be undone when that renewal ends
+
+	handOffs int16 // holds after the first
+	since    int16 // hand-offs since contended was known
+	index    int32 // in timers; see there
+
+	call   *bounded.Context // of the driver's call under way, while it is made; nil: none
+	seldom *seldom          // nil until it is needed
 
 	// Once it is granted.
 	lease     driver.Lease
-	grant     driver.Grant
+	token     uint64 // of the grant; 0: none
 	grantedAt time.Duration
 	deadline  atomic.Int64 // the instant at which it may no longer be believed, or never; written under the mutex
 	hold      *Lock        // the present hold; nil: none (it is kept for MinHold, or ending)
 	keepUntil time.Duration
-	handOffs  int  // holds after the first
-	contended bool // another client is known to wait
-	since     int  // hand-offs since that was known
+	renewAt   time.Duration
+	due       time.Duration // when timers calls it; see there
 
-	renewAt  time.Duration
-	renewing bool
-	undo     bool          // it is to be undone when the renewal under way ends
-	renewed  chan struct{} // closed when the renewal under way ends; nil: nobody waits for that
-
-	due   time.Duration // when timers calls it; see there
-	index int
+	first Lock // the hold that it was made for
 }
 
-type claimState int
+// seldom is what most claims never need. Guarded by the client's mutex; wake and gone do not change once they are there, before somebody looks at them.
+type seldom struct {
+	// While it is being made.
+	wake      chan struct{} // has an element when there is a reason to look again
+	gone      chan struct{} // closed when nobody wants it any more
+	lostEarly error         // it was lost before the grant was known
+
+	renewed chan struct{} // closed when the renewal under way ends; nil: nobody waits for that
+}
+
+// rarely is the claim's seldom, made if need be. The mutex is held.
+func (cl *claim) rarely() *seldom {
+	if cl.seldom == nil {
+		cl.seldom = new(seldom)
+	}
+	return cl.seldom
+}
+
+// lostEarly is why the claim was lost before its grant was known; nil: it was not. The mutex is held.
+func (cl *claim) lostEarly() error {
+	if cl.seldom == nil {
+		return nil
+	}
+	return cl.seldom.lostEarly
+}
+
+type claimState uint8
 
 const (
 	claiming claimState = iota // being made, perhaps waiting for somebody else's
@@ -70,31 +95,28 @@ func (c *Client) startClaim(q *queue) {
 
 // newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
-	cl := &claim{client: c, queue: q}
-	cl.req = driver.Request{
-		Name:      q.name,
-		Owner:     newOwner(c.identity),
-		TTL:       q.head.ttl,
-		Lost:      cl.toldLost,
-		Contended: cl.toldContended,
-	}
+	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl}}
 	q.claim = cl
 	c.making++
 	return cl
+}
+
+// identify completes the request of a claim that is about to be made, outside the mutex, since that takes its time.
+func (cl *claim) identify() {
+	cl.req.Owner, cl.req.Lost, cl.req.Contended = newOwner(cl.client.identity), cl.toldLost, cl.toldContended
 }
 
 // granted makes the claim one that is held, and gives it to the first waiter. The mutex is held.
 func (cl *claim) granted(deadline, now time.Duration) {
 	cl.state = held
 	cl.grantedAt = now
-	cl.contended = cl.contended || cl.grant.Contended
 	cl.deadline.Store(int64(deadline))
 	cl.renewAt = never
 	if deadline != never {
 		cl.renewAt = renewalAfter(confirmed(deadline, cl.req.TTL, now), cl.req.TTL)
 	}
 	cl.give(now)
-	for w := cl.queue.head; w != nil; w = w.next {
+	for w := cl.queue.tail; w != nil && !w.waited; w = w.prev { // those before were told already
 		w.waited = true
 	}
 	cl.queue.blocked = ErrHeld
@@ -118,31 +140,31 @@ func (cl *claim) leave() {
 // detach takes a claim that nobody waits for any more out of its queue; run undoes it. The mutex is held.
 func (cl *claim) detach() {
 	cl.leave()
-	if cl.cancel != nil {
-		cl.cancel()
+	if cl.call != nil {
+		cl.call.Cancel()
 	}
-	if cl.gone != nil {
-		close(cl.gone)
+	if cl.seldom != nil && cl.seldom.gone != nil {
+		close(cl.seldom.gone)
 	}
 }
 
 func (cl *claim) detached() bool { return cl.state == over }
 
-// signal cuts a pause short.
+// signal cuts a pause short. It is for a claim that is prepared to wait.
 func (cl *claim) signal() {
 	select {
-	case cl.wake <- struct{}{}:
+	case cl.seldom.wake <- struct{}{}:
 	default:
 	}
 }
 
-// sleep pauses for d, or until wake, if not nil, has an element, or nobody wants the claim any more.
+// sleep pauses for d, or until wake, if not nil, has an element, or nobody wants the claim any more. It is for a claim that is prepared to wait.
 func (cl *claim) sleep(d time.Duration, wake <-chan struct{}) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-wake:
-	case <-cl.gone:
+	case <-cl.seldom.gone:
 	case <-timer.C:
 	}
 }
@@ -157,8 +179,8 @@ func (cl *claim) toldLost(err error) {
 	defer c.unlock()
 	switch cl.state {
 	case claiming:
-		if cl.lostEarly == nil {
-			cl.lostEarly = err
+		if cl.lostEarly() == nil {
+			cl.rarely().lostEarly = err
 		}
 	case held:
 		cl.lose(err)

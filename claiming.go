@@ -53,43 +53,39 @@ func (cl *claim) run(o outcome) {
 	cl.proceed(o, again, unknown)
 }
 
-// runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on.
+// runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on. Afterwards w is answered, or
+// awaited.
 func (cl *claim) runHere(ctx context.Context, w *waiter) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
+	defer c.background.Done()
 	defer func() {
-		if o.gaveUp {
-			c.mu.Lock()
-			if o.gaveUp = !w.done; o.gaveUp {
-				cl.queue.drop(w)
-			}
-			c.unlock()
+		c.mu.Lock()
+		defer c.unlock()
+		if o.gaveUp = o.gaveUp && !w.done; o.gaveUp {
+			cl.queue.drop(w)
 		}
-		cl.followUp(o)
+		if again, unknown := cl.conclude(o); again || unknown {
+			cl.proceedLater(o, again, unknown)
+		} else {
+			cl.made()
+		}
+		w.awaited = !w.done
 	}()
 	o = cl.attempt(ctx, false)
 	o.gaveUp = o.err != nil && endedBy(ctx)
 }
 
-// followUp draws the conclusions from the first attempt, and leaves it to another goroutine to go on.
-func (cl *claim) followUp(o outcome) {
-	c := cl.client
-	again, unknown := cl.settle(o)
-	if !again && !unknown {
-		cl.made()
-		return
-	}
-	c.mu.Lock()
-	c.inBackground(func() { cl.proceed(o, again, unknown) })
-	c.unlock()
+// proceedLater is proceed on another goroutine. The mutex is held.
+func (cl *claim) proceedLater(o outcome, again, unknown bool) {
+	cl.client.inBackground(func() { cl.proceed(o, again, unknown) })
 }
 
-// endedBy reports that ctx has ended. A socket with its deadline may be a moment quicker than its timer.
+// endedBy reports that ctx has ended, or is about to: a socket with its deadline may be a moment quicker than its timer. Who made the request waits for
+// that, and nobody else.
 func endedBy(ctx context.Context) bool {
-	if d, ok := ctx.Deadline(); ok && ctx.Done() != nil && !clock.Now().Before(d) {
-		<-ctx.Done()
-	}
-	return ctx.Err() != nil
+	d, ok := ctx.Deadline()
+	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
 }
 
 // proceed goes on after settle has said again and unknown of o.
@@ -97,7 +93,9 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 	c, stopHints := cl.client, func() {}
 	defer func() {
 		stopHints()
+		c.mu.Lock()
 		cl.made()
+		c.unlock()
 	}()
 	if again || unknown {
 		cl.prepareToWait()
@@ -117,7 +115,7 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 				hinted = true
 				stopHints = c.notifier.Notify(cl.req, cl.signal)
 			}
-			cl.sleep(c.lookAgain(o.err), cl.wake)
+			cl.sleep(c.lookAgain(o.err), cl.seldom.wake)
 		}
 		o = cl.attempt(c.ctx, waited)
 	}
@@ -132,33 +130,34 @@ func (cl *claim) proceed(o outcome, again, unknown bool) {
 func (cl *claim) prepareToWait() {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
-	cl.wake, cl.gone = make(chan struct{}, 1), make(chan struct{})
+	s := cl.rarely()
+	s.wake, s.gone = make(chan struct{}, 1), make(chan struct{})
 	if cl.detached() {
-		close(cl.gone)
+		close(s.gone)
 	}
 }
 
-// made says that nothing more is done to make the claim.
+// made says that nothing more is done to make the claim. The mutex is held.
 func (cl *claim) made() {
-	c := cl.client
-	c.mu.Lock()
-	c.making--
-	c.checkIdle()
-	c.unlock()
+	cl.client.making--
+	cl.client.checkIdle()
 }
 
 // attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
 func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	c := cl.client
-	var cancel context.CancelFunc
-	if wait {
-		ctx, cancel = context.WithCancel(ctx)
-	} else {
-		ctx, cancel = context.WithTimeout(ctx, min(cl.req.TTL, maxAttempt))
+	if cl.req.Owner == "" {
+		cl.identify()
 	}
-	defer cancel()
+	now, suspended := clock.Present()
+	var deadline time.Time // none
+	if !wait {
+		deadline = now.Add(min(cl.req.TTL, maxAttempt))
+	}
+	call := c.calls.Under(ctx, deadline)
+	defer call.Cancel()
 	c.mu.Lock()
-	cl.cancel = cancel
+	cl.call = call
 	detached := cl.detached()
 	if !detached {
 		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
@@ -168,24 +167,28 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	if detached {
 		return outcome{err: driver.ErrUnavailable} // nothing was asked for
 	}
-	suspended := clock.Suspended()
 	var lease driver.Lease
 	var err error
 	if wait {
-		lease, err = c.waiter.Wait(ctx, cl.req)
+		lease, err = c.waiter.Wait(call, cl.req)
 	} else {
-		lease, err = c.backend.TryAcquire(ctx, cl.req)
+		lease, err = c.backend.TryAcquire(call, cl.req)
 	}
 	return newOutcome(lease, err, suspended)
 }
 
-// settle draws the conclusions from an attempt. again: it is to be made again, with the same owner. unknown: the claim may
-// be held, and must be renounced before another is made for those who wait.
+// settle draws the conclusions from an attempt.
 func (cl *claim) settle(o outcome) (again, unknown bool) {
+	cl.client.mu.Lock()
+	defer cl.client.unlock()
+	return cl.conclude(o)
+}
+
+// conclude is settle where the mutex is held. again: the attempt is to be made again, with the same owner. unknown: the claim may be held, and
+// must be renounced before another is made for those who wait.
+func (cl *claim) conclude(o outcome) (again, unknown bool) {
 	c, q := cl.client, cl.queue
-	c.mu.Lock()
-	defer c.unlock()
-	cl.cancel = nil
+	cl.call = nil
 	now := c.now()
 	class := classOf(o.err)
 	if cl.detached() {
@@ -195,18 +198,18 @@ func (cl *claim) settle(o outcome) (again, unknown bool) {
 		return false, false
 	}
 	if o.err == nil {
-		cl.lease, cl.grant = o.lease, o.grant
-		deadline := c.deadline(cl.grant.Until, o.suspended, cl.req.TTL)
-		switch {
-		case cl.lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
+		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
+		deadline := c.deadline(o.grant.Until, o.suspended, cl.req.TTL)
+		switch lostEarly := cl.lostEarly(); {
+		case lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
 			cl.granted(deadline, now)
 			return false, false
-		case cl.lostEarly == nil && now < deadline: // it was made for somebody with another TTL, who has gone
+		case lostEarly == nil && now < deadline: // it was made for somebody with another TTL, who has gone
 			c.undoLater(cl.req, cl.lease)
 			c.replace(cl)
 			return false, false
-		case cl.lostEarly != nil:
-			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
+		case lostEarly != nil:
+			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, lostEarly)
 		default:
 			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
 		}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -39,6 +40,8 @@ type Client struct {
 	base      time.Time     // the zero of now
 	suspended time.Duration // clock.Suspended at base
 
+	calls      bounded.Timers  // of the contexts of single requests
+	waiters    sync.Pool       // of *waiter
 	ctx        context.Context // of the calls in the background; ended when Close has waited long enough
 	stop       context.CancelFunc
 	background sync.WaitGroup // every goroutine that the client started
@@ -94,6 +97,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		done:      make(chan struct{}),
 		queues:    make(map[string]*queue),
 	}
+	c.waiters.New = func() any { return &waiter{ready: make(chan struct{}, 1)} }
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)
 	c.waiter, _ = driver.As[driver.Waiter](b)
@@ -156,8 +160,8 @@ func (c *Client) Backend() driver.Backend { return c.backend }
 // now is the time since the client was made, together with the time for which the machine was suspended since. All instants inside
 // the client are of this scale.
 func (c *Client) now() time.Duration {
-	suspended := clock.Suspended() // before Now, see there
-	return clock.Now().Sub(c.base) + suspended - c.suspended
+	now, suspended := clock.Present()
+	return now.Sub(c.base) + suspended - c.suspended
 }
 
 func (c *Client) logger() *slog.Logger {

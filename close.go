@@ -84,7 +84,7 @@ func (c *Client) endAll() (kept time.Duration) {
 	for range min(len(claims), maxReleasers) {
 		c.inBackground(func() {
 			for i := int(next.Add(1)) - 1; i < len(claims) && c.ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				_ = claims[i].release(c.ctx)
+				claims[i].releaseUnseen()
 			}
 		})
 	}

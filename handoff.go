@@ -7,7 +7,7 @@ import (
 )
 
 // Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. Waiting clients that
-// poll cannot be seen, so a claim is really released ten times a second at the least.
+// poll cannot be seen, so a claim is really released ten times a second at the least, which leaves them moments as long as a request.
 const (
 	maxHandOffs          = 1000 // below driver.TokensPerGrant
 	maxContendedHandOffs = 16
@@ -49,9 +49,13 @@ func (cl *claim) mayHandOff(now time.Duration) bool {
 // give makes a hold of the claim for the first waiter. The mutex is held.
 func (cl *claim) give(now time.Duration) {
 	w := cl.queue.head
-	l := &Lock{client: cl.client, claim: cl, acquired: now, limit: never, handedOff: cl.handOffs > 0}
-	if cl.grant.Token > 0 {
-		l.token = Token(cl.grant.Token*driver.TokensPerGrant + uint64(cl.handOffs))
+	l := &cl.first
+	if cl.handOffs > 0 {
+		l = new(Lock)
+	}
+	l.claim, l.acquired, l.limit = cl, now, never
+	if cl.token > 0 {
+		l.token = Token(cl.token*driver.TokensPerGrant + uint64(cl.handOffs))
 	}
 	if w.maxHold > 0 {
 		l.limit = after(now, w.maxHold)

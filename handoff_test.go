@@ -1,6 +1,8 @@
 package lockport_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
 )
 
 // chain lets n goroutines of c wait for name behind l, and ends one hold after another, each after pause. It returns the tokens in order.
@@ -166,6 +169,41 @@ func TestCloseWaitsForMinHold(t *testing.T) {
 	})
 }
 
+// requeues counts the calls of Requeue.
+type requeues struct {
+	*memory.Backend
+	n *atomic.Int64
+}
+
+func (b requeues) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
+	b.n.Add(1)
+	return b.Backend.Requeue(ctx, old, req)
+}
+
+// TestOnlyBehindThoseKnownToWait leaves the name free for a moment, for clients that poll, unless another is known to wait.
+func TestOnlyBehindThoseKnownToWait(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := requeues{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil), lockport.WithoutHandOff())
+		require.NoError(t, err)
+		defer c.Close()
+		l := w.acquire(c, "a")
+		mine := w.begin(c, "a")
+		w.release(l)
+		l = mine.got()
+		require.Zero(t, b.n.Load(), "nobody else waits, as far as is known")
+
+		mine = w.begin(c, "a")
+		other, _ := w.client()
+		foreign := w.begin(other, "a")
+		w.release(l)
+		w.release(foreign.got())
+		require.EqualValues(t, 1, b.n.Load(), "another client waits")
+		w.release(mine.got())
+		w.nobodyHolds("a")
+	})
+}
+
 func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.WithoutHandOff())
@@ -179,6 +217,62 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 		synctest.Wait()
 		w.release(foreign.got())
 		w.release(mine.got())
+		w.nobodyHolds("a")
+	})
+}
+
+// remembers is a backend that remembers for whom it was asked to claim while it released.
+type remembers struct {
+	*memory.Backend
+	owners *[]string
+}
+
+func (b remembers) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
+	*b.owners = append(*b.owners, req.Owner)
+	return b.Backend.Requeue(ctx, old, req)
+}
+
+// A claim that is asked for together with the release of the one before has an owner id of its own, from the beginning.
+func TestOwnerOfARequeuedClaim(t *testing.T) {
+	bubble(t, func(w *world) {
+		var owners []string
+		c, err := lockport.New(remembers{memory.NewBackend(memory.Options{Server: w.server}), &owners}, lockport.Logger(nil), lockport.WithoutHandOff())
+		require.NoError(t, err)
+		defer c.Close()
+		other, _ := w.client()
+		l := w.acquire(c, "a")
+		mine := w.begin(c, "a")
+		foreign := w.begin(other, "a")
+		w.release(l)
+		w.release(foreign.got())
+		next := mine.got()
+		require.Equal(t, []string{next.Owner()}, owners)
+		require.NotEqual(t, l.Owner(), next.Owner())
+		w.release(next)
+	})
+}
+
+// Who leaves while the lock is released, and claimed for him in the same request, leaves no place in the queue behind.
+func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client(lockport.WithoutHandOff())
+		l := w.acquire(c, "a")
+		mine := w.begin(c, "a")
+		other, _ := w.client()
+		foreign := w.begin(other, "a")
+		b.Delay(time.Second)
+		released := make(chan error)
+		go func() { released <- l.Release(w.ctx) }()
+		synctest.Wait()
+		mine.cancel()
+		require.True(t, mine.finished())
+		require.NoError(t, <-released)
+		b.Delay(0)
+		w.sleep(time.Second)
+		status, err := b.Inspect(w.ctx, "a")
+		require.NoError(t, err)
+		require.Zero(t, status.Waiters)
+		w.release(foreign.got())
 		w.nobodyHolds("a")
 	})
 }

@@ -112,6 +112,7 @@ func (a *acquiring) got() *lockport.Lock {
 	<-a.done
 	require.NoError(a.w, a.err)
 	require.True(a.w, a.lock.Valid())
+	require.Greater(a.w, len(a.lock.Owner()), 33)
 	return a.lock
 }
 

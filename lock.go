@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,20 +19,19 @@ type Token uint64
 
 // Lock is a hold of a name: what Acquire returns. All methods are safe for concurrent use.
 type Lock struct {
-	client    *Client
-	claim     *claim
-	token     Token
-	acquired  time.Duration
-	limit     time.Duration // when MaxHold ends it, or never
-	handedOff bool
+	claim    *claim
+	token    Token
+	acquired time.Duration
+	limit    time.Duration // when MaxHold ends it, or never
 
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
 	lost     chan struct{}         // made when it is asked for
 	watchers map[*watcher]struct{} // called when it ends
-	release  chan struct{}         // closed when the release under way is done; nil: none
-	outcome  error                 // what Release returned, once release is closed
+
+	release sync.WaitGroup // the release under way
+	outcome error          // what Release returned, once that is done
 }
 
 // end is how a hold ended.
@@ -52,6 +52,9 @@ type watcher struct{ call func(error) }
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.claim.req.Name }
 
+// handedOff reports that it had the claim from another hold.
+func (l *Lock) handedOff() bool { return l != &l.claim.first }
+
 // Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for
 // people. Holds that the process hands on share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }
@@ -69,7 +72,7 @@ func (l *Lock) Valid() bool { return l.Err() == nil }
 func (l *Lock) Err() error {
 	e := l.ended.Load()
 	if e == nil {
-		c := l.client
+		c := l.claim.client
 		deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
 		if deadline == never || c.now() < deadline {
 			return nil
@@ -83,7 +86,7 @@ func (l *Lock) Err() error {
 			return nil
 		}
 	}
-	return l.client.fail("hold", l.Name(), e.err)
+	return l.claim.client.fail("hold", l.Name(), e.err)
 }
 
 // Deadline is until when the hold is certain if nothing more is heard from the server: the end of its validity less a
@@ -94,13 +97,13 @@ func (l *Lock) Deadline() (time.Time, bool) {
 		return time.Time{}, false
 	}
 	now := clock.Now() // first: a pause between the two then makes the deadline earlier, never later
-	return now.Add(deadline - l.client.now()), true
+	return now.Add(deadline - l.claim.client.now()), true
 }
 
 // Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process it
 // may be closed later than Err says so.
 func (l *Lock) Lost() <-chan struct{} {
-	c := l.client
+	c := l.claim.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if l.lost == nil {
@@ -117,7 +120,7 @@ func (l *Lock) Lost() <-chan struct{} {
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(parent)
 	w := &watcher{call: end}
-	c := l.client
+	c := l.claim.client
 	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
 	e := l.ended.Load()
@@ -151,7 +154,7 @@ func (l *Lock) finish(e *end) bool {
 	if !l.ended.CompareAndSwap(nil, e) {
 		return false
 	}
-	c := l.client
+	c := l.claim.client
 	if e.lost && l.lost != nil {
 		close(l.lost)
 	}

@@ -58,6 +58,132 @@ func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, 
 	return b.Backend.TryAcquire(ctx, req)
 }
 
+// grabs is a backend that panics after it has got what it was asked for.
+type grabs struct{ *memory.Backend }
+
+func (b grabs) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	if _, err := b.Backend.TryAcquire(ctx, req); err == nil {
+		panic("oops")
+	}
+	return nil, driver.ErrHeld
+}
+
+// What a claim that panicked may have got is given back.
+func TestClaimThatPanicsIsUndone(t *testing.T) {
+	bubble(t, func(w *world) {
+		if w.tardy {
+			return // a panic on a goroutine of the client's own ends the program
+		}
+		c, err := lockport.New(grabs{memory.NewBackend(memory.Options{Server: w.server})}, lockport.Logger(nil))
+		require.NoError(t, err)
+		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
+		w.nobodyHolds("a")
+		require.NoError(t, c.Close())
+	})
+}
+
+// clumsy is a backend that panics in its first releases.
+type clumsy struct {
+	*memory.Backend
+	panics *int
+}
+
+func (b clumsy) stumble() {
+	if *b.panics > 0 {
+		*b.panics--
+		panic("oops")
+	}
+}
+
+func (b clumsy) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return clumsyLease{l, b}, nil
+}
+
+func (b clumsy) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (driver.Lease, error, error) {
+	b.stumble()
+	return b.Backend.Requeue(ctx, old.(clumsyLease).Lease, req)
+}
+
+type clumsyLease struct {
+	driver.Lease
+	b clumsy
+}
+
+func (l clumsyLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+	l.b.stumble()
+	return l.Lease.Release(ctx, o)
+}
+
+// A release that panics is undone like one whose outcome is unknown, alone or with others waiting, and can be repeated.
+func TestReleaseThatPanics(t *testing.T) {
+	for what, others := range map[string]bool{"alone": false, "with others waiting": true} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				if w.tardy {
+					return // a panic on a goroutine of the client's own ends the program
+				}
+				panics := 1
+				c, err := lockport.New(clumsy{memory.NewBackend(memory.Options{Server: w.server}), &panics}, lockport.Logger(nil), lockport.WithoutHandOff())
+				require.NoError(t, err)
+				l := w.acquire(c, "a")
+				var mine, foreign *acquiring
+				if others {
+					mine = w.begin(c, "a")
+					other, _ := w.client()
+					foreign = w.begin(other, "a")
+				}
+				require.PanicsWithValue(t, "oops", func() { _ = l.Release(w.ctx) })
+				require.Zero(t, panics)
+				_ = l.Release(w.ctx) // it returns
+				if others {
+					w.release(foreign.got())
+					w.release(mine.got())
+				}
+				synctest.Wait()
+				w.release(w.acquire(c, "a"))
+				require.NoError(t, c.Close())
+				w.nobodyHolds("a")
+			})
+		})
+	}
+}
+
+// stepped is a context of a wall-clock instant past which the wall clock was set: its timer, which is monotonic, has not fired.
+type stepped struct {
+	context.Context
+	deadline time.Time
+}
+
+func (s stepped) Deadline() (time.Time, bool) { return s.deadline, true }
+
+// Nobody else waits for the end of a context whose deadline has passed, but which has not ended.
+func TestCallersContextBehindItsDeadline(t *testing.T) {
+	bubble(t, func(w *world) {
+		if w.tardy {
+			return // the attempt has a context of the client's own
+		}
+		c, _ := w.client()
+		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
+		defer cancel()
+		failed := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(stepped{ctx, time.Now().Add(-time.Second).Round(0)}, "a")
+			failed <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		w.release(w.acquire(c, "a"))
+		require.Less(t, time.Since(start), time.Second)
+		require.Empty(t, failed)
+		require.ErrorIs(t, <-failed, context.DeadlineExceeded)
+		w.nobodyHolds("a")
+	})
+}
+
 // Web servers recover from panics: the name must stay usable, and the client be closable.
 func TestOddBackend(t *testing.T) {
 	bubble(t, func(w *world) {

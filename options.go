@@ -131,8 +131,8 @@ func Observe(h Hooks) Option {
 }
 
 // WithoutHandOff gives the lock back to the server after every hold, even if somebody in this process waits for it.
-// For mixed fleets in which clients that poll compete with lockport: they cannot be seen waiting, and so get their
-// turn between two holds rather than ten times a second. Default: hand-off, within its bounds.
+// For mixed fleets in which clients that poll compete with lockport: they cannot be seen waiting, and so may take the name
+// between any two holds, where else it is free for a moment ten times a second, which a poller hardly meets. Default: hand-off, within its bounds.
 func WithoutHandOff() Option {
 	return clientOption(func(c *config) error { c.noHandOff = true; return nil })
 }

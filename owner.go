@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+
+	"github.com/lockport/lockport/driver"
 )
 
 // newIdentity is the part of owner ids that all claims of one client share: who asks, for people to read, and a random part that
@@ -30,9 +32,9 @@ func newIdentity(label string) string {
 // newOwner makes the owner id of a claim: 128 random bits and who asks.
 func newOwner(identity string) string {
 	var id [16]byte
-	_, _ = rand.Read(id[:]) // never fails
-	owner := make([]byte, 0, 2*len(id)+1+len(identity))
-	owner = hex.AppendEncode(owner, id[:])
+	_, _ = rand.Read(id[:])               // never fails
+	var space [driver.MaxOwnerLength]byte // on the stack
+	owner := hex.AppendEncode(space[:0], id[:])
 	owner = append(owner, ':')
 	return string(append(owner, identity...))
 }

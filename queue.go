@@ -16,12 +16,14 @@ type waiter struct {
 	try    bool
 	waited bool // it was told to wait: it rides out an outage from then on
 
-	ready chan struct{} // closed when lock or err is set; nil: nobody waits for that yet
-	lock  *Lock
-	err   error
-	done  bool // lock or err is set
-	left  bool // it is not in the queue any more
+	awaited bool          // who called waits on ready
+	done    bool          // lock or err is set
+	left    bool          // it is not in the queue any more
+	ready   chan struct{} // has an element when lock or err is set, if that is awaited
+	lock    *Lock
+	err     error
 
+	queue      *queue
 	prev, next *waiter
 }
 
@@ -62,8 +64,8 @@ func (q *queue) drop(w *waiter) {
 func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	q.remove(w)
 	w.lock, w.err, w.done = lock, err, true
-	if w.ready != nil {
-		close(w.ready)
+	if w.awaited {
+		w.ready <- struct{}{}
 	}
 }
 

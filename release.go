@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -18,34 +19,32 @@ const releaseTimeout = 5 * time.Second
 // server did not confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait
 // for as long as the TTL. Repeated calls do nothing and return what the first returned.
 func (l *Lock) Release(ctx context.Context) error {
-	c, cl := l.client, l.claim
+	c, cl := l.claim.client, l.claim
 	c.mu.Lock()
 	now := c.now()
 	if cl.hold == l {
 		cl.expire(now)
 	}
 	if e := l.ended.Load(); e != nil {
-		under := l.release
 		c.unlock()
-		switch {
-		case e.lost:
+		if e.lost {
 			return c.fail("release", l.Name(), e.err)
-		case under != nil:
-			<-under
-			return l.outcome
 		}
-		return nil // done, handed off, or closed
+		l.release.Wait() // not at all if it was handed off, or closed
+		return l.outcome
 	}
 	l.finish(released)
 	var err error
 	if cl.next(now) && c.begin() {
-		l.release = make(chan struct{})
+		l.release.Add(1)
 		c.unlock()
-		if err = cl.releaseInTime(context.WithoutCancel(ctx)); err != nil {
-			err = c.fail("release", l.Name(), err)
-		}
-		l.outcome = err
-		close(l.release)
+		func() {
+			defer l.release.Done() // also if the driver panics
+			if err = cl.releaseInTime(ctx); err != nil {
+				err = c.fail("release", l.Name(), err)
+			}
+			l.outcome = err
+		}()
 	} else {
 		c.unlock()
 	}
@@ -56,17 +55,18 @@ func (l *Lock) Release(ctx context.Context) error {
 }
 
 // releaseInTime is release, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
-// whatever the client library does.
+// whatever the client library does. Of ctx only the values count.
 func (cl *claim) releaseInTime(ctx context.Context) error {
-	background := &cl.client.background
-	if cl.client.caps.Prompt {
-		defer background.Done()
-		return cl.release(ctx)
+	c := cl.client
+	call := c.calls.Beside(ctx, clock.Now().Add(releaseTimeout))
+	if c.caps.Prompt {
+		defer c.background.Done()
+		return cl.release(call)
 	}
 	released := make(chan error, 1)
 	go func() {
-		defer background.Done()
-		released <- cl.release(ctx)
+		defer c.background.Done()
+		released <- cl.release(call)
 	}()
 	patience := time.NewTimer(releaseTimeout + 100*time.Millisecond)
 	defer patience.Stop()
@@ -82,59 +82,75 @@ func (cl *claim) releaseInTime(ctx context.Context) error {
 func (l *Lock) giveUp() *claim {
 	if l.finish(released) {
 		l.claim.keepUntil = 0 // nobody has begun any work
-		if l.claim.next(l.client.now()) {
+		if l.claim.next(l.claim.client.now()) {
 			return l.claim
 		}
 	}
 	return nil
 }
 
-// release gives a claim, whose state is ending, back to the server and lets the next one be made. It takes releaseTimeout at most, or until
-// ctx ends.
-func (cl *claim) release(ctx context.Context) error {
-	c, q := cl.client, cl.queue
-	ctx, cancel := context.WithTimeout(ctx, releaseTimeout)
-	defer cancel()
-	cl.joinRenewal(ctx)
+// releaseUnseen is release where nobody waits for its outcome. It ends with the client.
+func (cl *claim) releaseUnseen() {
+	c := cl.client
+	_ = cl.release(c.calls.Under(c.ctx, clock.Now().Add(releaseTimeout)))
+}
 
+// release gives a claim, whose state is ending, back to the server and lets the next one be made. It takes until call ends at most, and
+// cancels it.
+func (cl *claim) release(call *bounded.Context) (err error) {
+	c, q := cl.client, cl.queue
+	defer call.Cancel()
 	var next *claim
 	c.mu.Lock()
-	if q.head != nil && c.requeuer != nil {
+	cl.joinRenewal(call)
+	// A client that polls is not known to wait. It can only come in if the name becomes free for a moment, which in a re-queue it does not as long as
+	// nobody is known to wait.
+	if q.head != nil && c.requeuer != nil && cl.contended {
 		cl.state = over
 		next = c.newClaim(q)
 		next.foundHeld = true
 		next.req.Queue, next.queued = c.caps.Queue, c.caps.Queue
 	}
 	c.mu.Unlock()
-	var err error
+	err = driver.ErrUnknown // if the driver panics
+	defer func() {
+		c.mu.Lock()
+		defer c.unlock()
+		if class := classOfRelease(err); class != nil && class != ErrLost {
+			c.undoLater(cl.req, cl.lease)
+		}
+		switch {
+		case next != nil:
+		case q.head != nil:
+			c.replace(cl)
+		default:
+			cl.leave()
+		}
+	}()
 	if next != nil {
-		suspended := clock.Suspended()
-		lease, released, claimErr := c.requeuer.Requeue(ctx, cl.lease, next.req)
-		err = released
-		o := newOutcome(lease, claimErr, suspended)
+		next.identify()
+		err = cl.requeue(call, next)
+	} else {
+		err = cl.lease.Release(call, driver.ReleaseOptions{})
+	}
+	if err != nil && classOfRelease(err) != ErrLost {
+		err = cl.releaseAgain(call, err)
+	}
+	return err
+}
+
+// requeue releases cl and makes next, also if the driver panics, in one request.
+func (cl *claim) requeue(call *bounded.Context, next *claim) error {
+	c, o := cl.client, outcome{err: driver.ErrUnknown}
+	defer func() {
 		c.mu.Lock()
 		c.inBackground(func() { next.run(o) })
 		c.unlock()
-		if err != nil && classOfRelease(err) != ErrLost {
-			err = cl.releaseAgain(ctx, err)
-		}
-	} else if err = cl.lease.Release(ctx, driver.ReleaseOptions{}); err != nil && classOfRelease(err) != ErrLost {
-		err = cl.releaseAgain(ctx, err)
-	}
-
-	c.mu.Lock()
-	defer c.unlock()
-	if class := classOfRelease(err); class != nil && class != ErrLost {
-		c.undoLater(cl.req, cl.lease)
-	}
-	if next == nil {
-		if q.head != nil {
-			c.replace(cl)
-		} else {
-			cl.leave()
-		}
-	}
-	return err
+	}()
+	suspended := clock.Suspended()
+	lease, released, err := c.requeuer.Requeue(call, cl.lease, next.req)
+	o = newOutcome(lease, err, suspended)
+	return released
 }
 
 // releaseAgain follows a release whose outcome, first, is not known: a connection that was closed while it lay idle deserves a second

@@ -90,6 +90,98 @@ func TestReleaseRepeatedAfterALostReplyIsNoLoss(t *testing.T) {
 	})
 }
 
+// What a repeated release does not find any more may have been lost if its time was up.
+func TestReleaseRepeatedTooLateIsALoss(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := forgetful{memory.NewBackend(memory.Options{Server: w.server}), new(bool)}
+		c, err := lockport.New(plain{b}, lockport.TTL(2*time.Second), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		b.LoseNextReply(memory.Release)
+		b.Delay(3 * time.Second)
+		time.AfterFunc(time.Second, func() { b.Delay(0) })
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrLost)
+		require.NoError(t, c.Close())
+	})
+}
+
+// keeps is a backend that keeps the contexts of its calls, and has somebody wait for their ends, as client libraries do.
+type keeps struct {
+	*memory.Backend
+	contexts *[]context.Context
+}
+
+func (b keeps) keep(ctx context.Context) {
+	_ = ctx.Done()
+	*b.contexts = append(*b.contexts, ctx)
+}
+
+func (b keeps) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	b.keep(ctx)
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return keepsLease{l, b}, nil
+}
+
+func (b keeps) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	b.keep(ctx)
+	l, err := b.Backend.Wait(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return keepsLease{l, b}, nil
+}
+
+func (b keeps) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (driver.Lease, error, error) {
+	b.keep(ctx)
+	return b.Backend.Requeue(ctx, old.(keepsLease).Lease, req)
+}
+
+type keepsLease struct {
+	driver.Lease
+	b keeps
+}
+
+func (l keepsLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+	l.b.keep(ctx)
+	return l.Lease.Release(ctx, o)
+}
+
+// The context of a request ends with it, and so does what it costs: a timer, and a place among those that end with their parent.
+func TestContextsOfRequestsEnd(t *testing.T) {
+	bubble(t, func(w *world) {
+		var contexts []context.Context
+		var d driver.Backend = keeps{memory.NewBackend(memory.Options{Server: w.server}), &contexts}
+		if w.tardy {
+			d = notPrompt{d}
+		}
+		c, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil), lockport.WithoutHandOff())
+		require.NoError(t, err)
+		other, _ := w.client()
+		w.release(w.acquire(c, "a")) // a claim, a release
+		l := w.acquire(other, "a")
+		mine := w.begin(c, "a") // a claim, a wait
+		w.release(l)
+		l = mine.got()
+		mine, foreign := w.begin(c, "a"), w.begin(other, "a")
+		w.release(l) // a re-queue
+		mine.cancel()
+		require.True(t, mine.finished())
+		w.release(foreign.got())
+		kept, err := c.Acquire(w.ctx, "b", lockport.MinHold(time.Second))
+		require.NoError(t, err)
+		w.release(kept)
+		w.sleep(2 * time.Second) // it is released in the background
+		require.GreaterOrEqual(t, len(contexts), 7)
+		for i, ctx := range contexts {
+			require.ErrorIs(t, ctx.Err(), context.Canceled, i)
+		}
+		require.NoError(t, c.Close())
+	})
+}
+
 func TestReleaseThatFailsIsUndoneLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -196,6 +288,22 @@ func TestCloseIsBounded(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "1000 locks")
 		require.LessOrEqual(t, time.Since(start), 10*time.Second)
+	})
+}
+
+// What is released in the background ends with the client, even if it began late: only so many releases are under way at once.
+func TestCloseEndsItsReleases(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		for i := range 65 {
+			w.acquire(c, fmt.Sprint(i))
+		}
+		b.Delay(4 * time.Second)
+		start := time.Now()
+		err := c.Close()
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorContains(t, err, "1 locks")
+		require.Equal(t, 5*time.Second, time.Since(start))
 	})
 }
 

@@ -144,9 +144,9 @@ func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed
 		b.client.undo.left--
 		b.client.undoLater(cl.req, cl.lease)
 	}
-	if cl.renewed != nil {
-		close(cl.renewed)
-		cl.renewed = nil
+	if s := cl.seldom; s != nil && s.renewed != nil {
+		close(s.renewed)
+		s.renewed = nil
 	}
 	switch {
 	case cl.state != held || cl.expire(now): // a confirmation that comes after the end revives nothing
@@ -169,21 +169,21 @@ func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed
 	return failed
 }
 
-// joinRenewal waits until no renewal of the claim is under way, or ctx ends.
+// joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, but not while it waits.
 func (cl *claim) joinRenewal(ctx context.Context) {
 	c := cl.client
-	c.mu.Lock()
 	if !cl.renewing {
-		c.mu.Unlock()
 		return
 	}
-	if cl.renewed == nil {
-		cl.renewed = make(chan struct{})
+	s := cl.rarely()
+	if s.renewed == nil {
+		s.renewed = make(chan struct{})
 	}
-	renewed := cl.renewed
+	renewed := s.renewed
 	c.mu.Unlock()
 	select {
 	case <-renewed:
 	case <-ctx.Done():
 	}
+	c.mu.Lock()
 }

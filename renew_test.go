@@ -280,9 +280,12 @@ func TestWrapperLosesNothing(t *testing.T) {
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
 		waiting := w.begin(c, "a")
+		other, _ := w.client()
+		foreign := w.begin(other, "a")
 		w.acquire(c, "b")
 		w.sleep(ttl)
 		w.release(l)
+		w.release(foreign.got())
 		w.release(waiting.got())
 		require.EqualValues(t, 2, b.claims.Load(), "waiting and requeueing went past TryAcquire")
 		require.NoError(t, c.Close())
@@ -362,5 +365,35 @@ func TestEndlessMaxHold(t *testing.T) {
 		w.release(l)
 		_, ok := l.Deadline()
 		require.False(t, ok, "an ended hold has no deadline")
+	})
+}
+
+// batches counts the round trips of a backend that renews at most 500 claims with each.
+type batches struct {
+	*memory.Backend
+	trips atomic.Int64
+}
+
+func (b *batches) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	b.trips.Add(int64(len(leases)+499) / 500)
+	b.Backend.RenewBatch(ctx, leases, results)
+}
+
+// Renewals that began at odd times do not stay spread: of ten thousand claims nearly all round trips are full.
+func TestRenewalsAreFullBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &batches{Backend: memory.NewBackend(memory.Options{})}
+		c, err := lockport.New(b, lockport.TTL(30*time.Second), lockport.Logger(nil))
+		require.NoError(t, err)
+		for i := range 10_000 {
+			_, err := c.Acquire(t.Context(), fmt.Sprint(i))
+			require.NoError(t, err)
+			time.Sleep(time.Duration(i%7) * time.Millisecond)
+		}
+		time.Sleep(30 * time.Second)
+		before := b.trips.Load()
+		time.Sleep(300 * time.Second)
+		require.LessOrEqual(t, b.trips.Load()-before, int64(30*25), "20 full ones in each third of the TTL, and at most 5 that are not")
+		require.NoError(t, c.Close())
 	})
 }

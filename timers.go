@@ -33,9 +33,9 @@ func (cl *claim) schedule() {
 	cl.due = due
 	if cl.index == 0 {
 		t.heap = append(t.heap, cl)
-		cl.index = len(t.heap)
+		cl.index = int32(len(t.heap))
 	}
-	t.fix(cl.index - 1)
+	t.fix(int(cl.index) - 1)
 	cl.client.arm()
 }
 
@@ -71,7 +71,7 @@ func (c *Client) tick() {
 			continue
 		case cl.hold == nil && now >= cl.keepUntil:
 			if cl.next(now) {
-				c.inBackground(func() { _ = cl.release(c.ctx) })
+				c.inBackground(cl.releaseUnseen)
 			}
 			continue
 		case now >= cl.renewAt && !cl.renewing:
@@ -89,14 +89,14 @@ func (t *timers) remove(cl *claim) {
 	if cl.index == 0 {
 		return
 	}
-	i, last := cl.index-1, len(t.heap)-1
+	i, last := int(cl.index)-1, len(t.heap)-1
 	cl.index = 0
 	moved := t.heap[last]
 	t.heap[last] = nil
 	t.heap = t.heap[:last]
 	if i < last {
 		t.heap[i] = moved
-		moved.index = i + 1
+		moved.index = int32(i + 1)
 		t.fix(i)
 	}
 }
@@ -106,7 +106,7 @@ func (t *timers) fix(i int) {
 	h := t.heap
 	swap := func(a, b int) {
 		h[a], h[b] = h[b], h[a]
-		h[a].index, h[b].index = a+1, b+1
+		h[a].index, h[b].index = int32(a+1), int32(b+1)
 	}
 	for i > 0 && h[i].due < h[(i-1)/2].due {
 		swap(i, (i-1)/2)

@@ -1,0 +1,339 @@
+package lockport_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestCancelledWaiterLeavesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, hb := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		first, second := w.begin(c, "a"), w.begin(c, "a")
+		first.cancel()
+		require.True(t, first.finished())
+		require.ErrorIs(t, first.err, context.Canceled)
+		require.ErrorIs(t, first.err, lockport.ErrHeld)
+		require.Zero(t, b.Calls(memory.Abandon), "somebody still waits")
+		second.cancel()
+		require.True(t, second.finished())
+		require.Equal(t, 1, b.Calls(memory.Abandon))
+		status, err := hb.Inspect(w.ctx, "a")
+		require.NoError(t, err)
+		require.Zero(t, status.Waiters)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+func TestCancelledInTheMiddleOfTheQueue(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		var waiting []*acquiring
+		for range 9 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		for _, i := range []int{4, 0, 8, 5, 3, 7} {
+			waiting[i].cancel()
+			require.True(t, waiting[i].finished())
+		}
+		waiting = append(waiting, w.begin(c, "a"))
+		for _, i := range []int{1, 2, 6, 9} {
+			require.False(t, waiting[i].finished())
+			w.release(l)
+			l = waiting[i].got()
+		}
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+// leaves is a backend whose caller gives up when the server has answered him.
+type leaves struct {
+	*memory.Backend
+	caller context.CancelFunc
+}
+
+func (b leaves) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	lease, err := b.Backend.TryAcquire(ctx, req)
+	b.caller()
+	time.Sleep(time.Millisecond)
+	return lease, err
+}
+
+// tells is a backend that counts who wants to be told, and tells nobody.
+type tells struct {
+	driver.Backend
+	listening *atomic.Int64
+}
+
+func (b tells) Notify(driver.Request, func()) (stop func()) {
+	b.listening.Add(1)
+	return func() { b.listening.Add(-1) }
+}
+
+// Who has got the lock, or has gone, need not be told any more that it is free.
+func TestNobodyIsToldAnyMore(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		var listening atomic.Int64
+		c, err := lockport.New(tells{plain{memory.NewBackend(memory.Options{Server: w.server})}, &listening}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		gone := w.begin(c, "a")
+		require.EqualValues(t, 1, listening.Load())
+		gone.cancel()
+		require.True(t, gone.finished())
+		require.Zero(t, listening.Load())
+		waiting := w.begin(c, "a")
+		require.EqualValues(t, 1, listening.Load())
+		w.release(l)
+		w.release(waiting.got())
+		synctest.Wait()
+		require.Zero(t, listening.Load())
+		require.NoError(t, c.Close())
+	})
+}
+
+// A place in the server's queue is given up also if the caller has gone when he is told of it, or is told later that he cannot have the lock.
+func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		nobodyWaits := func(b *memory.Backend) {
+			t.Helper()
+			synctest.Wait()
+			status, err := b.Inspect(w.ctx, "a")
+			require.NoError(t, err)
+			require.Zero(t, status.Waiters)
+		}
+		_, b := w.client()
+		ctx, cancel := context.WithCancel(w.ctx)
+		var d driver.Backend = leaves{b, cancel}
+		if w.tardy {
+			d = notPrompt{d}
+		}
+		c, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		_, err = c.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.Canceled)
+		time.Sleep(time.Millisecond)
+		nobodyWaits(b)
+		require.Equal(t, 1, b.Calls(memory.Abandon))
+
+		c, b = w.client()
+		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
+		b.FailNext(memory.Claim, driver.ErrRefused)
+		_, err = c.Acquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrRefused)
+		nobodyWaits(b)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+// The server grants the lock at the moment at which the caller gives up.
+func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		b.DelayNext(memory.Claim, time.Second)
+		a := w.begin(c, "a")
+		a.cancel()
+		require.True(t, a.finished())
+		require.ErrorIs(t, a.err, context.Canceled)
+		w.nobodyHolds("a")
+
+		// The reply is lost: the claim may be held, and is undone, also against a server that fails for a while.
+		b.LoseNextReply(memory.Claim)
+		for range 3 {
+			b.FailNext(memory.Abandon, nil)
+		}
+		_, err := c.TryAcquire(w.ctx, "a")
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		w.sleep(time.Second)
+		w.nobodyHolds("a")
+		require.Equal(t, 5, b.Calls(memory.Abandon))
+	})
+}
+
+func TestHandOffToACancelledWaiterGoesOn(t *testing.T) {
+	for i := range 400 { // each order of the race between the hand-off and the cancellation
+		bubble(t, func(w *world) {
+			c, _ := w.client()
+			l := w.acquire(c, "a")
+			first, second := w.begin(c, "a"), w.begin(c, "a")
+			if i%2 == 0 {
+				go first.cancel()
+			} else {
+				first.cancel()
+			}
+			w.release(l)
+			if first.finished(); first.err == nil {
+				w.release(first.got())
+			}
+			w.release(second.got())
+			w.nobodyHolds("a")
+		})
+	}
+}
+
+// Who makes the claim gives up before it is granted: those who came meanwhile get the name all the same.
+func TestMakerOfTheClaimLeaves(t *testing.T) {
+	for _, fault := range []func(*memory.Backend){
+		func(b *memory.Backend) { b.DelayNext(memory.Claim, time.Second) },
+		func(b *memory.Backend) { b.Pause(); time.AfterFunc(time.Second, b.Resume) },
+	} {
+		bubble(t, func(w *world) {
+			c, b := w.client()
+			fault(b)
+			first := w.begin(c, "a")
+			second, third := w.begin(c, "a"), w.begin(c, "a")
+			first.cancel()
+			require.True(t, first.finished())
+			require.ErrorIs(t, first.err, context.Canceled)
+			w.release(second.got())
+			w.release(third.got())
+			w.nobodyHolds("a")
+			require.Equal(t, !w.tardy, b.Calls(memory.Abandon) > 0, "what was asked for him is renounced before it is asked for again")
+		})
+	}
+}
+
+// What is renounced for those who wait is undone also if that fails and they are told so, or have left by then.
+func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		b.Delay(time.Second)
+		first := w.begin(c, "told")
+		second := w.begin(c, "told")
+		b.FailNext(memory.Abandon, nil)
+		first.cancel()
+		if b.Delay(0); w.tardy { // it is not cut short, since another waits
+			w.release(second.got())
+		} else {
+			require.True(t, second.finished())
+			require.ErrorIs(t, second.err, lockport.ErrUnavailable)
+		}
+		w.sleep(time.Second)
+		w.nobodyHolds("told")
+	})
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "left")
+		c, b := w.client()
+		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
+		b.LoseNextReply(memory.Claim)
+		waiting := w.begin(c, "left")
+		b.DelayNext(memory.Abandon, time.Second)
+		w.release(l)
+		w.sleep(time.Second / 2)
+		waiting.cancel()
+		require.True(t, waiting.finished())
+		b.Fail(driver.ErrUnavailable)
+		w.sleep(time.Second)
+		b.Fail(nil)
+		w.sleep(2 * time.Second)
+		w.nobodyHolds("left")
+	})
+}
+
+// What was granted with the TTL of somebody who has gone is given back, and not only left to that TTL.
+func TestGrantWithAnothersTTLIsGivenBack(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		b.DelayNext(memory.Claim, time.Second)
+		start := time.Now()
+		long := w.withAnotherTTL(c, 10*time.Second)
+		l := long.got()
+		require.LessOrEqual(t, time.Since(start), time.Second)
+		deadline, _ := l.Deadline()
+		require.Greater(t, time.Until(deadline), 50*time.Second)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+// A place in the server's queue with the TTL of somebody who has gone is given up.
+func TestPlaceWithAnothersTTLIsGivenUp(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, b := w.client()
+		b.DelayNext(memory.Claim, time.Second)
+		long := w.withAnotherTTL(c, 10*time.Second)
+		w.sleep(2 * time.Second)
+		status, err := b.Inspect(w.ctx, "a")
+		require.NoError(t, err)
+		require.Equal(t, 1, status.Waiters)
+		w.release(l)
+		w.release(long.got())
+		w.nobodyHolds("a")
+	})
+}
+
+func TestTTLOfWaitersChangesWhileTheServerQueues(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client()
+		l := w.acquire(holder, "a")
+		c, _ := w.client()
+		long := w.withAnotherTTL(c, 2*time.Second)
+		w.release(l)
+		l = long.got()
+		deadline, _ := l.Deadline()
+		require.Greater(t, time.Until(deadline), 50*time.Second)
+		w.release(l)
+		w.nobodyHolds("a")
+	})
+}
+
+// Who leaves at the very moment at which it is handed the lock gives it back, and those who come later wait for their own turn.
+func TestCancelledAtTheHandOff(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		left := 0
+		for range 100 {
+			l := w.acquire(c, "a")
+			late := w.begin(c, "a")
+			late.cancel()
+			w.release(l)
+			<-late.done
+			if late.err == nil {
+				w.release(late.lock)
+			} else {
+				require.ErrorIs(t, late.err, context.Canceled)
+				left++
+			}
+			l = w.acquire(c, "a")
+			next := w.begin(c, "a")
+			require.False(t, next.finished())
+			early := w.begin(c, "a") // leaves before its turn
+			early.cancel()
+			<-early.done
+			require.ErrorIs(t, early.err, context.Canceled)
+			w.release(l)
+			w.release(next.got())
+		}
+		require.Positive(t, left)
+		w.nobodyHolds("a")
+	})
+}
+
+// withAnotherTTL has one goroutine ask for "a" with a TTL, and another one behind it with a minute, and then the first leave.
+func (w *world) withAnotherTTL(c *lockport.Client, first time.Duration) (long *acquiring) {
+	short := w.begin(c, "a", lockport.TTL(first))
+	long = w.begin(c, "a", lockport.TTL(time.Minute))
+	short.cancel()
+	require.True(w, short.finished())
+	return long
+}
