@@ -12,6 +12,10 @@ import (
 
 const ruleGiveUp = "P6 cancellation: an Acquire that is cancelled returns in time and leaves nothing behind"
 
+const ruleAmongMany = "P1 exclusion, P7 liveness: when some of many waiters are cancelled around a hand-off, those who stay get the name in turn, and nobody shares it"
+
+const ruleTogether = "P6 cancellation: of many acquisitions that go to the server together and lose their replies each is held and usable, or leaves nothing for long"
+
 // givingUpCases are about P6 at the client.
 var givingUpCases = []Case{
 	{
@@ -98,6 +102,22 @@ var givingUpCases = []Case{
 			a := e.patient()
 			return atTheHandOff(e, a, a, a, e.party())
 		},
+	},
+	{
+		Group: "giving-up", Name: "among-many", Alone: true, Rule: ruleAmongMany + " (goroutines of three clients)",
+		Run: func(_ context.Context, e *Env) error { return amongMany(e, e.patient(), e.patient(), e.patient()) },
+	},
+	{
+		Group: "giving-up", Name: "among-many-inside", Quick: true, Alone: true, Rule: ruleAmongMany + " (goroutines of one client)",
+		Run: func(_ context.Context, e *Env) error { return amongMany(e, e.patient()) },
+	},
+	{
+		Group: "giving-up", Name: "many-cut-off", Needs: []Need{NeedDelay, NeedCut, NeedDirect},
+		Rule: ruleTogether + " (their connection was cut)", Run: cutInTheMiddle,
+	},
+	{
+		Group: "giving-up", Name: "many-reply-lost", Needs: []Need{NeedDropReply},
+		Rule: ruleTogether + " (the reply to one of them was lost, and with it those of all that went together)", Run: replyLost,
 	},
 	{
 		Group: "giving-up", Name: "silent-server", Needs: []Need{NeedFreeze, NeedDirect},

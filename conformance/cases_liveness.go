@@ -143,8 +143,9 @@ var livenessCases = []Case{
 		Rule: "P7 liveness: a waiter whose connections were closed gets the lock when it is released",
 		Run: func(_ context.Context, e *Env) error {
 			holder := e.acquire(e.clientOf(e.open(e.r.cfg.Direct)), e.name())
-			next := e.begin(e.client(), holder.Name())
-			next.notYet(100*time.Millisecond, "the name is held")
+			b := e.open(e.r.cfg.Target)
+			next := e.begin(e.clientOf(b), holder.Name())
+			next.waits(b, "the name is held")
 			for range 3 {
 				e.cut()
 				next.notYet(50*time.Millisecond, "the name is held")
@@ -158,10 +159,10 @@ var livenessCases = []Case{
 		Group: "liveness", Name: "server-restarted", Needs: []Need{NeedRestart},
 		Rule: "P7 liveness: waiters recover when the server was restarted; the lock that was held is kept or its loss told",
 		Run: func(_ context.Context, e *Env) error {
-			a, b := e.client(), e.client()
-			l := e.acquire(a, e.name())
-			next := e.begin(b, l.Name())
-			next.notYet(100*time.Millisecond, "the name is held")
+			b := e.open(e.r.cfg.Target)
+			l := e.acquire(e.client(), e.name())
+			next := e.begin(e.clientOf(b), l.Name())
+			next.waits(b, "the name is held")
 			e.restart(true)
 			select {
 			case <-next.over: // the server forgot the holder
@@ -181,10 +182,11 @@ const ruleOutage = "P7 liveness: a waiter rides out an outage of the server and 
 // waitThrough has a client wait while its server is away for longer than the TTL.
 func waitThrough(e *Env, fault func()) error {
 	holder := e.acquire(e.clientOf(e.open(e.r.cfg.Direct)), e.name())
-	c := e.client()
+	b := e.open(e.r.cfg.Target)
+	c := e.clientOf(b)
 	early := e.begin(c, holder.Name())
 	late := e.begin(c, holder.Name())
-	early.notYet(100*time.Millisecond, "the name is held")
+	early.waits(b, "the name is held")
 	fault()
 	early.notYet(e.ttl*5/4, "the name is held, and the server is away")
 	late.cancel() // to give up waiting needs no server
@@ -238,8 +240,9 @@ func orderOfClients(e *Env) error {
 	l := e.acquire(e.client(), e.name())
 	var all []*acquiring
 	for range 4 {
-		w := e.begin(e.client(), l.Name())
-		w.notYet(100*time.Millisecond, "the name is held") // the server knows of it by then
+		b := e.open(e.r.cfg.Target)
+		w := e.begin(e.clientOf(b), l.Name())
+		w.waits(b, "the name is held") // and the server knows of it by then
 		all = append(all, w)
 	}
 	e.release(l)

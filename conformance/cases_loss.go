@@ -68,7 +68,50 @@ var lossCases = []Case{
 			return nil
 		},
 	},
+	{
+		Group: "loss", Name: "forgotten-while-many-wait", Needs: []Need{NeedRemove}, Rule: ruleLossAmongMany + " (the server forgot it)",
+		Run: func(_ context.Context, e *Env) error {
+			return lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { e.remove(l.Name()); return nil })
+		},
+	},
+	{
+		Group: "loss", Name: "overwritten-while-many-wait", Needs: []Need{NeedOverwrite}, Rule: ruleLossAmongMany + " (somebody else's value took its place)",
+		Run: func(_ context.Context, e *Env) error {
+			return lostWhileManyWait(e, func(l *lockport.Lock, b *beliefs) func() {
+				b.losses.Store(true)
+				e.overwrite(l.Name())
+				return func() { e.remove(l.Name()) }
+			})
+		},
+	},
+	{
+		Group: "loss", Name: "broken-while-many-wait", Alone: true, Rule: ruleLossAmongMany + " (it was broken)",
+		Run: func(_ context.Context, e *Env) error {
+			breaker, ok := driver.As[driver.Breaker](e.party().Backend)
+			if !ok {
+				e.notRun("the backend is no driver.Breaker")
+			}
+			return lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() {
+				ctx, cancel := e.timed()
+				defer cancel()
+				e.check(breaker.Break(ctx, l.Name(), l.Owner()), "Break")
+				return nil
+			})
+		},
+	},
+	{
+		Group: "loss", Name: "forgotten-while-handed-on", Needs: []Need{NeedRemove},
+		Rule: "P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens",
+		Run:  lostWhileHandedOn,
+	},
+	{
+		Group: "loss", Name: "some-of-many", Needs: []Need{NeedOverwrite},
+		Rule: "P1 exclusion, P3b removal: of many locks that are renewed together those that the server ended are lost, and the others stay for as long as they are held",
+		Run:  someOfMany,
+	},
 }
+
+const ruleLossAmongMany = "P3b removal, P7 liveness: the loss of a lock for which many wait in the process is told; nobody is handed what is gone, and all get it anew"
 
 // noticeTime is within what time a holder must have been told of a removal.
 func (e *Env) noticeTime() time.Duration {

@@ -193,6 +193,10 @@ var unknownCases = []Case{
 		},
 	},
 	{
+		Group: "unknown", Name: "many-cut-off", Needs: []Need{NeedDelay, NeedCut, NeedDirect},
+		Rule: ruleCancellation + ", and what is said to have had no effect had none (many at once, connection cut)", Run: claimedTogether,
+	},
+	{
 		Group: "unknown", Name: "server-gone", Needs: []Need{NeedSever},
 		Rule: "P10 errors: a claim on a server that is not there ends in time, as unavailable or unknown, without the password in its error; " +
 			"when the server is back, so are the locks",

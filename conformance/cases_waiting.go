@@ -309,6 +309,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	name := e.name()
 	a, late := e.party(), e.party()
 	lease := a.claim(name)
+	stop := a.keepAlive(lease)
 	var queue []*party
 	var reqs []driver.Request
 	for range 3 {
@@ -320,6 +321,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 		}
 		queue, reqs = append(queue, p), append(reqs, req)
 	}
+	stop()
 	giveUp := func() {
 		for i, p := range queue {
 			p.abandon(reqs[i])

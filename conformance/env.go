@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -118,27 +119,36 @@ func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
 }
 
 // open opens a backend at target that is closed when the case has ended.
-func (e *Env) open(target string) driver.Backend {
+func (e *Env) open(target string) *opened {
 	b, err := e.r.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
-	var once sync.Once
-	b = closeOnce{b, &once}
-	e.after(func() { _ = b.Close() })
-	return b
+	o := &opened{Backend: b}
+	e.after(func() { _ = o.Close() })
+	return o
 }
 
-// closeOnce lets a case close a backend early.
-type closeOnce struct {
+// opened is a backend that a case can close early, and that says whether a claim was refused.
+type opened struct {
 	driver.Backend
-	once *sync.Once
+	once    sync.Once
+	refused atomic.Bool // a claim was, because somebody else has the name
 }
 
 // Unwrap implements driver.Unwrapper.
-func (b closeOnce) Unwrap() driver.Backend { return b.Backend }
+func (o *opened) Unwrap() driver.Backend { return o.Backend }
+
+// TryAcquire implements driver.Backend.
+func (o *opened) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	lease, err := o.Backend.TryAcquire(ctx, req)
+	if errors.Is(err, driver.ErrHeld) {
+		o.refused.Store(true)
+	}
+	return lease, err
+}
 
 // Close implements driver.Backend.
-func (b closeOnce) Close() (err error) {
-	b.once.Do(func() { err = b.Backend.Close() })
+func (o *opened) Close() (err error) {
+	o.once.Do(func() { err = o.Backend.Close() })
 	return err
 }
 

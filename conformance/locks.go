@@ -118,6 +118,12 @@ func (a *acquiring) notYet(d time.Duration, why string) {
 	}
 }
 
+// waits returns when it has been refused once, through o, and a little later: from then on it waits, whatever becomes of the server.
+func (a *acquiring) waits(o *opened, why string) {
+	a.e.eventually(soon, o.refused.Load, "%s, and an Acquire is told so", why)
+	a.notYet(100*time.Millisecond, why)
+}
+
 // granted waits for the lock.
 func (a *acquiring) granted(limit time.Duration, why string) *lockport.Lock {
 	select {

@@ -200,11 +200,13 @@ func (l lazily) String() string {
 	return (*l.err).Error()
 }
 
-// keepAlive renews lease, which must be there, until stop is called. Where a claim has no end of its own it does nothing.
+// keepAlive renews lease, which must be there, until stop is called. A renewal whose outcome is unknown is made again until the validity ends, as the client
+// does. Where a claim has no end of its own it does nothing.
 func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 	if lease.Grant().Until.IsZero() {
 		return func() {}
 	}
+	valid := lease.Grant().Until
 	ctx, cancel := context.WithCancel(p.e.ctx)
 	done := make(chan struct{})
 	go func() {
@@ -217,7 +219,11 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 			case <-ctx.Done():
 				return
 			}
-			if _, err := lease.Renew(p.e.ctx); err != nil && ctx.Err() == nil {
+			until, err := lease.Renew(p.e.ctx)
+			switch late := !time.Now().Before(valid); {
+			case err == nil:
+				valid = until
+			case ctx.Err() == nil && (errors.Is(err, driver.ErrLost) || late):
 				p.e.fail(errors.Join(errors.New("a renewal of a claim that is held failed"), err))
 				return
 			}

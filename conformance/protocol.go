@@ -23,6 +23,9 @@ type order struct {
 	Rounds  int    `json:"rounds,omitempty"`
 	Journal string `json:"journal,omitempty"`
 	Counter string `json:"counter,omitempty"`
+
+	// For crowd.
+	Crowd *crowd `json:"crowd,omitempty"`
 }
 
 // The operations.
@@ -32,6 +35,7 @@ const (
 	opValid   = "valid"   // Valid and Err of a hold of acquire
 	opRelease = "release" // of either
 	opContend = "contend" // acquire, count and release, Rounds times
+	opCrowd   = "crowd"   // take part in a race of crowds
 )
 
 // answer is what a worker says to an order. The answer with ID 0 comes first and says that the worker is ready.

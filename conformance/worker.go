@@ -50,6 +50,8 @@ type worker struct {
 	ttl     time.Duration
 	party   string
 
+	openAgain func() (driver.Backend, error) // a backend like the worker's own
+
 	mu    sync.Mutex
 	out   *json.Encoder
 	holds map[int]any // *lockport.Lock or driver.Lease
@@ -61,7 +63,8 @@ func (w *worker) open(open func(ctx context.Context, target string) (driver.Back
 		return fmt.Errorf("%s: %w", ttlVariable, err)
 	}
 	w.ttl, w.party = ttl, newPartyName()
-	if w.backend, err = open(context.Background(), os.Getenv(targetVariable)); err != nil {
+	w.openAgain = func() (driver.Backend, error) { return open(context.Background(), os.Getenv(targetVariable)) }
+	if w.backend, err = w.openAgain(); err != nil {
 		return err
 	}
 	w.client, err = lockport.New(w.backend, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
@@ -127,6 +130,8 @@ func (w *worker) do(o order) answer {
 		}
 	case opContend:
 		err = w.contend(ctx, o)
+	case opCrowd:
+		err = w.crowd(ctx, o.Crowd)
 	default:
 		err = fmt.Errorf("unknown order %q", o.Op)
 	}

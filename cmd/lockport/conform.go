@@ -26,6 +26,10 @@ of the server, say) are reported as not run, never as passed.
   --url URL     the lock server; default: $LOCKPORT_URL, else files of this machine
   --run REGEXP  only the cases whose GROUP/NAME matches
   --short       only the quick cases
+  --soak TIME   instead of the cases: for so long, crowds in several processes race for names, give up at random moments and are
+                killed; a second holder, a token out of order, a loss, starvation or a hang ends it with exit status 1
+  --processes N, --goroutines N
+                of a soak: how many processes (4), each with how many goroutines (512)
   --json FILE   write the report as JSON, too; - is standard output, and the lines for people then go to standard error
 
 Exit status: 0 no case failed; 1 a case failed; 69 the lock server cannot be reached, or refuses; 64 wrong usage; 130
@@ -33,6 +37,7 @@ interrupted.
 
 Example:
   lockport conform --url redis://localhost:6379
+  lockport conform --url redis://localhost:6379 --soak 10m
 `
 
 // conformOptions is the command line of conform.
@@ -41,6 +46,7 @@ type conformOptions struct {
 	json  string
 	match *regexp.Regexp
 	short bool
+	soak  conformance.SoakOptions // For is 0 where the cases are to be run
 }
 
 func parseConform(args []string) (conformOptions, error) {
@@ -49,6 +55,9 @@ func parseConform(args []string) (conformOptions, error) {
 		{long: "url", value: stringValue(&o.url)},
 		{long: "json", value: stringValue(&o.json)},
 		{long: "short", flag: &o.short},
+		{long: "soak", value: durationValue(&o.soak.For, time.Second)},
+		{long: "processes", value: countValue(&o.soak.Processes)},
+		{long: "goroutines", value: countValue(&o.soak.Goroutines)},
 		{long: "run", value: func(s string) (err error) { o.match, err = regexp.Compile(s); return err }},
 	})
 	switch {
@@ -56,6 +65,10 @@ func parseConform(args []string) (conformOptions, error) {
 		return o, err
 	case len(a.before) > 0 || a.dashes:
 		return o, usagef("conform takes options only; the server is named by --url")
+	case o.soak.For > 0 && (o.short || o.match != nil):
+		return o, usagef("--soak runs no cases: --run and --short do not go with it")
+	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
+		return o, usagef("--processes and --goroutines are of a soak; give --soak TIME")
 	}
 	o.url = lockURL(o.url)
 	return o, nil
@@ -73,16 +86,19 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	if err := reachable(ctx, o.url); err != nil {
 		return err
 	}
+	lines := c.out
+	if o.json == "-" {
+		lines = c.err
+	}
+	if o.soak.For > 0 {
+		return soak(ctx, c, lines, o)
+	}
 	target, err := newConformTarget(o.url)
 	if err != nil {
 		return err
 	}
 	defer target.close()
 
-	lines := c.out
-	if o.json == "-" {
-		lines = c.err
-	}
 	report, total := runSuite(ctx, lines, target.config, o)
 	if report.Error != "" {
 		return failf(exitUnavailable, "%s", report.Error)
@@ -91,6 +107,11 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return usagef("no case matches --run %q", o.match)
 	}
 	summarize(lines, report, target.proxied)
+	return handIn(ctx, c, o, report)
+}
+
+// handIn writes the report for machines, and says by the exit code what it says.
+func handIn(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }) error {
 	if err := writeJSON(c.out, o.json, report); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
@@ -161,11 +182,11 @@ func summarize(w io.Writer, r conformance.Report, proxied bool) {
 }
 
 // writeJSON writes the report where --json wants it.
-func writeJSON(out io.Writer, file string, r conformance.Report) error {
+func writeJSON(out io.Writer, file string, report any) error {
 	if file == "" {
 		return nil
 	}
-	text, err := json.MarshalIndent(r, "", "  ")
+	text, err := json.MarshalIndent(report, "", "  ")
 	if err != nil {
 		return err
 	}

@@ -8,12 +8,15 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/lockport/lockport/conformance"
 )
 
 // binary is the command under test, built once.
 var binary string
 
 func TestMain(m *testing.M) {
+	conformance.WorkerMain(openTarget) // the crowds of a soak
 	if len(os.Args) > 1 {
 		if stage, ok := hiddenStages[os.Args[1]]; ok { // tests of supervise start this binary again
 			if err := stage(newConsole(), os.Args[2:]); err != nil {

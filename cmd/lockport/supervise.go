@@ -11,8 +11,11 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// killSlack is how long before the deadline SIGKILL is sent, so that its victims are gone by then.
-const killSlack = 10 * time.Millisecond
+// killSlack is how long before the deadline SIGKILL is sent under a lock with this TTL, so that its victims are gone by then: a twentieth of the TTL, at most half a
+// second. On a busy machine it takes its time until who sends the signal runs, and until those who get it have ended.
+func killSlack(ttl time.Duration) time.Duration {
+	return min(max(ttl/20, 10*time.Millisecond), 500*time.Millisecond)
+}
 
 // supervisor watches a lock and the command that runs under it.
 type supervisor struct {
@@ -92,7 +95,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 	if !s.o.ignore && s.killAt.IsZero() {
 		if deadline, ok := s.lock.Deadline(); ok {
 			s.guard.tell(deadline)
-			killAt := deadline.Add(-killSlack)
+			killAt := deadline.Add(-killSlack(s.o.ttl))
 			termAt := killAt.Add(-s.o.killAfter)
 			if !now.Before(termAt) {
 				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %q", s.o.name)

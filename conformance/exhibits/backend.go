@@ -16,6 +16,7 @@ type Backend struct {
 	wire   *Wire
 	inner  *memory.Backend
 	direct bool
+	untold bool // holders are not told that the server ended a claim, but by its renewal
 }
 
 // Capabilities implements driver.Backend.
@@ -42,6 +43,9 @@ func (b *Backend) send(ctx context.Context, op conformance.Op, effect func()) er
 func (b *Backend) hear(req driver.Request) driver.Request {
 	if b.direct {
 		return req
+	}
+	if b.untold {
+		req.Lost = nil
 	}
 	if lost := req.Lost; lost != nil {
 		req.Lost = func(err error) { b.wire.deliver(func() { lost(err) }) }

@@ -25,7 +25,7 @@ var claims = []Exhibit{
 	},
 	{
 		Name: "look-then-take", Is: "it looks whether the name is free, and takes it in a second request whoever has come between",
-		CaughtBy: []string{"exclusion/many-at-once"},
+		CaughtBy: []string{"exclusion/many-at-once", "exclusion/crowd"},
 		broken: func(b *Backend) driver.Backend {
 			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 				st, err := b.Inspect(ctx, req.Name)
@@ -133,7 +133,7 @@ var claims = []Exhibit{
 	},
 	{
 		Name: "repeats-tokens", Is: "tokens are counted by each client for itself",
-		CaughtBy: []string{"fencing/holders", "fencing/reopened"}, Sees: "token",
+		CaughtBy: []string{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, Sees: "token",
 		broken: func(b *Backend) driver.Backend {
 			var last atomic.Uint64
 			return leased(b, func(l *lease) driver.Lease { l.grant.Token = last.Add(1); return l })

@@ -74,3 +74,17 @@ func TestPlainWire(t *testing.T) {
 		require.NotEqual(t, conformance.Fail, res.Outcome, "%s: %s", res.ID(), res.Message())
 	}
 }
+
+// Where nobody is told of a removal but by a renewal, that of a batch is told to those whom it concerns.
+func TestUntoldWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: takes some TTLs")
+	}
+	w := exhibits.NewWire()
+	report := conformance.Run(t.Context(), w.Config(w.OpenUntold), conformance.Match(func(c conformance.Case) bool { return c.Group == "loss" }))
+	require.Empty(t, report.Error)
+	require.Positive(t, report.Passed)
+	for _, res := range report.Results {
+		require.NotEqual(t, conformance.Fail, res.Outcome, "%s: %s", res.ID(), res.Message())
+	}
+}

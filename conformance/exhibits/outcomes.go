@@ -26,7 +26,8 @@ var outcomes = []Exhibit{
 	},
 	{
 		Name: "never-abandons", Is: "Abandon says that it is done, and does nothing: what was granted without a reply stays",
-		CaughtBy: []string{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned"},
+		CaughtBy: []string{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned",
+			"giving-up/many-cut-off", "giving-up/many-reply-lost", "giving-up/among-many"},
 		broken: func(b *Backend) driver.Backend {
 			return abandons{b, func(context.Context, driver.Request) error { return nil }}
 		},
@@ -49,7 +50,7 @@ var outcomes = []Exhibit{
 	},
 	{
 		Name: "guesses-that-nothing-happened", Is: "a claim whose reply was lost is said to have had no effect",
-		CaughtBy: []string{"unknown/acquire-reply-lost", "unknown/cut-after-each-request"},
+		CaughtBy: []string{"unknown/acquire-reply-lost", "unknown/cut-after-each-request", "unknown/many-cut-off"},
 		broken: func(b *Backend) driver.Backend {
 			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 				l, err := b.TryAcquire(ctx, req)

@@ -2,6 +2,7 @@ package exhibits
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -69,6 +70,27 @@ var renewals = []Exhibit{
 		CaughtBy: []string{"optional/batch"},
 		broken:   func(b *Backend) driver.Backend { return reversed{b} },
 	},
+	{
+		Name: "one-fails-all-fail", Is: "renewals are one transaction: one claim that is gone fails those that went with it, and nobody is told otherwise",
+		CaughtBy: []string{"loss/some-of-many", "optional/batch"},
+		broken:   func(b *Backend) driver.Backend { b.untold = true; return oneForAll{b} },
+	},
+	{
+		Name: "takes-anew-what-is-gone", Is: "a renewal that finds its claim gone takes it anew, and its holder never learns that it was free in between",
+		CaughtBy: []string{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, Sees: "Lost is not closed",
+		broken: func(b *Backend) driver.Backend {
+			b.untold = true
+			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
+				until, err := core(l).Renew(ctx)
+				if errors.Is(err, driver.ErrLost) {
+					sent := time.Now()
+					_, err = b.TryAcquire(ctx, core(l).req)
+					until = core(l).until(sent)
+				}
+				return until, err
+			}}.backend()
+		},
+	},
 }
 
 // renews is a backend whose leases are renewed in another way, in batches too.
@@ -111,4 +133,20 @@ type reversed struct{ *Backend }
 func (b reversed) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	b.Backend.RenewBatch(ctx, leases, results)
 	slices.Reverse(results)
+}
+
+// oneForAll is a backend whose batches are renewed all or none.
+type oneForAll struct{ *Backend }
+
+// RenewBatch implements driver.BatchRenewer.
+func (b oneForAll) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	b.Backend.RenewBatch(ctx, leases, results)
+	for _, r := range results {
+		if errors.Is(r.Err, driver.ErrLost) {
+			for i := range results {
+				results[i] = r
+			}
+			return
+		}
+	}
 }

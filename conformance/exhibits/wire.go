@@ -79,6 +79,18 @@ func (w *Wire) OpenPlain(ctx context.Context, target string) (driver.Backend, er
 	})}, nil
 }
 
+// OpenUntold is Open for a backend whose server tells nobody that it has ended a claim: holders learn it from their renewals, in batches.
+func (w *Wire) OpenUntold(ctx context.Context, target string) (driver.Backend, error) {
+	b, err := w.Open(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	b.(*Backend).untold = true
+	return states(b, func(c *driver.Capabilities) {
+		c.RemovalNotice = func(ttl time.Duration) time.Duration { return ttl }
+	}), nil
+}
+
 // Config is the suite's for a backend that open makes.
 func (w *Wire) Config(open func(context.Context, string) (driver.Backend, error)) conformance.Config {
 	return conformance.Config{Open: open, Direct: Direct, Local: true, Faults: w.Faults()}
@@ -104,10 +116,14 @@ func (w *Wire) Faults() conformance.Faults {
 		},
 		Remove: func(_ context.Context, name string) error { w.server.Lose(name, nil); return nil },
 		Overwrite: func(ctx context.Context, name string) error {
-			w.server.Lose(name, nil)
 			foreign := memory.NewBackend(memory.Options{Server: w.server})
-			_, err := foreign.TryAcquire(ctx, driver.Request{Name: name, Owner: "somebody", TTL: time.Hour})
-			return err
+			for {
+				w.server.Lose(name, nil)
+				_, err := foreign.TryAcquire(ctx, driver.Request{Name: name, Owner: "somebody", TTL: time.Hour})
+				if !isHeld(err) { // else somebody who waits was quicker
+					return err
+				}
+			}
 		},
 		Leftovers: func(ctx context.Context, prefix string) ([]string, error) {
 			all, err := memory.NewBackend(memory.Options{Server: w.server}).List(ctx, prefix)

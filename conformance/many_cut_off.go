@@ -1,0 +1,147 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+// What many ask for at once, so that it goes to the server together, and what then becomes of it.
+
+// togetherNames is how many names are asked for at once.
+const togetherNames = 48
+
+// newNames makes names for a round. Each has its own: where several servers vote, one that was cut off may keep the vote of a claim that had no effect until its TTL
+// has passed, and two such votes would hinder others.
+func newNames(e *Env) []string {
+	names := make([]string, togetherNames)
+	for i := range names {
+		names[i] = e.name()
+	}
+	return names
+}
+
+// acquiredTogether has goroutines of one client acquire names at once, several times, each time with a fault that begin produces before and hit in the middle of it. What
+// the fault is stays open; afterwards each name is either held, or to be had by other.
+func acquiredTogether(e *Env, other *party, begin, hit func()) error {
+	c := e.patient()
+	e.release(e.acquire(c, e.name()))
+	for range 5 {
+		names := newNames(e)
+		begin()
+		all := make([]*acquiring, len(names))
+		for i, name := range names {
+			all[i] = e.begin(c, name)
+		}
+		hit()
+		last := make([]uint64, len(names))
+		for i, w := range all {
+			// Nobody has the names, so it waits for nothing but the server.
+			err := w.ended(callTime+e.takeover(), "nobody else wants the name, and the server is well again")
+			switch {
+			case err == nil:
+				last[i] = token(w.lock) / driver.TokensPerGrant
+			case !errors.Is(err, lockport.ErrUnavailable):
+				e.failf("an Acquire that was cut off returned: %w", err)
+			}
+		}
+		e.restore()
+		for i, w := range all {
+			if w.err != nil {
+				continue
+			}
+			if w.lock.Valid() {
+				cutOffWith(e, other, w.lock, names[i])
+			}
+			_ = w.lock.Release(e.ctx)
+		}
+		for i, name := range names {
+			next := other.takes(name, soon+callTime, fmt.Sprintf("Acquire, cut off together with others, returned %v, and was undone in the background or released",
+				all[i].err))
+			e.rises(last[i], next.Grant().Token)
+			other.release(next)
+		}
+	}
+	e.leftovers(soon, "everything was undone or released")
+	return nil
+}
+
+// claimedTogether is acquiredTogether for the driver's TryAcquire.
+func claimedTogether(_ context.Context, e *Env) error {
+	a, other := e.party(), e.observer()
+	a.free(e.name(), "the name is new")
+	for range 5 {
+		names := newNames(e)
+		reqs, leases, errs := make([]driver.Request, len(names)), make([]driver.Lease, len(names)), make([]error, len(names))
+		e.delay(10 * time.Millisecond)
+		var all sync.WaitGroup
+		for i, name := range names {
+			reqs[i] = a.request(name)
+			if e.caps.FixedTTL == 0 {
+				reqs[i].TTL = e.longTTL() // what is granted does not end while the others are looked at
+			}
+			all.Go(func() {
+				ctx, cancel := e.timed()
+				defer cancel()
+				leases[i], errs[i] = a.TryAcquire(ctx, reqs[i])
+			})
+		}
+		e.sleep(rand.N(25 * time.Millisecond))
+		e.cut()
+		all.Wait()
+		e.restore()
+		for i, name := range names {
+			lease, err := a.sound(leases[i], errs[i])
+			var before uint64
+			if err == nil {
+				before = lease.Grant().Token
+				if gone := a.releases(lease); errors.Is(gone, driver.ErrLost) && e.caps.Ends == driver.EndsTTL && e.caps.FixedTTL == 0 {
+					e.failf("a claim was granted, and gone before it was released: %w", gone)
+				}
+				a.abandon(reqs[i]) // the cut may have come between the grant and the release
+			} else {
+				a.settle(reqs[i], lease, err)
+			}
+			e.rises(before, other.free(name, fmt.Sprintf("TryAcquire, cut off together with others, returned %v, and was undone where that says it may have had an effect", err)))
+		}
+	}
+	e.leftovers(soon, "everything was undone or released")
+	return nil
+}
+
+// cutInTheMiddle are the faults of acquiredTogether that cut off what is under way.
+func cutInTheMiddle(_ context.Context, e *Env) error {
+	return acquiredTogether(e, e.observer(), func() { e.delay(10 * time.Millisecond) }, func() { e.sleep(rand.N(25 * time.Millisecond)); e.cut() })
+}
+
+// replyLost is the fault of acquiredTogether that loses one reply, and with it those of all that went together.
+func replyLost(_ context.Context, e *Env) error {
+	var lost <-chan struct{}
+	other := e.party()
+	other.free(e.name(), "the name is new")
+	return acquiredTogether(e, other, func() { lost = e.dropReply(OpAcquire) }, func() { e.mustHappen(lost, "the reply to a claim was to be lost") })
+}
+
+// cutOffWith checks that nobody else gets what an Acquire returned that was cut off together with others. Where claims end with their connection, the cut may have come
+// between the grant and the look; then its holder must be told in time.
+func cutOffWith(e *Env, other *party, lock *lockport.Lock, name string) {
+	const why = "Acquire, cut off together with others, returned the lock"
+	if e.caps.Ends == driver.EndsTTL {
+		other.finds(name, why)
+		return
+	}
+	lease, err := other.try(other.request(name))
+	switch {
+	case err == nil:
+		e.lostWithin(lock, e.noticeTime(), fmt.Sprintf("%s, and another claim was granted (token %d)", why, lease.Grant().Token))
+		other.release(lease)
+	case !errors.Is(err, driver.ErrHeld):
+		e.failf("%s, so another claim must be ErrHeld; it was: %w", why, err)
+	}
+}
