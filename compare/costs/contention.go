@@ -9,16 +9,17 @@ import (
 
 	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 // contention measures many clients, of several processes, that take one lock in turn as fast as they can. All numbers of clients have their turn before the
 // next turn begins, and between two of them there are bare round trips.
 func (m *measurement) contention(ctx context.Context) error {
-	all, err := hireAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
+	all, err := kind.HireAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
 	if err != nil {
 		return err
 	}
-	defer all.end()
+	defer all.End()
 	levels := make([]level, len(m.clients))
 	before, err := m.roundTrips(ctx, all[0])
 	if err != nil {
@@ -55,15 +56,15 @@ type level struct {
 const startTime = 30 * time.Millisecond
 
 // turn measures once, and returns the time for each hold in microseconds.
-func (l *level) turn(ctx context.Context, all crew, clients int, name string, time time.Duration) (perHold float64, err error) {
+func (l *level) turn(ctx context.Context, all team, clients int, name string, time time.Duration) (perHold float64, err error) {
 	all = all[:min(len(all), clients)]
 	begin := faults.Now().Add(startTime)
 	end := begin.Add(time)
 	each := make([][]hold, len(all))
-	err = all.each(func(i int, c *clerk) error {
+	err = all.Each(func(i int, c *clerk) error {
 		first, next := clients*i/len(all), clients*(i+1)/len(all)
-		a, err := c.ask(ctx, order{Do: doContend, Name: name, Goroutines: next - first, Begin: begin, For: time})
-		each[i] = unpackHolds(a.Instants, first)
+		a, err := c.Ask(ctx, order{Do: doContend, Name: name, Goroutines: next - first, Begin: begin, For: time})
+		each[i] = numbered(crew.Unpack[hold](a.Instants), first)
 		return err
 	})
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 // someone is a worker on a folder.
@@ -17,9 +18,9 @@ func someone(t *testing.T) *clerk {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	c, err := hire(t.Context(), posting{URL: "file://" + t.TempDir(), TTL: ownTTL})
+	c, err := kind.Hire(t.Context(), posting{URL: "file://" + t.TempDir(), TTL: ownTTL})
 	require.NoError(t, err)
-	t.Cleanup(c.end)
+	t.Cleanup(c.End)
 	return c
 }
 
@@ -28,37 +29,36 @@ func TestWorkerThatCannotOpen(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	before := children(t)
-	_, err := hire(t.Context(), posting{URL: "lockd:", TTL: ownTTL})
+	_, err := kind.Hire(t.Context(), posting{URL: "lockd:", TTL: ownTTL})
 	require.ErrorContains(t, err, `unknown scheme "lockd"`)
-	_, err = hireAll(t.Context(), posting{URL: "lockd:", TTL: ownTTL}, 3)
+	_, err = kind.HireAll(t.Context(), posting{URL: "lockd:", TTL: ownTTL}, 3)
 	require.ErrorContains(t, err, `unknown scheme "lockd"`)
 	requireNoMore(t, before)
 }
 
 func TestWorkerThatDies(t *testing.T) {
 	c := someone(t)
-	_, err := c.ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
+	_, err := c.Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 	require.NoError(t, err)
-	waits, err := c.send(order{Do: doAcquire, Name: "a", For: waitLimit}) // for itself
-	require.NoError(t, err)
-	c.kill()
-	_, err = c.await(t.Context(), waits)
+	await := c.Send(order{Do: doAcquire, Name: "a", For: waitLimit}) // for itself
+	c.Kill()
+	_, err = await(t.Context())
 	require.ErrorContains(t, err, "a client's process has ended")
-	_, err = c.ask(t.Context(), order{Do: doPing})
+	_, err = c.Ask(t.Context(), order{Do: doPing})
 	require.Error(t, err)
 }
 
 func TestOrders(t *testing.T) {
 	c := someone(t)
-	_, err := c.ask(t.Context(), order{Do: "dance"})
+	_, err := c.Ask(t.Context(), order{Do: "dance"})
 	require.EqualError(t, err, `unknown order "dance"`)
-	_, err = c.ask(t.Context(), order{Do: doRelease, Name: "never"})
+	_, err = c.Ask(t.Context(), order{Do: doRelease, Name: "never"})
 	require.EqualError(t, err, `"never" is not held`)
-	_, err = c.ask(t.Context(), order{Do: doWait, Name: "a", Direct: true, Goroutines: 1})
+	_, err = c.Ask(t.Context(), order{Do: doWait, Name: "a", Direct: true, Goroutines: 1})
 	require.ErrorContains(t, err, "no way of its own to wait")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = c.ask(ctx, order{Do: doCycle, Name: "a", Most: 1 << 30, For: time.Hour})
+	_, err = c.Ask(ctx, order{Do: doCycle, Name: "a", Most: 1 << 30, For: time.Hour})
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -67,11 +67,11 @@ func TestClockIsShared(t *testing.T) {
 	c := someone(t)
 	for range 20 {
 		before := faults.Now()
-		a, err := c.ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
+		a, err := c.Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, a.At, before)
 		require.LessOrEqual(t, a.At, faults.Now())
-		_, err = c.ask(t.Context(), order{Do: doRelease, Name: "a"})
+		_, err = c.Ask(t.Context(), order{Do: doRelease, Name: "a"})
 		require.NoError(t, err)
 	}
 }
@@ -82,28 +82,28 @@ func TestWorkerEndsInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	both, err := hireAll(t.Context(), posting{URL: url, TTL: ownTTL}, 2)
+	both, err := kind.HireAll(t.Context(), posting{URL: url, TTL: ownTTL}, 2)
 	require.NoError(t, err)
-	_, err = both[0].ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
+	_, err = both[0].Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 	require.NoError(t, err)
-	_, err = both[1].ask(t.Context(), order{Do: doWait, Name: "a", Goroutines: 3})
+	_, err = both[1].Ask(t.Context(), order{Do: doWait, Name: "a", Goroutines: 3})
 	require.NoError(t, err)
 	began := time.Now()
-	both[1].end()
-	require.Less(t, time.Since(began), endTime, "it had to be killed")
-	require.True(t, both[1].cmd.ProcessState.Success())
-	both[0].end()
-	require.True(t, both[0].cmd.ProcessState.Success())
+	both[1].End()
+	require.Less(t, time.Since(began), crew.EndTime, "it had to be killed")
+	require.True(t, both[1].State().Success())
+	both[0].End()
+	require.True(t, both[0].State().Success())
 }
 
 // Ctrl-C reaches every process of a terminal: a worker goes on until its parent has had it release what it holds.
 func TestWorkerOutlivesCtrlC(t *testing.T) {
 	c := someone(t)
-	_, err := c.ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
+	_, err := c.Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 	require.NoError(t, err)
-	require.NoError(t, c.cmd.Process.Signal(os.Interrupt))
-	_, err = c.ask(t.Context(), order{Do: doRelease, Name: "a"})
+	require.NoError(t, c.Process().Signal(os.Interrupt))
+	_, err = c.Ask(t.Context(), order{Do: doRelease, Name: "a"})
 	require.NoError(t, err)
-	c.end()
-	require.True(t, c.cmd.ProcessState.Success())
+	c.End()
+	require.True(t, c.State().Success())
 }

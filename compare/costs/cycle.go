@@ -9,19 +9,19 @@ import (
 
 // cycle measures one client that acquires and releases a lock which nobody else wants, in turns with bare round trips, one for each cycle.
 func (m *measurement) cycle(ctx context.Context) error {
-	clients, err := hireAll(ctx, m.posting, 1)
+	clients, err := kind.HireAll(ctx, m.posting, 1)
 	if err != nil {
 		return err
 	}
-	defer clients.end()
+	defer clients.End()
 	client := clients[0]
 	measure := order{Do: doCycle, Name: m.names + "cycle", Most: m.cycles, For: m.cycleTime}
-	if _, err := client.ask(ctx, warm(measure)); err != nil {
+	if _, err := client.Ask(ctx, warm(measure)); err != nil {
 		return err
 	}
 	var acquires, releases, ratios []float64
 	for range m.turns {
-		a, err := client.ask(ctx, measure)
+		a, err := client.Ask(ctx, measure)
 		if err != nil {
 			return err
 		}
@@ -45,7 +45,7 @@ func warm(o order) order {
 
 // roundTrips makes a turn of bare round trips, in microseconds; none if the backend has none.
 func (m *measurement) roundTrips(ctx context.Context, client *clerk) ([]float64, error) {
-	a, err := client.ask(ctx, order{Do: doPing, Most: m.plan.pings, For: m.pingTime})
+	a, err := client.Ask(ctx, order{Do: doPing, Most: m.plan.pings, For: m.pingTime})
 	m.pinged(a)
 	return a.Pings, err
 }

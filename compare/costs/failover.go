@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 const (
@@ -51,13 +52,13 @@ func (m *measurement) failover(ctx context.Context) error {
 func (m *measurement) gap(ctx context.Context, l *loss, name string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*mendLimit)
 	defer cancel()
-	all, err := hireAll(ctx, posting{URL: l.url, TTL: m.TTL}, 1)
+	all, err := kind.HireAll(ctx, posting{URL: l.url, TTL: m.TTL}, 1)
 	if err != nil {
 		return 0, err
 	}
-	defer all.kill() // the servers are our own, and one of them is not there: to release what is held would take its time
+	defer all.Kill() // the servers are our own, and one of them is not there: to release what is held would take its time
 	client := all[0]
-	if _, err := client.ask(ctx, order{Do: doProbe, Name: name}); err != nil {
+	if _, err := client.Ask(ctx, order{Do: doProbe, Name: name}); err != nil {
 		return 0, err
 	}
 	if err := sleep(ctx, calmTime); err != nil {
@@ -72,11 +73,11 @@ func (m *measurement) gap(ctx context.Context, l *loss, name string) (float64, e
 			return 0, err
 		}
 	}
-	a, err := client.ask(ctx, order{Do: doProbed, Begin: faults.Now(), Most: calmAttempts, For: mendLimit})
+	a, err := client.Ask(ctx, order{Do: doProbed, Begin: faults.Now(), Most: calmAttempts, For: mendLimit})
 	if err != nil {
 		return 0, err
 	}
-	return millis(longestGap(unpack(a.Instants), struck)), nil
+	return millis(longestGap(crew.Unpack[int64](a.Instants), struck)), nil
 }
 
 // longestGap is the longest time between two successes, the second of which came after the strike.

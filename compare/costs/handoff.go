@@ -21,13 +21,13 @@ const (
 
 // handOff measures two processes that wait for each other in turn.
 func (m *measurement) handOff(ctx context.Context) error {
-	both, err := hireAll(ctx, m.posting, 2)
+	both, err := kind.HireAll(ctx, m.posting, 2)
 	if err != nil {
 		return err
 	}
-	defer both.end()
+	defer both.End()
 	name := m.names + "handoff"
-	if _, err := both[0].ask(ctx, order{Do: doAcquire, Name: name, For: waitLimit}); err != nil {
+	if _, err := both[0].Ask(ctx, order{Do: doAcquire, Name: name, For: waitLimit}); err != nil {
 		return err
 	}
 	var all, ratios, before []float64
@@ -54,19 +54,16 @@ func (m *measurement) handOff(ctx context.Context) error {
 }
 
 // pass has the second wait for what the first has, and the first release it.
-func pass(ctx context.Context, both crew, name string) (float64, error) {
-	waits, err := both[1].send(order{Do: doAcquire, Name: name, For: waitLimit})
-	if err != nil {
-		return 0, err
-	}
+func pass(ctx context.Context, both team, name string) (float64, error) {
+	await := both[1].Send(order{Do: doAcquire, Name: name, For: waitLimit})
 	if err := sleep(ctx, shortestHold+rand.N(longestHold-shortestHold)); err != nil {
 		return 0, err
 	}
-	released, err := both[0].ask(ctx, order{Do: doRelease, Name: name})
+	released, err := both[0].Ask(ctx, order{Do: doRelease, Name: name})
 	if err != nil {
 		return 0, err
 	}
-	got, err := both[1].await(ctx, waits)
+	got, err := await(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -3,7 +3,6 @@ package costs
 import (
 	"cmp"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"slices"
 
@@ -32,35 +31,10 @@ func overlaps(holds []hold) int {
 	return n
 }
 
-// pack makes bytes of numbers: a turn of contention has hundreds of thousands of holds.
-func pack(numbers []int64) []byte {
-	b, _ := binary.Append(nil, binary.LittleEndian, numbers) // it knows the size of int64
-	return b
-}
-
-func unpack(b []byte) []int64 {
-	numbers := make([]int64, len(b)/8)
-	_, _ = binary.Decode(b, binary.LittleEndian, numbers)
-	return numbers
-}
-
-func packHolds(clients [][]hold) []byte {
-	var numbers []int64
-	for _, holds := range clients {
-		for _, h := range holds {
-			numbers = append(numbers, h.Client, int64(h.Asked), int64(h.Got), int64(h.Ended))
-		}
-	}
-	return pack(numbers)
-}
-
-// unpackHolds numbers the clients of a process from first on.
-func unpackHolds(b []byte, first int) []hold {
-	numbers := unpack(b)
-	holds := make([]hold, len(numbers)/4)
+// numbered are the holds of a process, whose clients it numbers from first on.
+func numbered(holds []hold, first int) []hold {
 	for i := range holds {
-		n := numbers[4*i:]
-		holds[i] = hold{n[0] + int64(first), faults.Instant(n[1]), faults.Instant(n[2]), faults.Instant(n[3])}
+		holds[i].Client += int64(first)
 	}
 	return holds
 }

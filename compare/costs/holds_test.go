@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 func TestOverlaps(t *testing.T) {
@@ -28,8 +29,8 @@ func TestOverlaps(t *testing.T) {
 
 func TestPackedHolds(t *testing.T) {
 	holds := [][]hold{{{0, 1, 2, 3}, {0, 4, 5, 6}}, nil, {{2, 7, 8, 9}}}
-	require.Equal(t, []hold{{10, 1, 2, 3}, {10, 4, 5, 6}, {12, 7, 8, 9}}, unpackHolds(packHolds(holds), 10))
-	require.Empty(t, unpackHolds(packHolds(nil), 0))
+	require.Equal(t, []hold{{10, 1, 2, 3}, {10, 4, 5, 6}, {12, 7, 8, 9}}, numbered(crew.Unpack[hold](crew.Pack(holds...)), 10))
+	require.Empty(t, numbered(crew.Unpack[hold](crew.Pack[hold]()), 0))
 }
 
 func TestLongestGap(t *testing.T) {

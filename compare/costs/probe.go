@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 // probe acquires and releases fresh names one after the other, to see when that can be done.
@@ -32,9 +33,9 @@ func (w *worker) beginProbe(o order) (answer, error) {
 	w.mu.Lock()
 	w.probe = p
 	w.mu.Unlock()
-	w.orders.Go(func() {
+	w.background.Go(func() {
 		for i := 0; ctx.Err() == nil; i++ {
-			p.try(ctx, w.client, fmt.Sprintf("%s-%d", o.Name, i), &w.orders)
+			p.try(ctx, w.client, fmt.Sprintf("%s-%d", o.Name, i), &w.background)
 			time.Sleep(probePause)
 		}
 	})
@@ -83,7 +84,7 @@ func (w *worker) endProbe(o order) (answer, error) {
 		successes, last := p.successes, p.last
 		p.mu.Unlock()
 		if n := len(successes); n >= o.Most && successes[n-o.Most] > int64(o.Begin) {
-			return answer{Instants: pack(successes)}, nil
+			return answer{Instants: crew.Pack(successes)}, nil
 		}
 		select {
 		case <-p.more:

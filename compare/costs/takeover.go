@@ -36,33 +36,31 @@ func (m *measurement) takeover(ctx context.Context) error {
 
 // takeOver kills a holder once, that long after others have settled to wait.
 func (m *measurement) takeOver(ctx context.Context, name string, into time.Duration) ([]float64, error) {
-	all, err := hireAll(ctx, m.posting, processes)
+	all, err := kind.HireAll(ctx, m.posting, processes)
 	if err != nil {
 		return nil, err
 	}
-	defer all.end()
+	defer all.End()
 	holder, others := all[0], all[1:]
 	names := make([]string, takeoverNames)
 	for i := range names {
 		names[i] = fmt.Sprint(name, "-", i)
-		if _, err := holder.ask(ctx, order{Do: doAcquire, Name: names[i], For: waitLimit}); err != nil {
+		if _, err := holder.Ask(ctx, order{Do: doAcquire, Name: names[i], For: waitLimit}); err != nil {
 			return nil, err
 		}
 	}
-	waits := make([]<-chan answer, len(names))
+	waits := make([]func(context.Context) (answer, error), len(names))
 	for i := range names {
-		if waits[i], err = others[i%len(others)].send(order{Do: doAcquire, Name: names[i], For: m.TTL + takeoverLimit}); err != nil {
-			return nil, err
-		}
+		waits[i] = others[i%len(others)].Send(order{Do: doAcquire, Name: names[i], For: m.TTL + takeoverLimit})
 	}
 	if err := sleep(ctx, settleTime+into); err != nil {
 		return nil, err
 	}
 	killed := faults.Now()
-	holder.kill()
+	holder.Kill()
 	times := make([]float64, len(names))
 	for i := range names {
-		got, err := others[i%len(others)].await(ctx, waits[i])
+		got, err := waits[i](ctx)
 		if err != nil {
 			return nil, err
 		}

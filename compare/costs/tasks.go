@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
 // micros is d in microseconds.
@@ -107,7 +108,7 @@ func (w *worker) contend(o order) (answer, error) {
 		})
 	}
 	all.Wait()
-	return answer{Instants: packHolds(holds)}, first(errs)
+	return answer{Instants: crew.Pack(holds...)}, crew.First(errs)
 }
 
 // acquire acquires a lock and keeps it until it is told to release it.
@@ -143,7 +144,7 @@ func (w *worker) wait(o order) (answer, error) {
 		return answer{}, w.waitDirectly(o)
 	}
 	for range o.Goroutines {
-		w.orders.Go(func() {
+		w.background.Go(func() {
 			if lock, err := w.client.Acquire(w.ctx, o.Name); err == nil {
 				_ = lock.Release(w.ctx)
 			}
@@ -161,7 +162,7 @@ func (w *worker) waitDirectly(o order) error {
 	}
 	for range o.Goroutines {
 		req := driver.Request{Name: o.Name, Owner: random() + ":compare", TTL: w.ttl}
-		w.orders.Go(func() {
+		w.background.Go(func() {
 			if lease, err := waiter.Wait(w.ctx, req); err == nil {
 				_ = lease.Release(context.WithoutCancel(w.ctx), driver.ReleaseOptions{})
 				return

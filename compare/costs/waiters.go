@@ -58,8 +58,8 @@ const (
 // crowd are those who wait for one name.
 type crowd struct {
 	report.Waiters
-	holder  crew // the one that has the lock, and does not come through the links
-	waiting crew
+	holder  team // the one that has the lock, and does not come through the links
+	waiting team
 	links   faultproxy.Group // whose requests are counted: what one read of them returned, which is a command, or several that were sent at once
 	from    faults.Instant
 	before  int64
@@ -78,20 +78,20 @@ func (m *measurement) gather(ctx context.Context, c *crowd, article string) (err
 	if article != "" {
 		p.Article, c.Article = article, articleSays(article)
 	}
-	if c.holder, err = hireAll(ctx, p, 1); err != nil {
+	if c.holder, err = kind.HireAll(ctx, p, 1); err != nil {
 		return err
 	}
 	name := m.names + "waiters-" + random()[:8]
-	if _, err := c.holder[0].ask(ctx, order{Do: doAcquire, Name: name, For: waitLimit}); err != nil {
+	if _, err := c.holder[0].Ask(ctx, order{Do: doAcquire, Name: name, For: waitLimit}); err != nil {
 		return err
 	}
 	p.URL = through
-	if c.waiting, err = hireAll(ctx, p, c.Processes); err != nil {
+	if c.waiting, err = kind.HireAll(ctx, p, c.Processes); err != nil {
 		return err
 	}
-	return c.waiting.each(func(i int, w *clerk) error {
+	return c.waiting.Each(func(i int, w *clerk) error {
 		goroutines := c.Waiters.Waiters*(i+1)/c.Processes - c.Waiters.Waiters*i/c.Processes
-		_, err := w.ask(ctx, order{Do: doWait, Name: name, Goroutines: goroutines, Direct: article != ""})
+		_, err := w.Ask(ctx, order{Do: doWait, Name: name, Goroutines: goroutines, Direct: article != ""})
 		return err
 	})
 }
@@ -105,7 +105,7 @@ func (c *crowd) figures() report.Waiters {
 
 // disperse ends those who wait before the holder, so that nobody is handed the lock.
 func (c *crowd) disperse() {
-	c.waiting.end()
-	c.holder.end()
+	c.waiting.End()
+	c.holder.End()
 	c.links.Close()
 }

@@ -1,26 +1,18 @@
 package costs
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 )
 
-// workerVariable tells a process that it is a worker.
-const workerVariable = "LOCKPORT_COSTS_WORKER"
-
-// posting is what a worker works on: the first line of its standard input, since the URL may have a password, and an environment is easily shown.
+// posting is what a worker works on.
 type posting struct {
 	URL string
 	TTL time.Duration
@@ -28,9 +20,8 @@ type posting struct {
 	Article string `json:",omitempty"`
 }
 
-// order is what a worker is told to do, as a line of JSON on its standard input. It carries out several at a time, and answers each once, when it is done.
+// order is what a worker is told to do. It answers when it is done.
 type order struct {
-	ID   int64
 	Do   task
 	Name string `json:",omitempty"`
 	// Goroutines is how many clients the worker is, for contention and waiting.
@@ -60,70 +51,56 @@ const (
 
 // answer is what a worker says to an order. Times are microseconds.
 type answer struct {
-	ID       int64
-	Err      string         `json:",omitempty"`
 	Question string         `json:",omitempty"`
 	Pings    []float64      `json:",omitempty"`
 	Acquires []float64      `json:",omitempty"`
 	Releases []float64      `json:",omitempty"`
 	At       faults.Instant `json:",omitempty"`
-	Instants []byte         `json:",omitempty"` // see pack
+	Instants []byte         `json:",omitempty"` // see crew.Pack
 }
+
+// clerk is a client's process as its parent sees it, and team are several.
+type (
+	clerk = crew.Clerk[order, answer]
+	team  = crew.Crew[order, answer]
+)
+
+// kind is the kind of workers that clients are.
+var kind = crew.Kind[posting, order, answer]{Variable: "LOCKPORT_COSTS_WORKER"}
 
 // WorkerMain is the first line of main, and of TestMain: in a process that was started as a worker it works and exits, in others it returns at once.
 // The program must import the backends.
-func WorkerMain() {
-	if os.Getenv(workerVariable) == "" {
-		return
-	}
-	// Ctrl-C goes to all processes of a terminal. The parent says when it is over, by the end of standard input, so that what is held is released.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	ctx, stop := context.WithCancel(context.Background())
-	w := &worker{ctx: ctx, out: json.NewEncoder(os.Stdout), locks: make(map[string]*lockport.Lock)}
-	lines := bufio.NewScanner(os.Stdin)
-	if err := w.open(lines); err != nil {
-		w.say(answer{Err: err.Error()})
-		os.Exit(1)
-	}
-	w.say(answer{})
-	w.listen(lines)
-	stop()
-	w.orders.Wait()
-	_ = w.client.Close() // releases what is held
-	os.Exit(0)
-}
+func WorkerMain() { kind.WorkerMain(begin) }
 
 // worker is the inside of a worker process.
 type worker struct {
-	ctx    context.Context // ends when the parent wants no more, or is gone
-	client *lockport.Client
-	ttl    time.Duration
-	orders sync.WaitGroup
+	ctx        context.Context // ends when the parent wants no more, or is gone
+	client     *lockport.Client
+	ttl        time.Duration
+	background sync.WaitGroup // what goes on after an order was answered
 
 	mu    sync.Mutex
-	out   *json.Encoder
 	locks map[string]*lockport.Lock
 	probe *probe
 }
 
-func (w *worker) open(lines *bufio.Scanner) error {
-	var p posting
-	if !lines.Scan() {
-		return errors.New("nobody says what to open")
-	}
-	if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(w.ctx, openTime)
+func begin(ctx context.Context, p posting) (crew.Worker[order, answer], error) {
+	w := &worker{ctx: ctx, ttl: p.TTL, locks: make(map[string]*lockport.Lock)}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	var err error
-	w.ttl = p.TTL
 	if p.Article != "" {
 		w.client, err = openArticle(ctx, p)
 	} else {
 		w.client, err = open(ctx, p.URL, p.TTL)
 	}
-	return err
+	return w, err
+}
+
+// Close releases what is held.
+func (w *worker) Close() {
+	w.background.Wait()
+	_ = w.client.Close()
 }
 
 // openTime bounds the opening of a URL.
@@ -134,33 +111,8 @@ func open(ctx context.Context, url string, ttl time.Duration) (*lockport.Client,
 	return lockport.Open(ctx, url, lockport.TTL(ttl), lockport.Label("compare"), lockport.Logger(slog.New(slog.DiscardHandler)))
 }
 
-// say writes an answer. That the parent is gone is noticed by the end of standard input.
-func (w *worker) say(a answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.out.Encode(a)
-}
-
-// listen carries out orders until standard input ends.
-func (w *worker) listen(lines *bufio.Scanner) {
-	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			w.say(answer{Err: err.Error()})
-			continue
-		}
-		w.orders.Go(func() {
-			a, err := w.do(o)
-			a.ID = o.ID
-			if err != nil {
-				a.Err = err.Error()
-			}
-			w.say(a)
-		})
-	}
-}
-
-func (w *worker) do(o order) (answer, error) {
+// Do carries out an order.
+func (w *worker) Do(o order) (answer, error) {
 	switch o.Do {
 	case doPing:
 		return w.ping(o)
