@@ -39,10 +39,6 @@ type Worker struct {
 
 // spawn starts a worker process on a seat of its own, and returns when it is ready.
 func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
 	seat, err := p.World.Seat()
 	if err != nil {
 		return nil, fmt.Errorf("a seat for a worker: %w", err)
@@ -55,26 +51,17 @@ func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.cmd = exec.Command(self)
-	w.cmd.Env = append(os.Environ(), workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	w.cmd.Stderr = &w.stderr
-	out, err := w.cmd.StdoutPipe()
+	again, err := child.Rerun(&w.stderr, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
 	if err != nil {
 		return nil, err
 	}
-	if w.in, err = w.cmd.StdinPipe(); err != nil {
-		return nil, err
-	}
-	ended, err := child.Start(w.cmd)
-	if err != nil {
-		return nil, err
-	}
+	w.cmd, w.in = again.Cmd, again.In
 	p.mu.Lock()
 	p.workers = append(p.workers, w)
 	from := len(p.events)
 	p.mu.Unlock()
 	p.say(Event{Kind: Spawned, Worker: w.Name})
-	go w.listen(out, ended)
+	go w.listen(again.Out, again.Ended)
 	ready, err := w.await(ctx, from, func(e Event) bool { return e.Kind == Answered })
 	if err != nil {
 		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.printed())

@@ -20,7 +20,7 @@ var redlockForgetfulCells = []faults.Cell{
 	}, {
 		Fault:   "majority-restarted-empty",
 		Outcome: faults.Unsafe,
-		Script: overtaken(func(ctx context.Context, p *faults.Phase, _ *couple) error {
+		Script: allVoted(func(ctx context.Context, p *faults.Phase) error {
 			return atOnce(redlockOf(p).some(p, redlockMajority), func(n *servers.Redis) error { return restartEmpty(ctx, p, n) })
 		}),
 		Tries: redisTries,
@@ -34,7 +34,7 @@ var redlockForgetfulCells = []faults.Cell{
 	}, {
 		Fault:   "clocks-of-a-majority-set-forward",
 		Outcome: faults.Unsafe,
-		Script: overtaken(func(ctx context.Context, p *faults.Phase, _ *couple) error {
+		Script: allVoted(func(ctx context.Context, p *faults.Phase) error {
 			for _, n := range redlockOf(p).some(p, redlockMajority) {
 				if err := clockForward(ctx, p, n); err != nil {
 					return err
@@ -48,7 +48,7 @@ var redlockForgetfulCells = []faults.Cell{
 		Fault:   "lock-deleted",
 		Outcome: faults.Unsafe,
 		Script: then(
-			overtaken(func(ctx context.Context, p *faults.Phase, _ *couple) error {
+			allVoted(func(ctx context.Context, p *faults.Phase) error {
 				removed(p)
 				return redlockDeletes(ctx, p, p.Name())
 			}),
@@ -90,25 +90,44 @@ func redlockBareMajority(forget func(ctx context.Context, p *faults.Phase, n *se
 			c.older.Seat.Links[i].Cut()
 		}
 		return c.play(ctx, p, func(ctx context.Context, p *faults.Phase, _ *couple) error {
+			var voters []*servers.Redis
 			for _, i := range order[:redlockMajority] {
-				if err := hasVoted(ctx, p, redlockOf(p).nodes[i]); err != nil {
-					return err
-				}
+				voters = append(voters, redlockOf(p).nodes[i])
+			}
+			if err := haveVoted(ctx, p, voters); err != nil {
+				return err
 			}
 			return forget(ctx, p, redlockOf(p).nodes[order[0]])
 		})
 	}
 }
 
-// hasVoted waits until a node has the lock: the last vote of a majority may be counted before the node's answer to another question.
-func hasVoted(ctx context.Context, p *faults.Phase, n *servers.Redis) error {
+// allVoted is overtaken with a damage that comes after all nodes have voted for the older holder. A majority makes the lock, so the votes of the others may come
+// later; one that came after the damage to its node would be none that was forgotten, and with it the holder may have a majority still.
+func allVoted(damage step) step {
+	return overtaken(func(ctx context.Context, p *faults.Phase, _ *couple) error {
+		if err := haveVoted(ctx, p, redlockOf(p).nodes); err != nil {
+			return err
+		}
+		return damage(ctx, p)
+	})
+}
+
+// haveVoted waits until nodes have the lock: the last vote of a majority may be counted before the node's answer to another question.
+func haveVoted(ctx context.Context, p *faults.Phase, nodes []*servers.Redis) error {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return eventually(ctx, func(ctx context.Context) error {
-		there, err := n.Do(ctx, "EXISTS", redisKey(p.Name()))
-		if err == nil && there != int64(1) {
-			err = fmt.Errorf("%s has not voted", n.Addr())
+	for _, n := range nodes {
+		err := eventually(ctx, func(ctx context.Context) error {
+			there, err := n.Do(ctx, "EXISTS", redisKey(p.Name()))
+			if err == nil && there != int64(1) {
+				err = fmt.Errorf("%s has not voted", n.Addr())
+			}
+			return err
+		})
+		if err != nil {
+			return err
 		}
-		return err
-	})
+	}
+	return nil
 }

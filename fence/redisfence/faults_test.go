@@ -19,6 +19,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/fencetest"
 	"github.com/lockport/lockport/internal/servers"
 )
 
@@ -231,26 +232,8 @@ func TestContextEnds(t *testing.T) {
 	for how, write := range writes {
 		calls[how] = func(ctx context.Context) error { return write(ctx, g, p.data, "x") }
 	}
-	for how, call := range calls {
-		t.Run(how, func(t *testing.T) {
-			ended, cancel := context.WithCancel(t.Context())
-			cancel()
-			require.ErrorIs(t, call(ended), context.Canceled)
-
-			proxy.Freeze()
-			defer proxy.Restore()
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			done := make(chan error, 1)
-			go func() { done <- call(ctx) }()
-			select {
-			case err := <-done:
-				require.ErrorIs(t, err, context.DeadlineExceeded)
-				oneLine(t, err)
-			case <-time.After(prompt):
-				require.FailNow(t, "the call did not return")
-			}
-		})
+	for _, err := range fencetest.Ends(t, proxy, calls) {
+		oneLine(t, err)
 	}
 	// An exec that is under way, too: it may yet be carried out.
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,12 +16,8 @@ import (
 	"github.com/lockport/lockport/internal/servers"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too; prompt is how soon a call ends after its context, with room for
-// one.
-const (
-	soon   = 10 * time.Second
-	prompt = 2 * time.Second
-)
+// soon is far more than anything takes that follows at once, on a busy machine too.
+const soon = 10 * time.Second
 
 func newClient(t testing.TB, rawURL, addr string) *goredis.Client {
 	o, err := goredis.ParseURL(rawURL)

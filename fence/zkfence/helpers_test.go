@@ -15,12 +15,8 @@ import (
 	"github.com/lockport/lockport/internal/servers"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too; prompt is how soon a call ends after its context, with room for
-// one.
-const (
-	soon   = 10 * time.Second
-	prompt = 2 * time.Second
-)
+// soon is far more than anything takes that follows at once, on a busy machine too.
+const soon = 10 * time.Second
 
 func newConn(t testing.TB, addrs ...string) *zk.Conn {
 	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))

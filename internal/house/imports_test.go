@@ -40,10 +40,13 @@ var importRules = []rule{
 	importRule("compare/report shows what was observed, and starts nothing: it imports the standard library alone.",
 		shippedIn("compare/report"), func(_ *source, r reference) bool { return r.standard() }),
 
-	importRule("The root package imports the standard library, driver and internal/clock alone, so that who imports it "+
+	importRule("internal/bounded imports the standard library and internal/clock alone.",
+		shippedIn("internal/bounded"), func(_ *source, r reference) bool { return r.standard() || r.ours && r.dir == "internal/clock" }),
+
+	importRule("The root package imports the standard library, driver, internal/clock and internal/bounded alone, so that who imports it "+
 		"gets no client library.",
 		shippedIn("."), func(_ *source, r reference) bool {
-			return r.standard() || r.ours && (r.dir == "driver" || r.dir == "internal/clock")
+			return r.standard() || r.ours && slices.Contains([]string{"driver", "internal/clock", "internal/bounded"}, r.dir)
 		}),
 
 	importRule("conformance names no backend and needs no library: it imports the standard library, the root package and "+

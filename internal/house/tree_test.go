@@ -118,7 +118,7 @@ func (s *source) at(pos token.Pos) string {
 type use struct {
 	pos        token.Pos
 	pkg, ident string // "os", "Exit"
-	function   string // the function in which it stands, empty outside of all and in methods
+	function   string // the function or method in which it stands, empty outside of all
 }
 
 // uses returns the mentions of what other packages export.
@@ -130,7 +130,7 @@ func (s *source) uses() []use {
 	var all []use
 	for _, decl := range s.syntax.Decls {
 		function := ""
-		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+		if f, ok := decl.(*ast.FuncDecl); ok {
 			function = f.Name.Name
 		}
 		ast.Inspect(decl, func(n ast.Node) bool {
