@@ -11,7 +11,7 @@ ARGS ?=
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick lint bench soak soak-short servers
+.PHONY: help test quick lint bench go-bench soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
 	@scripts/modules.sh go test -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS) ./...
@@ -22,12 +22,15 @@ quick: ## the tests that need no server; under a minute
 lint: ## gofmt, go mod tidy, go vet and staticcheck, for Linux and macOS; go build for Windows
 	@scripts/lint.sh
 
-# How lockport is measured beside other libraries: BENCH='-quick -family redis' is a part of it, BENCH='-turns 5' all of it, for hours.
-BENCH ?= -quick
+# How lockport is measured beside other libraries: all of it, for docs/benchmarks.md. BENCH='-family redis -docs ../docs' is one family of servers of it,
+# BENCH=-quick shows in a few minutes that all works, and writes nothing.
+BENCH ?= -docs ../docs
 
-bench: servers ## the Go benchmarks, then lockport beside other libraries (BENCH='-turns 5': for hours)
-	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
+bench: servers ## lockport beside other libraries, into docs/benchmarks.md, in three quarters of an hour (BENCH=-quick: in minutes)
 	@cd bench && go run . $(BENCH)
+
+go-bench: servers ## the Go benchmarks of all packages
+	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
 
 # How long the fault runs last, and with which seed: 0 is another one each time.
 FOR ?= 30m
@@ -38,6 +41,14 @@ soak: servers ## fault runs for a long time (FOR=2h, SEED=N to replay), whose fi
 
 soak-short: servers ## fault runs, five phases per cell
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -phases=5 -seed=$(SEED) $(ARGS)
+
+# Which backends a crowd soaks, as a regular expression, and how large it is.
+CROWD ?= .
+PROCESSES ?= 4
+GOROUTINES ?= 512
+
+soak-crowd: servers ## a crowd on every backend, FOR=30m each, under the race detector (CROWD='redis|etcd' PROCESSES=4 GOROUTINES=512)
+	@go test -race -count=1 -timeout=0 ./cmd/lockport -run='TestSoak/$(CROWD)' -soak=$(FOR) -processes=$(PROCESSES) -goroutines=$(GOROUTINES) $(ARGS) -v
 
 servers: ## install the lock servers that the tests start, without starting their services
 	@scripts/install-servers.sh

@@ -8,12 +8,18 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/bench/usage"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
+
+	"github.com/lockport/lockport/bench/lib"
+	"github.com/lockport/lockport/bench/usage"
 )
 
 // micros is d in microseconds.
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// FirstCycles is how many each goroutine makes before those that are measured.
+const FirstCycles = 2
 
 // cycle has each goroutine take and release a name that nobody else wants, again and again. What is noted has its memory before it begins, since
 // allocations are counted.
@@ -94,6 +100,9 @@ func (w *worker) contend(o Order) (Answer, error) {
 					holds[i] = append(holds[i], Held{Client: int64(i), Asked: asked})
 					return
 				}
+				if o.Stay > 0 && got < end {
+					time.Sleep(o.Stay)
+				}
 				ended := faults.Now()
 				if errs[i] = h.Release(context.Background()); errs[i] != nil {
 					return
@@ -104,8 +113,8 @@ func (w *worker) contend(o Order) (Answer, error) {
 	}
 	all.Wait()
 	a.After = usage.Now()
-	a.Holds = pack(holds)
-	return a, first(errs)
+	a.Holds = crew.Pack(holds...)
+	return a, crew.First(errs)
 }
 
 // handOff measures how long after a release another goroutine, which waits, has the name; o.Most times, with o.For before each in which it begins to wait.
@@ -118,7 +127,7 @@ func (w *worker) handOff(o Order) (a Answer, err error) {
 		type grant struct {
 			at   time.Time
 			err  error
-			hold interface{ Release(context.Context) error }
+			hold lib.Hold
 		}
 		granted := make(chan grant, 1)
 		go func() {
@@ -137,14 +146,4 @@ func (w *worker) handOff(o Order) (a Answer, err error) {
 		h, a.Samples = g.hold, append(a.Samples, micros(g.at.Sub(began)))
 	}
 	return a, h.Release(context.Background())
-}
-
-// first is the first error of several, which mostly say the same.
-func first(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

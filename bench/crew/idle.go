@@ -3,11 +3,15 @@ package crew
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/crew"
 
+	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/usage"
 )
 
@@ -18,6 +22,9 @@ func (w *worker) acquire(o Order) (a Answer, err error) {
 	h, err := w.locker.Acquire(ctx, o.Name)
 	a.At = faults.Now()
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("not granted within %v: %w", o.For, err)
+		}
 		return a, err
 	}
 	w.keep(o.Name, h)
@@ -41,27 +48,25 @@ const together = 64
 
 // hold takes o.Most names and keeps them.
 func (w *worker) hold(o Order) (Answer, error) {
+	first := len(w.held)
+	w.held = append(w.held, make([]lib.Hold, o.Most)...) // little, beside what holds themselves need
 	errs := make([]error, together)
 	var next atomic.Int64
 	var all sync.WaitGroup
 	for g := range together {
 		all.Go(func() {
 			for i := next.Add(1); i <= int64(o.Most) && errs[g] == nil; i = next.Add(1) {
-				name := fmt.Sprint(o.Name, "-", i)
-				h, err := w.locker.Acquire(w.ctx, name)
-				if errs[g] = err; err == nil {
-					w.keep(name, h)
-				}
+				w.held[first+int(i)-1], errs[g] = w.locker.Acquire(w.ctx, fmt.Sprint(o.Name, "-", i))
 			}
 		})
 	}
 	all.Wait()
-	return Answer{}, first(errs)
+	return Answer{}, crew.First(errs)
 }
 
 // releaseAll releases what is kept, when all is over.
 func (w *worker) releaseAll() {
-	holds := make(chan interface{ Release(context.Context) error })
+	holds := make(chan lib.Hold)
 	var all sync.WaitGroup
 	for range together {
 		all.Go(func() {
@@ -70,8 +75,10 @@ func (w *worker) releaseAll() {
 			}
 		})
 	}
-	for _, h := range w.kept {
-		holds <- h
+	for _, h := range slices.Concat(w.held, slices.Collect(maps.Values(w.kept))) {
+		if h != nil {
+			holds <- h
+		}
 	}
 	close(holds)
 	all.Wait()
@@ -80,7 +87,7 @@ func (w *worker) releaseAll() {
 // wait has goroutines wait for a name until the worker ends.
 func (w *worker) wait(o Order) (Answer, error) {
 	for range o.Goroutines {
-		w.orders.Go(func() {
+		w.background.Go(func() {
 			if h, err := w.locker.Acquire(w.ctx, o.Name); err == nil {
 				_ = h.Release(context.Background())
 			}

@@ -1,5 +1,5 @@
 // Package crew has the processes in which libraries run: this binary again, one library in each, so that what one costs is not another's, and several
-// processes can want one name. They are told what to do in lines of JSON, and read one clock, that of the machine.
+// processes can want one name. They read one clock, that of the machine.
 package crew
 
 import (
@@ -11,15 +11,16 @@ import (
 	"github.com/lockport/lockport/bench/usage"
 )
 
-// Posting is what a worker works with: the first line of its standard input.
+// Posting is what a worker works with.
 type Posting struct {
 	Family, Library string
 	Config          lib.Config
+	// Profiles, if not empty, is the beginning of the names of the files into which it writes its profiles when it ends.
+	Profiles string `json:",omitempty"`
 }
 
-// Order is what a worker is told to do. It carries out several at a time, and answers each once, when it is done.
+// Order is what a worker is told to do. It answers when it is done.
 type Order struct {
-	ID   int64
 	Do   Task
 	Name string `json:",omitempty"`
 	// Goroutines is how many take part, and Most how often each does it, or how many names there are.
@@ -29,6 +30,8 @@ type Order struct {
 	Begin faults.Instant `json:",omitempty"`
 	// Grace is how long after the end those who still wait are waited for.
 	Grace time.Duration `json:",omitempty"`
+	// Stay is how long each hold lasts under contention.
+	Stay time.Duration `json:",omitempty"`
 	// Try makes single attempts instead of waiting.
 	Try bool `json:",omitempty"`
 }
@@ -49,8 +52,6 @@ const (
 
 // Answer is what a worker says to an order.
 type Answer struct {
-	ID       int64
-	Err      string         `json:",omitempty"`
 	At       faults.Instant `json:",omitempty"`
 	Count    int            `json:",omitempty"`
 	Took     time.Duration  `json:",omitempty"`

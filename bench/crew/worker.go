@@ -1,105 +1,71 @@
 package crew
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"os"
-	"os/signal"
 	"sync"
-	"syscall"
 	"time"
+
+	"github.com/lockport/lockport/internal/crew"
 
 	"github.com/lockport/lockport/bench/lib"
 )
 
-// variable tells a process that it is a worker.
-const variable = "LOCKPORT_BENCH_WORKER"
+// Clerk is a worker's process as its parent sees it, and Crew are several.
+type (
+	Clerk = crew.Clerk[Order, Answer]
+	Crew  = crew.Crew[Order, Answer]
+)
+
+// Kind is the kind of workers: Kind.Hire and Kind.HireAll start them.
+var Kind = crew.Kind[Posting, Order, Answer]{Variable: "LOCKPORT_BENCH_WORKER"}
 
 // Main is the first line of main, and of TestMain: in a process that was started as a worker it works and exits, in others it returns at once.
-func Main() {
-	if os.Getenv(variable) == "" {
-		return
-	}
-	// Ctrl-C goes to all processes of a terminal. The parent says when it is over, by the end of standard input.
-	signal.Ignore(os.Interrupt, syscall.SIGTERM)
-	ctx, stop := context.WithCancel(context.Background())
-	w := &worker{ctx: ctx, out: json.NewEncoder(os.Stdout), kept: make(map[string]lib.Hold)}
-	lines := bufio.NewScanner(os.Stdin)
-	if err := w.open(lines); err != nil {
-		w.say(Answer{Err: err.Error()})
-		os.Exit(1)
-	}
-	w.say(Answer{})
-	w.listen(lines)
-	stop()
-	w.orders.Wait()
-	w.releaseAll()
-	_ = w.locker.Close()
-	os.Exit(0)
-}
+func Main() { Kind.WorkerMain(begin) }
 
 // worker is the inside of a worker process.
 type worker struct {
-	ctx    context.Context // ends when the parent wants no more, or is gone
-	locker lib.Locker
-	orders sync.WaitGroup
+	ctx        context.Context // ends when the parent wants no more, or is gone
+	locker     lib.Locker
+	background sync.WaitGroup // what goes on after an order was answered
+
+	profiles *profiles // nil: none
 
 	mu   sync.Mutex
-	out  *json.Encoder
 	kept map[string]lib.Hold
+	held []lib.Hold // many, of which nobody asks for one
 }
 
 // openTime bounds the opening of a library.
 const openTime = 10 * time.Second
 
-func (w *worker) open(lines *bufio.Scanner) error {
-	var p Posting
-	if !lines.Scan() {
-		return errors.New("nobody says what to open")
-	}
-	if err := json.Unmarshal(lines.Bytes(), &p); err != nil {
-		return err
-	}
+func begin(ctx context.Context, p Posting) (crew.Worker[Order, Answer], error) {
 	l, err := lib.Find(p.Family, p.Library)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(w.ctx, openTime)
+	w := &worker{ctx: ctx, kept: make(map[string]lib.Hold)}
+	if p.Profiles != "" {
+		if w.profiles, err = profile(p.Profiles); err != nil {
+			return nil, err
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
 	w.locker, err = l.Open(ctx, p.Config)
-	return err
+	return w, err
 }
 
-// say writes an answer. That the parent is gone is noticed by the end of standard input.
-func (w *worker) say(a Answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.out.Encode(a)
+// Close releases what is held.
+func (w *worker) Close() {
+	w.profiles.write()
+	w.background.Wait()
+	w.releaseAll()
+	_ = w.locker.Close()
 }
 
-// listen carries out orders until standard input ends.
-func (w *worker) listen(lines *bufio.Scanner) {
-	for lines.Scan() {
-		var o Order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			w.say(Answer{Err: err.Error()})
-			continue
-		}
-		w.orders.Go(func() {
-			a, err := w.do(o)
-			a.ID = o.ID
-			if err != nil {
-				a.Err = err.Error()
-			}
-			w.say(a)
-		})
-	}
-}
-
-func (w *worker) do(o Order) (Answer, error) {
+// Do carries out an order.
+func (w *worker) Do(o Order) (Answer, error) {
 	switch o.Do {
 	case Cycle:
 		return w.cycle(o)

@@ -12,15 +12,17 @@ func init() {
 	register(Library{
 		Name: "Txn, Delete", Family: "etcd", Kind: Floor, Module: etcdModule,
 		How: "a Txn that puts a key which is not there, on one lease, and a Delete", Renewal: WithServer,
-		Open: func(_ context.Context, c Config) (Locker, error) {
-			client, err := etcdClient(c)
-			if err != nil {
-				return nil, err
-			}
-			s, err := concurrency.NewSession(client, concurrency.WithTTL(ttlSeconds(c.TTL)))
-			return &bareEtcd{client, s}, err
-		},
+		Open: func(_ context.Context, c Config) (Locker, error) { return openBareEtcd(c) },
 	})
+}
+
+func openBareEtcd(c Config) (*bareEtcd, error) {
+	client, err := etcdClient(c)
+	if err != nil {
+		return nil, err
+	}
+	s, err := concurrency.NewSession(client, concurrency.WithTTL(ttlSeconds(c.TTL)))
+	return &bareEtcd{client, s}, err
 }
 
 type bareEtcd struct {

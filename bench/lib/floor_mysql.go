@@ -11,12 +11,18 @@ import (
 )
 
 func init() {
+	const how = "GET_LOCK and RELEASE_LOCK, "
 	register(Library{
 		Name: "GET_LOCK", Family: "mysql", Kind: Floor, Module: "github.com/go-sql-driver/mysql",
-		How:     "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
+		How:     how + "with a connection for each hold and each waiter",
 		Renewal: WithServer, Waits: true,
-		MostWaiters: 100, MostHeld: 100, Most: "each takes a connection",
-		Open: openNamed,
+		MostWaiters: 100, Most: "each takes a connection",
+		Open: func(_ context.Context, c Config) (Locker, error) { return openNamed(c, nil) },
+	})
+	register(Library{
+		Name: "the same, 16 connections", Family: "mysql", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Only: []string{"own-"},
+		How: how + "with one of 16 connections for each hold", Renewal: WithServer,
+		Open: func(_ context.Context, c Config) (Locker, error) { return openNamed(c, make(chan struct{}, 16)) },
 	})
 }
 
@@ -25,7 +31,8 @@ type named struct {
 	conns free[*sql.Conn]
 }
 
-func openNamed(_ context.Context, c Config) (Locker, error) {
+// openNamed has as many connections at most as slots has room for; nil: any number.
+func openNamed(c Config, slots chan struct{}) (Locker, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return nil, err
@@ -37,7 +44,7 @@ func openNamed(_ context.Context, c Config) (Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &named{db: db}, nil
+	return &named{db: db, conns: free[*sql.Conn]{slots: slots}}, nil
 }
 
 // longest is how many seconds Acquire waits at most: as good as for ever.

@@ -11,10 +11,11 @@ func init() {
 	const module = "github.com/redis/go-redis/v9"
 	register(Library{
 		Name: "SET NX, EVALSHA", Family: "redis", Kind: Floor, Module: module,
-		How: "SET NX PX, and EVALSHA of a compare-and-delete", Renewal: Never, Open: openBareRedis,
+		How: "SET NX PX, and EVALSHA of a compare-and-delete", Renewal: Never,
+		Open: func(ctx context.Context, c Config) (Locker, error) { return openBareRedis(ctx, c) },
 	})
 	register(Library{
-		Name: "PING twice", Family: "redis", Kind: Floor, Module: module, Nothing: true,
+		Name: "PING twice", Family: "redis", Kind: Floor, Module: module, Nothing: true, Only: []string{"cycle"},
 		How: "two round trips that do nothing", Renewal: Never,
 		Open: func(_ context.Context, c Config) (Locker, error) {
 			clients, err := goRedis(c.URL)
@@ -36,7 +37,7 @@ type bareRedis struct {
 	*goredis.Client
 }
 
-func openBareRedis(ctx context.Context, c Config) (Locker, error) {
+func openBareRedis(ctx context.Context, c Config) (*bareRedis, error) {
 	clients, err := goRedis(c.URL)
 	if err != nil {
 		return nil, err

@@ -11,18 +11,20 @@ func init() {
 	register(Library{
 		Name: "create, delete", Family: "zookeeper", Kind: Floor, Module: zkModule,
 		How: "create of an ephemeral node, and delete", Renewal: WithServer,
-		Open: func(ctx context.Context, c Config) (Locker, error) {
-			conn, err := zkConn(ctx, c)
-			if err != nil {
-				return nil, err
-			}
-			_, err = conn.Create("/bench-floor", nil, 0, zk.WorldACL(zk.PermAll))
-			if errors.Is(err, zk.ErrNodeExists) {
-				err = nil
-			}
-			return bareZK{conn}, err
-		},
+		Open: func(ctx context.Context, c Config) (Locker, error) { return openBareZK(ctx, c) },
 	})
+}
+
+func openBareZK(ctx context.Context, c Config) (bareZK, error) {
+	conn, err := zkConn(ctx, c)
+	if err != nil {
+		return bareZK{}, err
+	}
+	_, err = conn.Create("/bench-floor", nil, 0, zk.WorldACL(zk.PermAll))
+	if errors.Is(err, zk.ErrNodeExists) {
+		err = nil
+	}
+	return bareZK{conn}, err
 }
 
 type bareZK struct{ *zk.Conn }

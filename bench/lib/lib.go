@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -23,10 +24,12 @@ type Library struct {
 	Renewal Renewal
 	// Waits: Acquire waits for who has the name. Without, it is left out wherever somebody waits.
 	Waits bool
+	// Polls: it waits by asking again and again.
+	Polls bool
 	// Nothing: no lock is taken at all, only requests are made.
 	Nothing bool
-	// OnlyContended: there is nothing to see of it but where many want one name.
-	OnlyContended bool
+	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
+	Only []string
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and Most says why; 0: any number.
 	MostWaiters, MostHeld int
 	Most                  string
@@ -109,6 +112,11 @@ func Find(family, name string) (Library, error) {
 		}
 	}
 	return Library{}, fmt.Errorf("there is no library %q for %s", name, family)
+}
+
+// In says whether it takes part in a scenario.
+func (l Library) In(scenario string) bool {
+	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(beginning string) bool { return strings.HasPrefix(scenario, beginning) })
 }
 
 // Version is that of the library's module in this program; empty where it is the program's own.

@@ -30,6 +30,7 @@ func TestLibraries(t *testing.T) {
 		"zookeeper": func(t *testing.T) string { return servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}).URL() },
 		"postgres":  func(t *testing.T) string { return servers.NeedPostgres(t, servers.PostgresOptions{}).URL() },
 		"mysql":     func(t *testing.T) string { return servers.NeedMariaDB(t, servers.MariaDBOptions{}).URL() },
+		"file":      func(t *testing.T) string { return "file://" + t.TempDir() },
 	}
 	for family, start := range urls {
 		t.Run(family, func(t *testing.T) {

@@ -13,7 +13,7 @@ func init() {
 	register(Library{
 		Name: "redislock", Family: "redis", Kind: Theirs, Module: "github.com/bsm/redislock",
 		How:     "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
-		Renewal: LoopEach, Waits: true,
+		Renewal: LoopEach, Waits: true, Polls: true,
 		MostWaiters: 1000, Most: "it asks ten times a second for each waiter",
 		Open: func(ctx context.Context, c Config) (Locker, error) {
 			clients, err := goRedis(c.URL)

@@ -12,12 +12,12 @@ import (
 )
 
 func init() {
-	for _, family := range []string{"redis", "redlock"} {
+	for family, mostHeld := range map[string]int{"redis": 0, "redlock": 1000} { // on five servers each loop asks all of them
 		register(Library{
 			Name: "redsync", Family: family, Kind: Theirs, Module: "github.com/go-redsync/redsync/v4",
 			How:     "NewMutex with any number of tries, LockContext and UnlockContext",
-			Renewal: LoopEach, Waits: true,
-			MostWaiters: 1000, Most: "it asks some seven times a second for each waiter, and takes back",
+			Renewal: LoopEach, Waits: true, Polls: true,
+			MostWaiters: 1000, MostHeld: mostHeld, Most: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
 			Open: openRedsync,
 		})
 	}

@@ -10,9 +10,13 @@ import (
 )
 
 func init() {
-	for name, majority := range map[string]int32{"rueidislock": 1, "rueidislock, 2 of 3 keys": 2} {
+	for _, v := range []struct {
+		name     string
+		majority int32
+		only     []string
+	}{{"rueidislock", 1, nil}, {"rueidislock, 2 of 3 keys", 2, []string{"cycle", "own-"}}} {
 		register(Library{
-			Name: name, Family: "redis", Kind: Theirs, Module: "github.com/redis/rueidis",
+			Name: v.name, Only: v.only, Family: "redis", Kind: Theirs, Module: "github.com/redis/rueidis",
 			How:     "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
 			Renewal: Renews, Waits: true,
 			Open: func(_ context.Context, c Config) (Locker, error) {
@@ -21,7 +25,7 @@ func init() {
 					return nil, err
 				}
 				l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-					ClientOption: o, KeyValidity: c.TTL, KeyMajority: majority, NoLoopTracking: true,
+					ClientOption: o, KeyValidity: c.TTL, KeyMajority: v.majority, NoLoopTracking: true,
 					// With the default of 20 ms, a server that once takes longer leaves WithContext waiting for a name that nobody has: its own undoing
 					// of the request that came too late is not told to it, with NoLoopTracking. A busy machine would decide what is measured.
 					TryNextAfter: time.Second,

@@ -6,68 +6,80 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/lockport/lockport/bench/goal"
 	"github.com/lockport/lockport/bench/result"
 	"github.com/lockport/lockport/bench/stage"
 )
 
 // The text that is written stands between two lines, so that what people have written around it stays.
 const (
-	begin = "<!-- The tables of libraries: written by make bench from docs/benchmarks.json; do not edit. -->\n"
-	end   = "<!-- end of the tables of libraries -->\n"
+	Begin = "<!-- Written by make bench from docs/benchmarks/*.json: do not edit. -->\n"
+	End   = "<!-- end of what is written by make bench -->\n"
 )
 
-// Page puts the tables and pictures into docs/benchmarks.md and docs/benchmarks/ below the folder: between the two lines, or at the end of the page if it
-// has none.
-func Page(r *result.Results, docs string) error {
-	file := filepath.Join(docs, "benchmarks.md")
-	text, err := os.ReadFile(file)
+// Folder is where results and pictures are, below the folder of the page.
+const Folder = "benchmarks"
+
+// Page renders the results of docs/benchmarks/*.json: tables into docs/benchmarks.md, between its two lines, and pictures.
+func Page(docs string) error {
+	files, err := Files(docs)
 	if err != nil {
 		return err
 	}
-	page, err := place(string(text), Section(r))
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Files are what [Page] writes, by their names below docs.
+func Files(docs string) (map[string]string, error) {
+	const page = "benchmarks.md"
+	text, err := os.ReadFile(filepath.Join(docs, page))
 	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
+		return nil, err
 	}
-	folder := filepath.Join(docs, "benchmarks")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
+	runs, err := result.ReadAll(filepath.Join(docs, Folder))
+	if err != nil {
+		return nil, err
 	}
-	for _, f := range stage.Families {
-		if picture := Picture(r, f.Name); picture != "" {
-			if err := os.WriteFile(filepath.Join(folder, f.Name+".svg"), []byte(picture), 0o644); err != nil {
-				return err
+	files := make(map[string]string)
+	if files[page], err = place(string(text), Section(runs, goal.Why)); err != nil {
+		return nil, fmt.Errorf("%s: %w", page, err)
+	}
+	for _, r := range runs {
+		for _, f := range stage.Families {
+			if picture := Picture(r, f); picture != "" {
+				files[filepath.Join(Folder, f.Name+".svg")] = picture
 			}
 		}
 	}
-	return os.WriteFile(file, []byte(page), 0o644)
+	return files, nil
 }
 
 // place puts the text between the two lines of a page.
 func place(page, text string) (string, error) {
-	before, rest, found := strings.Cut(page, begin)
+	before, rest, found := strings.Cut(page, Begin)
 	if !found {
-		return strings.TrimRight(page, "\n") + "\n\n" + begin + "\n" + text + "\n" + end, nil
+		return "", fmt.Errorf("there is no line %q", strings.TrimSpace(Begin))
 	}
-	_, after, found := strings.Cut(rest, end)
+	_, after, found := strings.Cut(rest, End)
 	if !found {
-		return "", fmt.Errorf("there is no line %q", strings.TrimSpace(end))
+		return "", fmt.Errorf("there is no line %q", strings.TrimSpace(End))
 	}
-	return before + begin + "\n" + text + "\n" + end + after, nil
+	return before + Begin + "\n" + text + "\n" + End + after, nil
 }
 
-// Section is what the page says of a run.
-func Section(r *result.Results) string {
+// Section is what the page says of the runs of all families.
+func Section(runs []*result.Results, why map[string]string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "## Beside other libraries\n\nOne run of `make bench` on %s, %d cores of %s, %s, %s: medians of %d turns, in each of which every library had a go. ",
-		r.Made.Format("2 January 2006"), r.Machine.Cores, r.Machine.Processor, r.Machine.System, r.Machine.Go, r.Turns)
-	b.WriteString("Ratios are made within a turn; in parentheses what the turns gave at least and at most. *Requests* are what reached the servers in one piece, " +
-		"which may be several commands. *Hand-offs* are acquisitions by another goroutine than the one before. *Overlaps* are holds that began before " +
-		"another had ended, by the machine's clock.\n")
-	if !r.Comparable {
-		b.WriteString("\n**This was a quick run, which shows that the program works: its figures mean nothing.**\n")
-	}
+	b.WriteString(Goals(runs, why))
 	for _, f := range stage.Families {
-		family(&b, r, f)
+		for _, r := range runs {
+			family(&b, r, f)
+		}
 	}
 	return b.String()
 }
@@ -80,15 +92,25 @@ func family(b *strings.Builder, r *result.Results, f stage.Family) {
 		}
 		if first {
 			first = false
-			fmt.Fprintf(b, "\n### %s beside others\n\n%s %s, %s.\n\n", f.Title, f.Kind, r.Servers[f.Kind], s.Setup)
+			setup := s.Setup
+			if f.Kind != "" {
+				setup = fmt.Sprintf("%s %s, %s", f.Kind, r.Servers[f.Kind], setup)
+			}
+			fmt.Fprintf(b, "\n## %s\n\n%s%s. Measured on %s: medians of %d turns on %d cores of %s, %s, %s.\n\n", f.Title, strings.ToUpper(setup[:1]), setup[1:],
+				r.Made.Format("2 January 2006"), r.Turns, r.Machine.Cores, r.Machine.Processor, r.Machine.System, strings.Replace(r.Machine.Go, "go", "Go ", 1))
+			if !r.Comparable {
+				b.WriteString("**This was a quick run, which shows that the program works: its figures mean nothing.**\n\n")
+			}
 			for _, l := range r.Libraries {
 				if l.Family == f.Name {
 					fmt.Fprintf(b, "- **%s**%s: %s. Renewed by %s.\n", l.Name, version(l), l.How, l.Renewal)
 				}
 			}
-			fmt.Fprintf(b, "\n![The figures of the tables below as bars](benchmarks/%s.svg)\n", f.Name)
+			if Picture(r, f) != "" {
+				fmt.Fprintf(b, "\n![%s: the main figures of the tables below, drawn](%s/%s.svg)\n", f.Title, Folder, f.Name)
+			}
 		}
-		fmt.Fprintf(b, "\n**%s** (`%s`)\n\n%s", s.Title, s.Name, Table(s))
+		fmt.Fprintf(b, "\n**%s%s** (`%s`)\n\n%s", strings.ToUpper(s.Title[:1]), s.Title[1:], s.Name, Table(s))
 	}
 }
 

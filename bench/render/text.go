@@ -20,7 +20,7 @@ func Text(r *result.Results) string {
 
 // headlines are the figures whose ratios are shown, by the beginning of a scenario's name.
 var headlines = []struct{ scenario, figure string }{
-	{"cycle", "p50"}, {"own-", "cycles"}, {"contend-", "hand-offs"}, {"handoff-", "p50"}, {"mixed-", "its share"}, {"waiters-", "requests"}, {"held-", "requests"}, {"takeover", "p50"},
+	{"cycle", "p50"}, {"own-", "cycles"}, {"contend-", "hand-offs"}, {"handoff-", "p50"}, {"mixed-", "its share"}, {"queue-", "p50"}, {"waiters-", "requests"}, {"held-", "requests"}, {"takeover", "p50"},
 }
 
 // headline is the figure that a scenario is about.
@@ -49,7 +49,7 @@ func Table(s result.Scenario) string {
 		head, line = append(head, strings.TrimSpace(c.Name+" "+c.Unit)), append(line, "---:")
 	}
 	for _, r := range references {
-		head, line = append(head, about+": × "+r), append(line, "---:")
+		head, line = append(head, about+": × "+r.Library), append(line, "---:")
 	}
 	var b strings.Builder
 	write := func(cells []string) { b.WriteString("| " + strings.Join(cells, " | ") + " |\n") }
@@ -61,20 +61,23 @@ func Table(s result.Scenario) string {
 		for _, c := range columns {
 			text := ""
 			if f, ok := row.Figure(c.Name); ok {
-				text = Number(f.Median)
+				text = Number(f.Spread().Median)
 			}
 			cells = append(cells, text)
 		}
-		f, _ := row.Figure(about)
 		for _, r := range references {
-			cells = append(cells, ratio(f.To[r]))
+			text := ""
+			if r.Library != row.Library {
+				text = ratio(row.Ratio(about, r))
+			}
+			cells = append(cells, text)
 		}
 		write(cells)
 		if row.NotRun != "" {
 			notes = append(notes, row.Library+": "+row.NotRun+".")
 		}
 		if n := len(row.Failed); n > 0 {
-			notes = append(notes, fmt.Sprintf("%s: %d turns failed, such as %s.", row.Library, n, row.Failed[0]))
+			notes = append(notes, fmt.Sprintf("%s: turns that failed: %d, such as %s.", row.Library, n, row.Failed[0]))
 		}
 	}
 	if len(notes) > 0 {
@@ -83,18 +86,16 @@ func Table(s result.Scenario) string {
 	return b.String()
 }
 
-// referencesOf are the libraries that others are compared with.
-func referencesOf(s result.Scenario, figure string) (names []string) {
-	for _, reference := range s.Rows {
-		for _, row := range s.Rows {
-			f, _ := row.Figure(figure)
-			if _, ok := f.To[reference.Library]; ok {
-				names = append(names, reference.Library)
-				break
-			}
+// referencesOf are the rows that others are compared with: lockport's own, and the first of the bare commands that take a lock.
+func referencesOf(s result.Scenario, figure string) (rows []result.Row) {
+	kinds := map[string]bool{"ours": true, "floor": true}
+	for _, row := range s.Rows {
+		if _, ok := row.Figure(figure); ok && kinds[row.Kind] && row.Library != "PING twice" && len(s.Rows) > 1 {
+			rows = append(rows, row)
+			delete(kinds, row.Kind)
 		}
 	}
-	return names
+	return rows
 }
 
 func ratio(s result.Spread) string {

@@ -1,6 +1,9 @@
 package result
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // SpreadOf is that of some numbers; zero of none.
 func SpreadOf(turns []float64) Spread {
@@ -32,48 +35,48 @@ func (r *Row) Add(turn int, values []Value) {
 			i = len(r.Figures)
 			r.Figures = append(r.Figures, Figure{Name: v.Name, Unit: v.Unit, Best: v.Best})
 		}
-		f := &r.Figures[i]
-		f.Each = append(f.Each, v.V)
-		f.Spread = SpreadOf(f.Each)
+		r.Figures[i].Each = append(r.Figures[i].Each, rounded(v.V))
 	}
 }
 
-// Compare adds the ratios of all rows to those which are references: lockport's own, and the floors. They are made of what was
-// measured in the same turn.
-func (s *Scenario) Compare() {
-	for _, reference := range s.Rows {
-		if reference.Kind != "ours" && reference.Kind != "floor" {
-			continue
-		}
-		for r := range s.Rows {
-			if row := &s.Rows[r]; row.Library != reference.Library {
-				row.compare(reference)
-			}
-		}
-	}
+// rounded is v with five digits, which is more than any run can tell apart.
+func rounded(v float64) float64 {
+	v, _ = strconv.ParseFloat(strconv.FormatFloat(v, 'g', 5, 64), 64)
+	return v
 }
 
-func (r *Row) compare(to Row) {
-	for i := range r.Figures {
-		f := &r.Figures[i]
-		base, ok := to.Figure(f.Name)
-		if !ok {
-			continue
-		}
-		var ratios []float64
-		for at, turn := range r.Turns {
-			if j := slices.Index(to.Turns, turn); j >= 0 && base.Each[j] > 0 {
-				ratios = append(ratios, f.Each[at]/base.Each[j])
+// Against makes one number of two of each turn in which both rows were measured.
+func (r Row) Against(figure string, other Row, others string, of func(mine, other float64) (float64, bool)) []float64 {
+	a, ok := r.Figure(figure)
+	b, both := other.Figure(others)
+	if !ok || !both {
+		return nil
+	}
+	var each []float64
+	for i, turn := range r.Turns {
+		if j := slices.Index(other.Turns, turn); j >= 0 {
+			if v, ok := of(a.Each[i], b.Each[j]); ok {
+				each = append(each, v)
 			}
 		}
-		if len(ratios) == 0 {
-			continue
-		}
-		if f.To == nil {
-			f.To = make(map[string]Spread)
-		}
-		f.To[to.Library] = SpreadOf(ratios)
 	}
+	return each
+}
+
+// Quotient is a ratio, for [Row.Against]: there is none to nothing.
+func Quotient(mine, other float64) (float64, bool) {
+	if other <= 0 {
+		return 0, false
+	}
+	return mine / other, true
+}
+
+// Difference is one, for [Row.Against].
+func Difference(mine, other float64) (float64, bool) { return mine - other, true }
+
+// Ratio is that of a figure to another row's, made within each turn: what makes the machine slower for a while does so for both.
+func (r Row) Ratio(figure string, to Row) Spread {
+	return SpreadOf(r.Against(figure, to, figure, Quotient))
 }
 
 // Figure is the row's figure of that name.

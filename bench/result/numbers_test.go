@@ -1,8 +1,10 @@
 package result_test
 
 import (
+	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,8 +17,8 @@ func TestSpreadOf(t *testing.T) {
 	require.Equal(t, result.Spread{Median: 2.5, Low: 1, High: 9}, result.SpreadOf([]float64{9, 1, 2, 3}))
 }
 
-// TestCompare has a machine that is ten times as slow in the second turn, in which one library failed: the ratios do not notice.
-func TestCompare(t *testing.T) {
+// TestRatio has a machine that is ten times as slow in the second turn, in which one library failed: the ratios do not notice.
+func TestRatio(t *testing.T) {
 	row := func(library, kind string, each map[int]float64) result.Row {
 		r := result.Row{Library: library, Kind: kind}
 		for turn := range 3 {
@@ -26,25 +28,49 @@ func TestCompare(t *testing.T) {
 		}
 		return r
 	}
-	s := result.Scenario{Rows: []result.Row{
-		row("lockport", "ours", map[int]float64{0: 10, 1: 100, 2: 10}),
-		row("theirs", "theirs", map[int]float64{0: 20, 1: 200}),
-		row("bare", "floor", map[int]float64{1: 50, 2: 5}),
-	}}
-	s.Compare()
-	of := func(row int) map[string]result.Spread {
-		f, ok := s.Rows[row].Figure("p50")
-		require.True(t, ok)
-		return f.To
-	}
-	require.Equal(t, map[string]result.Spread{"bare": {Median: 2, Low: 2, High: 2}}, of(0))
-	require.Equal(t, map[string]result.Spread{"lockport": {Median: 2, Low: 2, High: 2}, "bare": {Median: 4, Low: 4, High: 4}}, of(1))
-	require.Equal(t, map[string]result.Spread{"lockport": {Median: 0.5, Low: 0.5, High: 0.5}}, of(2))
+	ours := row("lockport", "ours", map[int]float64{0: 10, 1: 100, 2: 10})
+	theirs := row("theirs", "theirs", map[int]float64{0: 20, 1: 200})
+	bare := row("bare", "floor", map[int]float64{1: 50, 2: 5.0000004})
+	require.Equal(t, result.Spread{Median: 2, Low: 2, High: 2}, ours.Ratio("p50", bare), "of five digits")
+	require.Equal(t, result.Spread{Median: 2, Low: 2, High: 2}, theirs.Ratio("p50", ours))
+	require.Equal(t, result.Spread{Median: 4, Low: 4, High: 4}, theirs.Ratio("p50", bare))
+	require.Equal(t, result.Spread{}, theirs.Ratio("p99", bare))
+	require.Equal(t, []float64{-10, -100}, ours.Against("p50", theirs, "p50", result.Difference))
+	none := row("none", "theirs", map[int]float64{0: 0, 1: 0, 2: 0})
+	require.Empty(t, ours.Against("p50", none, "p50", result.Quotient), "to nothing there is no ratio")
+}
 
-	file := filepath.Join(t.TempDir(), "results.json")
-	is := &result.Results{Turns: 3, Scenarios: []result.Scenario{s}}
-	require.NoError(t, is.Write(file))
-	read, err := result.Read(file)
+func TestFiles(t *testing.T) {
+	row := result.Row{Library: "lockport"}
+	row.Add(0, []result.Value{result.More("cycles", "/s", 123456)})
+	row.Add(1, []result.Value{result.More("cycles", "/s", 0.5)})
+	run := func(family string) *result.Results {
+		return &result.Results{
+			Made: time.Unix(1e9, 0).UTC(), Turns: 2, Servers: map[string]string{"redis": "7"}, Libraries: []result.Library{{Family: family, Name: "lockport"}},
+			Scenarios: []result.Scenario{{Name: "cycle", Family: family, Rows: []result.Row{row}}},
+		}
+	}
+	folder := t.TempDir()
+	whole := run("redis")
+	etcd := run("etcd")
+	whole.Libraries, whole.Scenarios = append(whole.Libraries, etcd.Libraries...), append(whole.Scenarios, etcd.Scenarios...)
+	for _, family := range []string{"redis", "etcd"} {
+		require.NoError(t, whole.Of(family).Write(filepath.Join(folder, family+".json")))
+	}
+	all, err := result.ReadAll(folder)
 	require.NoError(t, err)
-	require.Equal(t, is, read)
+	require.Equal(t, []*result.Results{etcd, run("redis")}, all)
+	text, err := os.ReadFile(filepath.Join(folder, "redis.json"))
+	require.NoError(t, err)
+	require.Contains(t, string(text), `"Each": [123460,0.5]`, "short")
+
+	s, ok := all[0].Scenario("etcd", "cycle")
+	require.True(t, ok)
+	_, ok = s.Row("another")
+	require.False(t, ok)
+	_, ok = all[0].Scenario("redis", "cycle")
+	require.False(t, ok)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.json"), []byte("{"), 0o600))
+	_, err = result.ReadAll(folder)
+	require.ErrorContains(t, err, "bad.json")
 }

@@ -2,8 +2,13 @@
 package result
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"time"
 )
 
@@ -52,17 +57,46 @@ type Row struct {
 type Figure struct {
 	Name, Unit string
 	// Best is "less" or "more"; empty where neither is better.
-	Best string `json:",omitempty"`
-	Spread
+	Best string    `json:",omitempty"`
 	Each []float64 // of the row's turns
-	// To are the ratios to the same figure of others, each made within a turn.
-	To map[string]Spread `json:",omitempty"`
 }
+
+// Spread is that of the turns.
+func (f Figure) Spread() Spread { return SpreadOf(f.Each) }
 
 // Spread is the middle and the ends of what the turns gave.
 type Spread struct {
 	Median, Low, High float64
 }
+
+// Of are the results of one family.
+func (r *Results) Of(family string) *Results {
+	of := *r
+	of.Libraries = slices.DeleteFunc(slices.Clone(r.Libraries), func(l Library) bool { return l.Family != family })
+	of.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(s Scenario) bool { return s.Family != family })
+	return &of
+}
+
+// Scenario is the one of that name; false if it was not measured.
+func (r *Results) Scenario(family, name string) (Scenario, bool) {
+	i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.Family == family && s.Name == name })
+	if i < 0 {
+		return Scenario{}, false
+	}
+	return r.Scenarios[i], true
+}
+
+// Row is a library's; false if it did not take part, or has no figures.
+func (s Scenario) Row(library string) (Row, bool) {
+	i := slices.IndexFunc(s.Rows, func(r Row) bool { return r.Library == library && len(r.Figures) > 0 })
+	if i < 0 {
+		return Row{}, false
+	}
+	return s.Rows[i], true
+}
+
+// numbers is what JSON has a line for each of, which nobody wants to read.
+var numbers = regexp.MustCompile(`\[\s+([-+0-9.e,\s]+?)\s+\]`)
 
 // Write writes the results to a file.
 func (r *Results) Write(file string) error {
@@ -70,6 +104,7 @@ func (r *Results) Write(file string) error {
 	if err != nil {
 		return err
 	}
+	text = numbers.ReplaceAllFunc(text, func(list []byte) []byte { return bytes.Join(bytes.Fields(list), nil) })
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
@@ -81,4 +116,20 @@ func Read(file string) (*Results, error) {
 	}
 	r := new(Results)
 	return r, json.Unmarshal(text, r)
+}
+
+// ReadAll reads all the files NAME.json of a folder, one for each family that was measured, in the order of their names.
+func ReadAll(folder string) (all []*Results, err error) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		r, err := Read(file)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		all = append(all, r)
+	}
+	return all, nil
 }

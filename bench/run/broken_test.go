@@ -82,7 +82,7 @@ func TestRun(t *testing.T) {
 	r, err := run.Run(t.Context(), run.Options{
 		Turns: 2, Plan: run.Quick,
 		Match: func(family, scenario, library string) bool {
-			return family == "redis" && libraries[library] && (scenario == "cycle" || scenario == "contend-4x16" || scenario == "waiters-30" || scenario == "held-100" || scenario == "mixed-64")
+			return family == "redis" && libraries[library] && (scenario == "cycle" || scenario == "contend-4x16" || scenario == "waiters-30" || scenario == "held-300" || scenario == "mixed-64")
 		},
 	})
 	require.NoError(t, err)
@@ -103,16 +103,16 @@ func TestRun(t *testing.T) {
 		f, ok := row.Figure(name)
 		require.True(t, ok, "%s has no %s: %+v", row.Library, name, row)
 		require.Len(t, f.Each, 2)
-		return f.Median
+		return f.Spread().Median
 	}
 
 	cycle := rows("cycle")
 	require.Len(t, cycle, 4)
 	require.Positive(t, value(cycle["lockport"], "p50"))
 	require.Positive(t, value(cycle["PING twice"], "allocations"))
-	f, _ := cycle["broken"].Figure("p50")
-	require.Positive(t, f.To["lockport"].Median)
-	require.Positive(t, f.To["PING twice"].Median)
+	require.Positive(t, cycle["broken"].Ratio("p50", cycle["lockport"]).Low)
+	require.InDelta(t, 2, value(cycle["lockport"], "requests"), 0.5, "one to take it and one to release it")
+	require.InDelta(t, 2, value(cycle["PING twice"], "commands"), 0.5)
 	require.Len(t, cycle["failing"].Failed, 2, "a turn that failed is not the last")
 	require.Contains(t, cycle["failing"].Failed[0], "this library has a bug")
 
@@ -129,7 +129,7 @@ func TestRun(t *testing.T) {
 
 	waiting := rows("waiters-30")["lockport"]
 	require.Less(t, value(waiting, "requests"), 30.0, "fewer than one for each who waits")
-	held := rows("held-100")["lockport"]
+	held := rows("held-300")["lockport"]
 	require.Less(t, value(held, "goroutines"), 30.0)
 	require.Positive(t, value(held, "client memory"))
 }

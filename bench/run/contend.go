@@ -19,18 +19,18 @@ type contention struct {
 	place
 	goroutines int // of each process
 	crew       crew.Crew
+	stay       time.Duration // of each hold
 }
 
 // openContend is the scenario of many who want one name.
 func openContend(processes, goroutines int) func(context.Context, place) (player, error) {
 	return func(ctx context.Context, at place) (player, error) {
-		all, err := crew.HireAll(ctx, at.posting(at.config(ttl)), processes)
+		all, err := crew.Kind.HireAll(ctx, at.posting(at.config(ttl)), processes)
 		if err != nil {
 			return nil, err
 		}
-		c := &contention{at, goroutines, all}
-		// Everybody has had a connection, or a session, when it begins.
-		if _, err := c.contend(ctx, at.name+"-first", faults.Now().Add(startTime), at.Contend/3); err != nil {
+		c := &contention{place: at, goroutines: goroutines, crew: all}
+		if err := c.first(ctx); err != nil {
 			c.close()
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func (c *contention) turn(ctx context.Context, n int) ([]result.Value, error) {
 	}
 	begin := faults.Now().Add(startTime)
 	end := begin.Add(c.Contend)
-	answers, err := c.contend(ctx, fmt.Sprint(c.name, "-", n), begin, c.Contend)
+	answers, err := c.contend(ctx, fmt.Sprint(c.name, "-", n), begin, c.Contend, c.Grace)
 	if err != nil {
 		return nil, err
 	}
@@ -85,11 +85,17 @@ func (c *contention) turn(ctx context.Context, n int) ([]result.Value, error) {
 	return append(values, processors(together, before, after, float64(f.holds))...), nil
 }
 
+// first has everybody have a connection, or a session, when it begins.
+func (c *contention) first(ctx context.Context) error {
+	_, err := c.contend(ctx, c.name+"-first", faults.Now().Add(startTime), c.Contend/3, c.Grace)
+	return err
+}
+
 // contend has all processes want one name for some time.
-func (c *contention) contend(ctx context.Context, name string, begin faults.Instant, time time.Duration) ([]crew.Answer, error) {
+func (c *contention) contend(ctx context.Context, name string, begin faults.Instant, time, grace time.Duration) ([]crew.Answer, error) {
 	answers := make([]crew.Answer, len(c.crew))
 	err := c.crew.Each(func(i int, clerk *crew.Clerk) (err error) {
-		answers[i], err = clerk.Ask(ctx, crew.Order{Do: crew.Contend, Name: name, Goroutines: c.goroutines, Begin: begin, For: time, Grace: c.Grace})
+		answers[i], err = clerk.Ask(ctx, crew.Order{Do: crew.Contend, Name: name, Goroutines: c.goroutines, Begin: begin, For: time, Grace: grace, Stay: c.stay})
 		return err
 	})
 	return answers, err

@@ -13,34 +13,57 @@ import (
 // mostCycles is how many times are noted of a turn: more than any library makes.
 const mostCycles = 400_000
 
+// countedCycles is how many are made through links that count their requests.
+const countedCycles = 50
+
 type cycles struct {
 	place
 	goroutines int
 	clerk      *crew.Clerk
+	// For one goroutine: the same through links.
+	links   *stage.Links
+	counted *crew.Clerk
 }
 
 // openCycle is the scenario of goroutines that are in nobody's way.
 func openCycle(goroutines int) func(context.Context, place) (player, error) {
-	return func(ctx context.Context, at place) (player, error) {
-		clerk, err := crew.Hire(ctx, at.posting(at.config(ttl)))
-		if err != nil {
+	return func(ctx context.Context, at place) (_ player, err error) {
+		c := &cycles{place: at, goroutines: goroutines}
+		defer func() {
+			if err != nil {
+				c.close()
+			}
+		}()
+		if c.clerk, err = crew.Kind.Hire(ctx, at.posting(at.config(ttl))); err != nil {
 			return nil, err
 		}
-		c := &cycles{at, goroutines, clerk}
 		// There are connections when it begins.
-		if _, err := c.run(ctx, time.Millisecond); err != nil {
-			c.close()
+		if _, err = c.run(ctx, c.clerk, time.Millisecond, mostCycles); err != nil || goroutines > 1 {
+			return c, err
+		}
+		if c.links, err = at.stage.Link(); err != nil {
 			return nil, err
 		}
-		return c, nil
+		through := at.config(ttl)
+		through.URL = c.links.URL
+		if c.counted, err = crew.Kind.Hire(ctx, crew.Posting{Family: at.lib.Family, Library: at.lib.Name, Config: through}); err != nil {
+			return nil, err
+		}
+		_, err = c.run(ctx, c.counted, time.Minute, 1)
+		return c, err
 	}
 }
 
-func (c *cycles) close() { c.clerk.End() }
+func (c *cycles) close() {
+	(crew.Crew{c.clerk, c.counted}).End()
+	if c.links != nil {
+		c.links.Close()
+	}
+}
 
-func (c *cycles) run(ctx context.Context, time time.Duration) (crew.Answer, error) {
-	return c.clerk.Ask(ctx, crew.Order{
-		Do: crew.Cycle, Name: c.name, Goroutines: c.goroutines, Most: mostCycles / c.goroutines, For: time, Try: c.lib.Kind == lib.Floor,
+func (c *cycles) run(ctx context.Context, clerk *crew.Clerk, time time.Duration, most int) (crew.Answer, error) {
+	return clerk.Ask(ctx, crew.Order{
+		Do: crew.Cycle, Name: c.name, Goroutines: c.goroutines, Most: max(1, most/c.goroutines), For: time, Try: c.lib.Kind == lib.Floor,
 	})
 }
 
@@ -49,7 +72,7 @@ func (c *cycles) turn(ctx context.Context, _ int) ([]result.Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	a, err := c.run(ctx, c.Cycle)
+	a, err := c.run(ctx, c.clerk, c.Cycle, mostCycles)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +85,36 @@ func (c *cycles) turn(ctx context.Context, _ int) ([]result.Value, error) {
 		result.Less("p50", "µs", a.P50),
 		result.Less("p99", "µs", a.P99),
 		result.More("cycles", "/s", n/a.Took.Seconds()),
+	}
+	if c.counted != nil {
+		requests, err := c.requests(ctx)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, result.Less("requests", "each", requests))
+	}
+	if c.stage.CountsCommands() {
+		values = append(values, result.Less("commands", "each", float64(after.Commands-before.Commands)/(n+float64(crew.FirstCycles*c.goroutines))))
+	}
+	values = append(values,
 		result.Less("allocations", "each", float64(a.After.Allocs-a.Before.Allocs)/n),
 		result.Less("allocated", "B each", float64(a.After.Allocated-a.Before.Allocated)/n),
-	}
+	)
 	return append(values, processors(a, before, after, n)...), nil
+}
+
+// requests is how many a cycle needs: what reaches the server in one piece.
+func (c *cycles) requests(ctx context.Context) (float64, error) {
+	before, err := c.stage.Load(ctx, c.links)
+	if err != nil {
+		return 0, err
+	}
+	a, err := c.run(ctx, c.counted, time.Minute, countedCycles)
+	if err != nil {
+		return 0, err
+	}
+	after, err := c.stage.Load(ctx, c.links)
+	return float64(after.Requests-before.Requests) / float64(a.Count+crew.FirstCycles), err
 }
 
 // processors are the processor times for each of n, of what the worker has done and of the servers meanwhile; 0 where the system does not say.

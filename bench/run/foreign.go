@@ -25,11 +25,11 @@ type foreign struct {
 
 func openForeign(goroutines int) func(context.Context, place) (player, error) {
 	return func(ctx context.Context, at place) (player, error) {
-		ours, err := crew.Hire(ctx, at.posting(at.config(ttl)))
+		ours, err := crew.Kind.Hire(ctx, at.posting(at.config(ttl)))
 		if err != nil {
 			return nil, err
 		}
-		alien, err := crew.Hire(ctx, crew.Posting{Family: at.lib.Family, Library: stranger, Config: at.config(ttl)})
+		alien, err := crew.Kind.Hire(ctx, crew.Posting{Family: at.lib.Family, Library: stranger, Config: at.config(ttl)})
 		if err != nil {
 			ours.End()
 			return nil, err

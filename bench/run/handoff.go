@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-
 	"github.com/lockport/lockport/bench/crew"
 	"github.com/lockport/lockport/bench/result"
 )
@@ -37,7 +35,7 @@ type handOffOther struct {
 }
 
 func openHandOffOther(ctx context.Context, at place) (player, error) {
-	all, err := crew.HireAll(ctx, at.posting(at.config(ttl)), 2)
+	all, err := crew.Kind.HireAll(ctx, at.posting(at.config(ttl)), 2)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +83,7 @@ type handOffSame struct {
 }
 
 func openHandOffSame(ctx context.Context, at place) (player, error) {
-	clerk, err := crew.Hire(ctx, at.posting(at.config(ttl)))
+	clerk, err := crew.Kind.Hire(ctx, at.posting(at.config(ttl)))
 	if err != nil {
 		return nil, err
 	}
@@ -110,57 +108,4 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-type takeover struct{ place }
-
-func openTakeover(_ context.Context, at place) (player, error) { return takeover{at}, nil }
-
-func (takeover) close() {}
-
-// takeoverNames is how many locks a process has that is killed.
-const takeoverNames = 10
-
-// turn kills a holder, each time at another moment of its period of renewals, in which a TTL passes three times.
-func (t takeover) turn(ctx context.Context, n int) ([]result.Value, error) {
-	c := t.config(t.DeadTTL)
-	c.Loop = true
-	all, err := crew.HireAll(ctx, t.posting(c), 2)
-	if err != nil {
-		return nil, err
-	}
-	defer all.End()
-	holder, waiter := all[0], all[1]
-	var waits []func(context.Context) (crew.Answer, error)
-	for i := range takeoverNames {
-		take := crew.Order{Do: crew.Acquire, Name: fmt.Sprint(t.name, "-", n, "-", i), For: 3*t.DeadTTL + grantLimit}
-		if _, err := holder.Ask(ctx, take); err != nil {
-			return nil, err
-		}
-		waits = append(waits, waiter.Send(take))
-	}
-	// The golden section spreads any number of turns.
-	into := t.DeadTTL / 3 * time.Duration(618*n%1000) / 1000
-	if err := sleep(ctx, t.DeadTTL/3+into); err != nil {
-		return nil, err
-	}
-	killed := faults.Now()
-	holder.Kill()
-	var times []float64
-	for _, wait := range waits {
-		got, err := wait(ctx)
-		if err != nil {
-			return nil, err
-		}
-		if got.At < killed {
-			return nil, fmt.Errorf("it was had by the next %v before its holder was killed", killed.Sub(got.At))
-		}
-		times = append(times, millis(got.At.Sub(killed)))
-	}
-	slices.Sort(times)
-	return []result.Value{
-		result.Less("p50", "ms", times[len(times)/2]),
-		result.Less("most", "ms", times[len(times)-1]),
-		result.Plain("TTL", "ms", millis(t.DeadTTL)),
-	}, nil
 }

@@ -23,3 +23,16 @@ func TestJudge(t *testing.T) {
 	inside := crew.Held{Client: 2, Got: 25, Ended: 26}
 	require.Equal(t, 2, judge([]crew.Held{a, b, inside}, 3, 100).overlaps, "a long hold with another one in it")
 }
+
+func TestPasses(t *testing.T) {
+	const us = 1000
+	holds := []crew.Held{
+		{Client: 0, Asked: 1, Got: 10 * us, Ended: 20 * us},
+		{Client: 1, Asked: 2, Got: 21 * us, Ended: 30 * us},       // of the same process
+		{Client: 2, Asked: 3, Got: 35 * us, Ended: 40 * us},       // five after the release
+		{Client: 0, Asked: 41 * us, Got: 42 * us, Ended: 43 * us}, // nobody waited
+		{Client: 3, Asked: 5, Got: 150 * us, Ended: 160 * us},     // too late
+		{Client: 1, Asked: 6}, // never
+	}
+	require.Equal(t, []float64{5}, passes(holds, 2, 100*us))
+}

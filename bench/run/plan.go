@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/bench/lib"
@@ -16,7 +15,7 @@ type Plan struct {
 	HandOff int           // samples in a turn
 	Idle    time.Duration // for which requests of those who wait are counted
 	Waiters [3]int
-	Held    int
+	Held    [2]int
 	HeldTTL time.Duration // requests are counted for as long
 	DeadTTL time.Duration // of a holder that is killed
 	// Limit is how long a turn may take: some libraries never come back from a request that took too long.
@@ -25,14 +24,14 @@ type Plan struct {
 
 // Full is what is written down.
 var Full = Plan{
-	Cycle: 2 * time.Second, Contend: 3 * time.Second, Grace: 10 * time.Second, HandOff: 30, Idle: 5 * time.Second, Waiters: [3]int{100, 1000, 10000},
-	Held: 10000, HeldTTL: 15 * time.Second, DeadTTL: 10 * time.Second, Limit: 2 * time.Minute,
+	Cycle: 600 * time.Millisecond, Contend: 800 * time.Millisecond, Grace: 2 * time.Second, HandOff: 20, Idle: time.Second, Waiters: [3]int{1, 1000, 10000},
+	Held: [2]int{10, 10000}, HeldTTL: 3 * time.Second, DeadTTL: 2 * time.Second, Limit: time.Minute,
 }
 
 // Quick shows that all works.
 var Quick = Plan{
-	Cycle: 100 * time.Millisecond, Contend: 300 * time.Millisecond, Grace: 5 * time.Second, HandOff: 3, Idle: time.Second, Waiters: [3]int{10, 30, 100},
-	Held: 300, HeldTTL: 3 * time.Second, DeadTTL: 2 * time.Second, Limit: 30 * time.Second,
+	Cycle: 100 * time.Millisecond, Contend: 300 * time.Millisecond, Grace: 2 * time.Second, HandOff: 3, Idle: time.Second, Waiters: [3]int{1, 30, 100},
+	Held: [2]int{10, 300}, HeldTTL: 3 * time.Second, DeadTTL: 2 * time.Second, Limit: 30 * time.Second,
 }
 
 const (
@@ -47,30 +46,44 @@ const notShown = "-"
 
 // scenarios are all, in the order in which they are measured.
 func scenarios(p Plan) []scenario {
+	// What a turn takes beside the time for which it is measured, of which an estimate of the time left is made.
+	const begins, ends = 200 * time.Millisecond, 200 * time.Millisecond
+	cycling, contending := p.Cycle+begins, p.Contend+begins+ends
+	sample := 2 * settleTime
 	all := []scenario{
-		{"cycle", "one goroutine takes a name and releases it, that nobody else wants", plainOnly, openCycle(1)},
-		{"own-64", "64 goroutines, each its own name", plainOnly, openCycle(64)},
-		{"contend-8", "8 goroutines, one name", waitsOnly, openContend(1, 8)},
-		{"contend-64", "64 goroutines, one name", waitsOnly, openContend(1, 64)},
-		{"contend-512", "512 goroutines, one name", waitsOnly, openContend(1, 512)},
-		{"contend-4x16", "4 processes of 16 goroutines, one name", waitsOnly, openContend(4, 16)},
-		{"mixed-64", "64 goroutines, and another process with " + stranger + " that wants the same name", oursOnRedis, openForeign(64)},
-		{"handoff-other", "from a release to the grant of a waiter in another process", waitsPlainly, openHandOffOther},
-		{"handoff-same", "from a release to the grant of a waiter in the same process", waitsPlainly, openHandOffSame},
+		{"cycle", "one goroutine takes a name and releases it, that nobody else wants", anybody, openCycle(1), cycling},
+		{"own-64", "64 goroutines, each its own name", anybody, openCycle(64), cycling},
+		{"contend-8", "8 goroutines, one name", waits, openContend(1, 8), contending},
+		{"contend-64", "64 goroutines, one name", waits, openContend(1, 64), contending},
+		{"contend-512", "512 goroutines, one name", waits, openContend(1, 512), contending},
+		{"contend-4x16", "4 processes of 16 goroutines, one name", waits, openContend(4, 16), contending},
+		{"mixed-64", "64 goroutines, and another process with " + stranger + " that wants the same name", oursOnRedis, openForeign(64), contending},
+		{"handoff-other", "from a release to the grant of a waiter in another process", waits, openHandOffOther, begins + time.Duration(p.HandOff)*sample},
+		{"handoff-same", "from a release to the grant of a waiter in the same process", waits, openHandOffSame, begins + time.Duration(p.HandOff)*sample},
+	}
+	for _, n := range []int{2, 64, 512} {
+		all = append(all, scenario{
+			fmt.Sprint("queue-", n), fmt.Sprint("from a release to the grant of a waiter in another process, where ", n, " wait in ", min(n, 4), " processes"),
+			queues, openQueue(n), contending - p.Contend/2,
+		})
 	}
 	for _, n := range p.Waiters {
 		all = append(all, scenario{
-			fmt.Sprint("waiters-", n), fmt.Sprint(n, " goroutines of one process wait for a name that another process has"),
-			func(l lib.Library) string { return fewer(n, l.MostWaiters, l, waitsPlainly(l)) }, openWaiters(n),
+			fmt.Sprint("waiters-", n), many(n, "goroutine") + " of one process, waiting for a name that another process has",
+			func(l lib.Library) string { return fewer(n, l.MostWaiters, l, oneIsOurs(n, l, waits(l))) }, openWaiters(n),
+			begins + 3*settleStep + p.Idle,
 		})
 	}
-	for _, n := range slices.Compact([]int{min(p.Held, 100), p.Held}) {
+	for _, n := range p.Held {
 		all = append(all, scenario{
 			fmt.Sprint("held-", n), fmt.Sprint(n, " locks of one process, held and renewed"),
-			func(l lib.Library) string { return fewer(n, l.MostHeld, l, heldOnly(l)) }, openHeld(n),
+			func(l lib.Library) string { return fewer(n, l.MostHeld, l, oneIsOurs(n, l, held(l))) }, openHeld(n),
+			begins + 3*settleStep + p.HeldTTL + ends,
 		})
 	}
-	return append(all, scenario{"takeover", "from the kill -9 of a holder to the grant of a waiter in another process", waitsPlainly, openTakeover})
+	return append(all, scenario{
+		"takeover", "from the kill -9 of a holder to the grant of a waiter in another process", waits, openTakeover, begins + 3*p.DeadTTL/2,
+	})
 }
 
 // Scenarios are the names of what is measured.
@@ -81,33 +94,49 @@ func Scenarios(p Plan) (names []string) {
 	return names
 }
 
-// plainOnly leaves out what differs from another library under contention alone.
-func plainOnly(l lib.Library) string {
-	if l.OnlyContended {
-		return notShown
+// many is a number of things.
+func many(n int, what string) string {
+	if n == 1 {
+		return "one " + what
 	}
-	return ""
+	return fmt.Sprint(n, " ", what, "s")
 }
 
-func waitsOnly(l lib.Library) string {
+// anybody leaves nobody out.
+func anybody(lib.Library) string { return "" }
+
+func waits(l lib.Library) string {
 	if !l.Waits {
 		return notShown
 	}
 	return ""
 }
 
-func waitsPlainly(l lib.Library) string {
-	if !l.Waits || l.OnlyContended {
+// queues leaves out those who ask again and again: they have no queue.
+func queues(l lib.Library) string {
+	if l.Polls {
+		return notShown
+	}
+	return waits(l)
+}
+
+// held leaves out the bare commands too: what holds them is the session, which libraries have as well.
+func held(l lib.Library) string {
+	if l.Kind == lib.Floor || l.Renewal == lib.Never {
 		return notShown
 	}
 	return ""
 }
 
-func heldOnly(l lib.Library) string {
-	if l.Nothing || l.OnlyContended || l.Renewal == lib.Never {
+// few is a number of which others have the same for each as of many, which is measured.
+const few = 10
+
+// oneIsOurs leaves others out where only our own growth is looked at.
+func oneIsOurs(n int, l lib.Library, why string) string {
+	if n <= few && l.Kind != lib.Ours {
 		return notShown
 	}
-	return ""
+	return why
 }
 
 // fewer leaves out what cannot be had so often.

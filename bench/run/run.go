@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -26,8 +27,11 @@ type Options struct {
 	Match func(family, scenario, library string) bool
 	// Progress, if not nil, is told what begins.
 	Progress func(what string)
-	// Done, if not nil, is given what there is after each scenario, so that a run which is broken off leaves something.
-	Done func(*result.Results) error
+	// Done, if not nil, is given what there is after each scenario, so that a run which is broken off leaves something, and Whole each family's results
+	// when all of that was measured.
+	Done, Whole func(*result.Results) error
+	// Profiles, if not empty, is a folder for profiles of lockport's own processes.
+	Profiles string
 }
 
 // Run measures. A family whose servers are not installed is left out, and said to be so by Progress. When ctx ends, it returns its error, and what there is.
@@ -43,6 +47,7 @@ func Run(ctx context.Context, o Options) (*result.Results, error) {
 		Machine: result.Machine{System: runtime.GOOS + "/" + runtime.GOARCH, Processor: processor(), Cores: runtime.NumCPU(), Go: runtime.Version()},
 		Servers: servers.Versions(ctx),
 	}}
+	r.progress = r.newProgress()
 	for _, f := range stage.Families {
 		if err := r.family(ctx, f); err != nil {
 			return r.Results, err
@@ -54,6 +59,7 @@ func Run(ctx context.Context, o Options) (*result.Results, error) {
 type runner struct {
 	Options
 	*result.Results
+	*progress
 }
 
 // player is one library in one scenario.
@@ -70,6 +76,17 @@ type scenario struct {
 	unfit func(l lib.Library) string
 	// open gets a library ready for its turns.
 	open func(ctx context.Context, at place) (player, error)
+	// about is how long a turn of a library takes, more or less.
+	about time.Duration
+}
+
+// takes says whether a library is named in the scenario, and why it does not take part nevertheless, or nothing.
+func (s scenario) takes(l lib.Library) (why string, named bool) {
+	if !l.In(s.name) {
+		return "", false
+	}
+	why = s.unfit(l)
+	return why, why != notShown
 }
 
 // place is where a player plays.
@@ -79,13 +96,15 @@ type place struct {
 	lib   lib.Library
 	// name is the beginning of its locks' names.
 	name string
+	// profiles is the beginning of the names of its workers' profiles; empty: none.
+	profiles string
 }
 
 // config is what its library is opened with.
 func (p place) config(ttl time.Duration) lib.Config { return lib.Config{URL: p.stage.URL, TTL: ttl} }
 
 func (p place) posting(c lib.Config) crew.Posting {
-	return crew.Posting{Family: p.lib.Family, Library: p.lib.Name, Config: c}
+	return crew.Posting{Family: p.lib.Family, Library: p.lib.Name, Config: c, Profiles: p.profiles}
 }
 
 // family measures one kind of servers. The only errors are ctx's and those of the servers.
@@ -93,22 +112,18 @@ func (r *runner) family(ctx context.Context, f stage.Family) error {
 	var st *stage.Stage
 	seen := make(map[string]bool)
 	for _, s := range scenarios(r.Plan) {
-		var libs []lib.Library
-		for _, l := range lib.All(f.Name) {
-			if r.Match(f.Name, s.name, l.Name) {
-				libs = append(libs, l)
-			}
-		}
+		libs := r.matching(f, s)
 		if len(libs) == 0 {
 			continue
 		}
 		if st == nil {
-			r.Progress(f.Title + ": starting")
+			r.say(f.Title + ": starting")
 			var err error
 			st, err = f.Start(ctx)
 			var absent *servers.NotInstalled
 			if errors.As(err, &absent) {
-				r.Progress(f.Title + ": left out: " + absent.Error())
+				r.say(f.Title + ": left out: " + absent.Error())
+				r.leaveOut(f)
 				return nil
 			}
 			if err != nil {
@@ -136,7 +151,20 @@ func (r *runner) family(ctx context.Context, f stage.Family) error {
 			}
 		}
 	}
+	if st != nil && r.Whole != nil {
+		return r.Whole(r.Of(f.Name))
+	}
 	return nil
+}
+
+// matching are the libraries that are chosen for a scenario, and named in it.
+func (r *runner) matching(f stage.Family, s scenario) (libs []lib.Library) {
+	for _, l := range lib.All(f.Name) {
+		if _, named := s.takes(l); named && r.Match(f.Name, s.name, l.Name) {
+			libs = append(libs, l)
+		}
+	}
+	return libs
 }
 
 // entry is a library that takes part.
@@ -150,15 +178,12 @@ type entry struct {
 func (r *runner) scenario(ctx context.Context, s scenario, st *stage.Stage, libs []lib.Library) result.Scenario {
 	var entries []*entry
 	for _, l := range libs {
-		why := s.unfit(l)
-		if why == notShown {
-			continue
+		why, _ := s.takes(l)
+		at := place{Plan: r.Plan, stage: st, lib: l, name: strings.Map(letters, fmt.Sprintf("bench-%s-%s", s.name, l.Name))}
+		if ours := l.Kind == lib.Ours || l.Kind == lib.Variant; ours && r.Profiles != "" {
+			at.profiles = filepath.Join(r.Profiles, l.Family+"-"+strings.TrimPrefix(at.name, "bench-"))
 		}
-		name := strings.Map(letters, fmt.Sprintf("bench-%s-%s", s.name, l.Name))
-		entries = append(entries, &entry{
-			row:   result.Row{Library: l.Name, Kind: string(l.Kind), NotRun: why},
-			place: place{Plan: r.Plan, stage: st, lib: l, name: name},
-		})
+		entries = append(entries, &entry{row: result.Row{Library: l.Name, Kind: string(l.Kind), NotRun: why}, place: at})
 	}
 	for turn := range r.Options.Turns {
 		for i := range entries {
@@ -166,8 +191,9 @@ func (r *runner) scenario(ctx context.Context, s scenario, st *stage.Stage, libs
 			if e.row.NotRun != "" || ctx.Err() != nil {
 				continue
 			}
-			r.Progress(fmt.Sprintf("%s: %s, turn %d of %d: %s", e.lib.Family, s.name, turn+1, r.Options.Turns, e.lib.Name))
+			r.say(fmt.Sprintf("%s: %s, turn %d of %d: %s", e.lib.Family, s.name, turn+1, r.Options.Turns, e.lib.Name))
 			e.play(ctx, s, turn)
+			r.did(s.about)
 		}
 	}
 	measured := result.Scenario{Name: s.name, Title: s.title}
@@ -178,7 +204,6 @@ func (r *runner) scenario(ctx context.Context, s scenario, st *stage.Stage, libs
 		}
 		measured.Rows = append(measured.Rows, e.row)
 	}
-	measured.Compare()
 	return measured
 }
 

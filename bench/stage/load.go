@@ -14,7 +14,9 @@ type Load struct {
 	At faults.Instant
 	// Requests is how many have gone through the links: what one read of them returned, which is a command, or several that were sent at once.
 	Requests int64
-	// Commands is the servers' own count; 0 where there is none.
+	// Connections are those that go through the links now.
+	Connections int64
+	// Commands is the servers' own count, on Redis with what scripts call; 0 where there is none.
 	Commands int64
 	// CPU is the processor time of all their processes; 0 where the system does not say.
 	CPU time.Duration
@@ -50,12 +52,18 @@ func (s *Stage) Load(ctx context.Context, links *Links) (l Load, err error) {
 		l.CPU, l.Memory = l.CPU+cpu, l.Memory+memory
 	}
 	if s.count != nil {
-		if l.Commands, l.Memory, err = s.count(ctx); err != nil {
+		if l.Commands, err = s.count(ctx); err != nil {
+			return l, err
+		}
+	}
+	if s.memory != nil {
+		if l.Memory, err = s.memory(ctx); err != nil {
 			return l, err
 		}
 	}
 	if links != nil {
 		l.Requests = links.group.Requests()
+		links.group.Each(func(p *faultproxy.Proxy) { l.Connections += int64(p.Conns()) })
 	}
 	l.At = faults.Now()
 	return l, nil

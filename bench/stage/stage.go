@@ -4,8 +4,7 @@ package stage
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strconv"
+	"os"
 	"strings"
 
 	"github.com/lockport/lockport/internal/servers"
@@ -16,8 +15,11 @@ type Stage struct {
 	URL   string
 	Setup string // for people
 	nodes []node
-	// count, if not nil, is how many commands the servers have carried out, and how much memory they use, as they say themselves.
-	count func(ctx context.Context) (commands, memory int64, err error)
+	close func() error // nil, or what is to be closed before the servers
+	// count, if not nil, is how many commands the servers have carried out, and memory how much they use, as they say themselves.
+	count, memory func(ctx context.Context) (int64, error)
+	// watch, if not nil, is for [Stage.Watch].
+	watch func(ctx context.Context, names []string) (Expiry, error)
 }
 
 // node is one server.
@@ -41,6 +43,7 @@ var Families = []Family{
 	{"zookeeper", "ZooKeeper", "zookeeper", startZooKeeper},
 	{"postgres", "PostgreSQL", "postgres", startPostgres},
 	{"mysql", "MariaDB", "mariadb", startMariaDB},
+	{"file", "Files", "", startFile},
 }
 
 // Start starts the servers, ready to serve. A program that is not installed is a *servers.NotInstalled.
@@ -49,6 +52,9 @@ func (f Family) Start(ctx context.Context) (*Stage, error) { return f.start(ctx)
 // Close ends the servers.
 func (s *Stage) Close() error {
 	var errs []error
+	if s.close != nil {
+		errs = append(errs, s.close())
+	}
 	for _, n := range s.nodes {
 		errs = append(errs, n.Close())
 	}
@@ -60,7 +66,10 @@ func startRedis(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{URL: s.URL(), Setup: "one server without persistence", nodes: []node{s}, count: askRedis([]*servers.Redis{s})}, nil
+	all := []*servers.Redis{s}
+	return &Stage{
+		URL: s.URL(), Setup: "one server without persistence", nodes: []node{s}, count: redisCommands(all), memory: redisMemory(all), watch: watchRedis(s),
+	}, nil
 }
 
 func startRedlock(ctx context.Context) (*Stage, error) {
@@ -74,40 +83,9 @@ func startRedlock(ctx context.Context) (*Stage, error) {
 		}
 		st.nodes, addrs, all = append(st.nodes, s), append(addrs, s.Addr()), append(all, s)
 	}
-	st.URL, st.count = "redlock://"+strings.Join(addrs, ","), askRedis(all)
+	st.URL, st.count, st.memory = "redlock://"+strings.Join(addrs, ","), redisCommands(all), redisMemory(all)
+	st.watch = watchRedis(all...)
 	return st, nil
-}
-
-// askRedis counts what servers have carried out, scripts and what they call, but for the questions themselves.
-func askRedis(all []*servers.Redis) func(ctx context.Context) (commands, memory int64, err error) {
-	return func(ctx context.Context) (commands, memory int64, err error) {
-		for _, s := range all {
-			stats, err := s.Info(ctx, "commandstats")
-			if err != nil {
-				return 0, 0, err
-			}
-			for command, of := range stats {
-				if command == "cmdstat_info" {
-					continue
-				}
-				var n int64
-				if _, err := fmt.Sscanf(of, "calls=%d,", &n); err != nil {
-					return 0, 0, fmt.Errorf("INFO commandstats says %s:%s", command, of)
-				}
-				commands += n
-			}
-			uses, err := s.Info(ctx, "memory")
-			if err != nil {
-				return 0, 0, err
-			}
-			n, err := strconv.ParseInt(uses["used_memory"], 10, 64)
-			if err != nil {
-				return 0, 0, err
-			}
-			memory += n
-		}
-		return commands, memory, nil
-	}
 }
 
 func startEtcd(ctx context.Context) (*Stage, error) {
@@ -115,7 +93,7 @@ func startEtcd(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{URL: s.URL(), Setup: "one server", nodes: []node{s}}, nil
+	return &Stage{URL: s.URL(), Setup: "one server", nodes: []node{s}, count: etcdMessages(s.Addr()), watch: watchEtcd(s.Addr())}, nil
 }
 
 func startZooKeeper(ctx context.Context) (*Stage, error) {
@@ -123,7 +101,9 @@ func startZooKeeper(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{URL: s.URL(), Setup: "one server without fsync", nodes: []node{s}}, nil
+	return &Stage{
+		URL: s.URL(), Setup: "one server without fsync", nodes: []node{s}, count: zooKeeperPackets(s), watch: watchZooKeeper(s.Addr()),
+	}, nil
 }
 
 // connections is how many clients the SQL servers let in: bare locks take one each.
@@ -142,5 +122,18 @@ func startMariaDB(ctx context.Context) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Stage{URL: s.URL(), Setup: "one server without fsync", nodes: []node{s}}, nil
+	count, end, err := mariaDBQuestions(s.URL())
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return &Stage{URL: s.URL(), Setup: "one server without fsync", nodes: []node{s}, count: count, close: end}, nil
+}
+
+// startFile needs no server, but a folder.
+func startFile(context.Context) (*Stage, error) {
+	folder, err := os.MkdirTemp("", "lockport-bench-")
+	if err != nil {
+		return nil, err
+	}
+	return &Stage{URL: "file://" + folder, Setup: "a folder, without any server", close: func() error { return os.RemoveAll(folder) }}, nil
 }
