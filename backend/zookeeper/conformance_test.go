@@ -200,7 +200,7 @@ func nodeFaults(raw *zk.Conn) conformance.Faults {
 
 // newRaw is a plain client of go-zookeeper.
 func newRaw(t testing.TB, addrs ...string) *zk.Conn {
-	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn

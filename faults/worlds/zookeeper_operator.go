@@ -40,7 +40,7 @@ func zooKeeperClaim(c *zk.Conn, name string) (string, error) {
 
 // atZooKeeper lends a client of one node, in a session of its own, until ctx ends.
 func atZooKeeper(ctx context.Context, node *servers.ZooKeeper, use func(c *zk.Conn) error) error {
-	c, _, err := zk.Connect([]string{node.Addr()}, 10*time.Second, zk.WithLogger(quiet{}))
+	c, _, err := zk.Connect([]string{node.Addr()}, 10*time.Second, zk.WithLogger(quiet{}), zk.WithDialer(servers.DialZooKeeper))
 	if err != nil {
 		return err
 	}

@@ -30,6 +30,9 @@
 //   - Reads over another connection may be old: register the token over that one too. Sync is no matter of the quorum, and so not enough while a leader that
 //     was deposed does not know it yet.
 //   - What other clients write without a Guard is not seen, and not refused.
+//   - A server accepts connections early in its start that it never answers; go-zookeeper waits for such a one for nearly seven session timeouts before
+//     it tries again. Where a restart of the server is not to cost that, give zk.WithDialer connections whose first read has a deadline. The
+//     lock's own backend needs no help: it bounds that wait itself.
 //
 // # Layout
 //

@@ -19,7 +19,7 @@ import (
 const soon = 10 * time.Second
 
 func newConn(t testing.TB, addrs ...string) *zk.Conn {
-	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c

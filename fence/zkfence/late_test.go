@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 		kinds[how] = fencetest.Kind{
 			Store: func(_ context.Context, addr string) (fencetest.Store, error) {
 				// Its session is to outlive the time for which the process is stopped: a late write must arrive.
-				c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+				c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 				return &store{conn: c, how: how}, err
 			},
 			Locks: func(ctx context.Context, addr string) (*lockport.Client, error) {

@@ -15,7 +15,7 @@ import (
 // zkClient is a client of the servers at addrs, in a session that lives for 5 s without them.
 func zkClient(t *testing.T, addrs ...string) *zk.Conn {
 	t.Helper()
-	conn, _, err := zk.Connect(addrs, 5*time.Second, zk.WithLogger(silence{}))
+	conn, _, err := zk.Connect(addrs, 5*time.Second, zk.WithLogger(silence{}), zk.WithDialer(DialZooKeeper))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn

@@ -62,7 +62,7 @@ var worlds = map[libraries.Server]func(t *testing.T) *world{
 	},
 	libraries.ZooKeeper: func(t *testing.T) *world {
 		s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-		conn, _, err := zk.Connect([]string{s.Addr()}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+		conn, _, err := zk.Connect([]string{s.Addr()}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 		require.NoError(t, err)
 		t.Cleanup(conn.Close)
 		return &world{addrs: []string{s.Addr()}, target: together,
