@@ -3,7 +3,7 @@
 package main
 
 import (
-	"bufio"
+	"bytes"
 	"fmt"
 	"os"
 	"os/exec"
@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"github.com/lockport/lockport/internal/clock"
 )
 
 // guard is a small process in a session of its own that kills the command's group when lockport dies (its pipe closes),
@@ -20,7 +22,9 @@ type guard struct {
 	process *os.Process
 	pipe    *os.File
 	told    time.Time     // the last deadline that the guard was told
+	late    bool          // when the one before had passed, so that it may have killed the group
 	gone    chan struct{} // closed when the process has ended
+	acted   bool          // it ended by itself, which it does when it has killed the group; once gone is closed
 }
 
 func startGuard(group int, holding []*os.File) (*guard, error) {
@@ -47,7 +51,11 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 		return nil, err
 	}
 	g := &guard{process: cmd.Process, pipe: writes, gone: make(chan struct{})}
-	go func() { _ = cmd.Wait(); close(g.gone) }()
+	go func() {
+		_ = cmd.Wait()
+		g.acted = cmd.ProcessState.Success()
+		close(g.gone)
+	}()
 	return g, nil
 }
 
@@ -56,9 +64,22 @@ func (g *guard) tell(deadline time.Time) {
 	if deadline.Sub(g.told).Abs() < time.Millisecond {
 		return // as before: it is computed anew from two clocks each time
 	}
+	g.late = g.hasPassed()
 	g.told = deadline
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second)) // a guard that is stopped reads nothing
-	_, _ = fmt.Fprintln(g.pipe, int64(time.Until(deadline))) // one that is gone is replaced
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                // a guard that is stopped reads nothing
+	_, _ = fmt.Fprintln(g.pipe, int64(clock.Shared()+time.Until(deadline))) // one that is gone is replaced
+}
+
+func (g *guard) hasPassed() bool { return !g.told.IsZero() && !time.Now().Before(g.told) }
+
+// mayHaveKilled says that if the group was killed, it was the guard.
+func (g *guard) mayHaveKilled() bool {
+	select {
+	case <-g.gone:
+		return g.acted || g.late || g.hasPassed()
+	default:
+		return g.late || g.hasPassed()
+	}
 }
 
 // release ends the guard, so that it kills nobody, and returns when its descriptors are closed: a lock that is a
@@ -69,7 +90,7 @@ func (g *guard) release() {
 	g.pipe.Close()
 }
 
-// guardStage is the guard's own side: GROUP. Standard input is the pipe, with deadlines, as nanoseconds from now.
+// guardStage is the guard's own side: GROUP. Standard input is the pipe, with deadlines, as nanoseconds of clock.Shared: it may be read late.
 func guardStage(_ *console, args []string) error {
 	// Whoever ends everything (a service manager, a terminal) sends these to lockport too, which then ends the guard.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -78,27 +99,51 @@ func guardStage(_ *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	deadlines := make(chan time.Duration)
-	go func() {
-		defer close(deadlines)
-		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			if left, err := strconv.ParseInt(in.Text(), 10, 64); err == nil {
-				deadlines <- time.Duration(left)
-			}
-		}
-	}()
-	var expired <-chan time.Time
+	var in deadlineReader
+	for deadline, ok := in.next(time.Time{}); ok; {
+		deadline, ok = in.next(deadline)
+	}
+	killGroup(group)
+	return nil
+}
+
+// deadlineReader reads the deadlines that come over standard input.
+type deadlineReader struct {
+	buf [4096]byte
+	n   int // bytes that are there of a line whose end is not
+}
+
+// next waits until deadline to be told a later one; for ever if it is zero. false: none has come, or none will. What has come by then counts, however late this process gets to
+// run: it must not kill the group of a lock that was renewed.
+func (r *deadlineReader) next(deadline time.Time) (later time.Time, ok bool) {
 	for {
-		select {
-		case left, ok := <-deadlines:
-			if !ok {
-				killGroup(group)
-				return nil
-			}
-			expired = time.After(left)
-		case <-expired:
-			killGroup(group)
-			return nil
+		var input syscall.FdSet
+		input.Bits[0] = 1
+		var limit *syscall.Timeval
+		if !deadline.IsZero() {
+			left := syscall.NsecToTimeval(int64(max(time.Until(deadline), 0)))
+			limit = &left
+		}
+		switch err := selectInput(&input, limit); {
+		case err == syscall.EINTR:
+			continue
+		case err != nil || input.Bits[0] == 0:
+			return time.Time{}, false
+		}
+		n, err := os.Stdin.Read(r.buf[r.n:])
+		if err != nil {
+			return time.Time{}, false
+		}
+		text := r.buf[:r.n+n]
+		end := bytes.LastIndexByte(text, '\n') + 1
+		lines := bytes.Fields(text[:end])
+		if len(lines) > 0 {
+			instant, err := strconv.ParseInt(string(lines[len(lines)-1]), 10, 64)
+			later, ok = time.Now().Add(time.Duration(instant)-clock.Shared()), err == nil
+		}
+		r.n = copy(r.buf[:], text[end:])
+		if len(lines) > 0 {
+			return later, ok
 		}
 	}
 }

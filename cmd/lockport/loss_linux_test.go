@@ -25,6 +25,26 @@ func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
+// TestRunGuardThatReadsLate: the guard is told of the last renewals when they are over for long, as on a machine with no time for it.
+func TestRunGuardThatReadsLate(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	var guard int
+	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	time.Sleep(ttl / 2) // a renewal, at least
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+	stopped := time.Now()
+	time.Sleep(ttl / 2)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	require.Less(t, time.Since(stopped), ttl, "somebody else could have had the lock while the command ran")
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	require.Equal(t, 79, p.code(t))
+}
+
 func TestRunOnLostIgnore(t *testing.T) {
 	t.Parallel()
 	const ttl = time.Second

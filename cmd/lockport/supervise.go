@@ -94,8 +94,9 @@ func (s *supervisor) check(now time.Time) time.Duration {
 	again := s.o.ttl / 8
 	if !s.o.ignore && s.killAt.IsZero() {
 		if deadline, ok := s.lock.Deadline(); ok {
-			s.guard.tell(deadline)
-			killAt := deadline.Add(-killSlack(s.o.ttl))
+			slack := killSlack(s.o.ttl)
+			s.guard.tell(deadline.Add(-slack / 2)) // later than we would: it is for when we cannot
+			killAt := deadline.Add(-slack)
 			termAt := killAt.Add(-s.o.killAfter)
 			if !now.Before(termAt) {
 				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %q", s.o.name)
@@ -179,16 +180,15 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 	return status.ExitStatus()
 }
 
-// guardKilled says whether it was the guard that killed the command: the last deadline that it was told has passed.
+// guardKilled says whether it was the guard that killed the command.
 func (s *supervisor) guardKilled(status syscall.WaitStatus) bool {
-	told := s.guard.told
-	return status.Signaled() && status.Signal() == syscall.SIGKILL && !told.IsZero() && !time.Now().Before(told)
+	return status.Signaled() && status.Signal() == syscall.SIGKILL && s.guard.mayHaveKilled()
 }
 
 // replaceGuard starts another guard if somebody ended the first.
 func (s *supervisor) replaceGuard() {
 	s.guardGone = nil
-	if !s.lock.Valid() {
+	if s.guard.acted || !s.lock.Valid() {
 		return // it did its work
 	}
 	g, err := startGuard(s.child.group, s.holding)

@@ -112,6 +112,10 @@ func read() time.Duration {
 	return time.Duration(known.Load())
 }
 
+// Shared is a reading of a clock that all processes of the machine share, for telling another one of an instant. It goes on while the machine is
+// suspended, and nobody sets it.
+func Shared() time.Duration { return kernelClock(clockBoottime) }
+
 // kernelClock reads a clock of the kernel. It cannot fail: both are older than the oldest kernel that Go runs on.
 func kernelClock(id uintptr) time.Duration {
 	var ts syscall.Timespec
