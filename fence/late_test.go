@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-func redisLocks(ctx context.Context, target string) (*lockport.Client, error) {
-	return lockport.Open(ctx, target, lockport.TTL(150*time.Millisecond), lockport.Logger(slog.New(slog.DiscardHandler)))
+func redisLocks(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error) {
+	return lockport.Open(ctx, target, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
 }
 
 // Holders that were stopped, and lost their locks without knowing, write late to a service that has its data in memory.
@@ -130,7 +130,7 @@ func (c client) call(ctx context.Context, method, name string, token lockport.To
 
 // Two goroutines of one process, one lock, no request to the lock's server between them: the first one is refused all the same.
 func TestMemoryRefusesTheHoldBeforeAHandOff(t *testing.T) {
-	c, err := redisLocks(t.Context(), servers.SharedRedis(t).URL())
+	c, err := redisLocks(t.Context(), servers.SharedRedis(t).URL(), 30*time.Second)
 	require.NoError(t, err)
 	defer c.Close()
 	before, after := fencetest.HandOff(t, c, t.Name()+strconv.FormatInt(time.Now().UnixNano(), 36))

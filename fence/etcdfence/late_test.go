@@ -5,6 +5,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -29,8 +30,8 @@ func TestMain(m *testing.M) {
 				c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
 				return &store{client: c, how: how}, err
 			},
-			Locks: func(ctx context.Context, addr string) (*lockport.Client, error) {
-				return lockport.Open(ctx, "etcd://"+addr+"?ttl=1s", lockport.Logger(nil))
+			Locks: func(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
+				return lockport.Open(ctx, "etcd://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 			},
 		}
 	}
@@ -43,7 +44,9 @@ func TestLateHolders(t *testing.T) {
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byToken: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {
-		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr()}) })
+		t.Run(how, func(t *testing.T) {
+			judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr(), LateTTL: time.Second})
+		})
 	}
 }
 

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 				o, err := goredis.ParseURL(rawURL)
 				return &store{client: goredis.NewClient(o), how: how}, err
 			},
-			Locks: func(ctx context.Context, rawURL string) (*lockport.Client, error) {
-				return lockport.Open(ctx, rawURL, lockport.TTL(500*time.Millisecond), lockport.Logger(nil))
+			Locks: func(ctx context.Context, rawURL string, ttl time.Duration) (*lockport.Client, error) {
+				return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
 			},
 		}
 	}
@@ -44,7 +44,7 @@ func TestLateHolders(t *testing.T) {
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byScript: fencetest.Refuses, byTx: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {
-		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.URL(), Locks: s.URL()}) })
+		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.URL(), Locks: s.URL(), LateTTL: 500 * time.Millisecond}) })
 	}
 }
 

@@ -30,11 +30,11 @@ func TestMain(m *testing.M) {
 	os.Exit(fencetest.Main(m, kinds))
 }
 
-// openLocks has a small TTL where it is not for the session to have one, which is terminated then.
-func openLocks(ctx context.Context, target string) (*lockport.Client, error) {
+// openLocks heeds ttl where the session does not have one of its own.
+func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error) {
 	options := []lockport.Option{lockport.Logger(slog.New(slog.DiscardHandler))}
 	if strings.HasPrefix(target, "redis:") {
-		options = append(options, lockport.TTL(150*time.Millisecond))
+		options = append(options, lockport.TTL(ttl))
 	}
 	return lockport.Open(ctx, target, options...)
 }

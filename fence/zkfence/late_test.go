@@ -31,8 +31,8 @@ func TestMain(m *testing.M) {
 				c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 				return &store{conn: c, how: how}, err
 			},
-			Locks: func(ctx context.Context, addr string) (*lockport.Client, error) {
-				return lockport.Open(ctx, "zookeeper://"+addr+"?ttl=500ms", lockport.Logger(nil))
+			Locks: func(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
+				return lockport.Open(ctx, "zookeeper://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 			},
 		}
 	}
@@ -45,7 +45,7 @@ func TestLateHolders(t *testing.T) {
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byToken: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {
-		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr()}) })
+		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr(), LateTTL: 500 * time.Millisecond}) })
 	}
 }
 

@@ -41,6 +41,7 @@ var known map[string]Kind
 // task is what a child is told when it starts.
 type task struct {
 	Kind, Store, Locks string
+	TTL                time.Duration
 	Names              []string
 }
 
@@ -107,7 +108,7 @@ func open(k Kind, job task) (*party, error) {
 	if err != nil {
 		return nil, err
 	}
-	locks, err := k.Locks(ctx, job.Locks)
+	locks, err := k.Locks(ctx, job.Locks, job.TTL)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}

@@ -2,6 +2,7 @@ package fencetest
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -11,6 +12,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Run is a run: who takes part, and where.
@@ -18,6 +20,8 @@ type Run struct {
 	Kind         string // one of those that Main was given
 	Store, Locks string // what its functions are called with
 
+	// LateTTL is that of the locks that are lost, if Lose is nil. Default: 150 ms.
+	LateTTL time.Duration
 	// Lose, if not nil, is called while the child is stopped and has the server take the child's locks, which have these names, away, say by ending
 	// its sessions. Otherwise their TTL ends them.
 	Lose func(ctx context.Context, names []string) error
@@ -25,6 +29,9 @@ type Run struct {
 
 // A run has rounds, many of them at once: each is a name on which a holder loses its lock without knowing, and writes late.
 const (
+	// holdTTL is that of locks which are not to be lost, on a busy machine either.
+	holdTTL = 30 * time.Second
+
 	rounds  = 200
 	atOnce  = 50
 	batches = rounds / atOnce
@@ -58,7 +65,7 @@ func Loses(t *testing.T, r Run) {
 
 func (r Run) do(t *testing.T) (res result) {
 	t.Helper()
-	job := task{Kind: r.Kind, Store: r.Store, Locks: r.Locks}
+	job := task{Kind: r.Kind, Store: r.Store, Locks: r.Locks, TTL: holdTTL}
 	for i := range atOnce {
 		job.Names = append(job.Names, fmt.Sprintf("fencetest %s %d", rand.Text(), i))
 	}
@@ -71,6 +78,9 @@ func (r Run) do(t *testing.T) (res result) {
 		t.Fatal(err)
 	}
 	defer here.close()
+	if r.Lose == nil {
+		job.TTL = cmp.Or(r.LateTTL, 150*time.Millisecond)
+	}
 	c := startChild(t, job)
 	defer c.end()
 

@@ -4,6 +4,7 @@ package fencetest
 
 import (
 	"context"
+	"time"
 
 	"github.com/lockport/lockport"
 )
@@ -22,6 +23,7 @@ type Store interface {
 type Kind struct {
 	// Store opens the store that Run.Store names.
 	Store func(ctx context.Context, target string) (Store, error)
-	// Locks makes a client of locks with a small TTL on what Run.Locks names.
-	Locks func(ctx context.Context, target string) (*lockport.Client, error)
+	// Locks makes a client of locks on what Run.Locks names. ttl is small for those that are to be lost, and long for the others, which must not be, on a
+	// busy machine either.
+	Locks func(ctx context.Context, target string, ttl time.Duration) (*lockport.Client, error)
 }
