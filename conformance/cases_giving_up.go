@@ -58,10 +58,11 @@ var givingUpCases = []Case{
 		Group: "giving-up", Name: "while-waiting", Quick: true,
 		Rule: ruleGiveUp + " (cancelled while it waits for another client)",
 		Run: func(_ context.Context, e *Env) error {
-			a, b, c := e.patient(), e.patient(), e.party()
+			a, c := e.patient(), e.party()
 			l := e.acquire(a, e.name())
-			w := e.begin(b, l.Name())
-			w.notYet(50*time.Millisecond, "the name is held")
+			b := e.open(e.r.cfg.Target)
+			w := e.begin(e.patientOf(b), l.Name())
+			w.waits(b, "the name is held")
 			if err := w.giveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, lockport.ErrHeld) {
 				e.failf("a cancelled Acquire that waited returned: %w", orNone(err))
 			}
