@@ -43,7 +43,7 @@ type breakOptions struct {
 func parseBreak(args []string) (breakOptions, error) {
 	var o breakOptions
 	a, err := parse("break", args, []option{
-		{long: "url", value: stringValue(&o.url)},
+		{long: "url", value: urlValue(&o.url)},
 		{long: "yes", flag: &o.yes},
 		{long: "all-of-session", flag: &o.whole},
 	})

@@ -56,7 +56,10 @@ type compareOptions struct {
 func parseCompare(args []string) (compareOptions, error) {
 	o := compareOptions{out: "lockport-report"}
 	a, err := parse("compare", args, []option{
-		{long: "url", value: func(s string) error { o.URLs = append(o.URLs, s); return nil }},
+		{long: "url", value: func(s string) error {
+			o.URLs = append(o.URLs, "")
+			return urlValue(&o.URLs[len(o.URLs)-1])(s)
+		}},
 		{long: "full", flag: &o.Full},
 		{long: "scenario", value: listValue(&o.Scenarios)},
 		{long: "backend", value: listValue(&o.Subjects)},

@@ -52,7 +52,7 @@ type conformOptions struct {
 func parseConform(args []string) (conformOptions, error) {
 	var o conformOptions
 	a, err := parse("conform", args, []option{
-		{long: "url", value: stringValue(&o.url)},
+		{long: "url", value: urlValue(&o.url)},
 		{long: "json", value: stringValue(&o.json)},
 		{long: "short", flag: &o.short},
 		{long: "soak", value: durationValue(&o.soak.For, time.Second)},

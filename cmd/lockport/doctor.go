@@ -46,7 +46,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	var rawURL string
 	var asJSON bool
 	a, err := parse("doctor", args, []option{
-		{long: "url", value: stringValue(&rawURL)},
+		{long: "url", value: urlValue(&rawURL)},
 		{long: "json", flag: &asJSON},
 	})
 	switch {

@@ -30,6 +30,7 @@ func TestOptionsParse(t *testing.T) {
 		{args: []string{"--fast=yes", "a", "--", "true"}, wantErr: "unknown option --fast; try: lockport run --help"},
 		{args: []string{"-x", "a", "--", "true"}, wantErr: "unknown option -x; try: lockport run --help"},
 		{args: []string{"-nx", "a", "--", "true"}, wantErr: "option -n takes no value"},
+		{args: []string{"--url=", "a", "--", "true"}, wantErr: "option --url: the URL is empty: want that of a lock server, or file: for files of this machine"},
 		{args: []string{"a", "-w"}, wantErr: "option -w needs a value"},
 		{args: []string{"-w", "10", "a", "--", "true"}, wantErr: `option -w: bad duration "10": want something like 10s, 1m30s or 250ms`},
 		{args: []string{"-w-1s", "a", "--", "true"}, wantErr: `option -w: "-1s" is negative`},

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"strings"
 
 	_ "github.com/lockport/lockport/backend/all"
 	"github.com/lockport/lockport/compare"
@@ -56,6 +57,9 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 		args = []string{"version"}
 	}
 	v := findVerb(args[0])
+	if v == nil && strings.HasPrefix(args[0], "-") {
+		return usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", firstOf(args[0], "="), verbNames())
+	}
 	if v == nil {
 		return usagef("unknown verb %q; known: %s", args[0], verbNames())
 	}

@@ -86,6 +86,7 @@ func TestRunUsage(t *testing.T) {
 		{"command is a folder", []string{"run", "a", "--", "/"}, 126, "cannot start /"},
 		{"interpreter not found", []string{"run", "a", "--", noInterpreter}, 127, "cannot start " + noInterpreter},
 		{"unknown verb", []string{"rum", "a", "--", "true"}, 64, `unknown verb "rum"; known: run, status, break, doctor`},
+		{"options before the verb", []string{"--url=redis://u:secret@host", "run", "a"}, 64, "the verb comes first, then its options: lockport VERB --url …; known: run, status"},
 		{"no verb", nil, 64, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

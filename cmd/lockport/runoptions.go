@@ -56,7 +56,7 @@ func parseRun(args []string) (runOptions, error) {
 	o := runOptions{wait: -1, killAfter: -1}
 	onLost := "term"
 	a, err := parse("run", args, []option{
-		{long: "url", value: stringValue(&o.url)},
+		{long: "url", value: urlValue(&o.url)},
 		{short: "n", flag: &o.once},
 		{short: "w", value: durationValue(&o.wait, 0)},
 		{long: "ttl", value: durationValue(&o.ttl, time.Millisecond)},

@@ -52,7 +52,7 @@ func parseStatus(args []string) (statusOptions, error) {
 	var o statusOptions
 	var prefixGiven bool
 	a, err := parse("status", args, []option{
-		{long: "url", value: stringValue(&o.url)},
+		{long: "url", value: urlValue(&o.url)},
 		{long: "prefix", value: func(s string) error { o.prefix, prefixGiven = s, true; return nil }},
 		{long: "json", flag: &o.json},
 	})

@@ -32,6 +32,18 @@ func lockURL(flag string) string {
 	return flag
 }
 
+// urlValue is the value of --url. It is not empty: what should be a server must not become this machine's own files where a variable is not set, and
+// two machines do the same work at once.
+func urlValue(to *string) func(string) error {
+	return func(s string) error {
+		if s == "" {
+			return usagef("the URL is empty: want that of a lock server, or %s for files of this machine", defaultURL)
+		}
+		*to = s
+		return nil
+	}
+}
+
 // urlTTL is the TTL that rawURL asks for, 0 if it asks for none or cannot be read: opening it will say so.
 func urlTTL(rawURL string) time.Duration {
 	u, err := url.Parse(rawURL)
