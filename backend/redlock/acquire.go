@@ -218,8 +218,11 @@ func (c *claim) tooFew() error {
 		}
 		tainted = tainted || s.tainted
 	}
+	open, others := c.count(seatUnknown)+c.count(seatAsked), len(c.seats)-c.count(seatFailed)
 	switch {
-	case c.count(seatUnknown)+c.count(seatAsked) >= c.b.quorum: // they may all have granted it
+	case open >= c.b.quorum: // they may all have granted it
+		class = driver.ErrUnknown
+	case others >= c.b.quorum && others-open < c.b.quorum: // what they may have granted keeps everybody else out
 		class = driver.ErrUnknown
 	case refused >= c.b.quorum:
 		class = driver.ErrRefused
@@ -256,7 +259,7 @@ func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, 
 	waits := false
 	for i := range c.seats {
 		switch s := &c.seats[i]; s.state {
-		case seatGranted:
+		case seatGranted, seatUnknown: // where its answer was lost, nobody else will ask for what it may have granted
 			s.tries, waits = 0, true
 			asked = append(asked, i)
 		case seatAsked: // the request that takes it back follows on the same connection, and is not waited for

@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -53,7 +54,7 @@ type seat struct {
 	tainted bool  // one of backs may still arrive: no vote of this node is safe from it
 	backs   int16 // requests to give back, without an answer
 
-	tries  uint8 // of a request to give back, to release or to abandon, on another connection: at most maxAgain and one
+	tries  uint8 // of a request to give back, to release or to abandon, on another connection
 	asking bool  // a request to release, or to abandon, without an answer
 	freed  freed
 	maybe  bool // an earlier one may have freed it
@@ -129,6 +130,9 @@ const (
 	queueKey = "queue"
 	maxPlace = 4e15 - 1 // see queue.lua
 	maxAgain = 2
+	// firstAgain is after what time a node is asked again to give back what it may have granted, once maxAgain is used up; after twice as long each time, up to
+	// the TTL.
+	firstAgain = 20 * time.Millisecond
 	// late is for how long a claim that was abandoned while it was on its way is remembered at the nodes, in case it arrives.
 	late = time.Minute
 )
@@ -151,11 +155,14 @@ func (c *claim) Answered(number int, r redisscript.Reply) {
 		if s.round == round {
 			s.gaveBack(r)
 		}
-		if s.round == round && r.Err != nil && s.state == seatUnknown && s.again() {
-			s.backs++
-			c.mu.Unlock()
-			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], []string{c.value, ""}, redisscript.Terms{}, c, number)
-			return
+		if s.round == round && r.Err != nil && s.state == seatUnknown {
+			if s.again() {
+				s.backs++
+				c.mu.Unlock()
+				c.giveBackAt(i, round)
+				return
+			}
+			c.giveBackLater(i, round)
 		}
 	case callRelease:
 		s.maybe = s.maybe || r.Err != nil && !errors.Is(r.Err, driver.ErrUnavailable) // that it did not arrive is certain of ErrUnavailable only
@@ -254,8 +261,33 @@ func (b *Backend) unsafe(i int) error {
 // again says that a request to give up what the node has, whose connection broke, is to be made once more: the node may be well, and only a
 // connection have ended.
 func (s *seat) again() bool {
-	s.tries = min(s.tries+1, maxAgain+1)
+	s.tries = min(s.tries+1, math.MaxUint8)
 	return s.tries <= maxAgain
+}
+
+// giveBackAt asks node i to give back what it may have granted in round. It is counted in backs.
+func (c *claim) giveBackAt(i int, round int32) {
+	c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], []string{c.value, ""}, redisscript.Terms{}, c, callGiveBack.number(i, round))
+}
+
+// giveBackLater is giveBackAt when the node may be reached again, unless the claim has been made anew by then. The mutex is held.
+func (c *claim) giveBackLater(i int, round int32) {
+	pause := firstAgain << min(c.seats[i].tries-maxAgain-1, 30)
+	if pause > c.Req.TTL {
+		return // by which it is gone
+	}
+	time.AfterFunc(pause, func() {
+		c.mu.Lock()
+		s := &c.seats[i]
+		still := s.round == round && s.state == seatUnknown && !c.gaveUp
+		if still {
+			s.backs++
+		}
+		c.mu.Unlock()
+		if still {
+			c.giveBackAt(i, round)
+		}
+	})
 }
 
 // gaveBack notes what a node said when it was to take back what it had granted.
@@ -263,7 +295,7 @@ func (s *seat) gaveBack(r redisscript.Reply) {
 	switch {
 	case r.Err == nil:
 		s.state = seatNone
-	case s.state == seatGranted:
+	case s.state == seatGranted, s.state == seatNone: // or it was not waited for
 		s.state, s.err, s.loose = seatUnknown, r.Err, true
 	}
 }

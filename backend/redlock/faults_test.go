@@ -62,6 +62,7 @@ func TestAMajorityIsAway(t *testing.T) {
 			a.frees(a.takes(a.request("before")))
 			if fault == "dead" {
 				x.kill(t, 0, 2, 4)
+				a.knowsAway(0, 2, 4)
 			} else {
 				x.freeze(t, 0, 2, 4)
 			}

@@ -11,6 +11,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -54,6 +55,23 @@ func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 	x.empty(t, "x")
 }
 
+// A claim that too few granted asks nodes whose answers were lost to give back what they may have granted: nobody will ask them later.
+func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
+	x := plainNodes(t, 5)
+	a := newPeer(t, x.proxied(), "a")
+	a.frees(a.takes(a.request("warm-up")))
+	x.foreign(t, 2, 3)
+	var lost []<-chan struct{}
+	for _, p := range x.proxies[:2] {
+		lost = append(lost, p.DropReply(func(request []byte) bool { return isOp(conformance.OpAcquire, request) }))
+	}
+	a.waits(a.request("x"))
+	for _, l := range lost {
+		<-l
+	}
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "the other's votes")
+}
+
 // detour are nodes of which the first is reached by one way until told to take another.
 func (x *nodes) detour(t *testing.T) (a *peer, another func()) {
 	var way atomic.Value
@@ -74,12 +92,7 @@ func (x *nodes) detour(t *testing.T) (a *peer, another func()) {
 	a.catchesUp(0)
 	return a, func() {
 		way.Store(x.servers[0].Addr())
-		require.Eventually(t, func() bool {
-			q := &question{replies: []redisscript.Reply{{Err: driver.ErrUnknown}}, left: 1, done: make(chan struct{})}
-			a.nodes[0].line.Call(redisscript.Waiting, []string{"nobody"}, nil, redisscript.Terms{}, q, 0)
-			replies, err := q.answers(context.Background())
-			return err == nil && replies[0].Err == nil
-		}, soon, 10*time.Millisecond)
+		require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, 10*time.Millisecond)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -172,12 +173,29 @@ func key(name string) string { return fmt.Sprint("lockport:", name) }
 
 // asksNode calls a script on one node and waits for its answer.
 func (p *peer) asksNode(i int, script *redisscript.Script, keys []string, argv ...string) {
+	require.NoError(p.t, p.answer(i, script, keys, argv...))
+}
+
+// answer is what becomes of a call of a script on one node.
+func (p *peer) answer(i int, script *redisscript.Script, keys []string, argv ...string) error {
 	q := &question{replies: []redisscript.Reply{{Err: driver.ErrUnknown}}, left: 1, done: make(chan struct{})}
 	p.nodes[i].line.Call(script, keys, argv, redisscript.Terms{}, q, 0)
 	replies, err := q.answers(context.Background())
-	require.NoError(p.t, err)
-	require.NoError(p.t, replies[0].Err)
+	if err != nil {
+		return err
+	}
+	return replies[0].Err
 }
 
+// reaches asks node i for something that changes nothing.
+func (p *peer) reaches(i int) error { return p.answer(i, redisscript.Waiting, []string{"nobody"}) }
+
 // catchesUp waits until node i has answered all that it was asked so far.
-func (p *peer) catchesUp(i int) { p.asksNode(i, redisscript.Waiting, []string{"nobody"}) }
+func (p *peer) catchesUp(i int) { require.NoError(p.t, p.reaches(i)) }
+
+// knowsAway waits until p has noticed that dead nodes are dead, so that a request to them certainly has no effect.
+func (p *peer) knowsAway(which ...int) {
+	for _, i := range which {
+		require.Eventually(p.t, func() bool { return errors.Is(p.reaches(i), driver.ErrUnavailable) }, soon, time.Millisecond)
+	}
+}
