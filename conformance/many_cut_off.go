@@ -82,10 +82,7 @@ func claimedTogether(_ context.Context, e *Env) error {
 		e.delay(10 * time.Millisecond)
 		var all sync.WaitGroup
 		for i, name := range names {
-			reqs[i] = a.request(name)
-			if e.caps.FixedTTL == 0 {
-				reqs[i].TTL = e.longTTL() // what is granted does not end while the others are looked at
-			}
+			reqs[i] = a.patientRequest(name) // what is granted does not end while the others are looked at
 			all.Go(func() {
 				ctx, cancel := e.timed()
 				defer cancel()

@@ -45,6 +45,15 @@ func (p *party) request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl}
 }
 
+// patientRequest makes one for a claim that outlasts what a case waits for, where the session does not have one TTL.
+func (p *party) patientRequest(name string) driver.Request {
+	req := p.request(name)
+	if p.e.caps.FixedTTL == 0 {
+		req.TTL = p.e.longTTL()
+	}
+	return req
+}
+
 // timed bounds one call to a backend that answers.
 func (e *Env) timed() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTime)
