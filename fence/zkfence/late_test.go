@@ -45,7 +45,9 @@ func TestLateHolders(t *testing.T) {
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byToken: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {
-		t.Run(how, func(t *testing.T) { judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr(), LateTTL: 500 * time.Millisecond}) })
+		t.Run(how, func(t *testing.T) {
+			judge(t, fencetest.Run{Kind: how, Store: s.Addr(), Locks: s.Addr(), LateTTL: 500 * time.Millisecond})
+		})
 	}
 }
 
