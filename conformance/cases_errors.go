@@ -73,13 +73,13 @@ var errorsCases = []Case{
 					short, cancel := context.WithTimeout(ctx, patience)
 					_, err := c.Acquire(short, name)
 					cancel()
-					held := errors.Is(err, lockport.ErrHeld)
+					held := errors.Is(err, lockport.ErrHeld) // a busy server may not have said so yet
 					if !errors.Is(err, context.DeadlineExceeded) || !held && patience > soon {
 						e.failf("Acquire returned: %w", orNone(err))
 					}
 					if held {
 						break
-					} // a busy server has not said yet that the name is held
+					}
 				}
 			}
 			return nil

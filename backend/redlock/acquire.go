@@ -220,9 +220,8 @@ func (c *claim) tooFew() error {
 	}
 	open, others := c.count(seatUnknown)+c.count(seatAsked), len(c.seats)-c.count(seatFailed)
 	switch {
-	case open >= c.b.quorum: // they may all have granted it
-		class = driver.ErrUnknown
-	case others >= c.b.quorum && others-open < c.b.quorum: // what they may have granted keeps everybody else out
+	case open >= c.b.quorum, // they may all have granted it
+		others >= c.b.quorum && others-open < c.b.quorum: // what they may have granted keeps everybody else out
 		class = driver.ErrUnknown
 	case refused >= c.b.quorum:
 		class = driver.ErrRefused

@@ -74,11 +74,14 @@ func (g *guard) hasPassed() bool { return !g.told.IsZero() && !time.Now().Before
 
 // mayHaveKilled says that if the group was killed, it was the guard.
 func (g *guard) mayHaveKilled() bool {
+	if g.late || g.hasPassed() {
+		return true
+	}
 	select {
 	case <-g.gone:
-		return g.acted || g.late || g.hasPassed()
+		return g.acted
 	default:
-		return g.late || g.hasPassed()
+		return false
 	}
 }
 
@@ -113,8 +116,8 @@ type deadlineReader struct {
 	n   int // bytes that are there of a line whose end is not
 }
 
-// next waits until deadline to be told a later one; for ever if it is zero. false: none has come, or none will. What has come by then counts, however late this process gets to
-// run: it must not kill the group of a lock that was renewed.
+// next waits until deadline to be told a later one; for ever if it is zero. false: none has come, or none will. What has come by
+// then counts, however late this process gets to run: it must not kill the group of a lock that was renewed.
 func (r *deadlineReader) next(deadline time.Time) (later time.Time, ok bool) {
 	for {
 		var input syscall.FdSet
@@ -134,17 +137,15 @@ func (r *deadlineReader) next(deadline time.Time) (later time.Time, ok bool) {
 		if err != nil {
 			return time.Time{}, false
 		}
-		text := r.buf[:r.n+n]
-		end := bytes.LastIndexByte(text, '\n') + 1
-		lines := bytes.Fields(text[:end])
-		if len(lines) > 0 {
-			instant, err := strconv.ParseInt(string(lines[len(lines)-1]), 10, 64)
-			later, ok = time.Now().Add(time.Duration(instant)-clock.Shared()), err == nil
+		r.n += n
+		lines := bytes.Split(r.buf[:r.n], []byte("\n"))
+		whole, rest := lines[:len(lines)-1], lines[len(lines)-1]
+		if len(whole) == 0 {
+			continue
 		}
-		r.n = copy(r.buf[:], text[end:])
-		if len(lines) > 0 {
-			return later, ok
-		}
+		instant, err := strconv.ParseInt(string(whole[len(whole)-1]), 10, 64)
+		r.n = copy(r.buf[:], rest)
+		return time.Now().Add(time.Duration(instant) - clock.Shared()), err == nil
 	}
 }
 
