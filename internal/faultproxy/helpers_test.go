@@ -131,6 +131,13 @@ func (c *client) wantSilence() {
 	require.True(c.t, timeout.Timeout(), "%v", err)
 }
 
+// wantGone requires that the proxy does not listen any more. Its port may be somebody else's by now.
+func wantGone(t *testing.T, p *Proxy) {
+	t.Helper()
+	_, err := p.listener.Accept()
+	require.ErrorIs(t, err, net.ErrClosed)
+}
+
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) { // polls in this goroutine: one test counts them

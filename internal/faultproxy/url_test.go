@@ -50,10 +50,7 @@ func TestForURL(t *testing.T) {
 		}
 		all.Each(func(p *Proxy) { require.Equal(t, int64(1), p.Requests()) })
 		all.Close()
-		for _, host := range hosts {
-			_, err := net.Dial("tcp", host)
-			require.Error(t, err, "the proxy is closed")
-		}
+		all.Each(func(p *Proxy) { wantGone(t, p) })
 	}
 }
 
