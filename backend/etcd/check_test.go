@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"net"
 	"net/url"
 	"slices"
 	"strings"
@@ -125,10 +124,7 @@ func TestTLS(t *testing.T) {
 
 func TestServerGone(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	addr := l.Addr().String()
-	require.NoError(t, l.Close())
+	addr := servers.Nobody(t)
 	for _, user := range []string{"", "root:secret@"} {
 		_, err := opens(t, "etcd://"+user+addr)
 		says(t, err, lockport.ErrUnavailable, "refused")

@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -66,16 +65,12 @@ func TestCheckErrors(t *testing.T) {
 	refuses(t, p.UserURL("nobody", "wrong-secret"), driver.ErrRefused, "check the user name, the password")
 	refuses(t, strings.TrimSuffix(p.URL(), "lockport")+"absent", driver.ErrRefused, "create the database")
 	refuses(t, with(t, p.URL(), "sslmode", "require"), driver.ErrRefused, "check sslmode")
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
 	refuses(t, via(t, p.URL(), "lockport.invalid:5432"), driver.ErrUnavailable, "lockport.invalid")
-	nobody := listener.Addr().String()
-	require.NoError(t, listener.Close())
-	refuses(t, via(t, p.URL(), nobody), driver.ErrUnavailable, "connection refused")
+	refuses(t, via(t, p.URL(), servers.Nobody(t)), driver.ErrUnavailable, "connection refused")
 	require.NoError(t, p.Freeze())
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
-	_, err = backendAt(t, p.URL()).Check(ctx)
+	_, err := backendAt(t, p.URL()).Check(ctx)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.NoError(t, p.Thaw())

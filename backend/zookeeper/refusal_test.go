@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -26,12 +25,9 @@ func oneLine(t *testing.T, err error, class error, says ...string) {
 }
 
 func TestUnreachable(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	gone := l.Addr().String()
-	require.NoError(t, l.Close())
+	gone := servers.Nobody(t)
 	start := time.Now()
-	_, err = lockport.Open(within(t, soon), "zookeeper://user:secret@"+gone+","+gone)
+	_, err := lockport.Open(within(t, soon), "zookeeper://user:secret@"+gone+","+gone)
 	oneLine(t, err, lockport.ErrUnavailable, "no server of 2 can be reached", gone)
 	require.Less(t, time.Since(start), soon/2)
 	_, err = lockport.Open(within(t, soon), "zookeeper://nowhere.invalid")

@@ -117,10 +117,7 @@ func TestRedisRefusals(t *testing.T) {
 	replica := servers.NeedReplica(t, master)
 	full := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1", Own: true})
 	old := servers.NewFakeRedis(t, "5.0.14")
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	nobody := free.Addr().String()
-	require.NoError(t, free.Close())
+	nobody := servers.Nobody(t)
 	for _, tt := range []struct {
 		name, url string
 		code      int

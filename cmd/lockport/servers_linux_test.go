@@ -1,7 +1,6 @@
 package main
 
 import (
-	"net"
 	"strings"
 	"syscall"
 	"testing"
@@ -125,10 +124,7 @@ func TestServersConform(t *testing.T) {
 // TestServersRefusals lists what cannot hold locks: the exit code, and a piece of the one line that says why.
 func TestServersRefusals(t *testing.T) {
 	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	nobody := free.Addr().String()
-	require.NoError(t, free.Close())
+	nobody := servers.Nobody(t)
 	secured := servers.NeedEtcd(t, servers.EtcdOptions{RootPassword: "right-secret"})
 	etcd := servers.NeedEtcd(t, servers.EtcdOptions{})
 	keeper := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})

@@ -2,7 +2,6 @@ package costs
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -69,12 +68,10 @@ func TestURLsOfSeveralBackends(t *testing.T) {
 
 // What cannot be opened is said before anything is measured.
 func TestURLsThatCannotBeMeasured(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, l.Close()) // nobody listens there now
-	_, _, _, err = Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + l.Addr().String()}})
+	nobody := servers.Nobody(t)
+	_, _, _, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
 	require.ErrorIs(t, err, lockport.ErrUnavailable)
-	require.Contains(t, err.Error(), "redis://xxxxx@"+l.Addr().String()+" cannot be measured: ")
+	require.Contains(t, err.Error(), "redis://xxxxx@"+nobody+" cannot be measured: ")
 	for _, rawURL := range []string{"redis://app:hunter2%zz@localhost", "lockd://:hunter2@localhost", "redis://:hunter2@localhost/none", "memory:"} {
 		_, _, _, err = Run(t.Context(), Options{URLs: []string{rawURL}})
 		require.Error(t, err, rawURL)
