@@ -219,3 +219,29 @@ func TestSequenceEnds(t *testing.T) {
 	require.False(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence)))
 	require.True(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence+1)))
 }
+
+// An answered ping says that the server was visited after that ping was written, whatever was written since.
+func TestPingsAreAnsweredInOrder(t *testing.T) {
+	tap, server := quietLife(time.Second)
+	defer func() { _ = server.Close() }()
+	tap.greeted, tap.shaken = true, true
+	zero := time.Now().Add(-time.Minute)
+	at := func(s int) time.Time { return zero.Add(time.Duration(s) * time.Second) }
+	tap.pings = []time.Time{at(1), at(2)}
+	for s := 1; s <= 2; s++ {
+		tap.listen(response(pingNumber, 1, codeOK, nil))
+		require.Equal(t, at(s), tap.confirms(time.Now().Add(time.Hour)))
+	}
+	require.Empty(t, tap.pings)
+}
+
+// What a connection remembers does not grow with its age.
+func TestVisitsAreForgotten(t *testing.T) {
+	tap, server := quietLife(time.Second)
+	defer func() { _ = server.Close() }()
+	zero := time.Now()
+	for s := range 10_000 {
+		tap.visited(zero.Add(time.Duration(s)*time.Second), 10*time.Second)
+	}
+	require.Less(t, len(tap.visits.visits), 200)
+}

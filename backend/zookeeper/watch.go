@@ -39,15 +39,15 @@ func (l *life) watch(ctx context.Context, path string, f func()) (exists bool, s
 	if armed {
 		return true, stop, nil
 	}
-	exists, err = askLibrary(ctx, l, func() (bool, error) { return l.arm(path) })
+	exists, err = askLibrary(ctx, l, func() (bool, error) { return l.arm(path, w) })
 	if err != nil || !exists {
 		stop()
 	}
 	return exists, stop, err
 }
 
-// arm tells the server of a watch. It is not left on a node that is not there: nobody would ever remove it.
-func (l *life) arm(path string) (exists bool, err error) {
+// arm tells the server of w, the watch at path. It is not left on a node that is not there: nobody would ever remove it.
+func (l *life) arm(path string, w *watch) (exists bool, err error) {
 	_, _, _, err = l.conn.GetW(path)
 	if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
 		exists, _, _, err = l.conn.ExistsW(path)
@@ -59,7 +59,7 @@ func (l *life) arm(path string) (exists bool, err error) {
 	}
 	if exists && err == nil {
 		l.mu.Lock()
-		if w := l.watches[path]; w != nil { // if it has not fired already
+		if l.watches[path] == w { // if it has not fired already
 			w.armed = true
 		}
 		l.mu.Unlock()
