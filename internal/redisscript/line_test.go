@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"strconv"
 	"strings"
@@ -220,4 +221,60 @@ func TestLineDoesNotWaitForALongDial(t *testing.T) {
 	require.Zero(t, l.Call(reflect, nil, nil, Terms{}, a, 0))
 	require.Len(t, a.all, 1, "at once")
 	require.ErrorIs(t, a.all[0].Err, driver.ErrUnavailable)
+}
+
+// A line that has rested for longer than its timeout gives a silent server up as before.
+func TestLineGivesUpAfterARest(t *testing.T) {
+	proxy, err := faultproxy.New(servers.SharedRedis(t).Addr())
+	require.NoError(t, err)
+	defer func() { _ = proxy.Close() }()
+	l := lineTo(t, proxy.Addr(), time.Second)
+	require.NoError(t, l.ask(t, reflect, nil, []string{"a"}).Err)
+	require.Eventually(t, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return !l.watched
+	}, 5*time.Second, time.Millisecond)
+	proxy.Freeze()
+	require.ErrorIs(t, l.ask(t, reflect, nil, []string{"b"}).Err, driver.ErrUnknown)
+}
+
+// What was to be written on a connection that could not be made is not written on the next.
+func TestLineForgetsWhatItDidNotSend(t *testing.T) {
+	s, o := servers.SharedRedis(t), sharedOptions(t)
+	dial, dialed := goredis.NewDialer(o), 0
+	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if dialed++; dialed == 1 {
+			return nil, errors.New("not now")
+		}
+		return dial(ctx, network, addr)
+	}
+	client := goredis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	l := NewLine(client, 5*time.Second)
+	defer l.Close()
+	key := []string{t.Name()}
+	require.ErrorIs(t, l.ask(t, count, key, nil).Err, driver.ErrUnavailable)
+	var r Reply
+	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		if r = l.ask(t, count, key, nil); r.Err == nil {
+			break
+		}
+	}
+	require.Equal(t, Reply{Value: int64(1)}, r)
+	_, err := s.Do(t.Context(), "DEL", key[0])
+	require.NoError(t, err)
+}
+
+// An error on a connection that was given up does not end the next one.
+func TestLineIsBrokenOnce(t *testing.T) {
+	l := lineTo(t, servers.SharedRedis(t).Addr(), 5*time.Second)
+	require.NoError(t, l.ask(t, reflect, nil, []string{"a"}).Err)
+	conn := l.conn
+	old, _ := net.Pipe()
+	l.mu.Lock()
+	l.broken(&lineConn{Conn: old, client: goredis.NewClient(&goredis.Options{})}, io.EOF)
+	l.mu.Unlock()
+	require.Same(t, conn, l.conn)
+	require.Equal(t, "b", l.ask(t, reflect, nil, []string{"b"}).Value)
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -240,4 +241,18 @@ func TestApart(t *testing.T) {
 	calls := []*call{lockCall(Acquire, "a", "a"), lockCall(Acquire, "b", "b")}
 	m := merger{apart: true}
 	require.Equal(t, 2, bytes.Count(m.append(nil, calls, true), []byte(Acquire.sha.(string))))
+}
+
+// Calls that were refused together had no effect, also where the connection was lost before they could go again.
+func TestCallsRefusedTogetherBeforeALoss(t *testing.T) {
+	w := merging(t, sharedOptions(t))
+	w.ready.used = time.Now().Add(time.Hour) // however slow this machine is, the call goes past go-redis
+	w.ready.in.Reset(strings.NewReader("-NOPERM no\r\n"))
+	calls := []*call{lockCall(Release, t.Name()+"1", "a"), lockCall(Release, t.Name()+"2", "a"), {args: []any{ping}}}
+	w.runAll(t.Context(), calls)
+	require.Nil(t, w.ready)
+	for _, c := range calls[:2] {
+		require.ErrorIs(t, Classify(c.err, c.sent), driver.ErrUnavailable)
+	}
+	require.ErrorIs(t, Classify(calls[2].err, calls[2].sent), driver.ErrUnknown)
 }

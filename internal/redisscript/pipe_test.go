@@ -373,3 +373,22 @@ func TestWaitThatFails(t *testing.T) {
 	}
 	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1), false).Err)
 }
+
+// Of many calls, those whose script the server did not know are made again, and each gets its own reply.
+func TestPipeMakesTheUnknownAgain(t *testing.T) {
+	p, _, s := proxied(t)
+	_, err := s.Do(t.Context(), "SCRIPT", "FLUSH")
+	require.NoError(t, err)
+	known, unknown := NewScript("return 'known' .. ARGV[1]"), NewScript("return 'unknown' .. ARGV[1]")
+	var args [][]any
+	var want []Reply
+	for i := range 4 {
+		if a := []any{nil, nil, "1", "k", i}; i%2 == 0 {
+			args, want = append(args, known.withSource(a)), append(want, Reply{Value: "known" + string(rune('0'+i))})
+		} else {
+			a[0], a[1] = evalSHA, unknown.sha
+			args, want = append(args, a), append(want, Reply{Value: "unknown" + string(rune('0'+i))})
+		}
+	}
+	require.Equal(t, want, p.RunAll(t.Context(), unknown, args, false))
+}

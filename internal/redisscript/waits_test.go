@@ -72,3 +72,23 @@ func TestNumber(t *testing.T) {
 		require.False(t, ok, text)
 	}
 }
+
+// A call that is made again, since the server did not know the script, waits for replicas as it would have at first.
+func TestWhatIsMadeAgainWaitsForReplicas(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret ~* &* +@all -wait"}})
+	o, err := goredis.ParseURL(s.URL())
+	require.NoError(t, err)
+	o.Username, o.Password = "some", "secret"
+	client := goredis.NewClient(o)
+	defer func() { _ = client.Close() }()
+	p := NewPipe(client, 1, time.Second)
+	defer p.Close()
+	for _, run := range []func() Reply{
+		func() Reply { return p.Run(t.Context(), echo, echoArgs(1), true) },
+		func() Reply { return p.RunAll(t.Context(), echo, [][]any{echoArgs(1)}, true)[0] },
+	} {
+		_, err = s.Do(t.Context(), "SCRIPT", "FLUSH")
+		require.NoError(t, err)
+		require.ErrorIs(t, run().Err, driver.ErrUnknown, "the server forbids to wait")
+	}
+}

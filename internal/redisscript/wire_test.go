@@ -331,3 +331,16 @@ func TestContextsEndAfterClose(t *testing.T) {
 	cancel()
 	all.Wait()
 }
+
+// What follows a reply that is malformed is nobody's.
+func TestNothingIsBelievedAfterAMalformedReply(t *testing.T) {
+	w := merging(t, sharedOptions(t))
+	w.ready.used = time.Now().Add(time.Hour)
+	w.ready.in.Reset(strings.NewReader("?\r\n+PONG\r\n"))
+	calls := []*call{{args: []any{ping}}, {args: []any{ping}}}
+	w.runAll(t.Context(), calls)
+	for _, c := range calls {
+		require.ErrorIs(t, c.err, errProtocol)
+	}
+	require.Nil(t, w.ready)
+}
