@@ -276,3 +276,34 @@ func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
 		w.nobodyHolds("a")
 	})
 }
+
+// MaxHold and MinHold count from when the hold was handed on, not from the grant of the claim that it has.
+func TestLimitsOfAHandedOnHold(t *testing.T) {
+	const most, least = 5500 * time.Millisecond, 3 * time.Second
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		first := w.acquire(c, "a")
+		waiting := w.begin(c, "a", lockport.MaxHold(most), lockport.MinHold(least))
+		w.sleep(50 * time.Millisecond)
+		w.release(first)
+		second := waiting.got()
+		require.Equal(t, first.Owner(), second.Owner())
+		lost := second.Lost()
+		w.sleep(most - time.Nanosecond)
+		require.False(t, isClosed(lost))
+		w.sleep(time.Nanosecond)
+		require.True(t, isClosed(lost))
+
+		first = w.acquire(c, "b")
+		waiting = w.begin(c, "b", lockport.MinHold(least))
+		w.sleep(50 * time.Millisecond)
+		w.release(first)
+		w.release(waiting.got())
+		other, _ := w.client()
+		w.sleep(least - time.Nanosecond)
+		_, err := other.TryAcquire(w.ctx, "b")
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		w.sleep(time.Nanosecond)
+		w.nobodyHolds("b")
+	})
+}

@@ -1,0 +1,160 @@
+package lockport_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/driver"
+)
+
+// A batch that says nothing of a lease has not renewed it, let alone found that it lasts for ever.
+func TestBatchThatLeavesAClaimOut(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, err := lockport.New(omitting{memory.NewBackend(memory.Options{Server: w.server})}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		deadline, _ := l.Deadline()
+		w.sleep(time.Until(deadline) - time.Nanosecond)
+		unmoved, ok := l.Deadline()
+		require.True(t, ok)
+		require.Equal(t, deadline, unmoved)
+		w.sleep(time.Nanosecond)
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.NoError(t, c.Close())
+	})
+}
+
+// omitting is a backend whose batches leave all claims out.
+type omitting struct{ *memory.Backend }
+
+func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
+
+// A renewal may be answered with a validity that is no later than the one that is known. That takes nothing back, nor is it asked again at once.
+func TestRenewalThatMovesNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := unmoved{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		deadline, _ := l.Deadline()
+		w.sleep(ttl * 3 / 4)
+		again, _ := l.Deadline()
+		require.Equal(t, deadline, again)
+		require.LessOrEqual(t, b.renewals.Load(), int64(9)) // one in each twelfth of the TTL
+		w.sleep(ttl)
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.NoError(t, c.Close())
+	})
+}
+
+// unmoved is a backend whose renewals succeed at once, with a validity that ends before that of the grant.
+type unmoved struct {
+	driver.Backend
+	renewals *atomic.Int64
+}
+
+func (b unmoved) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return unmovedLease{l, b.renewals}, nil
+}
+
+type unmovedLease struct {
+	driver.Lease
+	renewals *atomic.Int64
+}
+
+func (l unmovedLease) Renew(ctx context.Context) (time.Time, error) {
+	if l.renewals.Add(1) > 100 {
+		<-ctx.Done() // or time would stand still
+	}
+	return l.Grant().Until.Add(-time.Second), nil
+}
+
+// The end of MaxHold is told when it comes, although nobody looks and no renewal is due.
+func TestMaxHoldIsTold(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client(lockport.MaxHold(5500 * time.Millisecond))
+		lost := w.acquire(c, "a").Lost()
+		w.sleep(5500*time.Millisecond - time.Nanosecond)
+		require.False(t, isClosed(lost))
+		w.sleep(time.Nanosecond)
+		require.True(t, isClosed(lost))
+	})
+}
+
+// A claim that lasts as long as its session is not renewed.
+func TestClaimThatLastsIsNotRenewed(t *testing.T) {
+	bubble(t, func(w *world) {
+		b := memory.NewBackend(memory.Options{Server: w.server})
+		c, err := lockport.New(lasting{b}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		_, ok := l.Deadline()
+		require.False(t, ok)
+		w.sleep(ttl - time.Second) // the server is none that keeps it for longer
+		require.Zero(t, b.Calls(memory.Renew))
+		require.NoError(t, l.Err())
+		w.release(l)
+		require.NoError(t, c.Close())
+	})
+}
+
+// lasting is a backend whose grants have no end.
+type lasting struct{ driver.Backend }
+
+func (b lasting) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return lastingLease{l}, nil
+}
+
+type lastingLease struct{ driver.Lease }
+
+func (l lastingLease) Grant() driver.Grant {
+	g := l.Lease.Grant()
+	g.Until = time.Time{}
+	return g
+}
+
+// A renewal that ignores its context keeps neither who releases nor those who wait here.
+func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, err := lockport.New(tardy{memory.NewBackend(memory.Options{Server: w.server}), time.Now().Add(time.Hour)},
+			lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		l := w.acquire(c, "a")
+		w.sleep(ttl / 2) // it is being renewed
+		waiting := w.begin(c, "a")
+		start := time.Now()
+		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
+		require.LessOrEqual(t, time.Since(start), 6*time.Second)
+		waiting.got()
+		require.Less(t, time.Since(start), time.Minute)
+		require.NoError(t, c.Close())
+		w.sleep(time.Hour) // the renewals end after all
+	})
+}
+
+// No renewal goes on after the deadline: what is left of the claim at the server could not be undone so long.
+func TestRenewalEndsWithTheDeadline(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		deadline, _ := l.Deadline()
+		b.Pause() // the last of the renewals begins shortly before
+		w.sleep(time.Until(deadline))
+		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
+		require.Equal(t, 1, b.Calls(memory.Release))
+	})
+}
