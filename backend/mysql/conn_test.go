@@ -65,14 +65,14 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 
 func TestConnWaits(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	s := serverFor(t, m.DSN(), Options{TTL: time.Second})
+	s := serverFor(t, m.DSN(), Options{TTL: 2 * time.Second})
 	a, b, c := dialFor(t, s), dialFor(t, s), dialFor(t, s)
 	key := newKey()
 	first := a.takes(key)
 	done := make(chan error, 1)
 	op := &session.Op{Key: key}
 	b.Wait(left(), op, func(err error) { done <- err })
-	for end := time.Now().Add(2500 * time.Millisecond); time.Now().Before(end); time.Sleep(100 * time.Millisecond) { // longer than Silence
+	for end := time.Now().Add(a.Silence() + time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		a.one(session.Ping, "")
 		c.one(session.Ping, "")
 	}
@@ -138,7 +138,8 @@ func TestConnTellsOfItsEnd(t *testing.T) {
 			end(a)
 			a.ends()
 			require.Error(t, a.do(&session.Op{Kind: session.Ping}))
-			dialFor(t, s).takes(key)
+			next := dialFor(t, s) // the server frees it in its own time
+			require.Eventually(t, func() bool { return next.one(session.Try, key).OK }, within, time.Millisecond)
 		})
 	}
 }
