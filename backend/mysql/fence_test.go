@@ -1,9 +1,8 @@
 package mysql
 
 import (
-	"context"
-	sqldriver "database/sql/driver"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -92,6 +91,38 @@ func TestOldRowsArePruned(t *testing.T) {
 	}, within, time.Millisecond)
 }
 
+// TestAskedWhileRowsArePruned: who asks meanwhile is answered when that is over, by the same session.
+func TestAskedWhileRowsArePruned(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	admin := adminOf(t, m)
+	backup, err := admin.Conn(t.Context())
+	require.NoError(t, err)
+	defer func() { _ = backup.Close() }()
+	a := dialFor(t, serverFor(t, m.DSN(), Options{}))
+	key := newKey()
+	a.takes(key)
+	locked := make(chan error, 1)
+	a.sql = &meddled{a.sql, func(query string) error {
+		if strings.HasPrefix(query, "DELETE") { // it takes as long as a statement waits for such a lock
+			_, err := backup.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
+			locked <- err
+		}
+		return nil
+	}}
+	a.drawn = pruneEvery
+	a.takes(newKey())
+	require.NoError(t, <-locked)
+	require.Eventually(t, func() (waits bool) {
+		require.NoError(t, admin.QueryRowContext(t.Context(),
+			"SELECT COUNT(*)>0 FROM information_schema.PROCESSLIST WHERE ID=? AND INFO LIKE 'DELETE%'", a.thread).Scan(&waits))
+		return waits
+	}, within, time.Millisecond)
+	require.True(t, a.one(session.Free, key).OK)
+	_, err = backup.ExecContext(t.Context(), "UNLOCK TABLES")
+	require.NoError(t, err)
+	a.takes(key)
+}
+
 // TestManySessionsDrawNewTokensAtOnce: rows that are new to the table are where InnoDB sees deadlocks.
 func TestManySessionsDrawNewTokensAtOnce(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
@@ -161,31 +192,21 @@ func TestMixedFleet(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrHeld)
 }
 
-// interrupted is a connection on which some statements fail with an error of the server.
-type interrupted struct {
-	sqlConn
-	number uint16
-	left   int
-}
-
-func (i *interrupted) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	if i.left > 0 {
-		i.left--
-		return nil, &gomysql.MySQLError{Number: i.number, Message: "planted"}
-	}
-	return i.sqlConn.ExecContext(ctx, query, args)
-}
-
 // TestDeadlockAmongNewRows: the server undoes a token for the sake of another session's. It is drawn again, not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
-	plant := &interrupted{sqlConn: a.sql, number: errDeadlock, left: drawAttempts - 1}
-	a.sql = plant
+	deadlocks := drawAttempts - 1
+	a.sql = &meddled{a.sql, func(string) error {
+		if deadlocks--; deadlocks >= 0 {
+			return &gomysql.MySQLError{Number: errDeadlock, Message: "planted"}
+		}
+		return nil
+	}}
 	key := newKey()
 	require.Positive(t, a.takes(key))
-	plant.left = drawAttempts
+	deadlocks = drawAttempts
 	other := newKey()
 	op := a.one(session.Try, other)
 	require.False(t, op.OK)

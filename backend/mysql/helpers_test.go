@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"net/url"
 	"testing"
@@ -159,4 +160,24 @@ func left() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
+}
+
+// meddled is a connection on which before is called first, with each statement; its error, if any, is the answer.
+type meddled struct {
+	sqlConn
+	before func(query string) error
+}
+
+func (m *meddled) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	if err := m.before(query); err != nil {
+		return nil, err
+	}
+	return m.sqlConn.ExecContext(ctx, query, args)
+}
+
+func (m *meddled) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	if err := m.before(query); err != nil {
+		return nil, err
+	}
+	return m.sqlConn.QueryContext(ctx, query, args)
 }

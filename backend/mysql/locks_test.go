@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"strings"
 	"testing"
 	"time"
@@ -14,26 +13,6 @@ import (
 	"github.com/lockport/lockport/internal/servers"
 	"github.com/lockport/lockport/internal/session"
 )
-
-// meddled is a connection on which before is called first, with each statement; its error, if any, is the answer.
-type meddled struct {
-	sqlConn
-	before func(query string) error
-}
-
-func (m *meddled) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	if err := m.before(query); err != nil {
-		return nil, err
-	}
-	return m.sqlConn.ExecContext(ctx, query, args)
-}
-
-func (m *meddled) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	if err := m.before(query); err != nil {
-		return nil, err
-	}
-	return m.sqlConn.QueryContext(ctx, query, args)
-}
 
 // TestNoAnswerWhileATokenIsDrawn: the server has given the lock and falls silent. Who asked can leave, and the session does not wait for ever.
 func TestNoAnswerWhileATokenIsDrawn(t *testing.T) {
