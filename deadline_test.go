@@ -38,7 +38,8 @@ func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
 // A renewal may be answered with a validity that is no later than the one that is known. That takes nothing back, nor is it asked again at once.
 func TestRenewalThatMovesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := unmoved{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		renewals := new(atomic.Int64)
+		b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return unmovedLease{l, renewals} }}
 		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
@@ -46,27 +47,14 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 		w.sleep(ttl * 3 / 4)
 		again, _ := l.Deadline()
 		require.Equal(t, deadline, again)
-		require.LessOrEqual(t, b.renewals.Load(), int64(9)) // one in each twelfth of the TTL
+		require.LessOrEqual(t, renewals.Load(), int64(9)) // one in each twelfth of the TTL
 		w.sleep(ttl)
 		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 		require.NoError(t, c.Close())
 	})
 }
 
-// unmoved is a backend whose renewals succeed at once, with a validity that ends before that of the grant.
-type unmoved struct {
-	driver.Backend
-	renewals *atomic.Int64
-}
-
-func (b unmoved) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return unmovedLease{l, b.renewals}, nil
-}
-
+// unmovedLease is renewed at once, with a validity that ends before that of the grant.
 type unmovedLease struct {
 	driver.Lease
 	renewals *atomic.Int64
@@ -95,7 +83,7 @@ func TestMaxHoldIsTold(t *testing.T) {
 func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := memory.NewBackend(memory.Options{Server: w.server})
-		c, err := lockport.New(lasting{b}, lockport.TTL(ttl), lockport.Logger(nil))
+		c, err := lockport.New(remade{b, func(l driver.Lease) driver.Lease { return lastingLease{l} }}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
 		_, ok := l.Deadline()
@@ -108,17 +96,7 @@ func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 	})
 }
 
-// lasting is a backend whose grants have no end.
-type lasting struct{ driver.Backend }
-
-func (b lasting) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return lastingLease{l}, nil
-}
-
+// lastingLease has no end.
 type lastingLease struct{ driver.Lease }
 
 func (l lastingLease) Grant() driver.Grant {
@@ -130,8 +108,9 @@ func (l lastingLease) Grant() driver.Grant {
 // A renewal that ignores its context keeps neither who releases nor those who wait here.
 func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
 	bubble(t, func(w *world) {
-		c, err := lockport.New(tardy{memory.NewBackend(memory.Options{Server: w.server}), time.Now().Add(time.Hour)},
-			lockport.TTL(ttl), lockport.Logger(nil))
+		end := time.Now().Add(time.Hour)
+		b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
+		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
 		w.sleep(ttl / 2) // it is being renewed

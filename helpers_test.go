@@ -148,3 +148,17 @@ func isClosed(c <-chan struct{}) bool {
 		return false
 	}
 }
+
+// remade is a backend each of whose leases is what remake makes of it.
+type remade struct {
+	driver.Backend
+	remake func(driver.Lease) driver.Lease
+}
+
+func (b remade) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l, err := b.Backend.TryAcquire(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return b.remake(l), nil
+}

@@ -137,12 +137,13 @@ func TestRenewalIsTriedUntilTheDeadline(t *testing.T) {
 func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
 		bubble(t, func(w *world) {
-			b := tardy{memory.NewBackend(memory.Options{Server: w.server}), time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)}
+			end := time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)
+			b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
 			c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 			require.NoError(t, err)
 			l := w.acquire(c, "a")
 			deadline, _ := l.Deadline()
-			require.True(t, b.end.Equal(deadline))
+			require.True(t, end.Equal(deadline))
 			w.sleep(ttl)
 			require.ErrorIs(t, l.Err(), lockport.ErrSilence)
 			require.NoError(t, c.Close())
@@ -150,20 +151,7 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	}
 }
 
-// tardy is a backend whose renewals succeed, whatever their context says, at the instant end.
-type tardy struct {
-	driver.Backend
-	end time.Time
-}
-
-func (b tardy) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return tardyLease{l, b.end}, nil
-}
-
+// tardyLease is renewed with success, whatever the context says, at the instant end.
 type tardyLease struct {
 	driver.Lease
 	end time.Time

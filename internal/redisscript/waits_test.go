@@ -11,16 +11,22 @@ import (
 	"github.com/lockport/lockport/internal/servers"
 )
 
-// A call that did not ask for replicas has nothing to do with what became of the WAIT of others beside it.
-func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
+// waitForbidden is a pipe that waits for a replica, to a server that forbids its user to WAIT.
+func waitForbidden(t *testing.T) (*Pipe, *servers.Redis) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret ~* &* +@all -wait"}})
 	o, err := goredis.ParseURL(s.URL())
 	require.NoError(t, err)
 	o.Username, o.Password = "some", "secret"
 	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
+	t.Cleanup(func() { _ = client.Close() })
 	p := NewPipe(client, 1, time.Second)
-	defer p.Close()
+	t.Cleanup(p.Close)
+	return p, s
+}
+
+// A call that did not ask for replicas has nothing to do with what became of the WAIT of others beside it.
+func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
+	p, _ := waitForbidden(t)
 	asks, asksNot := p.newCall(t.Context(), echo.withSource(echoArgs(1)), true), p.newCall(t.Context(), echo.withSource(echoArgs(2)), false)
 	require.NoError(t, p.submit(t.Context(), asks, asksNot))
 	r := p.await(t.Context(), asks)
@@ -75,19 +81,12 @@ func TestNumber(t *testing.T) {
 
 // A call that is made again, since the server did not know the script, waits for replicas as it would have at first.
 func TestWhatIsMadeAgainWaitsForReplicas(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret ~* &* +@all -wait"}})
-	o, err := goredis.ParseURL(s.URL())
-	require.NoError(t, err)
-	o.Username, o.Password = "some", "secret"
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 1, time.Second)
-	defer p.Close()
+	p, s := waitForbidden(t)
 	for _, run := range []func() Reply{
 		func() Reply { return p.Run(t.Context(), echo, echoArgs(1), true) },
 		func() Reply { return p.RunAll(t.Context(), echo, [][]any{echoArgs(1)}, true)[0] },
 	} {
-		_, err = s.Do(t.Context(), "SCRIPT", "FLUSH")
+		_, err := s.Do(t.Context(), "SCRIPT", "FLUSH")
 		require.NoError(t, err)
 		require.ErrorIs(t, run().Err, driver.ErrUnknown, "the server forbids to wait")
 	}
