@@ -142,10 +142,11 @@ func TestPartitionedHoldersAreToldInTime(t *testing.T) {
 						}
 					}
 					<-next.done
+					granted := time.Now()
 					if held && told.After(deadline.Add(50*time.Millisecond+stall())) {
 						t.Errorf("told %v after the deadline, on a machine that stalled for %v", told.Sub(deadline), stall())
 					}
-					if granted := time.Now(); !told.Before(granted) || next.err != nil {
+					if !told.Before(granted) || next.err != nil {
 						t.Errorf("told %v after the grant to another: %v", told.Sub(granted), next.err)
 					}
 				})
