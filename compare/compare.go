@@ -9,8 +9,8 @@ import (
 
 	"github.com/lockport/lockport/compare/costs"
 	"github.com/lockport/lockport/compare/hazards"
-	"github.com/lockport/lockport/compare/report"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // WorkerMain is the first line of main: in a process that was started as a worker of a comparison it works and exits, in others it returns

@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockport/lockport/compare/costs"
 	"github.com/lockport/lockport/compare/hazards"
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 func TestCheck(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // subjects are the columns of a report, in their order. The kind is that of servers.Versions which runs for it, and server what people call it.

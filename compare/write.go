@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // The files that [Write] makes in its folder.

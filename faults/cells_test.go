@@ -21,7 +21,7 @@ import (
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/linear"
 	"github.com/lockport/lockport/faults/worlds"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 var (

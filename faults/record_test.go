@@ -15,8 +15,8 @@ import (
 
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/pages"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 var measuredFile = filepath.Join("..", "docs", "faults.json")

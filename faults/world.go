@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
 // Arrangement is a way to set up lock servers: one Redis, five of them under Redlock, an etcd cluster.

@@ -12,9 +12,9 @@
 set -euo pipefail
 
 # How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).
-#   program:NAME  an executable, found where internal/servers finds it
+#   program:NAME  an executable, found where internal/lab/servers finds it
 #   python:NAME   a module of /usr/bin/python3
-#   jar:NAME      a Java library, found where internal/servers finds it
+#   jar:NAME      a Java library, found where internal/lab/servers finds it
 needs='
 program:redis-server     redis-server     redis
 program:redis-sentinel   redis-sentinel   redis
@@ -31,7 +31,7 @@ program:pgbouncer        pgbouncer        pgbouncer
 program:chromium         chromium         -
 '
 
-# As in internal/servers/find.go.
+# As in internal/lab/servers/find.go.
 usual_folders='/usr/bin /usr/sbin /usr/local/bin /usr/local/sbin /opt/homebrew/bin /opt/homebrew/sbin
 	/usr/lib/postgresql/*/bin /usr/share/zookeeper/bin'
 

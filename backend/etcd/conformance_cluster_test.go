@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // steady is the longest tick that leaves the smallest TTL at 1 s: a busy machine elects a leader less often.

@@ -20,7 +20,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // soon is far more than anything takes that follows at once, on a busy machine too.

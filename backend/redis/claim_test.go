@@ -9,10 +9,10 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 // proxied is a node that reaches s through a proxy, on a client with go-redis' own settings: contexts unheeded, three retries.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func ownerOf(g int) string { return fmt.Sprintf("%032x:bench/1/bench/0", g+1) }

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}

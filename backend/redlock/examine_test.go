@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redischeck"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 const usualTTL = 15 * time.Second

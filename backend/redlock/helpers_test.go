@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
-	"github.com/lockport/lockport/internal/servers"
 )
 
 // soon is far more than anything takes that follows at once, on a busy machine too.

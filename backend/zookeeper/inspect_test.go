@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // TestNodesOfOtherPrograms: without a chroot, other programs' nodes stand beside the locks. They are none, and one that may not be read hides no other.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // What is on the wire is what Curator's InterProcessMutex writes and reads.

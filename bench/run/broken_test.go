@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/bench/crew"

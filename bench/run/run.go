@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 
 	"github.com/lockport/lockport/bench/crew"
 	"github.com/lockport/lockport/bench/lib"

@@ -14,7 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Expiry tells when servers let go what a dead holder had.

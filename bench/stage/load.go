@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/faultproxy"
 )
 
 // Load is what servers have done until an instant.

@@ -7,7 +7,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Stage is the servers of a family. The caller must Close it.

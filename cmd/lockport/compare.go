@@ -12,8 +12,8 @@ import (
 	"syscall"
 
 	"github.com/lockport/lockport/compare"
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 const compareHelp = `Usage: lockport compare [OPTION…]

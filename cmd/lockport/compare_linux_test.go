@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/compare"
-	"github.com/lockport/lockport/compare/report"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // comparing prepares a comparison whose temporary files and report are in folders of t's.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
 // conformTarget is what the suite runs against: servers, where possible each through a proxy that breaks connections.

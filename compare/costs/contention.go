@@ -7,9 +7,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/crew"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // contention measures many clients, of several processes, that take one lock in turn as fast as they can. All numbers of clients have their turn before the

@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // cycle measures one client that acquires and releases a lock which nobody else wants, in turns with bare round trips, one for each cycle.

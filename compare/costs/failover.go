@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/crew"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // waitLimit is how long a client waits for a lock that will be released at once, before that is called a failure.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockport/lockport/compare/report"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Options say what is measured, and how. The zero value is the quick set of everything on servers of our own.

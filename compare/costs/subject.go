@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // subject is what is measured: locks of one backend, on servers of our own or on a user's.

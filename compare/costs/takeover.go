@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 const (

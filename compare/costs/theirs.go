@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock.

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // waiters measures what those cost the servers who wait for a lock that somebody has. Each number of them waits for a name of its own behind proxies of its

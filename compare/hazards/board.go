@@ -7,8 +7,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockport/lockport/compare/report"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // board collects the runs of a scenario. add and fail are safe for concurrent use.

@@ -3,7 +3,7 @@ package hazards
 import (
 	"slices"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // worst is the worse of two classes; the empty one is better than all.

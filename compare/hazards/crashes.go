@@ -8,8 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // h1 is a crash in the middle of acquiring.

@@ -1,6 +1,6 @@
 package hazards
 
-import "github.com/lockport/lockport/compare/report"
+import "github.com/lockport/lockport/internal/lab/report"
 
 // goldenServers are the hazards that come from servers, of a quick run.
 var goldenServers = map[string]report.Class{

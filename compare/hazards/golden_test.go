@@ -6,9 +6,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // golden is what is stated of each cell.

@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // lateBy is by how much what is sent comes late, on its way there and on its way back: by so much that a holder which counts its time from the answer still

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 const silentSetup = "; the network falls silent for A, which holds the lock and releases it, and for B, which asks for another lock with a limit of 1 s; when it is back, C asks for A's lock"

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 const tamperedSetup = " while A holds the lock, twice: once A goes on and is told; once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too"

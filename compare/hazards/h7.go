@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // h7 is a server that fails before it has copied the lock.

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // h8 is a node that restarts without its data.

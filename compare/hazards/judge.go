@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // What became of a late write, as report.Cell.LateWrite has it.

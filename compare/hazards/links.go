@@ -1,8 +1,8 @@
 package hazards
 
 import (
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/faultproxy"
 )
 
 // apart does something to all links of workers, and returns what ends it, with what was on its way lost. What it is, the timeline says.

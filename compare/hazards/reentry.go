@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // h14 is a process that asks for a lock which it has.

@@ -16,10 +16,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Every scenario can be played, or says why not, and no two make one cell; each hazard has one for each subject.

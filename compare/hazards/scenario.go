@@ -5,8 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // scenario is one hazard on one subject: the servers, what is done to them and to those who lock, and how often.

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults/worlds"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 var (

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/lockport/lockport/compare/report"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // subjects are the columns, in their order.

@@ -1,6 +1,6 @@
 package hazards
 
-import "github.com/lockport/lockport/compare/report"
+import "github.com/lockport/lockport/internal/lab/report"
 
 // Hazards are the fifteen ways in which a distributed lock goes wrong, in the order of their numbers, for people who have not read about them. The caller owns
 // the result.

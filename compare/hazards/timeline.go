@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // clock makes milliseconds of a play of instants.

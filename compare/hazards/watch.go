@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // script is what a scenario plays.

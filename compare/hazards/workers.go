@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockport/lockport/compare/report"
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // What comes from workers and their network can happen to every backend. standing is where it is played, in the order of the columns.

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 
 	_ "github.com/lockport/lockport/backend/etcd" // what workers open
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // EtcdAlone is a single etcd, which is there to lose its disk.

@@ -14,7 +14,7 @@ import (
 
 	_ "github.com/lockport/lockport/backend/mysql" // what workers open
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // MySQL is one MariaDB.

@@ -8,7 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Node is one server that grants locks. Safe for concurrent use.

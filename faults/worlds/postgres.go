@@ -12,7 +12,7 @@ import (
 
 	_ "github.com/lockport/lockport/backend/postgres" // what workers open
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Postgres is one PostgreSQL.

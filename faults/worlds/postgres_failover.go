@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // PostgresFailover is a PostgreSQL that has a streaming replica, to take its place.

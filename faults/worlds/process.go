@@ -7,7 +7,7 @@ import (
 	"github.com/lockport/lockport/faults"
 )
 
-// process is one server of internal/servers that can be broken.
+// process is one server of internal/lab/servers that can be broken.
 type process interface {
 	Kill() error
 	Stop() error

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
-	"github.com/lockport/lockport/internal/servers"
 
 	_ "github.com/lockport/lockport/backend/redis" // its URLs
 )

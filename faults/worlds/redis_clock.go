@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // jumpClock sets the clock of a server forward by d, or back. A *servers.NotInstalled says what is missing for that.

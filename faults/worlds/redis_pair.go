@@ -5,9 +5,9 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/faultproxy"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // RedisFailover is a master with a replica that somebody promotes by hand, as managed services do: clients know one address, which then

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // redisSentinelTTL is longer than a fail-over takes: else a holder that the new master has forgotten has ended before there is one.

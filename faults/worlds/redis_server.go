@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // redisServerCells are what happens to the process and the disk of a Redis that keeps its data.

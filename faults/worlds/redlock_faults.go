@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // redlockDelay is for how many TTLs a node that has died without keeping its data must be away (Redis calls it a delayed restart): until all

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // redlockForgetfulCells are nodes that vote twice. No token tells the two holders apart.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/faultproxy"
 )
 
 // seat makes a seat with one proxy before each of addrs; url makes what the worker opens of the proxies' addresses, which come in the same

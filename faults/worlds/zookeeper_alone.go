@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // ZooKeeperAlone is a single ZooKeeper, which is there to lose its disk.

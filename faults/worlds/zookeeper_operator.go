@@ -10,7 +10,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // zooKeeperServes waits until a quorum has written something through a node. That it has a name of its own, leader or follower, is not enough: it keeps that

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/fencetest"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // both calls f with the installed etcd and with a current one.

@@ -15,11 +15,11 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/faultproxy"
 	"github.com/lockport/lockport/internal/fencetest"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func newProxy(t testing.TB, addr string) *faultproxy.Proxy {

@@ -20,7 +20,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/fencetest"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.

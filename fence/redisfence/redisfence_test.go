@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/fencetest"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // The latest holder writes, with each kind of write, and the one before does not any more; nor can it come back.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/fence/sqlfence"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // A server that does not answer holds nobody up beyond his context, also where a transaction is to be rolled back.

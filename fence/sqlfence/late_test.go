@@ -18,7 +18,7 @@ import (
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/fence/sqlfence"
 	"github.com/lockport/lockport/internal/fencetest"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestMain(m *testing.M) {

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/internal/child"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // closeTime is how long Chromium may take to end by itself before it is killed.

@@ -37,8 +37,8 @@ var importRules = []rule{
 	importRule("internal/clock imports the standard library alone.",
 		shippedIn("internal/clock"), func(_ *source, r reference) bool { return r.standard() }),
 
-	importRule("compare/report shows what was observed, and starts nothing: it imports the standard library alone.",
-		shippedIn("compare/report"), func(_ *source, r reference) bool { return r.standard() }),
+	importRule("internal/lab/report shows what was observed, and starts nothing: it imports the standard library alone.",
+		shippedIn("internal/lab/report"), func(_ *source, r reference) bool { return r.standard() }),
 
 	importRule("internal/bounded imports the standard library and internal/clock alone.",
 		shippedIn("internal/bounded"), func(_ *source, r reference) bool { return r.standard() || r.ours && r.dir == "internal/clock" }),

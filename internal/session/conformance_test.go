@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/faultproxy"
 )
 
 func TestMain(m *testing.M) {

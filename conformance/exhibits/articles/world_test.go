@@ -12,8 +12,8 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
-	"github.com/lockport/lockport/internal/faultproxy"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // world is what a lock runs on: its Redis behind a proxy, or five, of which the last one hangs.

@@ -15,8 +15,8 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits/libraries"
-	"github.com/lockport/lockport/internal/faultproxy"
-	"github.com/lockport/lockport/internal/servers"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // world is the servers that exhibits of one kind are run on.

@@ -55,7 +55,7 @@ func buildEtcd(ctx context.Context) (path string, err error) {
 	if err != nil {
 		return "", fmt.Errorf("cannot build a current etcd: %w: %s\n%w", err, bytes.TrimSpace(failure.Bytes()), &NotInstalled{
 			Program: "etcd-current",
-			Install: "it is built by go tool in internal/servers/" + etcdModule + ", the first time over the network",
+			Install: "it is built by go tool in internal/lab/servers/" + etcdModule + ", the first time over the network",
 		})
 	}
 	path = built

@@ -7,7 +7,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/lockport/lockport/internal/faultproxy"
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
 // Replica is a Redis that replicates another one.

@@ -1,4 +1,4 @@
-module github.com/lockport/lockport/internal/servers/etcdserver
+module github.com/lockport/lockport/internal/lab/servers/etcdserver
 
 go 1.26.0
 
