@@ -37,9 +37,9 @@ func (b *thin) Close() error { return nil }
 
 type thinLease struct{ grant driver.Grant }
 
-func (l *thinLease) Grant() driver.Grant                                  { return l.grant }
-func (l *thinLease) Renew(context.Context) (time.Time, error)             { return l.grant.Until, nil }
-func (l *thinLease) Release(context.Context, driver.ReleaseOptions) error { return nil }
+func (l *thinLease) Grant() driver.Grant                      { return l.grant }
+func (l *thinLease) Renew(context.Context) (time.Time, error) { return l.grant.Until, nil }
+func (l *thinLease) Release(context.Context) error            { return nil }
 
 func thinClient(tb testing.TB) *lockport.Client {
 	c, err := lockport.New(new(thin), lockport.TTL(time.Hour), lockport.Logger(nil))

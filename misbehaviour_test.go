@@ -113,9 +113,9 @@ type clumsyLease struct {
 	b clumsy
 }
 
-func (l clumsyLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+func (l clumsyLease) Release(ctx context.Context) error {
 	l.b.stumble()
-	return l.Lease.Release(ctx, o)
+	return l.Lease.Release(ctx)
 }
 
 // A release that panics is undone like one whose outcome is unknown, alone or with others waiting, and can be repeated.

@@ -131,7 +131,7 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 		next.identify()
 		err = cl.requeue(call, next)
 	} else {
-		err = cl.lease.Release(call, driver.ReleaseOptions{})
+		err = cl.lease.Release(call)
 	}
 	if err != nil && classOfRelease(err) != ErrLost {
 		err = cl.releaseAgain(call, err)
@@ -158,7 +158,7 @@ func (cl *claim) requeue(call *bounded.Context, next *claim) error {
 func (cl *claim) releaseAgain(ctx context.Context, first error) error {
 	err := first
 	if classOfRelease(first) == driver.ErrUnknown && ctx.Err() == nil {
-		err = cl.lease.Release(ctx, driver.ReleaseOptions{})
+		err = cl.lease.Release(ctx)
 	}
 	switch classOfRelease(err) {
 	case ErrLost:

@@ -69,12 +69,12 @@ type forgetfulLease struct {
 	again *bool
 }
 
-func (l forgetfulLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+func (l forgetfulLease) Release(ctx context.Context) error {
 	if *l.again {
 		return driver.ErrLost
 	}
 	*l.again = true
-	return l.Lease.Release(ctx, o)
+	return l.Lease.Release(ctx)
 }
 
 func TestReleaseRepeatedAfterALostReplyIsNoLoss(t *testing.T) {
@@ -144,9 +144,9 @@ type keepsLease struct {
 	b keeps
 }
 
-func (l keepsLease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+func (l keepsLease) Release(ctx context.Context) error {
 	l.b.keep(ctx)
-	return l.Lease.Release(ctx, o)
+	return l.Lease.Release(ctx)
 }
 
 // The context of a request ends with it, and so does what it costs: a timer, and a place among those that end with their parent.

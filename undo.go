@@ -93,7 +93,7 @@ func (c *Client) undoAll() {
 func abandon(ctx context.Context, b driver.Backend, req driver.Request, lease driver.Lease) error {
 	if lease != nil {
 		half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon has time of its own
-		err := lease.Release(half, driver.ReleaseOptions{})
+		err := lease.Release(half)
 		cancel()
 		if err == nil || classOfRelease(err) == ErrLost {
 			return nil

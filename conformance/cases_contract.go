@@ -158,7 +158,7 @@ var contractCases = []Case{
 				if i%3 == 0 {
 					return p.Abandon(ctx, req)
 				}
-				return lease.Release(ctx, driver.ReleaseOptions{})
+				return lease.Release(ctx)
 			})
 			a.free(name, "everybody has released or abandoned the name")
 			return nil

@@ -128,7 +128,7 @@ var ownershipCases = []Case{
 			over := make(chan struct{})
 			go func() {
 				defer close(over)
-				_ = lease.Release(ctx, driver.ReleaseOptions{})
+				_ = lease.Release(ctx)
 			}()
 			next := b.takes(name, e.takeover(), "the claim was released, or ended with its TTL")
 			stop := b.keepAlive(next)

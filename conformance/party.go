@@ -171,7 +171,7 @@ func (p *party) release(lease driver.Lease) {
 func (p *party) releases(lease driver.Lease) error {
 	ctx, cancel := p.e.timed()
 	defer cancel()
-	err := lease.Release(ctx, driver.ReleaseOptions{})
+	err := lease.Release(ctx)
 	p.e.check(oneClass(err), "release")
 	return err
 }

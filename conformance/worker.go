@@ -124,7 +124,7 @@ func (w *worker) do(o order) answer {
 		case *lockport.Lock:
 			err = hold.Release(ctx)
 		case driver.Lease:
-			err = hold.Release(ctx, driver.ReleaseOptions{})
+			err = hold.Release(ctx)
 		default:
 			err = fmt.Errorf("no hold %d", o.Hold)
 		}

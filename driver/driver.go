@@ -112,11 +112,8 @@ type Lease interface {
 	// this call or an earlier one of this Lease. ErrLost: it is certain that it had ended before, so that somebody else
 	// may have held the name meanwhile. Any other error: unknown. The client calls it for every lease, also for one that
 	// was lost, so that what the driver keeps for it can be freed here.
-	Release(ctx context.Context, o ReleaseOptions) error
+	Release(ctx context.Context) error
 }
-
-// ReleaseOptions is what a release can ask for. Later fields get a capability bit each.
-type ReleaseOptions struct{}
 
 // Grant is what a server granted.
 type Grant struct {

@@ -72,7 +72,7 @@ func (x *bench) ours() cycle {
 		if err != nil {
 			return err
 		}
-		return lease.Release(ctx, driver.ReleaseOptions{})
+		return lease.Release(ctx)
 	}
 }
 

@@ -264,7 +264,7 @@ func (c *claim) As(target any) bool {
 }
 
 // Release implements driver.Lease, in one transaction.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	if ended, how := c.ending(); ended {
 		return how
 	}

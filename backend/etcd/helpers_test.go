@@ -82,7 +82,7 @@ func frees(t testing.TB, lease driver.Lease) {
 func release(lease driver.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	return lease.Release(ctx, driver.ReleaseOptions{})
+	return lease.Release(ctx)
 }
 
 // requestsOf counts what etcd received: the messages on its streams too.

@@ -46,7 +46,7 @@ func claim(t testing.TB, b driver.Backend, req driver.Request) driver.Lease {
 
 func release(t testing.TB, lease driver.Lease) {
 	t.Helper()
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(t.Context()))
 }
 
 func requireHeld(t testing.TB, b driver.Backend, req driver.Request) {
@@ -188,7 +188,7 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 		require.NoError(t, os.Remove(lockFile(t, dir)))
 		lease := claim(t, c, request("x"))
 		if free {
-			require.ErrorIs(t, old.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+			require.ErrorIs(t, old.Release(t.Context()), driver.ErrLost)
 		}
 		requireHeld(t, b, req)
 		release(t, lease)

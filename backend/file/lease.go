@@ -55,7 +55,7 @@ func (l *lease) Renew(context.Context) (time.Time, error) {
 }
 
 // Release implements driver.Lease. It is carried out whatever ctx says, since nothing in it waits.
-func (l *lease) Release(context.Context, driver.ReleaseOptions) error {
+func (l *lease) Release(context.Context) error {
 	b := l.backend
 	b.mu.Lock()
 	before := l.state

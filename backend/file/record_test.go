@@ -59,7 +59,7 @@ func lockIn(t *testing.T, dir string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(t.Context()))
 	return lease.Grant().Token, nil
 }
 

@@ -68,7 +68,7 @@ func TestLoss(t *testing.T) {
 			remove(t, path)
 			requireTold(t, told)
 			for range 2 {
-				require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+				require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 			}
 			require.Empty(t, told)
 		})
@@ -81,7 +81,7 @@ func TestReleaseFindsLoss(t *testing.T) {
 	lease, path, told := watched(t, b, "x")
 	require.NoError(t, os.Remove(path))
 	for range 2 {
-		require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 	}
 	b.look()
 	require.Empty(t, told)
@@ -97,7 +97,7 @@ func TestLossInSteadyState(t *testing.T) {
 	_, x, toldX := watched(t, b, "x")
 	_, y, toldY := watched(t, b, "y")
 	z, _, _ := watched(t, b, "z")
-	require.NoError(t, z.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, z.Release(t.Context()))
 	isSteady := func() bool {
 		dir, err := os.Stat(b.dir.path)
 		require.NoError(t, err)
@@ -141,7 +141,7 @@ func TestNothingRuns(t *testing.T) {
 	before := runtime.NumGoroutine()
 	lease, _, _ := watched(t, b, "x")
 	require.LessOrEqual(t, runtime.NumGoroutine(), before+1) // the look itself
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(t.Context()))
 	require.Eventually(t, func() bool {
 		b.mu.Lock()
 		defer b.mu.Unlock()

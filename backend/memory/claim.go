@@ -72,7 +72,7 @@ func (s *Server) renew(c *claim, sent time.Time) (time.Time, error) {
 }
 
 // Release implements driver.Lease.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	return c.backend.call(ctx, Release, func(time.Time) error {
 		s := c.backend.server
 		s.lock()

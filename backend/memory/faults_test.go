@@ -53,9 +53,9 @@ func TestLoseNextReply(t *testing.T) {
 	second := claim(t, b, request("x", "b"))
 
 	b.LoseNextReply(memory.Release)
-	require.ErrorIs(t, second.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrUnknown)
+	require.ErrorIs(t, second.Release(t.Context()), driver.ErrUnknown)
 	third := claim(t, a, request("x", "a"))
-	require.NoError(t, second.Release(t.Context(), driver.ReleaseOptions{}), "it was this lease that released it")
+	require.NoError(t, second.Release(t.Context()), "it was this lease that released it")
 	release(t, third)
 }
 
@@ -79,7 +79,7 @@ func TestDelayNext(t *testing.T) {
 		a.DelayNext(memory.Release, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		err = lease.Release(ctx, driver.ReleaseOptions{})
+		err = lease.Release(ctx)
 		require.ErrorIs(t, err, driver.ErrUnknown)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err = lease.Renew(t.Context())
@@ -115,7 +115,7 @@ func TestPause(t *testing.T) {
 		a.Resume()
 		require.ErrorIs(t, <-told, driver.ErrLost)
 		require.NoError(t, (<-replies).err)
-		require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 		release(t, second)
 	})
 }
@@ -132,7 +132,7 @@ func TestLose(t *testing.T) {
 	require.Len(t, reasons, 1)
 	require.ErrorIs(t, reasons[0], mine)
 	require.ErrorIs(t, reasons[0], driver.ErrLost)
-	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 
 	lease = claim(t, b, request("x", "b"))
 	require.True(t, s.LoseSilently("x"))

@@ -40,7 +40,7 @@ func claim(t testing.TB, b *memory.Backend, req driver.Request) driver.Lease {
 
 func release(t testing.TB, lease driver.Lease) {
 	t.Helper()
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(t.Context()))
 }
 
 // waited is the outcome of a Wait that runs in the background.
@@ -106,7 +106,7 @@ func TestExpiry(t *testing.T) {
 
 		_, err = first.Renew(t.Context())
 		require.ErrorIs(t, err, driver.ErrLost)
-		require.ErrorIs(t, first.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+		require.ErrorIs(t, first.Release(t.Context()), driver.ErrLost)
 		_, err = second.Renew(t.Context())
 		require.NoError(t, err)
 	})
@@ -274,7 +274,7 @@ func TestRandomly(t *testing.T) {
 					last[i] = token
 				}
 				holders[i].Add(-1)
-				if err := lease.Release(context.Background(), driver.ReleaseOptions{}); err != nil {
+				if err := lease.Release(context.Background()); err != nil {
 					t.Error(err)
 				}
 			}

@@ -30,7 +30,7 @@ func TestNothingIsKept(t *testing.T) {
 	for _, name := range []string{"x", "y"} {
 		lease, err := b.TryAcquire(t.Context(), driver.Request{Name: name, Owner: "o", TTL: time.Second})
 		require.NoError(t, err)
-		require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+		require.NoError(t, lease.Release(t.Context()))
 	}
 	require.Empty(t, s.names)
 	require.Empty(t, s.claims)

@@ -52,7 +52,7 @@ func TestFIFO(t *testing.T) {
 					return
 				}
 				order <- i
-				if err := lease.Release(t.Context(), driver.ReleaseOptions{}); err != nil {
+				if err := lease.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}()

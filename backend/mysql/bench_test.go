@@ -99,7 +99,7 @@ func driven(backend *Backend) cycle {
 		if err != nil {
 			return err
 		}
-		return lease.Release(ctx, driver.ReleaseOptions{})
+		return lease.Release(ctx)
 	}
 }
 

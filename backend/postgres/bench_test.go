@@ -79,7 +79,7 @@ func (x *bench) driver(ctx context.Context, g int) error {
 	if err != nil {
 		return err
 	}
-	return lease.Release(ctx, driver.ReleaseOptions{})
+	return lease.Release(ctx)
 }
 
 // lockport is what a user sees.

@@ -67,7 +67,7 @@ func (c *claim) As(target any) bool {
 }
 
 // Release implements driver.Lease, in one request.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	if c.ended {
 		defer c.mu.Unlock()

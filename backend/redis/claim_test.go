@@ -95,12 +95,12 @@ func TestUnknownReleaseIsNotALoss(t *testing.T) {
 	frees(t, n.takes(n.request(t.Name()))) // the server knows the scripts
 	lease := n.takes(n.request(t.Name()))
 	dropped := proxy.DropReply(redisscript.Release.Names)
-	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrUnknown)
+	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrUnknown)
 	<-dropped
 	other := newNode(t, s.URL(), "other", Options{})
 	next := other.takes(other.request(t.Name()))
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}), "the first attempt has freed it")
-	require.NoError(t, lease.Release(t.Context(), driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(t.Context()), "the first attempt has freed it")
+	require.NoError(t, lease.Release(t.Context()))
 	frees(t, next)
 }
 
@@ -110,7 +110,7 @@ func TestReleaseThatCameTooLateIsALoss(t *testing.T) {
 	lease := n.takes(n.request(t.Name()))
 	do(t, s, "DEL", defaultLayout.Key(t.Name()))
 	for range 2 {
-		err := lease.Release(t.Context(), driver.ReleaseOptions{})
+		err := lease.Release(t.Context())
 		require.ErrorIs(t, err, driver.ErrLost)
 		require.ErrorContains(t, err, "gone")
 	}
@@ -193,7 +193,7 @@ func (n *node) freesAll(leases []driver.Lease) {
 		go func() {
 			var failed error
 			for i := part; i < len(leases); i += 50 {
-				if err := leases[i].Release(n.t.Context(), driver.ReleaseOptions{}); err != nil {
+				if err := leases[i].Release(n.t.Context()); err != nil {
 					failed = err
 				}
 			}

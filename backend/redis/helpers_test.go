@@ -80,7 +80,7 @@ func frees(t testing.TB, lease driver.Lease) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	require.NoError(t, lease.Release(ctx, driver.ReleaseOptions{}))
+	require.NoError(t, lease.Release(ctx))
 }
 
 // do runs a command, past the backend.

@@ -105,7 +105,7 @@ func TestBrokenHolderIsToldAtOnce(t *testing.T) {
 	case <-time.After(soon):
 		require.Fail(t, "not told")
 	}
-	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 	require.ErrorIs(t, b.Break(t.Context(), t.Name(), req.Owner), driver.ErrLost)
 	require.Empty(t, lost, "once")
 }

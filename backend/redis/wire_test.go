@@ -108,7 +108,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	lease = n.takes(n.request(name + "2"))
 	do(t, s, "DEL", key+"2")
 	do(t, s, "HSET", key+"2", "thread", 1)
-	require.ErrorIs(t, lease.Release(t.Context(), driver.ReleaseOptions{}), driver.ErrLost)
+	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
 	require.Equal(t, int64(1), do(t, s, "EXISTS", key+"2"))
 	do(t, s, "DEL", key, key+"2")
 }

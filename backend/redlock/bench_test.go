@@ -29,7 +29,7 @@ func BenchmarkCycle(b *testing.B) {
 				if err != nil {
 					return err
 				}
-				return lease.Release(ctx, driver.ReleaseOptions{})
+				return lease.Release(ctx)
 			}
 			alternate(b, x.pings, ours, goroutines)
 		})
@@ -68,7 +68,7 @@ func BenchmarkFaultyNode(b *testing.B) {
 					lease, err := x.backend.TryAcquire(b.Context(), driver.Request{Name: "x", Owner: ownerOf(len(all)), TTL: 15 * time.Second, Queue: true})
 					require.NoError(b, err)
 					all = append(all, float64(time.Since(start).Nanoseconds())/1e3)
-					require.NoError(b, lease.Release(b.Context(), driver.ReleaseOptions{}))
+					require.NoError(b, lease.Release(b.Context()))
 				}
 				slices.Sort(all)
 				return all[n/2], all[n*99/100]

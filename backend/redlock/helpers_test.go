@@ -72,7 +72,7 @@ func (p *peer) frees(lease driver.Lease) {
 func (p *peer) releases(lease driver.Lease) error {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	return lease.Release(ctx, driver.ReleaseOptions{})
+	return lease.Release(ctx)
 }
 
 func (p *peer) renews(lease driver.Lease) (time.Time, error) {

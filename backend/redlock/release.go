@@ -32,7 +32,7 @@ func (c *claim) As(target any) bool {
 
 // Release implements driver.Lease: one request to every node at once. It returns when a majority has freed the lock; the others do so in
 // the background, or when the TTL has passed.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	if c.ended {
 		defer c.mu.Unlock()

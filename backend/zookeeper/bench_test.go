@@ -69,7 +69,7 @@ func (x *bench) ours(g int) error {
 	if err != nil {
 		return err
 	}
-	return lease.Release(ctx, driver.ReleaseOptions{})
+	return lease.Release(ctx)
 }
 
 // run makes n cycles on goroutines, each on a name of its own, and returns how long that took.

@@ -65,7 +65,7 @@ func TestTokenIsCzxid(t *testing.T) {
 					if err != nil || uint64(n.czxid) != lease.Grant().Token {
 						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, n.czxid, err)
 					}
-					if err := lease.Release(within(t, soon), driver.ReleaseOptions{}); err != nil {
+					if err := lease.Release(within(t, soon)); err != nil {
 						done <- err
 						return
 					}

@@ -176,7 +176,7 @@ func (c *claim) lose(err error) {
 }
 
 // Release implements driver.Lease, in one request.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	state, cause := c.state, c.cause
 	if state == held {

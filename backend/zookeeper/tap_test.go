@@ -12,7 +12,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -185,7 +184,7 @@ func TestBatches(t *testing.T) {
 				if i%10 == 0 {
 					_ = raw.Delete(lease.(*claim).node(), -1)
 				}
-				if err := lease.Release(t.Context(), driver.ReleaseOptions{}); (err != nil) != (i%10 == 0) {
+				if err := lease.Release(t.Context()); (err != nil) != (i%10 == 0) {
 					t.Error(i, err)
 				}
 			}

@@ -79,7 +79,7 @@ func (f forgetful) TryAcquire(ctx context.Context, req driver.Request) (driver.L
 	return neverReleased{l}, nil
 }
 
-func (neverReleased) Release(context.Context, driver.ReleaseOptions) error { return nil }
+func (neverReleased) Release(context.Context) error { return nil }
 
 func TestConformPrintsTheRuleThatWasBroken(t *testing.T) {
 	t.Parallel()

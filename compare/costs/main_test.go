@@ -47,4 +47,4 @@ func (l everybodys) Grant() driver.Grant { return driver.Grant{Until: l.until} }
 func (l everybodys) Renew(context.Context) (time.Time, error) {
 	return time.Now().Add(time.Second), nil
 }
-func (l everybodys) Release(context.Context, driver.ReleaseOptions) error { return nil }
+func (l everybodys) Release(context.Context) error { return nil }

@@ -164,7 +164,7 @@ func (w *worker) waitDirectly(o order) error {
 		req := driver.Request{Name: o.Name, Owner: random() + ":compare", TTL: w.ttl}
 		w.background.Go(func() {
 			if lease, err := waiter.Wait(w.ctx, req); err == nil {
-				_ = lease.Release(context.WithoutCancel(w.ctx), driver.ReleaseOptions{})
+				_ = lease.Release(context.WithoutCancel(w.ctx))
 				return
 			}
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(w.ctx), time.Second)

@@ -280,9 +280,9 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 }
 
 // Release implements driver.Lease.
-func (l *lease) Release(ctx context.Context, o driver.ReleaseOptions) error {
+func (l *lease) Release(ctx context.Context) error {
 	done := make(chan error, 1)
-	err := l.b.send(ctx, conformance.OpRelease, func() { done <- l.inner.Release(context.WithoutCancel(ctx), o) })
+	err := l.b.send(ctx, conformance.OpRelease, func() { done <- l.inner.Release(context.WithoutCancel(ctx)) })
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ var releases = []Exhibit{
 						return nil
 					}
 					again = true
-					return l.Release(ctx, driver.ReleaseOptions{})
+					return l.Release(ctx)
 				}}
 			})
 		},
@@ -66,7 +66,7 @@ var releases = []Exhibit{
 					if st, _ := b.Inspect(ctx, l.req.Name); st.Owner != l.req.Owner {
 						return driver.ErrLost
 					}
-					return l.Release(ctx, driver.ReleaseOptions{})
+					return l.Release(ctx)
 				}}
 			})
 		},
@@ -76,7 +76,7 @@ var releases = []Exhibit{
 		CaughtBy: []string{"ownership/late-release"}, Sees: "was not ErrLost",
 		broken: func(b *Backend) driver.Backend {
 			return leased(b, func(l *lease) driver.Lease {
-				return released{l, func(ctx context.Context) error { _ = l.Release(ctx, driver.ReleaseOptions{}); return nil }}
+				return released{l, func(ctx context.Context) error { _ = l.Release(ctx); return nil }}
 			})
 		},
 	},
@@ -104,7 +104,7 @@ type released struct {
 }
 
 // Release implements driver.Lease.
-func (l released) Release(ctx context.Context, _ driver.ReleaseOptions) error { return l.release(ctx) }
+func (l released) Release(ctx context.Context) error { return l.release(ctx) }
 
 // abandons is a backend with another Abandon.
 type abandons struct {

@@ -10,8 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // instant is a Server that says yes at once, or, with a latency, on the caller's goroutine after that.
@@ -55,7 +53,7 @@ func BenchmarkUncontended(b *testing.B) {
 	for b.Loop() {
 		lease, err := e.TryAcquire(ctx, req)
 		if err == nil {
-			err = lease.Release(ctx, driver.ReleaseOptions{})
+			err = lease.Release(ctx)
 		}
 		if err != nil {
 			b.Fatal(err)
@@ -78,7 +76,7 @@ func BenchmarkMany(b *testing.B) {
 			for left.Add(-1) >= 0 {
 				lease, err := e.TryAcquire(context.Background(), req)
 				if err == nil {
-					err = lease.Release(context.Background(), driver.ReleaseOptions{})
+					err = lease.Release(context.Background())
 				}
 				if err != nil {
 					b.Error(err)
@@ -99,7 +97,7 @@ func TestCost(t *testing.T) {
 	allocs := testing.AllocsPerRun(1000, func() {
 		lease, err := e.TryAcquire(context.Background(), req)
 		require.NoError(t, err)
-		require.NoError(t, lease.Release(context.Background(), driver.ReleaseOptions{}))
+		require.NoError(t, lease.Release(context.Background()))
 	})
 	require.LessOrEqual(t, allocs, 1.0)
 	require.NoError(t, e.Close())

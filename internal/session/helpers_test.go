@@ -216,7 +216,7 @@ func (h *hand) abandon(ctx context.Context, req driver.Request) *outcome {
 
 // release begins a Release.
 func release(ctx context.Context, l driver.Lease) *outcome {
-	return begin(func() (driver.Lease, error) { return nil, l.Release(ctx, driver.ReleaseOptions{}) })
+	return begin(func() (driver.Lease, error) { return nil, l.Release(ctx) })
 }
 
 func begin(f func() (driver.Lease, error)) *outcome {

@@ -134,7 +134,7 @@ func TestOneRequestAtATime(t *testing.T) {
 				for range 20 {
 					lease, err := b.TryAcquire(t.Context(), request(fmt.Sprint(i)))
 					if err == nil {
-						err = lease.Release(t.Context(), driver.ReleaseOptions{})
+						err = lease.Release(t.Context())
 					}
 					if err != nil {
 						t.Error(err)

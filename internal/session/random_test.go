@@ -177,7 +177,7 @@ func (m *model) work(b *Backend, name string) {
 	}
 	for {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(1+s.under(int64(s.ttl))))
-		err := lease.Release(ctx, driver.ReleaseOptions{})
+		err := lease.Release(ctx)
 		cancel()
 		if err == nil || errors.Is(err, driver.ErrLost) {
 			return

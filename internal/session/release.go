@@ -8,7 +8,7 @@ import (
 
 // Release implements driver.Lease. When the session ends before the answer has come it is unknown whether the lock was still there, even though it
 // could be found out here that it is gone now: the client asks again, and decides by the clock whether ErrLost, the answer then, is a loss.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	b := c.b
 	b.mu.Lock()
 	defer b.unlock()

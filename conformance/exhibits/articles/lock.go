@@ -132,7 +132,7 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 }
 
 // Release implements driver.Lease. It asks the server each time, as a program does that releases twice.
-func (l *lease) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (l *lease) Release(ctx context.Context) error {
 	ours, err := l.l.give(ctx, l.claim)
 	l.given = l.given || ours
 	switch {

@@ -142,7 +142,7 @@ func (l *majority) Renew(ctx context.Context) (time.Time, error) {
 }
 
 // Release implements driver.Lease.
-func (l *majority) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (l *majority) Release(ctx context.Context) error {
 	yes, no, err := l.q.give(ctx, l.claim)
 	l.given = l.given || l.q.most(yes)
 	switch {

@@ -63,7 +63,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 func (c *claim) Renew(ctx context.Context) (time.Time, error) { return c.lock.renew(ctx, c) }
 
 // Release implements driver.Lease.
-func (c *claim) Release(ctx context.Context, _ driver.ReleaseOptions) error {
+func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.over {
