@@ -1,21 +1,16 @@
 package faults
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/internal/child"
+	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Worker is a worker process, as its parent sees it. Safe for concurrent use.
@@ -25,16 +20,13 @@ type Worker struct {
 	// Seat is how it reaches the servers.
 	Seat *Seat
 
-	phase *Phase
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	over  chan struct{} // closed when it has ended and been waited for
+	phase   *Phase
+	process *process.Process
 
 	mu      sync.Mutex
 	stopped bool
 	killed  bool // by us
 	orders  int64
-	stderr  strings.Builder
 }
 
 // spawn starts a worker process on a seat of its own, and returns when it is ready.
@@ -45,26 +37,29 @@ func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
 	}
 	p.mu.Lock()
 	p.spawned++
-	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Seat: seat, phase: p, over: make(chan struct{})}
+	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Seat: seat, phase: p}
 	p.mu.Unlock()
 	text, err := json.Marshal(posting{URL: seat.URL, TTL: p.World.TTL, Register: p.register.Addr()})
 	if err != nil {
 		return nil, err
 	}
-	again, err := child.Rerun(&w.stderr, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0")
-	if err != nil {
-		return nil, err
-	}
-	w.cmd, w.in = again.Cmd, again.In
 	p.mu.Lock()
-	p.workers = append(p.workers, w)
 	from := len(p.events)
 	p.mu.Unlock()
+	if w.process, err = process.Rerun(w.hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.workers = append(p.workers, w)
+	p.mu.Unlock()
 	p.say(Event{Kind: Spawned, Worker: w.Name})
-	go w.listen(again.Out, again.Ended)
+	go func() {
+		<-w.process.Over()
+		p.wake()
+	}()
 	ready, err := w.await(ctx, from, func(e Event) bool { return e.Kind == Answered })
 	if err != nil {
-		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.printed())
+		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.process.Printed())
 	}
 	if ready.Err != "" {
 		return nil, fmt.Errorf("worker %s cannot begin: %s", w.Name, ready.Err)
@@ -72,42 +67,18 @@ func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
 	return w, nil
 }
 
-// listen adds the worker's events to the history until it ends.
-func (w *Worker) listen(out io.Reader, ended func()) {
-	defer close(w.over)
-	lines := bufio.NewScanner(out)
-	for lines.Scan() {
-		var e Event
-		if json.Unmarshal(lines.Bytes(), &e) != nil {
-			continue // something in the program printed
-		}
-		e.Worker = w.Name
-		w.phase.say(e)
+// hear adds an event of the worker's to the history.
+func (w *Worker) hear(line []byte) {
+	var e Event
+	if json.Unmarshal(line, &e) != nil {
+		return // something in the program printed
 	}
-	_ = w.cmd.Wait()
-	ended()
-	w.phase.wake()
-}
-
-// printed is what the worker wrote to its standard error, once it has ended.
-func (w *Worker) printed() string {
-	select {
-	case <-w.over:
-		return w.stderr.String()
-	default:
-		return ""
-	}
+	e.Worker = w.Name
+	w.phase.say(e)
 }
 
 // alive says that the worker runs, or is stopped.
-func (w *Worker) alive() bool {
-	select {
-	case <-w.over:
-		return false
-	default:
-		return true
-	}
-}
+func (w *Worker) alive() bool { return w.process.Alive() }
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
 func (w *Worker) Kill() error {
@@ -115,19 +86,15 @@ func (w *Worker) Kill() error {
 	w.killed = true
 	w.mu.Unlock()
 	w.phase.say(Event{Kind: Killed, Worker: w.Name})
-	err := w.cmd.Process.Kill()
-	<-w.over
-	if errors.Is(err, os.ErrProcessDone) {
-		return nil
-	}
-	return err
+	w.process.Kill()
+	return nil
 }
 
 // Stop stops the worker in the middle of whatever it does, as a long pause of its machine would, and returns when it has stopped.
 func (w *Worker) Stop() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if err := child.Freeze(w.cmd.Process); err != nil {
+	if err := w.process.Freeze(); err != nil {
 		return err
 	}
 	w.stopped = true
@@ -144,20 +111,11 @@ func (w *Worker) Resume() error {
 	}
 	w.stopped = false
 	w.phase.say(Event{Kind: Resumed, Worker: w.Name})
-	return child.Thaw(w.cmd.Process)
+	return w.process.Thaw()
 }
 
 // tell sends an order.
-func (w *Worker) tell(o order) error {
-	line, err := json.Marshal(o)
-	if err != nil {
-		return err
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_, err = w.in.Write(append(line, '\n'))
-	return err
-}
+func (w *Worker) tell(o order) error { return w.process.Send(o) }
 
 // endTime is how long a worker may take to end what it does. A release has 5 s by itself.
 const endTime = 20 * time.Second
@@ -166,26 +124,21 @@ const endTime = 20 * time.Second
 // not go unnoticed for another having taken its place. One that was killed is asked for nothing but data races.
 func (w *Worker) end() error {
 	before := !w.alive()
-	_ = w.in.Close()
-	select {
-	case <-w.over:
-	case <-time.After(endTime):
-		_ = w.cmd.Process.Kill()
-		<-w.over
+	if w.process.End(endTime) != nil {
 		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, endTime)
 	}
 	w.mu.Lock()
 	killed := w.killed
 	w.mu.Unlock()
-	switch printed := w.stderr.String(); {
+	switch printed := w.process.Printed(); {
 	case strings.Contains(printed, "WARNING: DATA RACE"):
 		return fmt.Errorf("worker %s has a data race: %s", w.Name, printed)
 	case killed:
 		return nil
 	case before:
-		return fmt.Errorf("worker %s ended by itself (%v): %s", w.Name, w.cmd.ProcessState, printed)
-	case !w.cmd.ProcessState.Success():
-		return fmt.Errorf("worker %s ended with %v: %s", w.Name, w.cmd.ProcessState, printed)
+		return fmt.Errorf("worker %s ended by itself (%v): %s", w.Name, w.process.State(), printed)
+	case !w.process.State().Success():
+		return fmt.Errorf("worker %s ended with %v: %s", w.Name, w.process.State(), printed)
 	}
 	return nil
 }
@@ -265,7 +218,7 @@ func (w *Worker) await(ctx context.Context, from int, is func(Event) bool) (Even
 	defer cancel(nil)
 	go func() {
 		select {
-		case <-w.over: // all that it wrote is in the history
+		case <-w.process.Over(): // all that it wrote is in the history
 			cancel(fmt.Errorf("worker %s has ended", w.Name))
 		case <-ctx.Done():
 		}

@@ -5,6 +5,5 @@ var AttachRegister = (*Register).attach
 
 // Crash ends the worker's process as if by itself, and returns when it has ended.
 func (w *Worker) Crash() {
-	_ = w.cmd.Process.Kill()
-	<-w.over
+	w.process.Kill()
 }

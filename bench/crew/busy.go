@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/usage"

@@ -2,7 +2,7 @@ package crew
 
 import (
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Held is one hold under contention. Its holder believed in it from Got until Ended. One that never came has neither.

@@ -6,22 +6,22 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 
 	"github.com/lockport/lockport/bench/lib"
 )
 
 // Clerk is a worker's process as its parent sees it, and Crew are several.
 type (
-	Clerk = crew.Clerk[Order, Answer]
-	Crew  = crew.Crew[Order, Answer]
+	Clerk = crew.Handle[Order, Answer]
+	Crew  = crew.Group[Order, Answer]
 )
 
-// Kind is the kind of workers: Kind.Hire and Kind.HireAll start them.
+// Kind is the kind of workers: Kind.Start and Kind.StartAll start them.
 var Kind = crew.Kind[Posting, Order, Answer]{Variable: "LOCKPORT_BENCH_WORKER"}
 
 // Main is the first line of main, and of TestMain: in a process that was started as a worker it works and exits, in others it returns at once.
-func Main() { Kind.WorkerMain(begin) }
+func Main() { Kind.Main(begin) }
 
 // worker is the inside of a worker process.
 type worker struct {

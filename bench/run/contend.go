@@ -25,7 +25,7 @@ type contention struct {
 // openContend is the scenario of many who want one name.
 func openContend(processes, goroutines int) func(context.Context, place) (player, error) {
 	return func(ctx context.Context, at place) (player, error) {
-		all, err := crew.Kind.HireAll(ctx, at.posting(at.config(ttl)), processes)
+		all, err := crew.Kind.StartAll(ctx, at.posting(at.config(ttl)), processes)
 		if err != nil {
 			return nil, err
 		}
@@ -38,7 +38,7 @@ func openContend(processes, goroutines int) func(context.Context, place) (player
 	}
 }
 
-func (c *contention) close() { c.crew.End() }
+func (c *contention) close() { c.crew.Close() }
 
 // startTime is how long it takes at most until all processes know when to begin.
 const startTime = 50 * time.Millisecond

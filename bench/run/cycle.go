@@ -34,7 +34,7 @@ func openCycle(goroutines int) func(context.Context, place) (player, error) {
 				c.close()
 			}
 		}()
-		if c.clerk, err = crew.Kind.Hire(ctx, at.posting(at.config(ttl))); err != nil {
+		if c.clerk, err = crew.Kind.Start(ctx, at.posting(at.config(ttl))); err != nil {
 			return nil, err
 		}
 		// There are connections when it begins.
@@ -46,7 +46,7 @@ func openCycle(goroutines int) func(context.Context, place) (player, error) {
 		}
 		through := at.config(ttl)
 		through.URL = c.links.URL
-		if c.counted, err = crew.Kind.Hire(ctx, crew.Posting{Family: at.lib.Family, Library: at.lib.Name, Config: through}); err != nil {
+		if c.counted, err = crew.Kind.Start(ctx, crew.Posting{Family: at.lib.Family, Library: at.lib.Name, Config: through}); err != nil {
 			return nil, err
 		}
 		_, err = c.run(ctx, c.counted, time.Minute, 1)
@@ -55,7 +55,7 @@ func openCycle(goroutines int) func(context.Context, place) (player, error) {
 }
 
 func (c *cycles) close() {
-	(crew.Crew{c.clerk, c.counted}).End()
+	(crew.Crew{c.clerk, c.counted}).Close()
 	if c.links != nil {
 		c.links.Close()
 	}

@@ -25,20 +25,20 @@ type foreign struct {
 
 func openForeign(goroutines int) func(context.Context, place) (player, error) {
 	return func(ctx context.Context, at place) (player, error) {
-		ours, err := crew.Kind.Hire(ctx, at.posting(at.config(ttl)))
+		ours, err := crew.Kind.Start(ctx, at.posting(at.config(ttl)))
 		if err != nil {
 			return nil, err
 		}
-		alien, err := crew.Kind.Hire(ctx, crew.Posting{Family: at.lib.Family, Library: stranger, Config: at.config(ttl)})
+		alien, err := crew.Kind.Start(ctx, crew.Posting{Family: at.lib.Family, Library: stranger, Config: at.config(ttl)})
 		if err != nil {
-			ours.End()
+			ours.Close()
 			return nil, err
 		}
 		return &foreign{at, goroutines, ours, alien}, nil
 	}
 }
 
-func (f *foreign) close() { crew.Crew{f.ours, f.alien}.End() }
+func (f *foreign) close() { crew.Crew{f.ours, f.alien}.Close() }
 
 // oursOnRedis are those whose keys the stranger knows.
 func oursOnRedis(l lib.Library) string {

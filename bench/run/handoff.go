@@ -35,14 +35,14 @@ type handOffOther struct {
 }
 
 func openHandOffOther(ctx context.Context, at place) (player, error) {
-	all, err := crew.Kind.HireAll(ctx, at.posting(at.config(ttl)), 2)
+	all, err := crew.Kind.StartAll(ctx, at.posting(at.config(ttl)), 2)
 	if err != nil {
 		return nil, err
 	}
 	return &handOffOther{at, all}, nil
 }
 
-func (h *handOffOther) close() { h.crew.End() }
+func (h *handOffOther) close() { h.crew.Close() }
 
 // turn hands the lock to and fro between two processes.
 func (h *handOffOther) turn(ctx context.Context, n int) ([]result.Value, error) {
@@ -83,14 +83,14 @@ type handOffSame struct {
 }
 
 func openHandOffSame(ctx context.Context, at place) (player, error) {
-	clerk, err := crew.Kind.Hire(ctx, at.posting(at.config(ttl)))
+	clerk, err := crew.Kind.Start(ctx, at.posting(at.config(ttl)))
 	if err != nil {
 		return nil, err
 	}
 	return &handOffSame{at, clerk}, nil
 }
 
-func (h *handOffSame) close() { h.clerk.End() }
+func (h *handOffSame) close() { h.clerk.Close() }
 
 func (h *handOffSame) turn(ctx context.Context, n int) ([]result.Value, error) {
 	a, err := h.clerk.Ask(ctx, crew.Order{Do: crew.HandOff, Name: fmt.Sprint(h.name, "-", n), Most: h.HandOff, For: settleTime})

@@ -31,13 +31,13 @@ func (w waiting) turn(ctx context.Context, turn int) ([]result.Value, error) {
 	}
 	defer links.Close()
 	c := w.config(longTTL)
-	holder, err := crew.Kind.Hire(ctx, w.posting(c))
+	holder, err := crew.Kind.Start(ctx, w.posting(c))
 	if err != nil {
 		return nil, err
 	}
 	defer w.dismiss(holder)
 	c.URL = links.URL
-	waiter, err := crew.Kind.Hire(ctx, w.posting(c))
+	waiter, err := crew.Kind.Start(ctx, w.posting(c))
 	if err != nil {
 		return nil, err
 	}
@@ -53,7 +53,7 @@ func (w waiting) turn(ctx context.Context, turn int) ([]result.Value, error) {
 // dismiss ends a worker at once: some libraries do not hear that nobody wants to wait any more. Only profiles are waited for.
 func (w waiting) dismiss(clerk *crew.Clerk) {
 	if w.profiles != "" {
-		clerk.End()
+		clerk.Close()
 		return
 	}
 	clerk.Kill()
@@ -79,11 +79,11 @@ func (h holding) turn(ctx context.Context, turn int) ([]result.Value, error) {
 	defer links.Close()
 	c := h.config(h.HeldTTL)
 	c.URL, c.Loop = links.URL, true
-	clerk, err := crew.Kind.Hire(ctx, h.posting(c))
+	clerk, err := crew.Kind.Start(ctx, h.posting(c))
 	if err != nil {
 		return nil, err
 	}
-	defer clerk.End()
+	defer clerk.Close()
 	i := idle{h.place, links, clerk, h.n}
 	values, err := i.measure(ctx, h.HeldTTL, crew.Order{Do: crew.Hold, Name: fmt.Sprint(h.name, "-", turn), Most: h.n})
 	if err != nil {

@@ -31,7 +31,7 @@ const (
 func openQueue(waiters int) func(context.Context, place) (player, error) {
 	return func(ctx context.Context, at place) (player, error) {
 		processes := min(waiters, 4)
-		all, err := crew.Kind.HireAll(ctx, at.posting(at.config(ttl)), processes)
+		all, err := crew.Kind.StartAll(ctx, at.posting(at.config(ttl)), processes)
 		if err != nil {
 			return nil, err
 		}

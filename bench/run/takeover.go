@@ -26,11 +26,11 @@ const takeoverNames = 4
 func (t takeover) turn(ctx context.Context, n int) ([]result.Value, error) {
 	c := t.config(t.DeadTTL)
 	c.Loop = true
-	all, err := crew.Kind.HireAll(ctx, t.posting(c), 2)
+	all, err := crew.Kind.StartAll(ctx, t.posting(c), 2)
 	if err != nil {
 		return nil, err
 	}
-	defer all.End()
+	defer all.Close()
 	holder, waiter := all[0], all[1]
 	var names []string
 	var waits []func(context.Context) (crew.Answer, error)

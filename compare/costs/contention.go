@@ -8,18 +8,18 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
 	"github.com/lockport/lockport/internal/lab/report"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // contention measures many clients, of several processes, that take one lock in turn as fast as they can. All numbers of clients have their turn before the
 // next turn begins, and between two of them there are bare round trips.
 func (m *measurement) contention(ctx context.Context) error {
-	all, err := kind.HireAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
+	all, err := kind.StartAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
 	if err != nil {
 		return err
 	}
-	defer all.End()
+	defer all.Close()
 	levels := make([]level, len(m.clients))
 	before, err := m.roundTrips(ctx, all[0])
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // someone is a worker on a folder.
@@ -18,9 +18,9 @@ func someone(t *testing.T) *clerk {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	c, err := kind.Hire(t.Context(), posting{URL: "file://" + t.TempDir(), TTL: ownTTL})
+	c, err := kind.Start(t.Context(), posting{URL: "file://" + t.TempDir(), TTL: ownTTL})
 	require.NoError(t, err)
-	t.Cleanup(c.End)
+	t.Cleanup(c.Close)
 	return c
 }
 
@@ -29,9 +29,9 @@ func TestWorkerThatCannotOpen(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	before := children(t)
-	_, err := kind.Hire(t.Context(), posting{URL: "lockd:", TTL: ownTTL})
+	_, err := kind.Start(t.Context(), posting{URL: "lockd:", TTL: ownTTL})
 	require.ErrorContains(t, err, `unknown scheme "lockd"`)
-	_, err = kind.HireAll(t.Context(), posting{URL: "lockd:", TTL: ownTTL}, 3)
+	_, err = kind.StartAll(t.Context(), posting{URL: "lockd:", TTL: ownTTL}, 3)
 	require.ErrorContains(t, err, `unknown scheme "lockd"`)
 	requireNoMore(t, before)
 }
@@ -82,17 +82,17 @@ func TestWorkerEndsInOrder(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	both, err := kind.HireAll(t.Context(), posting{URL: url, TTL: ownTTL}, 2)
+	both, err := kind.StartAll(t.Context(), posting{URL: url, TTL: ownTTL}, 2)
 	require.NoError(t, err)
 	_, err = both[0].Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 	require.NoError(t, err)
 	_, err = both[1].Ask(t.Context(), order{Do: doWait, Name: "a", Goroutines: 3})
 	require.NoError(t, err)
 	began := time.Now()
-	both[1].End()
-	require.Less(t, time.Since(began), crew.EndTime, "it had to be killed")
+	both[1].Close()
+	require.Less(t, time.Since(began), crew.CloseTime, "it had to be killed")
 	require.True(t, both[1].State().Success())
-	both[0].End()
+	both[0].Close()
 	require.True(t, both[0].State().Success())
 }
 
@@ -101,9 +101,9 @@ func TestWorkerOutlivesCtrlC(t *testing.T) {
 	c := someone(t)
 	_, err := c.Ask(t.Context(), order{Do: doAcquire, Name: "a", For: waitLimit})
 	require.NoError(t, err)
-	require.NoError(t, c.Process().Signal(os.Interrupt))
+	require.NoError(t, c.Signal(os.Interrupt))
 	_, err = c.Ask(t.Context(), order{Do: doRelease, Name: "a"})
 	require.NoError(t, err)
-	c.End()
+	c.Close()
 	require.True(t, c.State().Success())
 }

@@ -9,11 +9,11 @@ import (
 
 // cycle measures one client that acquires and releases a lock which nobody else wants, in turns with bare round trips, one for each cycle.
 func (m *measurement) cycle(ctx context.Context) error {
-	clients, err := kind.HireAll(ctx, m.posting, 1)
+	clients, err := kind.StartAll(ctx, m.posting, 1)
 	if err != nil {
 		return err
 	}
-	defer clients.End()
+	defer clients.Close()
 	client := clients[0]
 	measure := order{Do: doCycle, Name: m.names + "cycle", Most: m.cycles, For: m.cycleTime}
 	if _, err := client.Ask(ctx, warm(measure)); err != nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
 	"github.com/lockport/lockport/internal/lab/report"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
@@ -52,7 +52,7 @@ func (m *measurement) failover(ctx context.Context) error {
 func (m *measurement) gap(ctx context.Context, l *loss, name string) (float64, error) {
 	ctx, cancel := context.WithTimeout(ctx, 2*mendLimit)
 	defer cancel()
-	all, err := kind.HireAll(ctx, posting{URL: l.url, TTL: m.TTL}, 1)
+	all, err := kind.StartAll(ctx, posting{URL: l.url, TTL: m.TTL}, 1)
 	if err != nil {
 		return 0, err
 	}

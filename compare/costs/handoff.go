@@ -21,11 +21,11 @@ const (
 
 // handOff measures two processes that wait for each other in turn.
 func (m *measurement) handOff(ctx context.Context) error {
-	both, err := kind.HireAll(ctx, m.posting, 2)
+	both, err := kind.StartAll(ctx, m.posting, 2)
 	if err != nil {
 		return err
 	}
-	defer both.End()
+	defer both.Close()
 	name := m.names + "handoff"
 	if _, err := both[0].Ask(ctx, order{Do: doAcquire, Name: name, For: waitLimit}); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 func TestOverlaps(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // probe acquires and releases fresh names one after the other, to see when that can be done.

@@ -36,11 +36,11 @@ func (m *measurement) takeover(ctx context.Context) error {
 
 // takeOver kills a holder once, that long after others have settled to wait.
 func (m *measurement) takeOver(ctx context.Context, name string, into time.Duration) ([]float64, error) {
-	all, err := kind.HireAll(ctx, m.posting, processes)
+	all, err := kind.StartAll(ctx, m.posting, processes)
 	if err != nil {
 		return nil, err
 	}
-	defer all.End()
+	defer all.Close()
 	holder, others := all[0], all[1:]
 	names := make([]string, takeoverNames)
 	for i := range names {

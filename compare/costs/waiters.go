@@ -78,7 +78,7 @@ func (m *measurement) gather(ctx context.Context, c *crowd, article string) (err
 	if article != "" {
 		p.Article, c.Article = article, articleSays(article)
 	}
-	if c.holder, err = kind.HireAll(ctx, p, 1); err != nil {
+	if c.holder, err = kind.StartAll(ctx, p, 1); err != nil {
 		return err
 	}
 	name := m.names + "waiters-" + random()[:8]
@@ -86,7 +86,7 @@ func (m *measurement) gather(ctx context.Context, c *crowd, article string) (err
 		return err
 	}
 	p.URL = through
-	if c.waiting, err = kind.HireAll(ctx, p, c.Processes); err != nil {
+	if c.waiting, err = kind.StartAll(ctx, p, c.Processes); err != nil {
 		return err
 	}
 	return c.waiting.Each(func(i int, w *clerk) error {
@@ -105,7 +105,7 @@ func (c *crowd) figures() report.Waiters {
 
 // disperse ends those who wait before the holder, so that nobody is handed the lock.
 func (c *crowd) disperse() {
-	c.waiting.End()
-	c.holder.End()
+	c.waiting.Close()
+	c.holder.Close()
 	c.links.Close()
 }

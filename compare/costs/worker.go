@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/crew"
+	crew "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // posting is what a worker works on.
@@ -61,8 +61,8 @@ type answer struct {
 
 // clerk is a client's process as its parent sees it, and team are several.
 type (
-	clerk = crew.Clerk[order, answer]
-	team  = crew.Crew[order, answer]
+	clerk = crew.Handle[order, answer]
+	team  = crew.Group[order, answer]
 )
 
 // kind is the kind of workers that clients are.
@@ -70,7 +70,7 @@ var kind = crew.Kind[posting, order, answer]{Variable: "LOCKPORT_COSTS_WORKER"}
 
 // WorkerMain is the first line of main, and of TestMain: in a process that was started as a worker it works and exits, in others it returns at once.
 // The program must import the backends.
-func WorkerMain() { kind.WorkerMain(begin) }
+func WorkerMain() { kind.Main(begin) }
 
 // worker is the inside of a worker process.
 type worker struct {

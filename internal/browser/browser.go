@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lockport/lockport/internal/child"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // closeTime is how long Chromium may take to end by itself before it is killed.
@@ -93,7 +93,7 @@ func (b *Browser) start(program string) error {
 	b.cmd = exec.Command(program, args...)
 	b.cmd.ExtraFiles = []*os.File{theirIn, theirOut} // descriptors 3 and 4
 	b.cmd.Stderr = b.said
-	reaped, err := child.Start(b.cmd)
+	reaped, err := worker.Start(b.cmd)
 	err = errors.Join(err, theirIn.Close(), theirOut.Close())
 	if err != nil {
 		return errors.Join(err, ourIn.Close(), ourOut.Close())

@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lockport/lockport/internal/child"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // childrenOf are the children of the process pid: from /proc, see proc_pid_stat(5), and where there is none from ps.
@@ -46,7 +46,7 @@ func childrenOf(pid int) []*os.Process {
 
 // waitGone waits until p, which was killed and is no child of ours, has ended.
 func waitGone(p *os.Process) {
-	for deadline := time.Now().Add(stopTime); child.Running(p.Pid) && time.Now().Before(deadline); {
+	for deadline := time.Now().Add(stopTime); worker.Running(p.Pid) && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 
-	"github.com/lockport/lockport/internal/child"
+	"github.com/lockport/lockport/internal/lab/worker"
 	"time"
 )
 
@@ -34,7 +34,7 @@ func startProcess(dir string, program *program, args ...string) (*process, error
 	cmd := exec.Command(program.path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, program.env, log, log
 	cmd.SysProcAttr = program.user.attributes()
-	ended, err := child.Start(cmd)
+	ended, err := worker.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
@@ -76,7 +76,7 @@ func (p *process) kill() {
 
 // children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
 func (p *process) children() []*os.Process {
-	if !p.family || !p.alive() || child.Freeze(p.cmd.Process) != nil {
+	if !p.family || !p.alive() || worker.Freeze(p.cmd.Process) != nil {
 		return nil
 	}
 	return childrenOf(p.pid())
@@ -85,9 +85,9 @@ func (p *process) children() []*os.Process {
 // errDown says that there is no process to signal.
 var errDown = errors.New("servers: the server is down")
 
-func (p *process) freeze() error { return p.signal(child.Freeze) }
+func (p *process) freeze() error { return p.signal(worker.Freeze) }
 
-func (p *process) thaw() error { return p.signal(child.Thaw) }
+func (p *process) thaw() error { return p.signal(worker.Thaw) }
 
 func (p *process) signal(send func(*os.Process) error) error {
 	for _, c := range p.children() {
@@ -104,7 +104,7 @@ func (p *process) signal(send func(*os.Process) error) error {
 // stop asks the child to end, and kills it if it has not after grace.
 func (p *process) stop(grace time.Duration) {
 	_ = p.cmd.Process.Signal(p.end)
-	_ = p.signal(child.Thaw) // a stopped process takes no signal
+	_ = p.signal(worker.Thaw) // a stopped process takes no signal
 	timer := time.NewTimer(grace)
 	defer timer.Stop()
 	select {

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/internal/child"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // wantEmpty requires that whatever used dir as its folder for temporary files has cleaned up.
@@ -95,7 +95,7 @@ func TestFrozenMeansSilent(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{Own: true})
 	for range 50 {
 		require.NoError(t, r.Freeze())
-		require.False(t, child.Running(r.Pid()))
+		require.False(t, worker.Running(r.Pid()))
 		require.NoError(t, r.Thaw())
 	}
 }

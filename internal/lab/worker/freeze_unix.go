@@ -1,6 +1,6 @@
 //go:build unix
 
-package child
+package worker
 
 import (
 	"bytes"

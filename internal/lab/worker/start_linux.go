@@ -1,8 +1,10 @@
-package child
+package worker
 
 import (
+	"context"
 	"os/exec"
 	"runtime"
+	"runtime/pprof"
 	"sync"
 	"syscall"
 )
@@ -13,6 +15,7 @@ import (
 var starter = sync.OnceValue(func() chan<- func() {
 	work := make(chan func())
 	go func() {
+		pprof.SetGoroutineLabels(context.Background()) // it belongs to nobody who looks for leaks by labels
 		runtime.LockOSThread()
 		for f := range work {
 			f()

@@ -1,0 +1,61 @@
+package worker
+
+import (
+	"context"
+	"sync"
+)
+
+// Group is several workers of one kind.
+type Group[O, A any] []*Handle[O, A]
+
+// StartAll starts n workers at once. If one of them cannot begin, none is left.
+func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, A], error) {
+	all := make(Group[O, A], n)
+	err := all.Each(func(i int, _ *Handle[O, A]) (err error) {
+		all[i], err = k.Start(ctx, config)
+		return err
+	})
+	if err != nil {
+		all.Close()
+		return nil, err
+	}
+	return all, nil
+}
+
+// Each calls f for all workers at once, and returns when every call has returned, with the first error.
+func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, h := range all {
+		calls.Go(func() { errs[i] = f(i, h) })
+	}
+	calls.Wait()
+	return First(errs)
+}
+
+// Close closes the workers that there are.
+func (all Group[O, A]) Close() {
+	_ = all.Each(func(_ int, h *Handle[O, A]) error {
+		if h != nil {
+			h.Close()
+		}
+		return nil
+	})
+}
+
+// Kill kills all workers.
+func (all Group[O, A]) Kill() {
+	for _, h := range all {
+		h.Kill()
+	}
+}
+
+// First is the first error of several, which mostly say the same.
+func First(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
