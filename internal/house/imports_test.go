@@ -49,10 +49,10 @@ var importRules = []rule{
 			return r.standard() || r.ours && slices.Contains([]string{"driver", "internal/clock", "internal/bounded"}, r.dir)
 		}),
 
-	importRule("conformance names no backend and needs no library: it imports the standard library, the root package and "+
-		"driver alone.",
+	importRule("conformance names no backend and needs no library: it imports the standard library, the root package, "+
+		"driver, and internal/lab/worker alone.",
 		shippedIn("conformance"), func(_ *source, r reference) bool {
-			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver")
+			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver" || r.dir == "internal/lab/worker")
 		}),
 
 	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
@@ -84,19 +84,27 @@ var importRules = []rule{
 			return r.standard() || fenceMayImport(s, r)
 		}),
 
-	importRule("internal/… is below the backends, the suite and the command, and imports none of them.",
-		func(s *source) bool { return under(s.dir, "internal") && !s.test }, func(_ *source, r reference) bool {
+	importRule("internal/… is below the backends, the suite and the command, and imports none of them. internal/lab, the laboratory, is another matter.",
+		func(s *source) bool { return under(s.dir, "internal") && !isTestTool(s.dir) && !s.test }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
 		}),
 
-	importRule("faults and faults/linear judge any backend: they name none. faults/worlds imports the backends, and is imported by tests, commands and what compare plays alone.",
-		func(s *source) bool { return !s.test && (s.dir == "faults" || s.dir == "faults/linear") }, func(_ *source, r reference) bool {
-			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults/worlds"}, r.under)
+	importRule("internal/lab/worker imports the standard library alone, so that conformance can use it.",
+		shippedIn("internal/lab/worker"), func(_ *source, r reference) bool { return r.standard() }),
+
+	importRule("The laboratory names no backend, so that the tests of every backend can use it: workers open URLs. It knows nothing of its views either.",
+		func(s *source) bool { return under(s.dir, "internal/lab") && !s.test }, func(_ *source, r reference) bool {
+			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "faults", "bench"}, r.under)
 		}),
 
-	importRule("porcupine is for faults/linear alone, and that for tests: nobody who imports the library is linked with it.",
-		func(s *source) bool { return s.dir != "faults/linear" && !s.test }, func(_ *source, r reference) bool {
-			return !strings.HasPrefix(r.path, "github.com/anishathalye/porcupine") && !(r.ours && r.under("faults/linear"))
+	importRule("faults/worlds is imported by tests, commands and what compare plays alone: faults and faults/linear judge any backend, and name none.",
+		func(s *source) bool { return !s.test && (s.dir == "faults" || s.dir == "faults/linear") }, func(_ *source, r reference) bool {
+			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "faults/worlds"}, r.under)
+		}),
+
+	importRule("porcupine is for the judge of linearizability alone, and that for tests: nobody who imports the library is linked with it.",
+		func(s *source) bool { return !isJudge(s.dir) && !s.test }, func(_ *source, r reference) bool {
+			return !strings.HasPrefix(r.path, "github.com/anishathalye/porcupine") && !(r.ours && isJudge(r.dir))
 		}),
 
 	importRule("testify is for the tests of this module alone.",
@@ -121,6 +129,11 @@ var importRules = []rule{
 
 	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
+}
+
+// isJudge says that a package judges whether histories are linearizable, with porcupine.
+func isJudge(dir string) bool {
+	return dir == "faults/linear" || under(dir, "internal/lab/history/linear")
 }
 
 // fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.

@@ -4,7 +4,7 @@ import "slices"
 
 // useRules hold what the library may not do to the program it is part of.
 var useRules = []rule{
-	useRule("Only the command ends the process (and WorkerMain of conformance, faults and internal/lab/worker, which are documented to): return an error.",
+	useRule("Only the command ends the process (and WorkerMain of conformance and faults, and Main in the laboratory, which are documented to): return an error.",
 		func(s *source) bool { return !s.test && !under(s.dir, "cmd") },
 		map[string][]string{
 			"os":      {"Exit"},
@@ -12,7 +12,8 @@ var useRules = []rule{
 			"log":     {"Fatal", "Fatalf", "Fatalln"},
 		},
 		func(s *source, u use) bool {
-			return slices.Contains([]string{"conformance", "faults", "internal/lab/worker"}, s.dir) && u.function == "WorkerMain" && u.pkg == "os"
+			return u.pkg == "os" && (slices.Contains([]string{"conformance", "faults"}, s.dir) && u.function == "WorkerMain" ||
+				under(s.dir, "internal/lab") && (u.function == "Main" || u.function == "WorkerMain"))
 		}),
 
 	useRule("The library never reads or changes the environment (temporary and home folders follow from it too): what it "+
