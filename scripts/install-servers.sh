@@ -8,7 +8,7 @@
 #   scripts/install-servers.sh --check   install nothing; fail if something is missing
 #
 # No service of these packages is started, now or at the next boot, and none that runs is touched: the tests start servers
-# of their own on free ports. See docs/decisions/0060-test-servers-are-installed-not-started.md.
+# of their own on free ports. See docs/decisions/0027-test-servers-are-installed-not-started.md.
 set -euo pipefail
 
 # How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).

@@ -117,6 +117,8 @@ var planted = []struct{ file, text, want string }{
 	{"backend/all/all.go", goFile("all", module+"/backend/memory"), "does not import backend/redis. The command"},
 	{"docs/decisions/0001-other.md", "", "docs/decisions/0001-other.md: has the number of 0001-locks.md. A decision"},
 	{"docs/decisions/Notes.md", "", "docs/decisions/Notes.md: has another form of name. A decision"},
+	{"docs/backends/redis.md", "[x](../decisions/0001-locks.md#a) [y](https://x/y.md) [z](../decisions/0002-x.md)", "docs/backends/redis.md: links to ../decisions/0002-x.md. A page"},
+	{"backend/redis/x.go", "package redis // docs/decisions/0001-locks.md, docs/decisions/0002-x.md\n", "x.go: names docs/decisions/0002-x.md. A comment"},
 }
 
 // using is a Go file that imports one package, perhaps under another name, and uses it.
@@ -153,13 +155,13 @@ func TestPlantedBreaches(t *testing.T) {
 		lines := broken.breaches()
 		require.Len(t, lines, 1, "%s: %q", p.file, lines)
 		require.Contains(t, lines[0], p.want, p.file)
-		for _, r := range slices.Concat(importRules, useRules, folderRules) {
+		for _, r := range slices.Concat(importRules, useRules, folderRules, linkRules) {
 			if strings.HasSuffix(lines[0], ". "+r.text) {
 				proven[r.text] = true
 			}
 		}
 	}
-	for _, r := range slices.Concat(importRules, useRules, folderRules) {
+	for _, r := range slices.Concat(importRules, useRules, folderRules, linkRules) {
 		require.True(t, proven[r.text], "no planted breach proves the rule: %s", r.text)
 	}
 }

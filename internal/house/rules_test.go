@@ -14,7 +14,7 @@ type rule struct {
 // breaches returns what breaks the rules in t, a line each.
 func (t *tree) breaches() []string {
 	var lines []string
-	for _, r := range slices.Concat(importRules, useRules, folderRules) {
+	for _, r := range slices.Concat(importRules, useRules, folderRules, linkRules) {
 		r.check(t, func(where, what string) { lines = append(lines, fmt.Sprintf("%s: %s. %s", where, what, r.text)) })
 	}
 	return lines
