@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"net/url"
 	"strings"
 	"time"
@@ -56,39 +55,12 @@ func withSessionTTL(rawURL string) string {
 	return rawURL
 }
 
-// proxyFaults are those that proxies before the servers of one URL can produce without knowing the protocol. A fault is one of all of them. What
-// happens to one request, or after so many, needs a single server: with several, nobody could say which.
+// proxyFaults are those that proxies before the servers of one URL can produce without knowing the protocol. What happens to one request, or
+// after so many, needs a single server: with several, nobody could say which.
 func proxyFaults(all faultproxy.Group) conformance.Faults {
-	each := func(f func(*faultproxy.Proxy)) func(context.Context) error {
-		return func(context.Context) error { all.Each(f); return nil }
-	}
-	f := conformance.Faults{
-		Restore: func() { all.Each((*faultproxy.Proxy).Restore) },
-		Sever:   each((*faultproxy.Proxy).Cut),
-		Cut:     each((*faultproxy.Proxy).KillConns),
-		Freeze:  each((*faultproxy.Proxy).Freeze),
-		Delay: func(_ context.Context, d time.Duration) error {
-			all.Each(func(p *faultproxy.Proxy) { p.Delay((d + 1) / 2) }) // there and back
-			return nil
-		},
-		Conns: func(context.Context) (n int, _ error) {
-			all.Each(func(p *faultproxy.Proxy) { n += p.Conns() })
-			return n, nil
-		},
-		Requests: func(context.Context) (most int64, _ error) { // what is asked of several at once counts once
-			all.Each(func(p *faultproxy.Proxy) { most = max(most, p.Requests()) })
-			return most, nil
-		},
-	}
-	if len(all) == 1 {
-		p := all[0]
-		f.DropReply = func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
-			if op != conformance.OpAny {
-				return nil, conformance.ErrNoFault
-			}
-			return p.DropReply(nil), nil
-		}
-		f.CutAfter = func(_ context.Context, n int) (<-chan struct{}, error) { return p.CutAfter(n), nil }
+	f := all.Faults(nil)
+	if len(all) > 1 {
+		f.DropReply, f.CutAfter = nil, nil
 	}
 	return f
 }

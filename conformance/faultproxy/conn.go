@@ -169,11 +169,7 @@ func (c *conn) request(data []byte) bool {
 	}
 	c.p.mu.Unlock()
 
-	var err error
-	if do != cutBefore {
-		_, err = c.server.Write(data)
-	}
-
+	_, err := c.server.Write(data)
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	switch {
@@ -183,7 +179,7 @@ func (c *conn) request(data []byte) bool {
 		return false
 	case do == severAfter:
 		c.part()
-	case do == cutBefore, do == cutAfter, do == dropReply && c.swallowed:
+	case do == cutAfter, do == dropReply && c.swallowed:
 		c.hangUp()
 	case do == dropReply:
 		c.doomed = true
@@ -310,10 +306,11 @@ func (c *conn) kill() {
 // fire tells those who set the traps that it is done. p.mu is held.
 func (c *conn) fire() {
 	for _, t := range c.sprung {
-		select {
-		case <-t.fired:
-		default:
-			close(t.fired)
+		if !t.fired {
+			t.fired = true
+			if t.event.left.Add(-1) == 0 {
+				close(t.event.done)
+			}
 		}
 	}
 }

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"slices"
+	"sync/atomic"
 	"time"
 )
 
@@ -19,7 +20,20 @@ type trap struct {
 	match func(request []byte) bool
 	left  int // 1: acts on the next request that matches; more: so many must come first
 	act   action
-	fired chan struct{}
+	fired bool
+	event *event
+}
+
+// event is what one trap, or the traps of several proxies, bring about.
+type event struct {
+	left atomic.Int64 // traps that have not fired yet
+	done chan struct{}
+}
+
+func newEvent(traps int) *event {
+	e := &event{done: make(chan struct{})}
+	e.left.Store(int64(traps))
+	return e
 }
 
 // action is what a trap does with the request it waited for.
@@ -27,7 +41,6 @@ type action int
 
 const (
 	forward    action = iota // no trap: as if the proxy were not there
-	cutBefore                // do not forward it, hang up
 	cutAfter                 // forward it, hang up at once
 	dropReply                // forward it, hang up when its reply has come
 	severAfter               // forward it, hang up at once, and be gone from then on
@@ -59,7 +72,7 @@ func (p *Proxy) Freeze() {
 }
 
 // Restore ends every fault: held bytes flow on, in order; connections that lost replies to BlackholeReplies are closed, since
-// their streams are out of step; a DropReply, CutBefore, CutAfter or SeverAfter still waiting for its request is called off, and its
+// their streams are out of step; a DropReply, CutAfter or SeverAfter still waiting for its request is called off, and its
 // channel stays open.
 func (p *Proxy) Restore() {
 	p.mu.Lock()
@@ -101,53 +114,45 @@ func (p *Proxy) Delay(d time.Duration) {
 // the channel is closed when it has. A protocol with several replies under way on a connection may be closed before
 // the chosen one's. match must not block, call the proxy or keep its argument.
 func (p *Proxy) DropReply(match func(request []byte) bool) <-chan struct{} {
-	return p.set(&trap{match: match, left: 1, act: dropReply})
-}
-
-// CutBefore closes the connection on which the next request that satisfies match (nil: the very next) came, without forwarding
-// it. What was sent on the connection earlier still reaches the server. It happens once; the channel is closed when it has. match
-// must not block, call the proxy or keep its argument.
-func (p *Proxy) CutBefore(match func(request []byte) bool) <-chan struct{} {
-	return p.set(&trap{match: match, left: 1, act: cutBefore})
+	return p.set(trap{match: match, left: 1, act: dropReply})
 }
 
 // CutAfter lets n more requests (at least 1) through, on all connections together, and closes the connection of the last of them
 // when that has been forwarded, before its reply is delivered. It happens once; the channel is closed when it has.
 // The server gets the whole request and then an end of file: what it makes of it is its own affair, Redis carries it out.
 func (p *Proxy) CutAfter(n int) <-chan struct{} {
-	return p.set(&trap{left: max(n, 1), act: cutAfter})
+	return p.set(trap{left: max(n, 1), act: cutAfter})
 }
 
 // SeverAfter lets n more requests (at least 1) through, on all connections together, and is then as after Cut, save that the server does not see the end of the
 // connection of the last of them before it has answered: it has carried that out, its reply is not delivered, and nothing else gets through, whatever the
 // client tries next. The channel is closed when the answer, or the end of the server's side, has come.
 func (p *Proxy) SeverAfter(n int) <-chan struct{} {
-	return p.set(&trap{left: max(n, 1), act: severAfter})
+	return p.set(trap{left: max(n, 1), act: severAfter})
 }
 
-func (p *Proxy) set(t *trap) <-chan struct{} {
-	t.fired = make(chan struct{})
-	if t.match == nil {
-		t.match = func([]byte) bool { return true }
+// set sets a trap whose event is its own, unless it has one.
+func (p *Proxy) set(t trap) <-chan struct{} {
+	if t.event == nil {
+		t.event = newEvent(1)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.faults.traps = append(p.faults.traps, t)
-	return t.fired
+	p.faults.traps = append(p.faults.traps, &t)
+	return t.event.done
 }
 
-// spring returns the trap which request, about to be forwarded, falls into, or nil. Of several that are due the one set first takes
-// it, and the others wait on. CutAfter and SeverAfter count what is forwarded only. Called with Proxy.mu held.
+// spring returns the trap that request, about to be forwarded, falls into, or nil. If several are due, the one set first takes
+// it, and the others wait on. CutAfter and SeverAfter count it. Called with Proxy.mu held.
 func (f *faults) spring(request []byte) *trap {
 	var due *trap
-	if i := slices.IndexFunc(f.traps, func(t *trap) bool { return t.left == 1 && t.match(request) }); i >= 0 {
+	isDue := func(t *trap) bool { return t.left == 1 && (t.match == nil || t.match(request)) }
+	if i := slices.IndexFunc(f.traps, isDue); i >= 0 {
 		due = f.traps[i]
 		f.traps = slices.Delete(f.traps, i, i+1)
 	}
-	if due == nil || due.act != cutBefore {
-		for _, t := range f.traps {
-			t.left = max(t.left-1, 1)
-		}
+	for _, t := range f.traps {
+		t.left = max(t.left-1, 1)
 	}
 	return due
 }

@@ -189,19 +189,6 @@ func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
 	wantFired(t, dropped)
 }
 
-func TestCutBefore(t *testing.T) {
-	p, s := setUp(t)
-	c := dial(t, p)
-	cut := p.CutBefore(containing("this"))
-	c.call("that")
-	wantNotFired(t, cut)
-	c.send("this")
-	c.wantClosed()
-	wantFired(t, cut)
-	dial(t, p).call("after")
-	require.False(t, s.saw("this")())
-}
-
 func TestCutAfter(t *testing.T) {
 	p, s := setUp(t)
 	a, b := dial(t, p), dial(t, p)
@@ -215,23 +202,6 @@ func TestCutAfter(t *testing.T) {
 	eventually(t, s.saw("3"))
 	a.call("4")
 	dial(t, p).call("5")
-}
-
-func TestCutAfterCountsOnlyWhatIsForwarded(t *testing.T) {
-	p, s := setUp(t)
-	before, after := p.CutBefore(nil), p.CutAfter(2)
-	c := dial(t, p)
-	c.send("1")
-	c.wantClosed()
-	wantFired(t, before)
-	c = dial(t, p)
-	c.call("2")
-	wantNotFired(t, after)
-	c.send("3")
-	c.wantClosed()
-	wantFired(t, after)
-	eventually(t, s.saw("3"))
-	require.False(t, s.saw("1")())
 }
 
 func TestSeverAfter(t *testing.T) {
@@ -279,11 +249,10 @@ func TestTrapsTakeTurns(t *testing.T) {
 
 func TestRestoreCallsOffTraps(t *testing.T) {
 	p, _ := setUp(t)
-	dropped, before, after, severed := p.DropReply(nil), p.CutBefore(nil), p.CutAfter(1), p.SeverAfter(1)
+	dropped, after, severed := p.DropReply(nil), p.CutAfter(1), p.SeverAfter(1)
 	p.Restore()
 	dial(t, p).call("unharmed")
 	wantNotFired(t, dropped)
-	wantNotFired(t, before)
 	wantNotFired(t, after)
 	wantNotFired(t, severed)
 }
@@ -311,7 +280,7 @@ func TestFaultsWhileBusy(t *testing.T) {
 	}()
 	faults := []func(){
 		p.Cut, p.Restore, p.Freeze, p.KillConns, p.BlackholeReplies, p.DropHeld,
-		func() { p.DropReply(nil) }, func() { p.CutBefore(nil) }, func() { p.CutAfter(2) }, func() { p.Delay(time.Millisecond) },
+		func() { p.DropReply(nil) }, func() { p.CutAfter(2) }, func() { p.Delay(time.Millisecond) },
 	}
 	for range 20 {
 		before := p.Requests()

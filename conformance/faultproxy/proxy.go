@@ -1,13 +1,3 @@
-// Package faultproxy is a TCP proxy that breaks on command, for tests: it cuts, freezes and delays connections,
-// swallows replies, and cuts before or after a chosen request. It listens on a free port of 127.0.0.1 and forwards
-// to one target at a time.
-//
-// A *request* is what one Read from the client returned. Clients such as go-redis write a command, or a whole
-// pipeline, with one write and then wait for its reply, so that a request here is a command or a pipeline there;
-// a protocol that multiplexes or splits its writes (HTTP/2, large values) has no such correspondence.
-//
-// Faults add up, and [Proxy.Restore] ends them all. Bytes which were already on their way into a socket when a fault
-// was called may still arrive; whatever a peer sends after the call returned meets the fault.
 package faultproxy
 
 import (

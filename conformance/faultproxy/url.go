@@ -13,9 +13,6 @@ var defaultPorts = map[string]string{
 	"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181", "postgres": "5432", "postgresql": "5432", "mysql": "3306",
 }
 
-// Group is the proxies before the servers of one URL, one each and in their order.
-type Group []*Proxy
-
 // ForURL makes a proxy before each server of a lockport URL, which the caller must Close. through is the URL with their addresses, and all else as it
 // was. Where the servers cannot be stood before (a file, TLS, Sentinel) or are not in the URL, through is rawURL and there are no proxies. Errors show no password.
 func ForURL(rawURL string) (through string, all Group, err error) {
@@ -46,26 +43,4 @@ func withPort(server, port string) string {
 		return server
 	}
 	return net.JoinHostPort(strings.Trim(server, "[]"), port)
-}
-
-// Close closes all.
-func (all Group) Close() {
-	for _, p := range all {
-		_ = p.Close()
-	}
-}
-
-// Each calls f with each, to break them all.
-func (all Group) Each(f func(*Proxy)) {
-	for _, p := range all {
-		f(p)
-	}
-}
-
-// Requests is how often the servers were asked since the proxies were made, together: see [Proxy.Requests].
-func (all Group) Requests() (sum int64) {
-	for _, p := range all {
-		sum += p.Requests()
-	}
-	return sum
 }

@@ -1,0 +1,81 @@
+package faultproxy
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/conformance"
+)
+
+// Group is the proxies before the servers of one backend, in their order.
+type Group []*Proxy
+
+// Faults makes the suite's faults of the network: Restore, Sever, Cut, Freeze, Delay, DropReply, CutAfter, Conns and
+// Requests. Each acts on all proxies of the group. The other fields are nil, for you to fill in.
+//
+// isOp says whether a request is of the kind op, and must neither block nor keep its argument. If it is nil, DropReply
+// returns [conformance.ErrNoFault] for every kind but OpAny.
+//
+// With several proxies DropReply and CutAfter happen once at each, and are done when they have happened at all. That fits
+// a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil.
+// Requests is that of the busiest proxy: what is asked of all servers counts once.
+func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) conformance.Faults {
+	each := func(f func(*Proxy)) func(context.Context) error {
+		return func(context.Context) error { all.Each(f); return nil }
+	}
+	// trapped sets a trap at every proxy.
+	trapped := func(t trap) <-chan struct{} {
+		t.event = newEvent(len(all))
+		all.Each(func(p *Proxy) { p.set(t) })
+		return t.event.done
+	}
+	return conformance.Faults{
+		Restore: func() { all.Each((*Proxy).Restore) },
+		Sever:   each((*Proxy).Cut),
+		Cut:     each((*Proxy).KillConns),
+		Freeze:  each((*Proxy).Freeze),
+		Delay: func(_ context.Context, d time.Duration) error {
+			all.Each(func(p *Proxy) { p.Delay((d + 1) / 2) }) // there and back
+			return nil
+		},
+		DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
+			t := trap{left: 1, act: dropReply}
+			if op != conformance.OpAny {
+				if isOp == nil {
+					return nil, conformance.ErrNoFault
+				}
+				t.match = func(request []byte) bool { return isOp(op, request) }
+			}
+			return trapped(t), nil
+		},
+		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) {
+			return trapped(trap{left: max(n, 1), act: cutAfter}), nil
+		},
+		Conns: func(context.Context) (n int, _ error) {
+			all.Each(func(p *Proxy) { n += p.Conns() })
+			return n, nil
+		},
+		Requests: func(context.Context) (most int64, _ error) {
+			all.Each(func(p *Proxy) { most = max(most, p.Requests()) })
+			return most, nil
+		},
+	}
+}
+
+// Each calls f with each proxy.
+func (all Group) Each(f func(*Proxy)) {
+	for _, p := range all {
+		f(p)
+	}
+}
+
+// Close closes every proxy.
+func (all Group) Close() {
+	all.Each(func(p *Proxy) { _ = p.Close() })
+}
+
+// Requests is the sum of the proxies' [Proxy.Requests].
+func (all Group) Requests() (sum int64) {
+	all.Each(func(p *Proxy) { sum += p.Requests() })
+	return sum
+}
