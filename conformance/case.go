@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -17,8 +18,8 @@ type Case struct {
 	Quick bool
 	// Needs is what Config must offer, or else the case is not run.
 	Needs []Need
-	// Alone says that no other case may run at the same time, because it counts something. Cases that need a fault
-	// are always alone.
+	// Alone says that no other case may run at the same time, because it loads the server or counts what it does. Cases that
+	// restart the server or count its requests are always alone.
 	Alone bool
 	// Limit is how long the case may take in all. Default: 20 s, and 20 TTLs more.
 	Limit time.Duration
@@ -30,14 +31,14 @@ type Case struct {
 // ID is the group and the name: "exclusion/two-clients".
 func (c Case) ID() string { return c.Group + "/" + c.Name }
 
-// alone says whether c must run alone.
+// alone reports whether c must run alone, whatever faults there are.
 func (c Case) alone() bool {
-	for _, n := range c.Needs {
-		if n != NeedDirect && n != NeedProcesses && n != NeedLeftovers {
-			return true
-		}
-	}
-	return c.Alone
+	return c.Alone || slices.Contains(c.Needs, NeedRestart) || slices.Contains(c.Needs, NeedRequests)
+}
+
+// faulty reports whether c produces a fault or counts connections, so that it needs a target that no other case uses meanwhile.
+func (c Case) faulty() bool {
+	return slices.ContainsFunc(c.Needs, func(n Need) bool { return n != NeedDirect && n != NeedProcesses && n != NeedLeftovers })
 }
 
 // limit is how long c may take with such a TTL.
@@ -106,7 +107,7 @@ func Cases() []Case {
 	for _, group := range [][]Case{
 		capabilitiesCases, contractCases, exclusionCases, fencingCases, silenceCases, removalCases, lossCases, ownershipCases, crashCases,
 		cancellationCases, unknownCases, givingUpCases, waitingCases, livenessCases, costCases, namesCases, errorsCases, reentryCases,
-		optionsCases, closeCases, optionalCases, pingCases, examineCases,
+		optionsCases, closeCases, optionalCases,
 	} {
 		all = append(all, group...)
 	}

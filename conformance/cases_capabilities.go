@@ -46,7 +46,7 @@ var capabilitiesCases = []Case{
 		Group: "capabilities", Name: "interfaces", Quick: true,
 		Rule: "capabilities: what is stated of waiting is implemented, and can be found through a wrapper",
 		Run: func(_ context.Context, e *Env) error {
-			b := wrapped{e.open(e.r.cfg.Target)}
+			b := wrapped{e.open(e.cfg.Target)}
 			_, waiter := driver.As[driver.Waiter](b)
 			_, notifier := driver.As[driver.Notifier](b)
 			_, requeuer := driver.As[driver.Requeuer](b)
@@ -147,7 +147,7 @@ var capabilitiesCases = []Case{
 				lockport.FairOrder:            e.caps.Fair >= driver.FairAdvice,
 				lockport.NoPolling:            e.caps.Wake != driver.WakePoll,
 			} {
-				_, err := lockport.New(e.open(e.r.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
+				_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
 				if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 					e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, orNone(err))
 				}

@@ -60,7 +60,7 @@ var givingUpCases = []Case{
 		Run: func(_ context.Context, e *Env) error {
 			a, c := e.patient(), e.party()
 			l := e.acquire(a, e.name())
-			b := e.open(e.r.cfg.Target)
+			b := e.open(e.cfg.Target)
 			w := e.begin(e.patientOf(b), l.Name())
 			w.waits(b, "the name is held")
 			if err := w.giveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, lockport.ErrHeld) {

@@ -142,8 +142,8 @@ var livenessCases = []Case{
 		Group: "liveness", Name: "cut", Needs: []Need{NeedCut, NeedDirect},
 		Rule: "P7 liveness: a waiter whose connections were closed gets the lock when it is released",
 		Run: func(_ context.Context, e *Env) error {
-			holder := e.acquire(e.clientOf(e.open(e.r.cfg.Direct)), e.name())
-			b := e.open(e.r.cfg.Target)
+			holder := e.acquire(e.clientOf(e.open(e.cfg.Direct)), e.name())
+			b := e.open(e.cfg.Target)
 			next := e.begin(e.clientOf(b), holder.Name())
 			next.waits(b, "the name is held")
 			for range 3 {
@@ -159,7 +159,7 @@ var livenessCases = []Case{
 		Group: "liveness", Name: "server-restarted", Needs: []Need{NeedRestart},
 		Rule: "P7 liveness: waiters recover when the server was restarted; the lock that was held is kept or its loss told",
 		Run: func(_ context.Context, e *Env) error {
-			b := e.open(e.r.cfg.Target)
+			b := e.open(e.cfg.Target)
 			l := e.acquire(e.client(), e.name())
 			next := e.begin(e.clientOf(b), l.Name())
 			next.waits(b, "the name is held")
@@ -181,8 +181,8 @@ const ruleOutage = "P7 liveness: a waiter rides out an outage of the server and 
 
 // waitThrough has a client wait while its server is away for longer than the TTL.
 func waitThrough(e *Env, fault func()) error {
-	holder := e.acquire(e.clientOf(e.open(e.r.cfg.Direct)), e.name())
-	b := e.open(e.r.cfg.Target)
+	holder := e.acquire(e.clientOf(e.open(e.cfg.Direct)), e.name())
+	b := e.open(e.cfg.Target)
 	c := e.clientOf(b)
 	early := e.begin(c, holder.Name())
 	late := e.begin(c, holder.Name())
@@ -240,7 +240,7 @@ func orderOfClients(e *Env) error {
 	l := e.acquire(e.client(), e.name())
 	var all []*acquiring
 	for range 4 {
-		b := e.open(e.r.cfg.Target)
+		b := e.open(e.cfg.Target)
 		w := e.begin(e.clientOf(b), l.Name())
 		w.waits(b, "the name is held") // and the server knows of it by then
 		all = append(all, w)

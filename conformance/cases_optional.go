@@ -268,12 +268,15 @@ var optionalCases = []Case{
 	},
 	{
 		Group: "optional", Name: "check", Quick: true,
-		Rule: "contract: Check of a server that is well returns no error, and notices that say what to do",
+		Rule: "contract: Check of a server that is well returns no error, and notices that say what to do, and touches no lock",
 		Run: func(_ context.Context, e *Env) error {
-			checker, ok := driver.As[driver.Checker](e.party().Backend)
+			p, other := e.party(), e.party()
+			checker, ok := driver.As[driver.Checker](p.Backend)
 			if !ok {
 				e.notRun("the backend is no driver.Checker")
 			}
+			name := e.name()
+			lease := p.claim(name)
 			ctx, cancel := e.timed()
 			defer cancel()
 			notices, err := checker.Check(ctx)
@@ -283,6 +286,30 @@ var optionalCases = []Case{
 					e.failf("a notice lacks its ID, text or remedy: %+v", n)
 				}
 				e.noPassword(errors.New(n.Text + n.Remedy))
+			}
+			other.finds(name, "its holder has not released it")
+			p.release(lease)
+			other.free(name, "it was released")
+			return nil
+		},
+	},
+	{
+		Group: "optional", Name: "check-silent-server", Needs: []Need{NeedFreeze},
+		Rule: "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable",
+		Run: func(_ context.Context, e *Env) error {
+			connected, fresh := e.party(), e.party()
+			connected.free(e.name(), "the name is new")
+			e.freeze()
+			for _, p := range []*party{connected, fresh} {
+				checker, ok := driver.As[driver.Checker](p.Backend)
+				if !ok {
+					e.notRun("the backend is no driver.Checker")
+				}
+				err := e.endsInTime("Check", func(ctx context.Context) error { _, err := checker.Check(ctx); return err })
+				if !errors.Is(err, driver.ErrUnavailable) {
+					e.failf("Check returned: %w", orNone(err))
+				}
+				e.noPassword(err)
 			}
 			return nil
 		},

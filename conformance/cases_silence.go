@@ -157,7 +157,7 @@ var silenceCases = []Case{
 
 // observerIfAny is an observer, or where there is none an ordinary party.
 func (e *Env) observerIfAny() *party {
-	if e.r.cfg.Direct != "" {
+	if e.cfg.Direct != "" {
 		return e.observer()
 	}
 	return e.party()

@@ -287,7 +287,7 @@ func (e *Env) mustHappen(done <-chan struct{}, what string) {
 
 // noPassword checks that err does not show the password of the target, if that is a URL with one.
 func (e *Env) noPassword(err error) {
-	u, bad := url.Parse(e.r.cfg.Target)
+	u, bad := url.Parse(e.cfg.Target)
 	if bad != nil || u.User == nil || err == nil {
 		return
 	}

@@ -33,6 +33,18 @@ type Config struct {
 
 	// Faults are the faults that can be produced.
 	Faults Faults
+
+	// Lanes are further ways to the same locks. With them the cases that need a fault run at the same time, one in each lane,
+	// and beside those that need none. Without them each runs alone, at Target.
+	Lanes []Lane
+}
+
+// Lane is a way to the locks of a Config with faults of its own, such as another proxy before the same server.
+type Lane struct {
+	// Target takes the place of Config.Target. No fault of Config or of another lane touches it.
+	Target string
+	// Faults touch what is opened at Target and nothing else. They must offer what Config.Faults offers, save Restart and Requests.
+	Faults Faults
 }
 
 // Op is what a request is for, as far as a fault tells requests apart.
@@ -58,8 +70,8 @@ var ErrNoFault = errors.New("this fault cannot be produced")
 // processes at Target may or may not be touched.
 //
 // A fault begins before its function returns, and adds to those before it. Restore, called after every case that
-// produced one, ends them all. The suite runs such cases alone and calls these functions one at a time, save the last three, which
-// only look.
+// produced one, ends them all. No two cases use the same Faults at a time, and the suite calls these functions one at a time, save the
+// last three, which only look.
 type Faults struct {
 	// Restore ends every fault. Needed with Sever, Freeze, Delay, DropReply and CutAfter.
 	Restore func()

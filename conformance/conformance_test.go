@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
-	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -199,7 +201,7 @@ func try(t *testing.T, cfg Config, c Case) Result {
 	r, err := newRunner(t.Context(), cfg)
 	require.NoError(t, err)
 	c.Rule, r.grace = "P0 test: this is the rule", 200*time.Millisecond
-	return r.run(t.Context(), c)
+	return r.run(t.Context(), cfg, c)
 }
 
 // A case that fails, in any of the ways in which it can, says the rule and what was seen.
@@ -278,7 +280,7 @@ func TestGoroutineLeak(t *testing.T) {
 	require.NoError(t, err)
 	r.grace = 300 * time.Millisecond
 	for _, c := range []Case{leak, clean} {
-		go func() { results <- r.run(t.Context(), c) }()
+		go func() { results <- r.run(t.Context(), r.cfg, c) }()
 	}
 	first, second := <-results, <-results
 	require.Equal(t, Pass, first.Outcome, first.Reason)
@@ -300,34 +302,47 @@ func TestServerLeaks(t *testing.T) {
 	require.Contains(t, try(t, cfg, idle).Reason, "queue")
 }
 
-// Cases that run alone do.
-func TestAlone(t *testing.T) {
-	r, err := newRunner(t.Context(), onMemory())
-	require.NoError(t, err)
-	inside, most := make(chan struct{}, 10), 0
-	done := make(chan struct{})
-	for range 5 {
-		go func() {
-			defer func() { done <- struct{}{} }()
-			r.run(t.Context(), Case{Alone: true, Run: func(context.Context, *Env) error {
-				inside <- struct{}{}
-				most = max(most, len(inside))
-				runtime.Gosched()
-				<-inside
-				return nil
-			}})
-		}()
-	}
-	for range 5 {
-		<-done
-	}
-	require.Equal(t, 1, most)
-	for _, c := range Cases() {
-		if c.alone() {
-			continue
+// Cases that need the server to themselves have it. Those that produce a fault share it as far as there are lanes, each of which is one case's at a time.
+func TestOrderOfCases(t *testing.T) {
+	cfg := onMemory()
+	cfg.Faults = allFaults()
+	for lanes := range 3 {
+		if lanes > 0 {
+			cfg.Lanes = append(cfg.Lanes, Lane{Target: strconv.Itoa(lanes), Faults: allFaults()})
 		}
-		for _, n := range c.Needs {
-			require.Contains(t, []Need{NeedDirect, NeedProcesses, NeedLeftovers}, n, c.ID())
+		r, err := newRunner(t.Context(), cfg)
+		require.NoError(t, err)
+		var mu sync.Mutex
+		at := make(map[string]int) // cases that run now, by what they use
+		try := func(use func(*Env) string, most int, alone bool) func(context.Context, *Env) error {
+			return func(_ context.Context, e *Env) error {
+				add := func(n int) {
+					mu.Lock()
+					defer mu.Unlock()
+					at["all"] += n
+					at[use(e)] += n
+					if at[use(e)] > most || alone && at["all"] > 1 {
+						e.fail(fmt.Errorf("too many at a time: %v", at))
+					}
+				}
+				add(1)
+				defer add(-1)
+				e.sleep(5 * time.Millisecond)
+				return nil
+			}
+		}
+		var cases []Case
+		for range 5 {
+			cases = append(cases,
+				Case{Alone: true, Run: try(func(*Env) string { return "alone" }, 1, true)},
+				Case{Needs: []Need{NeedRestart, NeedCut}, Run: try(func(*Env) string { return "alone" }, 1, true)},
+				Case{Needs: []Need{NeedCut}, Run: try(func(e *Env) string { return "lane " + e.cfg.Target }, 1, lanes == 0)},
+				Case{Run: try(func(*Env) string { return "together" }, 3, false)})
+		}
+		results := make([]Result, len(cases))
+		r.runAll(t.Context(), cases, 3, func(i int, res Result) { results[i] = res })
+		for _, res := range results {
+			require.Equal(t, Pass, res.Outcome, res.Reason)
 		}
 	}
 }

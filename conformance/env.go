@@ -23,6 +23,7 @@ import (
 type Env struct {
 	ctx    context.Context // ends at the case's time limit
 	r      *runner
+	cfg    Config // the runner's, or that of a lane
 	prefix string // of the case's names
 	ttl    time.Duration
 	caps   driver.Capabilities
@@ -34,8 +35,8 @@ type Env struct {
 	faulty  bool     // a fault was produced that Restore must end
 }
 
-func newEnv(ctx context.Context, r *runner, prefix string) *Env {
-	return &Env{ctx: ctx, r: r, prefix: prefix, ttl: r.ttl, caps: r.caps}
+func newEnv(ctx context.Context, r *runner, cfg Config, prefix string) *Env {
+	return &Env{ctx: ctx, r: r, cfg: cfg, prefix: prefix, ttl: r.ttl, caps: r.caps}
 }
 
 // fail records a failure; the first one counts. Any goroutine may call it.
@@ -120,7 +121,7 @@ func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
 
 // open opens a backend at target that is closed when the case has ended.
 func (e *Env) open(target string) *opened {
-	b, err := e.r.cfg.Open(e.ctx, target)
+	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
 	o := &opened{Backend: b}
 	e.after(func() { _ = o.Close() })
@@ -154,7 +155,7 @@ func (o *opened) Close() (err error) {
 
 // client makes a client of its own of the backend under test. Its TTL is the case's, and it is closed when the case has ended.
 func (e *Env) client(opts ...lockport.Option) *lockport.Client {
-	return e.clientOf(e.open(e.r.cfg.Target), opts...)
+	return e.clientOf(e.open(e.cfg.Target), opts...)
 }
 
 func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {

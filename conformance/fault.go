@@ -37,66 +37,66 @@ func (e *Env) produce(name Need, f func(context.Context) error) {
 
 func (e *Env) sever() {
 	e.faulty = true
-	e.produce(NeedSever, e.r.cfg.Faults.Sever)
+	e.produce(NeedSever, e.cfg.Faults.Sever)
 }
 
 func (e *Env) freeze() {
 	e.faulty = true
-	e.produce(NeedFreeze, e.r.cfg.Faults.Freeze)
+	e.produce(NeedFreeze, e.cfg.Faults.Freeze)
 }
 
 func (e *Env) delay(d time.Duration) {
 	e.faulty = true
-	e.produce(NeedDelay, func(ctx context.Context) error { return e.r.cfg.Faults.Delay(ctx, d) })
+	e.produce(NeedDelay, func(ctx context.Context) error { return e.cfg.Faults.Delay(ctx, d) })
 }
 
 func (e *Env) restore() {
-	_, _ = outside(func() (struct{}, error) { e.r.cfg.Faults.Restore(); return struct{}{}, nil })
+	_, _ = outside(func() (struct{}, error) { e.cfg.Faults.Restore(); return struct{}{}, nil })
 }
 
-func (e *Env) cut() { e.produce(NeedCut, e.r.cfg.Faults.Cut) }
+func (e *Env) cut() { e.produce(NeedCut, e.cfg.Faults.Cut) }
 
 func (e *Env) dropReply(op Op) <-chan struct{} {
 	e.faulty = true
-	done, err := outside(func() (<-chan struct{}, error) { return e.r.cfg.Faults.DropReply(e.ctx, op) })
+	done, err := outside(func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
 	e.faultErr(NeedDropReply, err)
 	return done
 }
 
 func (e *Env) cutAfter(n int) <-chan struct{} {
 	e.faulty = true
-	done, err := outside(func() (<-chan struct{}, error) { return e.r.cfg.Faults.CutAfter(e.ctx, n) })
+	done, err := outside(func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
 	e.faultErr(NeedCutAfter, err)
 	return done
 }
 
 func (e *Env) remove(name string) {
-	e.produce(NeedRemove, func(ctx context.Context) error { return e.r.cfg.Faults.Remove(ctx, name) })
+	e.produce(NeedRemove, func(ctx context.Context) error { return e.cfg.Faults.Remove(ctx, name) })
 }
 
 // overwrite makes somebody else the holder of name until the case has ended.
 func (e *Env) overwrite(name string) {
-	e.produce(NeedOverwrite, func(ctx context.Context) error { return e.r.cfg.Faults.Overwrite(ctx, name) })
+	e.produce(NeedOverwrite, func(ctx context.Context) error { return e.cfg.Faults.Overwrite(ctx, name) })
 	e.after(func() {
 		ctx, cancel := e.detached(callTime)
 		defer cancel()
-		_, _ = outside(func() (struct{}, error) { return struct{}{}, e.r.cfg.Faults.Remove(ctx, name) })
+		_, _ = outside(func() (struct{}, error) { return struct{}{}, e.cfg.Faults.Remove(ctx, name) })
 	})
 }
 
 func (e *Env) restart(keepData bool) {
-	e.produce(NeedRestart, func(ctx context.Context) error { return e.r.cfg.Faults.Restart(ctx, keepData) })
+	e.produce(NeedRestart, func(ctx context.Context) error { return e.cfg.Faults.Restart(ctx, keepData) })
 }
 
 func (e *Env) requests() int64 {
-	n, err := outside(func() (int64, error) { return e.r.cfg.Faults.Requests(e.ctx) })
+	n, err := outside(func() (int64, error) { return e.cfg.Faults.Requests(e.ctx) })
 	e.faultErr(NeedRequests, err)
 	return n
 }
 
 // leftovers polls until the server keeps nothing of the case, and ends the case if that is not so within d.
 func (e *Env) leftovers(d time.Duration, why string) {
-	f := e.r.cfg.Faults.Leftovers
+	f := e.cfg.Faults.Leftovers
 	if f == nil {
 		return // the cases in which it matters most need it; the others take what they can get
 	}
@@ -124,7 +124,7 @@ func happened(done <-chan struct{}) bool {
 
 // requestsNow is requests for goroutines beside the case's own.
 func (e *Env) requestsNow() int64 {
-	n, err := outside(func() (int64, error) { return e.r.cfg.Faults.Requests(e.ctx) })
+	n, err := outside(func() (int64, error) { return e.cfg.Faults.Requests(e.ctx) })
 	if err != nil {
 		e.fail(err)
 	}

@@ -20,7 +20,7 @@ func (e *Env) leaks(c Case, conns int) error {
 	if !poll(ctx, e.r.grace, func() bool { left = labelled(e.prefix); return left == "" }) {
 		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
 	}
-	if f := e.r.cfg.Faults.Leftovers; f != nil {
+	if f := e.cfg.Faults.Leftovers; f != nil {
 		var keys []string
 		var err error
 		// A claim whose backend was closed ends like that of a dead process.
@@ -32,7 +32,7 @@ func (e *Env) leaks(c Case, conns int) error {
 				strings.Join(keys, ", "))
 		}
 	}
-	if c.alone() && e.r.cfg.Faults.Conns != nil {
+	if (c.alone() || c.faulty()) && e.cfg.Faults.Conns != nil {
 		var now int
 		var err error
 		if !poll(ctx, e.r.grace, func() bool { now, err = e.conns(); return err == nil && now <= conns }) {
@@ -47,7 +47,7 @@ func (e *Env) leaks(c Case, conns int) error {
 
 // conns is the number of connections at the server, 0 where it cannot be known.
 func (e *Env) conns() (int, error) {
-	if f := e.r.cfg.Faults.Conns; f != nil {
+	if f := e.cfg.Faults.Conns; f != nil {
 		return f(context.WithoutCancel(e.ctx))
 	}
 	return 0, nil

@@ -12,7 +12,7 @@ import (
 // patient makes a client whose claims outlast what a case waits for, so that they end because they are given back and not
 // because their TTL has passed. Where the session has one TTL it is that.
 func (e *Env) patient(opts ...lockport.Option) *lockport.Client {
-	return e.patientOf(e.open(e.r.cfg.Target), opts...)
+	return e.patientOf(e.open(e.cfg.Target), opts...)
 }
 
 func (e *Env) patientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {

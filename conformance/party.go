@@ -20,10 +20,10 @@ type party struct {
 }
 
 // party opens the backend under test.
-func (e *Env) party() *party { return e.partyAt(e.r.cfg.Target) }
+func (e *Env) party() *party { return e.partyAt(e.cfg.Target) }
 
 // observer opens a backend that no fault touches.
-func (e *Env) observer() *party { return e.partyAt(e.r.cfg.Direct) }
+func (e *Env) observer() *party { return e.partyAt(e.cfg.Direct) }
 
 func (e *Env) partyAt(target string) *party {
 	p := &party{Backend: e.open(target), e: e, id: newPartyName()}

@@ -39,7 +39,7 @@ func (e *Env) process() *process {
 	first := make(chan answer, 1)
 	p := &process{e: e, waiting: map[int]chan answer{0: first}, over: make(chan struct{})}
 	p.cmd = exec.Command(self)
-	p.cmd.Env = append(os.Environ(), workerVariable+"=1", targetVariable+"="+e.r.cfg.Target, ttlVariable+"="+e.ttl.String(),
+	p.cmd.Env = append(os.Environ(), workerVariable+"=1", targetVariable+"="+e.cfg.Target, ttlVariable+"="+e.ttl.String(),
 		"GORACE="+os.Getenv("GORACE")+" halt_on_error=1") // a data race ends it, which is seen
 	p.cmd.Stderr = &p.stderr
 	p.stdin, err = p.cmd.StdinPipe()

@@ -33,15 +33,19 @@ func Progress(f func(Result)) RunOption {
 	return func(o *runOptions) { o.progress = f }
 }
 
-// Parallel sets how many cases may run at once, of those that may. Default: 4.
+// Parallel sets how many cases may run at once, of those that may and need no fault. Default: 8. Those with faults run beside them,
+// one in each of Config.Lanes.
 func Parallel(n int) RunOption {
 	return func(o *runOptions) { o.parallel = max(n, 1) }
 }
 
+// defaultParallel is how many cases run at once: most of them wait for time to pass.
+const defaultParallel = 8
+
 // Run runs the suite and reports. It needs nothing of package testing, so that a command can offer it. When ctx ends,
 // the cases that have not begun are reported as not run.
 func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
-	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: 4}
+	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: defaultParallel}
 	for _, opt := range opts {
 		opt(&o)
 	}
@@ -61,27 +65,12 @@ func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 	}
 	results := make([]Result, len(cases))
 	var progress sync.Mutex
-	run := func(i int) {
-		results[i] = r.run(ctx, cases[i])
+	r.runAll(ctx, cases, o.parallel, func(i int, res Result) {
 		progress.Lock()
 		defer progress.Unlock()
-		o.progress(results[i])
-	}
-	// First those that may run together, then the rest, one by one.
-	var together sync.WaitGroup
-	lanes := make(chan struct{}, o.parallel)
-	for i, c := range cases {
-		if !c.alone() {
-			lanes <- struct{}{}
-			together.Go(func() { defer func() { <-lanes }(); run(i) })
-		}
-	}
-	together.Wait()
-	for i, c := range cases {
-		if c.alone() {
-			run(i)
-		}
-	}
+		results[i] = res
+		o.progress(res)
+	})
 	for _, res := range results {
 		report.add(res)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,7 +23,6 @@ type runner struct {
 	ttl    time.Duration
 	prefix string        // of the names of this run, so that runs which share a server do not meet
 	grace  time.Duration // leakGrace
-	turns  sync.RWMutex  // held for reading by cases that may run together, for writing by those that run alone
 	count  atomic.Int64
 }
 
@@ -53,28 +53,62 @@ func newRunner(ctx context.Context, cfg Config) (*runner, error) {
 	return &runner{cfg: cfg, caps: caps, ttl: cfg.ttl(caps), grace: leakGrace, prefix: "lpc-" + randomHex(6)}, nil
 }
 
+// runAll runs cases and passes on what became of each, by its index: first those that may run together, so many at a time, and those with
+// faults in the lanes, then the rest, one by one. done may be called from several goroutines at once.
+func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done func(i int, res Result)) {
+	var together, inLanes, alone []int
+	for i, c := range cases {
+		switch {
+		case c.alone() || c.faulty() && len(r.cfg.Lanes) == 0:
+			alone = append(alone, i)
+		case c.faulty():
+			inLanes = append(inLanes, i)
+		default:
+			together = append(together, i)
+		}
+	}
+	var all sync.WaitGroup
+	work := func(queue []int, configs []Config) {
+		next := make(chan int, len(queue))
+		for _, i := range queue {
+			next <- i
+		}
+		close(next)
+		for _, cfg := range configs {
+			all.Go(func() {
+				for i := range next {
+					done(i, r.run(ctx, cfg, cases[i]))
+				}
+			})
+		}
+	}
+	lanes := make([]Config, len(r.cfg.Lanes))
+	for i, lane := range r.cfg.Lanes {
+		lanes[i] = r.cfg
+		lanes[i].Target, lanes[i].Faults = lane.Target, lane.Faults
+	}
+	work(together, slices.Repeat([]Config{r.cfg}, parallel))
+	work(inLanes, lanes)
+	all.Wait()
+	work(alone, []Config{r.cfg})
+	all.Wait()
+}
+
 // run runs one case and looks for what it left behind.
-func (r *runner) run(ctx context.Context, c Case) Result {
+func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule}
 	for _, n := range c.Needs {
-		if why := n.missing(r.cfg); why != "" {
+		if why := n.missing(cfg); why != "" {
 			res.Outcome, res.Reason = NotRun, why
 			return res
 		}
-	}
-	if c.alone() {
-		r.turns.Lock()
-		defer r.turns.Unlock()
-	} else {
-		r.turns.RLock()
-		defer r.turns.RUnlock()
 	}
 	if ctx.Err() != nil {
 		res.Outcome, res.Reason = NotRun, "the run ended before: "+ctx.Err().Error()
 		return res
 	}
 	start := time.Now()
-	err := r.attempt(ctx, c)
+	err := r.attempt(ctx, cfg, c)
 	res.Took = time.Since(start)
 	var notRun errNotRun
 	switch {
@@ -89,12 +123,12 @@ func (r *runner) run(ctx context.Context, c Case) Result {
 }
 
 // attempt runs c in a goroutine of its own whose label all goroutines that it starts inherit.
-func (r *runner) attempt(ctx context.Context, c Case) error {
+func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
 	limit := c.limit(r.ttl)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	e := newEnv(ctx, r, r.prefix+"-"+id+"-")
+	e := newEnv(ctx, r, cfg, r.prefix+"-"+id+"-")
 
 	conns, err := e.conns()
 	if err != nil {

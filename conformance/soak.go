@@ -106,7 +106,7 @@ func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 		return report
 	}
 	report.Backend, report.TTL = r.caps.Backend, r.ttl
-	res := r.run(ctx, Case{
+	res := r.run(ctx, r.cfg, Case{
 		Group: "exclusion", Name: "crowd", Rule: ruleCrowd, Alone: true, Limit: o.For + 2*o.Patience + time.Minute,
 		Run: func(_ context.Context, e *Env) error { return e.crowds(o, r.ttl, &report) },
 	})
@@ -133,7 +133,7 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 	e.after(func() { _ = os.RemoveAll(dir) })
 	path := filepath.Join(dir, registerFile)
 	reg, unmap, err := mapRegister(path)
-	local := e.r.cfg.Local
+	local := e.cfg.Local
 	switch {
 	case err == nil:
 		e.after(unmap)
@@ -147,7 +147,7 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 	if local {
 		race.clients()
 	} else {
-		if why := NeedProcesses.missing(e.r.cfg); why != "" {
+		if why := NeedProcesses.missing(e.cfg); why != "" {
 			e.notRun("%s", why)
 		}
 		race.processes()

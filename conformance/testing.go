@@ -6,26 +6,31 @@ import (
 )
 
 // Test runs the suite, each case a subtest. With -short it runs the quick cases only. A case that cannot be run is
-// skipped with its reason.
+// skipped with its reason. How many run at once does not depend on -parallel, since most of them wait for time to pass.
 func Test(t *testing.T, cfg Config) {
 	r, err := newRunner(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	var cases []Case // those that -run selects
+	var results []chan Result
 	for _, c := range Cases() {
 		if testing.Short() && !c.Quick {
 			continue
 		}
 		t.Run(c.ID(), func(t *testing.T) {
-			if !c.alone() {
-				t.Parallel()
-			}
-			switch res := r.run(context.WithoutCancel(t.Context()), c); res.Outcome {
+			result := make(chan Result, 1)
+			cases, results = append(cases, c), append(results, result)
+			t.Parallel() // goes on when the cases run
+			switch res := <-result; res.Outcome {
 			case Fail:
-				t.Error(res.Message())
+				t.Errorf("%s\n(after %v)", res.Message(), res.Took)
 			case NotRun:
 				t.Skip("not run: " + res.Reason)
+			default:
+				t.Logf("passed in %v", res.Took)
 			}
 		})
 	}
+	go r.runAll(context.WithoutCancel(t.Context()), cases, defaultParallel, func(i int, res Result) { results[i] <- res })
 }

@@ -32,6 +32,13 @@ func TestConformanceCurrent(t *testing.T) {
 // conformSingle runs the suite on one server behind a proxy.
 func conformSingle(t *testing.T, o servers.EtcdOptions) {
 	s := servers.NeedEtcd(t, o)
+	first := newLane(t, s)
+	conformance.Test(t, conformance.Config{Open: openBackend, Target: first.Target, Direct: s.URL(), Faults: first.Faults,
+		Lanes: []conformance.Lane{newLane(t, s), newLane(t, s), newLane(t, s), newLane(t, s)}})
+}
+
+// newLane puts a proxy before a server.
+func newLane(t *testing.T, s *servers.Etcd) conformance.Lane {
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
@@ -58,7 +65,7 @@ func conformSingle(t *testing.T, o servers.EtcdOptions) {
 			return s.Restart(ctx)
 		})
 	}
-	conformance.Test(t, conformance.Config{Open: openBackend, Target: via(t, s.URL(), proxy.Addr()), Direct: s.URL(), Faults: f})
+	return conformance.Lane{Target: via(t, s.URL(), proxy.Addr()), Faults: f}
 }
 
 // via is rawURL with other addresses.

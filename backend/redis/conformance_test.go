@@ -21,14 +21,19 @@ var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
 
 func TestConformance(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, AppendOnly: true})
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	lane := func() conformance.Lane {
+		proxy, err := faultproxy.New(s.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		return conformance.Lane{Target: via(t, s.URL(), proxy.Addr()), Faults: faults(s, proxy)}
+	}
+	first := lane()
 	conformance.Test(t, conformance.Config{
 		Open:   openURL,
-		Target: via(t, s.URL(), proxy.Addr()),
+		Target: first.Target,
 		Direct: s.URL(),
-		Faults: faults(s, proxy),
+		Faults: first.Faults,
+		Lanes:  []conformance.Lane{lane(), lane(), lane(), lane()},
 	})
 }
 

@@ -26,24 +26,30 @@ const testTTL = 2 * time.Second
 
 func TestConformance(t *testing.T) {
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	target := testURL([]string{proxy.Addr()})
-	var conns openConns
-	f := faults(newRaw(t, s.Addr()), s, proxy)
-	f.Conns = func(context.Context) (int, error) { return int(conns.n.Load()), nil }
+	conns := make(map[string]*openConns) // by target
+	lane := func() conformance.Lane {
+		proxy, err := faultproxy.New(s.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		target, open := testURL([]string{proxy.Addr()}), new(openConns)
+		conns[target] = open
+		f := faults(newRaw(t, s.Addr()), s, proxy)
+		f.Conns = func(context.Context) (int, error) { return int(open.n.Load()), nil }
+		return conformance.Lane{Target: target, Faults: f}
+	}
+	first := lane()
 	conformance.Test(t, conformance.Config{
 		Open: func(ctx context.Context, rawURL string) (driver.Backend, error) {
 			b, err := openURL(ctx, rawURL)
-			if b, ok := b.(*Backend); ok && rawURL == target {
-				b.o.Dial = conns.dial
+			if b, ok := b.(*Backend); ok && conns[rawURL] != nil {
+				b.o.Dial = conns[rawURL].dial
 			}
 			return b, err
 		},
-		Target: target,
+		Target: first.Target,
 		Direct: testURL([]string{s.Addr()}),
-		Faults: f,
+		Faults: first.Faults,
+		Lanes:  []conformance.Lane{lane(), lane(), lane(), lane()},
 	})
 }
 

@@ -218,18 +218,13 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return err
 }
 
-// Ping implements driver.Pinger.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	_, err := over(ctx, b, func() (struct{}, error) { return struct{}{}, nil })
+// Check implements driver.Checker.
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+	notices, err := over(ctx, b, func() ([]driver.Notice, error) { return b.inner.Check(ctx) })
 	if errors.Is(err, driver.ErrUnknown) { // it would have changed nothing
 		err = fmt.Errorf("%w: no answer", driver.ErrUnavailable)
 	}
-	return "nothing", err
-}
-
-// Check implements driver.Checker.
-func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	return over(ctx, b, func() ([]driver.Notice, error) { return b.inner.Check(ctx) })
+	return notices, err
 }
 
 // over makes any other request over the wire.

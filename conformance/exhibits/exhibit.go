@@ -41,7 +41,7 @@ func (x Exhibit) Config() conformance.Config {
 
 // All are all exhibits.
 func All() []Exhibit {
-	return slices.Concat(claims, releases, renewals, outcomes, waits, statements, pings, examinations, leaks)
+	return slices.Concat(claims, releases, renewals, outcomes, waits, statements, leaks)
 }
 
 // claimed is a backend whose claims go another way.

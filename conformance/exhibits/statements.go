@@ -96,7 +96,47 @@ var statements = []Exhibit{
 			return looks{leased(b, func(l *lease) driver.Lease { shared.Store(l.req.Name, l); return l }).(claimed)}
 		},
 	},
+	{
+		Name: "checking-releases", Is: "Check releases what was claimed last",
+		CaughtBy: []string{"optional/check"}, Sees: "another claim was granted",
+		broken: func(b *Backend) driver.Backend {
+			var last driver.Request
+			return checking{renamed(b, func(req *driver.Request) { last = *req }), func(ctx context.Context) ([]driver.Notice, error) {
+				_ = b.Abandon(ctx, last)
+				return b.Check(ctx)
+			}}
+		},
+	},
+	{
+		Name: "checking-is-silent", Is: "a notice of Check does not say what to do",
+		CaughtBy: []string{"optional/check"}, Sees: "lacks its ID, text or remedy",
+		broken: func(b *Backend) driver.Backend {
+			return checking{b, func(context.Context) ([]driver.Notice, error) {
+				return []driver.Notice{{ID: "trouble", Text: "Something is wrong."}}, nil
+			}}
+		},
+	},
+	{
+		Name: "checking-outstays", Is: "Check waits for the server, whatever its context says",
+		CaughtBy: []string{"optional/check-silent-server"}, Sees: "after its context ended",
+		broken: func(b *Backend) driver.Backend {
+			return checking{b, func(ctx context.Context) ([]driver.Notice, error) {
+				patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+				defer cancel()
+				return b.Check(patient)
+			}}
+		},
+	},
 }
+
+// checking is a backend with another Check.
+type checking struct {
+	driver.Backend
+	check func(context.Context) ([]driver.Notice, error)
+}
+
+// Check implements driver.Checker.
+func (b checking) Check(ctx context.Context) ([]driver.Notice, error) { return b.check(ctx) }
 
 // fickle is a backend whose capabilities change.
 type fickle struct {

@@ -37,7 +37,8 @@ type Wire struct {
 	requests int64
 	held     []func() // what arrives when the silence ends, in order
 
-	shared sync.Map // of leases by name, for exhibits
+	shared sync.Map         // of leases by name, for exhibits
+	lanes  map[string]*Wire // other wires to the same server, by their targets
 }
 
 // trap is a fault that happens once.
@@ -57,8 +58,11 @@ func NewWire() *Wire {
 	}
 }
 
-// Open makes a backend at this end of the wire, or, for the target Direct, at its other end.
-func (w *Wire) Open(_ context.Context, target string) (driver.Backend, error) {
+// Open makes a backend at this end of the wire, or, for the target Direct, at its other end. Other targets are those of the Lanes of Config.
+func (w *Wire) Open(ctx context.Context, target string) (driver.Backend, error) {
+	if lane := w.lanes[target]; lane != nil {
+		return lane.Open(ctx, target)
+	}
 	b := &Backend{wire: w, inner: memory.NewBackend(memory.Options{Server: w.server}), direct: target == Direct}
 	if !b.direct {
 		w.mu.Lock()
@@ -93,7 +97,15 @@ func (w *Wire) OpenUntold(ctx context.Context, target string) (driver.Backend, e
 
 // Config is the suite's for a backend that open makes.
 func (w *Wire) Config(open func(context.Context, string) (driver.Backend, error)) conformance.Config {
-	return conformance.Config{Open: open, Direct: Direct, Local: true, Faults: w.Faults()}
+	cfg := conformance.Config{Open: open, Direct: Direct, Local: true, Faults: w.Faults()}
+	w.lanes = make(map[string]*Wire)
+	for _, target := range []string{"lane 1", "lane 2", "lane 3", "lane 4"} {
+		lane := NewWire()
+		lane.server = w.server
+		w.lanes[target] = lane
+		cfg.Lanes = append(cfg.Lanes, conformance.Lane{Target: target, Faults: lane.Faults()})
+	}
+	return cfg
 }
 
 // Faults are those of the wire.
