@@ -21,7 +21,7 @@ var crashCases = []Case{
 			held := p.do(order{Op: opAcquire, Name: name, Wait: callTime}, 2*callTime)
 			next := e.begin(c, name)
 			next.notYet(e.ttl*5/4, "another process holds the name, and renews it")
-			p.kill()
+			p.Kill()
 			l := next.granted(e.takeover(), "the holder's process was killed")
 			e.rises(held.Token, token(l))
 			e.release(l)
@@ -39,7 +39,7 @@ var crashCases = []Case{
 				p := e.process()
 				held := p.do(order{Op: opClaim, Name: name, Wait: callTime}, 2*callTime)
 				e.rises(last, held.Token)
-				p.kill()
+				p.Kill()
 				next := other.takes(name, e.takeover(), "the holder's process was killed")
 				e.rises(held.Token, next.Grant().Token)
 				last = next.Grant().Token
@@ -59,7 +59,7 @@ var crashCases = []Case{
 			e.sleep(300 * time.Millisecond) // it waits by then
 			next := e.begin(b, l.Name())
 			next.notYet(50*time.Millisecond, "the name is held")
-			p.kill()
+			p.Kill()
 			e.release(l)
 			e.release(next.granted(e.takeover(), "the holder has released the name, and who waited before was killed"))
 			return nil

@@ -1,14 +1,9 @@
 package conformance
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -164,71 +159,27 @@ func contend(e *Env, clients, goroutines, rounds int, hold time.Duration, opts .
 	return nil
 }
 
-// contendingProcesses has workers count in a file.
+// contendingProcesses has workers enter their holds into a register that they share.
 func contendingProcesses(_ context.Context, e *Env) error {
 	const workers, rounds = 3, 40
-	dir, err := os.MkdirTemp("", "lockport-conformance-")
-	e.check(err, "a folder for the counter")
-	e.after(func() { _ = os.RemoveAll(dir) })
-	o := order{Op: opContend, Name: e.name(), Rounds: rounds, Wait: 40 * time.Second,
-		Journal: filepath.Join(dir, "journal"), Counter: filepath.Join(dir, "counter")}
-	all := make([]*process, workers)
+	reg, path := e.register()
+	name := e.name()
+	all, answers := make([]*process, workers), make([]awaiting, workers)
 	for i := range all {
 		all[i] = e.process()
 	}
-	replies := make([]<-chan answer, workers)
 	for i, p := range all {
-		replies[i] = p.begin(o)
+		answers[i] = p.begin(order{Op: opContend, Name: name, Wait: 40 * time.Second, Contend: &contender{i + 1, rounds, path}})
 	}
 	for i, p := range all {
-		a, err := p.await(replies[i], 45*time.Second)
+		a, err := p.await(answers[i], 45*time.Second)
 		e.check(err, "a contending process")
 		if a.Err != "" {
 			e.failf("a contending process: %s", a.Err)
 		}
 	}
-	text, err := os.ReadFile(o.Counter)
-	e.check(err, "the counter")
-	n, grants, err := readJournal(o.Journal)
-	e.check(err, "the journal of who was inside when")
-	if want := strconv.Itoa(workers * rounds); string(text) != want || grants != workers*rounds {
-		e.failf("the counter says %s, the journal %d, and %s holds took place", text, grants, want)
-	}
-	if n != workers {
-		e.failf("the journal has entries of %d processes, not %d", n, workers)
+	if n := reg.acquired.Load(); n != workers*rounds {
+		e.failf("%d holds were counted, %d took place", n, workers*rounds)
 	}
 	return nil
-}
-
-// readJournal checks that holds followed one another, with rising tokens, and counts processes and holds.
-func readJournal(path string) (processes, grants int, err error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return 0, 0, err
-	}
-	defer f.Close()
-	who := make(map[string]bool)
-	holder, last := "", uint64(0)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		var what, pid string
-		var token uint64
-		if _, err := fmt.Sscan(lines.Text(), &what, &pid, &token); err != nil {
-			return 0, 0, fmt.Errorf("%q: %w", strings.TrimSpace(lines.Text()), err)
-		}
-		switch {
-		case what == "in" && holder != "":
-			return 0, 0, fmt.Errorf("process %s entered while %s was inside", pid, holder)
-		case what == "out" && holder != pid:
-			return 0, 0, fmt.Errorf("process %s left while %q was inside", pid, holder)
-		case what == "in" && token != 0 && token <= last:
-			return 0, 0, fmt.Errorf("P2 fencing: token %d was given after token %d", token, last)
-		case what == "in":
-			holder, last = pid, token
-			who[pid] = true
-			grants++
-		default:
-			holder = ""
-		}
-	}
-	return len(who), grants, nil
 }

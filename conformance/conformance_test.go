@@ -371,15 +371,9 @@ func TestWorkerEnds(t *testing.T) {
 	res := try(t, cfg, Case{Run: func(_ context.Context, e *Env) error {
 		p = e.process()
 		q := e.process()
-		_ = q.stdin.Close()
-		select {
-		case <-q.over:
-		case <-time.After(soon):
-			e.failf("the worker lives on")
-		}
-		return nil
+		return q.End(soon)
 	}})
 	require.Equal(t, Pass, res.Outcome, res.Reason)
-	require.NotNil(t, p.cmd.ProcessState)
-	require.False(t, p.cmd.ProcessState.Success())
+	require.False(t, p.Alive())
+	require.False(t, p.State().Success())
 }

@@ -36,7 +36,7 @@ const stuckGrace = 10 * time.Second
 
 // newRunner opens the backend once, to learn what it states.
 func newRunner(ctx context.Context, cfg Config) (*runner, error) {
-	if isWorker() {
+	if workers.Is() {
 		return nil, errors.New("conformance: this process is a worker of the suite: call conformance.WorkerMain before anything else")
 	}
 	if cfg.Open == nil {

@@ -128,20 +128,8 @@ const crowdTTL = 5 * time.Second
 
 // crowds has crowds race, in processes of their own where that can be, and looks at what they leave.
 func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error {
-	dir, err := os.MkdirTemp("", "lockport-conformance-")
-	e.check(err, "a folder for the register")
-	e.after(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, registerFile)
-	reg, unmap, err := mapRegister(path)
+	reg, path := e.register()
 	local := e.cfg.Local
-	switch {
-	case err == nil:
-		e.after(unmap)
-	case local && errors.Is(err, errors.ErrUnsupported):
-		reg = new(register)
-	default:
-		e.notRun("processes cannot share memory here: %v", err)
-	}
 	race := &race{e: e, o: o, register: reg, first: crowd{TTL: ttl, Goroutines: o.Goroutines, Patience: o.Patience, Register: path, Prefix: e.name() + "-"}}
 	e.after(func() { race.fill(report) })
 	if local {
@@ -161,6 +149,24 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 		e.release(l)
 	}
 	return nil
+}
+
+// register makes a register that worker processes can map by its path. Where processes share no memory, cases of one process have one all the same.
+func (e *Env) register() (*register, string) {
+	dir, err := os.MkdirTemp("", "lockport-conformance-")
+	e.check(err, "a folder for the register")
+	e.after(func() { _ = os.RemoveAll(dir) })
+	path := filepath.Join(dir, registerFile)
+	reg, unmap, err := mapRegister(path)
+	switch {
+	case err == nil:
+		e.after(unmap)
+	case e.cfg.Local && errors.Is(err, errors.ErrUnsupported):
+		reg = new(register)
+	default:
+		e.notRun("processes cannot share memory here: %v", err)
+	}
+	return reg, path
 }
 
 // race is the crowds of one soak.
@@ -241,7 +247,7 @@ func (r *race) processes() {
 			}
 			i := r.killed % len(running)
 			r.register.gone[running[i].member].Store(true)
-			running[i].kill()
+			running[i].Kill()
 			r.killed++
 			running[i] = start()
 		case res := <-results:
@@ -258,13 +264,13 @@ func (r *race) processes() {
 }
 
 // crowd is a worker's part in a race.
-func (w *worker) crowd(ctx context.Context, c *crowd) error {
+func (p *peer) crowd(ctx context.Context, c *crowd) error {
 	reg, unmap, err := mapRegister(c.Register)
 	if err != nil {
 		return err
 	}
 	defer unmap()
-	b, err := w.openAgain()
+	b, err := p.open()
 	if err != nil {
 		return err
 	}

@@ -1,216 +1,179 @@
 package conformance
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
-	"strconv"
-	"strings"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
+
+// workers are the processes that the suite starts of this program.
+var workers = worker.Kind[workerConfig, order, answer]{Variable: "LOCKPORT_CONFORMANCE_WORKER"}
+
+// workerConfig is what a worker is started with: what its backend is opened with, and the TTL of its claims.
+type workerConfig struct {
+	Target string
+	TTL    time.Duration
+}
+
+// order is what a worker is to do. Orders run at the same time as each other.
+type order struct {
+	Op   string
+	Name string        `json:",omitempty"`
+	Hold int           `json:",omitempty"` // what an earlier answer gave
+	Wait time.Duration `json:",omitempty"` // bounds the order
+
+	Contend *contender `json:",omitempty"`
+	Crowd   *crowd     `json:",omitempty"`
+}
+
+// The operations.
+const (
+	opClaim   = "claim"   // one claim through the driver, never renewed
+	opAcquire = "acquire" // Acquire through a client, which renews
+	opValid   = "valid"   // Valid and Err of a hold of acquire
+	opRelease = "release" // of either
+	opContend = "contend" // acquire and release, again and again
+	opCrowd   = "crowd"   // take part in a race of crowds
+)
+
+// answer is what a worker says to an order.
+type answer struct {
+	Hold  int    `json:",omitempty"`
+	Token uint64 `json:",omitempty"` // as lockport gives it, or, for claim, the driver's
+	Valid bool   `json:",omitempty"`
+	Err   string `json:",omitempty"`
+	Lost  bool   `json:",omitempty"` // Err matches ErrLost
+}
 
 // workerMainCalled says that a process that is started from this binary can be a worker.
 var workerMainCalled atomic.Bool
-
-func isWorker() bool { return os.Getenv(workerVariable) != "" }
 
 // WorkerMain is the first line of TestMain, or of main in a command that calls Run. Where the suite started this process
 // as a worker, it works, with a backend that it makes with open, and exits; otherwise it returns at once. Without it the
 // cases that need other processes are not run.
 func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, error)) {
-	if !isWorker() {
-		workerMainCalled.Store(true)
-		return
-	}
-	w := &worker{out: json.NewEncoder(os.Stdout), holds: make(map[int]any)}
-	if err := w.open(open); err != nil {
-		w.say(answer{Err: err.Error()})
-		os.Exit(1)
-	}
-	w.say(answer{})
-	w.listen()
-	// The end of standard input: the parent is gone or wants us gone. Nothing is given up in order: a worker that
-	// should release does so when it is told to.
-	os.Exit(0)
+	workerMainCalled.Store(true)
+	workers.Main(func(ctx context.Context, config workerConfig) (worker.Worker[order, answer], error) {
+		p := &peer{ctx: ctx, ttl: config.TTL, party: newPartyName(), holds: make(map[int]any)}
+		p.open = func() (driver.Backend, error) { return open(context.Background(), config.Target) }
+		var err error
+		if p.backend, err = p.open(); err != nil {
+			return nil, err
+		}
+		p.client, err = lockport.New(p.backend, lockport.TTL(p.ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
+		return p, err
+	})
 }
 
-// worker is the inside of a worker process.
-type worker struct {
+// peer is the inside of a worker process.
+type peer struct {
+	ctx     context.Context // ends when the worker is to end
+	open    func() (driver.Backend, error)
 	backend driver.Backend
 	client  *lockport.Client
 	ttl     time.Duration
 	party   string
 
-	openAgain func() (driver.Backend, error) // a backend like the worker's own
-
 	mu    sync.Mutex
-	out   *json.Encoder
 	holds map[int]any // *lockport.Lock or driver.Lease
 }
 
-func (w *worker) open(open func(ctx context.Context, target string) (driver.Backend, error)) error {
-	ttl, err := time.ParseDuration(os.Getenv(ttlVariable))
-	if err != nil {
-		return fmt.Errorf("%s: %w", ttlVariable, err)
-	}
-	w.ttl, w.party = ttl, newPartyName()
-	w.openAgain = func() (driver.Backend, error) { return open(context.Background(), os.Getenv(targetVariable)) }
-	if w.backend, err = w.openAgain(); err != nil {
-		return err
-	}
-	w.client, err = lockport.New(w.backend, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
-	return err
-}
+// Close implements [worker.Worker]. Nothing is given back: a worker that should release does so when it is told to.
+func (p *peer) Close() {}
 
-func (w *worker) say(a answer) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	_ = w.out.Encode(a) // a parent that is gone is noticed by its end of standard input
-}
-
-// listen carries out orders until standard input ends.
-func (w *worker) listen() {
-	lines := bufio.NewScanner(os.Stdin)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var o order
-		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			w.say(answer{Err: err.Error()})
-			continue
-		}
-		if o.Op == opValid { // at once, as the first thing that a process does when it goes on
-			w.say(w.valid(o))
-			continue
-		}
-		go func() { w.say(w.do(o)) }()
-	}
-}
-
-// do carries out one order.
-func (w *worker) do(o order) answer {
-	a := answer{ID: o.ID}
-	ctx := context.Background()
+// Do implements [worker.Worker].
+func (p *peer) Do(o order) (answer, error) {
+	var a answer
+	ctx := p.ctx
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, o.Wait)
 		defer cancel()
 	}
 	var err error
-	switch o.Op {
-	case opClaim:
-		var lease driver.Lease
-		lease, err = w.backend.TryAcquire(ctx, driver.Request{Name: o.Name, Owner: randomHex(16) + ":" + w.party, TTL: w.ttl})
+	lock, _ := p.hold(o.Hold).(*lockport.Lock)
+	lease, _ := p.hold(o.Hold).(driver.Lease)
+	switch {
+	case o.Op == opValid && lock != nil: // first of all, as a process does that goes on
+		a.Valid, err = lock.Valid(), lock.Err()
+	case o.Op == opClaim:
+		lease, err = p.backend.TryAcquire(ctx, driver.Request{Name: o.Name, Owner: randomHex(16) + ":" + p.party, TTL: p.ttl})
 		if err == nil {
-			a.Hold, a.Token = w.keep(lease), lease.Grant().Token
+			a.Hold, a.Token = p.keep(lease), lease.Grant().Token
 		}
-	case opAcquire:
-		var lock *lockport.Lock
-		lock, err = w.client.Acquire(ctx, o.Name)
+	case o.Op == opAcquire:
+		lock, err = p.client.Acquire(ctx, o.Name)
 		if err == nil {
-			token, _ := lock.Token()
-			a.Hold, a.Token = w.keep(lock), uint64(token)
+			a.Hold, a.Token = p.keep(lock), token(lock)
 		}
-	case opRelease:
-		switch hold := w.hold(o.Hold).(type) {
-		case *lockport.Lock:
-			err = hold.Release(ctx)
-		case driver.Lease:
-			err = hold.Release(ctx)
-		default:
-			err = fmt.Errorf("no hold %d", o.Hold)
-		}
-	case opContend:
-		err = w.contend(ctx, o)
-	case opCrowd:
-		err = w.crowd(ctx, o.Crowd)
+	case o.Op == opRelease && lock != nil:
+		err = lock.Release(ctx)
+	case o.Op == opRelease && lease != nil:
+		err = lease.Release(ctx)
+	case o.Op == opContend:
+		err = o.Contend.run(ctx, p.client, o.Name)
+	case o.Op == opCrowd:
+		err = p.crowd(ctx, o.Crowd)
 	default:
-		err = fmt.Errorf("unknown order %q", o.Op)
+		err = fmt.Errorf("there is no order %q, or no hold %d", o.Op, o.Hold)
 	}
 	if err != nil {
 		a.Err, a.Lost = err.Error(), errors.Is(err, driver.ErrLost)
 	}
-	return a
+	return a, nil
 }
 
-func (w *worker) valid(o order) answer {
-	lock, ok := w.hold(o.Hold).(*lockport.Lock)
-	if !ok {
-		return answer{ID: o.ID, Err: fmt.Sprintf("no hold %d", o.Hold)}
-	}
-	a := answer{ID: o.ID, Valid: lock.Valid()}
-	if err := lock.Err(); err != nil {
-		a.Err, a.Lost = err.Error(), errors.Is(err, lockport.ErrLost)
-	}
-	return a
-}
-
-func (w *worker) keep(hold any) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	id := len(w.holds) + 1
-	w.holds[id] = hold
+func (p *peer) keep(hold any) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	id := len(p.holds) + 1
+	p.holds[id] = hold
 	return id
 }
 
-func (w *worker) hold(id int) any {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.holds[id]
+func (p *peer) hold(id int) any {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.holds[id]
 }
 
-// contend takes part in a race for a name: each round adds one to a counter in a file, by reading and writing it, which
-// loses counts if two do so at once, and writes down in a journal that all share when it begins and ends.
-func (w *worker) contend(ctx context.Context, o order) error {
-	journal, err := os.OpenFile(o.Journal, os.O_APPEND|os.O_WRONLY|os.O_CREATE, 0o600)
+// contender is one process's part in a race for a name.
+type contender struct {
+	Member   int
+	Rounds   int
+	Register string // the file of the register
+}
+
+// run enters each hold into the register.
+func (c *contender) run(ctx context.Context, client *lockport.Client, name string) error {
+	reg, unmap, err := mapRegister(c.Register)
 	if err != nil {
 		return err
 	}
-	defer journal.Close()
-	for range o.Rounds {
-		lock, err := w.client.Acquire(ctx, o.Name)
+	defer unmap()
+	for range c.Rounds {
+		lock, err := client.Acquire(ctx, name)
 		if err != nil {
 			return err
 		}
-		token, _ := lock.Token()
-		if err := count(journal, o.Counter, uint64(token)); err != nil {
+		hold := int64(c.Member) << memberBits
+		if err := reg.enter(0, c.Member, hold, token(lock)); err != nil {
 			return err
 		}
-		if !lock.Valid() {
-			return fmt.Errorf("a hold was lost on a server that is well: %w", lock.Err())
-		}
-		if err := lock.Release(ctx); err != nil {
-			return err
+		time.Sleep(rand.N(200 * time.Microsecond))
+		lost := lock.Err()
+		if err := errors.Join(reg.leave(0, hold), lost, lock.Release(ctx)); err != nil {
+			return fmt.Errorf("a hold on a server that is well: %w", err)
 		}
 	}
 	return nil
-}
-
-// count is what the lock protects.
-func count(journal *os.File, counter string, token uint64) error {
-	me := strconv.Itoa(os.Getpid())
-	note := func(what string) error {
-		_, err := fmt.Fprintf(journal, "%s %s %d\n", what, me, token) // one write: the kernel appends it whole
-		return err
-	}
-	if err := note("in"); err != nil {
-		return err
-	}
-	text, err := os.ReadFile(counter)
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err := os.WriteFile(counter, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
-		return err
-	}
-	return note("out")
 }

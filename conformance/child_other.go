@@ -1,8 +1,0 @@
-//go:build !unix
-
-package conformance
-
-import "os"
-
-// Processes cannot be stopped here.
-var stopSignal, resumeSignal os.Signal
