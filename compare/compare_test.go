@@ -102,7 +102,7 @@ func TestWrite(t *testing.T) {
 	}
 	require.NoError(t, Write(dir, r))
 	require.FileExists(t, own)
-	for _, name := range []string{HTMLFile, MarkdownFile, JSONFile, CSVFile} {
+	for _, name := range []string{HTMLFile, MarkdownFile, JSONFile} {
 		require.FileExists(t, filepath.Join(dir, name))
 	}
 	f, err := os.Open(filepath.Join(dir, JSONFile))

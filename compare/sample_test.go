@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/pages"
 )
 
-// sample is the report of docs/sample: a full run of this command, of which report.json is kept and all else is rendered.
+// sample is the report of docs/sample: a full run of this command, of which report.json is kept, and the page and its pictures are rendered.
 func sample(t *testing.T) *report.Report {
 	r, err := report.Read(strings.NewReader(pages.Read(t, "sample/"+JSONFile)))
 	require.NoError(t, err)
@@ -29,7 +29,7 @@ func TestSample(t *testing.T) {
 	require.Empty(t, r.Missing)
 	require.Len(t, r.Hazards, 15)
 	require.Len(t, r.Costs, len(subjects)-1)
-	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown} {
+	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, JSONFile: r.JSON} {
 		var b bytes.Buffer
 		require.NoError(t, write(&b))
 		pages.Is(t, "sample/"+name, b.String())
@@ -41,7 +41,7 @@ func TestSample(t *testing.T) {
 
 var (
 	// cellLink is a link to a cell of the sample, or to another place in it.
-	cellLink = regexp.MustCompile(`\[([^\]]*)\]\((?:\.\./)?(?:docs/)?sample/report\.md#([A-Za-z0-9-]+)\)([^[\n|]{0,40})`)
+	cellLink = regexp.MustCompile(`\[([^\]]*)\]\((?:\.\./)?(?:docs/)?sample/report\.html#([A-Za-z0-9-]+)\)([^[\n|]{0,40})`)
 	picture  = regexp.MustCompile(`\((?:\.\./)?(?:docs/)?sample/pictures/([A-Za-z0-9-]+\.svg)\)`)
 )
 
@@ -53,7 +53,7 @@ func TestPagesAndTheSampleAgree(t *testing.T) {
 		cells[c.ID()] = c
 	}
 	var b bytes.Buffer
-	require.NoError(t, r.Markdown(&b))
+	require.NoError(t, r.HTML(&b))
 	links := 0
 	for _, page := range []string{
 		"choosing.md", "../README.md", "../README.zh-CN.md", "backends/file.md", "backends/redis.md", "backends/redlock.md", "backends/etcd.md",

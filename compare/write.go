@@ -14,12 +14,11 @@ const (
 	HTMLFile     = "report.html"
 	MarkdownFile = "report.md"
 	JSONFile     = "report.json"
-	CSVFile      = "samples.csv"
 	PictureDir   = "pictures"
 )
 
-// Write writes a report into the folder dir, which is made if it is not there: as one HTML file, as Markdown with its pictures, as JSON, and the raw
-// samples as CSV. What an earlier report left there under these names is replaced.
+// Write writes a report into the folder dir, which is made if it is not there: as one HTML file, as Markdown with its pictures, and as
+// JSON. What an earlier report left there under these names is replaced.
 func Write(dir string, r *report.Report) error {
 	pictures := filepath.Join(dir, PictureDir)
 	if _, err := os.Stat(filepath.Join(dir, JSONFile)); err == nil { // then they are those of an earlier report, and not somebody's photographs
@@ -30,7 +29,7 @@ func Write(dir string, r *report.Report) error {
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
 		return err
 	}
-	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown, JSONFile: r.JSON, CSVFile: r.CSV} {
+	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown, JSONFile: r.JSON} {
 		if err := writeFile(filepath.Join(dir, name), write); err != nil {
 			return err
 		}

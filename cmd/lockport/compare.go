@@ -36,7 +36,7 @@ With --url it measures your own server, and does it no harm: no hazards, and nam
   --out DIR        the folder for the report; default: lockport-report
 
 The report is DIR/report.html, one file that opens offline. Beside it are the same as report.md, with pictures, and as
-report.json, and every sample in samples.csv. Ctrl-C ends the run, and all that it started.
+report.json. Ctrl-C ends the run, and all that it started.
 
 Exit status: 0 the report was written; 1 it could not be made; 69 a server of --url cannot be reached, or refuses; 64 wrong
 usage; 130 interrupted.

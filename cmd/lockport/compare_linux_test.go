@@ -85,7 +85,7 @@ func TestCompareFilesAlone(t *testing.T) {
 	require.Empty(t, r.Missing)
 	require.NotEmpty(t, r.Cells)
 	require.Len(t, r.Costs, 1)
-	for _, name := range []string{compare.HTMLFile, compare.MarkdownFile, compare.CSVFile} {
+	for _, name := range []string{compare.HTMLFile, compare.MarkdownFile} {
 		require.FileExists(t, filepath.Join(out, name))
 	}
 	p.says(t, filepath.Join(out, compare.HTMLFile))

@@ -1,7 +1,6 @@
 package costs
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -48,7 +47,6 @@ func (m *measurement) contention(ctx context.Context) error {
 // level is what is known of one number of clients.
 type level struct {
 	rates, ratios, waits []float64
-	shares               [][]int // of each turn
 	overlaps             int
 }
 
@@ -72,51 +70,25 @@ func (l *level) turn(ctx context.Context, all team, clients int, name string, ti
 	}
 	holds := slices.Concat(each...)
 	l.overlaps += overlaps(holds)
-	shares, n := make([]int, clients), 0
+	n := 0
 	for _, h := range holds {
 		if h.Got < end {
 			n++
-			shares[h.Client]++
 			l.waits = append(l.waits, micros(h.Got.Sub(h.Asked)))
 		}
 	}
 	if n == 0 {
 		return 0, fmt.Errorf("none of %d clients had the lock within %v", clients, time)
 	}
-	slices.Sort(shares)
-	l.shares = append(l.shares, shares)
 	l.rates = append(l.rates, float64(n)/time.Seconds())
 	return micros(time) / float64(n), nil
 }
 
-// figures are those of all turns; the shares are those of the turn with the median rate.
+// figures are those of all turns.
 func (l *level) figures(clients, processes int) report.Contention {
-	order := make([]int, len(l.rates))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(l.rates[a], l.rates[b]) })
-	waits := report.QuantilesOf(l.waits)
-	waits.Samples = thin(waits.Samples)
 	return report.Contention{
 		Clients: clients, Processes: processes,
 		PerSecond: report.SpreadOf(l.rates), Ratio: report.SpreadOf(l.ratios),
-		Wait: waits, Shares: l.shares[order[len(order)/2]], Overlaps: l.overlaps,
+		Wait: report.QuantilesOf(l.waits), Overlaps: l.overlaps,
 	}
-}
-
-// mostSamples is how many samples of one figure are kept: a hand-off inside of a process takes a microsecond.
-const mostSamples = 5000
-
-// thin keeps each nth sample if there are too many.
-func thin(samples []float64) []float64 {
-	step := (len(samples) + mostSamples - 1) / mostSamples
-	if step <= 1 {
-		return samples
-	}
-	var kept []float64
-	for i := 0; i < len(samples); i += step {
-		kept = append(kept, samples[i])
-	}
-	return kept
 }

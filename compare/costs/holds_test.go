@@ -40,14 +40,3 @@ func TestLongestGap(t *testing.T) {
 	require.Equal(t, 100*time.Nanosecond, longestGap(successes, faults.Instant(50)), "it began before the strike and ended after it")
 	require.Zero(t, longestGap(nil, 0))
 }
-
-func TestThin(t *testing.T) {
-	many := make([]float64, 3*mostSamples+1)
-	for i := range many {
-		many[i] = float64(i)
-	}
-	kept := thin(many)
-	require.LessOrEqual(t, len(kept), mostSamples)
-	require.Equal(t, []float64{0, 4, 8}, kept[:3])
-	require.Len(t, thin(many[:mostSamples]), mostSamples)
-}

@@ -164,7 +164,6 @@ func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []int
 	}
 	if len(m.pings) > 0 {
 		q := report.QuantilesOf(m.pings)
-		q.Samples = thin(q.Samples)
 		m.costs.RoundTrip = &q
 	}
 	r.costs = append(r.costs, *m.costs)

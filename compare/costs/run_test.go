@@ -77,13 +77,9 @@ func requirePlausible(t *testing.T, c report.Costs, p plan) {
 		require.Equal(t, p.clients[i], contention.Clients)
 		require.Equal(t, min(processes, p.clients[i]), contention.Processes)
 		require.Zero(t, contention.Overlaps, "two had the lock at one time")
-		require.Len(t, contention.Shares, contention.Clients)
-		require.True(t, slices.IsSorted(contention.Shares))
 		require.Equal(t, p.contentions, contention.PerSecond.N)
 		require.Positive(t, contention.PerSecond.Low)
 		require.Positive(t, contention.Ratio.Low)
-		require.LessOrEqual(t, len(contention.Wait.Samples), mostSamples)
-		require.GreaterOrEqual(t, contention.Wait.N, contention.Shares[len(contention.Shares)-1])
 	}
 	require.Equal(t, p.turns*p.handOffs, c.HandOff.Time.N)
 	require.Positive(t, c.HandOff.Time.Min)

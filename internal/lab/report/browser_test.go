@@ -1,190 +1,133 @@
 package report
 
 import (
-	"context"
+	"bytes"
 	_ "embed"
+	"encoding/json"
 	"fmt"
+	"html"
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/internal/browser"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// screenshots names a folder into which the test puts pictures of the page, for people to look at.
-const screenshots = "LOCKPORT_TEST_SCREENSHOTS"
-
-var (
-	//go:embed testdata/page.js
-	pageJS string
-	//go:embed testdata/links.js
-	linksJS string
-)
-
-// browserLooks are how a report is looked at: at a desk and on a phone, by day and by night.
-func browserLooks() map[string]browser.Look {
-	return map[string]browser.Look{
-		"desk-light":  {Width: 1280, Height: 900, Still: true},
-		"desk-dark":   {Width: 1280, Height: 900, Still: true, Dark: true},
-		"table-light": {Width: 800, Height: 1100, Still: true},
-		"phone-light": {Width: 375, Height: 812, Scale: 2, Still: true},
-		"phone-dark":  {Width: 375, Height: 812, Scale: 2, Still: true, Dark: true},
-		"small-phone": {Width: 320, Height: 600, Still: true},
-	}
-}
-
-func TestReportInABrowser(t *testing.T) {
-	ctx := t.Context()
-	b := browser.Need(t)
-	reports := map[string]*Report{"sample": sample(t)}
-	for name, r := range generated(t) {
-		reports[name] = r
-	}
-	for name, r := range reports {
-		t.Run(name, func(t *testing.T) {
-			file := filepath.Join(t.TempDir(), "report.html")
-			f, err := os.Create(file)
-			require.NoError(t, err)
-			require.NoError(t, r.HTML(f))
-			require.NoError(t, f.Close())
-			p, err := b.NewPage(ctx)
-			require.NoError(t, err)
-			for look, how := range browserLooks() {
-				if name != "sample" && name != aRealRun && look != "desk-light" && look != "phone-dark" {
-					continue // shapes are tried in the two that differ most
-				}
-				require.NoError(t, p.Look(ctx, how))
-				require.NoError(t, p.Open(ctx, file, ""))
-				if name == "sample" {
-					shoot(ctx, t, p, look, r)
-				}
-				var wrong []string
-				require.NoError(t, p.Eval(ctx, pageJS, &wrong))
-				require.Empty(t, wrong, look)
-				requireQuiet(t, p)
-			}
-			var wrong []string
-			require.NoError(t, p.Eval(ctx, linksJS, &wrong))
-			require.Empty(t, wrong)
-			requireQuiet(t, p)
-			require.NoError(t, p.Close(ctx))
-		})
-	}
-}
-
-// requireQuiet requires that the page asked for nothing but itself, and that nobody complained.
-func requireQuiet(t *testing.T, p *browser.Page) {
+// chromium has a headless Chromium load a page from a file and returns its DOM after that. If LOCKPORT_TEST_SCREENSHOTS names a folder, a picture of
+// the page is left there for people to look at.
+func chromium(t *testing.T, file, fragment string) string {
 	t.Helper()
-	require.Empty(t, p.Messages())
-	for _, request := range p.Requests() {
-		require.True(t, strings.HasPrefix(request, "file://") && strings.Contains(request, "/report.html"), request)
+	if testing.Short() {
+		t.Skip("needs chromium, which -short does without")
 	}
+	program, err := servers.Find("chromium", "apt-get install chromium (Debian)")
+	servers.NeedInstalled(t, err, "chromium")
+	args := []string{
+		"--headless", "--user-data-dir=" + t.TempDir(), "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
+		"--allow-file-access-from-files", "--hide-scrollbars", "--log-level=3",
+	}
+	if os.Geteuid() == 0 {
+		args = append(args, "--no-sandbox") // which refuses to work for root
+	}
+	run := func(more ...string) string {
+		cmd := exec.Command(program, append(slices.Concat(args, more), "file://"+file+fragment)...)
+		var out, said bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &out, &said
+		reaped, err := worker.Start(cmd) // so that it ends with this process
+		require.NoError(t, err)
+		err = cmd.Wait()
+		reaped()
+		require.NoError(t, err, "%s", said.String())
+		return out.String()
+	}
+	if folder := os.Getenv("LOCKPORT_TEST_SCREENSHOTS"); folder != "" {
+		require.NoError(t, os.MkdirAll(folder, 0o755))
+		name := strings.NewReplacer("/", "-", "#", "").Replace(t.Name() + "-" + filepath.Base(file) + fragment)
+		run("--window-size=1280,4000", "--screenshot="+filepath.Join(folder, name+".png"))
+	}
+	return run("--virtual-time-budget=60000", "--dump-dom")
 }
 
-// All can be read where scripts are switched off, and on paper; a link opens its run there too.
+//go:embed testdata/page.js
+var pageJS string
+
+// framed shows pages side by side in frames, each as wide as its name says ("375-dark"), and returns what check finds wrong with any of them.
+// check is a JavaScript function of the frame's window that returns a list of texts.
+func framed(t *testing.T, files map[string]string, check string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.WriteFile(file, []byte(files[name]), 0o644))
+		width, _, _ := strings.Cut(name, "-")
+		fmt.Fprintf(&b, `<iframe name="%s" src="%s" style="width:%spx;height:900px;border:0"></iframe>`, name, name, width)
+	}
+	fmt.Fprintf(&b, `<pre></pre><script>const check = %s;
+onload = () => { document.querySelector("pre").textContent = JSON.stringify(Array.from(frames, (_, i) => frames[i]).flatMap((f) => check(f).map((s) => f.name + ": " + s))) };</script>`, check)
+	file := filepath.Join(dir, "frames.html")
+	require.NoError(t, os.WriteFile(file, []byte(b.String()), 0o644))
+	found := regexp.MustCompile(`(?s)<pre>(.*?)</pre>`).FindStringSubmatch(chromium(t, file, ""))
+	require.NotNil(t, found)
+	var wrong []string
+	require.NoError(t, json.Unmarshal([]byte(html.UnescapeString(found[1])), &wrong), "%q", found[1])
+	return wrong
+}
+
+// Media queries that a frame cannot meet, such as the reader's choice of dark colours, become some that each frame meets.
+var (
+	inDark  = strings.NewReplacer("(prefers-color-scheme: dark)", "(min-width: 0)")
+	inPrint = strings.NewReplacer("@media print", "@media screen")
+)
+
+// A report can be read at a desk and on a phone, by day and by night: nothing reaches out of the window, no text covers another, and contrasts suffice.
+func TestReportInABrowser(t *testing.T) {
+	reports := generated(t)
+	reports["sample"] = sample(t)
+	files := make(map[string]string)
+	for name, r := range reports {
+		page := htmlOf(t, r)
+		name = strings.ReplaceAll(name, " ", "-") + ".html"
+		files["1280-light-"+name], files["375-dark-"+name] = page, inDark.Replace(page)
+		if r == reports["sample"] { // other shapes are tried in the two looks that differ most
+			files["1280-dark-"+name], files["800-light-"+name], files["375-light-"+name], files["320-light-"+name] = inDark.Replace(page), page, page, page
+		}
+	}
+	require.Empty(t, framed(t, files, pageJS))
+}
+
+// A link opens its run without any script, and on paper every run is open.
 func TestReportWithoutScript(t *testing.T) {
-	ctx := t.Context()
-	b := browser.Need(t)
-	r := sample(t)
+	page := htmlOf(t, sample(t))
 	file := filepath.Join(t.TempDir(), "report.html")
-	f, err := os.Create(file)
-	require.NoError(t, err)
-	require.NoError(t, r.HTML(f))
-	require.NoError(t, f.Close())
-	p, err := b.NewPage(ctx)
-	require.NoError(t, err)
-
-	require.NoError(t, p.Look(ctx, browser.Look{NoScript: true}))
-	require.NoError(t, p.Open(ctx, file, "#H12-etcd"))
-	var seen struct {
-		Open, Visible bool
-		Top           float64
-	}
-	const look = `(() => { const e = document.getElementById("H12-etcd"); return {Open: e.closest("details").open, Visible: e.checkVisibility(),
-		Top: e.getBoundingClientRect().top} })()`
-	require.NoError(t, p.Eval(ctx, look, &seen))
-	require.True(t, seen.Open)
-	require.True(t, seen.Visible)
-	require.Less(t, seen.Top, 400.0)
-	var text string
-	require.NoError(t, p.Eval(ctx, `document.body.textContent`, &text))
-	for _, c := range r.Cells {
-		require.Contains(t, text, c.Observed)
-		require.Contains(t, text, c.NotRun)
-	}
-
-	require.NoError(t, p.Look(ctx, browser.Look{Print: true}))
-	require.NoError(t, p.Open(ctx, file, ""))
-	var hidden int
-	require.NoError(t, p.Eval(ctx, `[...document.querySelectorAll(".body")].filter(e => !e.checkVisibility({contentVisibilityAuto: true})).length`, &hidden))
-	require.Zero(t, hidden, "runs that are not printed")
+	require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
+	seen := chromium(t, file, "#H12-etcd")
+	before, _, ok := strings.Cut(seen, `<div class="body" id="H12-etcd"`)
+	require.True(t, ok)
+	require.Regexp(t, `^<details class="cell" open="">`, before[strings.LastIndex(before, "<details"):])
+	require.Empty(t, framed(t, map[string]string{"1000-print.html": inPrint.Replace(page)}, `({document}) =>
+		[...document.querySelectorAll(".body")].filter((e) => !e.checkVisibility({contentVisibilityAuto: true})).map((e) => e.id + " is not printed")`))
 }
 
 // The picture files show what they should where nothing else styles them.
 func TestPicturesInABrowser(t *testing.T) {
-	ctx := t.Context()
-	b := browser.Need(t)
-	dir := t.TempDir()
-	p, err := b.NewPage(ctx)
-	require.NoError(t, err)
-	for _, dark := range []bool{false, true} {
-		require.NoError(t, p.Look(ctx, browser.Look{Dark: dark, Width: 1200, Height: 700}))
-		for name, svg := range sample(t).Pictures() {
-			if strings.HasPrefix(name, "H") && !strings.HasPrefix(name, "H7-") {
-				continue // they differ in what they show alone
-			}
-			file := filepath.Join(dir, name)
-			require.NoError(t, os.WriteFile(file, svg, 0o644))
-			require.NoError(t, p.Open(ctx, file, ""), name)
-			var seen struct{ Root, Ink string }
-			require.NoError(t, p.Eval(ctx, `({Root: document.documentElement.tagName, Ink: getComputedStyle(document.querySelector("text")).fill})`, &seen))
-			require.Equal(t, "svg", seen.Root, name)
-			require.NotEqual(t, "rgb(0, 0, 0)", seen.Ink, name)
-			require.Empty(t, p.Messages(), name)
-			require.Len(t, p.Requests(), 1, name)
-			if name == "matrix.svg" || name == "acquire-latency.svg" || name == "H7-redis.svg" {
-				save(ctx, t, p, fmt.Sprintf("picture-%s-%v", strings.TrimSuffix(name, ".svg"), dark))
-			}
+	files := make(map[string]string)
+	for name, svg := range sample(t).Pictures() {
+		if strings.HasPrefix(name, "H") && !strings.HasPrefix(name, "H7-") {
+			continue // they differ in what they show alone
 		}
+		files["1000-"+name], files["1000-dark-"+name] = string(svg), inDark.Replace(string(svg))
 	}
-}
-
-// shoot makes pictures of the parts of a page, if somebody wants them.
-func shoot(ctx context.Context, t *testing.T, p *browser.Page, name string, r *Report) {
-	t.Helper()
-	if os.Getenv(screenshots) == "" {
-		return
-	}
-	parts := []string{"matrix", "hazards", "costs", "handoff", "takeover", "failover", "contention", "fairness", "waiters", "what-ran"}
-	for _, h := range r.Hazards {
-		parts = append(parts, h.ID)
-	}
-	for _, i := range []int{0, len(r.Cells) / 3, len(r.Cells) / 2} {
-		if i < len(r.Cells) {
-			parts = append(parts, r.Cells[i].ID())
-		}
-	}
-	save(ctx, t, p, name+"-top")
-	for _, part := range parts {
-		var there bool
-		require.NoError(t, p.Eval(ctx, fmt.Sprintf(`(() => { const e = document.getElementById(%q); if (e) e.scrollIntoView(); return !!e })()`, part), &there))
-		if there {
-			save(ctx, t, p, name+"-"+part)
-		}
-	}
-}
-
-func save(ctx context.Context, t *testing.T, p *browser.Page, name string) {
-	t.Helper()
-	folder := os.Getenv(screenshots)
-	if folder == "" {
-		return
-	}
-	png, err := p.Screenshot(ctx, false)
-	require.NoError(t, err)
-	require.NoError(t, os.MkdirAll(folder, 0o755))
-	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".png"), png, 0o644))
+	require.Empty(t, framed(t, files, `(w) => {
+		const svg = w.document.documentElement, ink = w.getComputedStyle(svg.querySelector("text")).fill;
+		return [svg.tagName === "svg" ? "" : "no picture", ink === "rgb(0, 0, 0)" ? "unstyled" : ""].filter((s) => s);
+	}`))
 }

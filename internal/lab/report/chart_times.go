@@ -9,6 +9,24 @@ import (
 // whisker says what the bars are.
 const whisker = "bar: median; whisker: 25th to 90th percentile"
 
+// acquires draws how long an uncontended Acquire takes.
+func (r *Report) acquires() *picture {
+	var all []bar
+	var figures []string
+	for _, c := range r.Costs {
+		if y := c.Cycle; y != nil && y.Acquire.N > 0 {
+			b := r.timeBar(c.Subject, y.Acquire, micros)
+			all = append(all, b)
+			figures = append(figures, b.title+": median "+b.first+", 99 % within "+micros(y.Acquire.P99))
+		}
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return draw("acquire-latency", "How long an uncontended Acquire takes", sentence(figures),
+		func(width float64) *canvas { return drawBars(all, width, true, axisMicros, whisker+"; logarithmic") })
+}
+
 // handOffs draws how long the lock takes from a release to a waiter in another process.
 func (r *Report) handOffs() *picture {
 	var all []bar
@@ -107,4 +125,17 @@ func (c *Costs) question() string {
 		return "a bare round trip"
 	}
 	return c.Question
+}
+
+// axisMicros is a round number of microseconds: "100 µs", "10 ms", "1 s".
+func axisMicros(us float64) string {
+	switch {
+	case us < 1e3:
+		return number(us) + " µs"
+	case us < 1e6:
+		return number(us/1e3) + " ms"
+	case us < 1e12:
+		return thousands(number(us/1e6)) + " s"
+	}
+	return significant(us/1e6) + " s"
 }

@@ -40,8 +40,6 @@ type Contention struct {
 	Ratio Spread `json:"ratio"`
 	// Wait is from asking to having.
 	Wait Quantiles `json:"wait"`
-	// Shares are how often each client had the lock, from the least to the most often, of one turn: fairness.
-	Shares []int `json:"shares"`
 	// Overlaps is how often two had it at one time, and must be 0.
 	Overlaps int `json:"overlaps"`
 }

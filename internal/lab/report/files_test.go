@@ -1,7 +1,6 @@
 package report
 
 import (
-	"encoding/csv"
 	"math"
 	"regexp"
 	"strings"
@@ -44,22 +43,6 @@ func TestJSON(t *testing.T) {
 	r := sample(t)
 	r.Costs[1].Cycle.Ratio.High = math.Inf(1)
 	require.EqualError(t, r.JSON(&strings.Builder{}), "report.Costs[1].Cycle.Ratio.High is no finite number")
-}
-
-func TestCSV(t *testing.T) {
-	r := &Report{Costs: []Costs{{Subject: "redis, a", RoundTrip: &Quantiles{Samples: []float64{1.5, 2}}, Failover: &Failover{What: "the\nmaster", Time: Quantiles{Samples: []float64{1e6}}},
-		Contention: []Contention{{Clients: 8, Processes: 4, Wait: Quantiles{Samples: []float64{7}}}}}}}
-	var b strings.Builder
-	require.NoError(t, r.CSV(&b))
-	lines, err := csv.NewReader(strings.NewReader(b.String())).ReadAll()
-	require.NoError(t, err)
-	require.Equal(t, [][]string{
-		{"subject", "scenario", "what", "unit", "sample"},
-		{"redis, a", "cycle", "round trip", "us", "1.5"},
-		{"redis, a", "cycle", "round trip", "us", "2"},
-		{"redis, a", "contention", "wait, 8 clients in 4 processes", "us", "7"},
-		{"redis, a", "failover", "the\nmaster", "ms", "1e+06"},
-	}, lines)
 }
 
 func TestSummary(t *testing.T) {

@@ -47,24 +47,20 @@ func generated(t testing.TB) map[string]*Report {
 	for i := range none.Costs {
 		c := &none.Costs[i]
 		*c = Costs{Subject: c.Subject, RoundTrip: &Quantiles{}, Cycle: &Cycle{}, HandOff: &HandOff{}, Takeover: &Takeover{}, Failover: &Failover{},
-			Contention: []Contention{{}, {Clients: 1, Shares: []int{0, 0, 0}}}, Waiters: []Waiters{{}}}
+			Contention: []Contention{{}, {Clients: 1}}, Waiters: []Waiters{{}}}
 	}
 	all["no samples"] = none
 
 	huge := full()
 	for i := range huge.Costs {
 		c := &huge.Costs[i]
-		for _, m := range c.measured() {
-			for j := range m.of.Curve {
-				m.of.Curve[j] *= 1e12
-			}
-			for _, v := range []*float64{&m.of.Min, &m.of.P25, &m.of.P50, &m.of.P75, &m.of.P90, &m.of.P99, &m.of.Max} {
+		for _, q := range c.quantiles() {
+			for _, v := range []*float64{&q.Min, &q.P25, &q.P50, &q.P75, &q.P90, &q.P99, &q.Max} {
 				*v *= 1e12
 			}
 		}
 		for j := range c.Contention {
 			c.Contention[j].PerSecond = Spread{3, 1e18, 1e-9, 1e300}
-			c.Contention[j].Shares = append(c.Contention[j].Shares, math.MaxInt32)
 		}
 	}
 	for i := range huge.Cells {

@@ -24,9 +24,8 @@ func reports(t testing.TB) map[string]*Report {
 	odd := sample(t) // with figures that are no numbers
 	for i := range odd.Costs {
 		c := &odd.Costs[i]
-		for _, m := range c.measured() {
-			m.of.P50, m.of.P90 = math.NaN(), math.Inf(1)
-			m.of.Curve[50], m.of.Curve[100] = math.NaN(), math.Inf(1)
+		for _, q := range c.quantiles() {
+			q.P50, q.P90 = math.NaN(), math.Inf(1)
 		}
 		for j := range c.Contention {
 			c.Contention[j].PerSecond = Spread{3, math.NaN(), math.Inf(-1), math.Inf(1)}
@@ -112,7 +111,7 @@ func TestPicturesAreWellFormed(t *testing.T) {
 func TestPictures(t *testing.T) {
 	r := sample(t)
 	names := slices.Collect(maps.Keys(r.Pictures()))
-	for _, want := range []string{"matrix", "legend", "acquire-latency", "hand-off", "takeover", "fail-over", "holds-per-second", "fairness", "waiters", "H7-redis", "H7-redis-replicas-1"} {
+	for _, want := range []string{"matrix", "legend", "acquire-latency", "hand-off", "takeover", "fail-over", "holds-per-second", "waiters", "H7-redis", "H7-redis-replicas-1"} {
 		require.Contains(t, names, want+".svg")
 	}
 	runs := 0
@@ -121,7 +120,7 @@ func TestPictures(t *testing.T) {
 			runs++
 		}
 	}
-	require.Len(t, names, runs+9)
+	require.Len(t, names, runs+8)
 	require.Empty(t, (&Report{}).Pictures())
 }
 

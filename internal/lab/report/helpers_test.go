@@ -16,7 +16,7 @@ func sample(t testing.TB) *Report {
 // realRun is the report of a whole run on real servers that the documentation shows.
 func realRun(t testing.TB) *Report {
 	t.Helper()
-	return read(t, "../../docs/sample/report.json")
+	return read(t, "../../../docs/sample/report.json")
 }
 
 func read(t testing.TB, name string) *Report {
@@ -27,4 +27,27 @@ func read(t testing.TB, name string) *Report {
 	r, err := Read(f)
 	require.NoError(t, err)
 	return r
+}
+
+// quantiles are all that were measured of a subject.
+func (c *Costs) quantiles() (all []*Quantiles) {
+	if c.RoundTrip != nil {
+		all = append(all, c.RoundTrip)
+	}
+	if c.Cycle != nil {
+		all = append(all, &c.Cycle.Acquire, &c.Cycle.Release)
+	}
+	if c.HandOff != nil {
+		all = append(all, &c.HandOff.Time)
+	}
+	if c.Takeover != nil {
+		all = append(all, &c.Takeover.Time)
+	}
+	if c.Failover != nil {
+		all = append(all, &c.Failover.Time)
+	}
+	for i := range c.Contention {
+		all = append(all, &c.Contention[i].Wait)
+	}
+	return all
 }

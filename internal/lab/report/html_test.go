@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func html(t testing.TB, r *Report) string {
+func htmlOf(t testing.TB, r *Report) string {
 	t.Helper()
 	var b strings.Builder
 	require.NoError(t, r.HTML(&b))
@@ -25,7 +25,7 @@ func TestHTMLIsSound(t *testing.T) {
 	elements := strings.Fields(`html head meta title style body svg defs pattern rect circle symbol path line g text use desc main header footer nav section article
 		p h1 h2 h3 a b strong code span ul li dl dt dd div table thead tbody tr th td details summary figure figcaption`)
 	for name, r := range reports(t) {
-		text := html(t, r)
+		text := htmlOf(t, r)
 		d := xml.NewDecoder(strings.NewReader(text))
 		d.Strict, d.AutoClose, d.Entity = true, xml.HTMLAutoClose, xml.HTMLEntity
 		ids := make(map[string]bool)
@@ -80,7 +80,7 @@ func balanced(t *testing.T, name, text string) {
 // Everything that a report says is in the page.
 func TestHTMLSaysAll(t *testing.T) {
 	r := sample(t)
-	text := html(t, r)
+	text := htmlOf(t, r)
 	var b strings.Builder
 	for _, part := range []string{"AMD EPYC 7B13", "quick run, 2 min 41 s", "pgbouncer is not installed", "apt-get install pgbouncer", "Redis 7.0.15", "7.75 GiB", "lockport compare</code>",
 		docs + "backends/redlock.md"} {

@@ -10,7 +10,7 @@ import (
 	"strconv"
 )
 
-// JSON writes the report as JSON, which [Read] reads. The raw samples are not in it; they are in [Report.CSV].
+// JSON writes the report as JSON, which [Read] reads.
 func (r *Report) JSON(w io.Writer) error {
 	out := *r
 	out.Version = Version

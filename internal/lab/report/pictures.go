@@ -3,7 +3,7 @@ package report
 // charts are the pictures of the costs, those that there is something for.
 func (r *Report) charts() []*picture {
 	var all []*picture
-	for _, p := range []*picture{r.acquireCurves(), r.handOffs(), r.takeovers(), r.failovers(), r.holdsPerSecond(), r.fairness(), r.waiterLoad()} {
+	for _, p := range []*picture{r.acquires(), r.handOffs(), r.takeovers(), r.failovers(), r.holdsPerSecond(), r.waiterLoad()} {
 		if p != nil {
 			all = append(all, p)
 		}

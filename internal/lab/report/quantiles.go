@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// QuantilesOf are those of samples, which it keeps, in their order, and does not change; the zero value if there are none. A quantile is the least
+// QuantilesOf are those of samples, which it does not change; the zero value if there are none. A quantile is the least
 // sample that so many percent of the samples do not exceed (the nearest rank): each is one that was really measured.
 func QuantilesOf(samples []float64) Quantiles {
 	if len(samples) == 0 {
@@ -13,14 +13,7 @@ func QuantilesOf(samples []float64) Quantiles {
 		rank := (percent*len(sorted) + 99) / 100
 		return sorted[max(rank, 1)-1]
 	}
-	q := Quantiles{
-		N: len(samples), Min: sorted[0], P25: at(25), P50: at(50), P75: at(75), P90: at(90), P99: at(99), Max: sorted[len(sorted)-1],
-		Samples: samples, Curve: make([]float64, 101),
-	}
-	for percent := range q.Curve {
-		q.Curve[percent] = at(percent)
-	}
-	return q
+	return Quantiles{N: len(samples), Min: sorted[0], P25: at(25), P50: at(50), P75: at(75), P90: at(90), P99: at(99), Max: sorted[len(sorted)-1]}
 }
 
 // SpreadOf is that of a figure's values, which it does not change; the zero value if there are none. The median of an even number of them is half way

@@ -69,10 +69,6 @@ type Quantiles struct {
 	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
-	// Samples are all of them, in the order in which they were taken; of many thousands each nth. They are not in the JSON of a report but in the CSV.
-	Samples []float64 `json:"-"`
-	// Curve are the values that 0, 1, 2, … 100 percent of the samples do not exceed, for pictures.
-	Curve []float64 `json:"curve,omitempty"`
 }
 
 // Spread is a figure that was taken several times in one run: its median, and the least and the greatest.

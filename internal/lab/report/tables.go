@@ -26,7 +26,7 @@ func (r *Report) costSections() []section {
 			"question to the same server and its answer. Without a server: for how long a client had no lock when one was lost.", nil, r.overview()},
 		{"cycle", "A lock that nobody else wants", "One client acquires and releases, and asks the smallest question to the same server between two such cycles. " +
 			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
-			r.acquireCurves(), r.cycleTable()},
+			r.acquires(), r.cycleTable()},
 		{"handoff", "Hand-off", "From the call of Release in one process to the return of Acquire in another one, which had waited for 5 to 15 ms. " +
 			"A ratio, such as 3 × PING, is to a bare round trip; of files, to a call of the system.", r.handOffs(), r.handOffTable()},
 		{"takeover", "Takeover after a death", "A process that holds ten locks is killed with SIGKILL while others wait for them. Where the server, or of files the system, " +
@@ -35,9 +35,6 @@ func (r *Report) costSections() []section {
 		{"contention", "Many clients, one lock", "Clients, each a goroutine of one of several processes, take one lock and release it at once, as fast as they can. Those of one process " +
 			"hand the lock on among themselves without asking the server, for 100 ms at most, before other processes have a turn: that is why eight clients have it so much more often " +
 			"than two, which are in two processes.", r.holdsPerSecond(), r.contentionTable()},
-		{"fairness", "Fairness", "How often each of these clients had the lock within one turn, from the least to the most often; the dashed line is their mean, and each backend has a scale of its own. " +
-			"A process may keep the lock to its own clients for up to 100 ms: columns of one height are mostly those of one process, and a turn has room for a few such times only.",
-			r.fairness(), r.fairnessTable()},
 		{"waiters", "What waiting costs the server", "All that clients send in a second while they wait for a lock that somebody has, counted before the servers after all have begun to wait. " +
 			"Those of one process ask once for all of them; those of an article's lock each for itself.",
 			r.waiterLoad(), r.waitersTable()},
@@ -117,16 +114,6 @@ func (r *Report) contentionTable() table {
 		for _, n := range c.Contention {
 			t.rows = append(t.rows, []string{r.title(c.Subject), count(n.Clients), count(n.Processes), figureSpread(n.PerSecond), n.Ratio.times(),
 				quantile(n.Wait, n.Wait.P50, micros), quantile(n.Wait, n.Wait.P99, micros), count(n.Overlaps)})
-		}
-	}
-	return t
-}
-
-func (r *Report) fairnessTable() table {
-	t := table{head: []string{"", "clients", "turn", "least", "most", "least ÷ most"}}
-	for _, c := range r.Costs {
-		if s, ok := c.shares(); ok {
-			t.rows = append(t.rows, []string{r.title(c.Subject), count(s.clients), s.turn(), count(s.shares[0]), count(s.shares[len(s.shares)-1]), significant(s.evenness())})
 		}
 	}
 	return t

@@ -52,12 +52,6 @@ func TestTimelineTellsAll(t *testing.T) {
 	require.Contains(t, all, "token …508483073")
 }
 
-// A turn's length follows from the shares and the rate.
-func TestTurn(t *testing.T) {
-	require.Equal(t, "0.25 s", shared{shares: []int{10, 15}, rate: 100}.turn())
-	require.Equal(t, "–", shared{shares: []int{10}}.turn())
-}
-
 // A picture alone has all that it refers to, and little else.
 func TestPicturesHaveWhatTheyNeed(t *testing.T) {
 	for file, svg := range sample(t).Pictures() {

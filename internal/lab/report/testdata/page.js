@@ -1,5 +1,6 @@
-// Looks at a report in a browser and returns what is wrong with it, a line each. All runs are opened first.
-(() => {
+// Looks at a report in a window and returns what is wrong with it, a line each. All runs are opened first.
+(window) => {
+  const {document, innerWidth} = window, getComputedStyle = (e) => window.getComputedStyle(e);
   const wrong = [];
   const say = (what) => { if (wrong.length < 40 && !wrong.includes(what)) wrong.push(what); };
   const shown = (e) => e.checkVisibility() && e.getClientRects().length > 0;
@@ -64,4 +65,4 @@
   }
   probe.remove();
   return wrong;
-})()
+}
