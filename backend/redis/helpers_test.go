@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
+	"net/url"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // soon is far more than anything takes that follows at once, on a busy machine too.
@@ -106,3 +109,27 @@ func keysOf(t testing.TB, s *servers.Redis, name string) []string {
 
 // isHeld reports whether err is ErrHeld.
 func isHeld(err error) bool { return errors.Is(err, driver.ErrHeld) }
+
+var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
+
+// via is rawURL with another address.
+func via(t *testing.T, rawURL, addr string) string {
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	u.Host = addr
+	return u.String()
+}
+
+// onNode runs a command on the node of the cluster that accepts it.
+func onNode(ctx context.Context, c *servers.Cluster, args ...any) (reply any, err error) {
+	for _, node := range c.Nodes {
+		if reply, err = node.Do(ctx, args...); err == nil || !strings.Contains(err.Error(), "MOVED ") {
+			break
+		}
+	}
+	return reply, err
+}
+
+func clusterURL(c *servers.Cluster) string {
+	return "redis+cluster://" + c.Addrs()[0] + "?" + url.Values{"addr": c.Addrs()[1:]}.Encode()
+}

@@ -1,0 +1,104 @@
+package environment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Node is one server. Safe for concurrent use.
+type Node interface {
+	// Addr is where it listens.
+	Addr() string
+	// Kill ends it with SIGKILL, Stop in order, and Restart starts it again, after Stop if it runs, with what it has kept.
+	Kill() error
+	Stop() error
+	Restart(ctx context.Context) error
+	// Freeze stops it with SIGSTOP, and Thaw lets it go on.
+	Freeze() error
+	Thaw() error
+}
+
+// closer is what every server of a group offers.
+type closer interface {
+	Node
+	Close() error
+	Log() string
+}
+
+// group are servers of one kind, in their order.
+type group[N closer] []N
+
+func (g group[N]) Nodes() []Node {
+	all := make([]Node, len(g))
+	for i, n := range g {
+		all[i] = n
+	}
+	return all
+}
+
+func (g group[N]) Addrs() []string {
+	all := make([]string, len(g))
+	for i, n := range g {
+		all[i] = n.Addr()
+	}
+	return all
+}
+
+func (g group[N]) Close() error {
+	return AtOnce(g, func(n N) error { return n.Close() })
+}
+
+func (g group[N]) Log() string {
+	if len(g) == 1 {
+		return g[0].Log()
+	}
+	var all string
+	for _, n := range g {
+		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
+	}
+	return all
+}
+
+// Revive makes servers run again, whatever was done to them, all at the same time: one alone may wait for others.
+func Revive[N Node](ctx context.Context, nodes ...N) error {
+	return AtOnce(nodes, func(n N) error {
+		if n.Thaw() == nil { // it runs
+			return nil
+		}
+		return n.Restart(ctx)
+	})
+}
+
+// AtOnce calls f for all at the same time and returns their errors when all have returned.
+func AtOnce[M any](all []M, f func(M) error) error {
+	errs := make([]error, len(all))
+	var calls sync.WaitGroup
+	for i, one := range all {
+		calls.Go(func() { errs[i] = f(one) })
+	}
+	calls.Wait()
+	return errors.Join(errs...)
+}
+
+// tryTime bounds one attempt, since a server that does not serve may not say so.
+const tryTime = 2 * time.Second
+
+// Eventually calls try, each time for at most two seconds, until it returns nil or ctx ends.
+func Eventually(ctx context.Context, try func(ctx context.Context) error) error {
+	for {
+		attempt, cancel := context.WithTimeout(ctx, tryTime)
+		err := try(attempt)
+		cancel()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w; last seen: %w", context.Cause(ctx), err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

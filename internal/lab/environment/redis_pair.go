@@ -1,0 +1,128 @@
+package environment
+
+import (
+	"context"
+	"errors"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// redisFailover is a master with a replica that somebody promotes by hand, as managed services do. Clients know one address, which then leads to the other
+// server. In redisReplicas every grant and renewal waits until the replica has it.
+var (
+	redisFailover = redisPairOf("redis-failover", "Redis with a replica that is promoted", "")
+	redisReplicas = redisPairOf("redis-replicas", "Redis with a replica that acknowledges (replicas=1)", "?replicas=1&wait_timeout=300ms")
+)
+
+func redisPairOf(name, title, query string) Environment {
+	return redisOf(name, title, func(ctx context.Context) (Servers, error) {
+		p := &RedisPair{query: query}
+		p.redisKeys = redisKeys{absent: absent{title}, do: func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }}
+		if err := p.start(ctx); err != nil {
+			return nil, errors.Join(err, p.Close())
+		}
+		p.nodes = []*servers.Redis{p.Master, p.Replica}
+		return p, nil
+	})
+}
+
+// RedisPair is a master and its replica, without persistence.
+type RedisPair struct {
+	redisKeys
+	Master, Replica *servers.Redis
+	// Address is where clients find the master, and Link where the replica does.
+	Address, Link *faultproxy.Proxy
+	query         string
+}
+
+func (p *RedisPair) start(ctx context.Context) (err error) {
+	if p.Master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+		return err
+	}
+	if p.Replica, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+		return err
+	}
+	if p.Address, err = faultproxy.New(p.Master.Addr()); err != nil {
+		return err
+	}
+	if p.Link, err = faultproxy.New(p.Master.Addr()); err != nil {
+		return err
+	}
+	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
+}
+
+// Addrs implements Servers.
+func (p *RedisPair) Addrs() []string { return []string{p.Address.Addr()} }
+
+// URL implements Servers.
+func (p *RedisPair) URL(addrs []string) string { return redisURL(addrs, p.query) }
+
+// Promote makes the replica the master and leads the address there. Live connections stay as they are. The old master is the replica now, but does
+// not know it: see Follow.
+func (p *RedisPair) Promote(ctx context.Context) error {
+	if err := p.Replica.Promote(ctx); err != nil {
+		return err
+	}
+	p.Master, p.Replica = p.Replica, p.Master
+	return p.Address.Retarget(p.Master.Addr())
+}
+
+// Follow makes the replica run and copy the master.
+func (p *RedisPair) Follow(ctx context.Context) error {
+	p.Link.Restore()
+	if err := Revive(ctx, p.Replica); err != nil {
+		return err
+	}
+	if err := p.Link.Retarget(p.Master.Addr()); err != nil {
+		return err
+	}
+	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
+}
+
+// Heal implements Servers.
+func (p *RedisPair) Heal(ctx context.Context) error {
+	p.Address.Restore()
+	if err := Revive(ctx, p.Master); err != nil {
+		return err
+	}
+	if err := p.Master.Promote(ctx); err != nil { // nothing, if it is the master
+		return err
+	}
+	return p.Follow(ctx)
+}
+
+// Lag implements Servers.
+func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
+
+// FailOver implements Servers. The old master then runs as the replica.
+func (p *RedisPair) FailOver(ctx context.Context) error {
+	if err := p.Master.Kill(); err != nil {
+		return err
+	}
+	if err := p.Promote(ctx); err != nil {
+		return err
+	}
+	return p.Follow(ctx)
+}
+
+// Close implements Servers.
+func (p *RedisPair) Close() error {
+	var errs []error
+	for _, server := range []*servers.Redis{p.Master, p.Replica} {
+		if server != nil {
+			errs = append(errs, server.Close())
+		}
+	}
+	for _, proxy := range []*faultproxy.Proxy{p.Address, p.Link} {
+		if proxy != nil {
+			errs = append(errs, proxy.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Log implements Servers.
+func (p *RedisPair) Log() string {
+	return "--- master\n" + p.Master.Log() + "--- replica\n" + p.Replica.Log()
+}
