@@ -99,16 +99,6 @@ type Breaker interface {
 	Break(ctx context.Context, name, owner string) error
 }
 
-// Pinger is a Backend that can make a bare round trip to its server, against which the costs of locks are measured. One without a server, or a file
-// system, has none.
-type Pinger interface {
-	// Ping asks the smallest question that the server answers, the way in which an uncontended claim goes: over the same connection, to as many servers,
-	// by as many goroutines. It returns when that is answered. It changes nothing, touches no lock and leaves nothing. question says in a few
-	// words what is asked, such as "PING"; it is always the same, also with an error. Ping returns soon after ctx ends. An error is of the class ErrUnavailable or ErrRefused:
-	// of what changes nothing no outcome is unknown.
-	Ping(ctx context.Context) (question string, err error)
-}
-
 // SessionBreaker is a Breaker whose server ends sessions, not claims. Its Break returns a *SharedSessionError where the session has other locks.
 type SessionBreaker interface {
 	Breaker

@@ -66,7 +66,6 @@ var _ interface {
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
-	driver.Pinger
 } = (*Backend)(nil)
 
 var capabilities = driver.Capabilities{

@@ -134,19 +134,6 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return nil
 }
 
-// Ping implements driver.Pinger. It reads a key that there is not, linearizably: a majority confirms that the leader still leads, as it confirms a
-// claim, though nobody writes anything.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	const question = "linearizable read"
-	w, err := b.link.wires(ctx)
-	if err == nil {
-		// That no name is empty makes it no lock's key, and one that whoever may lock may read.
-		_, err = w.kv.Range(ctx, &pb.RangeRequest{Key: []byte(b.layout.prefix + "/"), CountOnly: true})
-		err = b.link.fault(ctx, w, new(trip), err) // whether it has left does not matter
-	}
-	return question, err
-}
-
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	w, err := b.link.wires(ctx)

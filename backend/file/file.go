@@ -51,7 +51,6 @@ var _ interface {
 	driver.Backend
 	driver.Inspector
 	driver.Checker
-	driver.Pinger
 } = (*Backend)(nil)
 
 // capabilities are those of every Backend.

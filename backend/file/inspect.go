@@ -101,18 +101,6 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 	return st, nil
 }
 
-// Ping implements driver.Pinger: it looks up the folder.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	const question = "stat of the folder"
-	if err := b.begun(ctx); err != nil {
-		return question, err
-	}
-	if _, err := os.Stat(b.dir.path); err != nil {
-		return question, b.dir.explain(err)
-	}
-	return question, nil
-}
-
 // isOfAnother says that a record was left behind by a holder that died, since another process of the same machine has locked the file. pid is 0 if
 // that is not known.
 func isOfAnother(owner string, pid int) bool {

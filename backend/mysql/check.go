@@ -85,11 +85,6 @@ func (f facts) refuse() error {
 	return fmt.Errorf("%w: %s", lockdriver.ErrRefused, why)
 }
 
-// Ping implements driver.Pinger, on the session that holds locks.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	return "COM_PING", b.engine.Ping(ctx)
-}
-
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
 	c, known, err := b.server.dial(ctx, "", nil)

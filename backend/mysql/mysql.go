@@ -47,7 +47,6 @@ type engine interface {
 	driver.Waiter
 	driver.BatchRenewer
 	Do(ctx context.Context, ops ...*session.Op) error
-	Ping(ctx context.Context) error
 }
 
 var _ interface {
@@ -57,7 +56,6 @@ var _ interface {
 	driver.Inspector
 	driver.SessionBreaker
 	driver.Checker
-	driver.Pinger
 } = (*Backend)(nil)
 
 const backendName = "mysql"

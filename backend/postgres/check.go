@@ -9,11 +9,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Ping implements driver.Pinger, on the session that holds locks.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	return "SELECT pg_backend_pid()", b.Backend.Ping(ctx)
-}
-
 // Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
 // at the server's settings, and takes and gives back a lock.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {

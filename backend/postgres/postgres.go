@@ -77,7 +77,6 @@ var _ interface {
 	driver.Notifier
 	driver.BatchRenewer
 	driver.Checker
-	driver.Pinger
 	driver.Inspector
 	driver.SessionBreaker
 } = (*Backend)(nil)

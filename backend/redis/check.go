@@ -13,11 +13,6 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Ping implements driver.Pinger. With a cluster one node is asked, as by a claim.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	return "PING", b.server.Ping(ctx, b.layout.Prefix)
-}
-
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var all redischeck.Notices

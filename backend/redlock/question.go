@@ -11,15 +11,12 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// question is one script, or a PING, on every node, and the replies. A call's number is the node.
+// question is one script on every node, and the replies. A call's number is the node.
 type question struct {
 	mu      sync.Mutex
 	replies []redisscript.Reply
 	left    int
-	enough  int // so many good replies are waited for, or until there cannot be as many; 0: for all, good or not
-	good    int
-	over    bool
-	done    chan struct{} // closed when it is over
+	done    chan struct{} // closed when all have answered
 }
 
 // Answered implements redisscript.Answer.
@@ -28,50 +25,24 @@ func (q *question) Answered(i int, r redisscript.Reply) {
 	defer q.mu.Unlock()
 	q.replies[i] = r
 	q.left--
-	if r.Err == nil {
-		q.good++
-	}
-	if !q.over && (q.left == 0 || q.enough > 0 && (q.good >= q.enough || q.good+q.left < q.enough)) {
-		q.over = true
+	if q.left == 0 {
 		close(q.done)
 	}
 }
 
 // askAll begins to ask a script on every node.
 func (b *Backend) askAll(script *redisscript.Script, keys, argv []string) *question {
-	q := b.newQuestion(0)
+	q := &question{replies: make([]redisscript.Reply, len(b.nodes)), left: len(b.nodes), done: make(chan struct{})}
+	for i, n := range b.nodes {
+		q.replies[i].Err = n.late
+	}
 	for i, n := range b.nodes {
 		n.line.Call(script, keys, argv, redisscript.Terms{}, q, i)
 	}
 	return q
 }
 
-func (b *Backend) newQuestion(enough int) *question {
-	q := &question{replies: make([]redisscript.Reply, len(b.nodes)), left: len(b.nodes), enough: enough, done: make(chan struct{})}
-	for i, n := range b.nodes {
-		q.replies[i].Err = n.late
-	}
-	return q
-}
-
-// Ping implements driver.Pinger: it asks all nodes at once and waits for a majority, as an uncontended claim does.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	const question = "PING of a majority"
-	if err := ctx.Err(); err != nil {
-		return question, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
-	}
-	q := b.newQuestion(b.quorum)
-	for i, n := range b.nodes {
-		n.line.Ping(redisscript.Terms{}, q, i)
-	}
-	replies, err := q.answers(ctx)
-	if err != nil {
-		return question, fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnavailable, ctx.Err())
-	}
-	return question, b.majority(replies)
-}
-
-// answers waits for the answers of all nodes that answer in time, or of as many as are enough.
+// answers waits for the answers of all nodes that answer in time.
 func (q *question) answers(ctx context.Context) ([]redisscript.Reply, error) {
 	timer := time.NewTimer(maxNodeTimeout)
 	defer timer.Stop()

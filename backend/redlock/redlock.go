@@ -77,7 +77,6 @@ var (
 	_ driver.Inspector    = (*Backend)(nil)
 	_ driver.Breaker      = (*Backend)(nil)
 	_ driver.Checker      = (*Backend)(nil)
-	_ driver.Pinger       = (*Backend)(nil)
 )
 
 var capabilities = driver.Capabilities{

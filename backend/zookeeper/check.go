@@ -13,25 +13,6 @@ import (
 // checkName is the lock that Check takes.
 const checkName = "lockport-check"
 
-// Ping implements driver.Pinger, by a sync: it goes the way of a claim, through the server that we are connected to to the leader and back, and nobody
-// writes anything. A read would not leave that server; a transaction, such as the one that confirms the session, is written by a quorum.
-func (b *Backend) Ping(ctx context.Context) (string, error) {
-	const question = "sync"
-	l, err := b.live(ctx)
-	if err != nil {
-		return question, err
-	}
-	_, err = l.ask(ctx, syncFrame(b.root()))
-	switch {
-	case err == nil, oneOf(err, driver.ErrUnavailable, driver.ErrRefused):
-	case ctx.Err() != nil:
-		err = unavailable(ctx.Err())
-	default:
-		err = unavailable(err)
-	}
-	return question, err
-}
-
 // Check implements driver.Checker. It takes and releases a lock, since only that shows that the ACLs let us.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var id [16]byte

@@ -58,7 +58,6 @@ var _ interface {
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
-	driver.Pinger
 } = (*Backend)(nil)
 
 const backendName = "zookeeper"

@@ -19,7 +19,6 @@ type diagnosis struct {
 	URL         string    `json:"url"`
 	Backend     string    `json:"backend"`
 	Server      string    `json:"server,omitempty"`
-	Question    string    `json:"question,omitempty"`
 	RoundTripUS int64     `json:"round_trip_us,omitempty"`
 	TTLMS       int64     `json:"ttl_ms,omitempty"`
 	Endangers   []finding `json:"endangers"`
@@ -67,8 +66,8 @@ func (d *diagnosis) add(notices ...driver.Notice) {
 
 func (d *diagnosis) setTTL(ttl time.Duration) { d.ttl, d.TTLMS = ttl, ttl.Milliseconds() }
 
-func (d *diagnosis) setRoundTrip(question string, took time.Duration) {
-	d.Question, d.took, d.RoundTripUS = question, took, took.Microseconds()
+func (d *diagnosis) setAnswerTime(took time.Duration) {
+	d.took, d.RoundTripUS = took, took.Microseconds()
 	d.add(examine.Latency(took, d.ttl)...)
 }
 
@@ -85,7 +84,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	}
 	fmt.Fprintf(t, "  server\t%s\n", server)
 	if d.took > 0 {
-		fmt.Fprintf(t, "  round trip\t%v (%s)\n", readable(d.took), d.Question)
+		fmt.Fprintf(t, "  round trip\t%v\n", readable(d.took))
 	}
 	if d.ttl > 0 {
 		fmt.Fprintf(t, "  TTL\t%v: a silent holder's lock ends after that\n", d.ttl)

@@ -26,8 +26,8 @@ lock of its own for a moment where only that shows that the user may.
 
 docs/doctor.md lists all that can be found.
 
---json writes one object: "url" (without user, password and parameters), "backend", "server", "question" and "round_trip_us" (the
-smallest question that the server answers, and how long that takes at best), "ttl_ms" (what a claim is granted; absent where
+--json writes one object: "url" (without user, password and parameters), "backend", "server", "round_trip_us" (how
+long the server takes at best to answer a question about a lock), "ttl_ms" (what a claim is granted; absent where
 a lock ends with its process), and two arrays, "endangers" and "unknown", of objects with "id", "text" and "remedy". Fields
 may be added, and IDs; those that are there stay as they are.
 
@@ -129,29 +129,29 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 		ttl = 0
 	}
 	d.setTTL(ttl)
-	if pinger, ok := driver.As[driver.Pinger](b); ok {
-		question, took, err := roundTrip(ctx, pinger)
-		if err != nil && !errors.Is(err, errors.ErrUnsupported) {
+	if inspector, ok := driver.As[driver.Inspector](b); ok && caps.Ends != driver.EndsProcess {
+		took, err := answerTime(ctx, inspector)
+		if err != nil {
 			return fail(err)
 		}
-		d.setRoundTrip(question, took)
+		d.setAnswerTime(took)
 	}
 	return d, nil
 }
 
-// pings is how often the server is asked for the round trip, of which the shortest counts.
-const pings = 5
+// inspections is how often the server is asked about a lock, to see how soon it answers.
+const inspections = 5
 
-// roundTrip measures the smallest question that the server answers. The first one may have to connect.
-func roundTrip(ctx context.Context, p driver.Pinger) (question string, shortest time.Duration, err error) {
-	for i := range pings + 1 {
+// answerTime returns the shortest time in which the server answered an inspection. The first one may have to connect.
+func answerTime(ctx context.Context, i driver.Inspector) (shortest time.Duration, err error) {
+	for n := range inspections + 1 {
 		sent := time.Now()
-		if question, err = p.Ping(ctx); err != nil {
-			return "", 0, err
+		if _, err := i.Inspect(ctx, "lockport-doctor"); err != nil {
+			return 0, err
 		}
-		if took := time.Since(sent); i == 1 || i > 1 && took < shortest {
+		if took := time.Since(sent); n == 1 || n > 1 && took < shortest {
 			shortest = took
 		}
 	}
-	return question, shortest, nil
+	return shortest, nil
 }

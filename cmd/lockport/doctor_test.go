@@ -22,10 +22,10 @@ func TestDiagnosisText(t *testing.T) {
 	d := newDiagnosis("redis://h:6379/2", caps)
 	d.Server = "Redis 7.0.15"
 	d.setTTL(15 * time.Second)
-	d.setRoundTrip("PING", 123456*time.Nanosecond)
+	d.setAnswerTime(123456 * time.Nanosecond)
 	require.Equal(t, `redis://h:6379/2
   server      Redis 7.0.15
-  round trip  123.46µs (PING)
+  round trip  123.46µs
   TTL         15s: a silent holder's lock ends after that
 
 Nothing was found that endangers locks here.
@@ -38,7 +38,7 @@ Nothing was found that endangers locks here.
 	d.add(driver.Notice{ID: "eviction-policy", Text: "again"}, driver.Notice{ID: "memory", Text: "It is full.", Remedy: "Empty it."})
 	require.Equal(t, `redis://h:6379/2
   server      Redis 7.0.15
-  round trip  123.46µs (PING)
+  round trip  123.46µs
   TTL         15s: a silent holder's lock ends after that
 
 What endangers locks here
@@ -80,9 +80,9 @@ Nothing was found that endangers locks here; 1 could not be found out.
 func TestDiagnosisOfASlowServer(t *testing.T) {
 	d := newDiagnosis("redis://h", driver.Capabilities{})
 	d.setTTL(time.Second)
-	d.setRoundTrip("PING", 49*time.Millisecond)
+	d.setAnswerTime(49 * time.Millisecond)
 	require.Empty(t, d.Endangers)
-	d.setRoundTrip("PING", 50*time.Millisecond)
+	d.setAnswerTime(50 * time.Millisecond)
 	require.Equal(t, "latency", d.Endangers[0].ID)
 	require.Equal(t, "1 thing endangers locks here.", d.verdict())
 }

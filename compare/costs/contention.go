@@ -14,7 +14,7 @@ import (
 // contention measures many clients, of several processes, that take one lock in turn as fast as they can. All numbers of clients have their turn before the
 // next turn begins, and between two of them there are bare round trips.
 func (m *measurement) contention(ctx context.Context) error {
-	all, err := kind.StartAll(ctx, m.posting, min(processes, slices.Max(m.clients)))
+	all, err := m.pinging(ctx, min(processes, slices.Max(m.clients)))
 	if err != nil {
 		return err
 	}

@@ -9,7 +9,7 @@ import (
 
 // cycle measures one client that acquires and releases a lock which nobody else wants, in turns with bare round trips, one for each cycle.
 func (m *measurement) cycle(ctx context.Context) error {
-	clients, err := kind.StartAll(ctx, m.posting, 1)
+	clients, err := m.pinging(ctx, 1)
 	if err != nil {
 		return err
 	}
@@ -35,6 +35,13 @@ func (m *measurement) cycle(ctx context.Context) error {
 	}
 	m.costs.Cycle = &report.Cycle{Acquire: report.QuantilesOf(acquires), Release: report.QuantilesOf(releases), Ratio: report.SpreadOf(ratios)}
 	return nil
+}
+
+// pinging starts n workers that make bare round trips too.
+func (m *measurement) pinging(ctx context.Context, n int) (team, error) {
+	p := m.posting
+	p.Pings = true
+	return kind.StartAll(ctx, p, n)
 }
 
 // warm is an order whose answer is not used: the first of a process connect, and have a server read its scripts.

@@ -21,7 +21,7 @@ const (
 
 // handOff measures two processes that wait for each other in turn.
 func (m *measurement) handOff(ctx context.Context) error {
-	both, err := kind.StartAll(ctx, m.posting, 2)
+	both, err := m.pinging(ctx, 2)
 	if err != nil {
 		return err
 	}

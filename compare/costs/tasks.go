@@ -35,31 +35,32 @@ func (w *worker) repeat(o order, f func() error) error {
 	return nil
 }
 
-// ping makes bare round trips. A backend that has none answers nothing.
+// ping makes bare round trips. Where there is no pinger it answers nothing.
 func (w *worker) ping(o order) (a answer, err error) {
-	pinger, ok := driver.As[driver.Pinger](w.client.Backend())
-	if !ok {
-		return answer{}, nil
+	if w.pinger == nil {
+		return a, nil
 	}
-	err = w.repeat(o, func() error {
-		began := time.Now()
-		question, err := pinger.Ping(w.ctx)
-		a.Question, a.Pings = question, append(a.Pings, micros(time.Since(began)))
-		return err
-	})
+	a.Question = w.pinger.question
+	err = w.repeat(o, func() error { return w.pingOnce(&a) })
 	return a, err
+}
+
+func (w *worker) pingOnce(a *answer) error {
+	took, err := w.pinger.timed(w.ctx)
+	a.Pings = append(a.Pings, took)
+	return err
 }
 
 // cycle acquires and releases a lock that nobody else wants, with a bare round trip before each time: what slows the machine down slows both.
 func (w *worker) cycle(o order) (a answer, err error) {
-	pinger, _ := driver.As[driver.Pinger](w.client.Backend())
+	if w.pinger != nil {
+		a.Question = w.pinger.question
+	}
 	err = w.repeat(o, func() error {
-		if pinger != nil {
-			began := time.Now()
-			if a.Question, err = pinger.Ping(w.ctx); err != nil {
+		if w.pinger != nil {
+			if err := w.pingOnce(&a); err != nil {
 				return err
 			}
-			a.Pings = append(a.Pings, micros(time.Since(began)))
 		}
 		began := time.Now()
 		lock, err := w.client.Acquire(w.ctx, o.Name)

@@ -18,6 +18,8 @@ type posting struct {
 	TTL time.Duration
 	// Article is the name of an article's lock that is to be opened instead of the backend's, on the same Redis.
 	Article string `json:",omitempty"`
+	// Pings says that the worker is to make bare round trips too.
+	Pings bool `json:",omitempty"`
 }
 
 // order is what a worker is told to do. It answers when it is done.
@@ -77,6 +79,7 @@ type worker struct {
 	ctx        context.Context // ends when the parent wants no more, or is gone
 	client     *lockport.Client
 	ttl        time.Duration
+	pinger     *pinger        // may be nil
 	background sync.WaitGroup // what goes on after an order was answered
 
 	mu    sync.Mutex
@@ -94,12 +97,18 @@ func begin(ctx context.Context, p posting) (crew.Worker[order, answer], error) {
 	} else {
 		w.client, err = open(ctx, p.URL, p.TTL)
 	}
+	if err == nil && p.Pings {
+		w.pinger, err = openPinger(ctx, p.URL)
+	}
 	return w, err
 }
 
 // Close releases what is held.
 func (w *worker) Close() {
 	w.background.Wait()
+	if w.pinger != nil {
+		w.pinger.close()
+	}
 	_ = w.client.Close()
 }
 

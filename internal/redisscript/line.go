@@ -99,9 +99,6 @@ type Terms struct {
 	Now      time.Time // zero: the time of the call
 }
 
-// Ping sends PING, otherwise as Call.
-func (l *Line) Ping(t Terms, to Answer, call int) { l.Call(nil, nil, nil, t, to, call) }
-
 // Call calls script. to is told the outcome, perhaps before Call returns. Call returns the generation of the connection.
 func (l *Line) Call(script *Script, keys, argv []string, t Terms, to Answer, call int) (generation uint64) {
 	if t.Now.IsZero() {

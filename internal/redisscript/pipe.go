@@ -57,7 +57,6 @@ func NewPipe(client Client, replicas int, waitTime time.Duration) *Pipe {
 type call struct {
 	script   *Script // nil: it goes as it is
 	args     []any
-	harmless bool  // it changes nothing, wherever it may be
 	acks     bool  // wait for replicas
 	waits    bool  // it is WAIT, and speaks for all others
 	acked    int   // replicas that acknowledged it
@@ -91,15 +90,12 @@ type Reply struct {
 
 // Run runs script with args, begun by script.Args. acks says that the call is to wait for replicas.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
-	r := p.once(ctx, script, p.first(script, args), acks, false)
+	r := p.once(ctx, script, p.first(script, args), acks)
 	if isNoScript(r.Err) {
-		r = p.once(ctx, nil, script.withSource(args), acks, false)
+		r = p.once(ctx, nil, script.withSource(args), acks)
 	}
 	return r
 }
-
-// Ping sends PING as Run sends a script. Its error is never driver.ErrUnknown.
-func (p *Pipe) Ping(ctx context.Context) error { return p.once(ctx, nil, []any{ping}, false, true).Err }
 
 // first are the args of a first attempt: an urgent script that this pipe has not run yet goes with its source.
 func (p *Pipe) first(script *Script, args []any) []any {
@@ -112,8 +108,8 @@ func (p *Pipe) first(script *Script, args []any) []any {
 	return script.withSource(args)
 }
 
-// once makes a call of script with args. harmless says that it changes nothing.
-func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks, harmless bool) Reply {
+// once makes a call of script with args.
+func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks bool) Reply {
 	if ctx.Err() != nil {
 		return Reply{Err: ended(ctx, false)}
 	}
@@ -128,10 +124,10 @@ func (p *Pipe) once(ctx context.Context, script *Script, args []any, acks, harml
 				err = fmt.Errorf("%w: %w", ctx.Err(), err)
 			}
 		}
-		return Reply{Value: value, Err: Classify(err, sent && !harmless)}
+		return Reply{Value: value, Err: Classify(err, sent)}
 	}
 	c := p.newCall(ctx, args, acks)
-	c.script, c.harmless = script, harmless
+	c.script = script
 	if err := p.submit(ctx, c); err != nil {
 		return Reply{Err: err}
 	}
@@ -227,11 +223,11 @@ func (p *Pipe) await(ctx context.Context, c *call) Reply {
 			select {
 			case <-c.done: // after all
 			default:
-				return Reply{Err: ended(ctx, taken && !c.harmless)}
+				return Reply{Err: ended(ctx, taken)}
 			}
 		}
 	}
-	r := Reply{Value: c.value, Acked: c.acked, Err: Classify(c.err, c.sent && !c.harmless)}
+	r := Reply{Value: c.value, Acked: c.acked, Err: Classify(c.err, c.sent)}
 	if r.Err == nil && c.ackErr != nil {
 		r.Err = fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, c.ackErr)
 	}

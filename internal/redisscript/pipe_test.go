@@ -2,7 +2,6 @@ package redisscript
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"sync"
@@ -329,31 +328,6 @@ func TestPipeClose(t *testing.T) {
 	}
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), false).Err, driver.ErrUnavailable)
 	p.Close()
-}
-
-// A ping that is not answered has changed nothing, whether its caller waits for the socket or a worker does.
-func TestPipePings(t *testing.T) {
-	p, proxy, _ := proxied(t)
-	var wg sync.WaitGroup
-	for range 20 {
-		wg.Go(func() {
-			if err := p.Ping(t.Context()); err != nil {
-				t.Errorf("ping: %v", err)
-			}
-		})
-	}
-	wg.Wait()
-	proxy.Freeze()
-	for range 5 {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-			defer cancel()
-			if err := p.Ping(ctx); !errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown) {
-				t.Errorf("ping of a silent server: %v", err)
-			}
-		})
-	}
-	wg.Wait()
 }
 
 // Where it is not known how many replicas have acknowledged a call, its outcome is not known.

@@ -63,21 +63,6 @@ func (s *Server) Run(ctx context.Context, key string, script *Script, args []any
 	return s.redirected(ctx, script, args, acks, pipe.Run(ctx, script, args, acks))
 }
 
-// Ping sends PING, with a cluster to the node that has the slot of key. See Pipe.Ping.
-func (s *Server) Ping(ctx context.Context, key string) error {
-	if s.single != nil {
-		return s.single.Ping(ctx)
-	}
-	pipe, err := s.locate(ctx, key)
-	if err != nil {
-		return err
-	}
-	if err = pipe.Ping(ctx); errors.Is(err, driver.ErrUnavailable) {
-		s.cluster.ReloadState(ctx) // the node may have left
-	}
-	return err
-}
-
 // RunAll runs script for each of args, whose keys have the slots of keys. See Pipe.RunAll.
 func (s *Server) RunAll(ctx context.Context, keys []string, script *Script, args [][]any, acks bool) []Reply {
 	if s.single != nil {

@@ -161,15 +161,6 @@ func (b *Backend) Do(ctx context.Context, ops ...*Op) error {
 	return nil
 }
 
-// Ping makes the smallest request on the main session, as a claim's is made. Its error is of the class driver.ErrUnavailable or driver.ErrRefused.
-func (b *Backend) Ping(ctx context.Context) error {
-	op := Op{Kind: Ping}
-	if err := b.Do(ctx, &op); err != nil {
-		return Harmless(err)
-	}
-	return Harmless(op.Err)
-}
-
 // layout makes the key of a request that asks for something, or says why there is none.
 func (b *Backend) layout(req *driver.Request) (Key, error) {
 	if req.TTL != b.o.TTL {
