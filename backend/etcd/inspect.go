@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -152,7 +153,10 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 			RequestDeleteRange: &pb.DeleteRangeRequest{Key: append([]byte(probe), 0), RangeEnd: end}}}},
 		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: begin, RangeEnd: end, Limit: 1, KeysOnly: true})},
 	}})
-	if a.err != nil {
+	switch {
+	case errors.Is(a.err, driver.ErrUnknown): // it would have changed nothing
+		return nil, fmt.Errorf("%w: no answer from etcd: %w", driver.ErrUnavailable, context.Cause(ctx))
+	case a.err != nil:
 		return nil, a.err
 	}
 	var notices []driver.Notice

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -64,7 +66,11 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 
 // Check implements driver.Checker. There is nothing to find.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	return nil, b.call(ctx, Look, func(time.Time) error { return nil })
+	err := b.call(ctx, Look, func(time.Time) error { return nil })
+	if errors.Is(err, driver.ErrUnknown) { // it would have changed nothing
+		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errLostReply))
+	}
+	return nil, err
 }
 
 // Lose takes name from its holder, as an operator who deletes the key would, and tells the holder, with reason in the chain; nil

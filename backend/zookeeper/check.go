@@ -19,13 +19,17 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	_, _ = rand.Read(id[:])
 	req := driver.Request{Name: checkName, Owner: fmt.Sprintf("%x:check", id), TTL: b.o.TTL, Queue: true}
 	c, err := b.enter(ctx, req)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		if _, err = c.place(ctx); err != nil {
+			err = c.failed(ctx, err)
+		} else {
+			err = c.withdraw(ctx)
+		}
 	}
-	if _, err := c.place(ctx); err != nil {
-		return nil, c.failed(ctx, err)
-	}
-	if err := c.withdraw(ctx); err != nil {
+	switch {
+	case oneOf(err, driver.ErrUnknown): // no lock but this one is concerned
+		return nil, unavailable(context.Cause(ctx))
+	case err != nil:
 		return nil, err
 	}
 	return b.checkTick(ctx), nil
