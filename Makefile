@@ -1,7 +1,7 @@
 # What people type. The work is done by scripts/, and by `go` in every module that scripts/modules.sh lists.
 
-# How long the tests of one package may take, and how many packages are tested at once: they start servers, and what they
-# measure in time suffers from neighbours.
+# How long the tests of one package may take, and how many packages are tested at once. Most tests wait for servers, but
+# too many neighbours disturb those that compare times.
 TIMEOUT ?= 20m
 P ?= 2
 # More for go test, such as ARGS='-run TestQueue -v'.
@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 .PHONY: help test quick lint bench go-bench soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
-	@scripts/modules.sh go test -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS) ./...
+	@scripts/modules.sh go run $(CURDIR)/tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
 
 quick: ## the tests that need no server; under a minute
 	@scripts/modules.sh go test -short -timeout=2m $(ARGS) ./...

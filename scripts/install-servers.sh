@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Installs the lock servers that the tests start, and the browser in which they look at reports, where they are missing: with
-# apt-get on Debian and its kin (as root, or with a sudo that asks for no password), with Homebrew on macOS. Elsewhere, or if
-# that fails, it says what to install and exits with 0: the tests that need it skip, or fail with LOCKPORT_TEST_REQUIRE=all.
-# Quiet when nothing is missing.
+# Installs the lock servers that the tests start, and the browser in which they look at reports, if they are missing. It says
+# first what it will install. It uses apt-get on Debian and Ubuntu (as root, or with a sudo that asks for no password) and
+# Homebrew on macOS. On other systems, or if that fails, it says what to install and exits with 0. Tests without their server
+# skip, or fail with LOCKPORT_TEST_REQUIRE=all. The script is quiet when nothing is missing.
 #
-#   scripts/install-servers.sh           LOCKPORT_TEST_INSTALL=no in the environment: install nothing, only say
-#   scripts/install-servers.sh --check   install nothing; fail if something is missing
+#   scripts/install-servers.sh           with LOCKPORT_TEST_INSTALL=no it installs nothing and says what is missing
+#   scripts/install-servers.sh --check   installs nothing; fails if something is missing
 #
-# No service of these packages is started, now or at the next boot, and none that runs is touched: the tests start servers
-# of their own on free ports. See docs/decisions/0027-test-servers-are-installed-not-started.md.
+# It starts no service of these packages, now or at the next boot, and touches no service that runs: the tests start their own
+# servers on free ports. See docs/decisions/0027-test-servers-are-installed-not-started.md.
 set -euo pipefail
 
 # How a need is recognised, its Debian package, its Homebrew formula ("-": there is none).
@@ -64,6 +64,14 @@ look() {
 
 say() { echo "install-servers: $*" >&2; }
 
+# announce says what will be installed and how to decline, with a moment to do so for somebody at a terminal.
+announce() {
+	say "missing:$missing"
+	say "$1 will install:$2"
+	say "None of their services will be started. To decline: LOCKPORT_TEST_INSTALL=no make test, which skips the tests that need them."
+	if [ -t 2 ]; then say 'Ctrl-C within 5 seconds stops it.' && sleep 5; fi
+}
+
 as_root() {
 	if [ "$(id -u)" -eq 0 ]; then "$@"; else sudo -n "$@"; fi
 }
@@ -111,7 +119,7 @@ install_debian() {
 	local log before added
 	log=$(mktemp)
 	before=$(boot_services)
-	say "installing$packages"
+	announce apt-get "$packages"
 	apt update || true # an old list, or one source of several, may do
 	# shellcheck disable=SC2086
 	if ! apt install --no-install-recommends $packages; then
@@ -131,7 +139,7 @@ install_debian() {
 
 install_macos() {
 	[ -n "$formulas" ] || return 0
-	say "installing$formulas"
+	announce Homebrew "$formulas"
 	# shellcheck disable=SC2046
 	HOMEBREW_NO_AUTO_UPDATE=1 brew install --quiet $(echo "$formulas" | xargs -n1 | sort -u) </dev/null >&2
 }
