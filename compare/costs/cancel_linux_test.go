@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // children are the processes that this one has started and that have not ended.
@@ -59,8 +61,7 @@ func TestCancellation(t *testing.T) {
 					cancel()
 				}()
 			}
-			folder := t.TempDir()
-			t.Setenv("TMPDIR", folder)
+			folder := servers.TempDir(t)
 			before := children(t)
 			require.ErrorIs(t, r.run(ctx), context.Canceled)
 			require.Less(t, time.Since(<-cancelled), 10*time.Second)

@@ -232,7 +232,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers")
 	}
-	t.Setenv("TMPDIR", t.TempDir())
+	servers.TempDir(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	stopped := errors.New("stopped")
 	begun := make(chan struct{})

@@ -96,6 +96,7 @@ func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole, pick func(int)
 	e.server, err = startServer(ctx, program{
 		name:       "etcd",
 		path:       path,
+		private:    o.Current,
 		env:        etcdEnvironment(role),
 		portOffset: etcdPeer,
 		configure:  func(dir string, port int) ([]string, error) { return e.configure(dir, port, role) },

@@ -123,7 +123,7 @@ func TestEtcdClusterPortTaken(t *testing.T) {
 
 func TestEtcdClusterLeavesNothing(t *testing.T) {
 	NeedEtcd(t, EtcdOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartEtcdCluster(t.Context(), EtcdOptions{Flags: []string{"--no-such-flag"}})
 	require.ErrorContains(t, err, "no-such-flag")
 	wantEmpty(t, os.TempDir())

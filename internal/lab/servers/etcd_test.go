@@ -209,7 +209,7 @@ func TestEtcdIsNotMistaken(t *testing.T) {
 
 func TestEtcdLeavesNothing(t *testing.T) {
 	NeedEtcd(t, EtcdOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartEtcd(t.Context(), EtcdOptions{Flags: []string{"--no-such-flag"}})
 	require.ErrorContains(t, err, "ended at its start")
 	require.ErrorContains(t, err, "no-such-flag")
@@ -240,7 +240,7 @@ func TestFindEtcdctl(t *testing.T) {
 func TestEtcdThatRefusesThePassword(t *testing.T) {
 	o := EtcdOptions{Current: true}
 	NeedEtcd(t, o)
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	o.RootPassword = strings.Repeat("secret", 20) // bcrypt takes 72 bytes
 	for _, start := range []func() error{
 		func() error { _, err := StartEtcd(t.Context(), o); return err },

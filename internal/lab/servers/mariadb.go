@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -15,18 +16,21 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 const (
 	mariaDBInstall = "apt-get install mariadb-server (Debian), brew install mariadb (macOS)"
 	mySQLInstall   = "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH"
 
-	// Who there is on every server of ours, and their passwords: one user who has a database of its own and no more, and one who
+	// Who there is on every server of ours: one user who has a database of its own and no more, and one who
 	// may do everything.
-	mariaDBUser, mariaDBPassword   = "lockport", "pw"
-	mariaDBAdmin, mariaDBAdminPass = "lockport_admin", "adminpw"
-	mariaDBDatabase                = "lockport"
+	mariaDBUser, mariaDBAdmin = "lockport", "lockport_admin"
+	mariaDBDatabase           = "lockport"
 )
+
+// userPassword is that of the ordinary users of this process's servers.
+var userPassword = sync.OnceValue(rand.Text)
 
 // MariaDBOptions are the options of a MariaDB or MySQL. The zero value is a plain MariaDB. Its data outlive kill -9 and Restart,
 // though not the machine: nothing is synced to disk.
@@ -43,8 +47,8 @@ type MariaDBOptions struct {
 	MySQL bool
 }
 
-// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", which the user "lockport" with the password "pw"
-// may use as it likes, and nothing else. Safe for concurrent use.
+// MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", which the user "lockport" with a random
+// password may use as it likes, and nothing else. Safe for concurrent use.
 type MariaDB struct {
 	*server
 	options MariaDBOptions
@@ -99,18 +103,23 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		return nil, err
 	}
 	args := []string{"--no-defaults", "--datadir=" + data, "--tmpdir=" + tmp} // a server that starts deletes what others have in theirs
-	if os.Geteuid() == 0 {
-		args = append(args, "--user=root") // or the server refuses to run
-	}
 	if _, err := os.Stat(data); err != nil {
-		first := append(args[:len(args):len(args)], "--innodb-data-file-path=ibdata1:4M:autoextend", "--innodb-log-file-size=8M")
+		flags := []string{"--auth-root-authentication-method=normal", "--skip-test-db", "--innodb-data-file-path=ibdata1:4M:autoextend",
+			"--innodb-log-file-size=8M"}
 		if path == install {
-			first = append(args[:len(args):len(args)], "--initialize-insecure")
-		} else {
-			first = append(first, "--auth-root-authentication-method=normal", "--skip-test-db")
+			flags = []string{"--initialize-insecure"}
 		}
-		if said, err := exec.Command(install, first...).CombinedOutput(); err != nil {
-			return nil, fmt.Errorf("servers: %s: %w:\n%s", install, err, said)
+		if os.Geteuid() == 0 {
+			flags = append(flags, "--user=root") // or it refuses to run; the server itself is not root's
+		}
+		if err := fromTemplate(data, path, fmt.Sprint(flags), func() error {
+			said, err := exec.Command(install, append(args[:len(args):len(args)], flags...)...).CombinedOutput()
+			if err != nil {
+				err = fmt.Errorf("servers: %s: %w:\n%s", install, err, said)
+			}
+			return err
+		}); err != nil {
+			return nil, err
 		}
 	}
 	if err := os.WriteFile(filepath.Join(dir, "init.sql"), []byte(o.initSQL()), 0o600); err != nil {
@@ -162,9 +171,9 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 func (o MariaDBOptions) initSQL() string {
 	return strings.Join([]string{
 		"CREATE DATABASE IF NOT EXISTS " + mariaDBDatabase + ";",
-		"CREATE USER IF NOT EXISTS '" + mariaDBUser + "'@'%' IDENTIFIED BY '" + mariaDBPassword + "';",
+		"CREATE USER IF NOT EXISTS '" + mariaDBUser + "'@'%' IDENTIFIED BY '" + userPassword() + "';",
 		"GRANT ALL ON " + mariaDBDatabase + ".* TO '" + mariaDBUser + "'@'%';",
-		"CREATE USER IF NOT EXISTS '" + mariaDBAdmin + "'@'%' IDENTIFIED BY '" + mariaDBAdminPass + "';",
+		"CREATE USER IF NOT EXISTS '" + mariaDBAdmin + "'@'%' IDENTIFIED BY '" + adminPassword() + "';",
 		"GRANT ALL ON *.* TO '" + mariaDBAdmin + "'@'%' WITH GRANT OPTION;",
 	}, "\n") + "\n"
 }
@@ -197,12 +206,12 @@ func mariaDBReady(ctx context.Context, addr string, pid int, pidFile string) err
 	return nil
 }
 
-// URL is the server's, for the user "lockport" and its database: "mysql://lockport:pw@127.0.0.1:port/lockport", with "?tls=true" where
+// URL is the server's, for the user "lockport" and its database: "mysql://lockport:password@127.0.0.1:port/lockport", with "?tls=true" where
 // it serves TLS.
-func (m *MariaDB) URL() string { return m.UserURL(mariaDBUser, mariaDBPassword) }
+func (m *MariaDB) URL() string { return m.UserURL(mariaDBUser, userPassword()) }
 
 // AdminURL is URL for a user who may do everything.
-func (m *MariaDB) AdminURL() string { return m.UserURL(mariaDBAdmin, mariaDBAdminPass) }
+func (m *MariaDB) AdminURL() string { return m.UserURL(mariaDBAdmin, adminPassword()) }
 
 // UserURL is URL for another user.
 func (m *MariaDB) UserURL(user, password string) string {
@@ -214,10 +223,10 @@ func (m *MariaDB) UserURL(user, password string) string {
 }
 
 // DSN is URL in the form of go-sql-driver, which with TLS does not check the certificate.
-func (m *MariaDB) DSN() string { return m.dsn(mariaDBUser, mariaDBPassword) }
+func (m *MariaDB) DSN() string { return m.dsn(mariaDBUser, userPassword()) }
 
 // AdminDSN is AdminURL in that form.
-func (m *MariaDB) AdminDSN() string { return m.dsn(mariaDBAdmin, mariaDBAdminPass) }
+func (m *MariaDB) AdminDSN() string { return m.dsn(mariaDBAdmin, adminPassword()) }
 
 func (m *MariaDB) dsn(user, password string) string {
 	dsn := fmt.Sprintf("%s:%s@tcp(%s)/%s", user, password, m.Addr(), mariaDBDatabase)

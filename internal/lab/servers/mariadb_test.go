@@ -27,10 +27,8 @@ func ask(t *testing.T, db *sql.DB, query string) (answer string) {
 }
 
 func TestMariaDB(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	m := NeedMariaDB(t, MariaDBOptions{Settings: map[string]string{"wait_timeout": "601", "max-connections": "77"}})
-	require.Equal(t, "mysql://lockport:pw@"+m.Addr()+"/lockport", m.URL())
-	require.Equal(t, "mysql://lockport_admin:adminpw@"+m.Addr()+"/lockport", m.AdminURL())
 	db := openSQL(t, m.DSN())
 	require.Equal(t, "lockport@%", ask(t, db, "SELECT CURRENT_USER()"))
 	require.Equal(t, "601", ask(t, db, "SELECT @@wait_timeout"))
@@ -69,7 +67,7 @@ func TestMariaDBSyncsIfAsked(t *testing.T) {
 
 func TestMariaDBTLS(t *testing.T) {
 	m := NeedMariaDB(t, MariaDBOptions{TLS: true})
-	require.Equal(t, "mysql://lockport:pw@"+m.Addr()+"/lockport?tls=true", m.URL())
+	require.Contains(t, m.URL(), m.Addr()+"/lockport?tls=true")
 	require.NotEmpty(t, ask(t, openSQL(t, m.DSN()), "SELECT VARIABLE_VALUE FROM information_schema.SESSION_STATUS WHERE VARIABLE_NAME = 'Ssl_cipher'"))
 
 	pem, err := os.ReadFile(m.CAFile())
@@ -101,7 +99,7 @@ func TestMariaDBTLS(t *testing.T) {
 
 func TestMariaDBThatDoesNotStart(t *testing.T) {
 	NeedMariaDB(t, MariaDBOptions{}) // it is installed
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartMariaDB(t.Context(), MariaDBOptions{Settings: map[string]string{"no-such-setting": "1"}})
 	require.ErrorContains(t, err, "ended at its start")
 	require.ErrorContains(t, err, "no-such-setting")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -36,22 +37,65 @@ func SharedRedis(t testing.TB) *Redis {
 	return need(t, "redis", func(context.Context) (*Redis, error) { return sharedRedis() })
 }
 
-var sharedRedis = sync.OnceValues(func() (*Redis, error) {
-	ctx := context.Background()
-	if url := os.Getenv(redisURLVariable); url != "" {
-		return openRedis(ctx, url)
+var (
+	sharedRedis = shared(func(ctx context.Context) (*Redis, error) {
+		if url := os.Getenv(redisURLVariable); url != "" {
+			return openRedis(ctx, url)
+		}
+		return StartRedis(ctx, RedisOptions{})
+	})
+	sharedEtcd      = shared(func(ctx context.Context) (*Etcd, error) { return StartEtcd(ctx, EtcdOptions{}) })
+	sharedZooKeeper = shared(func(ctx context.Context) (*ZooKeeper, error) { return StartZooKeeper(ctx, ZooKeeperOptions{}) })
+	sharedPostgres  = shared(func(ctx context.Context) (*Postgres, error) { return StartPostgres(ctx, PostgresOptions{}) })
+	sharedMariaDB   = shared(func(ctx context.Context) (*MariaDB, error) { return StartMariaDB(ctx, MariaDBOptions{}) })
+)
+
+// shared has the first call start what all share.
+func shared[S any](start func(context.Context) (S, error)) func() (S, error) {
+	return sync.OnceValues(func() (s S, err error) {
+		folder, err := lastingFolder()
+		if err != nil {
+			return s, err
+		}
+		return start(context.WithValue(context.Background(), sharedKey{}, folder))
+	})
+}
+
+// SharedEtcd returns the plain etcd that all tests of this process share, by the rules of [SharedRedis].
+func SharedEtcd(t testing.TB) *Etcd {
+	t.Helper()
+	return need(t, "etcd", func(context.Context) (*Etcd, error) { return sharedEtcd() })
+}
+
+// SharedZooKeeper returns the plain ZooKeeper that all tests of this process share, by the rules of [SharedRedis].
+func SharedZooKeeper(t testing.TB) *ZooKeeper {
+	t.Helper()
+	return need(t, "zookeeper", func(context.Context) (*ZooKeeper, error) { return sharedZooKeeper() })
+}
+
+// SharedPostgres returns the plain Postgres that all tests of this process share, by the rules of [SharedRedis].
+func SharedPostgres(t testing.TB) *Postgres {
+	t.Helper()
+	return need(t, "postgres", func(context.Context) (*Postgres, error) { return sharedPostgres() })
+}
+
+// SharedMariaDB returns the plain MariaDB that all tests of this process share, by the rules of [SharedRedis].
+func SharedMariaDB(t testing.TB) *MariaDB {
+	t.Helper()
+	return need(t, "mariadb", func(context.Context) (*MariaDB, error) { return sharedMariaDB() })
+}
+
+// TempDir makes TMPDIR, until the end of t, an empty folder that servers can use. A [testing.T.TempDir] alone is closed to the
+// user as whom servers of root's run.
+func TempDir(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.Chmod(filepath.Dir(dir), 0o711), os.Chmod(dir, 0o711)); err != nil {
+		t.Fatal(err)
 	}
-	r, err := StartRedis(ctx, RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	// Nobody can clean up at the end of the process, so do it now: Redis has read its file and writes none.
-	if err := os.RemoveAll(r.dir); err != nil {
-		return nil, err
-	}
-	r.dir, r.foreign = "", true
-	return r, nil
-})
+	t.Setenv("TMPDIR", dir)
+	return dir
+}
 
 // NeedReplica returns a replica of master, which the test started itself, for t.
 func NeedReplica(t testing.TB, master *Redis) *Replica {

@@ -31,14 +31,9 @@ type PgBouncer struct {
 	options PgBouncerOptions
 }
 
-// StartPgBouncer starts a PgBouncer, ready when it accepts connections. ctx bounds the start alone. The caller must Close it. A root
-// process runs it as the user postgres, or nobody, since it refuses root.
+// StartPgBouncer starts a PgBouncer, ready when it accepts connections. ctx bounds the start alone. The caller must Close it.
 func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error) {
 	path, err := find("pgbouncer", pgBouncerInstall)
-	if err != nil {
-		return nil, err
-	}
-	user, err := lesserUser("postgres", "nobody")
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +42,6 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 	p.server, err = startServer(ctx, program{
 		name: "pgbouncer",
 		path: path,
-		user: user,
 		configure: func(dir string, port int) ([]string, error) {
 			folder = dir
 			for name, text := range o.files(dir, port) {
@@ -55,7 +49,7 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 					return nil, err
 				}
 			}
-			return []string{"-q", filepath.Join(dir, "pgbouncer.ini")}, user.own(dir)
+			return []string{"-q", filepath.Join(dir, "pgbouncer.ini")}, nil
 		},
 		ready: func(ctx context.Context, addr string, pid int) error {
 			if text, err := os.ReadFile(filepath.Join(folder, "pgbouncer.pid")); err != nil || strings.TrimSpace(string(text)) != strconv.Itoa(pid) {
@@ -90,7 +84,7 @@ func (o PgBouncerOptions) files(dir string, port int) map[string]string {
 	quote := func(s string) string { return `"` + strings.ReplaceAll(s, `"`, `""`) + `"` }
 	return map[string]string{
 		"pgbouncer.ini": strings.Join(lines, "\n") + "\n",
-		"users":         quote(postgresUser) + " " + quote(o.Server.options.Password) + "\n",
+		"users":         quote(postgresUser) + " " + quote(o.Server.password) + "\n",
 	}
 }
 
@@ -113,6 +107,6 @@ func answersSSLRequest(ctx context.Context, addr string) error {
 // URL is as that of the server behind it, for the ordinary role.
 func (p *PgBouncer) URL() string {
 	return (&url.URL{
-		Scheme: "postgres", User: url.UserPassword(postgresUser, p.options.Server.options.Password), Host: p.Addr(), Path: "/" + postgresUser,
+		Scheme: "postgres", User: url.UserPassword(postgresUser, p.options.Server.password), Host: p.Addr(), Path: "/" + postgresUser,
 	}).String()
 }

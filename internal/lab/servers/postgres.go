@@ -1,8 +1,8 @@
 package servers
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -23,7 +23,7 @@ const (
 
 	// postgresUser is the ordinary role, and its database.
 	postgresUser = "lockport"
-	// postgresAdmin is the superuser; his password is adminPassword.
+	// postgresAdmin is the superuser.
 	postgresAdmin = "postgres"
 )
 
@@ -32,7 +32,7 @@ const (
 type PostgresOptions struct {
 	// Settings are those of postgresql.conf, and win over ours: "max_connections": "20".
 	Settings map[string]string
-	// Password is that of the role lockport, who owns the database lockport and is no superuser. Default: "pw".
+	// Password is that of the role lockport, who owns the database lockport and is no superuser. Default: a random one.
 	Password string
 	// TLS has the server accept TLS too. The certificate, for 127.0.0.1 and localhost, is signed by an authority that
 	// lives as long as this process: see Postgres.TLSConfig and Postgres.CAFile. Clients need no certificate.
@@ -47,17 +47,13 @@ type PostgresOptions struct {
 // use.
 type Postgres struct {
 	*server
-	options PostgresOptions
+	options         PostgresOptions
+	password, admin string // of the ordinary role and the superuser
 }
 
 // StartPostgres starts a Postgres, ready when it accepts connections. ctx bounds the start alone. The caller must Close the server.
-// A root process runs it as the user postgres, or nobody, since it refuses root.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	path, err := find("postgres", postgresInstall)
-	if err != nil {
-		return nil, err
-	}
-	user, err := lesserUser("postgres", "nobody")
 	if err != nil {
 		return nil, err
 	}
@@ -71,18 +67,16 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 		}
 		maps.Copy(o.Settings, settings)
 	}
-	o.Password = cmp.Or(o.Password, "pw")
 	var folder string // of the server, known when it is configured
 	p := &Postgres{options: o}
 	p.server, err = startServer(ctx, program{
 		name:   "postgres",
 		path:   path,
-		user:   user,
 		end:    syscall.SIGINT, // without waiting for the clients
 		family: true,
 		configure: func(dir string, port int) ([]string, error) {
 			folder = dir
-			return []string{"-D", dataDir(dir)}, p.configure(ctx, user, dir, port)
+			return []string{"-D", dataDir(dir)}, p.configure(ctx, dir, port)
 		},
 		ready: func(_ context.Context, _ string, pid int) error { return postgresReady(folder, pid) },
 	}, freePort)
@@ -93,16 +87,13 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 }
 
 // configure makes the server's data, if there are none yet, and its configuration.
-func (p *Postgres) configure(ctx context.Context, user *lesser, dir string, port int) error {
+func (p *Postgres) configure(ctx context.Context, dir string, port int) error {
 	data := dataDir(dir)
-	if err := user.own(dir); err != nil {
-		return err
-	}
 	if _, err := os.Stat(data); errors.Is(err, os.ErrNotExist) {
 		if p.options.Primary != nil {
-			err = p.copyPrimary(ctx, user, dir)
+			err = p.copyPrimary(ctx, dir)
 		} else {
-			err = p.create(ctx, user, dir)
+			err = p.create(ctx, dir)
 		}
 		if err != nil {
 			return err
@@ -114,10 +105,7 @@ func (p *Postgres) configure(ctx context.Context, user *lesser, dir string, port
 		}
 	}
 	file := filepath.Join(data, "postgresql.conf")
-	if err := os.WriteFile(file, []byte(p.options.config(port)), 0o600); err != nil {
-		return err
-	}
-	return user.own(dir)
+	return os.WriteFile(file, []byte(p.options.config(port)), 0o600)
 }
 
 // config is postgresql.conf. ALTER SYSTEM wins over it.
@@ -146,27 +134,52 @@ func (o PostgresOptions) config(port int) string {
 	return text.String()
 }
 
+// secretFile, in the data, has the random passwords of both roles, which are as old as the template.
+const secretFile = "lockport.passwords"
+
 // create makes a new cluster, with our role and our database.
-func (p *Postgres) create(ctx context.Context, user *lesser, dir string) error {
-	data, secret := dataDir(dir), filepath.Join(dir, "secret")
-	if err := os.WriteFile(secret, []byte(adminPassword()+"\n"), 0o600); err != nil {
+func (p *Postgres) create(ctx context.Context, dir string) error {
+	data := dataDir(dir)
+	path, err := find("postgres", postgresInstall)
+	if err != nil {
 		return err
 	}
-	if err := user.own(dir); err != nil {
+	single := func(sql string) error {
+		return p.tool(ctx, dir, strings.NewReader(sql), "postgres", "--single", "-D", data, "-c", "fsync=off", postgresAdmin)
+	}
+	if err := fromTemplate(data, path, "2", func() error {
+		password, admin, secret := rand.Text(), rand.Text(), filepath.Join(dir, "secret")
+		if err := os.WriteFile(secret, []byte(admin+"\n"), 0o600); err != nil {
+			return err
+		}
+		if err := p.tool(ctx, dir, nil, "initdb", "-D", data, "-U", postgresAdmin, "--pwfile", secret, "-A", "scram-sha-256", "-E", "UTF8",
+			"--locale=C", "-N", "--wal-segsize=1"); err != nil {
+			return err
+		}
+		return errors.Join(os.Remove(secret), os.WriteFile(filepath.Join(data, secretFile), []byte(password+" "+admin), 0o600),
+			single(fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD '%[2]s'\nCREATE DATABASE %[1]s OWNER %[1]s\n", postgresUser, password)))
+	}); err != nil {
 		return err
 	}
-	if err := p.tool(ctx, user, dir, nil, "initdb", "-D", data, "-U", postgresAdmin, "--pwfile", secret, "-A", "scram-sha-256", "-E", "UTF8",
-		"--locale=C", "-N"); err != nil {
+	if err := os.Chmod(data, 0o700); err != nil { // or the server refuses it
 		return err
 	}
-	sql := fmt.Sprintf("CREATE ROLE %[1]s LOGIN PASSWORD '%[2]s'\nCREATE DATABASE %[1]s OWNER %[1]s\n",
-		postgresUser, strings.ReplaceAll(p.options.Password, "'", "''"))
-	return p.tool(ctx, user, dir, strings.NewReader(sql), "postgres", "--single", "-D", data, "-c", "fsync=off", postgresAdmin)
+	secrets, err := os.ReadFile(filepath.Join(data, secretFile))
+	if err != nil {
+		return err
+	}
+	p.password, p.admin, _ = strings.Cut(string(secrets), " ")
+	if p.options.Password == "" {
+		return nil
+	}
+	p.password = p.options.Password
+	return single(fmt.Sprintf("ALTER ROLE %s PASSWORD '%s'\n", postgresUser, strings.ReplaceAll(p.password, "'", "''")))
 }
 
 // copyPrimary makes a copy of the primary's data that will follow it.
-func (p *Postgres) copyPrimary(ctx context.Context, user *lesser, dir string) error {
-	return p.tool(ctx, user, dir, nil, "pg_basebackup", "-D", dataDir(dir), "-d", p.options.Primary.AdminURL(), "-R", "-X", "stream", "-c", "fast", "-N")
+func (p *Postgres) copyPrimary(ctx context.Context, dir string) error {
+	p.password, p.admin = p.options.Primary.password, p.options.Primary.admin
+	return p.tool(ctx, dir, nil, "pg_basebackup", "-D", dataDir(dir), "-d", p.options.Primary.AdminURL(), "-R", "-X", "stream", "-c", "fast", "-N")
 }
 
 // Follow makes the server, whatever it was, a streaming replica of primary, with that one's options: it is killed, its data are replaced by a copy of
@@ -179,15 +192,22 @@ func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 		return err
 	}
 	p.options.Primary = primary
-	if err := p.configure(ctx, p.user, p.dir, p.port); err != nil {
+	if err := errors.Join(p.configure(ctx, p.dir, p.port), p.user.own(p.dir)); err != nil {
 		return err
 	}
 	return p.Restart(ctx)
 }
 
 // tool runs one of Postgres' own programs, which lie beside each other.
-func (p *Postgres) tool(ctx context.Context, user *lesser, dir string, input *strings.Reader, name string, args ...string) error {
+func (p *Postgres) tool(ctx context.Context, dir string, input *strings.Reader, name string, args ...string) error {
 	path, err := find(name, postgresInstall)
+	if err != nil {
+		return err
+	}
+	user, err := lesserUser()
+	if err == nil {
+		err = user.own(dir)
+	}
 	if err != nil {
 		return err
 	}
@@ -222,11 +242,11 @@ func postgresReady(dir string, pid int) error {
 	return nil
 }
 
-// URL is that of the ordinary role: "postgres://lockport:pw@127.0.0.1:port/lockport".
-func (p *Postgres) URL() string { return p.UserURL(postgresUser, p.options.Password) }
+// URL is that of the ordinary role: "postgres://lockport:password@127.0.0.1:port/lockport".
+func (p *Postgres) URL() string { return p.UserURL(postgresUser, p.password) }
 
 // AdminURL is URL for the superuser, in the same database.
-func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, adminPassword()) }
+func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, p.admin) }
 
 // UserURL is URL for another role.
 func (p *Postgres) UserURL(user, password string) string {

@@ -25,7 +25,7 @@ type process struct {
 }
 
 // startProcess runs program in the folder dir, its output appended to the log there.
-func startProcess(dir string, program *program, args ...string) (*process, error) {
+func startProcess(dir string, program *program, user *lesser, args ...string) (*process, error) {
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func startProcess(dir string, program *program, args ...string) (*process, error
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(program.path, args...)
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, program.env, log, log
-	cmd.SysProcAttr = program.user.attributes()
+	cmd.SysProcAttr = user.attributes()
 	ended, err := worker.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 func TestServersDieWithTheProcess(t *testing.T) {
 	NeedRedis(t, RedisOptions{}) // it is installed
 	child := exec.Command(os.Args[0])
-	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+t.TempDir())
+	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+TempDir(t))
 	output, err := child.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, child.Start())

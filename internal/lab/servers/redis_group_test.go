@@ -164,7 +164,7 @@ func TestCluster(t *testing.T) {
 
 func TestGroupsLeaveNothing(t *testing.T) {
 	NeedRedis(t, RedisOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	for _, setting := range []string{"no-such-setting 1", `rename-command CLUSTER ""`} {
 		_, err := StartCluster(t.Context(), RedisOptions{Config: []string{setting}})
 		require.Error(t, err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 )
@@ -25,7 +26,7 @@ type program struct {
 	path       string
 	env        []string  // of the child; nil: this process's
 	portOffset int       // of a second port that the server listens on; 0: none
-	user       *lesser   // the user as whom it runs; nil: this process's
+	private    bool      // only this process's user can reach the program
 	end        os.Signal // what asks it to end; nil: SIGTERM
 	family     bool      // it consists of several processes: Kill, Freeze and Thaw are for its children too
 
@@ -40,6 +41,7 @@ type program struct {
 // Methods are safe for concurrent use.
 type server struct {
 	program
+	user    *lesser
 	dir     string
 	port    int
 	addr    string
@@ -53,17 +55,30 @@ type server struct {
 
 // startServer runs p in a new folder on a port from pick, and returns when it is ready.
 func startServer(ctx context.Context, p program, pick func(offset int) (int, error)) (*server, error) {
-	dir, err := os.MkdirTemp("", "lockport-"+p.name+"-")
+	user, err := lesserUser()
+	if err != nil {
+		return nil, err
+	}
+	above, lasting := ctx.Value(sharedKey{}).(string)
+	dir, err := os.MkdirTemp(above, "lockport-"+p.name+"-")
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	s := &server{program: p, dir: dir}
+	s := &server{program: p, user: user, dir: dir}
+	if user != nil && p.private {
+		if s.path, err = copyProgram(p.path); err != nil {
+			return nil, err
+		}
+	}
 	for range portAttempts {
 		if s.port, err = pick(p.portOffset); err != nil {
 			break
 		}
 		s.addr = hostPort(s.port)
 		if s.args, err = p.configure(dir, s.port); err != nil {
+			break
+		}
+		if err = user.own(dir); err != nil {
 			break
 		}
 		if err = s.launch(ctx); !errors.Is(err, errPortTaken) {
@@ -74,8 +89,34 @@ func startServer(ctx context.Context, p program, pick func(offset int) (int, err
 		_ = s.Close()
 		return nil, err
 	}
+	s.foreign = lasting
 	return s, nil
 }
+
+// sharedKey is the key under which a context has the folder of servers that last as long as this process.
+type sharedKey struct{}
+
+// copyProgram returns where everybody can execute a program.
+func copyProgram(path string) (string, error) {
+	dir, err := lastingFolder()
+	if err != nil {
+		return "", err
+	}
+	programs.Lock()
+	defer programs.Unlock()
+	copied := filepath.Join(dir, filepath.Base(filepath.Dir(path))+"-"+filepath.Base(path))
+	if _, err := os.Stat(copied); err == nil {
+		return copied, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", err
+	}
+	return copied, os.WriteFile(copied, text, 0o755)
+}
+
+// programs makes sure that a program is complete before another start finds it.
+var programs sync.Mutex
 
 var errPortTaken = errors.New("port is taken")
 
@@ -118,7 +159,7 @@ func (s *server) replace() (*process, error) {
 	if s.proc != nil {
 		s.proc.stop(stopTime)
 	}
-	p, err := startProcess(s.dir, &s.program, s.args...)
+	p, err := startProcess(s.dir, &s.program, s.user, s.args...)
 	if err == nil {
 		s.proc = p
 	}
@@ -129,7 +170,12 @@ func (s *server) replace() (*process, error) {
 func (s *server) Addr() string { return s.addr }
 
 // Dir is the server's temporary folder; empty where the server is not the caller's alone.
-func (s *server) Dir() string { return s.dir }
+func (s *server) Dir() string {
+	if s.foreign {
+		return ""
+	}
+	return s.dir
+}
 
 // Pid is the process id of the server, or of the last process it had; 0 where the server is not the caller's alone.
 func (s *server) Pid() int {

@@ -30,7 +30,7 @@ func do(t *testing.T, r *Redis, args ...any) any {
 }
 
 func TestStartRunsItsOwnProcessAndCloseRemovesIt(t *testing.T) {
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	r := NeedRedis(t, RedisOptions{Own: true})
 	info, err := r.Info(t.Context(), "server")
 	require.NoError(t, err)
@@ -102,7 +102,7 @@ func TestFrozenMeansSilent(t *testing.T) {
 
 func TestDeathAtStartShowsTheLog(t *testing.T) {
 	NeedRedis(t, RedisOptions{}) // it is installed
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartRedis(t.Context(), RedisOptions{Config: []string{"no-such-setting 1"}})
 	require.ErrorContains(t, err, "ended at its start")
 	require.ErrorContains(t, err, "no-such-setting")
@@ -111,7 +111,7 @@ func TestDeathAtStartShowsTheLog(t *testing.T) {
 
 func TestContextBoundsTheStart(t *testing.T) {
 	NeedRedis(t, RedisOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cause := errors.New("changed my mind")
 	cancel(cause)

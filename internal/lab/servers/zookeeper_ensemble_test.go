@@ -140,7 +140,7 @@ func (l *quorumLinks) joined(a, b int) int {
 
 func TestEnsembleLeavesNothing(t *testing.T) {
 	NeedZooKeeper(t, ZooKeeperOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartEnsemble(t.Context(), ZooKeeperOptions{Config: []string{"tickTime=none"}})
 	require.ErrorContains(t, err, "none")
 	wantEmpty(t, os.TempDir())

@@ -126,7 +126,7 @@ func TestZooKeeperOptions(t *testing.T) {
 
 func TestZooKeeperThatDoesNotStart(t *testing.T) {
 	NeedZooKeeper(t, ZooKeeperOptions{})
-	t.Setenv("TMPDIR", t.TempDir())
+	TempDir(t)
 	_, err := StartZooKeeper(t.Context(), ZooKeeperOptions{Config: []string{"tickTime=none"}})
 	require.ErrorContains(t, err, "ended at its start")
 	require.ErrorContains(t, err, "none")
