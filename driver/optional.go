@@ -125,33 +125,19 @@ func (e *SharedSessionError) Error() string {
 // Is makes errors.Is(err, ErrRefused) true.
 func (e *SharedSessionError) Is(target error) bool { return target == ErrRefused }
 
-// Checker is a Backend that can look at its server: Open calls it, and so does the command's doctor.
+// Checker is a Backend that can check its server. Open calls it, and so does the doctor command.
 type Checker interface {
-	// Check asks the server whether it is there, lets us in, and can hold locks. An error (ErrUnavailable, ErrRefused)
-	// says in one line what is wrong and what to do. Notices are what works but endangers locks; what a server
-	// does not let us ask is a notice too, never an error.
+	// Check verifies that the server answers, accepts this client, and can hold locks. An error (ErrUnavailable, ErrRefused)
+	// says in one line what is wrong and what to do. Notices report server settings and state that put locks at risk. What
+	// the server does not reveal is a notice too, never an error. Check sends a few cheap requests, because every program
+	// that opens the backend calls it, and it returns soon after ctx ends.
 	Check(ctx context.Context) ([]Notice, error)
 }
 
-// Examiner is a Backend that can look at its server more closely than Check: at what a program that starts need not ask. The command's doctor does.
-type Examiner interface {
-	// Examine asks the server what endangers locks that claims for ttl would get, and Check has not told. It changes nothing, leaves nothing, and
-	// returns soon after ctx ends. What the server does not let us ask is a notice; an error (ErrUnavailable, ErrRefused) is of a server that does
-	// not answer any more.
-	Examine(ctx context.Context, ttl time.Duration) (Examination, error)
-}
-
-// Examination is what Examine found.
-type Examination struct {
-	Server  string        // what the server is, in a few words: "Redis 7.0.15"; empty if it does not say
-	TTL     time.Duration // what a claim for ttl is granted; 0: as asked for
-	Notices []Notice
-}
-
-// Notice is something about a server that endangers locks on it.
+// Notice reports something about a server that puts locks at risk.
 type Notice struct {
 	ID      string // short and stable, such as "eviction-policy"
-	Unknown bool   // the server did not let us find out
-	Text    string // what was found and what it endangers, one sentence
-	Remedy  string // what to do, one sentence
+	Unknown bool   // the server did not let the client find out
+	Text    string // what was found and what it puts at risk
+	Remedy  string // what to do
 }

@@ -2,9 +2,7 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
@@ -133,71 +131,4 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		return gone
 	}
 	return nil
-}
-
-// Check implements driver.Checker.
-func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	w, err := b.link.wires(ctx)
-	if err != nil {
-		return nil, err
-	}
-	// The comparison never holds, so that nothing is written; what it would do is checked against the user's role all the same.
-	probe := b.layout.prefix + "/"
-	begin, end := []byte(b.layout.prefix), rangeEnd(b.layout.prefix)
-	if len(begin) == 0 {
-		begin = []byte{0}
-	}
-	a := b.flights.run(ctx, "", request{txn: &pb.TxnRequest{
-		Compare: []*pb.Compare{created([]byte(probe), -1)},
-		Success: []*pb.RequestOp{put([]byte(probe), nil, 0), {Request: &pb.RequestOp_RequestDeleteRange{
-			RequestDeleteRange: &pb.DeleteRangeRequest{Key: append([]byte(probe), 0), RangeEnd: end}}}},
-		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: begin, RangeEnd: end, Limit: 1, KeysOnly: true})},
-	}})
-	switch {
-	case errors.Is(a.err, driver.ErrUnknown): // it would have changed nothing
-		return nil, fmt.Errorf("%w: no answer from etcd: %w", driver.ErrUnavailable, context.Cause(ctx))
-	case a.err != nil:
-		return nil, a.err
-	}
-	var notices []driver.Notice
-	members, err := w.client.MemberList(ctx)
-	switch {
-	case err != nil && isRejected(classifyRead(ctx, err)):
-		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
-			Text:   "The server does not let us ask for the members of its cluster, so it is not known whether one may fail.",
-			Remedy: "Look yourself (etcdctl member list)."})
-	case err != nil:
-		return nil, classifyRead(ctx, err)
-	default:
-		notices = append(notices, checkMembers(w.client.Endpoints(), members.Members)...)
-	}
-	return notices, nil
-}
-
-// checkMembers tells what endangers locks in how the cluster is made up, and how we reach it.
-func checkMembers(endpoints []string, members []*pb.Member) (notices []driver.Notice) {
-	voters := 0
-	for _, m := range members {
-		if !m.IsLearner {
-			voters++
-		}
-	}
-	switch {
-	case voters < 3:
-		notices = append(notices, driver.Notice{ID: "quorum",
-			Text:   fmt.Sprintf("The cluster has %d voting member(s), so that no lock can be taken or kept while one is away.", voters),
-			Remedy: "Run three or five members."})
-	case len(endpoints) < 2:
-		notices = append(notices, driver.Notice{ID: "endpoints",
-			Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),
-			Remedy: "Give it the others too: " + strings.Join(clientURLs(members), ", ") + "."})
-	}
-	return notices
-}
-
-func clientURLs(members []*pb.Member) (all []string) {
-	for _, m := range members {
-		all = append(all, m.ClientURLs...)
-	}
-	return all
 }

@@ -107,7 +107,9 @@ func TestLinkedFile(t *testing.T) {
 }
 
 func TestNotices(t *testing.T) {
-	dir := t.TempDir()
+	outer := t.TempDir()
+	dir := filepath.Join(outer, "locks")
+	require.NoError(t, os.Mkdir(dir, 0o700))
 	b := newBackend(t, dir)
 	ids := func() []string {
 		notices, err := b.Check(t.Context())
@@ -119,8 +121,17 @@ func TestNotices(t *testing.T) {
 		return all
 	}
 	require.NotContains(t, ids(), "folder-mode")
+	require.NotContains(t, ids(), "folder-path")
 	require.NoError(t, os.Chmod(dir, 0o777))
 	require.Contains(t, ids(), "folder-mode")
+	require.NoError(t, os.Chmod(outer, 0o777))
+	require.Contains(t, ids(), "folder-path")
+	require.NoError(t, os.Chmod(outer, 0o777|os.ModeSticky))
+	require.NotContains(t, ids(), "folder-path")
+	if os.Geteuid() == 0 {
+		require.NoError(t, os.Chown(dir, 12345, -1))
+		require.Contains(t, ids(), "folder-owner")
+	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Empty(t, files, "Check leaves nothing")

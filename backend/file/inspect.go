@@ -136,7 +136,34 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 			Remedy: "chmod go-w " + b.dir.path,
 		})
 	}
+	if owner := ownerOf(fi); owner != os.Geteuid() && owner != 0 {
+		notices = append(notices, driver.Notice{
+			ID:     "folder-owner",
+			Text:   fmt.Sprintf("The lock folder belongs to user %d, who may rename it or remove files in it, which ends the locks that they stand for.", owner),
+			Remedy: fmt.Sprintf("chown %d %s", os.Geteuid(), b.dir.path),
+		})
+	}
+	if above := replaceable(b.dir.path); above != "" {
+		notices = append(notices, driver.Notice{
+			ID:     "folder-path",
+			Text:   fmt.Sprintf("Other users may rename folders in %s, and with them the lock folder: there would be two sets of locks.", above),
+			Remedy: "chmod +t " + above + ", or choose another folder.",
+		})
+	}
 	return notices, nil
+}
+
+// replaceable returns the first folder above dir in which others may rename what is not theirs; empty if there is none.
+func replaceable(dir string) string {
+	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
+		fi, err := os.Stat(above)
+		if err == nil && fi.Mode().Perm()&0o022 != 0 && fi.Mode()&fs.ModeSticky == 0 {
+			return above
+		}
+		if above == filepath.Dir(above) {
+			return ""
+		}
+	}
 }
 
 // probe makes, writes, locks and removes a file in dir.

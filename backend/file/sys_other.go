@@ -33,4 +33,3 @@ func ownerOf(fs.FileInfo) int                 { return -1 }
 func isForAll(string) bool                    { return false }
 func changed(fs.FileInfo) time.Time           { return time.Now() }
 func remoteness(string) (string, bool, error) { return "", false, errUnsupported }
-func room(string) (uint64, uint64, error)     { return 0, 0, errUnsupported }

@@ -4,7 +4,6 @@ package file
 
 import (
 	"io/fs"
-	"math"
 	"os"
 	"syscall"
 )
@@ -73,17 +72,4 @@ func isForAll(path string) bool {
 	forAll := fi.Mode()&fs.ModeSticky != 0 && fi.Mode().Perm()&0o003 == 0o003
 	const writeAndSearch = 2 | 1
 	return (forAll || os.Geteuid() == 0) && syscall.Access(path, writeAndSearch) == nil // not on a read-only file system
-}
-
-// room is how many bytes and files more the file system of dir takes from this user.
-func room(dir string) (bytes, files uint64, err error) {
-	var st syscall.Statfs_t
-	if err := syscall.Statfs(dir, &st); err != nil {
-		return 0, 0, &fs.PathError{Op: "statfs", Path: dir, Err: err}
-	}
-	files = uint64(max(st.Ffree, 0))
-	if st.Files == 0 { // it makes room for them as they come
-		files = math.MaxUint64
-	}
-	return uint64(max(st.Bavail, 0)) * uint64(st.Bsize), files, nil
 }

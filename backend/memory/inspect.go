@@ -73,6 +73,8 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return nil, err
 }
 
+var errLostReply = errors.New("the reply was lost")
+
 // Lose takes name from its holder, as an operator who deletes the key would, and tells the holder, with reason in the chain; nil
 // is no particular one. The next who waits is granted the name. It returns whether the name was held.
 func (s *Server) Lose(name string, reason error) bool {

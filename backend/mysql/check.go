@@ -2,11 +2,13 @@ package mysql
 
 import (
 	"context"
+	sqldriver "database/sql/driver"
 	"fmt"
 	"strconv"
 	"strings"
 
 	lockdriver "github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 )
 
 // facts are variables of the server by their names, as far as it has them, and its version.
@@ -115,7 +117,78 @@ func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
 				"tokens rests on its clock.",
 			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."})
 	}
-	return notices, nil
+	if err := c.learnLoad(ctx, known); err != nil {
+		return nil, err
+	}
+	notices = append(notices, judgeConnections(known, 1+b.server.o.Blockers)...)
+	return append(notices, judgeReplication(known)...), nil
+}
+
+// learnLoad adds to known how many connections are in use and how many replicas are connected. MariaDB counts its replicas; MySQL lists
+// their threads, to users who may see them.
+func (c *conn) learnLoad(ctx context.Context, known facts) error {
+	queries := []string{
+		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running','Slave_running')",
+		"SELECT 'user_connections',@@SESSION.max_user_connections UNION ALL SELECT 'max_connections',@@GLOBAL.max_connections",
+	}
+	if !known.isMariaDB() && known.isOn("log_bin") {
+		queries = append(queries, "SELECT 'slaves_connected',IF(COUNT(*)>0 OR (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES "+
+			"WHERE PRIVILEGE_TYPE='PROCESS')>0,COUNT(*),'') FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
+	}
+	for _, query := range queries {
+		rows, err := c.put(ctx, query)
+		if err != nil && number(err) == 0 {
+			return err
+		}
+		for _, row := range rows { // none where the server refuses to tell
+			known[strings.ToLower(text(row[0]))] = value(row[1])
+		}
+	}
+	return nil
+}
+
+// value returns a column as text, whatever its type.
+func value(v sqldriver.Value) string {
+	if s, ok := v.(string); ok || v == nil {
+		return s
+	}
+	return fmt.Sprint(v)
+}
+
+func judgeConnections(known facts, need int) []lockdriver.Notice {
+	used, _ := strconv.Atoi(known["threads_connected"])
+	limit, _ := strconv.Atoi(known["max_connections"])
+	own, _ := strconv.Atoi(known["user_connections"])
+	notices := notice.Connections(used, limit, need)
+	if own > 0 && own < 2*need {
+		notices = append(notices, lockdriver.Notice{ID: "user-connections",
+			Text: fmt.Sprintf("This account may have %d connections at once (max_user_connections), and one lockport client uses up to %d: "+
+				"a second client finds none left, and a client that loses its own gets no other.", own, need),
+			Remedy: "ALTER USER … WITH MAX_USER_CONNECTIONS 0, or allow enough for every client."})
+	}
+	return notices
+}
+
+func judgeReplication(known facts) (notices []lockdriver.Notice) {
+	replicas, err := strconv.Atoi(known["slaves_connected"])
+	running, _ := strconv.Atoi(known["slaves_running"])
+	switch {
+	case replicas > 0:
+		notices = append(notices, lockdriver.Notice{ID: "replication",
+			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of GET_LOCK. One that is promoted grants locks that are held here; "+
+				"while this server lives cut off, both grant.", replicas),
+			Remedy: "Stop the old primary before another is promoted, and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."})
+	case err != nil && known.isOn("log_bin"):
+		notices = append(notices, lockdriver.Notice{ID: "replication", Unknown: true,
+			Text:   "The server writes a binary log and does not tell whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
+			Remedy: "GRANT PROCESS, or look yourself (SHOW REPLICAS)."})
+	}
+	if running > 0 || known["slave_running"] == "ON" {
+		notices = append(notices, lockdriver.Notice{ID: "replica",
+			Text:   "This server is a replica that accepts writes: locks taken here exclude nobody on its primary.",
+			Remedy: "Use the primary for all locks, and set read_only on replicas."})
+	}
+	return notices
 }
 
 // tryTable makes sure that the user may read and write the table, without leaving anything there.

@@ -3,6 +3,7 @@ package mysql
 import (
 	"context"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -63,6 +64,68 @@ func TestCheck(t *testing.T) {
 	notices, err = noticesOf(t, m.URL()+"?tokens=false")
 	require.NoError(t, err)
 	require.Empty(t, notices)
+}
+
+func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
+	t.Helper()
+	for _, n := range notices {
+		require.NotEmpty(t, n.Text)
+		require.NotEmpty(t, n.Remedy)
+		if n.Unknown {
+			n.ID += "?"
+		}
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+func TestCheckConnections(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true})
+	admin := adminOf(t, m)
+	exec(t, admin, "SET GLOBAL max_connections=12")
+	for _, v := range []struct{ params, most, want string }{
+		{"?blockers=11", "0", "connections"}, {"", "0", ""}, {"", "9", "user-connections"}, {"", "10", ""},
+	} {
+		exec(t, admin, "ALTER USER lockport WITH MAX_USER_CONNECTIONS %s", v.most)
+		notices, err := noticesOf(t, m.URL()+v.params)
+		require.NoError(t, err)
+		require.Equal(t, v.want, strings.Join(idsOf(t, notices), ","), v)
+	}
+}
+
+func TestCheckReplication(t *testing.T) {
+	start := func(id string) *servers.MariaDB {
+		return servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Settings: map[string]string{"log-bin": "bin", "server-id": id, "sync-binlog": "1"}})
+	}
+	primary, replica := start("1"), start("2")
+	cfg := configFor(t, primary.AdminDSN())
+	host, port, err := net.SplitHostPort(cfg.Addr)
+	require.NoError(t, err)
+	admin := adminOf(t, replica)
+	exec(t, admin, "CHANGE MASTER TO MASTER_HOST='%s',MASTER_PORT=%s,MASTER_USER='%s',MASTER_PASSWORD='%s',MASTER_USE_GTID=no",
+		host, port, cfg.User, cfg.Passwd)
+	exec(t, admin, "START SLAVE")
+	require.Eventually(t, func() bool {
+		of, err1 := noticesOf(t, primary.URL())
+		on, err2 := noticesOf(t, replica.URL())
+		return err1 == nil && err2 == nil && len(of) == 1 && of[0].ID == "replication" && len(on) == 1 && on[0].ID == "replica"
+	}, within, 50*time.Millisecond)
+}
+
+func TestJudgeReplication(t *testing.T) {
+	for _, v := range []struct {
+		known facts
+		want  []string
+	}{
+		{facts{"slaves_connected": "0", "log_bin": "ON"}, nil},
+		{facts{"slaves_connected": "2", "log_bin": "ON"}, []string{"replication"}},
+		{facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL, to a user without PROCESS
+		{facts{"log_bin": "OFF"}, nil},
+		{facts{"slaves_connected": "0", "slaves_running": "1"}, []string{"replica"}},
+		{facts{"log_bin": "OFF", "slave_running": "ON"}, []string{"replica"}},
+	} {
+		require.Equal(t, v.want, idsOf(t, judgeReplication(v.known)), "%v", v.known)
+	}
 }
 
 // TestCheckOfTheBinaryLog: what it does not have is rolled back after a crash, although InnoDB had synced it.

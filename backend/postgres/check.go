@@ -2,11 +2,13 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 )
 
 // Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
@@ -18,7 +20,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	}
 	done := make(chan result, 1)
 	go func() {
-		notices, err := b.server.check(ctx)
+		notices, err := b.server.check(ctx, 1+b.blockers)
 		done <- result{notices, err}
 	}()
 	select {
@@ -29,7 +31,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	}
 }
 
-func (s *server) check(ctx context.Context) ([]driver.Notice, error) {
+func (s *server) check(ctx context.Context, connections int) ([]driver.Notice, error) {
 	raw, f, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -45,6 +47,44 @@ func (s *server) check(ctx context.Context) ([]driver.Notice, error) {
 	notices, err := s.notices(ctx, raw, f)
 	if err != nil {
 		return nil, classify(err)
+	}
+	more, err := s.catalog(ctx, raw, connections)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return append(notices, more...), nil
+}
+
+// catalog asks the views and tables that an administrator may have closed to this role: for connections (of which
+// a client needs so many), replicas and the sequence.
+func (s *server) catalog(ctx context.Context, raw *pgconn.PgConn, connections int) ([]driver.Notice, error) {
+	sequence := s.tokens.sequence()
+	row, err := queryRow(ctx, raw, `SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+			- coalesce(current_setting('reserved_connections', true)::bigint, 0),
+		(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),
+		(SELECT count(*) FROM pg_stat_replication),
+		coalesce((SELECT (seqcache <> 1 OR seqincrement < 1 OR seqcycle)::int FROM pg_sequence WHERE seqrelid = to_regclass(`+quote(sequence)+`)), 0)`, 4)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
+		return []driver.Notice{{ID: "catalog", Unknown: true,
+			Text:   fmt.Sprintf("The server does not let this role see its connections, its replicas and how fencing tokens count: %s.", oneLine(pg.Message)),
+			Remedy: "GRANT SELECT ON pg_stat_database, pg_stat_replication, pg_sequence, or look yourself."}}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	notices := notice.Connections(int(row[1]), int(row[0]), connections)
+	if row[2] > 0 {
+		notices = append(notices, driver.Notice{ID: "replication",
+			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of advisory locks. One that is promoted grants locks that are held here; "+
+				"while this server lives cut off, both grant.", row[2]),
+			Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; " +
+				"etcd and ZooKeeper keep locks across a fail-over."})
+	}
+	if row[3] != 0 {
+		notices = append(notices, driver.Notice{ID: "sequence",
+			Text:   fmt.Sprintf("The sequence %s has another CACHE, INCREMENT or CYCLE than it was made with: fencing tokens do not rise in the order of grants.", sequence),
+			Remedy: fmt.Sprintf("ALTER SEQUENCE %s CACHE 1 INCREMENT 1 NO CYCLE", sequence)})
 	}
 	return notices, nil
 }

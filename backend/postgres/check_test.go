@@ -52,6 +52,11 @@ func notices(t *testing.T, rawURL string) []string {
 	require.NoError(t, err)
 	var ids []string
 	for _, n := range found {
+		require.NotEmpty(t, n.Text)
+		require.NotEmpty(t, n.Remedy)
+		if n.Unknown {
+			n.ID += "?"
+		}
 		ids = append(ids, n.ID)
 	}
 	return ids
@@ -213,8 +218,19 @@ func TestNotices(t *testing.T) {
 	conn := admin(t, p.AdminURL())
 	execute(t, conn, `SELECT count(pg_advisory_lock(i)) FROM generate_series(1, 150) AS i`)
 	require.Equal(t, []string{"fsync", "lock-table"}, notices(t, p.URL()))
+	execute(t, conn, `SELECT pg_advisory_unlock_all()`)
 	b := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: p})
 	require.Contains(t, notices(t, b.URL()), "pooler")
+	require.Equal(t, []string{"fsync", "connections"}, notices(t, with(t, p.URL(), "blockers", "17")))
+	for _, change := range []string{"CACHE 20", "CACHE 1 INCREMENT -1 START 5", "INCREMENT 1 CYCLE"} {
+		execute(t, conn, "ALTER SEQUENCE public.lockport_token "+change)
+		require.Equal(t, []string{"fsync", "sequence"}, notices(t, p.URL()), change)
+	}
+	execute(t, conn, `ALTER SEQUENCE public.lockport_token CACHE 1 INCREMENT 1 NO CYCLE`)
+	servers.NeedPostgres(t, servers.PostgresOptions{Primary: p})
+	require.Equal(t, []string{"fsync", "replication"}, notices(t, p.URL()))
+	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
+	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
 	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
 }
 

@@ -5,17 +5,19 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	var all redischeck.Notices
+	var all notice.List
 	err := redisscript.Guard(ctx, func() error {
 		err := b.eachNode(ctx, func(ctx context.Context, node goredis.Cmdable) error { return b.checkNode(ctx, node, &all) })
 		if err != nil {
@@ -29,12 +31,23 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	if err != nil {
 		return nil, redischeck.Explain(err)
 	}
-	return all.List, nil
+	if c, ok := b.client.(*goredis.Client); ok {
+		if o := c.Options(); o.Password != "" && o.TLSConfig == nil && o.Network == "tcp" && o.Addr != failoverAddr {
+			all.Add(notice.InTheClear(o.Addr)...)
+		}
+	}
+	return all, nil
 }
 
+// connectionsNeeded is how many connections a client opens at most: one that listens, and those that carry requests.
+const connectionsNeeded = 1 + redisscript.MaxConnections
+
+// failoverAddr is the address that go-redis gives to a client for Sentinel.
+const failoverAddr = "FailoverClient"
+
 // checkNode looks at the settings and the role of a node.
-func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *redischeck.Notices) error {
-	info, err := redischeck.Info(ctx, node, all)
+func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *notice.List) error {
+	info, ahead, err := redischeck.Info(ctx, node, all)
 	if err != nil || info == nil {
 		return err
 	}
@@ -51,6 +64,13 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *redi
 	if err := b.checkReplicas(info, all); err != nil {
 		return err
 	}
+	if ahead.Abs() >= notice.ClockTolerance {
+		all.Add(driver.Notice{ID: "clock-offset",
+			Text: fmt.Sprintf("The server's clock is off this machine's by %v: one of them is not synchronised. Locks expire by the server's clock; "+
+				"setting it forward ends them too soon.", ahead.Round(10*time.Millisecond)),
+			Remedy: "Synchronise both clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
+	}
+	redischeck.Connections(info, connectionsNeeded, all)
 	redischeck.Eviction(info, all)
 	redischeck.Persistence(ctx, node, info, persistenceRemedy, all)
 	return nil
@@ -59,7 +79,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *redi
 const persistenceRemedy = "Switch the append-only file on (appendonly yes), or accept that the fencing tokens alone protect across a restart: " +
 	"they keep rising."
 
-func (b *Backend) checkReplicas(info map[string]string, all *redischeck.Notices) error {
+func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error {
 	replicas, _ := strconv.Atoi(info["connected_slaves"])
 	switch {
 	case replicas < b.o.Replicas:
@@ -72,11 +92,17 @@ func (b *Backend) checkReplicas(info map[string]string, all *redischeck.Notices)
 			Remedy: "Check fencing tokens where it matters; the option Replicas (URL: replicas=1) makes the loss rarer; " +
 				"redlock, etcd or ZooKeeper exclude it."})
 	}
+	if _, limited := info["min_slaves_good_slaves"]; replicas > 0 && !limited { // INFO has it where the setting is not 0
+		all.Add(driver.Notice{ID: "min-replicas",
+			Text: "A master that is cut off from its replicas keeps granting and renewing locks (min-replicas-to-write is 0), while the replica " +
+				"promoted in its place grants them too.",
+			Remedy: "Set min-replicas-to-write 1 and min-replicas-max-lag 10: the cut-off master then stops after 10 s."})
+	}
 	return nil
 }
 
 // tryCommands does what the scripts do, on a key that nobody uses.
-func (b *Backend) tryCommands(ctx context.Context, all *redischeck.Notices) error {
+func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
 	keys := makeKeys(b.layout.Key("lockport-check-" + rand.Text()))
 	return redischeck.Tried(b.server.Run(ctx, keys.lock, redisscript.Check, keys.args(redisscript.Check), false), all)
 }

@@ -96,6 +96,7 @@ func TestCheckNotices(t *testing.T) {
 		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lfu"}, []string{"eviction-policy"}},
 		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb"}, nil},
 		{servers.RedisOptions{AppendOnly: true, MaxMemoryPolicy: "allkeys-lfu"}, nil}, // nothing is evicted without a limit
+		{servers.RedisOptions{AppendOnly: true, Config: []string{"maxclients 4"}}, []string{"connections"}},
 	} {
 		s := servers.NeedRedis(t, v.o)
 		notices, err := check(t, s.URL())
@@ -107,14 +108,29 @@ func TestCheckNotices(t *testing.T) {
 		}
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
-	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
+	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Own: true})
 	servers.NeedReplica(t, master)
 	notices, err := check(t, master.URL())
 	require.NoError(t, err)
-	require.Equal(t, []string{"replication"}, ids(notices))
+	require.Equal(t, []string{"replication", "min-replicas"}, ids(notices))
+	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
 	notices, err = check(t, master.URL()+"?replicas=1")
 	require.NoError(t, err)
 	require.Empty(t, notices)
+}
+
+func TestCheckClock(t *testing.T) {
+	servers.NeedInstalled(t, servers.ClockInstalled())
+	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Clock: true})
+	for _, v := range []struct {
+		jump time.Duration
+		want []string
+	}{{0, nil}, {time.Minute, []string{"clock-offset"}}, {-2 * time.Minute, []string{"clock-offset"}}} {
+		require.NoError(t, s.JumpClock(v.jump))
+		notices, err := check(t, s.URL())
+		require.NoError(t, err)
+		require.Equal(t, v.want, ids(notices), v.jump)
+	}
 }
 
 func TestCheckOfRestrictedUsers(t *testing.T) {

@@ -44,8 +44,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	client    goredis.UniversalClient
-	ownClient bool                     // made by a URL: Close closes it
-	sentinels *goredis.FailoverOptions // of a URL that names them
+	ownClient bool // made by a URL: Close closes it
 	server    *redisscript.Server
 	layout    redisscript.Layout
 	o         Options

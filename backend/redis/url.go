@@ -55,9 +55,6 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, err
 	}
 	b.ownClient = true
-	if kind == "sentinel" {
-		b.sentinels, _ = goredis.ParseFailoverURL(own.String()) // connect has parsed it before
-	}
 	return b, nil
 }
 

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 	"github.com/lockport/lockport/internal/redischeck"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -25,10 +27,14 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return b.judge(found)
 }
 
+// connectionsNeeded is how many connections a client opens to a node: one that listens, one that carries requests, and some that check.
+const connectionsNeeded = 4
+
 // nodeCheck is what was found of one node.
 type nodeCheck struct {
 	info    map[string]string
-	notices redischeck.Notices
+	ahead   time.Duration // of its clock to ours, at least
+	notices notice.List
 	err     error
 }
 
@@ -55,7 +61,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	n := b.nodes[i]
 	var err error
-	if c.info, err = redischeck.Info(ctx, n.client, &c.notices); err != nil {
+	if c.info, c.ahead, err = redischeck.Info(ctx, n.client, &c.notices); err != nil {
 		return err
 	}
 	if c.info != nil {
@@ -69,6 +75,7 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 		if err := redischeck.Version(c.info); err != nil {
 			return err
 		}
+		redischeck.Connections(c.info, connectionsNeeded, &c.notices)
 		redischeck.Eviction(c.info, &c.notices)
 		redischeck.Persistence(ctx, n.client, c.info, persistenceRemedy, &c.notices)
 		if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; c.info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
@@ -100,9 +107,10 @@ const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a 
 
 // judge makes a verdict of what was found.
 func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
-	var all redischeck.Notices
+	var all notice.List
 	var away []failure
-	servers, versions := make(map[string]string), make(map[string]string)
+	servers := make(map[string]string)
+	slow, fast := -1, -1 // the nodes whose clocks are furthest apart
 	for i, c := range found {
 		addr := b.nodes[i].addr
 		switch {
@@ -119,10 +127,13 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 			}
 			servers[id] = addr
 		}
-		if v := c.info["redis_version"]; v != "" {
-			versions[v] = addr
+		if c.info != nil && (slow < 0 || c.ahead < found[slow].ahead) {
+			slow = i
 		}
-		for _, n := range c.notices.List {
+		if c.info != nil && (fast < 0 || c.ahead > found[fast].ahead) {
+			fast = i
+		}
+		for _, n := range c.notices {
 			n.Text = "Node " + addr + ": " + n.Text
 			all.Add(n)
 		}
@@ -135,10 +146,19 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%s): %d more may fail.", len(b.nodes), len(away), together(away), len(b.nodes)-len(away)-b.quorum),
 			Remedy: "Bring them back; one that may have lost its data, not before the longest TTL has passed."})
 	}
-	if len(versions) > 1 {
-		all.Add(driver.Notice{ID: "versions",
-			Text:   fmt.Sprintf("The nodes run %d versions of Redis.", len(versions)),
-			Remedy: "Nothing at once; run one version when an upgrade is over."})
+	if slow >= 0 && found[fast].ahead-found[slow].ahead >= notice.ClockTolerance {
+		all.Add(driver.Notice{ID: "clock-offset",
+			Text: fmt.Sprintf("The clock of node %s is %v ahead of that of node %s: one of them is not synchronised. A lock expires by the node's clock; "+
+				"a node whose clock is set forward votes a second time.", b.nodes[fast].addr,
+				(found[fast].ahead - found[slow].ahead).Round(10*time.Millisecond), b.nodes[slow].addr),
+			Remedy: "Synchronise the nodes' clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
 	}
-	return all.List, nil
+	var clear []string
+	for _, n := range b.nodes {
+		if o := n.client.Options(); o.Password != "" && o.TLSConfig == nil {
+			clear = append(clear, n.addr)
+		}
+	}
+	all.Add(notice.InTheClear(clear...)...)
+	return all, nil
 }

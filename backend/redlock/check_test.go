@@ -236,3 +236,22 @@ func TestLookErrors(t *testing.T) {
 	_, err = b.(driver.Inspector).Inspect(t.Context(), "x")
 	saysOneLine(t, err, driver.ErrUnavailable, all)
 }
+
+func TestClocksOfNodes(t *testing.T) {
+	b, err := openURL(t.Context(), "redlock://:secret@a,b,c")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	judge := func(ahead ...time.Duration) []driver.Notice {
+		var found []*nodeCheck
+		for _, d := range ahead {
+			found = append(found, &nodeCheck{info: map[string]string{}, ahead: d})
+		}
+		notices, err := b.(*Backend).judge(found)
+		require.NoError(t, err)
+		return notices
+	}
+	notices := judge(700*time.Millisecond, 0, -700*time.Millisecond)
+	require.Equal(t, []string{"clock-offset", "password-in-the-clear"}, ids(notices))
+	require.Contains(t, notices[0].Text, "node a:6379 is 1.4s ahead of that of node c:6379")
+	require.Equal(t, []string{"password-in-the-clear"}, ids(judge(999*time.Millisecond, 0, 0)))
+}

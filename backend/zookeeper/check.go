@@ -5,9 +5,11 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 )
 
 // checkName is the lock that Check takes.
@@ -32,7 +34,59 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	case err != nil:
 		return nil, err
 	}
-	return b.checkTick(ctx), nil
+	notices := b.checkTick(ctx)
+	l, err := b.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	granted := l.granted
+	l.mu.Unlock()
+	if granted < b.o.TTL {
+		notices = append(notices, driver.Notice{ID: "session-timeout",
+			Text:   fmt.Sprintf("The server grants sessions of at most %v, and %v was requested. A holder that is silent for longer than that loses its locks.", granted, b.o.TTL),
+			Remedy: "Raise the servers' maxSessionTimeout, or request a shorter TTL."})
+	}
+	members, err := l.get(ctx, membersPath)
+	switch {
+	case err == nil:
+		notices = append(notices, judgeMembers(members.data, b.servers)...)
+	case refused(err) || ctx.Err() == nil && !connectionLost(err) && !oneOf(err, driver.ErrUnavailable):
+		notices = append(notices, driver.Notice{ID: "quorum", Unknown: true,
+			Text:   "The server does not let this user read " + membersPath + ", so it is not known whether a server may fail.",
+			Remedy: "Check that the ensemble has three or five servers."})
+	default:
+		return nil, unavailable(err)
+	}
+	if b.clear {
+		notices = append(notices, notice.InTheClear(b.servers...)...)
+	}
+	return notices, nil
+}
+
+// membersPath is the node in which an ensemble lists its members. A server that stands alone has it too, empty.
+const membersPath = "/zookeeper/config"
+
+// judgeMembers reads that list.
+func judgeMembers(text string, known []string) []driver.Notice {
+	voters := 0
+	for one := range strings.Lines(text) {
+		if strings.HasPrefix(one, "server.") && !strings.Contains(one, ":observer") {
+			voters++
+		}
+	}
+	voters = max(voters, 1)
+	switch {
+	case voters < 3:
+		return []driver.Notice{{ID: "quorum",
+			Text:   fmt.Sprintf("The ensemble has %d voting server(s): no lock can be acquired or kept while one is down.", voters),
+			Remedy: "Run three or five servers."}}
+	case len(known) < 2:
+		return []driver.Notice{{ID: "endpoints",
+			Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
+			Remedy: "Name the others too."}}
+	}
+	return nil
 }
 
 // checkTick compares the tick that validity goes by with that of a server that lets us see its configuration.
@@ -59,10 +113,6 @@ func (b *Backend) checkTick(ctx context.Context) []driver.Notice {
 
 // configuredTick is the server's tickTime, or 0 if it does not tell.
 func (b *Backend) configuredTick(ctx context.Context) time.Duration {
-	answer, _, err := b.fourLetter(ctx, b.servers[0], "conf")
-	if err != nil {
-		return 0
-	}
-	ms, _ := strconv.Atoi(line(answer, "tickTime="))
+	ms, _ := strconv.Atoi(line(b.fourLetter(ctx, b.servers[0], "conf"), "tickTime="))
 	return time.Duration(ms) * time.Millisecond
 }

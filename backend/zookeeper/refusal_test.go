@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -58,23 +59,78 @@ func TestTTLAboveTheServersMaximum(t *testing.T) {
 	oneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s", "TTL 1m0s")
 }
 
+// idsOf returns the IDs of notices, "?" behind those that are unknown.
+func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
+	t.Helper()
+	for _, n := range notices {
+		require.NotEmpty(t, n.Text)
+		require.NotEmpty(t, n.Remedy)
+		require.NotContains(t, n.Text+n.Remedy, "secret")
+		if n.Unknown {
+			n.ID += "?"
+		}
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+func TestCheckNotices(t *testing.T) {
+	found := func(o Options, addrs ...string) []string {
+		notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
+		require.NoError(t, err)
+		return idsOf(t, notices)
+	}
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=3000", "4lw.commands.whitelist=conf"}, JVM: []string{
+		"-Dzookeeper.DigestAuthenticationProvider.superDigest=" + zk.DigestACL(zk.PermAll, "super", "secret")[0].ID}})
+	require.Equal(t, []string{"session-timeout", "quorum"}, found(Options{TTL: 5 * time.Second}, s.Addr()))
+	raw := newRaw(t, s.Addr())
+	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
+	_, err := raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)
+	require.NoError(t, err)
+	require.Equal(t, []string{"quorum?"}, found(Options{TTL: 2 * time.Second}, s.Addr()))
+
+	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	require.Empty(t, found(Options{TTL: 5 * time.Second}, e.Addrs()...))
+	require.Equal(t, []string{"endpoints"}, found(Options{TTL: 5 * time.Second}, e.Addrs()[0]))
+}
+
+func TestJudgeMembers(t *testing.T) {
+	const voter, observer = "server.1=10.0.0.1:2888:3888:participant;0.0.0.0:2181\n", "server.4=10.0.0.4:2888:3888:observer;0.0.0.0:2181\n"
+	for text, want := range map[string]string{
+		"": "quorum", voter: "quorum", voter + voter: "quorum", voter + voter + observer + "version=0": "quorum",
+		voter + voter + voter + "version=100000000": "endpoints",
+	} {
+		require.Equal(t, []string{want}, idsOf(t, judgeMembers(text, []string{"a"})), text)
+	}
+	require.Empty(t, judgeMembers(strings.Repeat(voter, 3), []string{"a", "b"}))
+}
+
+func TestPasswordInTheClear(t *testing.T) {
+	require.True(t, newBackend(t, Options{Username: "u", Password: "secret"}, "zk.example.com").clear)
+	require.False(t, newBackend(t, Options{}, "zk.example.com").clear)
+	o := Options{Username: "u", Password: "secret"}
+	_, err := o.prepare([]string{"a"})
+	require.NoError(t, err)
+	require.False(t, newBackend(t, o, "zk.example.com").clear, "a dialler of the caller's may be TLS")
+}
+
 // A smallest session timeout below two ticks misleads us; a server that shows its configuration gives that away.
 func TestTickNotice(t *testing.T) {
-	for lines, notices := range map[string]int{"": 0, "minSessionTimeout=50": 1} {
+	for lines, tick := range map[string]bool{"": false, "minSessionTimeout=50": true} {
 		s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: strings.Fields(lines)})
 		b := newBackend(t, Options{}, s.Addr())
 		found, err := b.Check(within(t, soon))
 		require.NoError(t, err)
-		require.Len(t, found, notices)
-		if notices > 0 {
-			require.Equal(t, []string{"tick-time"}, idsOf(t, found))
+		if tick {
+			require.Equal(t, []string{"tick-time", "quorum"}, idsOf(t, found))
 			require.Contains(t, found[0].Remedy, "tick_time=100ms")
-			require.False(t, found[0].Unknown)
+		} else {
+			require.Equal(t, []string{"quorum"}, idsOf(t, found))
 		}
 		set := newBackend(t, Options{TickTime: 100 * time.Millisecond}, s.Addr())
 		found, err = set.Check(within(t, soon))
 		require.NoError(t, err)
-		require.Empty(t, found)
+		require.Equal(t, []string{"quorum"}, idsOf(t, found))
 	}
 }
 

@@ -6,19 +6,16 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode/utf8"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/examine"
 )
 
 // diagnosis is what doctor tells, in JSON.
 type diagnosis struct {
 	URL         string    `json:"url"`
 	Backend     string    `json:"backend"`
-	Server      string    `json:"server,omitempty"`
 	RoundTripUS int64     `json:"round_trip_us,omitempty"`
 	TTLMS       int64     `json:"ttl_ms,omitempty"`
 	Endangers   []finding `json:"endangers"`
@@ -66,9 +63,18 @@ func (d *diagnosis) add(notices ...driver.Notice) {
 
 func (d *diagnosis) setTTL(ttl time.Duration) { d.ttl, d.TTLMS = ttl, ttl.Milliseconds() }
 
+// latencyShare is the part of a TTL that a round trip may take: a renewal starts after a third of the TTL, and is retried until it succeeds.
+const latencyShare = 20
+
+// setAnswerTime records how long a round trip takes, and adds a notice if that is much of the TTL.
 func (d *diagnosis) setAnswerTime(took time.Duration) {
 	d.took, d.RoundTripUS = took, took.Microseconds()
-	d.add(examine.Latency(took, d.ttl)...)
+	if d.ttl > 0 && took >= d.ttl/latencyShare {
+		d.add(driver.Notice{ID: "latency",
+			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v: a lock is valid for that much less, and few lost renewals end it.",
+				took.Round(10*time.Microsecond), d.ttl),
+			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a server that is nearer.", (took*latencyShare).Round(time.Second)+time.Second)})
+	}
 }
 
 // textWidth is how wide a line for people is at most.
@@ -76,25 +82,16 @@ const textWidth = 100
 
 // writeDiagnosis writes d for people.
 func writeDiagnosis(w io.Writer, d *diagnosis) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, d.URL)
-	server := d.Server
-	if server == "" {
-		server = d.Backend + ", which does not tell its version"
-	}
-	fmt.Fprintf(t, "  server\t%s\n", server)
-	if d.took > 0 {
-		fmt.Fprintf(t, "  round trip\t%v\n", readable(d.took))
-	}
-	if d.ttl > 0 {
-		fmt.Fprintf(t, "  TTL\t%v: a silent holder's lock ends after that\n", d.ttl)
-	} else {
-		fmt.Fprintf(t, "  TTL\tnone: a lock ends with its %v\n", d.ends)
-	}
-	if err := t.Flush(); err != nil {
-		return err
-	}
 	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
+	if d.ttl > 0 {
+		fmt.Fprintf(&b, "A silent holder's lock ends after %v.\n", d.ttl)
+	} else {
+		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
+	}
+	if d.took > 0 {
+		fmt.Fprintf(&b, "A round trip takes %v.\n", d.took.Round(10*time.Microsecond))
+	}
 	for _, part := range []struct {
 		title string
 		all   []finding
@@ -110,16 +107,6 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	fmt.Fprintf(&b, "\n%s\n", d.verdict())
 	_, err := io.WriteString(w, b.String())
 	return err
-}
-
-// readable rounds a duration to what matters of it.
-func readable(d time.Duration) time.Duration {
-	for unit := time.Second; unit > 1; unit /= 1000 {
-		if d >= unit {
-			return d.Round(unit / 100)
-		}
-	}
-	return d
 }
 
 // verdict is the last line.

@@ -15,21 +15,19 @@ import (
 
 const doctorHelp = `Usage: lockport doctor [OPTION…]
 
-Looks at a lock server and tells what in its settings, its state and its version endangers locks on it, with the reason and what
-to do. What the server does not let this user see is listed apart. It changes nothing at a lock. As every client does when it
-opens the server, it makes what is missing there (a folder, a chroot, a database's sequence or table for tokens), and takes a
-lock of its own for a moment where only that shows that the user may.
+Checks a lock server for settings and state that put locks at risk, and says why and what to do. What the server does not
+let this user see is listed separately. It changes no lock. Like every client that opens the server, it creates what is missing
+there (a folder, a chroot, a database's sequence or table for tokens), and takes a lock of its own for a moment where only that
+shows that the user may.
 
-  --url URL  the lock server; default: $LOCKPORT_URL, else files of this machine. Its parameters count: with ttl=1s,
-             it is told what endangers locks of that TTL
+  --url URL  the lock server; default: $LOCKPORT_URL, else files of this machine
   --json     for programs: see below
 
-docs/doctor.md lists all that can be found.
+docs/doctor.md lists every notice.
 
---json writes one object: "url" (without user, password and parameters), "backend", "server", "round_trip_us" (how
-long the server takes at best to answer a question about a lock), "ttl_ms" (what a claim is granted; absent where
-a lock ends with its process), and two arrays, "endangers" and "unknown", of objects with "id", "text" and "remedy". Fields
-may be added, and IDs; those that are there stay as they are.
+--json writes one object: "url" (without user, password and parameters), "backend", "round_trip_us" (the shortest of
+a few), "ttl_ms" (absent where a lock ends with its process), and two arrays, "endangers" and "unknown", of objects with "id",
+"text" and "remedy". Fields and IDs may be added.
 
 Exit status: 0 nothing was found; 1 something endangers locks; 69 the lock server cannot be reached, or refuses; 64 wrong
 usage; 130 interrupted.
@@ -38,7 +36,7 @@ Example:
   lockport doctor --url redis://localhost:6379
 `
 
-// doctorLimit bounds the whole examination.
+// doctorLimit bounds the whole check.
 const doctorLimit = 10 * time.Second
 
 // doctorVerb is "lockport doctor".
@@ -114,17 +112,6 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	}
 	d := newDiagnosis(address(rawURL), caps)
 	d.add(client.Notices()...)
-	if examiner, ok := driver.As[driver.Examiner](b); ok {
-		found, err := examiner.Examine(ctx, ttl)
-		if err != nil {
-			return fail(err)
-		}
-		if found.TTL > 0 {
-			ttl = found.TTL
-		}
-		d.Server = found.Server
-		d.add(found.Notices...)
-	}
 	if caps.Ends == driver.EndsProcess {
 		ttl = 0
 	}

@@ -45,7 +45,7 @@ func (n notices) read(t *testing.T, dir string) {
 						n[dir][name] = append(n[dir][name], id)
 					}
 				case *ast.SelectorExpr:
-					if of, ok := x.X.(*ast.Ident); ok && (of.Name == "examine" || of.Name == "redischeck") {
+					if of, ok := x.X.(*ast.Ident); ok && (of.Name == "notice" || of.Name == "redischeck") {
 						n[dir][name] = append(n[dir][name], "internal/"+of.Name+"."+x.Sel.Name) // see of
 					}
 				}
@@ -64,10 +64,6 @@ func (n notices) of(dir string) []string {
 			switch shared, f, called := strings.Cut(id, "."); {
 			case !called:
 				ids[id] = true
-			case shared == "internal/redischeck" && f == "Examine": // with what it calls in its turn
-				for _, more := range []string{"Examine", "memory", "look", "slowest"} {
-					add(n[shared][more])
-				}
 			default:
 				add(n[shared][f])
 			}
@@ -84,8 +80,8 @@ func (n notices) of(dir string) []string {
 	return sorted
 }
 
-// elsewhere are notices about what cannot be had here: a server's system without what Linux has, FUSE, an etcd that hides its members.
-var elsewhere = []string{"dead-clients", "file-system", "members"}
+// elsewhere are notices about what cannot be had here: a server's system without what Linux has, FUSE, an etcd that hides its members or state.
+var elsewhere = []string{"dead-clients", "file-system", "members", "status"}
 
 // The page lists every notice, with the backends that give it, and a test mentions it.
 func TestDoctorPageListsEveryNotice(t *testing.T) {
@@ -96,11 +92,11 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 		require.Empty(t, listed[row[1]], "%s is listed twice", row[1])
 		listed[row[1]] = strings.TrimSpace(row[2])
 	}
-	require.Equal(t, "every one", listed["latency"])
-	delete(listed, "latency")
 
+	require.Equal(t, "every one", listed["latency"], "doctor measures it itself")
+	delete(listed, "latency")
 	found := make(notices)
-	for _, dir := range []string{"internal/examine", "internal/redischeck"} {
+	for _, dir := range []string{"internal/notice", "internal/redischeck"} {
 		found.read(t, dir)
 	}
 	backends := []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "file", "memory"}
@@ -118,7 +114,7 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 	require.Empty(t, listed, "docs/doctor.md lists what no backend finds")
 
 	var tests strings.Builder
-	for _, pattern := range []string{"backend/*/*_test.go", "internal/examine/*_test.go", "internal/redischeck/*_test.go"} {
+	for _, pattern := range []string{"backend/*/*_test.go", "internal/notice/*_test.go", "internal/redischeck/*_test.go"} {
 		files, err := filepath.Glob(filepath.Join("..", "..", pattern))
 		require.NoError(t, err)
 		for _, file := range files {

@@ -23,8 +23,8 @@ func hidesPassword(t *testing.T, printed, rawURL string) {
 	}
 }
 
-// examined runs doctor --json, and returns the exit code and what it found.
-func examined(t *testing.T, rawURL string) (int, diagnosis) {
+// diagnosed runs doctor --json, and returns the exit code and what it found.
+func diagnosed(t *testing.T, rawURL string) (int, diagnosis) {
 	t.Helper()
 	code, stdout, stderr := output(t, rawURL, "doctor", "--json")
 	require.Empty(t, stderr)
@@ -45,22 +45,14 @@ func (d diagnosis) ids() (endangers, unknown []string) {
 	return endangers, unknown
 }
 
-// TestDoctorServers: what Check says and what Examine says of each kind of server stand together.
 func TestDoctorServers(t *testing.T) {
-	want := map[string][2]string{ // what is found at least, and what the server is called
-		"redlock":   {"persistence same-host", "3 nodes, Redis "},
-		"etcd":      {"quorum", "etcd "},
-		"zookeeper": {"quorum", "ZooKeeper "},
-		"postgres":  {"fsync", "PostgreSQL "},
-		"mysql":     {"durability", "MariaDB "},
-	}
+	want := map[string]string{"redlock": "persistence", "etcd": "quorum", "zookeeper": "quorum", "postgres": "fsync", "mysql": "durability"}
 	onEach(t, func(t *testing.T, url string) {
 		scheme, _, _ := strings.Cut(url, ":")
-		code, d := examined(t, url)
+		code, d := diagnosed(t, url)
 		require.Equal(t, 1, code)
 		endangers, _ := d.ids()
-		require.Subset(t, endangers, strings.Fields(want[scheme][0]))
-		require.True(t, strings.HasPrefix(d.Server, want[scheme][1]), d.Server)
+		require.Contains(t, endangers, want[scheme])
 		require.Equal(t, scheme, d.Backend)
 		require.Equal(t, int64(15000), d.TTLMS)
 		require.Positive(t, d.RoundTripUS)
@@ -69,7 +61,6 @@ func TestDoctorServers(t *testing.T) {
 		code, stdout, stderr := output(t, url, "doctor")
 		require.Equal(t, 1, code, stderr)
 		require.Empty(t, stderr)
-		require.Contains(t, stdout, "\n  server      "+want[scheme][1])
 		for _, id := range endangers {
 			require.Contains(t, stdout, "\n\n"+id+"\n  ")
 		}
@@ -79,7 +70,7 @@ func TestDoctorServers(t *testing.T) {
 func TestDoctorOfAHealthyServer(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Password: "secret"})
-	code, d := examined(t, s.URL())
+	code, d := diagnosed(t, s.URL())
 	require.Equal(t, 0, code)
 	require.Equal(t, []finding{}, d.Endangers)
 	require.Equal(t, []finding{}, d.Unknown)
@@ -90,20 +81,11 @@ func TestDoctorOfAHealthyServer(t *testing.T) {
 
 func TestDoctorOfARestrictedUser(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Users: []string{"few on >secret ~* &* +@all -config"}})
-	code, d := examined(t, s.UserURL("few", "secret"))
+	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Users: []string{"few on >secret ~* &* +@all -info"}})
+	code, d := diagnosed(t, s.UserURL("few", "secret"))
 	require.Equal(t, 0, code, "what is not known is not found")
 	_, unknown := d.ids()
-	require.Equal(t, []string{"settings"}, unknown)
-}
-
-func TestDoctorTTL(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{Tick: 200 * time.Millisecond}) // 3 s at the least
-	_, d := examined(t, s.URL()+"?ttl=2s")
-	endangers, _ := d.ids()
-	require.Contains(t, endangers, "ttl-minimum")
-	require.Equal(t, int64(3000), d.TTLMS)
+	require.Equal(t, []string{"info"}, unknown)
 }
 
 func TestDoctorOfADistantServer(t *testing.T) {
@@ -111,7 +93,7 @@ func TestDoctorOfADistantServer(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
 	through, proxies := proxied(t, s.URL())
 	proxies[0].Delay(30 * time.Millisecond)
-	_, d := examined(t, through+"?ttl=500ms")
+	_, d := diagnosed(t, through+"?ttl=500ms")
 	endangers, _ := d.ids()
 	require.Equal(t, []string{"latency"}, endangers)
 	require.GreaterOrEqual(t, d.RoundTripUS, int64(30_000))

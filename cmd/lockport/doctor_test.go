@@ -20,13 +20,11 @@ func TestDiagnosisText(t *testing.T) {
 	}
 	caps := driver.Capabilities{Backend: "redis", Ends: driver.EndsTTL}
 	d := newDiagnosis("redis://h:6379/2", caps)
-	d.Server = "Redis 7.0.15"
 	d.setTTL(15 * time.Second)
 	d.setAnswerTime(123456 * time.Nanosecond)
-	require.Equal(t, `redis://h:6379/2
-  server      Redis 7.0.15
-  round trip  123.46µs
-  TTL         15s: a silent holder's lock ends after that
+	require.Equal(t, `redis://h:6379/2 (redis)
+A silent holder's lock ends after 15s.
+A round trip takes 120µs.
 
 Nothing was found that endangers locks here.
 `, text(d))
@@ -36,10 +34,9 @@ Nothing was found that endangers locks here.
 		Remedy: "Set maxmemory-policy noeviction, or keep locks on a server of their own."})
 	d.add(driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
 	d.add(driver.Notice{ID: "eviction-policy", Text: "again"}, driver.Notice{ID: "memory", Text: "It is full.", Remedy: "Empty it."})
-	require.Equal(t, `redis://h:6379/2
-  server      Redis 7.0.15
-  round trip  123.46µs
-  TTL         15s: a silent holder's lock ends after that
+	require.Equal(t, `redis://h:6379/2 (redis)
+A silent holder's lock ends after 15s.
+A round trip takes 120µs.
 
 What endangers locks here
 
@@ -63,9 +60,8 @@ settings
 
 	d = newDiagnosis("file:", driver.Capabilities{Backend: "file", Ends: driver.EndsProcess})
 	d.add(driver.Notice{ID: "x", Unknown: true, Text: "y", Remedy: "z"})
-	require.Equal(t, `file:
-  server  file, which does not tell its version
-  TTL     none: a lock ends with its process
+	require.Equal(t, `file: (file)
+A lock ends with its process.
 
 What could not be found out
 
@@ -108,19 +104,16 @@ func TestWrap(t *testing.T) {
 func TestDoctorFiles(t *testing.T) {
 	t.Parallel()
 	code, stdout, stderr := output(t, folder(t), "doctor", "--json")
-	require.Contains(t, []int{0, 1}, code, stderr) // what cleans up temporary folders is the machine's affair
+	require.Equal(t, 0, code, stderr)
 	require.Empty(t, stderr)
 	var d diagnosis
 	require.NoError(t, json.Unmarshal([]byte(stdout), &d))
 	require.Equal(t, "file", d.Backend)
 	require.Zero(t, d.TTLMS)
-	for _, f := range d.Endangers {
-		require.Equal(t, "tmp-cleaner", f.ID)
-	}
+	require.Empty(t, d.Endangers)
 	code, stdout, stderr = output(t, "memory:", "doctor")
-	require.Equal(t, 1, code, stderr)
-	require.Contains(t, stdout, "\none-process\n")
-	require.True(t, strings.HasSuffix(stdout, "\n1 thing endangers locks here.\n"), stdout)
+	require.Equal(t, 0, code, stderr)
+	require.True(t, strings.HasSuffix(stdout, "\nNothing was found that endangers locks here.\n"), stdout)
 }
 
 func TestDoctorUsage(t *testing.T) {

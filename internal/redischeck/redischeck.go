@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/notice"
 	"github.com/lockport/lockport/internal/redisclaims"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -33,36 +33,37 @@ func Explain(err error) error {
 	return redisscript.Classify(err, false)
 }
 
-// Notices are collected from several servers, each kind once.
-type Notices struct{ List []driver.Notice }
-
-// Add adds notices, each unless there is one of its kind.
-func (n *Notices) Add(more ...driver.Notice) {
-	for _, add := range more {
-		if !slices.ContainsFunc(n.List, func(have driver.Notice) bool { return have.ID == add.ID }) {
-			n.List = append(n.List, add)
-		}
-	}
-}
-
 // denied reports that the server knows the command and does not let us use it.
 func denied(err error) bool {
 	return goredis.IsPermissionError(err) || goredis.HasErrorPrefix(err, "unknown command") // without ERR, which go-redis takes off
 }
 
-// Info is what INFO says of a server; nil, and a notice, where it is not permitted.
-func Info(ctx context.Context, node goredis.Cmdable, all *Notices) (map[string]string, error) {
+// Info returns what INFO says of a server, and how far the server's clock is ahead of this machine's. Where INFO is not permitted it
+// returns nil, and adds a notice.
+func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map[string]string, ahead time.Duration, err error) {
+	sent := time.Now()
 	text, err := node.Info(ctx).Result()
 	if err != nil && denied(err) {
 		all.Add(driver.Notice{ID: "info", Unknown: true,
-			Text:   "The server does not let us use INFO, so its version, role, eviction policy, replicas and persistence are not known.",
+			Text:   "The server does not permit INFO, so its version, role, eviction policy, replicas, persistence and clock are not known.",
 			Remedy: "Allow it (+info), or look yourself."})
-		return nil, nil
+		return nil, 0, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return parseInfo(text), nil
+	info = parseInfo(text)
+	if us, err := strconv.ParseInt(info["server_time_usec"], 10, 64); err == nil {
+		ahead = notice.ClockOffset(sent, time.UnixMicro(us), time.Now())
+	}
+	return info, ahead, nil
+}
+
+// Connections checks whether the server has connections left for a client that needs so many.
+func Connections(info map[string]string, need int, all *notice.List) {
+	used, _ := strconv.Atoi(info["connected_clients"])
+	limit, _ := strconv.Atoi(info["maxclients"])
+	all.Add(notice.Connections(used, limit, need)...)
 }
 
 // parseInfo reads what INFO says.
@@ -92,7 +93,7 @@ func Version(info map[string]string) error {
 }
 
 // Eviction looks whether the server forgets locks when its memory is full.
-func Eviction(info map[string]string, all *Notices) {
+func Eviction(info map[string]string, all *notice.List) {
 	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
 	case policy == "":
 		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
@@ -106,7 +107,7 @@ func Eviction(info map[string]string, all *Notices) {
 }
 
 // Persistence looks whether the server forgets locks when it restarts. remedy says what to do then.
-func Persistence(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *Notices) {
+func Persistence(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *notice.List) {
 	if info["aof_enabled"] == "1" {
 		return
 	}
@@ -128,7 +129,7 @@ func Persistence(ctx context.Context, node goredis.Cmdable, info map[string]stri
 }
 
 // Tried makes a verdict of what the script Check replied: the first command that the user may not use, or a notice if that is PUBLISH.
-func Tried(r redisscript.Reply, all *Notices) error {
+func Tried(r redisscript.Reply, all *notice.List) error {
 	if r.Err != nil {
 		return r.Err
 	}
@@ -148,7 +149,7 @@ func Tried(r redisscript.Reply, all *Notices) error {
 }
 
 // Listening subscribes as redisclaims does.
-func Listening(ctx context.Context, client goredis.UniversalClient, all *Notices) error {
+func Listening(ctx context.Context, client goredis.UniversalClient, all *notice.List) error {
 	pubsub := client.Subscribe(ctx)
 	defer func() { _ = pubsub.Close() }()
 	err := pubsub.Subscribe(ctx, redisclaims.ChannelPrefix)
