@@ -35,7 +35,9 @@ func (x Exhibit) Config() conformance.Config {
 		}
 		return x.broken(b.(*Backend)), nil
 	})
-	cfg.Target = x.target
+	if x.target != "" {
+		cfg.Target, cfg.Lanes = x.target, nil
+	}
 	return cfg
 }
 

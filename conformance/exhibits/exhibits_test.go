@@ -47,6 +47,7 @@ func TestExhibitsAreCaught(t *testing.T) {
 			}
 			require.Empty(t, reports[i].Error)
 			for _, res := range reports[i].Results {
+				t.Logf("VERDICT exhibit %s | %s | %s", x.Name, res.ID(), res.Outcome)
 				require.Equal(t, conformance.Fail, res.Outcome, "%s does not catch a lock of which this is true: %s (%s)",
 					res.ID(), x.Is, res.Reason)
 				require.Contains(t, res.Message(), byID[res.ID()].Rule)

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 // open opens the lock that the fragment of a target names.
 func open(ctx context.Context, target string) (driver.Backend, error) {
 	rawURL, name, _ := strings.Cut(target, "#")
-	for _, x := range slices.Concat(articles.All(), articles.Sound()) {
+	for _, x := range slices.Concat(broken(), articles.Sound()) {
 		if x.Name == name {
 			return x.Open(ctx, rawURL)
 		}
@@ -32,74 +32,71 @@ func open(ctx context.Context, target string) (driver.Backend, error) {
 	return nil, fmt.Errorf("no lock has the name %q", name)
 }
 
-// run runs the cases of which the IDs are given against x on servers of its own.
-func run(ctx context.Context, w *world, x articles.Exhibit, ids []string) conformance.Report {
-	return conformance.Run(ctx, w.config(x), conformance.Match(func(c conformance.Case) bool { return slices.Contains(ids, c.ID()) }))
+// broken are the locks that must be caught.
+func broken() []articles.Exhibit { return slices.Concat(articles.All(), articles.Libraries()) }
+
+// run runs the cases of which the IDs are given against x.
+func (all nodes) run(t *testing.T, x articles.Exhibit, ids []string) []conformance.Result {
+	report := conformance.Run(t.Context(), all.config(t, x), conformance.Match(func(c conformance.Case) bool { return slices.Contains(ids, c.ID()) }))
+	require.Empty(t, report.Error)
+	return report.Results
 }
 
-// Every lock of an article fails the cases that are made for its fault, and these say why.
-func TestArticlesAreCaught(t *testing.T) {
-	t.Parallel()
-	all := articles.All()
-	reports := make([]conformance.Report, len(all))
-	worlds := make([]*world, len(all))
-	for i, x := range all {
-		worlds[i] = newWorld(t, x)
+// Every lock of an article, or of a library, fails the cases that are made for its fault, and these say why. What fails is what is broken: the locks of
+// which they are made pass those cases. So does a release in a transaction, and all that there is about ownership.
+func TestArticles(t *testing.T) {
+	all := newNodes(t)
+	passes := make(map[string][]string) // what sound locks must pass
+	for _, x := range broken() {
+		base := "set-nx-px"
+		if x.Nodes > 1 {
+			base = "redlock"
+		}
+		passes[base] = append(passes[base], x.CaughtBy...)
+	}
+	passes["watch-multi"] = passes["set-nx-px"]
+	for _, c := range conformance.Cases() {
+		if c.Group == "ownership" || c.ID() == "unknown/release-reply-lost" || c.ID() == "unknown/release-cut-after-each-request" {
+			passes["watch-multi"] = append(passes["watch-multi"], c.ID())
+		}
 	}
 	// They mostly wait for time to pass, so more run at once than there are processors.
 	lanes := make(chan struct{}, 8)
-	var done sync.WaitGroup
-	for i, x := range all {
-		lanes <- struct{}{}
-		done.Go(func() {
-			defer func() { <-lanes }()
-			reports[i] = run(t.Context(), worlds[i], x, x.CaughtBy)
+	var running sync.WaitGroup
+	defer running.Wait()
+	start := func(x articles.Exhibit, ids []string, judge func(*testing.T, []conformance.Result)) {
+		t.Run(x.Name, func(t *testing.T) {
+			results := make(chan []conformance.Result, 1)
+			running.Go(func() {
+				lanes <- struct{}{}
+				defer func() { <-lanes }()
+				defer close(results)
+				results <- all.run(t, x, ids)
+			})
+			t.Parallel() // as many as there are processors; the cases run meanwhile
+			judge(t, <-results)
 		})
 	}
-	done.Wait()
-	for i, x := range all {
-		t.Run(x.Name, func(t *testing.T) {
+	for _, x := range articles.Sound() {
+		start(x, passes[x.Name], func(t *testing.T, results []conformance.Result) {
+			require.NotEmpty(t, results)
+			for _, res := range results {
+				t.Logf("VERDICT article-sound %s | %s | %s", x.Name, res.ID(), res.Outcome)
+				require.Equal(t, conformance.Pass, res.Outcome, "%s: %s", res.ID(), res.Message())
+			}
+		})
+	}
+	for _, x := range broken() {
+		start(x, x.CaughtBy, func(t *testing.T, results []conformance.Result) {
 			require.NotEmpty(t, x.CaughtBy)
 			require.Contains(t, []int{1, len(x.CaughtBy)}, len(x.Sees))
-			require.Empty(t, reports[i].Error)
-			require.Len(t, reports[i].Results, len(x.CaughtBy), "a case that is named is not in the suite")
-			for _, res := range reports[i].Results {
+			require.Len(t, results, len(x.CaughtBy), "a case that is named is not in the suite")
+			for _, res := range results {
+				t.Logf("VERDICT article %s | %s | %s", x.Name, res.ID(), res.Outcome)
 				require.Equal(t, conformance.Fail, res.Outcome, "%s does not catch a lock of which this is true: %s (%s)",
 					res.ID(), x.Is, res.Reason)
 				require.Contains(t, res.Message(), res.Rule)
 				require.Contains(t, res.Reason, x.Sees[slices.Index(x.CaughtBy, res.ID())%len(x.Sees)])
-			}
-		})
-	}
-}
-
-// What fails is what is broken: the locks of which the exhibits are made pass the cases that catch them. So does a release in a transaction, and all
-// that there is about ownership.
-func TestSoundLocksPass(t *testing.T) {
-	t.Parallel()
-	var one, many, ownership []string
-	for _, x := range articles.All() {
-		if x.Nodes > 1 {
-			many = append(many, x.CaughtBy...)
-		} else {
-			one = append(one, x.CaughtBy...)
-		}
-	}
-	for _, c := range conformance.Cases() {
-		if c.Group == "ownership" || c.ID() == "unknown/release-reply-lost" || c.ID() == "unknown/release-cut-after-each-request" {
-			ownership = append(ownership, c.ID())
-		}
-	}
-	cases := map[string][]string{"set-nx-px": one, "watch-multi": slices.Concat(one, ownership), "redlock": many}
-	for _, x := range articles.Sound() {
-		require.NotEmpty(t, cases[x.Name])
-		t.Run(x.Name, func(t *testing.T) {
-			t.Parallel()
-			report := run(context.WithoutCancel(t.Context()), newWorld(t, x), x, cases[x.Name])
-			require.Empty(t, report.Error)
-			require.NotEmpty(t, report.Results)
-			for _, res := range report.Results {
-				require.Equal(t, conformance.Pass, res.Outcome, "%s: %s", res.ID(), res.Message())
 			}
 		})
 	}

@@ -19,8 +19,8 @@ type Exhibit struct {
 	Name string
 	// Hazard is the letter of what is broken in it, "H3"; empty if nothing is, or what the list of hazards does not have.
 	Hazard string
-	// Article says where it is shown, or warned of: "003".
-	Article string
+	// Article says where it is shown, or warned of: "003". Of a bug of somebody's Library it is the address of its report.
+	Article, Library string
 	// Is says in a sentence what is broken, or how it is sound.
 	Is string
 	// CaughtBy are the cases of the suite that must fail, by their IDs. Others may fail too. Nothing for a sound lock.

@@ -153,3 +153,6 @@ func unknown(ctx context.Context, err error) error {
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnknown, errors.Join(err, ctx.Err()))
 }
+
+// unavailable is the error of a claim that is said to have had no effect.
+func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }

@@ -1,124 +1,112 @@
 package libraries_test
 
 import (
-	"context"
-	"runtime/pprof"
+	"bytes"
+	"encoding/binary"
+	"net/url"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits/libraries"
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
+
+// world is the server of an exhibit: its target, the same past the proxy, and the requests that a release makes.
+type world struct {
+	target, direct string
+	proxy          *faultproxy.Proxy
+	release        func(request []byte) bool
+}
+
+// worlds start the servers. target puts a proxy's address into the target of a server.
+var worlds = map[libraries.Server]func(t *testing.T) *world{
+	libraries.Etcd: func(t *testing.T) *world {
+		w := behind(t, servers.NeedEtcd(t, servers.EtcdOptions{}).Addr(), func(addr string) string { return addr })
+		w.release = deletesKey
+		return w
+	},
+	libraries.ZooKeeper: func(t *testing.T) *world {
+		return behind(t, servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}).Addr(), func(addr string) string { return addr })
+	},
+	libraries.Postgres: func(t *testing.T) *world {
+		p := servers.NeedPostgres(t, servers.PostgresOptions{})
+		return behind(t, p.Addr(), func(addr string) string {
+			u, err := url.Parse(p.URL())
+			require.NoError(t, err)
+			u.Host = addr
+			return u.String()
+		})
+	},
+	libraries.MySQL: func(t *testing.T) *world {
+		m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+		return behind(t, m.Addr(), func(addr string) string {
+			config, err := mysql.ParseDSN(m.DSN())
+			require.NoError(t, err)
+			config.Addr = addr
+			return config.FormatDSN()
+		})
+	},
+}
+
+// behind puts a proxy before a server.
+func behind(t *testing.T, addr string, target func(addr string) string) *world {
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return &world{target: target(proxy.Addr()), direct: target(addr), proxy: proxy}
+}
+
+// deletesKey finds the deletion of one key among the messages in the frames of HTTP/2.
+func deletesKey(request []byte) bool {
+	for len(request) >= 9 {
+		size, kind, body := int(binary.BigEndian.Uint32(request)>>8), request[3], request[9:]
+		if size > len(body) {
+			break
+		}
+		if kind == 0 && size > 7 {
+			message := body[5:size]
+			if message[0] == 10 && int(message[1]) == len(message)-2 && bytes.HasPrefix(message[2:], []byte(libraries.EtcdPrefix)) {
+				return true
+			}
+		}
+		request = body[size:]
+	}
+	return false
+}
 
 // Each bug of somebody's lock, on a real server, fails the cases that it is said to fail, and these say why. The same lock without the bug passes
 // them, there and then.
 func TestLibraries(t *testing.T) {
-	rules := make(map[string]string)
-	for _, c := range conformance.Cases() {
-		rules[c.ID()] = c.Rule
-	}
-	groups := make(map[string][]libraries.Exhibit)
 	for _, x := range libraries.All() {
-		require.Contains(t, worlds, x.Server, x.Name)
-		group := strings.ReplaceAll(string(x.Server), " ", "-")
-		if restarts(x) {
-			group += "-restarted"
-		}
-		groups[group] = append(groups[group], x)
-	}
-	for group, xs := range groups {
-		t.Run(group, func(t *testing.T) {
+		t.Run(x.Name, func(t *testing.T) {
 			t.Parallel()
-			w := worlds[xs[0].Server](t)
-			reports := runAll(t, w, xs)
-			for i, x := range xs {
-				t.Run(x.Name, func(t *testing.T) {
-					broken, sound := reports[i][0], reports[i][1]
-					require.Empty(t, broken.Error)
-					require.Empty(t, sound.Error)
-					require.Len(t, broken.Results, len(x.CaughtBy), "%v are not all cases", x.CaughtBy)
-					for _, res := range broken.Results {
-						require.Equal(t, conformance.Fail, res.Outcome, "%s does not catch a lock of which this is true: %s (%s)", res.ID(), x.Is, res.Reason)
-						require.Contains(t, res.Message(), rules[res.ID()])
-						require.Contains(t, res.Reason, x.Sees)
-						t.Logf("%s, %v: %s", res.ID(), res.Took, res.Message())
-					}
-					for _, res := range sound.Results {
-						require.Equal(t, conformance.Pass, res.Outcome, "%s of the lock without the bug: %s", res.ID(), res.Message())
-						t.Logf("%s, without the bug: %v", res.ID(), res.Took)
-					}
-				})
+			w := worlds[x.Server](t)
+			cfg := conformance.Config{Open: x.Open, Target: w.target, Direct: w.direct}
+			cfg.Faults = faultproxy.Group{w.proxy}.Faults(func(op conformance.Op, request []byte) bool {
+				return op == conformance.OpRelease && w.release != nil && w.release(request)
+			})
+			run := func() []conformance.Result {
+				report := conformance.Run(t.Context(), cfg, conformance.Match(func(c conformance.Case) bool { return slices.Contains(x.CaughtBy, c.ID()) }))
+				require.Empty(t, report.Error)
+				require.Len(t, report.Results, len(x.CaughtBy), "%v are not all cases", x.CaughtBy)
+				return report.Results
+			}
+			for _, res := range run() {
+				t.Logf("VERDICT library %s | %s | %s", x.Name, res.ID(), res.Outcome)
+				require.Equal(t, conformance.Fail, res.Outcome, "%s does not catch a lock of which this is true: %s (%s)", res.ID(), x.Is, res.Reason)
+				require.Contains(t, res.Message(), res.Rule)
+				require.Contains(t, res.Reason, x.Sees)
+			}
+			cfg.Open = x.OpenSound
+			for _, res := range run() {
+				t.Logf("VERDICT library-sound %s | %s | %s", x.Name, res.ID(), res.Outcome)
+				require.Equal(t, conformance.Pass, res.Outcome, "%s of the lock without the bug: %s", res.ID(), res.Message())
 			}
 		})
 	}
-}
-
-// restarts says that x needs a server that nobody else uses meanwhile.
-func restarts(x libraries.Exhibit) bool {
-	return slices.ContainsFunc(x.CaughtBy, func(id string) bool { return strings.HasPrefix(id, "fencing/restart") })
-}
-
-// runAll runs the cases of each of xs on the broken lock and on the sound one. They mostly wait, so several run at once.
-func runAll(t *testing.T, w *world, xs []libraries.Exhibit) [][2]conformance.Report {
-	reports := make([][2]conformance.Report, len(xs))
-	var done sync.WaitGroup
-	defer done.Wait()
-	lanes := make(chan struct{}, 6)
-	for i, x := range xs {
-		for j, open := range []func(context.Context, string) (driver.Backend, error){x.Open, x.OpenSound} {
-			cfg := w.config(t, x.Server)
-			if j == 1 && w.direct != "" {
-				cfg.Target = w.direct
-			}
-			cfg.Open, cfg.MinTTL = open, x.TTL
-			run := func() {
-				reports[i][j] = conformance.Run(t.Context(), cfg, conformance.Match(func(c conformance.Case) bool {
-					return slices.Contains(x.CaughtBy, c.ID())
-				}))
-			}
-			if restarts(x) {
-				run()
-			} else {
-				lanes <- struct{}{}
-				done.Go(func() { defer func() { <-lanes }(); run() })
-			}
-		}
-	}
-	return reports
-}
-
-// afterAll is closed when all of cs are.
-func afterAll(cs []<-chan struct{}) <-chan struct{} {
-	if len(cs) == 1 {
-		return cs[0]
-	}
-	done := make(chan struct{})
-	go func() {
-		pprof.SetGoroutineLabels(context.Background()) // not the case's, by whose labels the suite looks for leaks
-		for _, c := range cs {
-			<-c
-		}
-		close(done)
-	}()
-	return done
-}
-
-// An exhibit says whose bug it is, and where that can be read.
-func TestExhibits(t *testing.T) {
-	names := make(map[string]bool)
-	for _, x := range libraries.All() {
-		require.False(t, names[x.Name], "%s is there twice", x.Name)
-		names[x.Name] = true
-		require.NotEmpty(t, x.Library, x.Name)
-		require.True(t, strings.HasPrefix(x.Reference, "https://"), x.Name)
-		require.NotEmpty(t, x.Is, x.Name)
-		require.NotEmpty(t, x.CaughtBy, x.Name)
-		require.NotEmpty(t, x.Sees, x.Name)
-	}
-	require.GreaterOrEqual(t, len(names), 14)
 }
