@@ -60,7 +60,7 @@ func timeline(h *faults.History, p *play, v *verdict) report.Run {
 	for _, o := range v.overlaps {
 		r.Overlaps = append(r.Overlaps, report.Overlap{
 			From: c.ms(o.From), To: c.ms(o.To), Older: lane(o.First.Worker), Newer: lane(o.Second.Worker),
-			Tokens: [2]uint64{uint64(o.First.Token), uint64(o.Second.Token)},
+			Tokens: [2]report.Token{report.Token(o.First.Token), report.Token(o.Second.Token)},
 		})
 	}
 	return r
@@ -134,7 +134,7 @@ func (c clock) held(h *faults.History, a *attempt) report.Span {
 	i := slices.IndexFunc(h.Spans, func(s faults.Span) bool { return s.Worker == a.worker && s.Op == a.op })
 	s := h.Spans[i]
 	return report.Span{
-		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: uint64(s.Token), Ending: ended(&s),
+		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: report.Token(s.Token), Ending: ended(&s),
 	}
 }
 

@@ -67,7 +67,7 @@ func TestTimeline(t *testing.T) {
 		},
 		Faults:   []report.Band{{From: 900, To: 2210}},
 		Marks:    []report.Mark{{At: 920, What: "the leader of B is killed"}},
-		Overlaps: []report.Overlap{{From: 2000, To: 2400, Older: "A", Newer: "B", Tokens: [2]uint64{1024, 2048}}},
+		Overlaps: []report.Overlap{{From: 2000, To: 2400, Older: "A", Newer: "B", Tokens: [2]report.Token{1024, 2048}}},
 	}, r)
 }
 

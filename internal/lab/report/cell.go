@@ -1,5 +1,7 @@
 package report
 
+import "strings"
+
 // Hazard is a row: one way in which a distributed lock goes wrong. Its texts are for people who have not read about it.
 type Hazard struct {
 	ID       string   `json:"id"`       // "H7"
@@ -11,30 +13,6 @@ type Hazard struct {
 
 // OnlyFull is the [Cell.NotRun] of what a quick run leaves out. A matrix leaves it out too where it shows another variant of the same cell.
 const OnlyFull = "It is played by a full run alone (--full)."
-
-// Class is what was seen of a hazard.
-type Class string
-
-// The classes, from the best to the worst.
-const (
-	// Safe: nobody believed to hold a lock that somebody else held, and locks could be had again in time.
-	Safe Class = "safe"
-	// Unavailable: the same, and nobody could have the lock for as long as the fault lasted.
-	Unavailable Class = "unavailable"
-	// Costly: nothing was lost, but who waits has the server work all the time.
-	Costly Class = "hammers the server"
-	// Misled: a caller was told something that was not so: that a lock was released which was not, or held by somebody while the server was gone.
-	Misled Class = "wrong answer"
-	// Stuck: nobody could have the lock any more, long after it should have ended.
-	Stuck Class = "locked for ever"
-	// Fenced: two believed to hold the lock at one time, and their tokens told them apart: the write of the older one was refused.
-	Fenced Class = "unsafe but fenced"
-	// Unsafe: two believed to hold the lock at one time, and nothing refused the write of the older one.
-	Unsafe Class = "unsafe"
-)
-
-// Classes are all classes, from the best to the worst.
-func Classes() []Class { return []Class{Safe, Unavailable, Costly, Misled, Stuck, Fenced, Unsafe} }
 
 // Cell is one hazard on one subject: what was observed, never what was expected.
 type Cell struct {
@@ -60,11 +38,11 @@ type Cell struct {
 	Runs      []Run  `json:"runs,omitempty"`
 }
 
-// ID is the cell's anchor in the HTML, and the name of its picture: "H7-redis", "H7-redis-replicas-1".
+// ID is the cell's anchor in HTML, and the name of its picture: "H7-redis", "H7-redis-replicas-1".
 func (c *Cell) ID() string {
 	id := anchorOf(c.Hazard) + "-" + anchorOf(c.Subject)
 	if c.Variant != "" {
-		id += "-" + slug(c.Variant)
+		id += "-" + strings.Trim(strings.ToLower(anchorOf(c.Variant)), "-")
 	}
 	return id
 }
@@ -103,8 +81,7 @@ type Span struct {
 	Held  bool    `json:"held"`
 	Got   float64 `json:"got,omitempty"`
 	Until float64 `json:"until"`
-	// Token is the hold's fencing token, 0 for none. In JSON it is a string of digits, as many readers of JSON know whole numbers up to 2^53 alone.
-	Token uint64 `json:"token,omitempty,string"`
+	Token Token   `json:"token,omitempty"` // the fencing token
 	// Ending says what ended it, for people: "released", "told that it was lost", "the deadline passed", "killed".
 	Ending string `json:"ending,omitempty"`
 }
@@ -124,11 +101,11 @@ type Mark struct {
 
 // Overlap is a time in which two believed.
 type Overlap struct {
-	From   float64   `json:"from"`
-	To     float64   `json:"to"`
-	Older  string    `json:"older"` // clients
-	Newer  string    `json:"newer"`
-	Tokens [2]uint64 `json:"tokens"` // theirs, 0 for none; strings in JSON
+	From   float64  `json:"from"`
+	To     float64  `json:"to"`
+	Older  string   `json:"older"` // clients
+	Newer  string   `json:"newer"`
+	Tokens [2]Token `json:"tokens"` // of the two
 }
 
 // Write is an attempt to write to what the lock protects.

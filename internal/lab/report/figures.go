@@ -4,6 +4,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 )
 
 // micros is a time of so many microseconds, for people: "85 µs", "1.24 ms", "12.0 s".
@@ -105,4 +107,68 @@ func seconds(s float64) string {
 		return strconv.Itoa(whole) + " s"
 	}
 	return strconv.Itoa(whole/60) + " min " + strconv.Itoa(whole%60) + " s"
+}
+
+// The ticks of axes: round numbers, without zeroes behind their point.
+func tickMicros(us float64) string {
+	switch {
+	case us < 1e3:
+		return number(us) + " µs"
+	case us < 1e6:
+		return number(us/1e3) + " ms"
+	case us < 1e12:
+		return thousands(number(us/1e6)) + " s"
+	}
+	return significant(us/1e6) + " s"
+}
+
+func tickMillis(ms float64) string { return tickMicros(ms * 1e3) }
+
+func tickCount(v float64) string {
+	if v < 1 || v > 1e9 {
+		return strconv.FormatFloat(v, 'g', 1, 64)
+	}
+	return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+}
+
+// list joins names: "a, b and c".
+func list(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+}
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return count(n) + " " + many
+}
+
+// anchorOf makes an anchor, or a part of a file's name, of a text: "H7" stays, "replicas=1" becomes "replicas-1".
+func anchorOf(name string) string {
+	return strings.Map(func(r rune) rune {
+		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' {
+			return r
+		}
+		return '-'
+	}, name)
+}
+
+// capital is a name as it begins a line; a single word, such as "etcd", stays as it is.
+func capital(name string) string {
+	first, size := utf8.DecodeRuneInString(name)
+	if strings.Contains(name[size:], " ") {
+		return string(unicode.ToUpper(first)) + name[size:]
+	}
+	return name
+}
+
+// fullStop is a text as a sentence of its own.
+func fullStop(text string) string {
+	if text == "" || strings.HasSuffix(text, ".") {
+		return capital(text)
+	}
+	return capital(text) + "."
 }

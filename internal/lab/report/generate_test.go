@@ -157,7 +157,7 @@ func random(seed uint64, clients, marks int) *Report {
 				l.Client = word()
 			}
 			for t := at() / 4; t < n.Took; {
-				s := Span{Asked: t, Held: rnd.IntN(4) > 0, Token: rnd.Uint64() >> rnd.IntN(64), Ending: word()}
+				s := Span{Asked: t, Held: rnd.IntN(4) > 0, Token: Token(rnd.Uint64() >> rnd.IntN(64)), Ending: word()}
 				s.Got = t + at()/9
 				s.Until = s.Got + at()/6
 				t = s.Until + at()/9
@@ -183,7 +183,7 @@ func random(seed uint64, clients, marks int) *Report {
 		for range rnd.IntN(9) {
 			b := band()
 			n.Overlaps = append(n.Overlaps, Overlap{b.From, b.To, n.Lanes[rnd.IntN(len(n.Lanes))].Client, n.Lanes[rnd.IntN(len(n.Lanes))].Client,
-				[2]uint64{rnd.Uint64() >> 30, rnd.Uint64() >> 20}})
+				[2]Token{Token(rnd.Uint64() >> 30), Token(rnd.Uint64() >> 20)}})
 		}
 		r.Cells = append(r.Cells, Cell{Hazard: fmt.Sprintf("H%d", i+1), Subject: []string{"redis", "mine"}[rnd.IntN(2)], Class: Classes()[rnd.IntN(7)], Seen: 1, Of: 1,
 			Setup: word(), Observed: word(), Runs: []Run{n}})

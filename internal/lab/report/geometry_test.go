@@ -47,9 +47,11 @@ func reports(t testing.TB) map[string]*Report {
 // In every drawing, in both widths, each text is on the canvas and on no other text.
 func TestNoTextIsCutOrCovered(t *testing.T) {
 	for name, r := range reports(t) {
-		all := append(r.charts(), timelineLegend())
-		if p := r.matrixPicture(); p != nil {
-			all = append(all, p)
+		all := []*picture{timelineLegend(), r.matrixPicture()}
+		for _, s := range r.costSections() {
+			if s.Picture != nil {
+				all = append(all, s.Picture)
+			}
 		}
 		for i := range r.Cells {
 			for j := range r.Cells[i].Runs {
@@ -58,7 +60,7 @@ func TestNoTextIsCutOrCovered(t *testing.T) {
 		}
 		for _, p := range all {
 			for _, c := range []*canvas{p.wide, p.narrow} {
-				requireTidy(t, c, name+" "+p.name)
+				requireTidy(t, c, name+" "+p.Name)
 			}
 		}
 	}

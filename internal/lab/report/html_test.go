@@ -98,7 +98,7 @@ func TestHTMLSaysAll(t *testing.T) {
 	require.NotContains(t, text, `href="#H7-redis-sentinel"`, "another variant of the cell was played")
 	require.Contains(t, text, `href="#H8-file"`, "what was not played at all is told")
 	require.Equal(t, 4, strings.Count(text, lateLanded), "in short, in the matrix, in its legend, and in the hazard")
-	require.Contains(t, text, `in articles <a href="#article-002">002</a> and <a href="#article-004">004</a>.`)
+	require.Contains(t, text, `<a href="#article-002">002</a>, <a href="#article-004">004</a>.`)
 
 	r.Full = true
 	r.Subjects[2].URL = "redis://it's"

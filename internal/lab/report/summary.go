@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,24 +9,39 @@ import (
 
 const summaryWidth = 100
 
-// Summary is the report in so much text as fits on a terminal of 100 columns: the matrix in short words, and the medians of the costs. A word in
-// capitals is that of harm which nothing caught.
+// Summary is the report as text for a terminal of 100 columns: the matrix in short words, and the medians of the costs. A word in capitals is that of
+// harm which nothing caught.
 func (r *Report) Summary() string {
 	var b strings.Builder
-	if rows := r.matrix(); len(rows) > 0 && len(r.Cells) > 0 {
-		r.summaryOfHazards(&b, rows)
+	columns, rows := r.columns(), r.rows()
+	for from := 0; from < len(columns); from += 8 {
+		to := min(from+8, len(columns))
+		head := []string{""}
+		for _, s := range columns[from:to] {
+			head = append(head, s.Name)
+		}
+		lines := [][]string{head}
+		for _, m := range rows {
+			lines = append(lines, summaryRow(m, columns, from, to)...)
+		}
+		b.WriteString(aligned(lines) + "\n")
+	}
+	if len(rows) > 0 {
+		var titles [][]string
+		for _, m := range rows {
+			titles = append(titles, []string{m.ID, m.Title})
+		}
+		b.WriteString(aligned(titles) + "\n" + aligned(r.summaryLegend()))
 	}
 	if len(r.Costs) > 0 {
-		if b.Len() > 0 {
-			b.WriteString("\n")
+		lines := [][]string{{"medians"}}
+		for _, m := range metrics {
+			lines[0] = append(lines[0], strings.TrimPrefix(m.head, "both, in "))
 		}
-		lines := [][]string{{"medians", "Acquire", "Release", "round trips", "hand-off", "takeover", "without a server"}}
 		for i := range r.Costs {
-			c := &r.Costs[i]
-			lines = append(lines, append([]string{c.Subject}, c.medians("-", func(v float64) string { return significant(v) + " x" })...))
+			lines = append(lines, append([]string{r.Costs[i].Subject}, r.Costs[i].medians("-")...))
 		}
-		writeTable(&b, lines, true)
-		b.WriteString(summaryOfCostsLegend)
+		b.WriteString(strings.Repeat("\n", min(1, b.Len())) + aligned(lines) + summaryOfCosts)
 	}
 	if b.Len() == 0 {
 		return "Nothing was run.\n"
@@ -35,29 +49,19 @@ func (r *Report) Summary() string {
 	return b.String()
 }
 
-const summaryOfCostsLegend = `
-round trips       Acquire and Release together, against the smallest question to the same server
+const summaryOfCosts = `
+round trips       Acquire and Release together, relative to the shortest request to the same server
 hand-off          from a release until a waiter in another process has the lock
 takeover          from the kill of a holder's process until a waiter has its lock
-without a server  for how long a client had no lock when a server was lost
+without a server  how long a client had no lock when a server was lost
 `
-
-// summaryMeanings say what the short words of classes mean.
-var summaryMeanings = map[Class]string{
-	Unavailable: "nobody could have the lock while the fault lasted, and nothing was lost",
-	Costly:      "who waits keeps the server busy",
-	Misled:      "a caller was told what was not so",
-	Stuck:       "locked for ever",
-	Fenced:      "two believed to hold the lock; their tokens told them apart, and the late write was refused",
-	Unsafe:      "two believed to hold the lock, and nothing refused the late write",
-}
 
 // summaryLegend explains the words that the matrix has.
 func (r *Report) summaryLegend() [][]string {
 	lines := [][]string{{"k/n", "the harm was seen in k of n runs; -: not run"}}
-	for _, class := range Classes() {
-		if text := summaryMeanings[class]; text != "" && slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Class == class }) {
-			lines = append(lines, []string{lookOf(class).short, text})
+	for _, l := range looks[1:] {
+		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Class == l.Class }) {
+			lines = append(lines, []string{l.Short, l.Means})
 		}
 	}
 	if r.landed() {
@@ -66,48 +70,12 @@ func (r *Report) summaryLegend() [][]string {
 	return lines
 }
 
-// summaryOfHazards writes the matrix: a row for each hazard, below it what further variants there are, and what the words mean.
-func (r *Report) summaryOfHazards(b *strings.Builder, rows []row) {
-	columns := r.columns()
-	const perBlock = 8
-	for from := 0; from < len(columns); from += perBlock {
-		to := min(from+perBlock, len(columns))
-		lines := [][]string{{""}}
-		for _, s := range columns[from:to] {
-			lines[0] = append(lines[0], s.Name)
-		}
-		var below []string // of each line but the first
-		for _, m := range rows {
-			line, more := summaryRow(m, columns, from, to)
-			lines, below = append(lines, line), append(below, more)
-		}
-		if from > 0 {
-			b.WriteString("\n")
-		}
-		var t strings.Builder
-		writeTable(&t, lines, false)
-		for i, line := range strings.SplitAfter(t.String(), "\n") {
-			if b.WriteString(line); i > 0 && i <= len(below) {
-				b.WriteString(below[i-1])
-			}
-		}
-	}
-	b.WriteString("\n")
-	writeTitles(b, rows)
-	b.WriteString("\n")
-	writeTable(b, r.summaryLegend(), false)
-}
-
-// summaryRow is a line of the matrix, with the first cell of each subject that a matrix shows, and lines about the other ones.
-func summaryRow(m row, columns []Subject, from, to int) (line []string, below string) {
-	line = []string{m.ID}
-	type group struct {
-		variant string
-		words   []string            // in the order in which they come
-		where   map[string][]string // by word
-	}
-	var groups []*group
-	for i, cells := range m.cells[from:to] {
+// summaryRow is a line of the matrix with the first cell of each subject, and a line of its own for each further variant.
+func summaryRow(m row, columns []Subject, from, to int) [][]string {
+	line := []string{m.ID}
+	var variants []string
+	where := make(map[string][]string)
+	for i, cells := range m.Cells[from:to] {
 		cells = shown(cells)
 		if len(cells) == 0 {
 			line = append(line, "")
@@ -115,26 +83,20 @@ func summaryRow(m row, columns []Subject, from, to int) (line []string, below st
 		}
 		line = append(line, cells[0].word())
 		for _, c := range cells[1:] {
-			at := slices.IndexFunc(groups, func(g *group) bool { return g.variant == c.Variant })
-			if at < 0 {
-				at = len(groups)
-				groups = append(groups, &group{c.Variant, nil, make(map[string][]string)})
+			if where[c.Variant] == nil {
+				variants = append(variants, c.Variant)
 			}
-			g, word := groups[at], c.word()
-			if g.where[word] == nil {
-				g.words = append(g.words, word)
-			}
-			g.where[word] = append(g.where[word], columns[from+i].Name)
+			where[c.Variant] = append(where[c.Variant], columns[from+i].Name+" "+c.word())
 		}
 	}
-	for _, g := range groups {
-		var parts []string
-		for _, word := range g.words {
-			parts = append(parts, strings.Join(g.where[word], ", ")+" "+word)
+	all := [][]string{line}
+	for _, v := range variants {
+		for i, some := range slices.Collect(slices.Chunk(where[v], 5)) {
+			head := map[bool]string{true: v + ": "}[i == 0]
+			all = append(all, []string{"     " + head + strings.Join(some, ", ")})
 		}
-		below += indented(g.variant+": "+strings.Join(parts, "; "), 5)
 	}
-	return line, below
+	return all
 }
 
 // word is a cell in short.
@@ -142,77 +104,38 @@ func (c *Cell) word() string {
 	if c.NotRun != "" {
 		return "-"
 	}
-	word := lookOf(c.Class).short
-	if c.landed() {
-		word += "*"
-	}
-	return fmt.Sprintf("%s %d/%d", word, c.Seen, c.Of)
+	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
 }
 
-// indented is text in lines that begin with so many spaces.
-func indented(text string, by int) string {
-	var b strings.Builder
-	line := ""
-	for _, word := range strings.Fields(oneLine(text)) {
-		word = cut(word, summaryWidth-by)
-		if line != "" && by+utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > summaryWidth {
-			b.WriteString(strings.Repeat(" ", by) + line + "\n")
-			line = ""
-		}
-		line = strings.TrimPrefix(line+" "+word, " ")
-	}
-	return b.String() + strings.Repeat(" ", by) + line + "\n"
-}
-
-// writeTitles writes what the hazards are.
-func writeTitles(b *strings.Builder, rows []row) {
-	var lines [][]string
-	for _, m := range rows {
-		lines = append(lines, []string{m.ID, m.Title})
-	}
-	writeTable(b, lines, false)
-}
-
-// writeTable writes lines with their columns below each other, in no more than summaryWidth columns: where they need more, the widest are cut.
-func writeTable(b *strings.Builder, lines [][]string, right bool) {
-	widths := make([]int, len(lines[0]))
+// aligned is lines with their columns below each other, cut to summaryWidth. A line of one cell is no part of the columns.
+func aligned(lines [][]string) string {
+	var widths []int
 	for _, line := range lines {
 		for i, text := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(oneLine(text)))
+			if i >= len(widths) {
+				widths = append(widths, 0)
+			}
+			if len(line) > 1 {
+				widths[i] = min(max(widths[i], utf8.RuneCountInString(oneLine(text))), summaryWidth*4/5)
+			}
 		}
 	}
-	for total(widths) > summaryWidth {
-		widest := slices.Index(widths, slices.MaxFunc(widths, cmp.Compare))
-		widths[widest]--
-	}
+	var b strings.Builder
 	for _, line := range lines {
 		var out strings.Builder
 		for i, text := range line {
-			text = cut(oneLine(text), widths[i])
-			space := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(text))
-			if right && i > 0 {
-				text, space = space, text
+			if fmt.Fprint(&out, oneLine(text)); len(line) > 1 {
+				out.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(oneLine(text)))+2))
 			}
-			if i > 0 {
-				out.WriteString("  ")
-			}
-			out.WriteString(text + space)
 		}
-		b.WriteString(strings.TrimRight(out.String(), " ") + "\n")
+		b.WriteString(cut(strings.TrimRight(out.String(), " "), summaryWidth) + "\n")
 	}
-}
-
-func total(widths []int) int {
-	sum := 2 * (len(widths) - 1)
-	for _, w := range widths {
-		sum += w
-	}
-	return sum
+	return b.String()
 }
 
 func cut(text string, width int) string {
 	if runes := []rune(text); len(runes) > width {
-		return string(runes[:max(0, width-1)]) + "…"
+		return string(runes[:width-1]) + "…"
 	}
 	return text
 }

@@ -1,22 +1,13 @@
 package report
 
 import (
-	_ "embed"
 	"encoding/xml"
 	"fmt"
+	"html/template"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
-)
-
-// What every drawing looks like: the colours of the page and of a picture alone, in light and in dark, and the classes that drawings use.
-var (
-	//go:embed templates/colours.css
-	coloursCSS string
-	//go:embed templates/drawing.css
-	drawingCSS string
-	//go:embed templates/defs.svg
-	defsSVG string
 )
 
 // box is a rectangle, from its upper left corner to its lower right one.
@@ -88,19 +79,7 @@ func (c *canvas) circle(class string, x, y, r float64) {
 
 // cross is an × around a point.
 func (c *canvas) cross(class string, x, y, r float64) {
-	c.path(class, fmt.Sprintf("M%s %sL%s %sM%s %sL%s %s", number(x-r), number(y-r), number(x+r), number(y+r), number(x-r), number(y+r), number(x+r), number(y-r)))
-}
-
-// polyline is a line through points.
-func (c *canvas) polyline(class string, points [][2]float64) {
-	if len(points) == 0 {
-		return
-	}
-	var d strings.Builder
-	for i, p := range points {
-		d.WriteString(map[bool]string{true: "M", false: "L"}[i == 0] + number(p[0]) + " " + number(p[1]))
-	}
-	c.path(class, d.String())
+	c.path(class, fmt.Sprintf("M%s %sl%s %sm0 %sl%s %s", number(x-r), number(y-r), number(2*r), number(2*r), number(-2*r), number(-2*r), number(2*r)))
 }
 
 // titled puts what draw draws into a group that a pointer's tooltip, or a screen reader, tells as title.
@@ -155,17 +134,7 @@ func (c *canvas) free(b box) bool {
 	if b.x0 < 0 || b.y0 < 0 || b.x1 > c.w || b.y1 > c.h {
 		return false
 	}
-	for _, l := range c.labels {
-		if l.meets(b) {
-			return false
-		}
-	}
-	for _, s := range c.solid {
-		if s.meets(b) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.labels, func(l label) bool { return l.meets(b) }) && !slices.ContainsFunc(c.solid, b.meets)
 }
 
 // tryText writes text if there is room for it.
@@ -186,15 +155,11 @@ func (c *canvas) inline(class string) string {
 func (c *canvas) standalone(title, desc string) []byte {
 	const margin = 12
 	w, h := number(c.w+2*margin), number(c.h+2*margin)
-	style, defs := styleFor(c.body.String())
-	head := "<style>" + style + "</style>" + defs +
-		fmt.Sprintf(`<rect class="paper" x="-%d" y="-%d" width="%s" height="%s" rx="8"/>`, margin, margin, w, h)
-	size := fmt.Sprintf(`xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" class="drawing" viewBox="-%d -%d %s %s"`, w, h, margin, margin, w, h)
-	about := "<title>" + escape(title) + "</title>"
-	if desc != "" {
-		about += "<desc>" + escape(desc) + "</desc>"
-	}
-	return []byte(fmt.Sprintf(`<svg %s role="img">%s%s%s</svg>`, size, about, head, c.body.String()) + "\n")
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%s" height="%s" class="drawing" viewBox="-%d -%d %s %s" role="img">`, w, h, margin, margin, w, h)
+	fmt.Fprintf(&b, "<title>%s</title><desc>%s</desc><style>%s</style>%s", escape(title), escape(desc), coloursCSS+drawingCSS, defsSVG)
+	fmt.Fprintf(&b, `<rect class="paper" x="-%d" y="-%d" width="%s" height="%s" rx="8"/>%s</svg>`+"\n", margin, margin, w, h, c.body.String())
+	return []byte(b.String())
 }
 
 // number is a coordinate, to a tenth of a pixel.
@@ -212,13 +177,11 @@ func escape(text string) string {
 	return b.String()
 }
 
-// picture is a drawing in the two widths that a page needs: side by side with text on a desk, and on a phone.
+// picture is a drawing in two widths, for a desk and for a phone.
 type picture struct {
-	// name is that of its file, without the ending.
-	name string
-	// title says what it shows, desc its figures, for who cannot see it.
-	title, desc  string
-	wide, narrow *canvas
+	// Name is that of its file, without the ending; Title says what it shows, desc gives its figures for those who cannot see it.
+	Name, Title, desc string
+	wide, narrow      *canvas
 }
 
 // The widths of drawings.
@@ -230,4 +193,33 @@ const (
 // draw makes a picture with a function that draws it in a width.
 func draw(name, title, desc string, f func(width float64) *canvas) *picture {
 	return &picture{name, title, desc, f(wideWidth), f(narrowWidth)}
+}
+
+// HTML is the picture in both widths, of which the page shows the one that fits.
+func (p *picture) HTML() template.HTML {
+	return template.HTML(`<div role="img" aria-label="` + escape(p.Title+". "+p.desc) + `">` + p.wide.inline("wide") + p.narrow.inline("narrow") + `</div>`)
+}
+
+// Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, the charts of the costs, and for each cell who held the
+// lock when in the run that shows its class, by [Cell.ID]. They follow the reader's choice of light or dark.
+func (r *Report) Pictures() map[string][]byte {
+	var all []*picture
+	for _, s := range r.costSections() {
+		all = append(all, s.Picture)
+	}
+	if len(r.Cells) > 0 {
+		all = append(all, r.matrixPicture(), timelineLegend())
+	}
+	for i := range r.Cells {
+		if c := &r.Cells[i]; c.best() >= 0 {
+			all = append(all, r.timelinePicture(c, c.best()))
+		}
+	}
+	files := make(map[string][]byte)
+	for _, p := range all {
+		if p != nil {
+			files[p.Name+".svg"] = p.wide.standalone(p.Title, p.desc)
+		}
+	}
+	return files
 }

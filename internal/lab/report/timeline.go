@@ -1,10 +1,10 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -12,94 +12,74 @@ const (
 	laneHeight = 42.0
 	barTop     = 5.0  // of a hold, in its lane
 	barBottom  = 22.0 //
-	stripTop   = 25.0 // of what stands below the hold: writes, and what befell the client
+	stripTop   = 25.0 // of what stands below the hold: writes, and what happened to the client
 	maxLanes   = 24
 	shortest   = 4.0 // of what lasted no time, so that it can be seen
 )
 
-// timeline draws who held the lock when. It is drawn from the back to the front: the faults, what befell the clients, their holds, and the texts, each
-// only where there is room.
+// timeline draws who held the lock when. It is drawn from the back to the front: the faults, what happened to the clients, their holds, and the texts
+// where there is room for them.
 type timeline struct {
 	*canvas
-	run    *Run
-	x      scale
-	lanes  []Lane
-	top    float64            // of the first lane
-	lane   map[string]float64 // the upper side of each client's
-	token  func(uint64) string
-	hidden int // lanes that are not shown
+	run   *Run
+	x     scale
+	token func(Token) string
+}
+
+// timelinePicture shows who held the lock when in a run of a cell.
+func (r *Report) timelinePicture(c *Cell, run int) *picture {
+	about := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", c.Hazard, r.title(c.Subject), c.Variant))
+	return draw(c.ID(), about, c.Runs[run].tell(), func(width float64) *canvas { return drawTimeline(&c.Runs[run], width) })
 }
 
 func drawTimeline(r *Run, width float64) *canvas {
-	t := &timeline{canvas: &canvas{w: width, h: 1e6}, run: r, token: tokenNames(r), lane: make(map[string]float64)}
-	t.chooseLanes()
-	names := []string{"both"}
-	for _, l := range t.lanes {
-		names = append(names, l.Client)
+	t := &timeline{canvas: &canvas{w: width, h: 1e6}, run: r, token: tokenNames(r)}
+	lanes := slices.DeleteFunc(slices.Clone(r.Lanes), func(l Lane) bool { // those that did nothing with this lock
+		return len(l.Spans)+len(l.Stopped)+len(l.Cut)+len(l.Writes) == 0 && l.Killed == 0
+	})
+	hidden := max(0, len(lanes)-maxLanes)
+	lanes = lanes[:len(lanes)-hidden]
+	gutter := strong.width("both")
+	for _, l := range lanes {
+		gutter = max(gutter, strong.width(l.Client))
 	}
-	gutter := math.Min(strong.widest(names...), width*0.2) + 16
+	gutter = min(gutter, width*0.2) + 16
 	t.x = scale{0, r.duration(), gutter, width - 20, false}
 
 	top, leaders, keys := t.drawRemarks(remarks(r, t.x))
-	t.top = top
-	bottom := t.top + float64(max(1, len(t.lanes)))*laneHeight
-	for i, l := range t.lanes {
-		t.lane[l.Client] = t.top + float64(i)*laneHeight
+	bottom := top + float64(max(1, len(lanes)))*laneHeight
+	for _, f := range r.Faults {
+		t.titled(told(f.What)+", "+between(f.From, f.To), func() { t.rect("fault-band", t.span(f.From, f.To, top, bottom), 0) })
 	}
-	t.drawFaults(bottom)
 	leaders(bottom)
-	for i := range t.lanes {
-		t.drawLane(&t.lanes[i], t.top+float64(i)*laneHeight, gutter)
+	for i := range lanes {
+		t.drawLane(&lanes[i], top+float64(i)*laneHeight, gutter)
 	}
-	if len(t.lanes) == 0 {
-		t.text("soft", small, start, gutter, t.top+barBottom, small.fit("No client did anything.", width-gutter))
-	}
-	if t.hidden > 0 {
+	switch {
+	case len(lanes) == 0:
+		t.text("soft", small, start, gutter, top+barBottom, small.fit("No client did anything.", width-gutter))
+	case hidden > 0:
 		bottom += 18
-		t.text("soft", small, start, gutter, bottom-4, small.fit(fmt.Sprintf("%s more clients are not shown.", count(t.hidden)), width-gutter))
+		t.text("soft", small, start, gutter, bottom-4, small.fit(fmt.Sprintf("%s more clients are not shown.", count(hidden)), width-gutter))
 	}
-	bottom = t.drawOverlaps(bottom, gutter)
-	bottom = t.drawTimeAxis(bottom)
+	bottom = t.drawTimeAxis(t.drawOverlaps(bottom, gutter))
 	for _, key := range keys {
-		for _, line := range small.wrap(key, width-8, 2) {
-			bottom += small.size * leading
-			t.text("remark", small, start, 4, bottom, line)
-		}
-		bottom += 2
+		bottom = t.lines("remark", key, 4, bottom, 2) + 2
 	}
 	t.h = math.Ceil(bottom + 5)
 	return t.canvas
 }
 
-// chooseLanes shows all clients if they are few, and otherwise those first whose holds overlap.
-func (t *timeline) chooseLanes() {
-	t.lanes = slices.DeleteFunc(slices.Clone(t.run.Lanes), func(l Lane) bool { // those who did something else meanwhile
-		return len(l.Spans)+len(l.Stopped)+len(l.Cut)+len(l.Writes) == 0 && l.Killed == 0
-	})
-	if t.hidden = len(t.lanes) - maxLanes; t.hidden <= 0 {
-		t.hidden = 0
-		return
+// lines writes text in so many lines at most, and returns where that ends.
+func (t *timeline) lines(class, text string, x, bottom float64, most int) float64 {
+	for _, line := range small.wrap(text, t.w-x-4, most) {
+		bottom += small.size * leading
+		t.text(class, small, start, x, bottom, line)
 	}
-	overlaps := func(l Lane) bool {
-		return slices.ContainsFunc(t.run.Overlaps, func(o Overlap) bool { return o.Older == l.Client || o.Newer == l.Client })
-	}
-	order := make([]int, len(t.lanes))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Compare(map[bool]int{true: 0, false: 1}[overlaps(t.lanes[a])], map[bool]int{true: 0, false: 1}[overlaps(t.lanes[b])])
-	})
-	order = order[:maxLanes]
-	slices.Sort(order)
-	all := t.lanes
-	t.lanes = nil
-	for _, i := range order {
-		t.lanes = append(t.lanes, all[i])
-	}
+	return bottom
 }
 
-// span is the box of what lasted from one time to another, at least as wide as can be seen.
+// span is the box of what lasted from one time to another, wide enough to be seen.
 func (t *timeline) span(from, to, y0, y1 float64) box {
 	b := box{t.x.at(from), y0, t.x.at(to), y1}
 	if b.x1-b.x0 < shortest {
@@ -109,87 +89,64 @@ func (t *timeline) span(from, to, y0, y1 float64) box {
 	return b
 }
 
-func (t *timeline) drawFaults(bottom float64) {
-	for _, f := range t.run.Faults {
-		b := t.span(f.From, f.To, t.top, bottom)
-		t.titled(told(f.What)+", "+between(f.From, f.To), func() { t.rect("fault-band", b, 0) })
-	}
-}
-
 func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 	t.line("rule", 0, y, t.w, y)
 	t.text("", strong, start, 4, y+barBottom-4, strong.fit(l.Client, gutter-12))
-	alive := t.x.to
+	alive, middleOfBar := t.x.to, y+barBottom+1.5
 	if l.Killed > 0 {
 		alive = t.x.at(l.Killed)
 	}
-	t.line("alive", t.x.from, y+barBottom+1.5, alive, y+barBottom+1.5)
-
-	befell := slices.Concat(l.Stopped, l.Cut)
-	whatBefell := func(i int) (class, what string) {
-		switch {
-		case i < len(l.Stopped):
-			return "stopped", "stopped"
-		case befell[i].What == "":
-			return "cut", "cut off"
+	t.line("alive", t.x.from, middleOfBar, alive, middleOfBar)
+	befell := func(class, name string, bands []Band, each func(class, what string, b Band)) {
+		for _, b := range bands {
+			what := b.What
+			if what == "" {
+				what = name
+			}
+			each(class, what, b)
 		}
-		return "cut", befell[i].What
 	}
-	for i, b := range befell {
-		class, what := whatBefell(i)
+	back := func(class, what string, b Band) {
 		t.titled(fmt.Sprintf("%s: %s, %s", l.Client, what, between(b.From, b.To)), func() { t.rect(class, t.span(b.From, b.To, y+2, y+laneHeight-2), 2) })
 	}
+	befell("stopped", "stopped", l.Stopped, back)
+	befell("cut", "cut off", l.Cut, back)
 	for _, s := range l.Spans {
 		t.drawSpan(l, s, y)
 	}
-	for i, b := range befell {
-		if i < len(l.Stopped) {
-			t.rect("stopped over", t.span(b.From, b.To, y+barTop, y+barBottom), 2) // also over its holds
-		}
+	for _, b := range l.Stopped {
+		t.rect("stopped over", t.span(b.From, b.To, y+barTop, y+barBottom), 2)
 	}
 	if l.Killed > 0 {
-		t.titled(fmt.Sprintf("%s is killed at %s", l.Client, axisSeconds(l.Killed)), func() { t.cross("killed", alive, y+barBottom+1.5, 6) })
+		t.titled(fmt.Sprintf("%s is killed at %s", l.Client, axisSeconds(l.Killed)), func() { t.cross("killed", alive, middleOfBar, 6) })
 		t.solid = append(t.solid, box{alive - 8, y + barBottom - 6, alive + 8, y + barBottom + 9})
 	}
 	t.drawWrites(l, y)
-	for i, b := range befell {
+	below := func(_, what string, b Band) {
 		s := t.span(b.From, b.To, y, y)
-		_, what := whatBefell(i)
-		what = small.fit(what, s.x1-s.x0-5)
-		if what != "" {
-			t.tryText("haloed", small, middle, (s.x0+s.x1)/2, y+stripTop+12, what)
-		}
+		t.tryText("haloed", small, middle, (s.x0+s.x1)/2, y+stripTop+12, small.fit(what, s.x1-s.x0-5))
 	}
+	befell("", "stopped", l.Stopped, below)
+	befell("", "cut off", l.Cut, below)
 	for _, s := range l.Spans {
 		t.labelSpan(l, s, y)
 	}
 	if l.Killed > 0 {
-		t.tryAround("haloed soft", "killed", alive-9, alive+9, y+stripTop+12)
+		t.beside("haloed soft", "killed", box{x0: alive - 5, x1: alive + 5}, y+stripTop+12)
 	}
 }
 
-// tryAround writes a text right of what lies between two coordinates, or left of it, if there is room.
-func (t *timeline) tryAround(class, text string, x0, x1, y float64) bool {
-	return t.tryText(class, small, start, x1+4, y, text) || x0-4-small.width(text) > t.x.from && t.tryText(class, small, end, x0-4, y, text)
-}
-
-// tryAlong writes a text below what lies in b: as near to its beginning as there is room, or left of it if it is short.
-func (t *timeline) tryAlong(class, text string, b box, y float64) {
-	for x := b.x0 + 2; x < math.Max(b.x1-20, b.x0+30); x += 7 {
-		if t.tryText(class, small, start, x, y, text) {
-			return
-		}
-	}
-	t.tryText(class, small, end, b.x0-4, y, text)
+// beside writes a text to the right of b, or to its left, if there is room.
+func (t *timeline) beside(class, text string, b box, y float64) bool {
+	return t.tryText(class, small, start, b.x1+5, y, text) || b.x0-4-small.width(text) > t.x.from && t.tryText(class, small, end, b.x0-4, y, text)
 }
 
 func (t *timeline) drawSpan(l *Lane, s Span, y float64) {
-	mid := y + (barTop+barBottom)/2
-	waited := s.Until
+	mid, waited := y+(barTop+barBottom)/2, s.Until
 	if s.Held {
 		waited = s.Got
 	}
-	if b := t.span(s.Asked, waited, mid-2.5, mid+2.5); waited-s.Asked > 0 {
+	if b := t.span(s.Asked, waited, mid-2.5, mid+2.5); waited > s.Asked {
 		t.titled(fmt.Sprintf("%s waits, %s", l.Client, between(s.Asked, waited)), func() { t.rect("waiting", b, 0) })
 		t.solid = append(t.solid, b)
 	}
@@ -203,7 +160,7 @@ func (t *timeline) drawSpan(l *Lane, s Span, y float64) {
 	t.titled(tellHold(l.Client, s), func() {
 		t.rect("hold", b, 2)
 		for _, o := range t.run.Overlaps {
-			if from, to := math.Max(o.From, s.Got), math.Min(o.To, s.Until); (o.Older == l.Client || o.Newer == l.Client) && from < to {
+			if from, to := max(o.From, s.Got), min(o.To, s.Until); (o.Older == l.Client || o.Newer == l.Client) && from < to {
 				t.rect("overlap", t.span(from, to, y+barTop, y+barBottom), 2)
 			}
 		}
@@ -211,61 +168,56 @@ func (t *timeline) drawSpan(l *Lane, s Span, y float64) {
 	t.solid = append(t.solid, b)
 }
 
-// labelSpan writes the token into the bar, where nothing lies over it, and what ended the hold behind it.
+// labelSpan writes the token into the bar where nothing lies over it, or else below it, and what ended the hold beside it.
 func (t *timeline) labelSpan(l *Lane, s Span, y float64) {
-	b, inside := t.span(s.Asked, s.Until, y+barTop, y+barBottom), false
-	if s.Held {
-		b = t.span(s.Got, s.Until, y+barTop, y+barBottom)
-		over := slices.Clone(l.Stopped)
-		for _, o := range t.run.Overlaps {
-			over = append(over, Band{From: o.From, To: o.To})
-		}
-		text := t.token(s.Token)
-		from, to := t.bare(s.Got, s.Until, over)
-		if s.Token != 0 && to-from >= strong.width(text)+8 && t.freeOfTexts(boxOf(strong, start, from+5, y+barBottom-4.5, text)) {
-			t.text("on-hold", strong, start, from+5, y+barBottom-4.5, text)
-			inside = true
-		}
+	base, ending := y+barBottom-4.5, strings.TrimPrefix(s.Ending, "killed")
+	if !s.Held {
+		t.tryText("haloed soft", small, start, t.span(s.Asked, s.Until, 0, 0).x1+5, base, ending)
+		return
 	}
-	ending := s.Ending
-	if ending == "killed" {
-		ending = ""
-	}
-	if s.Held && b.x1-b.x0 < 10 { // it could be overlooked
+	b := t.span(s.Got, s.Until, y+barTop, y+barBottom)
+	if b.x1-b.x0 < 10 { // it could be overlooked
 		ending = strings.TrimSuffix("held for "+millis(s.Until-s.Got)+"; "+ending, "; ")
-		if t.tryAround("haloed soft", ending, b.x0, b.x1, y+barBottom-4.5) {
-			ending = ""
+	}
+	t.beside("haloed soft", ending, b, base)
+	if s.Token == 0 {
+		return
+	}
+	from, to := s.Got, s.Until // the first part of the bar that is bare
+	over := slices.Clone(l.Stopped)
+	for _, o := range t.run.Overlaps {
+		over = append(over, Band{From: o.From, To: o.To})
+	}
+	for _, o := range over {
+		switch {
+		case o.From <= from && o.To > from:
+			from = o.To
+		case o.From > from && o.From < to:
+			to = o.From
 		}
 	}
-	t.tryText("haloed soft", small, start, b.x1+5, y+barBottom-4.5, ending)
-	if name := "token " + t.token(s.Token); s.Held && s.Token != 0 && !inside {
-		below := y + stripTop + 12
-		t.tryAlong("haloed soft", name, b, below)
+	name := t.token(s.Token)
+	in := boxOf(strong, start, t.x.at(from)+5, base, name)
+	if in.x1+3 <= t.x.at(to) && !slices.ContainsFunc(t.labels, func(l label) bool { return l.meets(in) }) {
+		t.text("on-hold", strong, start, in.x0, base, name)
+		return
 	}
-}
-
-// bare is the longest part between two times, in coordinates, over which none of the bands lies.
-func (t *timeline) bare(from, to float64, bands []Band) (x0, x1 float64) {
-	slices.SortFunc(bands, func(a, b Band) int { return cmp.Compare(a.From, b.From) })
-	at := from
-	for _, b := range append(bands, Band{From: to, To: to}) {
-		if upTo := math.Min(b.From, to); upTo-at > 0 && t.x.at(upTo)-t.x.at(at) > x1-x0 {
-			x0, x1 = t.x.at(at), t.x.at(upTo)
+	name = "token " + name
+	for x := b.x0 + 2; x < max(b.x1-20, b.x0+30); x += 7 {
+		if t.tryText("haloed soft", small, start, x, y+stripTop+12, name) {
+			return
 		}
-		at = math.Max(at, b.To)
 	}
-	return x0, x1
+	t.tryText("haloed soft", small, end, b.x0-4, y+stripTop+12, name)
 }
 
-func (t *timeline) freeOfTexts(b box) bool {
-	return !slices.ContainsFunc(t.labels, func(l label) bool { return l.meets(b) })
-}
-
-// drawWrites draws a tick for each write; where they are too many to tell apart, for those first that say more.
+// drawWrites draws a tick for each write. Where two would touch, one that was refused or late is drawn.
 func (t *timeline) drawWrites(l *Lane, y float64) {
-	weight := func(w Write) int { return map[bool]int{true: 2}[w.Refused] + map[bool]int{true: 1}[w.Late] }
+	weight := func(w Write) int {
+		return map[bool]int{true: 2}[w.Refused] + map[bool]int{true: 1}[w.Late]
+	}
 	writes := slices.Clone(l.Writes)
-	slices.SortStableFunc(writes, func(a, b Write) int { return cmp.Compare(weight(b), weight(a)) })
+	slices.SortStableFunc(writes, func(a, b Write) int { return weight(b) - weight(a) })
 	var taken []box
 	for _, w := range writes {
 		x, top := t.x.at(w.At), y+barBottom+1.5
@@ -274,24 +226,200 @@ func (t *timeline) drawWrites(l *Lane, y float64) {
 			continue
 		}
 		taken = append(taken, b)
-		what, class := "wrote", "write"
-		switch {
-		case w.Refused:
-			what, class = "tries to write and is refused", "write refused"
-		case w.Late:
-			what, class = "writes after a newer holder did", "write late"
+		what := map[bool]string{true: "writes after a newer holder did", false: "writes"}[w.Late]
+		if w.Refused {
+			what = "tries to write and is refused"
 		}
-		t.titled(fmt.Sprintf("%s %s at %s", l.Client, what, axisSeconds(w.At)), func() {
-			t.line(class, x, top, x, top+8)
-			switch {
-			case w.Refused:
-				t.cross(class, x, top+12, 3.2)
-			case w.Late:
-				t.path(class+" mark", fmt.Sprintf("M%s %sl4 -7h-8z", number(x), number(top+15)))
-			default:
-				t.circle(class+" mark", x, top+9.5, 2.4)
-			}
-		})
+		t.titled(fmt.Sprintf("%s %s at %s", l.Client, what, axisSeconds(w.At)), func() { t.write(w, x, top) })
 		t.solid = append(t.solid, box{x - 4, top, x + 4, top + 16})
 	}
+}
+
+// write draws a write: a cross if it was refused, a wedge if it was late, and a dot otherwise.
+func (t *canvas) write(w Write, x, top float64) {
+	switch {
+	case w.Refused:
+		t.line("write refused", x, top, x, top+8)
+		t.cross("write refused", x, top+12, 3.2)
+	case w.Late:
+		t.line("write late", x, top, x, top+8)
+		t.path("write late mark", fmt.Sprintf("M%s %sl4 -7h-8z", number(x), number(top+15)))
+	default:
+		t.line("write", x, top, x, top+8)
+		t.circle("write mark", x, top+9.5, 2.4)
+	}
+}
+
+// drawOverlaps shows below the lanes when two clients held the lock, with their tokens, and returns where that ends.
+func (t *timeline) drawOverlaps(top, gutter float64) float64 {
+	const row, most = 19.0, 5
+	t.line("rule", 0, top, t.w, top)
+	if len(t.run.Overlaps) == 0 {
+		return top
+	}
+	t.text("danger", strong, start, 4, top+14.5, strong.fit("both", gutter-12))
+	bottom := top + row
+	for i, o := range t.run.Overlaps {
+		b, text := t.span(o.From, o.To, top+5, top+row-3), t.tellOverlap(o)
+		t.titled(text, func() { t.rect("overlap", b, 2) })
+		t.solid = append(t.solid, b)
+		switch {
+		case len(t.run.Overlaps) == 1 && t.beside("danger", text, b, top+14):
+		case i < most:
+			bottom = t.lines("danger", text, t.x.from, bottom-2, 3) + 2
+		case i == most:
+			bottom = t.lines("danger", fmt.Sprintf("and %s more", count(len(t.run.Overlaps)-i)), t.x.from, bottom-2, 1) + 2
+		}
+	}
+	return bottom + 3
+}
+
+func (t *timeline) tellOverlap(o Overlap) string {
+	if o.Tokens == [2]Token{} {
+		return fmt.Sprintf("%s and %s, %s", o.Older, o.Newer, millis(o.To-o.From))
+	}
+	return fmt.Sprintf("%s (%s) and %s (%s), %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
+}
+
+func (t *timeline) drawTimeAxis(top float64) float64 {
+	t.line("axis", t.x.from, top, t.x.to, top)
+	_, ticks := linear(t.x.high, 0, 1, max(2, int((t.x.to-t.x.from)/70)))
+	for _, tick := range ticks {
+		x, text := t.x.at(tick), axisTime(tick, t.x)
+		t.line("axis", x, top, x, top+4)
+		half := small.width(text)/2 + 2
+		t.tryText("soft", small, middle, min(max(x, half), t.w-half), top+16, text)
+	}
+	return top + 20
+}
+
+// axisTime is a time since the beginning, in the unit of its axis.
+func axisTime(ms float64, s scale) string {
+	if s.high < 1000 {
+		return number(math.Round(finite(ms)*10)/10) + " ms"
+	}
+	return axisSeconds(ms)
+}
+
+// axisSeconds is a time since the beginning: "1.5 s".
+func axisSeconds(ms float64) string {
+	if math.Abs(ms) >= 1e9 {
+		return strconv.FormatFloat(finite(ms)/1000, 'g', 3, 64) + " s"
+	}
+	return strconv.FormatFloat(math.Round(finite(ms))/1000, 'f', -1, 64) + " s"
+}
+
+// between is a part of a run: "0.5 to 1.25 s".
+func between(from, to float64) string {
+	return strings.TrimSuffix(axisSeconds(from), " s") + " to " + axisSeconds(to)
+}
+
+// duration is how long the picture of a run must be, in milliseconds.
+func (r *Run) duration() float64 {
+	longest := finite(r.Took)
+	for _, l := range r.Lanes {
+		longest = max(longest, finite(l.Killed))
+		for _, s := range l.Spans {
+			longest = max(longest, finite(s.Asked), finite(s.Until))
+		}
+		for _, b := range slices.Concat(l.Stopped, l.Cut) {
+			longest = max(longest, finite(b.To))
+		}
+		for _, w := range l.Writes {
+			longest = max(longest, finite(w.At))
+		}
+	}
+	for _, m := range r.Marks {
+		longest = max(longest, finite(m.At))
+	}
+	if longest <= 0 {
+		return 1
+	}
+	return longest
+}
+
+// tellHold says of a hold what its bar shows.
+func tellHold(client string, s Span) string {
+	text := client + " holds the lock, " + between(s.Got, s.Until)
+	if s.Token != 0 {
+		text += fmt.Sprintf(", token %d", s.Token)
+	}
+	if s.Ending != "" {
+		text += "; " + s.Ending
+	}
+	return text
+}
+
+// told is the name of a fault.
+func told(what string) string {
+	if what == "" {
+		return "the fault"
+	}
+	return what
+}
+
+// tell is the picture of a run in words, for those who cannot see it.
+func (r *Run) tell() string {
+	var all []string
+	for _, f := range r.Faults {
+		all = append(all, told(f.What)+", "+between(f.From, f.To))
+	}
+	for _, m := range r.Marks {
+		all = append(all, fmt.Sprintf("%s at %s", m.What, axisSeconds(m.At)))
+	}
+	for _, l := range r.Lanes {
+		for _, s := range l.Spans {
+			if s.Held {
+				all = append(all, tellHold(l.Client, s))
+			} else {
+				all = append(all, fmt.Sprintf("%s waits in vain, %s", l.Client, between(s.Asked, s.Until)))
+			}
+		}
+	}
+	for _, o := range r.Overlaps {
+		all = append(all, fmt.Sprintf("%s and %s both believe they hold it, %s", o.Older, o.Newer, between(o.From, o.To)))
+	}
+	const most = 60
+	if len(all) > most {
+		all = append(all[:most], "and more")
+	}
+	return strings.Join(all, ". ") + "."
+}
+
+// timelineLegend explains what timelines consist of.
+func timelineLegend() *picture {
+	return draw("legend", "What the timelines consist of", "", drawTimelineLegend)
+}
+
+func drawTimelineLegend(width float64) *canvas {
+	const w = 34.0
+	c := &canvas{w: width, h: 1e6}
+	bar := func(class string, half float64) func(x, y float64) {
+		return func(x, y float64) { c.rect(class, box{x, y - half, x + w, y + half}, 2) }
+	}
+	write := func(one Write) func(x, y float64) { return func(x, y float64) { c.write(one, x+w/2, y-8) } }
+	entries := []struct {
+		text string
+		draw func(x, y float64)
+	}{
+		{"holds the lock, with its token", func(x, y float64) { bar("hold", 8)(x, y); c.text("on-hold", strong, start, x+6, y+4.5, "34") }},
+		{"waits for it", bar("waiting", 2.5)},
+		{"gave up", func(x, y float64) { bar("waiting", 2.5)(x-8, y); c.circle("gave-up", x+w-6, y, 3.5) }},
+		{"two clients hold it at once", bar("overlap", 8)},
+		{"its process is stopped", bar("stopped", 9)},
+		{"its network is cut", bar("cut", 9)},
+		{"the fault lasts", bar("fault-band", 9)},
+		{"is killed", func(x, y float64) { c.line("alive", x, y, x+w/2, y); c.cross("killed", x+w/2, y, 6) }},
+		{"writes", write(Write{})},
+		{"its late write is refused", write(Write{Refused: true})},
+		{"its late write lands", write(Write{Late: true})},
+	}
+	columns := max(1, int(width/310))
+	for i, e := range entries {
+		x, y := 4+310*float64(i%columns), 15+26*float64(i/columns)
+		e.draw(x, y)
+		c.text("", small, start, x+w+8, y+4, e.text)
+	}
+	c.h = 26*math.Ceil(float64(len(entries))/float64(columns)) + 8
+	return c
 }

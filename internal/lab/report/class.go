@@ -1,0 +1,85 @@
+package report
+
+import "slices"
+
+// Class is what was seen of a hazard.
+type Class string
+
+// The classes, from the best to the worst.
+const (
+	// Safe: no two clients held the lock at once, and it became free in time.
+	Safe Class = "safe"
+	// Unavailable: the same, but nobody could get the lock while the fault lasted.
+	Unavailable Class = "unavailable"
+	// Costly: nothing was lost, but waiting clients keep the server busy.
+	Costly Class = "hammers the server"
+	// Misled: a caller got a wrong answer, such as a released lock that was not released.
+	Misled Class = "wrong answer"
+	// Stuck: nobody could get the lock any more, long after it should have ended.
+	Stuck Class = "locked for ever"
+	// Fenced: two clients believed they held the lock. Their tokens told them apart, and the older client's late write was refused.
+	Fenced Class = "unsafe but fenced"
+	// Unsafe: two clients believed they held the lock, and the older client's late write was not refused.
+	Unsafe Class = "unsafe"
+)
+
+// look is how a class is shown: by an icon and a word, so that nobody depends on its colour.
+type look struct {
+	Class Class
+	// Key names its icon and its colours, Short is a word for narrow tables.
+	Key, Short string
+	// Means explains it; Harm begins a finding about it.
+	Means, Harm string
+}
+
+var looks = []look{
+	{Safe, "safe", "safe", "No two clients believed they held the lock at once, and it became free in time.", ""},
+	{Unavailable, "unavailable", "away", "As safe, but nobody could get the lock while the fault lasted.", ""},
+	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy.", "Waiting clients kept the server busy"},
+	{Misled, "misled", "wrong", "A caller got a wrong answer.", "A caller got a wrong answer"},
+	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended.", "Nobody could get the lock any more"},
+	{
+		Fenced, "fenced", "fenced", "Two clients believed they held the lock; their tokens told them apart, and the late write was refused.",
+		"Two clients believed they held the lock at once; the fencing token told them apart",
+	},
+	{
+		Unsafe, "unsafe", "UNSAFE", "Two clients believed they held the lock, and the late write was not refused.",
+		"Two clients believed they held the lock at once, and the late write was not refused",
+	},
+}
+
+// Classes are all classes, from the best to the worst.
+func Classes() (all []Class) {
+	for _, l := range looks {
+		all = append(all, l.Class)
+	}
+	return all
+}
+
+// lookOf is how c is shown; an unknown class is shown by its name.
+func lookOf(c Class) look {
+	if i := slices.IndexFunc(looks, func(l look) bool { return l.Class == c }); i >= 0 {
+		return looks[i]
+	}
+	return look{c, "unavailable", string(c), "", ""}
+}
+
+// severity orders classes from the best; an unknown one is the best of all.
+func severity(c Class) int { return slices.Index(Classes(), c) }
+
+// Worse returns the worse of two classes. The empty class is better than all others.
+func Worse(a, b Class) Class {
+	if severity(a) >= severity(b) {
+		return a
+	}
+	return b
+}
+
+// Harmful says that something happened which should not. A lock that nobody can get while the server is away is no harm.
+func Harmful(c Class) bool { return severity(c) > severity(Unavailable) }
+
+// lateLanded is said of a cell whose class does not say it, and meansLanded explains that.
+const (
+	lateLanded  = "late write landed"
+	meansLanded = "As its class says, and yet a write by an older holder landed after a newer one had the lock."
+)
