@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,8 +51,8 @@ type Etcd struct {
 	*server
 	options EtcdOptions
 	name    string // of the member, like no other
-	gateway etcdGateway
-	member  atomic.Pointer[string] // its number, known when it was ready first
+	client  etcdClient
+	member  atomic.Uint64 // its number, known when it was ready first
 }
 
 // StartEtcd starts an etcd that stands alone, ready when it serves. ctx bounds the start alone. The caller must Close
@@ -89,23 +86,23 @@ func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole, pick func(int)
 	}
 	e := &Etcd{options: o, name: role.name}
 	if o.TLS {
-		if e.gateway.tls, err = clientTLS(); err != nil {
-			return nil, err
-		}
+		e.client.tls = clientTLS()
 	}
 	e.server, err = startServer(ctx, program{
 		name:       "etcd",
 		path:       path,
 		private:    o.Current,
+		tls:        o.TLS,
+		data:       []string{"data"},
 		env:        etcdEnvironment(role),
 		portOffset: etcdPeer,
-		configure:  func(dir string, port int) ([]string, error) { return e.configure(dir, port, role) },
+		configure:  func(dir string, port int) ([]string, error) { return e.configure(dir, port, role), nil },
 		ready:      e.ready,
 	}, pick)
 	if err != nil {
 		return nil, err
 	}
-	e.gateway.addr = e.Addr()
+	e.client.addr = e.Addr()
 	return e, nil
 }
 
@@ -143,7 +140,7 @@ func (r etcdRole) advertised(port int) string {
 func peerURL(port int) string { return "http://" + hostPort(port+etcdPeer) }
 
 // configure returns the flags of e in that folder and on that port.
-func (e *Etcd) configure(dir string, port int, role etcdRole) ([]string, error) {
+func (e *Etcd) configure(dir string, port int, role etcdRole) []string {
 	tick := cmp.Or(e.options.Tick, etcdTick).Milliseconds()
 	members := role.members
 	if members == nil {
@@ -152,7 +149,7 @@ func (e *Etcd) configure(dir string, port int, role etcdRole) ([]string, error) 
 	client := e.clientURL(hostPort(port))
 	args := []string{
 		"--name=" + e.name,
-		"--data-dir=" + etcdData(dir),
+		"--data-dir=" + dataDir(dir),
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
 		"--listen-peer-urls=" + peerURL(port),
@@ -166,34 +163,29 @@ func (e *Etcd) configure(dir string, port int, role etcdRole) ([]string, error) 
 		"--log-outputs=stderr",
 	}
 	if e.options.TLS {
-		if err := writeTLS(dir); err != nil {
-			return nil, err
-		}
 		args = append(args, "--cert-file="+certFile, "--key-file="+keyFile)
 	}
-	return append(args, e.options.Flags...), nil
+	return append(args, e.options.Flags...)
 }
 
 // ready asks for the member too: the port may be another's.
 func (e *Etcd) ready(ctx context.Context, addr string, _ int) error {
-	gateway := e.gateway
-	gateway.addr = addr
-	status, err := gateway.status(ctx)
+	client := e.client
+	client.addr = addr
+	status, err := client.status(ctx)
 	if err != nil {
 		return err
 	}
 	ours := e.member.Load()
-	if ours == nil {
-		member, err := gateway.memberNamed(ctx, e.name)
-		if err != nil {
+	if ours == 0 {
+		if ours, err = client.memberNamed(ctx, e.name); err != nil {
 			return err
 		}
-		ours = &member
 	}
 	switch {
-	case status.Header.Member != *ours:
-		return fmt.Errorf("the etcd on %s is member %s, not ours", addr, status.Header.Member)
-	case status.Leader == "":
+	case status.Header.MemberId != ours:
+		return fmt.Errorf("the etcd on %s is member %x, not ours", addr, status.Header.MemberId)
+	case status.Leader == 0:
 		return fmt.Errorf("etcd %s knows of no leader", addr)
 	}
 	e.member.Store(ours)
@@ -206,11 +198,11 @@ func enableAuth(ctx context.Context, nodes ...*Etcd) error {
 	if password == "" {
 		return nil
 	}
-	if err := nodes[0].gateway.enableAuth(ctx, password); err != nil {
+	if err := nodes[0].client.enableAuth(ctx, password); err != nil {
 		return err
 	}
 	for _, node := range nodes {
-		node.gateway.password = password
+		node.client.password = password
 	}
 	return nil
 }
@@ -236,33 +228,11 @@ func (o EtcdOptions) url(host string) string {
 	return u.String()
 }
 
-// TLSConfig trusts the server's certificate; nil without TLS. The caller owns it.
-func (e *Etcd) TLSConfig() *tls.Config { return e.gateway.tls.Clone() }
-
-// CAFile is the PEM file of the authority that signed the server's certificate; empty without EtcdOptions.TLS.
-func (e *Etcd) CAFile() string { return e.tlsFile(caFile) }
-
-func (e *Etcd) tlsFile(name string) string {
-	if !e.options.TLS {
-		return ""
-	}
-	return filepath.Join(e.dir, name)
-}
-
 // Version is the server's, as it says itself: "3.4.23". ctx, and 5 s, bound the question.
 func (e *Etcd) Version(ctx context.Context) (string, error) {
-	status, err := e.gateway.status(ctx)
-	return status.Version, err
-}
-
-// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
-func (e *Etcd) WipeData() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.proc.alive() {
-		return errors.New("servers: stop the etcd before its data are removed")
+	status, err := e.client.status(ctx)
+	if err != nil {
+		return "", err
 	}
-	return os.RemoveAll(etcdData(e.dir))
+	return status.Version, nil
 }
-
-func etcdData(dir string) string { return filepath.Join(dir, "data") }

@@ -136,11 +136,11 @@ func (c *EtcdCluster) Leader(ctx context.Context) (*Etcd, error) {
 func (c *EtcdCluster) agreed(ctx context.Context) (*Etcd, error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTime)
 	defer cancel()
-	leaders := make([]string, len(c.Nodes))
+	leaders := make([]uint64, len(c.Nodes))
 	var calls sync.WaitGroup
 	for i, node := range c.Nodes {
 		calls.Go(func() {
-			if status, err := node.gateway.status(ctx); err == nil {
+			if status, err := node.client.status(ctx); err == nil {
 				leaders[i] = status.Leader
 			}
 		})
@@ -149,15 +149,15 @@ func (c *EtcdCluster) agreed(ctx context.Context) (*Etcd, error) {
 	for i, node := range c.Nodes {
 		votes := 0
 		for _, leader := range leaders {
-			if leader == *node.member.Load() {
+			if leader == node.member.Load() {
 				votes++
 			}
 		}
-		if votes > len(c.Nodes)/2 && leaders[i] == *node.member.Load() {
+		if votes > len(c.Nodes)/2 && leaders[i] == node.member.Load() {
 			return node, nil
 		}
 	}
-	return nil, fmt.Errorf("no majority of %v agrees on a leader that is up: %q", c.Addrs(), leaders)
+	return nil, fmt.Errorf("no majority of %v agrees on a leader that is up: %x", c.Addrs(), leaders)
 }
 
 // Restart kills all nodes, then starts all, as after a power cut. A node that is restarted by itself is ready when it knows of

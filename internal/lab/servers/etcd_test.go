@@ -4,179 +4,130 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/base64"
 	"errors"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
 )
-
-func base64Of(text string) string { return base64.StdEncoding.EncodeToString([]byte(text)) }
-
-// try calls until that succeeds: while the leader changes, an etcd refuses.
-func try(t *testing.T, call func() error) {
-	t.Helper()
-	require.NoError(t, poll(timeout(t), call))
-}
 
 func put(t *testing.T, e *Etcd, key, value string) {
 	t.Helper()
-	try(t, func() error {
-		return e.gateway.call(t.Context(), "kv/put", object{"key": base64Of(key), "value": base64Of(value)}, nil)
-	})
+	require.NoError(t, poll(soon(t), func() error { // while the leader changes, an etcd refuses
+		return e.client.use(t.Context(), func(ctx context.Context, c *clientv3.Client) error {
+			_, err := c.Put(ctx, key, value)
+			return err
+		})
+	}))
 }
 
-func get(ctx context.Context, e *Etcd, key string) (string, error) {
-	var reply struct {
-		Kvs []struct{ Value []byte }
-	}
-	err := e.gateway.call(ctx, "kv/range", object{"key": base64Of(key)}, &reply)
-	if err != nil || len(reply.Kvs) == 0 {
-		return "", err
-	}
-	return string(reply.Kvs[0].Value), nil
+func get(ctx context.Context, e *Etcd, key string) (value string, err error) {
+	err = e.client.use(ctx, func(ctx context.Context, c *clientv3.Client) error {
+		reply, err := c.Get(ctx, key)
+		if err == nil && len(reply.Kvs) > 0 {
+			value = string(reply.Kvs[0].Value)
+		}
+		return err
+	})
+	return value, err
 }
 
 func requireValue(t *testing.T, e *Etcd, key, value string) {
 	t.Helper()
 	var got string
-	try(t, func() (err error) {
-		got, err = get(t.Context(), e, key)
-		return err
-	})
+	require.NoError(t, poll(soon(t), func() (err error) { got, err = get(t.Context(), e, key); return err }))
 	require.Equal(t, value, got)
 }
 
 // bothEtcds runs f for the installed etcd and the current one.
 func bothEtcds(t *testing.T, f func(t *testing.T, o EtcdOptions)) {
 	for name, o := range map[string]EtcdOptions{"installed": {}, "current": {Current: true}} {
-		t.Run(name, func(t *testing.T) { f(t, o) })
+		t.Run(name, func(t *testing.T) { t.Parallel(); f(t, o) })
 	}
 }
 
-func TestEtcdKeepsItsData(t *testing.T) {
+func TestEtcd(t *testing.T) {
 	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
+		const password = `p@ss "wörd" \`
+		o.TLS, o.RootPassword = true, password
 		e := NeedEtcd(t, o)
-		require.Equal(t, "etcd://"+e.Addr(), e.URL())
+		require.Equal(t, "etcds://root:p%40ss%20%22w%C3%B6rd%22%20%5C@"+e.Addr(), e.URL())
+		version, err := e.Version(t.Context())
+		require.NoError(t, err)
+		require.Regexp(t, `^3\.\d+\.\d+$`, version)
+		require.Equal(t, o.Current, strings.HasPrefix(version, "3.7."))
+
 		put(t, e, "k", "v")
-		for _, end := range []func() error{e.Stop, e.Kill, func() error { return nil }} {
+		for _, end := range []func() error{e.Stop, e.Kill, e.Freeze} {
 			require.NoError(t, end())
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			_, err := get(ctx, e, "k")
+			require.Error(t, err)
+			cancel()
 			require.NoError(t, e.Restart(t.Context()))
 			requireValue(t, e, "k", "v")
 		}
-		require.NoError(t, e.Kill())
-		_, err := e.Version(t.Context())
-		require.Error(t, err)
-	})
-}
+		require.ErrorContains(t, e.WipeData(), "stop the etcd")
 
-func TestEtcdVersions(t *testing.T) {
-	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
-		version, err := NeedEtcd(t, o).Version(t.Context())
-		require.NoError(t, err)
-		require.Regexp(t, `^3\.\d+\.\d+$`, version)
-		if o.Current {
-			require.Regexp(t, `^3\.7\.`, version)
-		}
-	})
-}
-
-func TestEtcdFrozenIsSilent(t *testing.T) {
-	e := NeedEtcd(t, EtcdOptions{})
-	put(t, e, "k", "v")
-	require.NoError(t, e.Freeze())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := get(ctx, e, "k")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, e.Thaw())
-	requireValue(t, e, "k", "v")
-	require.NoError(t, e.Freeze())
-	require.NoError(t, e.Restart(t.Context()))
-	requireValue(t, e, "k", "v")
-}
-
-// TestEtcdSettings asks for a lease that is too short, and gets the shortest there is.
-func TestEtcdSettings(t *testing.T) {
-	for tick, shortest := range map[time.Duration]string{0: "1", 100 * time.Millisecond: "2"} {
-		e := NeedEtcd(t, EtcdOptions{Tick: tick, Flags: []string{"--max-txn-ops=1"}})
-		var lease struct{ TTL string }
-		require.NoError(t, e.gateway.call(t.Context(), "lease/grant", object{"TTL": 1}, &lease))
-		require.Equal(t, shortest, lease.TTL)
-		request := object{"request_range": object{"key": base64Of("k")}}
-		err := e.gateway.call(t.Context(), "kv/txn", object{"success": []object{request, request}}, nil)
-		require.ErrorContains(t, err, "too many operations")
-	}
-}
-
-func TestEtcdReadsNoVariables(t *testing.T) {
-	t.Setenv("ETCD_NAME", "other")
-	t.Setenv("ETCD_LISTEN_CLIENT_URLS", "http://127.0.0.1:1")
-	put(t, NeedEtcd(t, EtcdOptions{}), "k", "v")
-}
-
-func TestEtcdPassword(t *testing.T) {
-	const password = `p@ss "wörd" \`
-	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
-		o.RootPassword = password
-		e := NeedEtcd(t, o)
-		require.Equal(t, "etcd://root:p%40ss%20%22w%C3%B6rd%22%20%5C@"+e.Addr(), e.URL())
-		put(t, e, "k", "v")
-		require.NoError(t, e.Restart(t.Context()))
-		requireValue(t, e, "k", "v")
-
-		stranger := e.gateway
+		stranger := e.client
 		stranger.password = ""
 		require.NoError(t, stranger.enableAuth(t.Context(), password), "as after a try of which the answer was lost")
 		for _, wrong := range []string{"", "secret"} {
 			stranger.password = wrong
-			err := stranger.call(t.Context(), "kv/range", object{"key": base64Of("k")}, nil)
+			_, err := get(t.Context(), &Etcd{client: stranger}, "k")
 			require.ErrorContains(t, err, "etcdserver: ")
 			require.NotContains(t, err.Error(), "secret")
 		}
-	})
-}
-
-func TestEtcdTLS(t *testing.T) {
-	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
-		o.TLS, o.RootPassword = true, "secret"
-		e := NeedEtcd(t, o)
-		require.Equal(t, "etcds://root:secret@"+e.Addr(), e.URL())
-		put(t, e, "k", "v")
-
 		pem, err := os.ReadFile(e.CAFile())
 		require.NoError(t, err)
 		roots := x509.NewCertPool()
 		require.True(t, roots.AppendCertsFromPEM(pem))
-		client := e.gateway
-		client.tls = &tls.Config{RootCAs: roots}
-		_, err = client.status(t.Context())
-		require.NoError(t, err)
-		client.tls = &tls.Config{}
-		_, err = client.status(t.Context())
-		var unknown x509.UnknownAuthorityError
-		require.ErrorAs(t, err, &unknown)
-		client.tls = nil
-		_, err = client.status(t.Context())
-		require.Error(t, err)
+		for _, c := range []struct {
+			tls *tls.Config
+			ok  bool
+		}{{&tls.Config{RootCAs: roots}, true}, {&tls.Config{}, false}, {nil, false}} {
+			client := e.client
+			client.tls = c.tls
+			_, err = client.status(t.Context())
+			require.Equal(t, c.ok, err == nil)
+		}
+		require.NoError(t, e.Kill())
+		require.NoError(t, e.WipeData())
+		e.client.password = "" // the user was among the data
+		require.NoError(t, e.Restart(t.Context()))
+		requireValue(t, e, "k", "")
 	})
-	plain := NeedEtcd(t, EtcdOptions{})
-	require.Nil(t, plain.TLSConfig())
-	require.Empty(t, plain.CAFile())
+}
+
+// TestEtcdSettings asks for a lease that is too short, and gets the shortest there is. What etcd would read from its variables does not count.
+func TestEtcdSettings(t *testing.T) {
+	t.Setenv("ETCD_NAME", "other")
+	t.Setenv("ETCD_LISTEN_CLIENT_URLS", "http://127.0.0.1:1")
+	for tick, shortest := range map[time.Duration]int64{0: 1, 100 * time.Millisecond: 2} {
+		e := NeedEtcd(t, EtcdOptions{Tick: tick, Flags: []string{"--max-txn-ops=1"}})
+		require.Nil(t, e.TLSConfig())
+		require.Empty(t, e.CAFile())
+		require.NoError(t, e.client.use(t.Context(), func(ctx context.Context, c *clientv3.Client) error {
+			lease, err := c.Grant(ctx, 1)
+			require.NoError(t, err)
+			require.Equal(t, shortest, lease.TTL)
+			_, err = c.Txn(ctx).Then(clientv3.OpGet("k"), clientv3.OpGet("k")).Commit()
+			require.ErrorContains(t, err, "too many operations")
+			return nil
+		}))
+	}
 }
 
 // TestEtcdPortTaken meets another etcd on either port, which must not be taken for the new one.
 func TestEtcdPortTaken(t *testing.T) {
 	other := NeedEtcd(t, EtcdOptions{})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = listener.Close() }()
-	taken := []int{other.port, other.port + etcdPeer, listener.Addr().(*net.TCPAddr).Port - etcdPeer}
+	taken := []int{other.port, other.port + etcdPeer}
 	tried := 0
 	e, err := startEtcd(t.Context(), EtcdOptions{}, etcdRole{name: etcdName()}, func(offset int) (int, error) {
 		if tried++; tried <= len(taken) {
@@ -189,6 +140,8 @@ func TestEtcdPortTaken(t *testing.T) {
 	require.NotContains(t, taken, e.port)
 	put(t, e, "k", "v")
 	requireValue(t, other, "k", "")
+	require.ErrorContains(t, e.ready(t.Context(), other.Addr(), 0), "not ours")
+	require.ErrorContains(t, (&Etcd{name: etcdName()}).ready(t.Context(), other.Addr(), 0), "not ours")
 
 	require.NoError(t, e.Stop())
 	thief, err := net.Listen("tcp", e.Addr())
@@ -197,60 +150,46 @@ func TestEtcdPortTaken(t *testing.T) {
 	require.NoError(t, thief.Close())
 	require.NoError(t, e.Restart(t.Context()))
 	requireValue(t, e, "k", "v")
-}
 
-func TestEtcdIsNotMistaken(t *testing.T) {
-	e, other := NeedEtcd(t, EtcdOptions{}), NeedEtcd(t, EtcdOptions{})
-	require.NoError(t, e.ready(t.Context(), e.Addr(), 0))
-	require.ErrorContains(t, e.ready(t.Context(), other.Addr(), 0), "not ours")
-	fresh := &Etcd{name: etcdName()}
-	require.ErrorContains(t, fresh.ready(t.Context(), other.Addr(), 0), "not ours")
-}
-
-func TestEtcdLeavesNothing(t *testing.T) {
-	NeedEtcd(t, EtcdOptions{})
-	TempDir(t)
-	_, err := StartEtcd(t.Context(), EtcdOptions{Flags: []string{"--no-such-flag"}})
-	require.ErrorContains(t, err, "ended at its start")
-	require.ErrorContains(t, err, "no-such-flag")
-	wantEmpty(t, os.TempDir())
-
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := errors.New("changed my mind")
-	cancel(cause)
-	_, err = StartEtcd(ctx, EtcdOptions{})
-	require.ErrorIs(t, err, cause)
-	wantEmpty(t, os.TempDir())
-
-	e, err := StartEtcd(t.Context(), EtcdOptions{})
+	tried = 0
+	c, err := startEtcdCluster(t.Context(), EtcdOptions{}, func(offset int) (int, error) {
+		if tried++; tried == 2 {
+			return other.port, nil
+		}
+		return freePort(offset)
+	})
 	require.NoError(t, err)
-	require.NoError(t, e.Close())
-	require.False(t, e.proc.alive())
-	wantEmpty(t, os.TempDir())
+	require.NoError(t, c.Close())
+	require.Equal(t, 2*etcdNodes, tried)
 }
 
-func TestFindEtcdctl(t *testing.T) {
-	NeedEtcd(t, EtcdOptions{})
-	path, err := FindEtcdctl()
-	NeedInstalled(t, err, "etcd")
-	require.FileExists(t, path)
-}
-
-// TestEtcdThatRefusesThePassword has servers that start and must be cleaned up all the same.
-func TestEtcdThatRefusesThePassword(t *testing.T) {
-	o := EtcdOptions{Current: true}
-	NeedEtcd(t, o)
+// TestEtcdThatDoesNotStart has servers, some of which start, that must be cleaned up all the same.
+func TestEtcdThatDoesNotStart(t *testing.T) {
+	NeedEtcd(t, EtcdOptions{Current: true})
 	TempDir(t)
-	o.RootPassword = strings.Repeat("secret", 20) // bcrypt takes 72 bytes
-	for _, start := range []func() error{
-		func() error { _, err := StartEtcd(t.Context(), o); return err },
-		func() error { _, err := StartEtcdCluster(t.Context(), o); return err },
-	} {
-		err := start()
-		require.ErrorContains(t, err, "auth/user/add: ")
-		require.NotContains(t, err.Error(), "secret")
+	long := EtcdOptions{Current: true, RootPassword: strings.Repeat("secret", 20)} // bcrypt takes 72 bytes
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("changed my mind"))
+	for _, c := range []struct {
+		ctx   context.Context
+		o     EtcdOptions
+		wants string
+	}{{t.Context(), EtcdOptions{Flags: []string{"--no-such-flag"}}, "no-such-flag"}, {t.Context(), long, "72 bytes"}, {cancelled, EtcdOptions{}, "changed my mind"}} {
+		_, one := StartEtcd(c.ctx, c.o)
+		_, three := StartEtcdCluster(c.ctx, c.o)
+		for _, err := range []error{one, three} {
+			require.ErrorContains(t, err, c.wants)
+			require.NotContains(t, err.Error(), "secret")
+		}
 		wantEmpty(t, os.TempDir())
 	}
+	c, err := StartEtcdCluster(t.Context(), EtcdOptions{})
+	require.NoError(t, err)
+	require.NoError(t, c.Close())
+	for _, node := range c.Nodes {
+		require.False(t, node.proc.alive())
+	}
+	wantEmpty(t, os.TempDir())
 }
 
 // TestCurrentEtcdThatCannotBeBuilt is as if go were missing.
@@ -267,22 +206,62 @@ func TestCurrentEtcdThatCannotBeBuilt(t *testing.T) {
 	_, err = buildEtcd(t.Context())
 	var missing *NotInstalled
 	require.ErrorAs(t, err, &missing)
-	require.ErrorContains(t, err, "cannot build a current etcd: ")
 	require.ErrorContains(t, err, strconv.Quote("go"))
 }
 
-func TestEtcdWipeData(t *testing.T) {
-	t.Parallel()
-	e := NeedEtcd(t, EtcdOptions{})
-	put(t, e, "k", "v")
-	require.ErrorContains(t, e.WipeData(), "stop the etcd")
-	require.NoError(t, e.Kill())
-	require.NoError(t, e.Restart(t.Context()))
-	requireValue(t, e, "k", "v")
-	require.NoError(t, e.Kill())
-	require.NoError(t, e.WipeData())
-	require.NoError(t, e.Restart(t.Context()))
-	got, err := get(t.Context(), e, "k")
-	require.NoError(t, err)
-	require.Empty(t, got)
+func TestEtcdCluster(t *testing.T) {
+	bothEtcds(t, func(t *testing.T, o EtcdOptions) {
+		o.TLS, o.RootPassword, o.Cuttable = true, "secret", true
+		c := NeedEtcdCluster(t, o)
+		require.Equal(t, "etcds://root:secret@"+strings.Join(c.Addrs(), ","), c.URL())
+		put(t, c.Nodes[0], "k", "v")
+		for _, node := range c.Nodes {
+			requireValue(t, node, "k", "v")
+		}
+		lead := func() *Etcd {
+			leader, err := c.Leader(t.Context())
+			require.NoError(t, err)
+			return leader
+		}
+		for _, fault := range []struct{ out, in func(*Etcd) error }{
+			{(*Etcd).Kill, func(e *Etcd) error { return e.Restart(t.Context()) }},
+			{(*Etcd).Freeze, (*Etcd).Thaw},
+		} {
+			old := lead()
+			require.NoError(t, fault.out(old))
+			next := lead()
+			require.NotSame(t, old, next)
+			put(t, next, "during", next.Addr())
+			require.NoError(t, fault.in(old))
+			requireValue(t, old, "during", next.Addr())
+		}
+
+		// A node that was restarted speaks through its proxy again.
+		for i, restart := range []bool{false, true} {
+			leader := lead()
+			at := slices.Index(c.Nodes, leader)
+			if restart {
+				require.NoError(t, leader.Restart(t.Context()))
+			}
+			c.CutFromQuorum(at)
+			put(t, c.Nodes[(at+1)%etcdNodes], "cut", strconv.Itoa(i))
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err := get(ctx, leader, "cut") // takes a majority
+			cancel()
+			require.Error(t, err, "it is not cut")
+			c.Heal()
+			requireValue(t, leader, "cut", strconv.Itoa(i))
+		}
+		require.NoError(t, c.Restart(t.Context()))
+		requireValue(t, c.Nodes[0], "k", "v")
+		leader := lead()
+		for _, node := range c.Nodes {
+			if node != leader {
+				require.NoError(t, node.Kill())
+			}
+		}
+		_, err := c.agreed(t.Context())
+		require.ErrorContains(t, err, "no majority")
+	})
+	require.Panics(t, func() { new(EtcdCluster).CutFromQuorum(0) })
 }

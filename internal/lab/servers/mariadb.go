@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -65,6 +64,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 	m.server, err = startServer(ctx, program{
 		name: filepath.Base(path),
 		path: path,
+		tls:  o.TLS,
 		configure: func(dir string, port int) ([]string, error) {
 			pidFile = filepath.Join(dir, "pid")
 			return o.configure(dir, port, path, install)
@@ -147,9 +147,6 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 		settings["innodb-flush-log-at-trx-commit"] = "1"
 	}
 	if o.TLS {
-		if err := writeTLS(dir); err != nil {
-			return nil, err
-		}
 		settings["ssl-ca"], settings["ssl-cert"], settings["ssl-key"] =
 			filepath.Join(dir, caFile), filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
 		settings["require-secure-transport"] = "ON"
@@ -234,20 +231,4 @@ func (m *MariaDB) dsn(user, password string) string {
 		dsn += "?tls=skip-verify"
 	}
 	return dsn
-}
-
-// TLSConfig trusts the server's certificate; nil without TLS. The caller owns it.
-func (m *MariaDB) TLSConfig() (*tls.Config, error) {
-	if !m.options.TLS {
-		return nil, nil
-	}
-	return clientTLS()
-}
-
-// CAFile is the PEM file of the authority that signed the server's certificate; empty without MariaDBOptions.TLS.
-func (m *MariaDB) CAFile() string {
-	if !m.options.TLS {
-		return ""
-	}
-	return filepath.Join(m.dir, caFile)
 }

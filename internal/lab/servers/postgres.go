@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"crypto/rand"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"maps"
@@ -72,6 +71,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	p.server, err = startServer(ctx, program{
 		name:   "postgres",
 		path:   path,
+		tls:    o.TLS,
 		end:    syscall.SIGINT, // without waiting for the clients
 		family: true,
 		configure: func(dir string, port int) ([]string, error) {
@@ -99,17 +99,12 @@ func (p *Postgres) configure(ctx context.Context, dir string, port int) error {
 			return err
 		}
 	}
-	if p.options.TLS {
-		if err := writeTLS(data); err != nil {
-			return err
-		}
-	}
 	file := filepath.Join(data, "postgresql.conf")
-	return os.WriteFile(file, []byte(p.options.config(port)), 0o600)
+	return os.WriteFile(file, []byte(p.options.config(dir, port)), 0o600)
 }
 
 // config is postgresql.conf. ALTER SYSTEM wins over it.
-func (o PostgresOptions) config(port int) string {
+func (o PostgresOptions) config(dir string, port int) string {
 	settings := map[string]string{
 		"port":                       strconv.Itoa(port),
 		"listen_addresses":           "127.0.0.1",
@@ -124,7 +119,7 @@ func (o PostgresOptions) config(port int) string {
 		maps.Copy(settings, map[string]string{"fsync": "off", "full_page_writes": "off"})
 	}
 	if o.TLS {
-		maps.Copy(settings, map[string]string{"ssl": "on", "ssl_cert_file": certFile, "ssl_key_file": keyFile, "ssl_ca_file": caFile})
+		maps.Copy(settings, map[string]string{"ssl": "on", "ssl_cert_file": filepath.Join(dir, certFile), "ssl_key_file": filepath.Join(dir, keyFile)})
 	}
 	maps.Copy(settings, o.Settings)
 	var text strings.Builder
@@ -251,20 +246,4 @@ func (p *Postgres) AdminURL() string { return p.UserURL(postgresAdmin, p.admin) 
 // UserURL is URL for another role.
 func (p *Postgres) UserURL(user, password string) string {
 	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: p.Addr(), Path: "/" + postgresUser}).String()
-}
-
-// TLSConfig trusts the server's certificate; nil without TLS. The caller owns it.
-func (p *Postgres) TLSConfig() (*tls.Config, error) {
-	if !p.options.TLS {
-		return nil, nil
-	}
-	return clientTLS()
-}
-
-// CAFile is the PEM file of the authority that signed the server's certificate; empty without PostgresOptions.TLS.
-func (p *Postgres) CAFile() string {
-	if !p.options.TLS {
-		return ""
-	}
-	return filepath.Join(dataDir(p.dir), caFile)
 }

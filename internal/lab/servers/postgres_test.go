@@ -100,15 +100,13 @@ func TestPostgresReplica(t *testing.T) {
 func TestPostgresTLS(t *testing.T) {
 	t.Parallel()
 	p := NeedPostgres(t, PostgresOptions{TLS: true})
-	trusting, err := p.TLSConfig()
-	require.NoError(t, err)
 	config, err := pgx.ParseConfig(p.URL() + "?sslmode=verify-full&sslrootcert=" + p.CAFile())
 	require.NoError(t, err)
 	conn, err := pgx.ConnectConfig(t.Context(), config)
 	require.NoError(t, err)
 	defer func() { _ = conn.Close(t.Context()) }()
 	require.True(t, pgValue[bool](t, conn, "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()"))
-	require.NotNil(t, trusting.RootCAs)
+	require.NotNil(t, p.TLSConfig().RootCAs)
 	config.TLSConfig = &tls.Config{ServerName: "127.0.0.1"}
 	_, err = pgx.ConnectConfig(t.Context(), config)
 	require.ErrorContains(t, err, "unknown authority")

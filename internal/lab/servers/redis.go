@@ -53,7 +53,7 @@ type Redis struct {
 	*server
 	options RedisOptions
 	url     string // of the default user
-	client  respClient
+	client  redisClient
 }
 
 // StartRedis starts a Redis, ready when it answers. ctx bounds the start alone. The caller must Close the server.
@@ -76,9 +76,7 @@ func startRedis(ctx context.Context, o RedisOptions, role redisRole, pick func(i
 	r := &Redis{options: o}
 	r.client.user, r.client.password = o.login()
 	if o.TLS {
-		if r.client.tls, err = clientTLS(); err != nil {
-			return nil, err
-		}
+		r.client.tls = clientTLS()
 	}
 	var env []string
 	if o.Clock {
@@ -87,14 +85,12 @@ func startRedis(ctx context.Context, o RedisOptions, role redisRole, pick func(i
 	r.server, err = startServer(ctx, program{
 		name:       "redis-server",
 		path:       path,
+		tls:        o.TLS,
+		data:       []string{"appendonlydir", "dump.rdb"},
 		env:        env,
 		portOffset: role.portOffset,
 		configure: func(dir string, port int) ([]string, error) {
-			config, err := o.config(dir, port)
-			if err != nil {
-				return nil, err
-			}
-			config = append(config, role.config...)
+			config := append(o.config(dir, port), role.config...)
 			if o.Clock {
 				if err := writeClock(dir); err != nil {
 					return nil, err
@@ -142,7 +138,7 @@ func (o RedisOptions) login() (user, password string) {
 }
 
 // config returns the lines of redis.conf.
-func (o RedisOptions) config(dir string, port int) ([]string, error) {
+func (o RedisOptions) config(dir string, port int) []string {
 	lines := []string{
 		"bind 127.0.0.1",
 		"dir " + strconv.Quote(dir),
@@ -150,9 +146,6 @@ func (o RedisOptions) config(dir string, port int) ([]string, error) {
 		"repl-diskless-sync-delay 0", // a replica is in sync at once
 	}
 	if o.TLS {
-		if err := writeTLS(dir); err != nil {
-			return nil, err
-		}
 		lines = append(lines, "port 0", fmt.Sprint("tls-port ", port), "tls-auth-clients no", "tls-replication yes",
 			"tls-cert-file "+certFile, "tls-key-file "+keyFile, "tls-ca-cert-file "+caFile)
 	} else {
@@ -178,7 +171,7 @@ func (o RedisOptions) config(dir string, port int) ([]string, error) {
 	for _, rule := range o.Users {
 		lines = append(lines, "user "+rule)
 	}
-	return append(lines, o.Config...), nil
+	return append(lines, o.Config...)
 }
 
 // URL is the server's, with the default user's password: "redis://:password@127.0.0.1:port", or "rediss://…" with TLS.
@@ -196,31 +189,10 @@ func (r *Redis) UserURL(user, password string) string {
 	return u.String()
 }
 
-// TLSConfig trusts the server's certificate; nil without TLS. The caller owns it.
-func (r *Redis) TLSConfig() *tls.Config { return r.client.tls.Clone() }
-
-// CAFile is the PEM file of the authority that signed the server's certificate; empty without RedisOptions.TLS.
-func (r *Redis) CAFile() string {
-	if !r.options.TLS {
-		return ""
-	}
-	return filepath.Join(r.dir, caFile)
-}
-
 // Do sends one command, on a connection of its own, and returns the reply: a string, an int64, nil or a []any of these.
 // Arguments are printed as fmt.Sprint does. ctx, and 5 s, bound it. An error reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
 	return r.client.do(ctx, args...)
-}
-
-// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
-func (r *Redis) WipeData() error {
-	return r.withProcess(func(p *process) error {
-		if p.alive() {
-			return errors.New("servers: stop the Redis before its data are removed")
-		}
-		return errors.Join(os.RemoveAll(filepath.Join(r.dir, "appendonlydir")), os.RemoveAll(filepath.Join(r.dir, "dump.rdb")))
-	})
 }
 
 // JumpClock sets the time of day of a server with RedisOptions.Clock forward by d, or back by -d. Jumps add up, and outlive the
@@ -248,7 +220,7 @@ func openRedis(ctx context.Context, rawURL string) (*Redis, error) {
 	}
 	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
 	r := &Redis{server: &server{program: program{name: "redis-server"}, addr: addr, foreign: true}, url: rawURL}
-	r.client = respClient{addr: addr, user: u.User.Username()}
+	r.client = redisClient{addr: addr, user: u.User.Username()}
 	r.client.password, _ = u.User.Password()
 	if u.Scheme == "rediss" {
 		r.client.tls = &tls.Config{ServerName: u.Hostname()}

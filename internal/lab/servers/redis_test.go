@@ -3,6 +3,7 @@ package servers
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"net"
 	"os"
 	"testing"
 
@@ -48,8 +49,6 @@ func TestRedisDo(t *testing.T) {
 	require.Nil(t, do(t, r, "GET", "lockport-test-do"))
 	require.Equal(t, []any{int64(1), "two", nil, []any{}}, do(t, r, "EVAL", "return {1, 'two', false, {}}", 0))
 	_, err := r.Do(t.Context(), "NO-SUCH-COMMAND")
-	var reply redisError
-	require.ErrorAs(t, err, &reply)
 	require.ErrorContains(t, err, "unknown command")
 	_, err = r.Do(t.Context())
 	require.Error(t, err)
@@ -59,7 +58,7 @@ func TestRedisPassword(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{Password: `p@ss "wörd" \`})
 	require.Equal(t, "PONG", do(t, r, "PING"))
 	require.Equal(t, "redis://:p%40ss%20%22w%C3%B6rd%22%20%5C@"+r.Addr(), r.URL())
-	_, err := respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	_, err := redisClient{addr: r.Addr()}.do(t.Context(), "PING")
 	require.ErrorContains(t, err, "NOAUTH")
 	require.NoError(t, r.Restart(t.Context()))
 }
@@ -68,12 +67,12 @@ func TestRedisUsers(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{Users: []string{"default off", "alice on >secret ~a:* resetchannels +@all"}})
 	require.Equal(t, "OK", do(t, r, "SET", "b:1", "v"), "Do is not bound by the rules")
 	require.Equal(t, "redis://alice:secret@"+r.Addr(), r.UserURL("alice", "secret"))
-	alice := respClient{addr: r.Addr(), user: "alice", password: "secret"}
+	alice := redisClient{addr: r.Addr(), user: "alice", password: "secret"}
 	_, err := alice.do(t.Context(), "SET", "a:1", "v")
 	require.NoError(t, err)
 	_, err = alice.do(t.Context(), "SET", "b:1", "v")
 	require.ErrorContains(t, err, "NOPERM")
-	_, err = respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	_, err = redisClient{addr: r.Addr()}.do(t.Context(), "PING")
 	require.ErrorContains(t, err, "NOAUTH")
 }
 
@@ -86,13 +85,13 @@ func TestRedisTLS(t *testing.T) {
 	require.NoError(t, err)
 	roots := x509.NewCertPool()
 	require.True(t, roots.AppendCertsFromPEM(pem))
-	_, err = respClient{addr: r.Addr(), tls: &tls.Config{RootCAs: roots}}.do(t.Context(), "PING")
+	_, err = redisClient{addr: r.Addr(), tls: &tls.Config{RootCAs: roots}}.do(t.Context(), "PING")
 	require.NoError(t, err)
 
-	_, err = respClient{addr: r.Addr(), tls: &tls.Config{}}.do(t.Context(), "PING")
+	_, err = redisClient{addr: r.Addr(), tls: &tls.Config{}}.do(t.Context(), "PING")
 	var unknown x509.UnknownAuthorityError
 	require.ErrorAs(t, err, &unknown)
-	_, err = respClient{addr: r.Addr()}.do(t.Context(), "PING")
+	_, err = redisClient{addr: r.Addr()}.do(t.Context(), "PING")
 	require.Error(t, err)
 
 	plain := NeedRedis(t, RedisOptions{})
@@ -101,11 +100,10 @@ func TestRedisTLS(t *testing.T) {
 }
 
 func TestFakeRedis(t *testing.T) {
-	var client respClient
+	var client redisClient
 	outer := t
 	t.Run("while its test runs", func(t *testing.T) {
 		f := NewFakeRedis(t, "5.0.14")
-		require.Equal(t, "redis://"+f.Addr(), f.URL())
 		client.addr = f.Addr()
 		info, err := client.info(t.Context(), "server")
 		require.NoError(t, err)
@@ -117,10 +115,10 @@ func TestFakeRedis(t *testing.T) {
 		_, err = client.do(t.Context(), "HELLO", 3)
 		require.ErrorContains(t, err, "unknown command")
 
-		idle, err := client.dial(t.Context())
+		idle, err := net.Dial("tcp", f.Addr())
 		require.NoError(t, err)
 		outer.Cleanup(func() { _ = idle.Close() }) // the fake ends before
 	})
-	_, err := client.dial(t.Context())
+	_, err := net.Dial("tcp", client.addr)
 	require.Error(t, err)
 }

@@ -2,6 +2,7 @@ package servers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"os"
@@ -26,6 +27,8 @@ type program struct {
 	path       string
 	env        []string  // of the child; nil: this process's
 	portOffset int       // of a second port that the server listens on; 0: none
+	tls        bool      // it gets a certificate, in its folder
+	data       []string  // in its folder, what WipeData removes
 	private    bool      // only this process's user can reach the program
 	end        os.Signal // what asks it to end; nil: SIGTERM
 	family     bool      // it consists of several processes: Kill, Freeze and Thaw are for its children too
@@ -75,6 +78,11 @@ func startServer(ctx context.Context, p program, pick func(offset int) (int, err
 			break
 		}
 		s.addr = hostPort(s.port)
+		if p.tls {
+			if err = writeTLS(dir); err != nil {
+				break
+			}
+		}
 		if s.args, err = p.configure(dir, s.port); err != nil {
 			break
 		}
@@ -185,6 +193,36 @@ func (s *server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.pid()
+}
+
+// TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost; nil without TLS. The caller owns it.
+func (s *server) TLSConfig() *tls.Config {
+	if !s.program.tls {
+		return nil
+	}
+	return clientTLS()
+}
+
+// CAFile is the PEM file of the authority that signed the server's certificate; empty without TLS.
+func (s *server) CAFile() string {
+	if !s.program.tls {
+		return ""
+	}
+	return filepath.Join(s.dir, caFile)
+}
+
+// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
+func (s *server) WipeData() error {
+	return s.withProcess(func(p *process) error {
+		if p.alive() {
+			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
+		}
+		var errs []error
+		for _, name := range s.data {
+			errs = append(errs, os.RemoveAll(filepath.Join(s.dir, name)))
+		}
+		return errors.Join(errs...)
+	})
 }
 
 // Kill ends the server with SIGKILL, frozen or not, and returns when it is gone. Killing a server that is down does nothing.

@@ -70,6 +70,7 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, role zooKeeperRole)
 	s, err := startServer(ctx, program{
 		name: "zookeeper",
 		path: java,
+		data: []string{"data/version-2"},
 		configure: func(dir string, port int) ([]string, error) {
 			folder = dir
 			config := slices.Concat(o.config(dir, port), role.config, o.Config)
@@ -186,14 +187,4 @@ func (z *ZooKeeper) Mode(ctx context.Context) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("zookeeper %s: %s", z.Addr(), strings.TrimSpace(answer))
-}
-
-// WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
-func (z *ZooKeeper) WipeData() error {
-	z.mu.Lock()
-	defer z.mu.Unlock()
-	if z.proc.alive() {
-		return errors.New("servers: stop the ZooKeeper before its data are removed")
-	}
-	return os.RemoveAll(filepath.Join(dataDir(z.dir), "version-2"))
 }

@@ -88,7 +88,7 @@ func TestZooKeeperKeepsItsDataUntilWiped(t *testing.T) {
 		require.NoError(t, z.Restart(t.Context()))
 		require.True(t, exists(t, conn, "/kept"))
 	}
-	require.ErrorContains(t, z.WipeData(), "stop the ZooKeeper")
+	require.ErrorContains(t, z.WipeData(), "stop the zookeeper")
 	require.True(t, exists(t, conn, "/kept"))
 	require.NoError(t, z.Stop())
 	require.NoError(t, z.WipeData())
