@@ -17,10 +17,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// TestBreakAsks: on a terminal, before it ends anything; nothing but yes is yes.
-func TestBreakAsks(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{}).URL()
+// testBreakAsks: on a terminal, before it ends anything; nothing but yes is yes.
+func testBreakAsks(t *testing.T, server string) {
 	holder, token := holding(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
 		tt := onTerminal(t, server, binary, "break", "asked")
@@ -45,73 +43,60 @@ func TestBreakAsks(t *testing.T) {
 	tt.says(t, "lockport: ended: asked is no longer held by ")
 }
 
-// TestBreakOfAHolderThatHasGone: while somebody thinks about it, the holder gives the lock up, and the next one gets it.
-func TestBreakOfAHolderThatHasGone(t *testing.T) {
-	onAll(t, func(t *testing.T, url string) {
-		first, _ := holding(t, url+"?ttl=2s", "gone")
-		tt := onTerminal(t, url, binary, "break", "gone")
-		tt.says(t, "[y/N] ")
-		require.NoError(t, first.Process.Kill())
-		first.code(t)
-		second := start(t, url, "run", "gone", "--", "sh", "-c", "echo ready; exec sleep 1000")
-		second.says(t, "ready") // which takes the TTL, and so the person
-		tt.types(t, "y\n")
-		require.Equal(t, 1, tt.code(t), tt.out.String())
-		tt.says(t, "lockport: nothing was ended: gone is no longer held by ")
-		require.False(t, second.ended())
-	})
+// testBreakOfAHolderThatHasGone: while somebody thinks about it, the holder gives the lock up, and the next one gets it.
+func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
+	first, _ := holding(t, url+"?ttl=2s", "gone")
+	tt := onTerminal(t, url, binary, "break", "gone")
+	tt.says(t, "[y/N] ")
+	require.NoError(t, first.Process.Kill())
+	first.code(t)
+	second := holds(t, url, "gone") // which takes the TTL, and so the person
+	tt.types(t, "y\n")
+	require.Equal(t, 1, tt.code(t), tt.out.String())
+	tt.says(t, "lockport: nothing was ended: gone is no longer held by ")
+	require.False(t, second.ended())
 }
 
-// ofSessions are the backends whose server ends sessions only.
-var ofSessions = []string{"postgres", "mysql"}
+// testBreakOfASession: with two locks on one session, nothing is ended without --all-of-session.
+func testBreakOfASession(t *testing.T, url string) {
+	c, err := lockport.Open(t.Context(), url, lockport.Logger(nil), lockport.Label("batch"))
+	require.NoError(t, err)
+	defer c.Close()
+	var locks []*lockport.Lock
+	for _, name := range []string{"one", "two", "three 3"} {
+		l, err := c.Acquire(t.Context(), name)
+		require.NoError(t, err)
+		locks = append(locks, l)
+	}
+	code, stdout, stderr := output(t, url, "break", "--yes", "one")
+	require.Equal(t, 69, code, stderr)
+	require.Empty(t, stdout)
+	require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost: "three 3", two; [^\n]*--all-of-session\n$`, stderr)
+	for _, l := range locks {
+		require.NoError(t, l.Err())
+	}
 
-// TestBreakOfASession: with two locks on one session, nothing is ended without --all-of-session.
-func TestBreakOfASession(t *testing.T) {
-	t.Parallel()
-	for _, name := range ofSessions {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			url := realServers[name](t)
-			c, err := lockport.Open(t.Context(), url, lockport.Logger(nil), lockport.Label("batch"))
-			require.NoError(t, err)
-			defer c.Close()
-			var locks []*lockport.Lock
-			for _, name := range []string{"one", "two", "three 3"} {
-				l, err := c.Acquire(t.Context(), name)
-				require.NoError(t, err)
-				locks = append(locks, l)
-			}
-			code, stdout, stderr := output(t, url, "break", "--yes", "one")
-			require.Equal(t, 69, code, stderr)
-			require.Empty(t, stdout)
-			require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost: "three 3", two; [^\n]*--all-of-session\n$`, stderr)
-			for _, l := range locks {
-				require.NoError(t, l.Err())
-			}
+	tt := onTerminal(t, url, binary, "break", "--all-of-session", "one")
+	tt.says(t, "End this hold? [y/N] ")
+	tt.types(t, "y\n")
+	tt.says(t, "2 other locks would be lost")
+	tt.says(t, "End the session? [y/N] ")
+	tt.types(t, "n\n")
+	require.Equal(t, 1, tt.code(t))
+	for _, l := range locks {
+		require.NoError(t, l.Err())
+	}
 
-			tt := onTerminal(t, url, binary, "break", "--all-of-session", "one")
-			tt.says(t, "End this hold? [y/N] ")
-			tt.types(t, "y\n")
-			tt.says(t, "2 other locks would be lost")
-			tt.says(t, "End the session? [y/N] ")
-			tt.types(t, "n\n")
-			require.Equal(t, 1, tt.code(t))
-			for _, l := range locks {
-				require.NoError(t, l.Err())
-			}
-
-			code, _, stderr = output(t, url, "break", "--yes", "--all-of-session", "one")
-			require.Equal(t, 0, code, stderr)
-			require.Contains(t, stderr, "ended: one is no longer held by ")
-			require.Contains(t, stderr, ", batch.")
-			for _, l := range locks {
-				select {
-				case <-l.Lost():
-				case <-time.After(patience):
-					t.Fatal("a holder was not told")
-				}
-			}
-		})
+	code, _, stderr = output(t, url, "break", "--yes", "--all-of-session", "one")
+	require.Equal(t, 0, code, stderr)
+	require.Contains(t, stderr, "ended: one is no longer held by ")
+	require.Contains(t, stderr, ", batch.")
+	for _, l := range locks {
+		select {
+		case <-l.Lost():
+		case <-time.After(patience):
+			t.Fatal("a holder was not told")
+		}
 	}
 }
 
@@ -180,32 +165,29 @@ func TestRestrictedUsers(t *testing.T) {
 	})
 }
 
-// TestBreakAfterALongThought: the look at the lock was longer ago than sessions last.
-func TestBreakAfterALongThought(t *testing.T) {
-	onAll(t, func(t *testing.T, url string) {
-		holder, _ := holding(t, url, "long")
-		tt := onTerminal(t, url+"?ttl=2s", binary, "break", "long")
-		tt.says(t, "[y/N] ")
-		time.Sleep(5 * time.Second) // nothing happens, which cannot be awaited
-		tt.types(t, "y\n")
-		tt.says(t, "lockport: ended: long is no longer held by ")
-		require.Equal(t, 0, tt.code(t))
-		require.Equal(t, 79, holder.code(t), holder.err.String())
-	})
+// testBreakAfterALongThought: the look at the lock was longer ago than sessions last.
+func testBreakAfterALongThought(t *testing.T, url string) {
+	holder, _ := holding(t, url, "long")
+	tt := onTerminal(t, url+"?ttl=2s", binary, "break", "long")
+	tt.says(t, "[y/N] ")
+	time.Sleep(3 * time.Second) // nothing happens, which cannot be awaited
+	tt.types(t, "y\n")
+	tt.says(t, "lockport: ended: long is no longer held by ")
+	require.Equal(t, 0, tt.code(t))
+	require.Equal(t, 79, holder.code(t), holder.err.String())
 }
 
-// TestServersThatDoNotAnswer: every look has an end.
-func TestServersThatDoNotAnswer(t *testing.T) {
-	onAll(t, func(t *testing.T, direct string) {
-		through, proxies := proxied(t, direct)
-		for _, p := range proxies {
-			p.Freeze()
-		}
-		all := []*process{start(t, through, "status", "a"), start(t, through, "status"), start(t, through, "break", "--yes", "a")}
-		for _, p := range all {
-			require.Equal(t, 69, p.code(t), p.out.String()+p.err.String())
-			require.Empty(t, p.out.String())
-			require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
-		}
-	})
+// testNoAnswer: every look has an end.
+func testNoAnswer(t *testing.T, direct string) {
+	through, proxies := proxied(t, direct)
+	for _, p := range proxies {
+		p.Freeze()
+	}
+	all := []*process{start(t, through, "status", "a"), start(t, through, "status"), start(t, through, "break", "--yes", "a"),
+		start(t, through, "run", "a", "--", "echo", "no")}
+	for _, p := range all {
+		require.Equal(t, 69, p.code(t), p.out.String()+p.err.String())
+		require.Empty(t, p.out.String())
+		require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
+	}
 }

@@ -59,7 +59,7 @@ func TestConformUsage(t *testing.T) {
 		{[]string{"conform", "--url", "file:///no/such/folder"}, 69, "there is no lock folder"},
 		{[]string{"conform", "--run", "^contract/release$", "--json", "/no/such/folder/report"}, 1, "the report cannot be written"},
 	} {
-		code, _, stderr := output(t, folder(t), tt.args...)
+		code, _, stderr := output(t, folder(t), tt.args...) // cases that ran are on standard output
 		require.Equal(t, tt.code, code, "%q: %s", tt.args, stderr)
 		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
 		require.Contains(t, stderr, tt.line)

@@ -142,6 +142,26 @@ func output(t *testing.T, url string, args ...string) (code int, stdout, stderr 
 	return code, p.out.String(), p.err.String()
 }
 
+// refuses runs lockport, which says in one line why it does not do what args ask for, without any password.
+func refuses(t *testing.T, url string, code int, line string, args ...string) {
+	t.Helper()
+	got, stdout, stderr := output(t, url, args...)
+	require.Equal(t, code, got, "%q: %s", args, stderr)
+	require.Empty(t, stdout)
+	require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+	require.Equal(t, 1, strings.Count(stderr, "lockport: "), stderr)
+	require.Contains(t, stderr, line)
+	require.NotContains(t, stderr, "secret")
+}
+
+// holds starts a command that holds the lock until it is ended.
+func holds(t *testing.T, url, name string) *process {
+	t.Helper()
+	p := start(t, url, "run", name, "--", "sh", "-c", "echo ready; exec sleep 1000")
+	p.says(t, "ready")
+	return p
+}
+
 // folder is the URL of a folder of locks for one test.
 func folder(t *testing.T) string { return "file://" + t.TempDir() }
 

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"syscall"
 	"testing"
 
@@ -56,6 +59,11 @@ func testMain(m *testing.M) int {
 	if err := build.Run(); err != nil {
 		fmt.Fprintln(os.Stderr, "go build:", err)
 		return 1
+	}
+	// Most tests wait for processes, so more of them run side by side than there are processors, unless told otherwise.
+	flag.Parse()
+	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
+		_ = parallel.Set("6")
 	}
 	return m.Run()
 }

@@ -16,8 +16,7 @@ import (
 func TestRunSignalWhileWaiting(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	holder := start(t, url, "run", "a", "--", "sh", "-c", "echo ready; sleep 1000")
-	holder.says(t, "ready")
+	holder := holds(t, url, "a")
 	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		waiter := start(t, url, "run", "a", "--", "echo", "no")
 		// The signals are caught before the lock file is opened.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,8 +12,9 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// realServers start the servers besides Redis, and return the URL that leads to their locks.
+// realServers start servers, and return the URL that leads to their locks.
 var realServers = map[string]func(t *testing.T) string{
+	"redis": func(t *testing.T) string { return servers.NeedRedis(t, servers.RedisOptions{Own: true}).URL() },
 	"redlock": func(t *testing.T) string {
 		var addrs []string
 		for range 3 {
@@ -26,14 +28,54 @@ var realServers = map[string]func(t *testing.T) string{
 	"mysql":     func(t *testing.T) string { return servers.NeedMariaDB(t, servers.MariaDBOptions{}).URL() },
 }
 
-// onEach runs a test against each of realServers, all at once.
-func onEach(t *testing.T, test func(t *testing.T, url string)) {
+// serverTests run side by side on one server of each of realServers, or of those that are named.
+var serverTests = []struct {
+	name string
+	only []string
+	test func(t *testing.T, url string)
+}{
+	{"counter", nil, func(t *testing.T, url string) { countUnder(t, url, 4, 25) }},
+	{"silence", nil, testSilence},
+	{"killed", nil, testKilled},
+	{"held", nil, testHeld},
+	{"environment", nil, testEnvironment},
+	{"conform", nil, testConform},
+	{"no answer", nil, testNoAnswer},
+	{"break asks", []string{"redis"}, testBreakAsks},
+	{"break of a holder that has gone", nil, testBreakOfAHolderThatHasGone},
+	{"break after a long thought", nil, testBreakAfterALongThought},
+	{"break of a session", []string{"postgres", "mysql"}, testBreakOfASession},
+}
+
+func TestServers(t *testing.T) {
 	t.Parallel()
 	for name, begin := range realServers {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			test(t, begin(t))
+			url := begin(t)
+			t.Run("status and break", func(t *testing.T) { testStatusAndBreak(t, url) }) // alone: it lists all locks
+			for _, st := range serverTests {
+				if st.only == nil || slices.Contains(st.only, name) {
+					t.Run(st.name, func(t *testing.T) {
+						t.Parallel()
+						st.test(t, url)
+					})
+				}
+			}
 		})
+	}
+}
+
+// onEach runs a test against a server of each of realServers but Redis, all at once.
+func onEach(t *testing.T, test func(t *testing.T, url string)) {
+	t.Parallel()
+	for name, begin := range realServers {
+		if name != "redis" {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				test(t, begin(t))
+			})
+		}
 	}
 }
 
@@ -47,84 +89,74 @@ func proxied(t *testing.T, rawURL string) (string, faultproxy.Group) {
 	return through, all
 }
 
-func TestServersCounter(t *testing.T) {
-	onEach(t, func(t *testing.T, url string) { countUnder(t, url, 6, 40) })
-}
-
-// TestServersSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
+// testSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
 // connection is whole, gets the lock.
-func TestServersSilence(t *testing.T) {
-	onEach(t, func(t *testing.T, direct string) {
-		through, proxies := proxied(t, direct)
-		p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
-		group := p.group(t)
-		next := start(t, direct, "run", "--ttl", "3s", "silence", "--", "echo", "mine")
-		for _, proxy := range proxies {
-			proxy.Freeze()
-		}
-		next.says(t, "mine")
-		require.False(t, groupAlive(group), "the lock was granted while the command lived")
-		require.Equal(t, 79, p.code(t))
-		require.Regexp(t, `^lockport: the lock server was not heard from in time[^\n]+\n`, p.err.String())
-		require.Equal(t, 0, next.code(t))
-	})
+func testSilence(t *testing.T, direct string) {
+	through, proxies := proxied(t, direct)
+	p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
+	group := p.group(t)
+	next := start(t, direct, "run", "--ttl", "3s", "silence", "--", "echo", "mine")
+	for _, proxy := range proxies {
+		proxy.Freeze()
+	}
+	next.says(t, "mine")
+	require.False(t, groupAlive(group), "the lock was granted while the command lived")
+	require.Equal(t, 79, p.code(t))
+	require.Regexp(t, `^lockport: the lock server was not heard from in time[^\n]+\n`, p.err.String())
+	require.Equal(t, 0, next.code(t))
 }
 
-// TestServersKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
-func TestServersKilled(t *testing.T) {
-	onEach(t, func(t *testing.T, url string) {
-		p := start(t, url, "run", "--ttl", "2s", "killed", "--", "sh", "-c", family)
-		group := p.group(t)
-		next := start(t, url, "run", "--ttl", "2s", "killed", "--", "echo", "mine")
-		require.NoError(t, p.Process.Signal(syscall.SIGKILL))
-		next.says(t, "mine")
-		require.False(t, groupAlive(group), "the lock was granted while the command lived")
-		require.Equal(t, 0, next.code(t))
-	})
+// testKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
+func testKilled(t *testing.T, url string) {
+	p := start(t, url, "run", "--ttl", "2s", "killed", "--", "sh", "-c", family)
+	group := p.group(t)
+	next := start(t, url, "run", "--ttl", "2s", "killed", "--", "echo", "mine")
+	require.NoError(t, p.Process.Signal(syscall.SIGKILL))
+	next.says(t, "mine")
+	require.False(t, groupAlive(group), "the lock was granted while the command lived")
+	require.Equal(t, 0, next.code(t))
 }
 
-func TestServersHeld(t *testing.T) {
-	onEach(t, func(t *testing.T, url string) {
-		holder := start(t, url, "run", "held", "--", "sh", "-c", "echo ready; exec sleep 1000")
-		holder.says(t, "ready")
-		code, _, stderr := output(t, url, "run", "-n", "held", "--", "echo", "no")
-		require.Equal(t, 75, code, stderr)
-		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
-		waiter := start(t, url, "run", "held", "--", "echo", "yes")
-		require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
-		require.Equal(t, 143, holder.code(t), holder.err.String())
-		waiter.says(t, "yes")
-		require.Equal(t, 0, waiter.code(t))
-	})
+func testHeld(t *testing.T, url string) {
+	holder := holds(t, url, "held")
+	code, _, stderr := output(t, url, "run", "-n", "held", "--", "echo", "no")
+	require.Equal(t, 75, code, stderr)
+	require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+	waiter := start(t, url, "run", "held", "--", "echo", "yes")
+	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 143, holder.code(t), holder.err.String())
+	waiter.says(t, "yes")
+	require.Equal(t, 0, waiter.code(t))
 }
 
-func TestServersEnvironment(t *testing.T) {
-	onEach(t, func(t *testing.T, url string) {
-		code, stdout, stderr := output(t, url, "run", "environment", "--", "sh", "-c", `echo "$LOCKPORT_BACKEND token=$LOCKPORT_TOKEN"`)
-		require.Equal(t, 0, code, stderr)
-		require.Empty(t, stderr)
-		scheme, _, _ := strings.Cut(url, ":")
-		if scheme == "redlock" {
-			require.Equal(t, "redlock token=\n", stdout, "Redlock has no token, and does not pretend")
-		} else {
-			require.Regexp(t, "^"+scheme+` token=[1-9][0-9]+\n$`, stdout)
-		}
-	})
+func testEnvironment(t *testing.T, url string) {
+	code, stdout, stderr := output(t, url, "run", "environment", "--", "sh", "-c", `echo "$LOCKPORT_BACKEND token=$LOCKPORT_TOKEN"`)
+	require.Equal(t, 0, code, stderr)
+	require.Empty(t, stderr)
+	scheme, _, _ := strings.Cut(url, ":")
+	if scheme == "redlock" {
+		require.Equal(t, "redlock token=\n", stdout, "Redlock has no token, and does not pretend")
+	} else {
+		require.Regexp(t, "^"+scheme+` token=[1-9][0-9]+\n$`, stdout)
+	}
 }
 
-func TestServersConform(t *testing.T) {
-	onEach(t, func(t *testing.T, url string) {
-		code, stdout, stderr := output(t, url, "conform", "--run", "^(contract|errors)/")
-		require.Equal(t, 0, code, stdout+stderr)
-		require.NotContains(t, stdout, "needs Faults.Sever", "the proxies produce it")
-		require.NotContains(t, stdout, "\n    ", "nothing failed")
-	})
+func testConform(t *testing.T, url string) {
+	code, stdout, stderr := output(t, url, "conform", "--run", "^(contract|errors)/")
+	require.Equal(t, 0, code, stdout+stderr)
+	require.NotContains(t, stdout, "needs Faults.Sever", "the proxies produce it")
+	require.NotContains(t, stdout, "\n    ", "nothing failed")
 }
 
 // TestServersRefusals lists what cannot hold locks: the exit code, and a piece of the one line that says why.
 func TestServersRefusals(t *testing.T) {
 	t.Parallel()
 	nobody := servers.Nobody(t)
+	securedRedis := servers.NeedRedis(t, servers.RedisOptions{Password: "right-secret"})
+	master := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	replica := servers.NeedReplica(t, master)
+	full := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1", Own: true})
+	old := servers.NewFakeRedis(t, "5.0.14")
 	secured := servers.NeedEtcd(t, servers.EtcdOptions{RootPassword: "right-secret"})
 	etcd := servers.NeedEtcd(t, servers.EtcdOptions{})
 	keeper := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
@@ -135,6 +167,15 @@ func TestServersRefusals(t *testing.T) {
 		code      int
 		line      string
 	}{
+		{"redis: no server", "redis://" + nobody, 69, "refused"},
+		{"redis: no host", "redis://no-such-host.invalid", 69, "no-such-host.invalid"},
+		{"redis: wrong password", "redis://:wrong-secret@" + securedRedis.Addr(), 69, "WRONGPASS"},
+		{"redis: no password", "redis://" + securedRedis.Addr(), 69, "NOAUTH"},
+		{"redis: old version", old.URL(), 69, "6.2"},
+		{"redis: replica", replica.URL(), 69, "replica"},
+		{"redis: out of memory", full.URL(), 69, "memory"},
+		{"redis: unknown parameter", master.URL() + "?speed=high", 64, "speed"},
+		{"redis: TTL too small", master.URL() + "?ttl=1ms", 64, "TTL"},
 		{"redlock: two nodes", "redlock://" + nobody + ",127.0.0.1:1", 64, "at least 3"},
 		{"redlock: four nodes", "redlock://" + nobody + ",127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", 64, "odd"},
 		{"redlock: the same node twice", "redlock://" + nobody + ",127.0.0.1:1," + nobody, 64, "twice"},
@@ -159,12 +200,7 @@ func TestServersRefusals(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := output(t, tt.url, "run", "a", "--", "echo", "no")
-			require.Equal(t, tt.code, code, stderr)
-			require.Empty(t, stdout)
-			require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
-			require.Contains(t, stderr, tt.line)
-			require.NotContains(t, stderr, "secret")
+			refuses(t, tt.url, tt.code, tt.line, "run", "a", "--", "echo", "no")
 		})
 	}
 }

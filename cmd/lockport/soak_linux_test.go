@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 var (
@@ -29,7 +28,6 @@ func TestSoak(t *testing.T) {
 	all := maps.Clone(realServers)
 	all["memory"] = func(t *testing.T) string { return "memory:" + t.Name() }
 	all["file"] = folder
-	all["redis"] = func(t *testing.T) string { return servers.NeedRedis(t, servers.RedisOptions{Own: true}).URL() }
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
 			report := conformance.Soak(t.Context(), soakConfig(all[name](t)), conformance.SoakOptions{

@@ -16,15 +16,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// onAll is onEach, and Redis alone.
-func onAll(t *testing.T, test func(t *testing.T, url string)) {
-	t.Run("redis", func(t *testing.T) {
-		t.Parallel()
-		test(t, servers.NeedRedis(t, servers.RedisOptions{Own: true}).URL())
-	})
-	onEach(t, test)
-}
-
 // statusJSON is what --json says of one lock, or of all.
 func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 	t.Helper()
@@ -53,90 +44,88 @@ func holding(t *testing.T, url, name string) (holder *process, token string) {
 	return holder, token
 }
 
-// TestServersStatusAndBreak: a real holder and a real waiter are seen, and the holder is broken.
-func TestServersStatusAndBreak(t *testing.T) {
-	onAll(t, func(t *testing.T, url string) {
-		const name = "jobs/ä *?[%{}]"
-		scheme, _, _ := strings.Cut(url, ":")
-		code, stdout, stderr := output(t, url, "status")
-		require.Equal(t, 0, code, stderr)
-		require.Empty(t, stdout)
-		require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
-		code, stdout, stderr = output(t, url, "status", name)
-		require.Equal(t, 1, code, stderr)
-		require.Contains(t, stdout, "nobody")
-		require.Empty(t, stderr)
-		code, stdout, stderr = output(t, url, "break", "--yes", name)
-		require.Equal(t, 1, code)
-		require.Empty(t, stdout)
-		require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
+// testStatusAndBreak: a real holder and a real waiter are seen, and the holder is broken.
+func testStatusAndBreak(t *testing.T, url string) {
+	const name = "jobs/ä *?[%{}]"
+	scheme, _, _ := strings.Cut(url, ":")
+	code, stdout, stderr := output(t, url, "status")
+	require.Equal(t, 0, code, stderr)
+	require.Empty(t, stdout)
+	require.Equal(t, "lockport: no lock is held ("+scheme+")\n", stderr)
+	code, stdout, stderr = output(t, url, "status", name)
+	require.Equal(t, 1, code, stderr)
+	require.Contains(t, stdout, "nobody")
+	require.Empty(t, stderr)
+	code, stdout, stderr = output(t, url, "break", "--yes", name)
+	require.Equal(t, 1, code)
+	require.Empty(t, stdout)
+	require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
 
-		began := time.Now()
-		holder, token := holding(t, url, name)
-		host, _ := os.Hostname()
-		waiter := start(t, url, "run", name, "--", "echo", "mine")
-		var st lockJSON
-		eventually(t, func() bool {
-			st = statusJSON(t, url, name)[0]
-			return st.Waiters == nil || *st.Waiters == 1
-		}, "the waiter is not seen: %+v", &st)
-		require.True(t, st.Held && !st.Foreign)
-		require.Equal(t, name, st.Name)
-		require.Equal(t, []any{host, holder.Process.Pid, "lockport", token}, []any{st.Host, st.PID, st.Label, st.Token})
-		require.Equal(t, scheme == "mysql", st.Waiters == nil, "who else waits, MySQL's server does not tell")
-		require.Equal(t, scheme == "etcd" || scheme == "zookeeper" || scheme == "redlock", st.Since == nil)
-		if st.Since != nil {
-			require.WithinRange(t, *st.Since, began.Add(-2*time.Second), time.Now().Add(time.Second))
-		}
-		require.Equal(t, scheme == "postgres" || scheme == "mysql" || scheme == "zookeeper", st.Expires == nil)
-		if st.Expires != nil {
-			require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
-		}
+	began := time.Now()
+	holder, token := holding(t, url, name)
+	host, _ := os.Hostname()
+	waiter := start(t, url, "run", name, "--", "echo", "mine")
+	var st lockJSON
+	eventually(t, func() bool {
+		st = statusJSON(t, url, name)[0]
+		return st.Waiters == nil || *st.Waiters == 1
+	}, "the waiter is not seen: %+v", &st)
+	require.True(t, st.Held && !st.Foreign)
+	require.Equal(t, name, st.Name)
+	require.Equal(t, []any{host, holder.Process.Pid, "lockport", token}, []any{st.Host, st.PID, st.Label, st.Token})
+	require.Equal(t, scheme == "mysql", st.Waiters == nil, "who else waits, MySQL's server does not tell")
+	require.Equal(t, scheme == "etcd" || scheme == "zookeeper" || scheme == "redlock", st.Since == nil)
+	if st.Since != nil {
+		require.WithinRange(t, *st.Since, began.Add(-2*time.Second), time.Now().Add(time.Second))
+	}
+	require.Equal(t, scheme == "postgres" || scheme == "mysql" || scheme == "zookeeper", st.Expires == nil)
+	if st.Expires != nil {
+		require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
+	}
 
-		code, stdout, stderr = output(t, url, "status", name)
-		require.Equal(t, 0, code, stderr)
-		require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
-		require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
-		if token != "" {
-			require.Regexp(t, `(?m)^token +`+token+`$`, stdout)
-		} else {
-			require.Regexp(t, `(?m)^token +none`, stdout)
-		}
+	code, stdout, stderr = output(t, url, "status", name)
+	require.Equal(t, 0, code, stderr)
+	require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
+	require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
+	if token != "" {
+		require.Regexp(t, `(?m)^token +`+token+`$`, stdout)
+	} else {
+		require.Regexp(t, `(?m)^token +none`, stdout)
+	}
 
-		other, _ := holding(t, url, "jobsx")
-		for prefix, names := range map[string][]string{"": {name, "jobsx"}, "jobs/ä *": {name}, "jobs*": nil, "jobs/ä *?[%{": {name}, "jobsx": {"jobsx"}} {
-			var got []string
-			for _, l := range statusJSON(t, url, "--prefix", prefix) {
-				require.True(t, l.Held, "%+v", l)
-				require.Equal(t, st.Waiters == nil, l.Waiters == nil, "%+v", l)
-				if l.Name == name {
-					require.Equal(t, []any{st.Owner, st.Token, st.PID}, []any{l.Owner, l.Token, l.PID})
-					if st.Waiters != nil {
-						require.Equal(t, 1, *l.Waiters)
-					}
+	other, _ := holding(t, url, "jobsx")
+	for prefix, names := range map[string][]string{"": {name, "jobsx"}, "jobs/ä *": {name}, "jobs*": nil, "jobs/ä *?[%{": {name}, "jobsx": {"jobsx"}} {
+		var got []string
+		for _, l := range statusJSON(t, url, "--prefix", prefix) {
+			require.True(t, l.Held, "%+v", l)
+			require.Equal(t, st.Waiters == nil, l.Waiters == nil, "%+v", l)
+			if l.Name == name {
+				require.Equal(t, []any{st.Owner, st.Token, st.PID}, []any{l.Owner, l.Token, l.PID})
+				if st.Waiters != nil {
+					require.Equal(t, 1, *l.Waiters)
 				}
-				got = append(got, l.Name)
 			}
-			require.Equal(t, names, got, "prefix %q", prefix)
+			got = append(got, l.Name)
 		}
-		code, stdout, stderr = output(t, url, "status")
-		require.Equal(t, 0, code, stderr)
-		lines := strings.Split(stdout, "\n")
-		require.Len(t, lines, 4, stdout)
-		require.Equal(t, strings.Index(lines[0], "HOLDER")+len("ä")-1, strings.Index(lines[1], host), "the columns are not aligned:\n%s", stdout)
-		require.Contains(t, lines[2], "jobsx  ")
+		require.Equal(t, names, got, "prefix %q", prefix)
+	}
+	code, stdout, stderr = output(t, url, "status")
+	require.Equal(t, 0, code, stderr)
+	lines := strings.Split(stdout, "\n")
+	require.Len(t, lines, 4, stdout)
+	require.Equal(t, strings.Index(lines[0], "HOLDER")+len("ä")-1, strings.Index(lines[1], host), "the columns are not aligned:\n%s", stdout)
+	require.Contains(t, lines[2], "jobsx  ")
 
-		code, stdout, stderr = output(t, url, "break", "--yes", name)
-		broken := time.Now()
-		require.Equal(t, 0, code, stderr)
-		require.Empty(t, stdout)
-		require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It is told within ", host, holder.Process.Pid))
-		require.Equal(t, 79, holder.code(t), holder.err.String())
-		require.Less(t, time.Since(broken), 10*time.Second, "it was not told")
-		waiter.says(t, "mine")
-		require.Equal(t, 0, waiter.code(t))
-		require.False(t, other.ended(), "another holder's lock was ended")
-	})
+	code, stdout, stderr = output(t, url, "break", "--yes", name)
+	broken := time.Now()
+	require.Equal(t, 0, code, stderr)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It is told within ", host, holder.Process.Pid))
+	require.Equal(t, 79, holder.code(t), holder.err.String())
+	require.Less(t, time.Since(broken), 10*time.Second, "it was not told")
+	waiter.says(t, "mine")
+	require.Equal(t, 0, waiter.code(t))
+	require.False(t, other.ended(), "another holder's lock was ended")
 }
 
 // TestStatusWhereNoLockCanBeTaken: a replica, and a server that is full, show the locks that they have.

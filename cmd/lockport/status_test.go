@@ -89,12 +89,7 @@ func TestStatusRefusals(t *testing.T) {
 	} {
 		t.Run(strings.Join(tt.args, " ")[:min(40, len(strings.Join(tt.args, " ")))], func(t *testing.T) {
 			t.Parallel()
-			code, stdout, stderr := output(t, folder(t), tt.args...)
-			require.Equal(t, tt.code, code, stderr)
-			require.Empty(t, stdout)
-			require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
-			require.Contains(t, stderr, tt.line)
-			require.NotContains(t, stderr, "secret")
+			refuses(t, folder(t), tt.code, tt.line, tt.args...)
 		})
 	}
 }

@@ -176,8 +176,7 @@ func TestTerminalStopWithoutJobControl(t *testing.T) {
 func TestTerminalSaysWhoHolds(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	holder := start(t, url, "run", "a", "--", "sh", "-c", "echo ready; sleep 1000")
-	holder.says(t, "ready")
+	holder := holds(t, url, "a")
 	waiter := onTerminal(t, url, binary, "run", "a", "--", "echo", "mine")
 	waiter.says(t, `lockport: waiting for "a", held by `)
 	waiter.says(t, fmt.Sprintf("/%d/", holder.Process.Pid))

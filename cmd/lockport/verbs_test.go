@@ -25,6 +25,10 @@ func TestHelp(t *testing.T) {
 			require.LessOrEqual(t, len(line), 130, line)
 		}
 	}
+	code, stdout, stderr := output(t, "file:")
+	require.Equal(t, 64, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "\n  run ")
 	for _, args := range [][]string{{"help", "nothing"}, {"help", "run", "conform"}, {"version", "x"}, {"version", "--x"}, {"backends", "x"}} {
 		code, stdout, stderr := output(t, "file:", args...)
 		require.Equal(t, 64, code, "%q", args)
