@@ -82,11 +82,7 @@ var cancellationCases = []Case{
 				cancel()
 				a.abandon(req)
 				b.free(name, "Abandon returned nil")
-				select {
-				case <-done:
-				case <-time.After(endTime):
-					e.failf("TryAcquire has not returned %v after its context ended", endTime)
-				}
+				e.within(done, endTime, "TryAcquire has not returned %v after its context ended", endTime)
 				b.free(name, "Abandon had returned nil")
 			}
 			return nil
@@ -104,9 +100,7 @@ var cancellationCases = []Case{
 			lease := a.claim(name)
 			queued := b.request(name)
 			queued.Queue = true
-			if _, err := b.try(queued); !errors.Is(err, driver.ErrHeld) {
-				e.failf("a queued claim on a name that is held was not ErrHeld but: %w", orNone(err))
-			}
+			e.is(errOf(b.try(queued)), driver.ErrHeld, "a queued claim on a name that is held was not ErrHeld but")
 			b.abandon(queued)
 			b.abandon(queued)
 			a.release(lease)
@@ -137,9 +131,7 @@ var cancellationCases = []Case{
 			cancel()
 			select {
 			case err := <-over:
-				if !errors.Is(err, context.Canceled) {
-					e.failf("Wait returned, when its context was cancelled: %w", orNone(err))
-				}
+				e.is(err, context.Canceled, "Wait returned, when its context was cancelled")
 			case <-time.After(endTime):
 				e.failf("Wait has not returned %v after its context ended", endTime)
 			}
@@ -288,10 +280,7 @@ func certain(err error) bool {
 
 // waiter is the party's Waiter; a case that needs one is not run without.
 func (p *party) waiter() driver.Waiter {
-	w, ok := driver.As[driver.Waiter](p.Backend)
-	if !ok {
-		p.e.notRun("the backend is no driver.Waiter")
-	}
+	w := optional[driver.Waiter](p)
 	return w
 }
 

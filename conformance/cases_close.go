@@ -30,9 +30,7 @@ var closeCases = []Case{
 					e.failf("Lost was closed by Close")
 				default:
 				}
-				if err := l.Release(e.ctx); err != nil {
-					e.failf("Release after Close returned: %w", err)
-				}
+				e.check(l.Release(e.ctx), "Release after Close returned")
 				e.release(e.acquireWithin(b, l.Name(), soon, "the holder's client was closed"))
 			}
 			return nil
@@ -51,9 +49,7 @@ var closeCases = []Case{
 			waits[4].notYet(30*time.Millisecond, "the name is held")
 			e.check(b.Close(), "Close")
 			for _, w := range waits {
-				if err := w.ended(endTime, "the client was closed"); !errors.Is(err, lockport.ErrClosed) {
-					e.failf("a waiting Acquire, when its client was closed, returned: %w", orNone(err))
-				}
+				e.is(w.ended(endTime, "the client was closed"), lockport.ErrClosed, "a waiting Acquire, when its client was closed, returned")
 			}
 			e.release(l)
 			e.party().free(l.Name(), "the name was released, and who waited has closed")
@@ -92,11 +88,7 @@ var closeCases = []Case{
 				}()
 				e.sleep(20 * time.Millisecond)
 				e.closes(c)
-				select {
-				case <-done:
-				case <-time.After(soon + endTime):
-					e.failf("after Close, calls do not return with ErrClosed")
-				}
+				e.within(done, soon+endTime, "after Close, calls do not return with ErrClosed")
 				p := e.party()
 				for _, name := range append(own, shared) {
 					p.free(name, "the client was closed, without an error")
@@ -119,9 +111,7 @@ var closeCases = []Case{
 			over := make(chan error, 1)
 			start := time.Now()
 			go func() { over <- c.Close() }()
-			if err := pending.ended(soon, "the client was closed"); !errors.Is(err, lockport.ErrClosed) {
-				e.failf("a waiting Acquire, when its client was closed, returned: %w", orNone(err))
-			}
+			e.is(pending.ended(soon, "the client was closed"), lockport.ErrClosed, "a waiting Acquire, when its client was closed, returned")
 			select {
 			case err := <-over:
 				if err == nil && e.caps.Ends == driver.EndsTTL {

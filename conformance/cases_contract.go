@@ -111,9 +111,7 @@ var contractCases = []Case{
 			name := e.name()
 			a.claim(name)
 			_, err := b.try(b.request(name))
-			if !errors.Is(err, driver.ErrHeld) {
-				e.failf("a second claim was not ErrHeld but: %w", orNone(err))
-			}
+			e.is(err, driver.ErrHeld, "a second claim was not ErrHeld but")
 			var held *driver.HeldError
 			if errors.As(err, &held) && (held.ExpiresIn < 0 || held.ExpiresIn > e.ttl || held.Poll < 0) {
 				e.failf("HeldError is %+v, where the TTL is %v", *held, e.ttl)
@@ -175,9 +173,7 @@ var contractCases = []Case{
 			lease, _ := p.claimOf(req)
 			other := req
 			other.Owner = req.Owner[:len(req.Owner)-1] + "!"
-			if _, err := p.try(other); !errors.Is(err, driver.ErrHeld) {
-				e.failf("a claim by an owner id that differs in its last byte was not ErrHeld but: %w", orNone(err))
-			}
+			e.is(errOf(p.try(other)), driver.ErrHeld, "a claim by an owner id that differs in its last byte was not ErrHeld but")
 			p.abandon(other)
 			p.finds(name, "the holder has neither released nor lost the name")
 			p.release(lease)

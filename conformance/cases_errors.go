@@ -42,17 +42,11 @@ var errorsCases = []Case{
 			if err := l.Err(); !errors.Is(err, lockport.ErrReleased) || errors.Is(err, lockport.ErrLost) || l.Valid() {
 				e.failf("after Release, Valid is %t, and Err: %w", l.Valid(), orNone(err))
 			}
-			select {
-			case <-held.Done():
-			case <-time.After(soon):
-				e.failf("the lock's context has not ended %v after Release", soon)
-			}
+			e.within(held.Done(), soon, "the lock's context has not ended %v after Release", soon)
 			if cause := context.Cause(held); !errors.Is(cause, lockport.ErrReleased) {
 				e.failf("the cause of the context's end is: %w", orNone(cause))
 			}
-			if err := l.Release(ctx); err != nil {
-				e.failf("the second Release returned: %w", err)
-			}
+			e.check(l.Release(ctx), "the second Release returned")
 			select {
 			case <-l.Lost():
 				e.failf("Lost was closed by Release")
@@ -112,9 +106,7 @@ var errorsCases = []Case{
 				long, cancel := context.WithTimeout(ctx, 4*callTime)
 				_, err := c.Acquire(long, name)
 				cancel()
-				if !errors.Is(err, lockport.ErrUnavailable) {
-					e.failf("Acquire returned: %w", orNone(err))
-				}
+				e.is(err, lockport.ErrUnavailable, "Acquire returned")
 				if took := time.Since(start); took > 2*callTime {
 					e.failf("Acquire took %v", took)
 				}
@@ -142,9 +134,7 @@ var reentryCases = []Case{
 			c := e.client()
 			l := e.acquire(c, e.name())
 			for range 3 {
-				if _, err := c.TryAcquire(ctx, l.Name()); !errors.Is(err, lockport.ErrHeld) {
-					e.failf("TryAcquire returned: %w", orNone(err))
-				}
+				e.is(errOf(c.TryAcquire(ctx, l.Name())), lockport.ErrHeld, "TryAcquire returned")
 			}
 			e.release(l)
 			again, err := c.TryAcquire(ctx, l.Name())
@@ -175,9 +165,7 @@ var reentryCases = []Case{
 			const n = 1000
 			before := e.requests()
 			for range n {
-				if _, err := c.TryAcquire(ctx, l.Name()); !errors.Is(err, lockport.ErrHeld) {
-					e.failf("TryAcquire returned: %w", orNone(err))
-				}
+				e.is(errOf(c.TryAcquire(ctx, l.Name())), lockport.ErrHeld, "TryAcquire returned")
 			}
 			if sent := e.requests() - before; sent > n/20 { // a few are for other things, such as renewals
 				e.failf("%d calls sent %d requests", n, sent)

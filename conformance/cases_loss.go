@@ -26,9 +26,7 @@ var lossCases = []Case{
 			l := e.acquire(e.client(), e.name())
 			e.overwrite(l.Name())
 			e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
-			if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-				e.failf("the release of a lost lock returned: %w", orNone(err))
-			}
+			e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 			other := e.party()
 			for range 5 { // what the client undoes in the background must leave it alone
 				other.finds(l.Name(), "somebody who is not a lockport client has the name")
@@ -41,10 +39,7 @@ var lossCases = []Case{
 		Group: "loss", Name: "broken", Rule: ruleLoss + " (it was broken)",
 		Run: func(_ context.Context, e *Env) error {
 			p := e.party()
-			breaker, ok := driver.As[driver.Breaker](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Breaker")
-			}
+			breaker := optional[driver.Breaker](p)
 			var owner string
 			return toldOfLossOf(e, func(l *lockport.Lock) { owner = l.Owner() }, func(name string) {
 				ctx, cancel := e.timed()
@@ -87,10 +82,7 @@ var lossCases = []Case{
 	{
 		Group: "loss", Name: "broken-while-many-wait", Alone: true, Rule: ruleLossAmongMany + " (it was broken)",
 		Run: func(_ context.Context, e *Env) error {
-			breaker, ok := driver.As[driver.Breaker](e.party().Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Breaker")
-			}
+			breaker := optional[driver.Breaker](e.party())
 			return lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() {
 				ctx, cancel := e.timed()
 				defer cancel()
@@ -140,19 +132,13 @@ func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) erro
 	end(l.Name())
 	e.lostWithin(l, limit, "the server ended the lock")
 	e.closedWithin(lost, endTime)
-	select {
-	case <-ctx.Done():
-	case <-time.After(endTime):
-		e.failf("the lock is lost, but its context has not ended %v later", endTime)
-	}
+	e.within(ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
 	if cause := context.Cause(ctx); !errors.Is(cause, lockport.ErrLost) {
 		e.failf("the cause of the context's end is: %w", orNone(cause))
 	}
 	next := observer.takes(l.Name(), e.takeover(), "the server ended the lock")
 	for range 2 {
-		if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-			e.failf("the release of a lost lock returned: %w", orNone(err))
-		}
+		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 	}
 	e.rises(token(l)/1024, next.Grant().Token)
 	return e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")

@@ -15,10 +15,7 @@ var optionalCases = []Case{
 		Rule: "contract: RenewBatch says of each lease what its Renew would, in its place, however many there are",
 		Run: func(_ context.Context, e *Env) error {
 			p, other := e.party(), e.party()
-			batch, ok := driver.As[driver.BatchRenewer](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.BatchRenewer")
-			}
+			batch := optional[driver.BatchRenewer](p)
 			nothing, cancel := e.timed()
 			batch.RenewBatch(nothing, nil, nil)
 			cancel()
@@ -66,10 +63,7 @@ var optionalCases = []Case{
 		Rule: "P1 exclusion: claims that are renewed by RenewBatch stay for as long as they are renewed",
 		Run: func(_ context.Context, e *Env) error {
 			p, other := e.party(), e.party()
-			batch, ok := driver.As[driver.BatchRenewer](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.BatchRenewer")
-			}
+			batch := optional[driver.BatchRenewer](p)
 			for range 5 {
 				if renewedStay(e, p, other, batch) {
 					return nil
@@ -84,10 +78,7 @@ var optionalCases = []Case{
 		Rule: "contract: Requeue releases the old claim and claims anew, behind who already waits",
 		Run: func(_ context.Context, e *Env) error {
 			a, b := e.party(), e.party()
-			requeuer, ok := driver.As[driver.Requeuer](a.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Requeuer")
-			}
+			requeuer := optional[driver.Requeuer](a)
 			ctx, cancel := e.timed()
 			defer cancel()
 			name := e.name()
@@ -120,9 +111,7 @@ var optionalCases = []Case{
 			}
 			waits := b.request(name)
 			waits.Queue = true
-			if _, err := b.try(waits); !errors.Is(err, driver.ErrHeld) {
-				e.failf("a claim on a name that is held was not ErrHeld but: %w", orNone(err))
-			}
+			e.is(errOf(b.try(waits)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
 			_, again, released, err := requeue(lease)
 			if released != nil {
 				e.failf("Requeue did not release the old claim: %w", released)
@@ -149,10 +138,7 @@ var optionalCases = []Case{
 		Rule: "contract: Inspect says who holds a name, with what token and until when, and touches nothing",
 		Run: func(_ context.Context, e *Env) error {
 			p, other := e.party(), e.party()
-			inspector, ok := driver.As[driver.Inspector](other.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Inspector")
-			}
+			inspector := optional[driver.Inspector](other)
 			ctx, cancel := e.timed()
 			defer cancel()
 			name := e.name() + "*?[é/ %"
@@ -190,10 +176,7 @@ var optionalCases = []Case{
 		Group: "optional", Name: "inspect-does-not-renew", Rule: "contract: looking at a lock does not prolong it",
 		Run: func(_ context.Context, e *Env) error {
 			p, other := e.party(), e.party()
-			inspector, ok := driver.As[driver.Inspector](other.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Inspector")
-			}
+			inspector := optional[driver.Inspector](other)
 			if e.caps.Ends != driver.EndsTTL {
 				e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
 			}
@@ -216,10 +199,7 @@ var optionalCases = []Case{
 		Rule: "contract: List gives the names that are held and start with the prefix, letter by letter, and no others",
 		Run: func(_ context.Context, e *Env) error {
 			p := e.party()
-			inspector, ok := driver.As[driver.Inspector](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Inspector")
-			}
+			inspector := optional[driver.Inspector](p)
 			base := e.name()
 			for _, s := range []string{"a", "ab", "*", "?b", "[a]", "%a", "_a", "é", "A", "a/b"} {
 				p.claim(base + s)
@@ -249,10 +229,7 @@ var optionalCases = []Case{
 		Rule: "contract: Inspect says of a holder that is no lockport client that it is foreign",
 		Run: func(_ context.Context, e *Env) error {
 			p := e.party()
-			inspector, ok := driver.As[driver.Inspector](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Inspector")
-			}
+			inspector := optional[driver.Inspector](p)
 			name := e.name()
 			p.free(name, "the name is new")
 			e.overwrite(name)
@@ -271,10 +248,7 @@ var optionalCases = []Case{
 		Rule: "contract: Check of a server that is well returns no error, and notices that say what to do, and touches no lock",
 		Run: func(_ context.Context, e *Env) error {
 			p, other := e.party(), e.party()
-			checker, ok := driver.As[driver.Checker](p.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Checker")
-			}
+			checker := optional[driver.Checker](p)
 			name := e.name()
 			lease := p.claim(name)
 			ctx, cancel := e.timed()
@@ -301,14 +275,9 @@ var optionalCases = []Case{
 			connected.free(e.name(), "the name is new")
 			e.freeze()
 			for _, p := range []*party{connected, fresh} {
-				checker, ok := driver.As[driver.Checker](p.Backend)
-				if !ok {
-					e.notRun("the backend is no driver.Checker")
-				}
+				checker := optional[driver.Checker](p)
 				err := e.endsInTime("Check", func(ctx context.Context) error { _, err := checker.Check(ctx); return err })
-				if !errors.Is(err, driver.ErrUnavailable) {
-					e.failf("Check returned: %w", orNone(err))
-				}
+				e.is(err, driver.ErrUnavailable, "Check returned")
 				e.noPassword(err)
 			}
 			return nil
@@ -318,17 +287,12 @@ var optionalCases = []Case{
 		Group: "optional", Name: "check-server-gone", Needs: []Need{NeedSever},
 		Rule: "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password",
 		Run: func(_ context.Context, e *Env) error {
-			checker, ok := driver.As[driver.Checker](e.party().Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Checker")
-			}
+			checker := optional[driver.Checker](e.party())
 			e.sever()
 			ctx, cancel := e.timed()
 			defer cancel()
 			_, err := checker.Check(ctx)
-			if !errors.Is(err, driver.ErrUnavailable) {
-				e.failf("Check returned: %w", orNone(err))
-			}
+			e.is(err, driver.ErrUnavailable, "Check returned")
 			e.noPassword(err)
 			return nil
 		},

@@ -28,9 +28,7 @@ var optionsCases = []Case{
 			if !errors.Is(l.Err(), lockport.ErrMaxHold) {
 				e.failf("Err is: %w", l.Err())
 			}
-			if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-				e.failf("Release of a lost lock returned: %w", orNone(err))
-			}
+			e.is(l.Release(e.ctx), lockport.ErrLost, "Release of a lost lock returned")
 			e.party().finds(l.Name(), "the next holder has not released the name")
 			e.release(got)
 			return nil
@@ -99,9 +97,7 @@ var optionsCases = []Case{
 				}
 				return nil
 			}, lockport.MaxHold(50*time.Millisecond))
-			if !errors.Is(err, lockport.ErrLost) {
-				e.failf("the lock was lost while the function ran, and Do returned: %w", orNone(err))
-			}
+			e.is(err, lockport.ErrLost, "the lock was lost while the function ran, and Do returned")
 			p := e.party()
 			p.release(p.takes(name, soon, "Do has returned"))
 			return nil

@@ -19,9 +19,7 @@ var ownershipCases = []Case{
 			name := e.name()
 			lease := a.claim(name)
 			a.release(lease)
-			if err := a.releases(lease); err != nil {
-				e.failf("the second release of a claim that the first one ended returned: %w", err)
-			}
+			e.check(a.releases(lease), "the second release of a claim that the first one ended returned")
 			next := b.claim(name)
 			if err := a.releases(lease); err != nil && !errors.Is(err, driver.ErrLost) {
 				e.failf("the third release returned: %w", err)
@@ -80,9 +78,7 @@ var ownershipCases = []Case{
 			a, b := e.party(), e.party()
 			name := e.name()
 			lease, next := expired(e, a, b, name)
-			if err := a.releases(lease); !errors.Is(err, driver.ErrLost) {
-				e.failf("the release of a claim that somebody else's has followed was not ErrLost but: %w", orNone(err))
-			}
+			e.is(a.releases(lease), driver.ErrLost, "the release of a claim that somebody else's has followed was not ErrLost but")
 			return e.stillHolds(b, name, next, "the earlier holder's release came late")
 		},
 	},
@@ -93,9 +89,7 @@ var ownershipCases = []Case{
 			a, b := e.party(), e.party()
 			name := e.name()
 			lease, next := expired(e, a, b, name)
-			if _, err := a.renews(lease); !errors.Is(err, driver.ErrLost) {
-				e.failf("the renewal of a claim that somebody else's has followed was not ErrLost but: %w", orNone(err))
-			}
+			e.is(errOf(a.renews(lease)), driver.ErrLost, "the renewal of a claim that somebody else's has followed was not ErrLost but")
 			return e.stillHolds(b, name, next, "the earlier holder's renewal came late")
 		},
 	},

@@ -52,10 +52,7 @@ var removalCases = []Case{
 		Rule: "P3b removal: Break ends the claim of the owner that it names and of no other; the holder is told in the stated time, once",
 		Run: func(_ context.Context, e *Env) error {
 			a, b := e.party(), e.party()
-			breaker, ok := driver.As[driver.Breaker](b.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Breaker")
-			}
+			breaker := optional[driver.Breaker](b)
 			inspector, ok := driver.As[driver.Inspector](b.Backend)
 			if !ok {
 				e.failf("a backend that can break locks must be able to show their owners: it is no driver.Inspector")
@@ -66,17 +63,13 @@ var removalCases = []Case{
 			defer cancel()
 			st, err := inspector.Inspect(ctx, name)
 			e.check(err, "Inspect")
-			if err := breaker.Break(ctx, name, a.request(name).Owner); !errors.Is(err, driver.ErrLost) {
-				e.failf("Break of an owner that does not have the name was not ErrLost but: %w", orNone(err))
-			}
+			e.is(breaker.Break(ctx, name, a.request(name).Owner), driver.ErrLost, "Break of an owner that does not have the name was not ErrLost but")
 			b.finds(name, "Break named another owner")
 			e.check(breaker.Break(ctx, name, st.Owner), "Break")
 			told.within("the lock was broken")
 			next := b.takes(name, soon, "the lock was broken")
 			a.isLost(lease)
-			if err := breaker.Break(ctx, name, st.Owner); !errors.Is(err, driver.ErrLost) {
-				e.failf("the second Break of the same owner was not ErrLost but: %w", orNone(err))
-			}
+			e.is(breaker.Break(ctx, name, st.Owner), driver.ErrLost, "the second Break of the same owner was not ErrLost but")
 			e.check(e.stillHolds(b, name, next, "the broken holder came to renew and release, and was broken again"), "")
 			told.once()
 			return nil
@@ -164,13 +157,9 @@ func (t *told) once() {
 // isLost checks that a claim that is known to be gone is ErrLost to its holder.
 func (p *party) isLost(lease driver.Lease) {
 	if !lease.Grant().Until.IsZero() {
-		if _, err := p.renews(lease); !errors.Is(err, driver.ErrLost) {
-			p.e.failf("the renewal of a claim that the server ended was not ErrLost but: %w", orNone(err))
-		}
+		p.e.is(errOf(p.renews(lease)), driver.ErrLost, "the renewal of a claim that the server ended was not ErrLost but")
 	}
 	for range 2 {
-		if err := p.releases(lease); !errors.Is(err, driver.ErrLost) {
-			p.e.failf("the release of a claim that the server ended was not ErrLost but: %w", orNone(err))
-		}
+		p.e.is(p.releases(lease), driver.ErrLost, "the release of a claim that the server ended was not ErrLost but")
 	}
 }

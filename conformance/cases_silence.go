@@ -93,9 +93,7 @@ var silenceCases = []Case{
 				e.sleep(e.ttl / 4)
 				e.restore()
 				e.sleep(e.ttl / 3)
-				if err := l.Err(); err != nil {
-					e.failf("the server was silent for a quarter of the TTL, and the lock was lost: %w", err)
-				}
+				e.check(l.Err(), "the server was silent for a quarter of the TTL, and the lock was lost")
 			}
 			e.stays(l, other, "the holder has not released the name")
 			e.release(l)
@@ -114,9 +112,7 @@ var silenceCases = []Case{
 				if !l.Valid() && e.caps.Ends != driver.EndsTTL {
 					return nil
 				}
-				if err := l.Err(); err != nil {
-					e.failf("the connections were closed and can be opened again, and the lock was lost: %w", err)
-				}
+				e.check(l.Err(), "the connections were closed and can be opened again, and the lock was lost")
 			}
 			e.sleep(e.ttl)
 			if l.Valid() {
@@ -239,18 +235,12 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
 	e.saysLost(l)
 	e.lostWithin(l, endTime, "Valid is false")
 	e.closedWithin(lost, endTime)
-	select {
-	case <-ctx.Done():
-	case <-time.After(endTime):
-		e.failf("the lock is lost, but its context has not ended %v later", endTime)
-	}
+	e.within(ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
 	if ends && !errors.Is(l.Err(), lockport.ErrSilence) {
 		e.failf("the reason of the loss is not ErrSilence: %w", l.Err())
 	}
 	start := time.Now()
-	if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-		e.failf("the release of a lost lock returned: %w", orNone(err))
-	}
+	e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 	if took := time.Since(start); took > 2*callTime {
 		e.failf("the release of a lost lock took %v", took)
 	}

@@ -86,18 +86,13 @@ var waitingCases = []Case{
 		Rule: "P7 liveness: who asked to be notified is told when the name was released, also if that was before it asked",
 		Run: func(_ context.Context, e *Env) error {
 			a, b := e.party(), e.party()
-			notifier, ok := driver.As[driver.Notifier](b.Backend)
-			if !ok {
-				e.notRun("the backend is no driver.Notifier")
-			}
+			notifier := optional[driver.Notifier](b)
 			for round := range 10 {
 				name := e.name()
 				lease := a.claim(name)
 				req := b.request(name)
 				req.Queue = e.caps.Queue
-				if _, err := b.try(req); !errors.Is(err, driver.ErrHeld) {
-					e.failf("a claim on a name that is held was not ErrHeld but: %w", orNone(err))
-				}
+				e.is(errOf(b.try(req)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
 				early := round%2 == 0
 				if early {
 					a.release(lease)
@@ -162,11 +157,7 @@ var waitingCases = []Case{
 			default:
 			}
 			defer e.startsToWait(b, name)()
-			select {
-			case <-told:
-			case <-time.After(soon):
-				e.failf("another client waits, and the holder was not told for %v", soon)
-			}
+			e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
 			return nil
 		},
 	},
@@ -271,9 +262,7 @@ func (e *Env) startsToWait(p *party, name string) (stop func()) {
 	}
 	req := p.request(name)
 	req.Queue = e.caps.Queue
-	if _, err := p.try(req); !errors.Is(err, driver.ErrHeld) {
-		e.failf("a claim on a name that is held was not ErrHeld but: %w", orNone(err))
-	}
+	e.is(errOf(p.try(req)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
 	stop = func() { p.abandon(req) }
 	if n, ok := driver.As[driver.Notifier](p.Backend); ok {
 		end := n.Notify(req, func() {})
@@ -316,9 +305,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 		p := e.party()
 		req := p.request(name)
 		req.Queue = true
-		if _, err := p.try(req); !errors.Is(err, driver.ErrHeld) {
-			e.failf("a claim on a name that is held was not ErrHeld but: %w", orNone(err))
-		}
+		e.is(errOf(p.try(req)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
 		queue, reqs = append(queue, p), append(reqs, req)
 	}
 	stop()

@@ -73,6 +73,25 @@ func (e *Env) check(err error, what string, args ...any) {
 	}
 }
 
+// is ends the case if err is not the error wanted.
+func (e *Env) is(err, wanted error, what string) {
+	if !errors.Is(err, wanted) {
+		e.failf("%s: %w", what, orNone(err))
+	}
+}
+
+// errOf is the error of a call with two results.
+func errOf[T any](_ T, err error) error { return err }
+
+// within waits for done, and ends the case if that is not closed, or sent to, within d.
+func (e *Env) within(done <-chan struct{}, d time.Duration, what string, args ...any) {
+	select {
+	case <-done:
+	case <-time.After(d):
+		e.failf(what, args...)
+	}
+}
+
 // eventually polls ok, and ends the case if it is not true within d.
 func (e *Env) eventually(d time.Duration, ok func() bool, what string, args ...any) {
 	if !poll(e.ctx, d, ok) {

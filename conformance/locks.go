@@ -43,9 +43,7 @@ func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration
 
 // release releases a lock that is held.
 func (e *Env) release(l *lockport.Lock) {
-	if err := l.Release(e.ctx); err != nil {
-		e.failf("the release of a lock that is held failed: %w", err)
-	}
+	e.check(l.Release(e.ctx), "the release of a lock that is held failed")
 }
 
 // lostWithin waits for the loss of a lock.
@@ -60,11 +58,7 @@ func (e *Env) lostWithin(l *lockport.Lock, limit time.Duration, why string) {
 
 // closedWithin checks that what Lost returned before the loss is closed too.
 func (e *Env) closedWithin(lost <-chan struct{}, limit time.Duration) {
-	select {
-	case <-lost:
-	case <-time.After(limit):
-		e.failf("the lock is lost, but the channel that Lost returned before that is not closed")
-	}
+	e.within(lost, limit, "the lock is lost, but the channel that Lost returned before that is not closed")
 }
 
 // saysLost checks what a lock that was lost says.
@@ -130,11 +124,7 @@ func (a *acquiring) waits(o *opened, why string) {
 
 // granted waits for the lock.
 func (a *acquiring) granted(limit time.Duration, why string) *lockport.Lock {
-	select {
-	case <-a.over:
-	case <-time.After(limit):
-		a.e.failf("%s, but a waiting Acquire did not return within %v", why, limit)
-	}
+	a.e.within(a.over, limit, "%s, but a waiting Acquire did not return within %v", why, limit)
 	if a.err != nil {
 		a.e.failf("%s, but a waiting Acquire returned: %w", why, a.err)
 	}
@@ -143,13 +133,8 @@ func (a *acquiring) granted(limit time.Duration, why string) *lockport.Lock {
 
 // ended waits for its end, whatever it is, after its context ended or the client was closed.
 func (a *acquiring) ended(limit time.Duration, why string) error {
-	select {
-	case <-a.over:
-		return a.err
-	case <-time.After(limit):
-		a.e.failf("%s, but Acquire did not return within %v", why, limit)
-	}
-	return nil
+	a.e.within(a.over, limit, "%s, but Acquire did not return within %v", why, limit)
+	return a.err
 }
 
 // giveUp cancels it, and releases what it got.

@@ -58,9 +58,7 @@ func lostWhileManyWait(e *Env, end func(l *lockport.Lock, b *beliefs) (free func
 			e.failf("the holder's lock was ended, and nobody hinders those who wait in the process, but %d of %d have not got the name", waiters-i, waiters)
 		}
 	}
-	if err := dead.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-		e.failf("the release of a lost lock returned: %w", orNone(err))
-	}
+	e.is(dead.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 	if b.holds != waiters && !b.losses.Load() {
 		e.failf("%d holds were counted, %d took place", b.holds, waiters)
 	}
@@ -103,9 +101,7 @@ func lostWhileHandedOn(_ context.Context, e *Env) error {
 		e.remove(name)
 		e.lostWithin(l, e.noticeTime(), "the server forgot the lock, which goroutines hand to each other")
 		b.leave(l)
-		if err := l.Release(e.ctx); !errors.Is(err, lockport.ErrLost) {
-			e.failf("the release of a lost lock returned: %w", orNone(err))
-		}
+		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 	}
 	cancel()
 	all.Wait()

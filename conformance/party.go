@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"reflect"
 	"sync"
 	"time"
 
@@ -52,6 +53,15 @@ func (p *party) patientRequest(name string) driver.Request {
 		req.TTL = p.e.longTTL()
 	}
 	return req
+}
+
+// optional is what the party's backend is beside a driver.Backend; a case that needs it is not run without.
+func optional[T any](p *party) T {
+	found, ok := driver.As[T](p.Backend)
+	if !ok {
+		p.e.notRun("the backend is no %v", reflect.TypeFor[T]())
+	}
+	return found
 }
 
 // timed bounds one call to a backend that answers.
@@ -104,9 +114,7 @@ func (p *party) claim(name string) driver.Lease {
 func (p *party) claimOf(req driver.Request) (lease driver.Lease, sent time.Time) {
 	sent = time.Now()
 	lease, err := p.try(req)
-	if err != nil {
-		p.e.failf("nobody has the name, yet a claim was not granted: %w", err)
-	}
+	p.e.check(err, "nobody has the name, yet a claim was not granted")
 	return lease, sent
 }
 
@@ -162,9 +170,7 @@ func (p *party) takesOf(req driver.Request, d time.Duration, why string) driver.
 
 // release releases a lease that must be there.
 func (p *party) release(lease driver.Lease) {
-	if err := p.releases(lease); err != nil {
-		p.e.failf("the release of a claim that is held failed: %w", err)
-	}
+	p.e.check(p.releases(lease), "the release of a claim that is held failed")
 }
 
 // releases releases a lease and returns what the driver says.
