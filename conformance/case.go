@@ -31,8 +31,32 @@ type Case struct {
 // ID is the group and the name: "exclusion/two-clients".
 func (c Case) ID() string { return c.Group + "/" + c.Name }
 
-// alone reports whether c must run alone, whatever faults there are.
-func (c Case) alone() bool {
+// group gives cases their group.
+func group(name string, cases ...Case) []Case {
+	for i := range cases {
+		cases[i].Group = name
+	}
+	return cases
+}
+
+// full is a case that takes its time. It fails through the methods of Env.
+func full(name, rule string, run func(*Env)) Case {
+	return Case{Name: name, Rule: rule, Run: func(_ context.Context, e *Env) error { run(e); return nil }}
+}
+
+// quick is a quick case.
+func quick(name, rule string, run func(*Env)) Case {
+	c := full(name, rule, run)
+	c.Quick = true
+	return c
+}
+
+func (c Case) needing(needs ...Need) Case      { c.Needs = needs; return c }
+func (c Case) alone() Case                     { c.Alone = true; return c }
+func (c Case) within(limit time.Duration) Case { c.Limit = limit; return c }
+
+// exclusive reports whether c must run alone, whatever faults there are.
+func (c Case) exclusive() bool {
 	return c.Alone || slices.Contains(c.Needs, NeedRestart) || slices.Contains(c.Needs, NeedRequests)
 }
 

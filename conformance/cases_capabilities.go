@@ -12,151 +12,118 @@ import (
 
 // capabilitiesCases hold what a backend states of itself against what it has. What it states of order, tokens, wake-ups and
 // notices is tried by the groups of those.
-var capabilitiesCases = []Case{
-	{
-		Group: "capabilities", Name: "stated", Quick: true,
-		Rule: "capabilities: they are complete, and the same at every call",
-		Run: func(_ context.Context, e *Env) error {
-			p := e.party()
-			a, b := p.Capabilities(), p.Capabilities()
-			for _, c := range []driver.Capabilities{a, b} {
-				// They panic if out of range.
-				_ = [...]string{c.Ends.String(), c.Token.String(), c.Fair.String(), c.Wake.String(), c.Failover.String()}
+var capabilitiesCases = group("capabilities",
+	quick("stated", "capabilities: they are complete, and the same at every call", func(e *Env) {
+		p := e.party()
+		a, b := p.Capabilities(), p.Capabilities()
+		for _, c := range []driver.Capabilities{a, b} {
+			// They panic if out of range.
+			_ = [...]string{c.Ends.String(), c.Token.String(), c.Fair.String(), c.Wake.String(), c.Failover.String()}
+		}
+		if n := a.RemovalNotice; n != nil && n(e.ttl) != b.RemovalNotice(e.ttl) {
+			e.failf("RemovalNotice(%v) is %v, then %v", e.ttl, n(e.ttl), b.RemovalNotice(e.ttl))
+		}
+		a.RemovalNotice, b.RemovalNotice = nil, nil // functions cannot be compared
+		switch {
+		case !reflect.DeepEqual(a, b):
+			e.failf("Capabilities returned %+v, then %+v", a, b)
+		case a.Backend == "":
+			e.failf("Capabilities.Backend is empty")
+		case a.Ends == driver.EndsNever:
+			e.failf("Capabilities.Ends is EndsNever: a holder that dies would keep the lock for ever")
+		case a.MinTTL < 0 || a.TTLGrain < 0 || a.FixedTTL < 0 || a.Poll < 0:
+			e.failf("a duration is negative: %+v", a)
+		case a.FixedTTL > 0 && a.FixedTTL < a.MinTTL:
+			e.failf("FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
+		}
+	}),
+	quick("interfaces", "capabilities: what is stated of waiting is implemented, and can be found through a wrapper", func(e *Env) {
+		b := wrapped{e.open(e.cfg.Target)}
+		_, waiter := driver.As[driver.Waiter](b)
+		_, notifier := driver.As[driver.Notifier](b)
+		_, requeuer := driver.As[driver.Requeuer](b)
+		switch {
+		case e.caps.Wake == driver.WakeNotify && !notifier:
+			e.failf("Wake is WakeNotify, but no driver.Notifier is found")
+		case e.caps.Wake == driver.WakeQueue && !waiter:
+			e.failf("Wake is WakeQueue, but no driver.Waiter is found")
+		case e.caps.Wake == driver.WakePoll && (notifier || waiter):
+			e.failf("Wake is WakePoll, but the backend is a driver.Notifier: %t, a driver.Waiter: %t", notifier, waiter)
+		case e.caps.Fair == driver.FairFIFO && !waiter && !e.caps.Queue:
+			e.failf("Fair is FairFIFO, but there is neither a driver.Waiter nor a queue")
+		case requeuer && !waiter && !e.caps.Queue:
+			e.failf("the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
+		}
+	}),
+	quick("smallest-ttl", "capabilities: a TTL of MinTTL is accepted, and one below it is ErrRefused", func(e *Env) {
+		p := e.party()
+		if e.caps.FixedTTL > 0 {
+			e.notRun("the session has one TTL")
+		}
+		smallest := max(e.caps.MinTTL, time.Millisecond)
+		if e.caps.MinTTL > 0 {
+			e.refusesTTL(p, smallest-time.Millisecond)
+		}
+		req := p.request(e.name())
+		req.TTL = smallest
+		// With the smallest TTL that there is, the answer may come too late to be of use, but it is no refusal.
+		lease, err := p.try(req)
+		if err == nil {
+			_ = p.releases(lease)
+			return
+		}
+		if errors.Is(err, driver.ErrRefused) {
+			e.failf("MinTTL is %v, yet a claim with a TTL of %v was: %w", e.caps.MinTTL, smallest, err)
+		}
+		p.abandon(req)
+	}),
+	quick("fixed-ttl", "capabilities: where FixedTTL is stated, no other TTL is accepted: ErrRefused by the driver, errors.ErrUnsupported by the client", func(e *Env) {
+		ctx := e.ctx
+		if e.caps.FixedTTL == 0 {
+			e.notRun("each claim has a TTL of its own")
+		}
+		p := e.party()
+		e.refusesTTL(p, e.caps.FixedTTL+time.Second)
+		_, err := e.client().TryAcquire(ctx, e.name(), lockport.TTL(e.caps.FixedTTL+time.Second))
+		e.is(err, errors.ErrUnsupported, "TryAcquire with another TTL returned")
+	}),
+	full("grain", "capabilities: a TTL is rounded up to TTLGrain, never down: the claim lasts for the TTL that was asked for", func(e *Env) {
+		if e.caps.FixedTTL > 0 || e.caps.Ends != driver.EndsTTL {
+			e.notRun("claims have no TTL of their own")
+		}
+		a, b := e.party(), e.party()
+		name := e.name()
+		req := a.request(name)
+		req.TTL = e.ttl + max(e.caps.TTLGrain/3, 37*time.Millisecond)
+		lease, sent := a.claimOf(req)
+		most := roundUp(req.TTL, e.caps.TTLGrain)
+		if left := time.Until(lease.Grant().Until); left > most {
+			e.failf("the validity left is %v; the TTL was %v, which the grain %v makes %v", left, req.TTL, e.caps.TTLGrain, most)
+		}
+		b.release(b.takes(name, e.takeover()+most-e.ttl, "a claim that is not renewed ends with its TTL"))
+		if lasted := time.Since(sent); lasted < req.TTL {
+			e.failf("a claim with a TTL of %v lasted for %v", req.TTL, lasted)
+		}
+	}),
+	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt).needing(NeedFreeze),
+	quick("require", "capabilities: lockport.Require fails for exactly what is not stated", func(e *Env) {
+		for requirement, stated := range map[lockport.Requirement]bool{
+			lockport.Tokens:               e.caps.Token >= driver.TokenData,
+			lockport.TokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
+			lockport.SurvivesFailover:     e.caps.Failover == driver.FailoverSafe,
+			lockport.FairOrder:            e.caps.Fair >= driver.FairAdvice,
+			lockport.NoPolling:            e.caps.Wake != driver.WakePoll,
+		} {
+			_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
+			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
+				e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, orNone(err))
 			}
-			if n := a.RemovalNotice; n != nil && n(e.ttl) != b.RemovalNotice(e.ttl) {
-				e.failf("RemovalNotice(%v) is %v, then %v", e.ttl, n(e.ttl), b.RemovalNotice(e.ttl))
-			}
-			a.RemovalNotice, b.RemovalNotice = nil, nil // functions cannot be compared
-			switch {
-			case !reflect.DeepEqual(a, b):
-				e.failf("Capabilities returned %+v, then %+v", a, b)
-			case a.Backend == "":
-				e.failf("Capabilities.Backend is empty")
-			case a.Ends == driver.EndsNever:
-				e.failf("Capabilities.Ends is EndsNever: a holder that dies would keep the lock for ever")
-			case a.MinTTL < 0 || a.TTLGrain < 0 || a.FixedTTL < 0 || a.Poll < 0:
-				e.failf("a duration is negative: %+v", a)
-			case a.FixedTTL > 0 && a.FixedTTL < a.MinTTL:
-				e.failf("FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
-			}
-			return nil
-		},
-	},
-	{
-		Group: "capabilities", Name: "interfaces", Quick: true,
-		Rule: "capabilities: what is stated of waiting is implemented, and can be found through a wrapper",
-		Run: func(_ context.Context, e *Env) error {
-			b := wrapped{e.open(e.cfg.Target)}
-			_, waiter := driver.As[driver.Waiter](b)
-			_, notifier := driver.As[driver.Notifier](b)
-			_, requeuer := driver.As[driver.Requeuer](b)
-			switch {
-			case e.caps.Wake == driver.WakeNotify && !notifier:
-				e.failf("Wake is WakeNotify, but no driver.Notifier is found")
-			case e.caps.Wake == driver.WakeQueue && !waiter:
-				e.failf("Wake is WakeQueue, but no driver.Waiter is found")
-			case e.caps.Wake == driver.WakePoll && (notifier || waiter):
-				e.failf("Wake is WakePoll, but the backend is a driver.Notifier: %t, a driver.Waiter: %t", notifier, waiter)
-			case e.caps.Fair == driver.FairFIFO && !waiter && !e.caps.Queue:
-				e.failf("Fair is FairFIFO, but there is neither a driver.Waiter nor a queue")
-			case requeuer && !waiter && !e.caps.Queue:
-				e.failf("the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
-			}
-			return nil
-		},
-	},
-	{
-		Group: "capabilities", Name: "smallest-ttl", Quick: true,
-		Rule: "capabilities: a TTL of MinTTL is accepted, and one below it is ErrRefused",
-		Run: func(_ context.Context, e *Env) error {
-			p := e.party()
-			if e.caps.FixedTTL > 0 {
-				e.notRun("the session has one TTL")
-			}
-			smallest := max(e.caps.MinTTL, time.Millisecond)
-			if e.caps.MinTTL > 0 {
-				e.refusesTTL(p, smallest-time.Millisecond)
-			}
-			req := p.request(e.name())
-			req.TTL = smallest
-			// With the smallest TTL that there is, the answer may come too late to be of use, but it is no refusal.
-			lease, err := p.try(req)
-			if err == nil {
-				_ = p.releases(lease)
-				return nil
-			}
-			if errors.Is(err, driver.ErrRefused) {
-				e.failf("MinTTL is %v, yet a claim with a TTL of %v was: %w", e.caps.MinTTL, smallest, err)
-			}
-			p.abandon(req)
-			return nil
-		},
-	},
-	{
-		Group: "capabilities", Name: "fixed-ttl", Quick: true,
-		Rule: "capabilities: where FixedTTL is stated, no other TTL is accepted: ErrRefused by the driver, errors.ErrUnsupported by the client",
-		Run: func(ctx context.Context, e *Env) error {
-			if e.caps.FixedTTL == 0 {
-				e.notRun("each claim has a TTL of its own")
-			}
-			p := e.party()
-			e.refusesTTL(p, e.caps.FixedTTL+time.Second)
-			_, err := e.client().TryAcquire(ctx, e.name(), lockport.TTL(e.caps.FixedTTL+time.Second))
-			e.is(err, errors.ErrUnsupported, "TryAcquire with another TTL returned")
-			return nil
-		},
-	},
-	{
-		Group: "capabilities", Name: "grain",
-		Rule: "capabilities: a TTL is rounded up to TTLGrain, never down: the claim lasts for the TTL that was asked for",
-		Run: func(_ context.Context, e *Env) error {
-			if e.caps.FixedTTL > 0 || e.caps.Ends != driver.EndsTTL {
-				e.notRun("claims have no TTL of their own")
-			}
-			a, b := e.party(), e.party()
-			name := e.name()
-			req := a.request(name)
-			req.TTL = e.ttl + max(e.caps.TTLGrain/3, 37*time.Millisecond)
-			lease, sent := a.claimOf(req)
-			most := roundUp(req.TTL, e.caps.TTLGrain)
-			if left := time.Until(lease.Grant().Until); left > most {
-				e.failf("the validity left is %v; the TTL was %v, which the grain %v makes %v", left, req.TTL, e.caps.TTLGrain, most)
-			}
-			b.release(b.takes(name, e.takeover()+most-e.ttl, "a claim that is not renewed ends with its TTL"))
-			if lasted := time.Since(sent); lasted < req.TTL {
-				e.failf("a claim with a TTL of %v lasted for %v", req.TTL, lasted)
-			}
-			return nil
-		},
-	},
-	{
-		Group: "capabilities", Name: "prompt", Needs: []Need{NeedFreeze},
-		Rule: "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does",
-		Run:  prompt,
-	},
-	{
-		Group: "capabilities", Name: "require", Quick: true,
-		Rule: "capabilities: lockport.Require fails for exactly what is not stated",
-		Run: func(_ context.Context, e *Env) error {
-			for requirement, stated := range map[lockport.Requirement]bool{
-				lockport.Tokens:               e.caps.Token >= driver.TokenData,
-				lockport.TokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
-				lockport.SurvivesFailover:     e.caps.Failover == driver.FailoverSafe,
-				lockport.FairOrder:            e.caps.Fair >= driver.FairAdvice,
-				lockport.NoPolling:            e.caps.Wake != driver.WakePoll,
-			} {
-				_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
-				if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
-					e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, orNone(err))
-				}
-			}
-			return nil
-		},
-	},
-}
+		}
+	}),
+)
 
 // prompt makes claims whose contexts end while the server is silent: on a connection that is there, on a new one, and many at once.
-func prompt(_ context.Context, e *Env) error {
+func prompt(e *Env) {
 	if !e.caps.Prompt {
 		e.notRun("Capabilities.Prompt is not stated")
 	}
@@ -191,7 +158,6 @@ func prompt(_ context.Context, e *Env) error {
 	if tooLate > calls/4 || longest > endTime { // the machine may have been busy for a moment
 		e.failf("of %d calls %d returned later than %v after their context's end, one %v", calls, tooLate, most, longest)
 	}
-	return nil
 }
 
 // wrapped is a plain wrapper, as one that counts or traces calls would be.

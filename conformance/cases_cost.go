@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"math"
 	"time"
 
@@ -10,11 +9,9 @@ import (
 )
 
 // costCases are about what many waiters and many locks cost.
-var costCases = []Case{
-	{
-		Group: "cost", Name: "waiters", Needs: []Need{NeedRequests},
-		Rule: "P8 no leaks: a hundred goroutines that wait for a name cost the server no more than one does, and one no more than Wake and Poll say",
-		Run: func(_ context.Context, e *Env) error {
+var costCases = group("cost",
+	full("waiters",
+		"P8 no leaks: a hundred goroutines that wait for a name cost the server no more than one does, and one no more than Wake and Poll say", func(e *Env) {
 			holder := e.acquire(e.client(), e.name(), ttlIfFree(e, 30*e.ttl)...)
 			waiters := e.client()
 			// The least of three looks, if the first is above the bound: on a busy machine connections break, and are made anew.
@@ -55,76 +52,59 @@ var costCases = []Case{
 			for _, w := range all {
 				_ = w.giveUp()
 			}
-			return nil
-		},
-	},
-	{
-		Group: "cost", Name: "held-locks",
-		Rule: "P8 no leaks: many locks are renewed together, with a number of goroutines that does not grow with them",
-		Run: func(_ context.Context, e *Env) error {
-			c := e.client()
-			goroutines := func(locks int) int {
-				names := make([]string, locks)
-				for i := range names {
-					names[i] = e.name()
-					e.acquire(c, names[i])
-				}
-				// The least of some looks, since renewals come and go.
-				least := 1 << 30
-				for range 10 {
-					least = min(least, countLabelled(e.prefix))
-					e.sleep(e.ttl / 50)
-				}
-				return least
+		}).needing(NeedRequests),
+	full("held-locks", "P8 no leaks: many locks are renewed together, with a number of goroutines that does not grow with them", func(e *Env) {
+		c := e.client()
+		goroutines := func(locks int) int {
+			names := make([]string, locks)
+			for i := range names {
+				names[i] = e.name()
+				e.acquire(c, names[i])
 			}
-			few := goroutines(20)
-			many := goroutines(300)
-			if many > few+30 {
-				e.failf("20 held locks need %d goroutines, 320 need %d", few, many)
+			// The least of some looks, since renewals come and go.
+			least := 1 << 30
+			for range 10 {
+				least = min(least, countLabelled(e.prefix))
+				e.sleep(e.ttl / 50)
 			}
-			return nil
-		},
-	},
-	{
-		Group: "cost", Name: "held-locks-stay",
-		Rule: "P1 exclusion: many locks that one client holds are all renewed in time",
-		Run: func(_ context.Context, e *Env) error {
-			c, other := e.client(), e.party()
-			const n = 300
-			locks := make([]*lockport.Lock, n)
-			for i := range locks {
-				locks[i] = e.acquire(c, e.name())
+			return least
+		}
+		few := goroutines(20)
+		many := goroutines(300)
+		if many > few+30 {
+			e.failf("20 held locks need %d goroutines, 320 need %d", few, many)
+		}
+	}),
+	full("held-locks-stay", "P1 exclusion: many locks that one client holds are all renewed in time", func(e *Env) {
+		c, other := e.client(), e.party()
+		const n = 300
+		locks := make([]*lockport.Lock, n)
+		for i := range locks {
+			locks[i] = e.acquire(c, e.name())
+		}
+		e.sleep(e.ttl * 5 / 2)
+		for i, l := range locks {
+			if err := l.Err(); err != nil {
+				e.failf("lock %d of %d was lost on a server that is well: %w", i+1, n, err)
 			}
-			e.sleep(e.ttl * 5 / 2)
-			for i, l := range locks {
-				if err := l.Err(); err != nil {
-					e.failf("lock %d of %d was lost on a server that is well: %w", i+1, n, err)
-				}
-				if i%30 == 0 {
-					other.finds(l.Name(), "the holder has not released the name")
-				}
+			if i%30 == 0 {
+				other.finds(l.Name(), "the holder has not released the name")
 			}
-			return nil
-		},
-	},
-	{
-		Group: "cost", Name: "connections", Needs: []Need{NeedConns},
-		Rule: "P8 no leaks: connections do not grow with the number of locks that are held, as long as nobody waits",
-		Run: func(_ context.Context, e *Env) error {
-			c := e.client()
-			conns := func(locks int) int {
-				for range locks {
-					e.acquire(c, e.name())
-				}
-				n, err := e.conns()
-				e.check(err, "Faults.Conns")
-				return n
+		}
+	}),
+	full("connections", "P8 no leaks: connections do not grow with the number of locks that are held, as long as nobody waits", func(e *Env) {
+		c := e.client()
+		conns := func(locks int) int {
+			for range locks {
+				e.acquire(c, e.name())
 			}
-			few := conns(5)
-			if many := conns(200); many > few+20 {
-				e.failf("5 held locks needed %d connections, 205 need %d", few, many)
-			}
-			return nil
-		},
-	},
-}
+			n, err := e.conns()
+			e.check(err, "Faults.Conns")
+			return n
+		}
+		few := conns(5)
+		if many := conns(200); many > few+20 {
+			e.failf("5 held locks needed %d connections, 205 need %d", few, many)
+		}
+	}).needing(NeedConns),
+)

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -10,65 +9,48 @@ import (
 const ruleCrash = "P5 crash: the lock of a holder that died is granted again in the stated time, with a greater token"
 
 // crashCases are about P5: other processes die, or stop.
-var crashCases = []Case{
-	{
-		Group: "crash", Name: "holder", Needs: []Need{NeedProcesses},
-		Rule: ruleCrash + " (a holder that renews, killed; somebody waits)",
-		Run: func(_ context.Context, e *Env) error {
+var crashCases = group("crash",
+	full("holder", ruleCrash+" (a holder that renews, killed; somebody waits)", func(e *Env) {
+		p := e.process()
+		c := e.client()
+		name := e.name()
+		held := p.do(order{Op: opAcquire, Name: name, Wait: callTime}, 2*callTime)
+		next := e.begin(c, name)
+		next.notYet(e.ttl*5/4, "another process holds the name, and renews it")
+		p.Kill()
+		l := next.granted(e.takeover(), "the holder's process was killed")
+		e.rises(held.Token, token(l))
+		e.release(l)
+	}).needing(NeedProcesses),
+	full("claim", ruleCrash+" (a claim, killed at once; nobody waits yet)", func(e *Env) {
+		name := e.name()
+		other := e.party()
+		last := uint64(0)
+		for range 2 {
 			p := e.process()
-			c := e.client()
-			name := e.name()
-			held := p.do(order{Op: opAcquire, Name: name, Wait: callTime}, 2*callTime)
-			next := e.begin(c, name)
-			next.notYet(e.ttl*5/4, "another process holds the name, and renews it")
+			held := p.do(order{Op: opClaim, Name: name, Wait: callTime}, 2*callTime)
+			e.rises(last, held.Token)
 			p.Kill()
-			l := next.granted(e.takeover(), "the holder's process was killed")
-			e.rises(held.Token, token(l))
-			e.release(l)
-			return nil
-		},
-	},
-	{
-		Group: "crash", Name: "claim", Needs: []Need{NeedProcesses},
-		Rule: ruleCrash + " (a claim, killed at once; nobody waits yet)",
-		Run: func(_ context.Context, e *Env) error {
-			name := e.name()
-			other := e.party()
-			last := uint64(0)
-			for range 2 {
-				p := e.process()
-				held := p.do(order{Op: opClaim, Name: name, Wait: callTime}, 2*callTime)
-				e.rises(last, held.Token)
-				p.Kill()
-				next := other.takes(name, e.takeover(), "the holder's process was killed")
-				e.rises(held.Token, next.Grant().Token)
-				last = next.Grant().Token
-				other.release(next)
-			}
-			return nil
-		},
-	},
-	{
-		Group: "crash", Name: "waiter", Needs: []Need{NeedProcesses},
-		Rule: "P7 liveness: a waiting process that was killed keeps the name from the others no longer than the TTL",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.client(), e.client()
-			l := e.acquire(a, e.name())
-			p := e.process()
-			p.begin(order{Op: opAcquire, Name: l.Name()})
-			e.sleep(300 * time.Millisecond) // it waits by then
-			next := e.begin(b, l.Name())
-			next.notYet(50*time.Millisecond, "the name is held")
-			p.Kill()
-			e.release(l)
-			e.release(next.granted(e.takeover(), "the holder has released the name, and who waited before was killed"))
-			return nil
-		},
-	},
-	{
-		Group: "crash", Name: "stopped-holder", Needs: []Need{NeedProcesses},
-		Rule: "P3a silence: a holder that was stopped for longer than its TTL finds its lock lost at the first look, and its late release harms nobody",
-		Run: func(_ context.Context, e *Env) error {
+			next := other.takes(name, e.takeover(), "the holder's process was killed")
+			e.rises(held.Token, next.Grant().Token)
+			last = next.Grant().Token
+			other.release(next)
+		}
+	}).needing(NeedProcesses),
+	full("waiter", "P7 liveness: a waiting process that was killed keeps the name from the others no longer than the TTL", func(e *Env) {
+		a, b := e.client(), e.client()
+		l := e.acquire(a, e.name())
+		p := e.process()
+		p.begin(order{Op: opAcquire, Name: l.Name()})
+		e.sleep(300 * time.Millisecond) // it waits by then
+		next := e.begin(b, l.Name())
+		next.notYet(50*time.Millisecond, "the name is held")
+		p.Kill()
+		e.release(l)
+		e.release(next.granted(e.takeover(), "the holder has released the name, and who waited before was killed"))
+	}).needing(NeedProcesses),
+	full("stopped-holder",
+		"P3a silence: a holder that was stopped for longer than its TTL finds its lock lost at the first look, and its late release harms nobody", func(e *Env) {
 			p := e.process()
 			c := e.client()
 			name := e.name()
@@ -90,7 +72,7 @@ var crashCases = []Case{
 					}
 					p.do(order{Op: opRelease, Hold: held.Hold}, 2*callTime)
 					e.release(next.granted(soon, "the holder, which went on, has released the name"))
-					return nil
+					return
 				}
 			}
 			l := next.granted(e.takeover(), "the holder's process is stopped")
@@ -115,7 +97,5 @@ var crashCases = []Case{
 				e.stays(l, other, "P4 ownership: the stopped holder came to release; the next holder keeps the name")
 			}
 			e.release(l)
-			return nil
-		},
-	},
-}
+		}).needing(NeedProcesses),
+)

@@ -14,103 +14,70 @@ import (
 const ruleExclusion = "P1 exclusion: between the grant of a name and its release or loss nobody else holds it"
 
 // exclusionCases are about P1.
-var exclusionCases = []Case{
-	{
-		Group: "exclusion", Name: "two-claims", Quick: true, Rule: ruleExclusion,
-		Run: func(_ context.Context, e *Env) error {
-			p := e.party()
+var exclusionCases = group("exclusion",
+	quick("two-claims", ruleExclusion, func(e *Env) {
+		p := e.party()
+		name := e.name()
+		lease := p.claim(name)
+		p.finds(name, "this client has the name") // sessions of many systems would let it in again
+		p.finds(name, "this client has the name")
+		p.release(lease)
+		p.free(name, "the name was released once, and was claimed once")
+	}),
+	quick("two-backends", ruleExclusion, func(e *Env) {
+		a, b := e.party(), e.party()
+		name := e.name()
+		lease := a.claim(name)
+		for range 5 {
+			b.finds(name, "another client has the name")
+		}
+		a.release(lease)
+		next := b.claim(name)
+		a.finds(name, "another client has the name")
+		b.release(next)
+	}),
+	full("a-claim-that-failed", "P1 exclusion: a claim that finds the name held does not prolong the holder's, nor shorten it", failedClaim),
+	quick("many-at-once", "P1 exclusion: of many claims sent at once, by several clients, exactly one is granted", func(e *Env) {
+		parties := []*party{e.party(), e.party(), e.party()}
+		for range 10 {
 			name := e.name()
-			lease := p.claim(name)
-			p.finds(name, "this client has the name") // sessions of many systems would let it in again
-			p.finds(name, "this client has the name")
-			p.release(lease)
-			p.free(name, "the name was released once, and was claimed once")
-			return nil
-		},
-	},
-	{
-		Group: "exclusion", Name: "two-backends", Quick: true, Rule: ruleExclusion,
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			name := e.name()
-			lease := a.claim(name)
-			for range 5 {
-				b.finds(name, "another client has the name")
-			}
-			a.release(lease)
-			next := b.claim(name)
-			a.finds(name, "another client has the name")
-			b.release(next)
-			return nil
-		},
-	},
-	{
-		Group: "exclusion", Name: "a-claim-that-failed",
-		Rule: "P1 exclusion: a claim that finds the name held does not prolong the holder's, nor shorten it",
-		Run:  failedClaim,
-	},
-	{
-		Group: "exclusion", Name: "many-at-once", Quick: true,
-		Rule: "P1 exclusion: of many claims sent at once, by several clients, exactly one is granted",
-		Run: func(_ context.Context, e *Env) error {
-			parties := []*party{e.party(), e.party(), e.party()}
-			for range 10 {
-				name := e.name()
-				var granted, unknown atomic.Int64
-				e.storm(12, 1, func(ctx context.Context, i int) error {
-					p := parties[i%len(parties)]
-					req := p.request(name)
-					_, err := p.TryAcquire(ctx, req)
-					switch {
-					case err == nil:
-						p.remember(req)
-						granted.Add(1)
-					case errors.Is(err, driver.ErrUnknown): // a busy machine: it may be the one
-						p.abandon(req)
-						unknown.Add(1)
-					case !errors.Is(err, driver.ErrHeld):
-						return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
-					}
-					return nil
-				})
-				if n := granted.Load(); n > 1 || n == 0 && unknown.Load() == 0 {
-					e.failf("of 12 claims at once %d were granted", n)
+			var granted, unknown atomic.Int64
+			e.storm(12, 1, func(ctx context.Context, i int) error {
+				p := parties[i%len(parties)]
+				req := p.request(name)
+				_, err := p.TryAcquire(ctx, req)
+				switch {
+				case err == nil:
+					p.remember(req)
+					granted.Add(1)
+				case errors.Is(err, driver.ErrUnknown): // a busy machine: it may be the one
+					p.abandon(req)
+					unknown.Add(1)
+				case !errors.Is(err, driver.ErrHeld):
+					return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
 				}
+				return nil
+			})
+			if n := granted.Load(); n > 1 || n == 0 && unknown.Load() == 0 {
+				e.failf("of 12 claims at once %d were granted", n)
 			}
-			return nil
-		},
-	},
-	{
-		Group: "exclusion", Name: "goroutines", Quick: true, Rule: ruleExclusion + " (goroutines of one client)",
-		Run: func(_ context.Context, e *Env) error { return contend(e, 1, 8, 25, 0) },
-	},
-	{
-		Group: "exclusion", Name: "clients", Rule: ruleExclusion + " (three clients with four goroutines each)",
-		Run: func(_ context.Context, e *Env) error { return contend(e, 3, 4, 20, 200*time.Microsecond) },
-	},
-	{
-		Group: "exclusion", Name: "clients-without-hand-off", Rule: ruleExclusion + " (every hold goes back to the server)",
-		Run: func(_ context.Context, e *Env) error { return contend(e, 3, 2, 15, 0, lockport.WithoutHandOff()) },
-	},
-	{
-		Group: "exclusion", Name: "processes", Needs: []Need{NeedProcesses}, Rule: ruleExclusion + " (three processes)",
-		Limit: time.Minute,
-		Run:   contendingProcesses,
-	},
-	{
-		Group: "exclusion", Name: "crowd", Alone: true, Limit: 90 * time.Second, Rule: ruleCrowd,
-		Run: func(_ context.Context, e *Env) error {
-			ttl := e.ttl
-			if e.caps.FixedTTL == 0 {
-				ttl = roundUp(max(ttl, crowdTTL), e.caps.TTLGrain)
-			}
-			return e.crowds(SoakOptions{For: 1500 * time.Millisecond, Processes: 3, Goroutines: 24, Patience: 20 * time.Second}, ttl, new(SoakReport))
-		},
-	},
-}
+		}
+	}),
+	quick("goroutines", ruleExclusion+" (goroutines of one client)", func(e *Env) { contend(e, 1, 8, 25, 0) }),
+	full("clients", ruleExclusion+" (three clients with four goroutines each)", func(e *Env) { contend(e, 3, 4, 20, 200*time.Microsecond) }),
+	full("clients-without-hand-off", ruleExclusion+" (every hold goes back to the server)", func(e *Env) { contend(e, 3, 2, 15, 0, lockport.WithoutHandOff()) }),
+	full("processes", ruleExclusion+" (three processes)", contendingProcesses).needing(NeedProcesses).within(time.Minute),
+	full("crowd", ruleCrowd, func(e *Env) {
+		ttl := e.ttl
+		if e.caps.FixedTTL == 0 {
+			ttl = roundUp(max(ttl, crowdTTL), e.caps.TTLGrain)
+		}
+		e.crowds(SoakOptions{For: 1500 * time.Millisecond, Processes: 3, Goroutines: 24, Patience: 20 * time.Second}, ttl, new(SoakReport))
+	}).alone().within(90*time.Second),
+)
 
 // failedClaim holds a name, unrenewed, while another claims it again and again.
-func failedClaim(_ context.Context, e *Env) error {
+func failedClaim(e *Env) {
 	a, b := e.party(), e.party()
 	name := e.name()
 	lease := a.claim(name)
@@ -127,7 +94,7 @@ func failedClaim(_ context.Context, e *Env) error {
 			e.failf("another claim was granted %v before the holder's validity ended", until.Sub(now))
 		case err == nil:
 			b.release(next)
-			return nil
+			return
 		case !errors.Is(err, driver.ErrHeld):
 			e.failf("a claim returned: %w", err)
 		case asked.Sub(until) > e.takeover()-e.ttl:
@@ -139,7 +106,7 @@ func failedClaim(_ context.Context, e *Env) error {
 
 // contend has goroutines of several clients acquire one name, and looks whether two ever have it. Each holds it for up to so
 // long.
-func contend(e *Env, clients, goroutines, rounds int, hold time.Duration, opts ...lockport.Option) error {
+func contend(e *Env, clients, goroutines, rounds int, hold time.Duration, opts ...lockport.Option) {
 	var all []*lockport.Client
 	for range clients {
 		all = append(all, e.client(opts...))
@@ -156,11 +123,10 @@ func contend(e *Env, clients, goroutines, rounds int, hold time.Duration, opts .
 	if want := clients * goroutines * rounds; b.holds != want {
 		e.failf("%d holds were counted, %d took place", b.holds, want)
 	}
-	return nil
 }
 
 // contendingProcesses has workers enter their holds into a register that they share.
-func contendingProcesses(_ context.Context, e *Env) error {
+func contendingProcesses(e *Env) {
 	const workers, rounds = 3, 40
 	reg, path := e.register()
 	name := e.name()
@@ -181,5 +147,4 @@ func contendingProcesses(_ context.Context, e *Env) error {
 	if n := reg.acquired.Load(); n != workers*rounds {
 		e.failf("%d holds were counted, %d took place", n, workers*rounds)
 	}
-	return nil
 }

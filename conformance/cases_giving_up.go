@@ -17,208 +17,152 @@ const ruleAmongMany = "P1 exclusion, P7 liveness: when some of many waiters are 
 const ruleTogether = "P6 cancellation: of many acquisitions that go to the server together and lose their replies each is held and usable, or leaves nothing for long"
 
 // givingUpCases are about P6 at the client.
-var givingUpCases = []Case{
-	{
-		Group: "giving-up", Name: "before", Quick: true, Rule: ruleGiveUp + " (its context had ended before)",
-		Run: func(ctx context.Context, e *Env) error {
-			c := e.patient()
-			over, cancel := context.WithCancel(ctx)
-			cancel()
-			_, acquire := c.Acquire(over, e.name())
-			_, try := c.TryAcquire(over, e.name())
-			if !errors.Is(acquire, context.Canceled) || !errors.Is(try, context.Canceled) {
-				e.failf("Acquire returned: %w; TryAcquire: %w", orNone(acquire), orNone(try))
+var givingUpCases = group("giving-up",
+	quick("before", ruleGiveUp+" (its context had ended before)", func(e *Env) {
+		ctx := e.ctx
+		c := e.patient()
+		over, cancel := context.WithCancel(ctx)
+		cancel()
+		_, acquire := c.Acquire(over, e.name())
+		_, try := c.TryAcquire(over, e.name())
+		if !errors.Is(acquire, context.Canceled) || !errors.Is(try, context.Canceled) {
+			e.failf("Acquire returned: %w; TryAcquire: %w", orNone(acquire), orNone(try))
+		}
+		e.leftovers(soon, "nothing was asked for")
+	}),
+	quick("while-claiming", ruleGiveUp+" (cancelled at random moments of a claim that nobody hinders)", func(e *Env) {
+		c, other := e.patient(), e.party()
+		start := time.Now()
+		e.release(e.acquire(c, e.name()))
+		usual := time.Since(start)
+		for range 40 {
+			name := e.name()
+			w := e.begin(c, name)
+			<-time.After(rand.N(usual + time.Microsecond))
+			if err := w.giveUp(); err != nil && !errors.Is(err, context.Canceled) {
+				e.failf("a cancelled Acquire returned: %w", err)
 			}
-			e.leftovers(soon, "nothing was asked for")
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "while-claiming", Quick: true,
-		Rule: ruleGiveUp + " (cancelled at random moments of a claim that nobody hinders)",
-		Run: func(ctx context.Context, e *Env) error {
-			c, other := e.patient(), e.party()
-			start := time.Now()
-			e.release(e.acquire(c, e.name()))
-			usual := time.Since(start)
-			for range 40 {
-				name := e.name()
-				w := e.begin(c, name)
-				<-time.After(rand.N(usual + time.Microsecond))
-				if err := w.giveUp(); err != nil && !errors.Is(err, context.Canceled) {
-					e.failf("a cancelled Acquire returned: %w", err)
-				}
-				other.release(other.takes(name, soon, "Acquire was cancelled, or its lock released"))
-			}
-			e.leftovers(soon, "everything was cancelled or released")
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "while-waiting", Quick: true,
-		Rule: ruleGiveUp + " (cancelled while it waits for another client)",
-		Run: func(_ context.Context, e *Env) error {
-			a, c := e.patient(), e.party()
-			l := e.acquire(a, e.name())
-			b := e.open(e.cfg.Target)
-			w := e.begin(e.patientOf(b), l.Name())
-			w.waits(b, "the name is held")
-			if err := w.giveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, lockport.ErrHeld) {
-				e.failf("a cancelled Acquire that waited returned: %w", orNone(err))
-			}
-			e.release(l)
-			c.release(c.takes(l.Name(), soon, "the only one who waited was cancelled"))
-			e.leftovers(soon, "everything was cancelled or released")
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "at-the-hand-off",
-		Rule: ruleGiveUp + " (cancelled at the moment at which another client releases the name)",
-		Run: func(_ context.Context, e *Env) error {
-			a, b, other := e.patient(), e.patient(), e.party()
-			return atTheHandOff(e, a, b, nil, other)
-		},
-	},
-	{
-		Group: "giving-up", Name: "at-the-hand-off-inside", Quick: true,
-		Rule: ruleGiveUp + " (cancelled at the moment at which the same client hands the name over)",
-		Run: func(_ context.Context, e *Env) error {
-			a, other := e.patient(), e.party()
-			return atTheHandOff(e, a, a, nil, other)
-		},
-	},
-	{
-		Group: "giving-up", Name: "next-in-line",
-		Rule: "P7 liveness: when the first of two waiters is cancelled at the moment of the hand-off, the second gets the name",
-		Run: func(_ context.Context, e *Env) error {
-			a, b, c := e.patient(), e.patient(), e.patient()
-			return atTheHandOff(e, a, b, c, e.party())
-		},
-	},
-	{
-		Group: "giving-up", Name: "next-in-line-inside", Quick: true,
-		Rule: "P7 liveness: when the first of two waiters of one client is cancelled at the moment of the hand-off, the second gets the name",
-		Run: func(_ context.Context, e *Env) error {
+			other.release(other.takes(name, soon, "Acquire was cancelled, or its lock released"))
+		}
+		e.leftovers(soon, "everything was cancelled or released")
+	}),
+	quick("while-waiting", ruleGiveUp+" (cancelled while it waits for another client)", func(e *Env) {
+		a, c := e.patient(), e.party()
+		l := e.acquire(a, e.name())
+		b := e.open(e.cfg.Target)
+		w := e.begin(e.patientOf(b), l.Name())
+		w.waits(b, "the name is held")
+		if err := w.giveUp(); !errors.Is(err, context.Canceled) || !errors.Is(err, lockport.ErrHeld) {
+			e.failf("a cancelled Acquire that waited returned: %w", orNone(err))
+		}
+		e.release(l)
+		c.release(c.takes(l.Name(), soon, "the only one who waited was cancelled"))
+		e.leftovers(soon, "everything was cancelled or released")
+	}),
+	full("at-the-hand-off", ruleGiveUp+" (cancelled at the moment at which another client releases the name)", func(e *Env) {
+		a, b, other := e.patient(), e.patient(), e.party()
+		atTheHandOff(e, a, b, nil, other)
+	}),
+	quick("at-the-hand-off-inside", ruleGiveUp+" (cancelled at the moment at which the same client hands the name over)", func(e *Env) {
+		a, other := e.patient(), e.party()
+		atTheHandOff(e, a, a, nil, other)
+	}),
+	full("next-in-line", "P7 liveness: when the first of two waiters is cancelled at the moment of the hand-off, the second gets the name", func(e *Env) {
+		a, b, c := e.patient(), e.patient(), e.patient()
+		atTheHandOff(e, a, b, c, e.party())
+	}),
+	quick("next-in-line-inside",
+		"P7 liveness: when the first of two waiters of one client is cancelled at the moment of the hand-off, the second gets the name", func(e *Env) {
 			a := e.patient()
-			return atTheHandOff(e, a, a, a, e.party())
-		},
-	},
-	{
-		Group: "giving-up", Name: "among-many", Alone: true, Rule: ruleAmongMany + " (goroutines of three clients)",
-		Run: func(_ context.Context, e *Env) error { return amongMany(e, e.patient(), e.patient(), e.patient()) },
-	},
-	{
-		Group: "giving-up", Name: "among-many-inside", Quick: true, Alone: true, Rule: ruleAmongMany + " (goroutines of one client)",
-		Run: func(_ context.Context, e *Env) error { return amongMany(e, e.patient()) },
-	},
-	{
-		Group: "giving-up", Name: "many-cut-off", Needs: []Need{NeedDelay, NeedCut, NeedDirect},
-		Rule: ruleTogether + " (their connection was cut)", Run: cutInTheMiddle,
-	},
-	{
-		Group: "giving-up", Name: "many-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: ruleTogether + " (the reply to one of them was lost, and with it those of all that went together)", Run: replyLost,
-	},
-	{
-		Group: "giving-up", Name: "silent-server", Needs: []Need{NeedFreeze, NeedDirect},
-		Rule: ruleGiveUp + ", although the server is silent",
-		Run: func(ctx context.Context, e *Env) error {
-			c, other := e.patient(), e.observer()
-			e.release(e.acquire(c, e.name()))
-			names := []string{e.name(), e.name()}
-			e.freeze()
-			for i, name := range names {
-				acquire := c.Acquire
-				if i == 1 {
-					acquire = c.TryAcquire
-				}
-				err := e.endsInTime("Acquire", func(ctx context.Context) error { _, err := acquire(ctx, name); return err })
-				if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, lockport.ErrUnavailable) {
-					e.failf("it returned: %w", orNone(err))
-				}
+			atTheHandOff(e, a, a, a, e.party())
+		}),
+	full("among-many", ruleAmongMany+" (goroutines of three clients)", func(e *Env) { amongMany(e, e.patient(), e.patient(), e.patient()) }).alone(),
+	quick("among-many-inside", ruleAmongMany+" (goroutines of one client)", func(e *Env) { amongMany(e, e.patient()) }).alone(),
+	full("many-cut-off", ruleTogether+" (their connection was cut)", cutInTheMiddle).needing(NeedDelay, NeedCut, NeedDirect),
+	full("many-reply-lost", ruleTogether+" (the reply to one of them was lost, and with it those of all that went together)", replyLost).needing(NeedDropReply),
+	full("silent-server", ruleGiveUp+", although the server is silent", func(e *Env) {
+		c, other := e.patient(), e.observer()
+		e.release(e.acquire(c, e.name()))
+		names := []string{e.name(), e.name()}
+		e.freeze()
+		for i, name := range names {
+			acquire := c.Acquire
+			if i == 1 {
+				acquire = c.TryAcquire
 			}
-			e.restore()
-			for _, name := range names {
-				other.release(other.takes(name, e.ttl+callTime, "the server is back, and what was claimed is undone in the background"))
+			err := e.endsInTime("Acquire", func(ctx context.Context) error { _, err := acquire(ctx, name); return err })
+			if !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, lockport.ErrUnavailable) {
+				e.failf("it returned: %w", orNone(err))
 			}
-			e.sleep(e.ttl / 5)
-			for _, name := range names {
-				other.release(other.takes(name, soon, "all was undone"))
-			}
-			e.leftovers(soon, "everything was undone")
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "after-each-request", Needs: []Need{NeedDelay, NeedRequests},
-		Rule: ruleGiveUp + " (context cancelled after the first, the second, … request)",
-		Run: func(_ context.Context, e *Env) error {
-			other := e.party()
-			other.free(e.name(), "the name is new")
-			for n := int64(1); n <= 8; n++ {
-				c := e.patient() // a new one, so that connecting is among what is cut short
-				name := e.name()
-				e.delay(20 * time.Millisecond)
-				before := e.requests()
-				w := e.begin(c, name)
-				enough := false
-				for e.requests() < before+n && !enough {
-					select {
-					case <-w.over:
-						enough = true
-					case <-time.After(time.Millisecond):
-					}
-				}
-				err := w.giveUp()
-				e.restore()
-				if err != nil && !errors.Is(err, context.Canceled) {
-					e.failf("an Acquire that was cancelled after request %d returned: %w", n, err)
-				}
-				other.release(other.takes(name, soon, fmt.Sprintf("Acquire was cancelled after request %d", n)))
-				e.leftovers(soon, fmt.Sprintf("Acquire was cancelled after request %d", n))
-				if enough {
-					return nil
-				}
-			}
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "cut-after-each-request", Needs: []Need{NeedCutAfter, NeedDirect},
-		Rule: ruleGiveUp + " (connection cut, and context cancelled, after the first, the second, … request)",
-		Run: func(ctx context.Context, e *Env) error {
-			other := e.observer()
-			for n := 1; n <= 8; n++ {
-				c := e.patient()
-				name := e.name()
-				cut := e.cutAfter(n)
-				w := e.begin(c, name)
-				done := false
+		}
+		e.restore()
+		for _, name := range names {
+			other.release(other.takes(name, e.ttl+callTime, "the server is back, and what was claimed is undone in the background"))
+		}
+		e.sleep(e.ttl / 5)
+		for _, name := range names {
+			other.release(other.takes(name, soon, "all was undone"))
+		}
+		e.leftovers(soon, "everything was undone")
+	}).needing(NeedFreeze, NeedDirect),
+	full("after-each-request", ruleGiveUp+" (context cancelled after the first, the second, … request)", func(e *Env) {
+		other := e.party()
+		other.free(e.name(), "the name is new")
+		for n := int64(1); n <= 8; n++ {
+			c := e.patient() // a new one, so that connecting is among what is cut short
+			name := e.name()
+			e.delay(20 * time.Millisecond)
+			before := e.requests()
+			w := e.begin(c, name)
+			enough := false
+			for e.requests() < before+n && !enough {
 				select {
-				case <-cut:
-					done = true
 				case <-w.over:
-					done = happened(cut)
-				}
-				err := w.giveUp()
-				e.restore()
-				if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, lockport.ErrUnavailable) {
-					e.failf("an Acquire that was cut off and cancelled after request %d returned: %w", n, err)
-				}
-				other.release(other.takes(name, soon+callTime, fmt.Sprintf("Acquire was cut off and cancelled after request %d", n)))
-				e.leftovers(soon, fmt.Sprintf("Acquire was cut off and cancelled after request %d", n))
-				if !done {
-					return nil
+					enough = true
+				case <-time.After(time.Millisecond):
 				}
 			}
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "acquire-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "P6 cancellation: an Acquire whose reply was lost either gets the lock in the end or leaves nothing for longer than the TTL",
-		Run: func(ctx context.Context, e *Env) error {
+			err := w.giveUp()
+			e.restore()
+			if err != nil && !errors.Is(err, context.Canceled) {
+				e.failf("an Acquire that was cancelled after request %d returned: %w", n, err)
+			}
+			other.release(other.takes(name, soon, fmt.Sprintf("Acquire was cancelled after request %d", n)))
+			e.leftovers(soon, fmt.Sprintf("Acquire was cancelled after request %d", n))
+			if enough {
+				return
+			}
+		}
+	}).needing(NeedDelay, NeedRequests),
+	full("cut-after-each-request", ruleGiveUp+" (connection cut, and context cancelled, after the first, the second, … request)", func(e *Env) {
+		other := e.observer()
+		for n := 1; n <= 8; n++ {
+			c := e.patient()
+			name := e.name()
+			cut := e.cutAfter(n)
+			w := e.begin(c, name)
+			done := false
+			select {
+			case <-cut:
+				done = true
+			case <-w.over:
+				done = happened(cut)
+			}
+			err := w.giveUp()
+			e.restore()
+			if err != nil && !errors.Is(err, context.Canceled) && !errors.Is(err, lockport.ErrUnavailable) {
+				e.failf("an Acquire that was cut off and cancelled after request %d returned: %w", n, err)
+			}
+			other.release(other.takes(name, soon+callTime, fmt.Sprintf("Acquire was cut off and cancelled after request %d", n)))
+			e.leftovers(soon, fmt.Sprintf("Acquire was cut off and cancelled after request %d", n))
+			if !done {
+				return
+			}
+		}
+	}).needing(NeedCutAfter, NeedDirect),
+	full("acquire-reply-lost",
+		"P6 cancellation: an Acquire whose reply was lost either gets the lock in the end or leaves nothing for longer than the TTL", func(e *Env) {
+			ctx := e.ctx
 			c, other := e.patient(), e.party()
 			other.free(e.name(), "the name is new")
 			e.release(e.acquire(c, e.name()))
@@ -235,47 +179,35 @@ var givingUpCases = []Case{
 			}
 			other.release(other.takes(name, e.takeover(), "the claim was undone in the background, or released"))
 			e.leftovers(soon, "the claim was undone, or released")
-			return nil
-		},
-	},
-	{
-		Group: "giving-up", Name: "release-server-gone", Needs: []Need{NeedSever, NeedDirect},
-		Rule: "P6 cancellation: a Release that cannot reach the server says so, in time, and frees the name as soon as the server is back",
-		Run: func(_ context.Context, e *Env) error {
-			return releaseWithoutServer(e, e.sever)
-		},
-	},
-	{
-		Group: "giving-up", Name: "release-silent-server", Needs: []Need{NeedFreeze, NeedDirect},
-		Rule: "P6 cancellation: a Release to which the server says nothing says so after 5 s, and frees the name as soon as the server is back",
-		Run: func(_ context.Context, e *Env) error {
-			return releaseWithoutServer(e, e.freeze)
-		},
-	},
-	{
-		Group: "giving-up", Name: "release-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "P4 ownership: a Release whose reply was lost frees the name, says so or that it does not know, and harms nobody later",
-		Run: func(_ context.Context, e *Env) error {
-			c, other := e.patient(), e.party()
-			other.free(e.name(), "the name is new")
-			l := e.acquire(c, e.name())
-			lost := e.dropReply(OpRelease)
-			err := l.Release(e.ctx)
-			e.mustHappen(lost, "the reply to a release was to be lost")
-			if err != nil && !errors.Is(err, lockport.ErrUnavailable) {
-				e.failf("Release returned: %w", err)
-			}
-			next := other.takes(l.Name(), soon, "the release was carried out")
-			e.sleep(e.ttl / 4) // what the client does in the background must leave the next holder alone
-			_ = l.Release(e.ctx)
-			return e.stillHolds(other, l.Name(), next, "the release whose reply was lost was repeated")
-		},
-	},
-}
+		}).needing(NeedDropReply),
+	full("release-server-gone",
+		"P6 cancellation: a Release that cannot reach the server says so, in time, and frees the name as soon as the server is back", func(e *Env) {
+			releaseWithoutServer(e, e.sever)
+		}).needing(NeedSever, NeedDirect),
+	full("release-silent-server",
+		"P6 cancellation: a Release to which the server says nothing says so after 5 s, and frees the name as soon as the server is back", func(e *Env) {
+			releaseWithoutServer(e, e.freeze)
+		}).needing(NeedFreeze, NeedDirect),
+	full("release-reply-lost", "P4 ownership: a Release whose reply was lost frees the name, says so or that it does not know, and harms nobody later", func(e *Env) {
+		c, other := e.patient(), e.party()
+		other.free(e.name(), "the name is new")
+		l := e.acquire(c, e.name())
+		lost := e.dropReply(OpRelease)
+		err := l.Release(e.ctx)
+		e.mustHappen(lost, "the reply to a release was to be lost")
+		if err != nil && !errors.Is(err, lockport.ErrUnavailable) {
+			e.failf("Release returned: %w", err)
+		}
+		next := other.takes(l.Name(), soon, "the release was carried out")
+		e.sleep(e.ttl / 4) // what the client does in the background must leave the next holder alone
+		_ = l.Release(e.ctx)
+		e.stillHolds(other, l.Name(), next, "the release whose reply was lost was repeated")
+	}).needing(NeedDropReply),
+)
 
 // atTheHandOff has first wait, and be cancelled at about the moment at which holder releases the name. then second, which waits
 // behind it, must get the name; nil: nobody waits behind it, and other must.
-func atTheHandOff(e *Env, holder, first, second *lockport.Client, other *party) error {
+func atTheHandOff(e *Env, holder, first, second *lockport.Client, other *party) {
 	name := e.name()
 	for round := range 60 {
 		l := e.acquire(holder, name)
@@ -312,11 +244,10 @@ func atTheHandOff(e *Env, holder, first, second *lockport.Client, other *party) 
 		}
 		other.release(other.takes(name, soon, "everybody has released the name or was cancelled"))
 	}
-	return nil
 }
 
 // releaseWithoutServer releases a lock while its server is away.
-func releaseWithoutServer(e *Env, fault func()) error {
+func releaseWithoutServer(e *Env, fault func()) {
 	other := e.observer()
 	l := e.acquire(e.patient(), e.name())
 	fault()
@@ -337,5 +268,4 @@ func releaseWithoutServer(e *Env, fault func()) error {
 	}
 	e.restore()
 	other.release(other.takes(l.Name(), soon+callTime, "the server is back, and the lock was released"))
-	return nil
 }

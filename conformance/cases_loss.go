@@ -12,96 +12,65 @@ import (
 const ruleLoss = "P3b removal: a holder whose lock the server ended is told in the stated time, and its release says ErrLost"
 
 // lossCases are about P3b at the client.
-var lossCases = []Case{
-	{
-		Group: "loss", Name: "forgotten", Needs: []Need{NeedRemove}, Rule: ruleLoss + " (the server forgot it)",
-		Run: func(_ context.Context, e *Env) error {
-			return toldOfLoss(e, func(name string) { e.remove(name) })
-		},
-	},
-	{
-		Group: "loss", Name: "overwritten", Needs: []Need{NeedOverwrite},
-		Rule: ruleLoss + " (somebody else's value took its place)",
-		Run: func(_ context.Context, e *Env) error {
-			l := e.acquire(e.client(), e.name())
+var lossCases = group("loss",
+	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) {
+		toldOfLoss(e, func(name string) { e.remove(name) })
+	}).needing(NeedRemove),
+	full("overwritten", ruleLoss+" (somebody else's value took its place)", func(e *Env) {
+		l := e.acquire(e.client(), e.name())
+		e.overwrite(l.Name())
+		e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
+		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
+		other := e.party()
+		for range 5 { // what the client undoes in the background must leave it alone
+			other.finds(l.Name(), "somebody who is not a lockport client has the name")
+			e.sleep(20 * time.Millisecond)
+		}
+	}).needing(NeedOverwrite),
+	full("broken", ruleLoss+" (it was broken)", func(e *Env) {
+		p := e.party()
+		breaker := optional[driver.Breaker](p)
+		var owner string
+		toldOfLossOf(e, func(l *lockport.Lock) { owner = l.Owner() }, func(name string) {
+			ctx, cancel := e.timed()
+			defer cancel()
+			e.check(breaker.Break(ctx, name, owner), "Break")
+		})
+	}),
+	full("waiter-gets-it", "P7 liveness: who waits gets the name when the server forgot its holder", func(e *Env) {
+		a, b := e.client(), e.client()
+		l := e.acquire(a, e.name())
+		next := e.begin(b, l.Name())
+		next.notYet(50*time.Millisecond, "the name is held")
+		e.remove(l.Name())
+		// Nobody may have told the waiter: then it looks when the holder's claim would have ended.
+		e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
+		e.lostWithin(l, e.noticeTime(), "the server forgot the lock")
+	}).needing(NeedRemove),
+	full("forgotten-while-many-wait", ruleLossAmongMany+" (the server forgot it)", func(e *Env) {
+		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { e.remove(l.Name()); return nil })
+	}).needing(NeedRemove),
+	full("overwritten-while-many-wait", ruleLossAmongMany+" (somebody else's value took its place)", func(e *Env) {
+		lostWhileManyWait(e, func(l *lockport.Lock, b *beliefs) func() {
+			b.losses.Store(true)
 			e.overwrite(l.Name())
-			e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
-			e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
-			other := e.party()
-			for range 5 { // what the client undoes in the background must leave it alone
-				other.finds(l.Name(), "somebody who is not a lockport client has the name")
-				e.sleep(20 * time.Millisecond)
-			}
+			return func() { e.remove(l.Name()) }
+		})
+	}).needing(NeedOverwrite),
+	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)", func(e *Env) {
+		breaker := optional[driver.Breaker](e.party())
+		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() {
+			ctx, cancel := e.timed()
+			defer cancel()
+			e.check(breaker.Break(ctx, l.Name(), l.Owner()), "Break")
 			return nil
-		},
-	},
-	{
-		Group: "loss", Name: "broken", Rule: ruleLoss + " (it was broken)",
-		Run: func(_ context.Context, e *Env) error {
-			p := e.party()
-			breaker := optional[driver.Breaker](p)
-			var owner string
-			return toldOfLossOf(e, func(l *lockport.Lock) { owner = l.Owner() }, func(name string) {
-				ctx, cancel := e.timed()
-				defer cancel()
-				e.check(breaker.Break(ctx, name, owner), "Break")
-			})
-		},
-	},
-	{
-		Group: "loss", Name: "waiter-gets-it", Needs: []Need{NeedRemove},
-		Rule: "P7 liveness: who waits gets the name when the server forgot its holder",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.client(), e.client()
-			l := e.acquire(a, e.name())
-			next := e.begin(b, l.Name())
-			next.notYet(50*time.Millisecond, "the name is held")
-			e.remove(l.Name())
-			// Nobody may have told the waiter: then it looks when the holder's claim would have ended.
-			e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
-			e.lostWithin(l, e.noticeTime(), "the server forgot the lock")
-			return nil
-		},
-	},
-	{
-		Group: "loss", Name: "forgotten-while-many-wait", Needs: []Need{NeedRemove}, Rule: ruleLossAmongMany + " (the server forgot it)",
-		Run: func(_ context.Context, e *Env) error {
-			return lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { e.remove(l.Name()); return nil })
-		},
-	},
-	{
-		Group: "loss", Name: "overwritten-while-many-wait", Needs: []Need{NeedOverwrite}, Rule: ruleLossAmongMany + " (somebody else's value took its place)",
-		Run: func(_ context.Context, e *Env) error {
-			return lostWhileManyWait(e, func(l *lockport.Lock, b *beliefs) func() {
-				b.losses.Store(true)
-				e.overwrite(l.Name())
-				return func() { e.remove(l.Name()) }
-			})
-		},
-	},
-	{
-		Group: "loss", Name: "broken-while-many-wait", Alone: true, Rule: ruleLossAmongMany + " (it was broken)",
-		Run: func(_ context.Context, e *Env) error {
-			breaker := optional[driver.Breaker](e.party())
-			return lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() {
-				ctx, cancel := e.timed()
-				defer cancel()
-				e.check(breaker.Break(ctx, l.Name(), l.Owner()), "Break")
-				return nil
-			})
-		},
-	},
-	{
-		Group: "loss", Name: "forgotten-while-handed-on", Needs: []Need{NeedRemove},
-		Rule: "P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens",
-		Run:  lostWhileHandedOn,
-	},
-	{
-		Group: "loss", Name: "some-of-many", Needs: []Need{NeedOverwrite},
-		Rule: "P1 exclusion, P3b removal: of many locks that are renewed together those that the server ended are lost, and the others stay for as long as they are held",
-		Run:  someOfMany,
-	},
-}
+		})
+	}).alone(),
+	full("forgotten-while-handed-on",
+		"P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens", lostWhileHandedOn).needing(NeedRemove),
+	full("some-of-many",
+		"P1 exclusion, P3b removal: of many locks that are renewed together those that the server ended are lost, and the others stay for as long as they are held", someOfMany).needing(NeedOverwrite),
+)
 
 const ruleLossAmongMany = "P3b removal, P7 liveness: the loss of a lock for which many wait in the process is told; nobody is handed what is gone, and all get it anew"
 
@@ -113,12 +82,12 @@ func (e *Env) noticeTime() time.Duration {
 	return e.ttl + endTime
 }
 
-func toldOfLoss(e *Env, end func(name string)) error {
-	return toldOfLossOf(e, func(*lockport.Lock) {}, end)
+func toldOfLoss(e *Env, end func(name string)) {
+	toldOfLossOf(e, func(*lockport.Lock) {}, end)
 }
 
 // toldOfLossOf has the server end a lock by end, and checks what its holder learns.
-func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) error {
+func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) {
 	observer := e.party()
 	c, limit := e.client(), e.noticeTime()
 	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
@@ -141,5 +110,5 @@ func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) erro
 		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
 	}
 	e.rises(token(l)/1024, next.Grant().Token)
-	return e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")
+	e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")
 }

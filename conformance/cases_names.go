@@ -15,49 +15,35 @@ import (
 const ruleNames = "P9 names: any UTF-8 of 1 to 1,024 bytes is a name, case-sensitive; distinct names never share a lock"
 
 // namesCases are about P9.
-var namesCases = []Case{
-	{
-		Group: "names", Name: "distinct", Rule: ruleNames,
-		Run: func(_ context.Context, e *Env) error { return distinct(e, oddNames(e.name())) },
-	},
-	{
-		Group: "names", Name: "whole", Rule: ruleNames + " (names of nothing but special characters)",
-		Run: func(_ context.Context, e *Env) error {
-			// They cannot carry the mark of this run, so another run may have them for a moment.
-			p := e.party()
-			for _, name := range []string{".", "..", "/", "//", "../..", " ", "\t", "\n", "\x00", "%", "%00", "{", "}", "{}", "*", "?", "[",
-				"\\", "'", "\"", "-", ":", "é", "锁"} {
-				p.release(p.takes(name, 2*e.takeover(), "nobody has the name "+quote(name)))
-			}
-			return nil
-		},
-	},
-	{
-		Group: "names", Name: "quick", Quick: true, Rule: ruleNames,
-		Run: func(_ context.Context, e *Env) error {
-			n := e.name()
-			return distinct(e, []string{n + "a", n + "A", n + "é", n + "e\u0301", n + "/a", n + "%2Fa", n + "a ", n + "锁",
-				pad(n, 1023), pad(n, 1024), pad(n, 1023) + "y"})
-		},
-	},
-	{
-		Group: "names", Name: "invalid", Quick: true,
-		Rule: "P9 names, P10 errors: an empty name, one of 1,025 bytes and one that is not UTF-8 are ErrInvalidName",
-		Run: func(ctx context.Context, e *Env) error {
-			c := e.client()
-			for _, name := range []string{"", pad(e.name(), 1025), e.name() + "\xff", e.name() + "\xed\xa0\x80"} {
-				for op, acquire := range map[string]func(context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error){
-					"Acquire": c.Acquire, "TryAcquire": c.TryAcquire,
-				} {
-					if _, err := acquire(ctx, name); !errors.Is(err, lockport.ErrInvalidName) {
-						e.failf("%s of %s returned: %w", op, quote(name), orNone(err))
-					}
+var namesCases = group("names",
+	full("distinct", ruleNames, func(e *Env) { distinct(e, oddNames(e.name())) }),
+	full("whole", ruleNames+" (names of nothing but special characters)", func(e *Env) {
+		// They cannot carry the mark of this run, so another run may have them for a moment.
+		p := e.party()
+		for _, name := range []string{".", "..", "/", "//", "../..", " ", "\t", "\n", "\x00", "%", "%00", "{", "}", "{}", "*", "?", "[",
+			"\\", "'", "\"", "-", ":", "é", "锁"} {
+			p.release(p.takes(name, 2*e.takeover(), "nobody has the name "+quote(name)))
+		}
+	}),
+	quick("quick", ruleNames, func(e *Env) {
+		n := e.name()
+		distinct(e, []string{n + "a", n + "A", n + "é", n + "e\u0301", n + "/a", n + "%2Fa", n + "a ", n + "锁",
+			pad(n, 1023), pad(n, 1024), pad(n, 1023) + "y"})
+	}),
+	quick("invalid", "P9 names, P10 errors: an empty name, one of 1,025 bytes and one that is not UTF-8 are ErrInvalidName", func(e *Env) {
+		ctx := e.ctx
+		c := e.client()
+		for _, name := range []string{"", pad(e.name(), 1025), e.name() + "\xff", e.name() + "\xed\xa0\x80"} {
+			for op, acquire := range map[string]func(context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error){
+				"Acquire": c.Acquire, "TryAcquire": c.TryAcquire,
+			} {
+				if _, err := acquire(ctx, name); !errors.Is(err, lockport.ErrInvalidName) {
+					e.failf("%s of %s returned: %w", op, quote(name), orNone(err))
 				}
 			}
-			return nil
-		},
-	},
-}
+		}
+	}),
+)
 
 // pad makes a name of so many bytes.
 func pad(name string, bytes int) string { return name + strings.Repeat("x", bytes-len(name)) }
@@ -89,7 +75,7 @@ func oddNames(base string) []string {
 }
 
 // distinct claims all names at once, and then finds each of them held.
-func distinct(e *Env, names []string) error {
+func distinct(e *Env, names []string) {
 	a, b := e.party(), e.party()
 	leases := make([]driver.Lease, 0, len(names))
 	tokens := make(map[string]uint64)
@@ -123,7 +109,6 @@ func distinct(e *Env, names []string) error {
 			e.failf("the release of %s: %w", quote(name), err)
 		}
 	}
-	return nil
 }
 
 // quote quotes a name for people, shortened where it is long.

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"sync/atomic"
 	"time"
@@ -10,12 +9,10 @@ import (
 )
 
 // removalCases are about P3b, at the driver: the server ends a claim, and the holder is told.
-var removalCases = []Case{
-	{
-		Group: "removal", Name: "forgotten", Needs: []Need{NeedRemove},
-		Rule: "P3b removal: when the server forgot the lock, the holder is told in the time that Capabilities.RemovalNotice states, once; " +
-			"its renewal and release say ErrLost and change nothing of the next holder's claim",
-		Run: func(_ context.Context, e *Env) error {
+var removalCases = group("removal",
+	full("forgotten",
+		"P3b removal: when the server forgot the lock, the holder is told in the time that Capabilities.RemovalNotice states, once; "+
+			"its renewal and release say ErrLost and change nothing of the next holder's claim", func(e *Env) {
 			a, b := e.party(), e.party()
 			name := e.name()
 			lease, told := a.watched(name)
@@ -23,16 +20,12 @@ var removalCases = []Case{
 			told.within("the lock was removed at the server")
 			next := b.takes(name, e.takeover(), "the server forgot the lock")
 			a.isLost(lease)
-			e.check(e.stillHolds(b, name, next, "the earlier holder came to renew and release"), "")
+			e.stillHolds(b, name, next, "the earlier holder came to renew and release")
 			told.once()
-			return nil
-		},
-	},
-	{
-		Group: "removal", Name: "overwritten", Needs: []Need{NeedOverwrite},
-		Rule: "P3b removal: when somebody else's value took the place of the lock, the holder is told in the stated time, once; " +
-			"its renewal, release and Abandon say ErrLost or nothing and leave that value alone",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedRemove),
+	full("overwritten",
+		"P3b removal: when somebody else's value took the place of the lock, the holder is told in the stated time, once; "+
+			"its renewal, release and Abandon say ErrLost or nothing and leave that value alone", func(e *Env) {
 			a, b := e.party(), e.party()
 			name := e.name()
 			lease, told := a.watched(name)
@@ -44,58 +37,46 @@ var removalCases = []Case{
 			a.abandon(a.request(name))
 			b.finds(name, "somebody who is not a lockport client has the name")
 			told.once()
-			return nil
-		},
-	},
-	{
-		Group: "removal", Name: "broken", Quick: true,
-		Rule: "P3b removal: Break ends the claim of the owner that it names and of no other; the holder is told in the stated time, once",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			breaker := optional[driver.Breaker](b)
-			inspector, ok := driver.As[driver.Inspector](b.Backend)
-			if !ok {
-				e.failf("a backend that can break locks must be able to show their owners: it is no driver.Inspector")
-			}
-			name := e.name()
-			lease, told := a.watched(name)
-			ctx, cancel := e.timed()
-			defer cancel()
-			st, err := inspector.Inspect(ctx, name)
-			e.check(err, "Inspect")
-			e.is(breaker.Break(ctx, name, a.request(name).Owner), driver.ErrLost, "Break of an owner that does not have the name was not ErrLost but")
-			b.finds(name, "Break named another owner")
-			e.check(breaker.Break(ctx, name, st.Owner), "Break")
-			told.within("the lock was broken")
-			next := b.takes(name, soon, "the lock was broken")
-			a.isLost(lease)
-			e.is(breaker.Break(ctx, name, st.Owner), driver.ErrLost, "the second Break of the same owner was not ErrLost but")
-			e.check(e.stillHolds(b, name, next, "the broken holder came to renew and release, and was broken again"), "")
-			told.once()
-			return nil
-		},
-	},
-	{
-		Group: "removal", Name: "no-false-alarm",
-		Rule: "P3b removal: a holder whose claim is there is never told that it is lost",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			name := e.name()
-			lease, told := a.watched(name)
-			stop := a.keepAlive(lease)
-			for end := time.Now().Add(2 * e.ttl); time.Now().Before(end); {
-				b.finds(name, "the holder renews its claim")
-				e.sleep(e.ttl / 10)
-			}
-			stop()
-			if n := told.count.Load(); n > 0 {
-				e.failf("the holder was told %d times that its claim is lost: %v", n, told.reason.Load())
-			}
-			a.release(lease)
-			return nil
-		},
-	},
-}
+		}).needing(NeedOverwrite),
+	quick("broken", "P3b removal: Break ends the claim of the owner that it names and of no other; the holder is told in the stated time, once", func(e *Env) {
+		a, b := e.party(), e.party()
+		breaker := optional[driver.Breaker](b)
+		inspector, ok := driver.As[driver.Inspector](b.Backend)
+		if !ok {
+			e.failf("a backend that can break locks must be able to show their owners: it is no driver.Inspector")
+		}
+		name := e.name()
+		lease, told := a.watched(name)
+		ctx, cancel := e.timed()
+		defer cancel()
+		st, err := inspector.Inspect(ctx, name)
+		e.check(err, "Inspect")
+		e.is(breaker.Break(ctx, name, a.request(name).Owner), driver.ErrLost, "Break of an owner that does not have the name was not ErrLost but")
+		b.finds(name, "Break named another owner")
+		e.check(breaker.Break(ctx, name, st.Owner), "Break")
+		told.within("the lock was broken")
+		next := b.takes(name, soon, "the lock was broken")
+		a.isLost(lease)
+		e.is(breaker.Break(ctx, name, st.Owner), driver.ErrLost, "the second Break of the same owner was not ErrLost but")
+		e.stillHolds(b, name, next, "the broken holder came to renew and release, and was broken again")
+		told.once()
+	}),
+	full("no-false-alarm", "P3b removal: a holder whose claim is there is never told that it is lost", func(e *Env) {
+		a, b := e.party(), e.party()
+		name := e.name()
+		lease, told := a.watched(name)
+		stop := a.keepAlive(lease)
+		for end := time.Now().Add(2 * e.ttl); time.Now().Before(end); {
+			b.finds(name, "the holder renews its claim")
+			e.sleep(e.ttl / 10)
+		}
+		stop()
+		if n := told.count.Load(); n > 0 {
+			e.failf("the holder was told %d times that its claim is lost: %v", n, told.reason.Load())
+		}
+		a.release(lease)
+	}),
+)
 
 // watched claims name with a Lost callback.
 func (p *party) watched(name string) (driver.Lease, *told) {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"time"
 
@@ -12,144 +11,104 @@ import (
 const ruleSilence = "P3a silence: when nothing is heard from the server, the holder is told before the server can grant the name to another"
 
 // silenceCases are about P3a: renewal, and its failure.
-var silenceCases = []Case{
-	{
-		Group: "silence", Name: "expiry",
-		Rule: "P3a silence, P5 crash: a claim that is not renewed is granted again after its validity ended, and soon after its TTL",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			name := e.name()
-			lease := a.claim(name)
-			b.release(afterExpiry(e, lease, b, name))
-			return nil
-		},
-	},
-	{
-		Group: "silence", Name: "expiry-after-renewal",
-		Rule: "P3a silence: a claim is not granted again before the validity that its last renewal returned has ended",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			name := e.name()
-			lease := a.claim(name)
-			if e.caps.Ends != driver.EndsTTL {
-				e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
-			}
-			e.sleep(e.ttl / 2)
-			until, err := a.renews(lease)
-			e.check(err, "renewal")
-			if !until.After(lease.Grant().Until) {
-				e.failf("a renewal after half the TTL did not prolong the validity")
-			}
-			next := b.takes(name, e.takeover(), "a claim that is not renewed ends with its TTL")
-			if early := time.Until(until); early > 0 {
-				e.failf("the name was granted again %v before the validity that the renewal returned ended", early)
-			}
-			b.release(next)
-			return nil
-		},
-	},
-	{
-		Group: "silence", Name: "renewal", Rule: "P1 exclusion: a hold lasts as long as its holder wants, over many TTLs",
-		Run: func(_ context.Context, e *Env) error {
-			other := e.party()
-			l := e.acquire(e.client(), e.name())
-			first, renewed := l.Deadline()
-			for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
-				e.stays(l, other, "the holder has not released the name")
-				e.sleep(e.ttl / 10)
-			}
-			if last, _ := l.Deadline(); renewed && !last.After(first) {
-				e.failf("the Deadline has not moved in %v", 3*e.ttl)
-			}
-			e.release(l)
-			other.free(l.Name(), "the name was released")
-			return nil
-		},
-	},
-	{
-		Group: "silence", Name: "frozen", Needs: []Need{NeedFreeze, NeedDirect}, Rule: ruleSilence + " (the server says nothing)",
-		Run: func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.freeze, false) },
-	},
-	{
-		Group: "silence", Name: "gone", Needs: []Need{NeedSever, NeedDirect},
-		Rule: ruleSilence + " (the server cannot be reached)",
-		Run:  func(_ context.Context, e *Env) error { return toldBeforeGrant(e, e.sever, true) },
-	},
-	{
-		Group: "silence", Name: "slow", Needs: []Need{NeedDelay, NeedDirect},
-		Rule: ruleSilence + " (every reply comes after the TTL)",
-		Run: func(_ context.Context, e *Env) error {
-			return toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false)
-		},
-	},
-	{
-		Group: "silence", Name: "brief", Needs: []Need{NeedFreeze},
-		Rule: "P3a silence: a hold survives a silence that ends well before its validity does",
-		Run: func(_ context.Context, e *Env) error {
-			other := e.observerIfAny()
-			l := e.acquire(e.client(), e.name())
-			for range 4 {
-				e.freeze()
-				e.sleep(e.ttl / 4)
-				e.restore()
-				e.sleep(e.ttl / 3)
-				e.check(l.Err(), "the server was silent for a quarter of the TTL, and the lock was lost")
-			}
+var silenceCases = group("silence",
+	full("expiry", "P3a silence, P5 crash: a claim that is not renewed is granted again after its validity ended, and soon after its TTL", func(e *Env) {
+		a, b := e.party(), e.party()
+		name := e.name()
+		lease := a.claim(name)
+		b.release(afterExpiry(e, lease, b, name))
+	}),
+	full("expiry-after-renewal", "P3a silence: a claim is not granted again before the validity that its last renewal returned has ended", func(e *Env) {
+		a, b := e.party(), e.party()
+		name := e.name()
+		lease := a.claim(name)
+		if e.caps.Ends != driver.EndsTTL {
+			e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
+		}
+		e.sleep(e.ttl / 2)
+		until, err := a.renews(lease)
+		e.check(err, "renewal")
+		if !until.After(lease.Grant().Until) {
+			e.failf("a renewal after half the TTL did not prolong the validity")
+		}
+		next := b.takes(name, e.takeover(), "a claim that is not renewed ends with its TTL")
+		if early := time.Until(until); early > 0 {
+			e.failf("the name was granted again %v before the validity that the renewal returned ended", early)
+		}
+		b.release(next)
+	}),
+	full("renewal", "P1 exclusion: a hold lasts as long as its holder wants, over many TTLs", func(e *Env) {
+		other := e.party()
+		l := e.acquire(e.client(), e.name())
+		first, renewed := l.Deadline()
+		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
 			e.stays(l, other, "the holder has not released the name")
+			e.sleep(e.ttl / 10)
+		}
+		if last, _ := l.Deadline(); renewed && !last.After(first) {
+			e.failf("the Deadline has not moved in %v", 3*e.ttl)
+		}
+		e.release(l)
+		other.free(l.Name(), "the name was released")
+	}),
+	full("frozen", ruleSilence+" (the server says nothing)", func(e *Env) { toldBeforeGrant(e, e.freeze, false) }).needing(NeedFreeze, NeedDirect),
+	full("gone", ruleSilence+" (the server cannot be reached)", func(e *Env) { toldBeforeGrant(e, e.sever, true) }).needing(NeedSever, NeedDirect),
+	full("slow", ruleSilence+" (every reply comes after the TTL)", func(e *Env) {
+		toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false)
+	}).needing(NeedDelay, NeedDirect),
+	full("brief", "P3a silence: a hold survives a silence that ends well before its validity does", func(e *Env) {
+		other := e.observerIfAny()
+		l := e.acquire(e.client(), e.name())
+		for range 4 {
+			e.freeze()
+			e.sleep(e.ttl / 4)
+			e.restore()
+			e.sleep(e.ttl / 3)
+			e.check(l.Err(), "the server was silent for a quarter of the TTL, and the lock was lost")
+		}
+		e.stays(l, other, "the holder has not released the name")
+		e.release(l)
+	}).needing(NeedFreeze),
+	full("cut", "P3a silence: a hold survives the loss of its connections, or, where it ends with them, the holder is told in the stated time", func(e *Env) {
+		other := e.party()
+		l := e.acquire(e.client(), e.name())
+		for range 3 {
+			e.cut()
+			e.sleep(e.ttl / 2)
+			if !l.Valid() && e.caps.Ends != driver.EndsTTL {
+				return
+			}
+			e.check(l.Err(), "the connections were closed and can be opened again, and the lock was lost")
+		}
+		e.sleep(e.ttl)
+		if l.Valid() {
+			other.finds(l.Name(), "the holder was not told of any loss")
 			e.release(l)
-			return nil
-		},
-	},
-	{
-		Group: "silence", Name: "cut", Needs: []Need{NeedCut},
-		Rule: "P3a silence: a hold survives the loss of its connections, or, where it ends with them, the holder is told in the stated time",
-		Run: func(_ context.Context, e *Env) error {
-			other := e.party()
-			l := e.acquire(e.client(), e.name())
-			for range 3 {
-				e.cut()
-				e.sleep(e.ttl / 2)
-				if !l.Valid() && e.caps.Ends != driver.EndsTTL {
-					return nil
-				}
-				e.check(l.Err(), "the connections were closed and can be opened again, and the lock was lost")
-			}
-			e.sleep(e.ttl)
-			if l.Valid() {
-				other.finds(l.Name(), "the holder was not told of any loss")
-				e.release(l)
-			} else if e.caps.Ends == driver.EndsTTL {
-				e.failf("the connections were closed and can be opened again, and the lock was lost: %w", l.Err())
-			}
-			return nil
-		},
-	},
-	{
-		Group: "silence", Name: "renewal-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "P3a silence: a hold survives the loss of the reply to a renewal",
-		Run: func(_ context.Context, e *Env) error {
-			other := e.party()
-			other.free(e.name(), "the name is new")
-			l := e.acquire(e.client(), e.name())
-			if _, ok := l.Deadline(); !ok {
-				e.notRun("claims have no end of their own, so they are not renewed")
-			}
-			lost := e.dropReply(OpRenew)
-			select {
-			case <-lost:
-			case <-time.After(e.ttl):
-				e.notRun("the reply to a renewal was to be lost, but the fault found no such request")
-			}
-			e.sleep(e.ttl)
-			if e.caps.Ends != driver.EndsTTL && !l.Valid() {
-				return nil
-			}
-			e.stays(l, other, "the reply to one renewal was lost, the next ones come through")
-			e.release(l)
-			return nil
-		},
-	},
-}
+		} else if e.caps.Ends == driver.EndsTTL {
+			e.failf("the connections were closed and can be opened again, and the lock was lost: %w", l.Err())
+		}
+	}).needing(NeedCut),
+	full("renewal-reply-lost", "P3a silence: a hold survives the loss of the reply to a renewal", func(e *Env) {
+		other := e.party()
+		other.free(e.name(), "the name is new")
+		l := e.acquire(e.client(), e.name())
+		if _, ok := l.Deadline(); !ok {
+			e.notRun("claims have no end of their own, so they are not renewed")
+		}
+		lost := e.dropReply(OpRenew)
+		select {
+		case <-lost:
+		case <-time.After(e.ttl):
+			e.notRun("the reply to a renewal was to be lost, but the fault found no such request")
+		}
+		e.sleep(e.ttl)
+		if e.caps.Ends != driver.EndsTTL && !l.Valid() {
+			return
+		}
+		e.stays(l, other, "the reply to one renewal was lost, the next ones come through")
+		e.release(l)
+	}).needing(NeedDropReply),
+)
 
 // observerIfAny is an observer, or where there is none an ordinary party.
 func (e *Env) observerIfAny() *party {
@@ -161,7 +120,7 @@ func (e *Env) observerIfAny() *party {
 
 // toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it. hangsUp: the fault is no silence,
 // both sides see that the connection is closed.
-func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
+func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	observer := e.observer()
 	l := e.acquire(e.client(), e.name())
 	lost := l.Lost() // asked for before and after
@@ -252,5 +211,4 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) error {
 	}
 	stopRenewing()
 	observer.release(next)
-	return nil
 }

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/url"
@@ -12,11 +11,9 @@ import (
 )
 
 // unknownCases are about requests whose outcome the driver cannot know, and servers that are not there.
-var unknownCases = []Case{
-	{
-		Group: "unknown", Name: "acquire-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "P6 cancellation: a claim whose reply was lost is unknown, and once Abandon has returned nil it is not held and never will be",
-		Run: func(_ context.Context, e *Env) error {
+var unknownCases = group("unknown",
+	full("acquire-reply-lost",
+		"P6 cancellation: a claim whose reply was lost is unknown, and once Abandon has returned nil it is not held and never will be", func(e *Env) {
 			a, b := e.party(), e.party()
 			a.free(e.name(), "the name is new")
 			b.free(e.name(), "the name is new")
@@ -36,13 +33,9 @@ var unknownCases = []Case{
 			}
 			b.free(name, "the claim was undone")
 			e.leftovers(soon, "the claim was undone")
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "acquire-reply-lost-orphan", Needs: []Need{NeedDropReply},
-		Rule: "P6 cancellation: a claim whose reply was lost, and that nobody ever abandons, leaves nothing for longer than the TTL",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedDropReply),
+	full("acquire-reply-lost-orphan",
+		"P6 cancellation: a claim whose reply was lost, and that nobody ever abandons, leaves nothing for longer than the TTL", func(e *Env) {
 			a, b := e.party(), e.party()
 			a.free(e.name(), "the name is new")
 			b.free(e.name(), "the name is new")
@@ -55,63 +48,44 @@ var unknownCases = []Case{
 			}
 			b.release(b.takes(name, e.takeover(), "an orphaned claim ends with its TTL"))
 			e.leftovers(soon, "an orphaned claim ends with its TTL")
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "acquire-reply-lost-kept", Needs: []Need{NeedDropReply},
-		Rule: "P1 exclusion: a claim whose reply was lost, and that is granted when it is asked for again, stays for as long as it is renewed",
-		Run:  keptAfterLostReply,
-	},
-	{
-		Group: "unknown", Name: "release-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the next holder's claim",
-		Run:  func(_ context.Context, e *Env) error { return repeatsLostRelease(e, e.party(), e.party()) },
-	},
-	{
-		Group: "unknown", Name: "release-reply-lost-same-client", Needs: []Need{NeedDropReply},
-		Rule: "P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the same client's next claim",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedDropReply),
+	full("acquire-reply-lost-kept",
+		"P1 exclusion: a claim whose reply was lost, and that is granted when it is asked for again, stays for as long as it is renewed", keptAfterLostReply).needing(NeedDropReply),
+	full("release-reply-lost",
+		"P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the next holder's claim", func(e *Env) { repeatsLostRelease(e, e.party(), e.party()) }).needing(NeedDropReply),
+	full("release-reply-lost-same-client",
+		"P4 ownership: a release whose reply was lost can be repeated, and changes nothing of the same client's next claim", func(e *Env) {
 			p := e.party()
-			return repeatsLostRelease(e, p, p)
-		},
-	},
-	{
-		Group: "unknown", Name: "renewal-reply-lost", Needs: []Need{NeedDropReply},
-		Rule: "contract: a renewal whose reply was lost is unknown, never ErrLost: the claim is there, and the next renewal says so",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			b.free(e.name(), "the name is new")
-			name := e.name()
-			lease := a.claim(name)
-			if lease.Grant().Until.IsZero() {
-				e.notRun("claims have no end of their own, so they are not renewed")
-			}
-			lost := e.dropReply(OpRenew)
-			if _, err := a.renews(lease); errors.Is(err, driver.ErrLost) {
-				e.failf("the renewal was carried out and its reply lost, yet it was: %w", err)
-			}
-			e.mustHappen(lost, "the reply to a renewal was to be lost")
-			// Where the claim ends with its connection it may be gone by now; then that is said.
-			var err error
-			e.eventually(e.ttl/2, func() bool {
-				_, err = a.renews(lease)
-				return err == nil || errors.Is(err, driver.ErrLost)
-			}, "a renewal after the one whose reply was lost says what is (last: %v)", lazily{&err})
-			if err == nil {
-				b.finds(name, "the claim was renewed")
-				a.release(lease)
-			} else if e.caps.Ends == driver.EndsTTL {
-				e.failf("the claim is there, yet the next renewal was: %w", err)
-			}
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "cut-after-each-request", Needs: []Need{NeedCutAfter, NeedDirect},
-		Rule:  ruleCancellation + ", and what is said to have had no effect had none (connection cut after the first, the second, … request)",
-		Limit: time.Minute,
-		Run: func(_ context.Context, e *Env) error {
+			repeatsLostRelease(e, p, p)
+		}).needing(NeedDropReply),
+	full("renewal-reply-lost", "contract: a renewal whose reply was lost is unknown, never ErrLost: the claim is there, and the next renewal says so", func(e *Env) {
+		a, b := e.party(), e.party()
+		b.free(e.name(), "the name is new")
+		name := e.name()
+		lease := a.claim(name)
+		if lease.Grant().Until.IsZero() {
+			e.notRun("claims have no end of their own, so they are not renewed")
+		}
+		lost := e.dropReply(OpRenew)
+		if _, err := a.renews(lease); errors.Is(err, driver.ErrLost) {
+			e.failf("the renewal was carried out and its reply lost, yet it was: %w", err)
+		}
+		e.mustHappen(lost, "the reply to a renewal was to be lost")
+		// Where the claim ends with its connection it may be gone by now; then that is said.
+		var err error
+		e.eventually(e.ttl/2, func() bool {
+			_, err = a.renews(lease)
+			return err == nil || errors.Is(err, driver.ErrLost)
+		}, "a renewal after the one whose reply was lost says what is (last: %v)", lazily{&err})
+		if err == nil {
+			b.finds(name, "the claim was renewed")
+			a.release(lease)
+		} else if e.caps.Ends == driver.EndsTTL {
+			e.failf("the claim is there, yet the next renewal was: %w", err)
+		}
+	}).needing(NeedDropReply),
+	full("cut-after-each-request",
+		ruleCancellation+", and what is said to have had no effect had none (connection cut after the first, the second, … request)", func(e *Env) {
 			b := e.observer()
 			order := e.tokensIfAny()
 			name := e.name()
@@ -130,16 +104,12 @@ var unknownCases = []Case{
 				order(b.free(name, fmt.Sprintf("TryAcquire, cut off after request %d, returned %v, and was undone", n, err)))
 				e.check(a.Close(), "Close")
 				if !done {
-					return nil // it needs no more requests than that
+					return
 				}
 			}
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "cut-after-each-request-orphan", Needs: []Need{NeedCutAfter, NeedDirect},
-		Rule: "P5 crash: a claim that was cut off after any of its requests, and that nobody ever abandons, leaves nothing for longer than the TTL",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedCutAfter, NeedDirect).within(time.Minute),
+	full("cut-after-each-request-orphan",
+		"P5 crash: a claim that was cut off after any of its requests, and that nobody ever abandons, leaves nothing for longer than the TTL", func(e *Env) {
 			b := e.observer()
 			var names []string
 			for n := 1; n <= 8; n++ {
@@ -160,13 +130,9 @@ var unknownCases = []Case{
 				b.release(b.takes(name, e.takeover(), why))
 			}
 			e.leftovers(soon, "all claims have ended")
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "release-cut-after-each-request", Needs: []Need{NeedCutAfter, NeedDirect},
-		Rule: "P4 ownership: a release that was cut off frees the name when it is repeated, or abandoned, and changes nothing of the next holder's claim",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedCutAfter, NeedDirect),
+	full("release-cut-after-each-request",
+		"P4 ownership: a release that was cut off frees the name when it is repeated, or abandoned, and changes nothing of the next holder's claim", func(e *Env) {
 			b := e.observer()
 			name := e.name()
 			for n := 1; n <= 4; n++ {
@@ -183,24 +149,17 @@ var unknownCases = []Case{
 				next := b.takes(name, soon, fmt.Sprintf("the release, cut off after request %d, returned %v, and the claim was abandoned "+
 					"where that says it may still be held", n, err))
 				_ = a.releases(lease)
-				e.check(e.stillHolds(b, name, next, "the release that was cut off was repeated"), "")
+				e.stillHolds(b, name, next, "the release that was cut off was repeated")
 				e.check(a.Close(), "Close")
 				if !done {
-					return nil
+					return
 				}
 			}
-			return nil
-		},
-	},
-	{
-		Group: "unknown", Name: "many-cut-off", Needs: []Need{NeedDelay, NeedCut, NeedDirect},
-		Rule: ruleCancellation + ", and what is said to have had no effect had none (many at once, connection cut)", Run: claimedTogether,
-	},
-	{
-		Group: "unknown", Name: "server-gone", Needs: []Need{NeedSever},
-		Rule: "P10 errors: a claim on a server that is not there ends in time, as unavailable or unknown, without the password in its error; " +
-			"when the server is back, so are the locks",
-		Run: func(_ context.Context, e *Env) error {
+		}).needing(NeedCutAfter, NeedDirect),
+	full("many-cut-off", ruleCancellation+", and what is said to have had no effect had none (many at once, connection cut)", claimedTogether).needing(NeedDelay, NeedCut, NeedDirect),
+	full("server-gone",
+		"P10 errors: a claim on a server that is not there ends in time, as unavailable or unknown, without the password in its error; "+
+			"when the server is back, so are the locks", func(e *Env) {
 			a := e.party()
 			a.free(e.name(), "the name is new")
 			fresh := e.party()
@@ -223,13 +182,11 @@ var unknownCases = []Case{
 			for _, p := range []*party{a, fresh} {
 				p.release(p.takes(name, e.takeover()+callTime, "the server is back"))
 			}
-			return nil
-		},
-	},
-}
+		}).needing(NeedSever),
+)
 
 // repeatsLostRelease has a's release lose its reply, lets next have the name, and repeats the release.
-func repeatsLostRelease(e *Env, a, next *party) error {
+func repeatsLostRelease(e *Env, a, next *party) {
 	next.free(e.name(), "the name is new")
 	name := e.name()
 	req := a.request(name)
@@ -242,12 +199,12 @@ func repeatsLostRelease(e *Env, a, next *party) error {
 	if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
 		a.abandon(req)
 	}
-	return e.stillHolds(next, name, claim, "the release whose reply was lost was repeated")
+	e.stillHolds(next, name, claim, "the release whose reply was lost was repeated")
 }
 
 // keptAfterLostReply claims, loses the reply, claims again with the same owner where the driver has not done so itself, and looks whether what was
 // granted in the end is more than a leftover that will pass.
-func keptAfterLostReply(_ context.Context, e *Env) error {
+func keptAfterLostReply(e *Env) {
 	a, b := e.party(), e.party()
 	a.free(e.name(), "the name is new")
 	b.free(e.name(), "the name is new")
@@ -273,7 +230,6 @@ func keptAfterLostReply(_ context.Context, e *Env) error {
 	}
 	stop()
 	a.release(lease)
-	return nil
 }
 
 // mustHappen ends the case as not run if a fault did not happen: then nothing was tried.

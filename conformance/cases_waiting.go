@@ -10,189 +10,155 @@ import (
 )
 
 // waitingCases are about how a driver lets a claim wait: its queue, its wake-ups, and their order.
-var waitingCases = []Case{
-	{
-		Group: "waiting", Name: "wait", Quick: true,
-		Rule: "P7 liveness: Wait is granted the name as soon as it is released, and what it returns is held",
-		Run: func(_ context.Context, e *Env) error {
-			a, b, c := e.party(), e.party(), e.party()
-			b.waiter()
-			name := e.name()
-			for range 5 {
-				lease := a.claim(name)
-				stop := a.keepAlive(lease)
-				waiting := b.waits(name)
-				waiting.notYet(20 * time.Millisecond)
-				stop()
-				a.release(lease)
-				next := waiting.granted(soon, "the name was released")
-				if before, now := lease.Grant().Token, next.Grant().Token; before != 0 && now <= before {
-					e.failf("P2 fencing: the grant by waiting had token %d, the one before it %d", now, before)
-				}
-				c.finds(name, "the name was granted to who waited")
-				b.release(next)
-				c.free(name, "who waited has released the name")
-			}
-			return nil
-		},
-	},
-	{
-		Group: "waiting", Name: "long-wait",
-		Rule: "contract, P3a silence: a claim that was won by waiting for longer than the TTL has a validity that the server keeps",
-		Run: func(_ context.Context, e *Env) error {
-			a, b, c := e.party(), e.party(), e.party()
-			b.waiter()
-			name := e.name()
+var waitingCases = group("waiting",
+	quick("wait", "P7 liveness: Wait is granted the name as soon as it is released, and what it returns is held", func(e *Env) {
+		a, b, c := e.party(), e.party(), e.party()
+		b.waiter()
+		name := e.name()
+		for range 5 {
 			lease := a.claim(name)
 			stop := a.keepAlive(lease)
 			waiting := b.waits(name)
-			waiting.notYet(e.ttl * 5 / 4)
+			waiting.notYet(20 * time.Millisecond)
 			stop()
 			a.release(lease)
 			next := waiting.granted(soon, "the name was released")
-			if until := next.Grant().Until; !until.IsZero() && time.Until(until) > e.ttl {
-				e.failf("the validity left is %v, longer than the TTL %v", time.Until(until), e.ttl)
+			if before, now := lease.Grant().Token, next.Grant().Token; before != 0 && now <= before {
+				e.failf("P2 fencing: the grant by waiting had token %d, the one before it %d", now, before)
 			}
-			if e.caps.Ends != driver.EndsTTL {
-				c.finds(name, "the name was granted to who waited")
-				b.release(next)
-				return nil
-			}
-			c.release(afterExpiry(e, next, c, name))
-			return nil
-		},
-	},
-	{
-		Group: "waiting", Name: "wait-behind-the-dead",
-		Rule: "P5 crash: Wait is granted the name when its holder has died, in the stated time",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			b.waiter()
-			name := e.name()
-			lease := a.claim(name)
-			waiting := b.waits(name)
-			waiting.notYet(10 * time.Millisecond)
-			e.check(a.Close(), "Close")
-			next := waiting.granted(e.takeover(), "the holder's backend was closed without a release, which is as if its process had died")
-			if until := lease.Grant().Until; e.caps.Ends == driver.EndsTTL && time.Now().Before(until) {
-				e.failf("P3a silence: the name was granted again %v before the first holder's validity ended", time.Until(until))
-			}
+			c.finds(name, "the name was granted to who waited")
 			b.release(next)
-			return nil
-		},
-	},
-	{
-		Group: "waiting", Name: "notified", Quick: true,
-		Rule: "P7 liveness: who asked to be notified is told when the name was released, also if that was before it asked",
-		Run: func(_ context.Context, e *Env) error {
-			a, b := e.party(), e.party()
-			notifier := optional[driver.Notifier](b)
-			for round := range 10 {
-				name := e.name()
-				lease := a.claim(name)
-				req := b.request(name)
-				req.Queue = e.caps.Queue
-				e.is(errOf(b.try(req)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
-				early := round%2 == 0
-				if early {
-					a.release(lease)
-				}
-				woken := make(chan struct{}, 1)
-				stop := notifier.Notify(req, func() {
-					select {
-					case woken <- struct{}{}:
-					default:
-					}
-				})
-				if !early {
-					a.release(lease)
-				}
-				// The first hint may be the one that says that it listens now: so it asks again, as the client does.
-				got := poll(e.ctx, soon, func() bool {
-					select {
-					case <-woken:
-					default:
-						return false
-					}
-					next, err := b.try(req)
-					if err == nil {
-						b.release(next)
-					}
-					return err == nil
-				})
-				stop()
-				if !got {
-					e.failf("the name was released %s it asked, and for %v no hint came after which the name was to be had",
-						map[bool]string{true: "before", false: "after"}[early], soon)
-				}
-			}
-			return nil
-		},
-	},
-	{
-		Group: "waiting", Name: "contended", Quick: true,
-		Rule: "capabilities: where Contended is stated, a holder is told that another client waits, or was told so with the grant",
-		Run: func(_ context.Context, e *Env) error {
-			if !e.caps.Contended {
-				e.notRun("Capabilities.Contended is not stated")
-			}
-			a, b := e.party(), e.party()
-			name := e.name()
-			told := make(chan struct{}, 1)
-			req := a.request(name)
-			req.Contended = func() {
-				select {
-				case told <- struct{}{}:
-				default:
-				}
-			}
-			lease, _ := a.claimOf(req)
-			defer a.keepAlive(lease)()
-			if lease.Grant().Contended {
-				e.failf("the grant says that another client waits, where none does")
-			}
-			select {
-			case <-told:
-				e.failf("the holder was told that another client waits, where none does")
-			default:
-			}
-			defer e.startsToWait(b, name)()
-			e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
-			return nil
-		},
-	},
-	{
-		Group: "waiting", Name: "order", Quick: true,
-		Rule: "capabilities: where Fair is stated, clients are served in the order in which they began to wait, and no newcomer overtakes them",
-		Run:  serverOrder,
-	},
-	{
-		Group: "waiting", Name: "dead-waiter",
-		Rule: "P7 liveness: a waiting client that is gone keeps the name from the others no longer than the TTL",
-		Run: func(_ context.Context, e *Env) error {
-			a, b, c := e.party(), e.party(), e.party()
+			c.free(name, "who waited has released the name")
+		}
+	}),
+	full("long-wait", "contract, P3a silence: a claim that was won by waiting for longer than the TTL has a validity that the server keeps", func(e *Env) {
+		a, b, c := e.party(), e.party(), e.party()
+		b.waiter()
+		name := e.name()
+		lease := a.claim(name)
+		stop := a.keepAlive(lease)
+		waiting := b.waits(name)
+		waiting.notYet(e.ttl * 5 / 4)
+		stop()
+		a.release(lease)
+		next := waiting.granted(soon, "the name was released")
+		if until := next.Grant().Until; !until.IsZero() && time.Until(until) > e.ttl {
+			e.failf("the validity left is %v, longer than the TTL %v", time.Until(until), e.ttl)
+		}
+		if e.caps.Ends != driver.EndsTTL {
+			c.finds(name, "the name was granted to who waited")
+			b.release(next)
+			return
+		}
+		c.release(afterExpiry(e, next, c, name))
+	}),
+	full("wait-behind-the-dead", "P5 crash: Wait is granted the name when its holder has died, in the stated time", func(e *Env) {
+		a, b := e.party(), e.party()
+		b.waiter()
+		name := e.name()
+		lease := a.claim(name)
+		waiting := b.waits(name)
+		waiting.notYet(10 * time.Millisecond)
+		e.check(a.Close(), "Close")
+		next := waiting.granted(e.takeover(), "the holder's backend was closed without a release, which is as if its process had died")
+		if until := lease.Grant().Until; e.caps.Ends == driver.EndsTTL && time.Now().Before(until) {
+			e.failf("P3a silence: the name was granted again %v before the first holder's validity ended", time.Until(until))
+		}
+		b.release(next)
+	}),
+	quick("notified", "P7 liveness: who asked to be notified is told when the name was released, also if that was before it asked", func(e *Env) {
+		a, b := e.party(), e.party()
+		notifier := optional[driver.Notifier](b)
+		for round := range 10 {
 			name := e.name()
 			lease := a.claim(name)
 			req := b.request(name)
 			req.Queue = e.caps.Queue
-			_, _ = b.try(req)
-			if w, ok := driver.As[driver.Waiter](b.Backend); ok {
-				ctx, cancel := context.WithCancel(e.ctx)
-				over := make(chan struct{})
-				go func() { defer close(over); _, _ = w.Wait(ctx, req) }()
-				<-time.After(20 * time.Millisecond)
-				e.check(b.Close(), "Close")
-				cancel()
-				<-over
-			} else {
-				e.check(b.Close(), "Close")
+			e.is(errOf(b.try(req)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
+			early := round%2 == 0
+			if early {
+				a.release(lease)
 			}
-			a.release(lease)
-			c.release(c.takes(name, e.takeover(), "the holder has released the name, and who waited is gone"))
-			return nil
-		},
-	},
-}
+			woken := make(chan struct{}, 1)
+			stop := notifier.Notify(req, func() {
+				select {
+				case woken <- struct{}{}:
+				default:
+				}
+			})
+			if !early {
+				a.release(lease)
+			}
+			// The first hint may be the one that says that it listens now: so it asks again, as the client does.
+			got := poll(e.ctx, soon, func() bool {
+				select {
+				case <-woken:
+				default:
+					return false
+				}
+				next, err := b.try(req)
+				if err == nil {
+					b.release(next)
+				}
+				return err == nil
+			})
+			stop()
+			if !got {
+				e.failf("the name was released %s it asked, and for %v no hint came after which the name was to be had",
+					map[bool]string{true: "before", false: "after"}[early], soon)
+			}
+		}
+	}),
+	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, or was told so with the grant", func(e *Env) {
+		if !e.caps.Contended {
+			e.notRun("Capabilities.Contended is not stated")
+		}
+		a, b := e.party(), e.party()
+		name := e.name()
+		told := make(chan struct{}, 1)
+		req := a.request(name)
+		req.Contended = func() {
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+		}
+		lease, _ := a.claimOf(req)
+		defer a.keepAlive(lease)()
+		if lease.Grant().Contended {
+			e.failf("the grant says that another client waits, where none does")
+		}
+		select {
+		case <-told:
+			e.failf("the holder was told that another client waits, where none does")
+		default:
+		}
+		defer e.startsToWait(b, name)()
+		e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
+	}),
+	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, and no newcomer overtakes them", serverOrder),
+	full("dead-waiter", "P7 liveness: a waiting client that is gone keeps the name from the others no longer than the TTL", func(e *Env) {
+		a, b, c := e.party(), e.party(), e.party()
+		name := e.name()
+		lease := a.claim(name)
+		req := b.request(name)
+		req.Queue = e.caps.Queue
+		_, _ = b.try(req)
+		if w, ok := driver.As[driver.Waiter](b.Backend); ok {
+			ctx, cancel := context.WithCancel(e.ctx)
+			over := make(chan struct{})
+			go func() { defer close(over); _, _ = w.Wait(ctx, req) }()
+			<-time.After(20 * time.Millisecond)
+			e.check(b.Close(), "Close")
+			cancel()
+			<-over
+		} else {
+			e.check(b.Close(), "Close")
+		}
+		a.release(lease)
+		c.release(c.takes(name, e.takeover(), "the holder has released the name, and who waited is gone"))
+	}),
+)
 
 // waits begins to Wait for name.
 func (p *party) waits(name string) *waiting {
@@ -273,7 +239,7 @@ func (e *Env) startsToWait(p *party, name string) (stop func()) {
 
 // serverOrder has three clients queue, and serves them. A queue that is advice skips who does not answer in time, so an attempt on
 // which the machine was slow is repeated.
-func serverOrder(_ context.Context, e *Env) error {
+func serverOrder(e *Env) {
 	if e.caps.Fair == driver.FairNone {
 		e.notRun("Capabilities.Fair states no order")
 	}
@@ -281,16 +247,18 @@ func serverOrder(_ context.Context, e *Env) error {
 		if _, ok := driver.As[driver.Waiter](e.party().Backend); !ok {
 			e.failf("Capabilities.Fair states %v, but there is neither a queue (Capabilities.Queue) nor a driver.Waiter", e.caps.Fair)
 		}
-		return waitersOrder(e)
+		waitersOrder(e)
+		return
 	}
 	var err error
 	for range 5 {
 		var took time.Duration
 		if took, err = queueOrder(e); err == nil || took < 100*time.Millisecond {
-			return err
+			e.must(err)
+			return
 		}
 	}
-	return err
+	e.must(err)
 }
 
 // queueOrder tries the order of claims with Request.Queue. It returns how long the longest pause of a waiter was.
@@ -343,7 +311,7 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 }
 
 // waitersOrder tries the order of Wait.
-func waitersOrder(e *Env) error {
+func waitersOrder(e *Env) {
 	name := e.name()
 	a := e.party()
 	lease := a.claim(name)
@@ -368,5 +336,4 @@ func waitersOrder(e *Env) error {
 		}
 		w.p.release(w.granted(soon, "the name was released"))
 	}
-	return nil
 }

@@ -91,7 +91,7 @@ func moment() time.Duration {
 	return time.Duration(math.Pow(10, 3+5*rand.Float64()))
 }
 
-// crowdMaxHold is the MaxHold of a few holds, which are no longer inside when it ends them, and the length of crowds that have such.
+// crowdMaxHold is the MaxHold of a few holds, which are no longer inside when it ends them. Crowds of at least longCrowd have such, and holds that are renewed.
 const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
 // hold is what is done with a lock of a crowd.
@@ -111,7 +111,7 @@ func (c *crowd) plan(id int64) hold {
 		h.lasts = rand.N(200 * time.Microsecond)
 	case n < 34:
 		h.lasts = rand.N(5 * time.Millisecond)
-	case n < 35 && h.name >= 16:
+	case n < 35 && h.name >= 16 && c.For >= longCrowd:
 		h.lasts = c.TTL/2 + rand.N(c.TTL/2) // it is renewed
 	}
 	switch n := rand.IntN(1000); {

@@ -73,6 +73,13 @@ func (e *Env) check(err error, what string, args ...any) {
 	}
 }
 
+// must ends the case with err, if that is not nil.
+func (e *Env) must(err error) {
+	if err != nil {
+		e.failf("%w", err)
+	}
+}
+
 // is ends the case if err is not the error wanted.
 func (e *Env) is(err, wanted error, what string) {
 	if !errors.Is(err, wanted) {

@@ -32,7 +32,7 @@ func (e *Env) leaks(c Case, conns int) error {
 				strings.Join(keys, ", "))
 		}
 	}
-	if (c.alone() || c.faulty()) && e.cfg.Faults.Conns != nil {
+	if (c.exclusive() || c.faulty()) && e.cfg.Faults.Conns != nil {
 		var now int
 		var err error
 		if !poll(ctx, e.r.grace, func() bool { now, err = e.conns(); return err == nil && now <= conns }) {

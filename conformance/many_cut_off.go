@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -29,7 +28,7 @@ func newNames(e *Env) []string {
 
 // acquiredTogether has goroutines of one client acquire names at once, several times, each time with a fault that begin produces before and hit in the middle of it. What
 // the fault is stays open; afterwards each name is either held, or to be had by other.
-func acquiredTogether(e *Env, other *party, begin, hit func()) error {
+func acquiredTogether(e *Env, other *party, begin, hit func()) {
 	c := e.patient()
 	e.release(e.acquire(c, e.name()))
 	for range 5 {
@@ -69,11 +68,10 @@ func acquiredTogether(e *Env, other *party, begin, hit func()) error {
 		}
 	}
 	e.leftovers(soon, "everything was undone or released")
-	return nil
 }
 
 // claimedTogether is acquiredTogether for the driver's TryAcquire.
-func claimedTogether(_ context.Context, e *Env) error {
+func claimedTogether(e *Env) {
 	a, other := e.party(), e.observer()
 	a.free(e.name(), "the name is new")
 	for range 5 {
@@ -109,20 +107,19 @@ func claimedTogether(_ context.Context, e *Env) error {
 		}
 	}
 	e.leftovers(soon, "everything was undone or released")
-	return nil
 }
 
 // cutInTheMiddle are the faults of acquiredTogether that cut off what is under way.
-func cutInTheMiddle(_ context.Context, e *Env) error {
-	return acquiredTogether(e, e.observer(), func() { e.delay(10 * time.Millisecond) }, func() { e.sleep(rand.N(25 * time.Millisecond)); e.cut() })
+func cutInTheMiddle(e *Env) {
+	acquiredTogether(e, e.observer(), func() { e.delay(10 * time.Millisecond) }, func() { e.sleep(rand.N(25 * time.Millisecond)); e.cut() })
 }
 
 // replyLost is the fault of acquiredTogether that loses one reply, and with it those of all that went together.
-func replyLost(_ context.Context, e *Env) error {
+func replyLost(e *Env) {
 	var lost <-chan struct{}
 	other := e.party()
 	other.free(e.name(), "the name is new")
-	return acquiredTogether(e, other, func() { lost = e.dropReply(OpAcquire) }, func() { e.mustHappen(lost, "the reply to a claim was to be lost") })
+	acquiredTogether(e, other, func() { lost = e.dropReply(OpAcquire) }, func() { e.mustHappen(lost, "the reply to a claim was to be lost") })
 }
 
 // cutOffWith checks that nobody else gets what an Acquire returned that was cut off together with others. Where claims end with their connection, the cut may have come

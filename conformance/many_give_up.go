@@ -13,7 +13,7 @@ import (
 
 // amongMany has many wait for a name, some of whom give up at moments around that at which it is handed on, to them or to others: those who stay get it, one after
 // the other, and then other does.
-func amongMany(e *Env, clients ...*lockport.Client) error {
+func amongMany(e *Env, clients ...*lockport.Client) {
 	const waiters = 10
 	other := e.party()
 	name := e.name()
@@ -21,7 +21,8 @@ func amongMany(e *Env, clients ...*lockport.Client) error {
 	for round := range 25 {
 		holder := e.acquire(clients[0], name)
 		if err := b.enter(holder); err != nil {
-			return err
+			e.must(err)
+			return
 		}
 		results := make(chan error, waiters)
 		var all []*acquiring
@@ -65,5 +66,4 @@ func amongMany(e *Env, clients ...*lockport.Client) error {
 		e.rises(b.last.Load()/driver.TokensPerGrant, next.Grant().Token)
 		other.release(next)
 	}
-	return nil
 }

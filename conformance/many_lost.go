@@ -17,7 +17,7 @@ import (
 
 // lostWhileManyWait has the server end a lock for which hundreds of goroutines of the holder's client wait, by end. That may return a function which
 // lets them have it; then some may have had it, and lost it, before it was taken from them.
-func lostWhileManyWait(e *Env, end func(l *lockport.Lock, b *beliefs) (free func())) error {
+func lostWhileManyWait(e *Env, end func(l *lockport.Lock, b *beliefs) (free func())) {
 	const waiters = 300
 	c, other := e.client(), e.party()
 	dead := e.acquire(c, e.name())
@@ -63,12 +63,11 @@ func lostWhileManyWait(e *Env, end func(l *lockport.Lock, b *beliefs) (free func
 		e.failf("%d holds were counted, %d took place", b.holds, waiters)
 	}
 	e.rises(b.last.Load()/driver.TokensPerGrant, other.free(name, "everybody has released the name"))
-	return nil
 }
 
 // lostWhileHandedOn has the server end a lock again and again that goroutines of a process hand to each other: who has it is told, and the others go on with
 // another claim.
-func lostWhileHandedOn(_ context.Context, e *Env) error {
+func lostWhileHandedOn(e *Env) {
 	c, other := e.client(), e.party()
 	name := e.name()
 	var b beliefs
@@ -108,11 +107,11 @@ func lostWhileHandedOn(_ context.Context, e *Env) error {
 	e.stopIfFailed()
 	next := other.takes(name, e.takeover(), "everybody has released the name or lost it")
 	e.rises(b.last.Load()/driver.TokensPerGrant, next.Grant().Token)
-	return e.stillHolds(other, name, next, "those who lost it earlier are told")
+	e.stillHolds(other, name, next, "those who lost it earlier are told")
 }
 
 // someOfMany has the server end a few of many locks that are renewed together.
-func someOfMany(_ context.Context, e *Env) error {
+func someOfMany(e *Env) {
 	const n = 40
 	c, other := e.client(), e.party()
 	locks := make([]*lockport.Lock, n)
@@ -147,5 +146,5 @@ func someOfMany(_ context.Context, e *Env) error {
 	}
 	other.finds(gone[2].Name(), "somebody who is not a lockport client has the name")
 	stop()
-	return e.stillHolds(other, gone[0].Name(), next, "the one who lost it has renewed others since")
+	e.stillHolds(other, gone[0].Name(), next, "the one who lost it has renewed others since")
 }

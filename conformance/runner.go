@@ -59,7 +59,7 @@ func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done fu
 	var together, inLanes, alone []int
 	for i, c := range cases {
 		switch {
-		case c.alone() || c.faulty() && len(r.cfg.Lanes) == 0:
+		case c.exclusive() || c.faulty() && len(r.cfg.Lanes) == 0:
 			alone = append(alone, i)
 		case c.faulty():
 			inLanes = append(inLanes, i)

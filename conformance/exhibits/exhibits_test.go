@@ -13,12 +13,14 @@ import (
 
 // The wire itself is sound: what the exhibits fail by is what is broken in them.
 func TestWire(t *testing.T) {
+	t.Parallel()
 	w := exhibits.NewWire()
 	conformance.Test(t, w.Config(w.Open))
 }
 
 // Every broken lock fails the cases that are made for it, and these say why.
 func TestExhibitsAreCaught(t *testing.T) {
+	t.Parallel()
 	byID := make(map[string]conformance.Case)
 	for _, c := range conformance.Cases() {
 		byID[c.ID()] = c
@@ -62,6 +64,7 @@ func TestPlainWire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: takes half a minute")
 	}
+	t.Parallel()
 	groups := []string{"exclusion", "silence", "loss", "giving-up", "liveness", "cost", "close"}
 	w := exhibits.NewWire()
 	cfg := w.Config(w.OpenPlain)
@@ -79,6 +82,7 @@ func TestUntoldWire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: takes some TTLs")
 	}
+	t.Parallel()
 	w := exhibits.NewWire()
 	report := conformance.Run(t.Context(), w.Config(w.OpenUntold), conformance.Match(func(c conformance.Case) bool { return c.Group == "loss" }))
 	require.Empty(t, report.Error)
