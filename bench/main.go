@@ -5,7 +5,6 @@
 //	go run . -docs ../docs -family redis                 one family of servers anew
 //	go run . -docs ../docs -from ../docs/benchmarks      the page and its pictures from what was measured, anew
 //	go run . -quick -family redis -scenario 'cycle|own'  whether it works
-//	go run . -turns 1 -scenario cycle -profile /tmp/p    with profiles of lockport's processes
 //	taskset -c 1 go run . -scenario cycle                the length of paths: client and server on one core
 //
 // A library is a file in package lib, a goal a line in package goal.
@@ -23,8 +22,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/lockport/lockport/bench/crew"
-	"github.com/lockport/lockport/bench/goal"
+	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/render"
 	"github.com/lockport/lockport/bench/result"
 	"github.com/lockport/lockport/bench/run"
@@ -32,7 +30,7 @@ import (
 )
 
 func main() {
-	crew.Main()
+	lib.WorkerMain()
 	if err := bench(); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
@@ -51,13 +49,12 @@ func bench() error {
 	family := flag.String("family", "", "a regular expression for the families of servers: "+strings.Join(families(), ", "))
 	scenario := flag.String("scenario", "", "one for the scenarios: "+strings.Join(run.Scenarios(run.Full), ", "))
 	library := flag.String("library", "", "one for the libraries")
-	profile := flag.String("profile", "", "a folder for profiles of lockport's processes; of these is told who is at the top")
 	flag.Parse()
-	switch part := *quick || *scenario+*library+*profile != "" || *turns < fewestTurns; {
+	switch part := *quick || *scenario+*library != "" || *turns < fewestTurns; {
 	case flag.NArg() > 0 || *turns < 1:
 		return errors.New("see -help")
 	case *docs != "" && *from == "" && part:
-		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, one of fewer than %d turns, or with profiles", fewestTurns)
+		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, or one of fewer than %d turns", fewestTurns)
 	}
 	if *from != "" {
 		return show(*from, *docs)
@@ -66,23 +63,15 @@ func bench() error {
 	if err != nil {
 		return err
 	}
-	o := run.Options{Turns: *turns, Plan: run.Full, Match: match, Profiles: *profile, Progress: func(what string) { fmt.Fprintln(os.Stderr, what) }}
+	o := run.Options{Turns: *turns, Plan: run.Full, Match: match, Progress: func(what string) { fmt.Fprintln(os.Stderr, what) }}
 	if *quick {
 		o.Plan = run.Quick
 		if !given("turns") {
 			o.Turns = 1
 		}
 	}
-	if *out != "" {
-		o.Done = func(r *result.Results) error { return r.Write(*out) }
-	}
 	if *docs != "" {
 		o.Whole = func(r *result.Results) error { return keep(r, *docs) }
-	}
-	if *profile != "" {
-		if err := os.MkdirAll(*profile, 0o755); err != nil {
-			return err
-		}
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -90,8 +79,8 @@ func bench() error {
 	if *docs == "" || err != nil {
 		fmt.Print(render.Text(r)) // what there is; a page has whole families
 	}
-	if *profile != "" {
-		err = errors.Join(err, tops(*profile, os.Stdout))
+	if *out != "" {
+		err = errors.Join(err, r.Write(*out))
 	}
 	return err
 }
@@ -148,7 +137,7 @@ func show(from, docs string) error {
 	for _, r := range all {
 		fmt.Print(render.Text(r))
 	}
-	fmt.Print(render.Goals(all, goal.Why))
+	fmt.Print(render.Goals(all))
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 
 // Goal is one figure of one library of ours on one family of servers, and what it is to be.
 type Goal struct {
-	ID     string // "cycle/redis/floor": see why.go
+	ID     string // "cycle/redis/floor"
 	Row    string // whose part it is, of Rows
 	Family string
 	What   string // for people: what is compared with what
@@ -27,8 +27,6 @@ type Goal struct {
 	Beyond bool
 	// One of the two is the bound; neither: it is to be reported, whatever it is.
 	AtMost, AtLeast *float64
-	// Not is why it is not measured here, and where it is shown instead.
-	Not string
 }
 
 // Reached says whether a goal was.
@@ -69,9 +67,6 @@ func Evaluate(goals []Goal, runs []*result.Results) []Outcome {
 
 // look evaluates the goal on one run, if that has something to say.
 func (o *Outcome) look(r *result.Results) {
-	if o.Not != "" {
-		return
-	}
 	for _, name := range o.Scenarios {
 		each := o.values(r, name)
 		if len(each) == 0 {
@@ -151,22 +146,4 @@ func (o Outcome) worse(than Outcome) bool {
 		return o.Median < than.Median
 	}
 	return o.Median > than.Median
-}
-
-// Missing says what is wrong with the explanations: a goal that was missed has one, and one that was reached in every turn has none.
-func Missing(all []Outcome, why map[string]string) (unexplained, needless []string) {
-	known := make(map[string]Reached)
-	for _, o := range all {
-		known[o.ID] = o.Reached
-		if o.Reached == No && why[o.ID] == "" {
-			unexplained = append(unexplained, o.ID)
-		}
-	}
-	for id := range why {
-		if r, ok := known[id]; !ok || r == Yes || r == Reported {
-			needless = append(needless, id)
-		}
-	}
-	slices.Sort(needless)
-	return unexplained, needless
 }

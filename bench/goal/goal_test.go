@@ -1,7 +1,6 @@
 package goal_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -30,9 +29,6 @@ func TestGoals(t *testing.T) {
 		require.Contains(t, goal.Rows, g.Row)
 		require.True(t, families[g.Family], g.ID)
 		require.False(t, g.AtMost != nil && g.AtLeast != nil, g.ID)
-		if g.Not != "" {
-			continue
-		}
 		require.NotEmpty(t, g.Scenarios, g.ID)
 		takesPart := func(library, scenario string) {
 			require.True(t, scenarios[scenario], g.ID)
@@ -87,7 +83,6 @@ func TestEvaluate(t *testing.T) {
 	require.Equal(t, goal.NotMeasured, evaluate(goal.Goal{AtMost: bound(1)}, "c").Reached)
 	require.Equal(t, goal.NotMeasured, evaluate(goal.Goal{To: []string{"z"}, AtMost: bound(1)}, "a").Reached)
 	require.Equal(t, goal.NotMeasured, evaluate(goal.Goal{To: []string{"idle"}, AtMost: bound(1)}, "a").Reached, "to nothing there is no ratio")
-	require.Equal(t, goal.NotMeasured, evaluate(goal.Goal{Not: "why", AtMost: bound(1)}, "a").Reached)
 
 	o = evaluate(goal.Goal{To: []string{"x"}, ToScenario: "b", Beyond: true, AtMost: bound(24)}, "a")
 	require.Equal(t, result.Spread{Median: 14, Low: 4, High: 24}, o.Spread)
@@ -96,26 +91,4 @@ func TestEvaluate(t *testing.T) {
 	o = evaluate(goal.Goal{To: []string{"x"}, AtLeast: bound(1)}, "a", "b")
 	require.Equal(t, "b", o.Scenario, "of several the worst counts")
 	require.Equal(t, "a", evaluate(goal.Goal{To: []string{"x"}, AtMost: bound(1)}, "a", "b").Scenario)
-}
-
-func TestMissing(t *testing.T) {
-	all := []goal.Outcome{
-		{Goal: goal.Goal{ID: "missed"}, Reached: goal.No}, {Goal: goal.Goal{ID: "explained"}, Reached: goal.No}, {Goal: goal.Goal{ID: "reached"}, Reached: goal.Yes},
-		{Goal: goal.Goal{ID: "both"}, Reached: goal.NotCertain},
-	}
-	unexplained, needless := goal.Missing(all, map[string]string{"explained": "so", "reached": "so", "both": "so", "unknown": "so"})
-	require.Equal(t, []string{"missed"}, unexplained)
-	require.Equal(t, []string{"reached", "unknown"}, needless)
-}
-
-// TestWhy holds what is said of missed goals to what was measured.
-func TestWhy(t *testing.T) {
-	runs, err := result.ReadAll(filepath.Join("..", "..", "docs", "benchmarks"))
-	require.NoError(t, err)
-	if len(runs) == 0 {
-		t.Skip("nothing has been measured: make bench")
-	}
-	unexplained, needless := goal.Missing(goal.Evaluate(goal.All(), runs), goal.Why)
-	require.Empty(t, unexplained, "missed, and not explained in why.go")
-	require.Empty(t, needless, "explained in why.go, but reached in every turn, or unknown")
 }

@@ -7,7 +7,7 @@ import (
 
 // Rows are what goals are parts of, in the order in which they are shown.
 var Rows = []string{
-	cycle, allocations, own, contended, processes, foreign, handOff, inProcess, waiting, held, takeover, growth,
+	cycle, allocations, own, contended, processes, handOff, inProcess, waiting, held, takeover, growth,
 }
 
 const (
@@ -16,7 +16,6 @@ const (
 	own         = "64 goroutines, each its own name"
 	contended   = "one name, one process, 8 to 512 goroutines"
 	processes   = "one name, 4 processes of 16 goroutines"
-	foreign     = "a foreign client that polls, beside 64 of our goroutines"
 	handOff     = "hand-off to another process"
 	inProcess   = "hand-off in the process"
 	waiting     = "10,000 goroutines wait for one name"
@@ -30,11 +29,11 @@ const (
 	noHandOff = "lockport, no hand-off"
 	noTokens  = "lockport, no tokens"
 
-	redisFloor, pipelined = "SET NX, EVALSHA", "the same, pipelined"
-	etcdFloor             = "Txn, Delete"
-	zkFloor               = "create, delete"
-	pgFloor               = "pg_advisory_lock"
-	mysqlFloor            = "GET_LOCK"
+	redisFloor = "SET NX, EVALSHA"
+	etcdFloor  = "Txn, Delete"
+	zkFloor    = "create, delete"
+	pgFloor    = "pg_advisory_lock"
+	mysqlFloor = "GET_LOCK"
 )
 
 // peers are the best that others offer to those who wait: on the SQL servers the bare calls, which wait themselves.
@@ -45,7 +44,7 @@ var peers = map[string][]string{
 
 // bare is what the bare commands are called wherever one goal is that of several families.
 var bare = map[string]string{
-	redisFloor: commands, etcdFloor: commands, zkFloor: commands, pgFloor: commands, mysqlFloor: commands, pipelined: "the bare commands in one pipeline",
+	redisFloor: commands, etcdFloor: commands, zkFloor: commands, pgFloor: commands, mysqlFloor: commands,
 	"PUBLISH, SET NX": wakeUp, "watch, Txn": wakeUp, "exists, create": wakeUp,
 }
 
@@ -96,7 +95,6 @@ func All() (all []Goal) {
 
 	o := beside(own, "own-64", "cycles")
 	o("redis", "rueidislock", lockport, "rueidislock", nil, least(1.5))
-	o("redis", "pipelined", lockport, pipelined, nil, least(0.85))
 	o("etcd", "Mutex", lockport, "concurrency.Mutex", nil, least(1.8))
 	o("zookeeper", "zk.Lock", lockport, "zk.Lock", nil, least(1))
 	o("postgres", "floor", lockport, pgFloor, nil, least(2.5))
@@ -133,9 +131,6 @@ func All() (all []Goal) {
 		}, "contend-4x16")
 	}
 
-	add(Goal{ID: "mixed/redis/on", Row: foreign, Family: "redis", What: "its share in %", Figure: "its share"}, "mixed-64")
-	add(Goal{ID: "mixed/redis/off", Row: foreign, Family: "redis", What: "its share in %", Figure: "its share", Ours: noHandOff}, "mixed-64")
-
 	h := beside(handOff, "handoff-other", "p50")
 	h("redis", "floor", lockport, "PUBLISH, SET NX", most(1.5), nil)
 	h("redis", "rueidislock", lockport, "rueidislock", most(1), nil)
@@ -149,19 +144,11 @@ func All() (all []Goal) {
 		add(Goal{ID: "handoff-same/" + f, Row: inProcess, Family: f, What: "p50, µs", Figure: "p50", AtMost: most(25)}, "handoff-same")
 	}
 	idle(add)
-	for _, f := range []struct {
-		family, figure string
-		bound          float64
-	}{
-		{"redis", afterExpiry, 150}, {"redlock", afterExpiry, 150}, {"etcd", afterExpiry, 200}, {"zookeeper", afterExpiry, 200},
-		{"postgres", "most", 50}, {"mysql", "most", 50}, {"file", "most", 50},
-	} {
-		add(Goal{ID: "takeover/" + f.family, Row: takeover, Family: f.family, What: f.figure + ", ms", Figure: f.figure, AtMost: &f.bound}, "takeover")
+	for _, f := range []string{"postgres", "mysql", "file"} { // elsewhere the TTL decides
+		add(Goal{ID: "takeover/" + f, Row: takeover, Family: f, What: "most, ms", Figure: "most", AtMost: most(50)}, "takeover")
 	}
 	return all
 }
-
-const afterExpiry = "most after the server's expiry"
 
 // idle are the goals of what costs next to nothing.
 func idle(add func(g Goal, scenarios ...string)) {
@@ -182,18 +169,10 @@ func idle(add func(g Goal, scenarios ...string)) {
 			add(Goal{
 				ID: "held-requests/redis", Row: held, Family: f, What: "requests in a third of the TTL", Figure: "requests, in a third of the TTL", AtMost: most(30),
 			}, "held-10000")
-		case "etcd":
-			add(Goal{ID: "held-leases/etcd", Row: held, Family: f, What: "leases", AtMost: most(1), Not: "the server does not count them; TestManyLocksAreOneLease of the backend does"})
 		case "postgres", "mysql":
 			add(Goal{ID: "held-connections/" + f, Row: held, Family: f, What: "connections", Figure: "connections", AtMost: most(1)}, "held-10000")
 		}
 		add(Goal{ID: "held-memory/" + f, Row: held, Family: f, What: "bytes each, 64 of them the name's", Figure: "client memory", AtMost: most(1024 + 64)}, "held-10000")
-	}
-	for _, f := range []string{"redis", "redlock"} { // elsewhere the system's account of a server's memory says nothing of ten locks
-		add(Goal{
-			ID: "growth-server/" + f, Row: growth, Family: f, What: "server memory of a lock, 10,000 to 10", Figure: "server memory", To: []string{lockport},
-			ToScenario: "held-10", AtMost: most(1.5),
-		}, "held-10000")
 	}
 	for _, f := range servers {
 		for _, grown := range []struct {
@@ -208,9 +187,5 @@ func idle(add func(g Goal, scenarios ...string)) {
 				AtMost: &grown.bound,
 			}, "held-10000")
 		}
-		add(Goal{
-			ID: "growth-hand-off/" + f, Row: growth, Family: f, What: "hand-off between processes, 512 who wait to 2: p50", Figure: "p50", Ours: noHandOff,
-			To: []string{noHandOff}, ToScenario: "queue-2", AtMost: most(1.5),
-		}, "queue-512")
 	}
 }

@@ -21,7 +21,7 @@ func init() {
 		Name: "concurrency.Mutex", Family: "etcd", Kind: Theirs, Module: etcdModule,
 		How:     "Lock and Unlock; a session for each goroutine that wants the same name, as one session gets in where it already is",
 		Renewal: WithServer, Waits: true,
-		MostWaiters: 1000, Most: "each takes a session with a lease",
+		MostWaiters: 1000, WhyMost: "each takes a session with a lease",
 		Open: func(_ context.Context, c Config) (Locker, error) {
 			client, err := etcdClient(c)
 			return &mutexes{client: client, ttl: ttlSeconds(c.TTL), taken: make(map[string][]bool)}, err

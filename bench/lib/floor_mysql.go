@@ -11,18 +11,12 @@ import (
 )
 
 func init() {
-	const how = "GET_LOCK and RELEASE_LOCK, "
 	register(Library{
 		Name: "GET_LOCK", Family: "mysql", Kind: Floor, Module: "github.com/go-sql-driver/mysql",
-		How:     how + "with a connection for each hold and each waiter",
+		How:     "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
 		Renewal: WithServer, Waits: true,
-		MostWaiters: 100, Most: "each takes a connection",
-		Open: func(_ context.Context, c Config) (Locker, error) { return openNamed(c, nil) },
-	})
-	register(Library{
-		Name: "the same, 16 connections", Family: "mysql", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Only: []string{"own-"},
-		How: how + "with one of 16 connections for each hold", Renewal: WithServer,
-		Open: func(_ context.Context, c Config) (Locker, error) { return openNamed(c, make(chan struct{}, 16)) },
+		MostWaiters: 100, WhyMost: "each takes a connection",
+		Open: func(_ context.Context, c Config) (Locker, error) { return openNamed(c) },
 	})
 }
 
@@ -31,8 +25,7 @@ type named struct {
 	conns free[*sql.Conn]
 }
 
-// openNamed has as many connections at most as slots has room for; nil: any number.
-func openNamed(c Config, slots chan struct{}) (Locker, error) {
+func openNamed(c Config) (Locker, error) {
 	u, err := url.Parse(c.URL)
 	if err != nil {
 		return nil, err
@@ -44,7 +37,7 @@ func openNamed(c Config, slots chan struct{}) (Locker, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &named{db: db, conns: free[*sql.Conn]{slots: slots}}, nil
+	return &named{db: db}, nil
 }
 
 // longest is how many seconds Acquire waits at most: as good as for ever.

@@ -5,12 +5,13 @@ package lib
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
+
+	"github.com/lockport/lockport/bench/result"
+	"github.com/lockport/lockport/internal/lab/measure"
 )
 
 // Library is one way to take locks on one family of servers.
@@ -24,15 +25,13 @@ type Library struct {
 	Renewal Renewal
 	// Waits: Acquire waits for who has the name. Without, it is left out wherever somebody waits.
 	Waits bool
-	// Polls: it waits by asking again and again.
-	Polls bool
 	// Nothing: no lock is taken at all, only requests are made.
 	Nothing bool
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
 	Only []string
-	// MostWaiters and MostHeld are how many of them it is asked for at most, and Most says why; 0: any number.
+	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
 	MostWaiters, MostHeld int
-	Most                  string
+	WhyMost               string
 
 	// Open opens it for a process. ctx bounds the opening alone.
 	Open func(ctx context.Context, c Config) (Locker, error)
@@ -58,31 +57,26 @@ const (
 	Never      Renewal = "nothing"
 )
 
-// Config is what a library is opened with.
-type Config struct {
-	URL string // in lockport's form, for all of a family
-	TTL time.Duration
-	// Loop has the libraries with LoopEach start that loop for each hold, at a third of the TTL.
-	Loop bool
-}
-
-// Locker takes locks. Safe for concurrent use.
-type Locker interface {
-	// Acquire waits for name, where the library waits, until ctx ends; some hear of that late.
-	Acquire(ctx context.Context, name string) (Hold, error)
-	// Try makes one attempt. What is held by somebody else is ErrHeld.
-	Try(ctx context.Context, name string) (Hold, error)
-	// Close is called when nothing is held any more.
-	Close() error
-}
-
-// Hold is a lock that is held.
-type Hold interface {
-	Release(ctx context.Context) error
-}
+// What libraries are opened with, and what they offer.
+type (
+	Config = measure.Config
+	Locker = measure.Locker
+	Hold   = measure.Hold
+)
 
 // ErrHeld is what Try says of a name that is held.
-var ErrHeld = errors.New("it is held by somebody else")
+var ErrHeld = measure.ErrHeld
+
+// WorkerMain is the first line of main, and of TestMain: see [measure.WorkerMain].
+func WorkerMain() {
+	measure.WorkerMain(func(ctx context.Context, c Config) (Locker, error) {
+		l, err := Find(c.Family, c.Library)
+		if err != nil {
+			return nil, err
+		}
+		return l.Open(ctx, c)
+	})
+}
 
 var all []Library
 
@@ -117,6 +111,21 @@ func Find(family, name string) (Library, error) {
 // In says whether it takes part in a scenario.
 func (l Library) In(scenario string) bool {
 	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(beginning string) bool { return strings.HasPrefix(scenario, beginning) })
+}
+
+// Most is how many waiters or held locks it is asked for at most in a scenario; 0: any number.
+func (l Library) Most(scenario string) int {
+	if strings.HasPrefix(scenario, "held-") {
+		return l.MostHeld
+	}
+	return l.MostWaiters
+}
+
+// Result is what results say of it.
+func (l Library) Result() result.Library {
+	return result.Library{
+		Family: l.Family, Name: l.Name, Kind: string(l.Kind), Module: l.Module, Version: l.Version(), How: l.How, Renewal: string(l.Renewal),
+	}
 }
 
 // Version is that of the library's module in this program; empty where it is the program's own.

@@ -13,7 +13,7 @@ type renewed struct {
 }
 
 // loop starts that loop, if it is asked for.
-func (c Config) loop(h Hold, extend func(ctx context.Context) error) Hold {
+func loop(c Config, h Hold, extend func(ctx context.Context) error) Hold {
 	if !c.Loop {
 		return h
 	}

@@ -13,8 +13,8 @@ func init() {
 	register(Library{
 		Name: "redislock", Family: "redis", Kind: Theirs, Module: "github.com/bsm/redislock",
 		How:     "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
-		Renewal: LoopEach, Waits: true, Polls: true,
-		MostWaiters: 1000, Most: "it asks ten times a second for each waiter",
+		Renewal: LoopEach, Waits: true,
+		MostWaiters: 1000, WhyMost: "it asks ten times a second for each waiter",
 		Open: func(ctx context.Context, c Config) (Locker, error) {
 			clients, err := goRedis(c.URL)
 			if err != nil {
@@ -47,7 +47,7 @@ func (b *bsm) obtain(ctx context.Context, name string, retry redislock.RetryStra
 	if err != nil {
 		return nil, err
 	}
-	return b.loop(l, func(ctx context.Context) error { return l.Refresh(ctx, b.TTL, nil) }), nil
+	return loop(b.Config, l, func(ctx context.Context) error { return l.Refresh(ctx, b.TTL, nil) }), nil
 }
 
 func (b *bsm) Close() error { return b.nodes.Close() }

@@ -16,8 +16,8 @@ func init() {
 		register(Library{
 			Name: "redsync", Family: family, Kind: Theirs, Module: "github.com/go-redsync/redsync/v4",
 			How:     "NewMutex with any number of tries, LockContext and UnlockContext",
-			Renewal: LoopEach, Waits: true, Polls: true,
-			MostWaiters: 1000, MostHeld: mostHeld, Most: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
+			Renewal: LoopEach, Waits: true,
+			MostWaiters: 1000, MostHeld: mostHeld, WhyMost: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
 			Open: openRedsync,
 		})
 	}
@@ -63,7 +63,7 @@ func (s *syncer) Try(ctx context.Context, name string) (Hold, error) {
 }
 
 func (s *syncer) held(m *redsync.Mutex) Hold {
-	return s.loop(synced{m}, func(ctx context.Context) error {
+	return loop(s.Config, synced{m}, func(ctx context.Context) error {
 		_, err := m.ExtendContext(ctx)
 		return err
 	})

@@ -11,13 +11,16 @@ import (
 
 func init() {
 	for _, v := range []struct {
-		name     string
-		majority int32
-		only     []string
-	}{{"rueidislock", 1, nil}, {"rueidislock, 2 of 3 keys", 2, []string{"cycle", "own-"}}} {
+		name, how  string
+		noTracking bool
+		only       []string
+	}{
+		{"rueidislock", "with NoLoopTracking, which is its fastest", true, nil},
+		{"rueidislock, loop tracking", "with loop tracking, which is its default", false, []string{"cycle", "own-"}},
+	} {
 		register(Library{
 			Name: v.name, Only: v.only, Family: "redis", Kind: Theirs, Module: "github.com/redis/rueidis",
-			How:     "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
+			How:     "WithContext " + v.how + ", TryNextAfter of 1s, and the returned cancel",
 			Renewal: Renews, Waits: true,
 			Open: func(_ context.Context, c Config) (Locker, error) {
 				o, err := rueidis.ParseURL(c.URL)
@@ -25,7 +28,7 @@ func init() {
 					return nil, err
 				}
 				l, err := rueidislock.NewLocker(rueidislock.LockerOption{
-					ClientOption: o, KeyValidity: c.TTL, KeyMajority: v.majority, NoLoopTracking: true,
+					ClientOption: o, KeyValidity: c.TTL, KeyMajority: 1, NoLoopTracking: v.noTracking,
 					// With the default of 20 ms, a server that once takes longer leaves WithContext waiting for a name that nobody has: its own undoing
 					// of the request that came too late is not told to it, with NoLoopTracking. A busy machine would decide what is measured.
 					TryNextAfter: time.Second,

@@ -15,7 +15,7 @@ func init() {
 	register(Library{
 		Name: "zk.Lock", Family: "zookeeper", Kind: Theirs, Module: zkModule,
 		How: "NewLock, Lock and Unlock on one session", Renewal: WithServer, Waits: true,
-		MostWaiters: 1000, Most: "each reads the names of all the others",
+		MostWaiters: 1000, WhyMost: "each reads the names of all the others",
 		Open: func(ctx context.Context, c Config) (Locker, error) {
 			conn, err := zkConn(ctx, c)
 			return zkLocks{conn}, err

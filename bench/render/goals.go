@@ -10,8 +10,8 @@ import (
 	"github.com/lockport/lockport/bench/stage"
 )
 
-// Goals is the table of all goals and of what the runs say of them, and the list of those that were not reached in every turn, with the reasons.
-func Goals(runs []*result.Results, why map[string]string) string {
+// Goals is the table of all goals and of what the runs say of them.
+func Goals(runs []*result.Results) string {
 	all := goal.Evaluate(goal.All(), runs)
 	counts := make(map[goal.Reached]int)
 	for _, o := range all {
@@ -45,7 +45,7 @@ func Goals(runs []*result.Results, why map[string]string) string {
 			b.WriteString("\n")
 		}
 	}
-	return b.String() + reasons(all, why)
+	return b.String()
 }
 
 // lines are the goals of a row, those together that differ in their families alone.
@@ -64,27 +64,6 @@ func lines(all []goal.Outcome, row string) (lines [][]goal.Outcome) {
 		lines[i] = append(lines[i], o)
 	}
 	return lines
-}
-
-// reasons are why goals were missed, or are not certain, or not measured although their families were.
-func reasons(all []goal.Outcome, why map[string]string) string {
-	var b strings.Builder
-	for _, o := range all {
-		reason := why[o.ID]
-		switch {
-		case o.Not != "":
-			reason = o.Not
-		case o.Reached == goal.No && reason == "":
-			reason = "not explained yet"
-		case o.Reached != goal.No && o.Reached != goal.NotCertain:
-			continue
-		}
-		if b.Len() == 0 {
-			b.WriteString("\nNot reached in every turn, and why:\n\n| goal | | measured | bound | |\n| --- | --- | --- | --- | --- |\n")
-		}
-		fmt.Fprintf(&b, "| %s: %s | %s | %s | %s | %s |\n", o.Row, about(o.Goal), title(o.Family), outcome(o), bound(o.Goal), reason)
-	}
-	return b.String()
 }
 
 func about(g goal.Goal) string {
@@ -134,13 +113,4 @@ func amount(g goal.Goal, v float64) string {
 		return Number(v)
 	}
 	return Number(v) + "×"
-}
-
-func title(family string) string {
-	for _, f := range stage.Families {
-		if f.Name == family {
-			return f.Title
-		}
-	}
-	return family
 }

@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/lockport/lockport/bench/goal"
 	"github.com/lockport/lockport/bench/result"
 	"github.com/lockport/lockport/bench/stage"
 )
@@ -46,7 +45,7 @@ func Files(docs string) (map[string]string, error) {
 		return nil, err
 	}
 	files := make(map[string]string)
-	if files[page], err = place(string(text), Section(runs, goal.Why)); err != nil {
+	if files[page], err = place(string(text), Section(runs)); err != nil {
 		return nil, fmt.Errorf("%s: %w", page, err)
 	}
 	for _, r := range runs {
@@ -73,9 +72,9 @@ func place(page, text string) (string, error) {
 }
 
 // Section is what the page says of the runs of all families.
-func Section(runs []*result.Results, why map[string]string) string {
+func Section(runs []*result.Results) string {
 	var b strings.Builder
-	b.WriteString(Goals(runs, why))
+	b.WriteString(Goals(runs))
 	for _, f := range stage.Families {
 		for _, r := range runs {
 			family(&b, r, f)

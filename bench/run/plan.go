@@ -13,7 +13,7 @@ type Plan struct {
 	Contend time.Duration // for each turn of contention
 	Grace   time.Duration // that those who still wait at its end have
 	HandOff int           // samples in a turn
-	Idle    time.Duration // for which requests of those who wait are counted
+	Idle    time.Duration // for which requests of waiters are counted
 	Waiters [3]int
 	Held    [2]int
 	HeldTTL time.Duration // requests are counted for as long
@@ -41,49 +41,49 @@ const (
 	longTTL = 60 * time.Second
 )
 
-// notShown is the reason of a library which is not even mentioned.
-const notShown = "-"
+// scenario is what is measured.
+type scenario struct {
+	name, title string
+	// takes says whether a library is named in the scenario.
+	takes func(l lib.Library) bool
+	// n is how many are asked of a library, which may be too many for it: waiters or held locks.
+	n    int
+	open opener
+}
 
 // scenarios are all, in the order in which they are measured.
 func scenarios(p Plan) []scenario {
-	// What a turn takes beside the time for which it is measured, of which an estimate of the time left is made.
-	const begins, ends = 200 * time.Millisecond, 200 * time.Millisecond
-	cycling, contending := p.Cycle+begins, p.Contend+begins+ends
-	sample := 2 * settleTime
+	anybody := func(lib.Library) bool { return true }
+	waits := func(l lib.Library) bool { return l.Waits }
+	// What holds the bare commands' locks is the session, which libraries have as well.
+	holds := func(l lib.Library) bool { return l.Kind != lib.Floor && l.Renewal != lib.Never }
 	all := []scenario{
-		{"cycle", "one goroutine takes a name and releases it, that nobody else wants", anybody, openCycle(1), cycling},
-		{"own-64", "64 goroutines, each its own name", anybody, openCycle(64), cycling},
-		{"contend-8", "8 goroutines, one name", waits, openContend(1, 8), contending},
-		{"contend-64", "64 goroutines, one name", waits, openContend(1, 64), contending},
-		{"contend-512", "512 goroutines, one name", waits, openContend(1, 512), contending},
-		{"contend-4x16", "4 processes of 16 goroutines, one name", waits, openContend(4, 16), contending},
-		{"mixed-64", "64 goroutines, and another process with " + stranger + " that wants the same name", oursOnRedis, openForeign(64), contending},
-		{"handoff-other", "from a release to the grant of a waiter in another process", waits, openHandOffOther, begins + time.Duration(p.HandOff)*sample},
-		{"handoff-same", "from a release to the grant of a waiter in the same process", waits, openHandOffSame, begins + time.Duration(p.HandOff)*sample},
-	}
-	for _, n := range []int{2, 64, 512} {
-		all = append(all, scenario{
-			fmt.Sprint("queue-", n), fmt.Sprint("from a release to the grant of a waiter in another process, where ", n, " wait in ", min(n, 4), " processes"),
-			queues, openQueue(n), contending - p.Contend/2,
-		})
+		{"cycle", "one goroutine takes a name and releases it, that nobody else wants", anybody, 0, cycles(1)},
+		{"own-64", "64 goroutines, each its own name", anybody, 0, cycles(64)},
+		{"contend-8", "8 goroutines, one name", waits, 0, contend(1, 8)},
+		{"contend-64", "64 goroutines, one name", waits, 0, contend(1, 64)},
+		{"contend-512", "512 goroutines, one name", waits, 0, contend(1, 512)},
+		{"contend-4x16", "4 processes of 16 goroutines, one name", waits, 0, contend(4, 16)},
+		{"handoff-other", "from a release to the grant of a waiter in another process", waits, 0, handOff(2)},
+		{"handoff-same", "from a release to the grant of a waiter in the same process", waits, 0, handOff(1)},
+		{"takeover", "from the kill -9 of a holder to the grant of a waiter in another process", waits, 0, takeover},
 	}
 	for _, n := range p.Waiters {
-		all = append(all, scenario{
-			fmt.Sprint("waiters-", n), many(n, "goroutine") + " of one process, waiting for a name that another process has",
-			func(l lib.Library) string { return fewer(n, l.MostWaiters, l, oneIsOurs(n, l, waits(l))) }, openWaiters(n),
-			begins + 3*settleStep + p.Idle,
-		})
+		title := fmt.Sprint(n, " goroutines of one process, waiting for a name that another process has")
+		if n == 1 {
+			title = "one goroutine, waiting for a name that another process has"
+		}
+		all = append(all, scenario{fmt.Sprint("waiters-", n), title, few(n, waits), n, waiters(n)})
 	}
 	for _, n := range p.Held {
-		all = append(all, scenario{
-			fmt.Sprint("held-", n), fmt.Sprint(n, " locks of one process, held and renewed"),
-			func(l lib.Library) string { return fewer(n, l.MostHeld, l, oneIsOurs(n, l, held(l))) }, openHeld(n),
-			begins + 3*settleStep + p.HeldTTL + ends,
-		})
+		all = append(all, scenario{fmt.Sprint("held-", n), fmt.Sprint(n, " locks of one process, held and renewed"), few(n, holds), n, held(n)})
 	}
-	return append(all, scenario{
-		"takeover", "from the kill -9 of a holder to the grant of a waiter in another process", waits, openTakeover, begins + 3*p.DeadTTL/2,
-	})
+	return all
+}
+
+// few leaves other libraries out where so few are measured that only our own growth is looked at.
+func few(n int, takes func(lib.Library) bool) func(lib.Library) bool {
+	return func(l lib.Library) bool { return takes(l) && (n > 10 || l.Kind == lib.Ours) }
 }
 
 // Scenarios are the names of what is measured.
@@ -92,57 +92,4 @@ func Scenarios(p Plan) (names []string) {
 		names = append(names, s.name)
 	}
 	return names
-}
-
-// many is a number of things.
-func many(n int, what string) string {
-	if n == 1 {
-		return "one " + what
-	}
-	return fmt.Sprint(n, " ", what, "s")
-}
-
-// anybody leaves nobody out.
-func anybody(lib.Library) string { return "" }
-
-func waits(l lib.Library) string {
-	if !l.Waits {
-		return notShown
-	}
-	return ""
-}
-
-// queues leaves out those who ask again and again: they have no queue.
-func queues(l lib.Library) string {
-	if l.Polls {
-		return notShown
-	}
-	return waits(l)
-}
-
-// held leaves out the bare commands too: what holds them is the session, which libraries have as well.
-func held(l lib.Library) string {
-	if l.Kind == lib.Floor || l.Renewal == lib.Never {
-		return notShown
-	}
-	return ""
-}
-
-// few is a number of which others have the same for each as of many, which is measured.
-const few = 10
-
-// oneIsOurs leaves others out where only our own growth is looked at.
-func oneIsOurs(n int, l lib.Library, why string) string {
-	if n <= few && l.Kind != lib.Ours {
-		return notShown
-	}
-	return why
-}
-
-// fewer leaves out what cannot be had so often.
-func fewer(n, most int, l lib.Library, why string) string {
-	if why == "" && most > 0 && n > most {
-		return fmt.Sprintf("not with more than %d: %s", most, l.Most)
-	}
-	return why
 }

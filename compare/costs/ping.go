@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
@@ -24,6 +23,17 @@ type pinger struct {
 	ping     func(context.Context) error
 	close    func()
 }
+
+// Question implements measure.Pinger. p may be nil.
+func (p *pinger) Question() string {
+	if p == nil {
+		return ""
+	}
+	return p.question
+}
+
+// Ping implements measure.Pinger.
+func (p *pinger) Ping(ctx context.Context) error { return p.ping(ctx) }
 
 // openPinger opens the pinger of a lockport URL. It is nil where there is no server, or where the URL needs more than a host, a user and a password, as TLS
 // does: then there are no ratios. Parameters of locks in the URL are ignored.
@@ -142,10 +152,3 @@ func orElse(text, or string) string {
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
-
-// timed makes one round trip, and returns how long it took in microseconds.
-func (p *pinger) timed(ctx context.Context) (float64, error) {
-	began := time.Now()
-	err := p.ping(ctx)
-	return micros(time.Since(began)), err
-}

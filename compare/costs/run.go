@@ -2,12 +2,14 @@ package costs
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -23,21 +25,6 @@ type Options struct {
 	Match func(scenario, subject string) bool
 	// Progress, if not nil, is told what begins, and how much of how much is done. It is called from one goroutine at a time.
 	Progress func(done, total int, what string)
-}
-
-// scenarios are what is measured of each subject, in this order.
-var scenarios = []struct {
-	name    string
-	measure func(*measurement, context.Context) error
-	// idle says that nearly all of its time is spent with waiting for a TTL to pass: those that do are measured at the same time.
-	idle bool
-}{
-	{name: "cycle", measure: (*measurement).cycle},
-	{name: "contention", measure: (*measurement).contention},
-	{name: "handoff", measure: (*measurement).handOff},
-	{name: "takeover", measure: (*measurement).takeover, idle: true},
-	{name: "waiters", measure: (*measurement).waiters, idle: true},
-	{name: "failover", measure: (*measurement).failover}, // the last: it leaves servers that are not as they were
 }
 
 // Scenarios are the names of what is measured.
@@ -136,21 +123,11 @@ func (r *runner) tell(s subject, what string) {
 	}
 }
 
-// measurement is that of one subject.
-type measurement struct {
-	plan
-	posting
-	stage *stage
-	costs *report.Costs
-	names string    // what the names of its locks begin with
-	pings []float64 // of all turns
-}
-
 // measure measures a subject on a stage. The only error is ctx's.
 func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []int) error {
 	m := &measurement{
-		plan: r.plan, posting: posting{URL: st.url, TTL: s.ttl}, stage: st, names: "lockport-compare-" + random()[:8] + "-",
-		costs: &report.Costs{Subject: s.Name, Setup: s.setup, TTL: millis(s.ttl), NotRun: make(map[string]string)},
+		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, stage: st, names: "lockport-compare-" + rand.Text()[:8] + "-",
+		costs: &report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)},
 	}
 	for len(chosen) > 0 {
 		now := chosen[:1]

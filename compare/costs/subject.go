@@ -37,10 +37,10 @@ type stage struct {
 type loss struct {
 	what string
 	url  string // of what serves locks meanwhile
-	// kill ends the server that matters most, and returns when it is gone; recovered returns when another one has taken its place, or it is back; mend
-	// makes all whole again, for the next time. Each may be nil.
-	kill, recovered, mend func(ctx context.Context) error
-	close                 func() error
+	// strike kills the server that matters most, and returns when another one has taken its place, or it is back.
+	strike func(ctx context.Context) error
+	mend   func(ctx context.Context) error // makes all whole again, for the next time; may be nil
+	close  func() error                    // may be nil
 }
 
 // ownTTL is that of locks on servers of our own: the shortest that an etcd grants with its own default settings.
@@ -102,16 +102,14 @@ func loseMaster(ctx context.Context) (*loss, error) {
 	if err != nil {
 		return nil, err
 	}
-	var killed *servers.Redis
 	return &loss{
 		what: "the master is killed, and Sentinel promotes its replica",
 		url:  set.URL(),
-		kill: func(ctx context.Context) (err error) {
-			killed, err = set.KillMaster(ctx)
-			return err
-		},
-		recovered: func(ctx context.Context) error {
-			_, err := set.WaitFailover(ctx, killed)
+		strike: func(ctx context.Context) error {
+			killed, err := set.KillMaster(ctx)
+			if err == nil {
+				_, err = set.WaitFailover(ctx, killed)
+			}
 			return err
 		},
 		mend:  set.Mend,
@@ -140,10 +138,10 @@ func startRedlock(ctx context.Context) (*stage, error) {
 	url := "redlock://" + strings.Join(addrs, ",")
 	return &stage{url: url, close: end, lose: func(context.Context) (*loss, error) {
 		return &loss{
-			what: "one of five is killed",
-			url:  url,
-			kill: func(context.Context) error { return nodes[0].Kill() },
-			mend: nodes[0].Restart,
+			what:   "one of five is killed",
+			url:    url,
+			strike: func(context.Context) error { return nodes[0].Kill() },
+			mend:   nodes[0].Restart,
 		}, nil
 	}}, nil
 }
@@ -161,14 +159,13 @@ func startEtcd(ctx context.Context) (*stage, error) {
 		return &loss{
 			what: "the leader of three is killed",
 			url:  cluster.URL(),
-			kill: func(ctx context.Context) (err error) {
-				if killed, err = cluster.Leader(ctx); err != nil {
-					return err
+			strike: func(ctx context.Context) (err error) {
+				if killed, err = cluster.Leader(ctx); err == nil {
+					err = killed.Kill()
 				}
-				return killed.Kill()
-			},
-			recovered: func(ctx context.Context) error {
-				_, err := cluster.Leader(ctx)
+				if err == nil {
+					_, err = cluster.Leader(ctx)
+				}
 				return err
 			},
 			mend: func(ctx context.Context) error { return killed.Restart(ctx) },
@@ -187,14 +184,13 @@ func startZooKeeper(ctx context.Context) (*stage, error) {
 		return &loss{
 			what: "the leader of three is killed",
 			url:  ensemble.URL(),
-			kill: func(ctx context.Context) (err error) {
-				if killed, err = ensemble.Leader(ctx); err != nil {
-					return err
+			strike: func(ctx context.Context) (err error) {
+				if killed, err = ensemble.Leader(ctx); err == nil {
+					err = killed.Kill()
 				}
-				return killed.Kill()
-			},
-			recovered: func(ctx context.Context) error {
-				_, err := ensemble.WaitFailover(ctx, killed)
+				if err == nil {
+					_, err = ensemble.WaitFailover(ctx, killed)
+				}
 				return err
 			},
 			mend: func(ctx context.Context) error { return killed.Restart(ctx) },
@@ -226,10 +222,14 @@ func oneServer(server interface {
 }, url string) *stage {
 	return &stage{url: url, close: server.Close, lose: func(context.Context) (*loss, error) {
 		return &loss{
-			what:      "the only server is killed, and started again at once",
-			url:       url,
-			kill:      func(context.Context) error { return server.Kill() },
-			recovered: server.Restart,
+			what: "the only server is killed, and started again at once",
+			url:  url,
+			strike: func(ctx context.Context) error {
+				if err := server.Kill(); err != nil {
+					return err
+				}
+				return server.Restart(ctx)
+			},
 		}, nil
 	}}
 }

@@ -2,6 +2,7 @@ package costs
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/url"
@@ -99,7 +100,7 @@ func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 		return err
 	}
 	defer client.Close()
-	lock, err := client.Acquire(ctx, "lockport-compare-"+random()[:8])
+	lock, err := client.Acquire(ctx, "lockport-compare-"+rand.Text()[:8])
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 //go:build !unix
 
-package usage
+package measure
 
 import "time"
 

@@ -1,12 +1,11 @@
-// Package usage is what this process has used of the machine.
-package usage
+package measure
 
 import (
 	"runtime"
 	"time"
 )
 
-// Usage is that of this process until now.
+// Usage is what a worker process has used of the machine until an instant.
 type Usage struct {
 	CPU        time.Duration
 	Goroutines int
@@ -15,19 +14,16 @@ type Usage struct {
 	Allocated  uint64 // bytes
 }
 
-// Now is the present.
-func Now() Usage {
+// usageNow reads the usage of this process. settled says that garbage is collected first.
+func usageNow(settled bool) Usage {
+	if settled {
+		runtime.GC()
+		runtime.GC() // the second collects what finalizers and pools kept
+	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return Usage{
 		CPU: processor(), Goroutines: runtime.NumGoroutine(), Memory: int64(m.HeapAlloc + m.StackInuse),
 		Allocs: m.Mallocs, Allocated: m.TotalAlloc,
 	}
-}
-
-// Settled is the present without garbage.
-func Settled() Usage {
-	runtime.GC()
-	runtime.GC() // what finalizers and pools have kept goes with the second
-	return Now()
 }
