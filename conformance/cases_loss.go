@@ -28,14 +28,7 @@ var lossCases = group("loss",
 		}
 	}).needing(NeedOverwrite),
 	full("broken", ruleLoss+" (it was broken)", func(e *Env) {
-		p := e.party()
-		breaker := optional[driver.Breaker](p)
-		var owner string
-		toldOfLossOf(e, func(l *lockport.Lock) { owner = l.Owner() }, func(name string) {
-			ctx, cancel := e.timed()
-			defer cancel()
-			e.check(breaker.Break(ctx, name, owner), "Break")
-		})
+		toldOfLoss(e, e.breaker())
 	}),
 	full("waiter-gets-it", "P7 liveness: who waits gets the name when the server forgot its holder", func(e *Env) {
 		a, b := e.client(), e.client()
@@ -58,13 +51,8 @@ var lossCases = group("loss",
 		})
 	}).needing(NeedOverwrite),
 	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)", func(e *Env) {
-		breaker := optional[driver.Breaker](e.party())
-		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() {
-			ctx, cancel := e.timed()
-			defer cancel()
-			e.check(breaker.Break(ctx, l.Name(), l.Owner()), "Break")
-			return nil
-		})
+		breaks := e.breaker()
+		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { breaks(l.Name()); return nil })
 	}).alone(),
 	full("forgotten-while-handed-on",
 		"P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens", lostWhileHandedOn).needing(NeedRemove),
@@ -82,12 +70,8 @@ func (e *Env) noticeTime() time.Duration {
 	return e.ttl + endTime
 }
 
+// toldOfLoss has the server end a lock by end, and checks what its holder learns.
 func toldOfLoss(e *Env, end func(name string)) {
-	toldOfLossOf(e, func(*lockport.Lock) {}, end)
-}
-
-// toldOfLossOf has the server end a lock by end, and checks what its holder learns.
-func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) {
 	observer := e.party()
 	c, limit := e.client(), e.noticeTime()
 	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
@@ -97,7 +81,6 @@ func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) {
 	lost := l.Lost()
 	ctx, cancel := l.Context(e.ctx)
 	defer cancel()
-	look(l)
 	end(l.Name())
 	e.lostWithin(l, limit, "the server ended the lock")
 	e.closedWithin(lost, endTime)
@@ -111,4 +94,17 @@ func toldOfLossOf(e *Env, look func(*lockport.Lock), end func(name string)) {
 	}
 	e.rises(token(l)/1024, next.Grant().Token)
 	e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")
+}
+
+// breaker returns what breaks the claim on a name, of the owner that Inspect gives.
+func (e *Env) breaker() func(name string) {
+	p := e.party()
+	breaker, inspector := optional[driver.Breaker](p), optional[driver.Inspector](p)
+	return func(name string) {
+		ctx, cancel := e.timed()
+		defer cancel()
+		st, err := inspector.Inspect(ctx, name)
+		e.check(err, "Inspect")
+		e.check(breaker.Break(ctx, name, st.Owner), "Break")
+	}
 }

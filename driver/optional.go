@@ -78,7 +78,7 @@ type LeaseAs interface {
 type Status struct {
 	Name    string    // the lock's name
 	Held    bool      // false: nobody has it
-	Owner   string    // the owner id, or what a foreign client wrote
+	Owner   string    // the owner id, or what a foreign client wrote; where the server knows the session only, an id of that, of the same form
 	Foreign bool      // the holder is not a lockport client
 	Token   uint64    // the driver's token, 0 if unknown
 	Since   time.Time // since when, zero if unknown
@@ -90,6 +90,7 @@ type Status struct {
 type Inspector interface {
 	Inspect(ctx context.Context, name string) (Status, error)
 	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error they are not all.
+	// errors.ErrUnsupported: the server does not know the names.
 	List(ctx context.Context, prefix string) ([]Status, error)
 }
 

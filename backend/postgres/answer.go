@@ -56,7 +56,7 @@ func (c *conn) conclude(s step, a *answer) error {
 		case session.Try:
 			if op.OK = v.ok; op.OK {
 				op.Token = uint64(v.n)
-				c.held[op.Key] = holder{op.Name, op.Owner, op.Token, time.Since(c.born)}
+				c.held[op.Key] = true
 				c.server.used.Add(1)
 			}
 		case session.Free:
@@ -89,7 +89,7 @@ func (c *conn) conclude(s step, a *answer) error {
 
 // freed forgets a key. The mutex is held.
 func (c *conn) freed(key session.Key) {
-	if _, ok := c.held[key]; ok {
+	if c.held[key] {
 		delete(c.held, key)
 		c.server.used.Add(-1)
 	}

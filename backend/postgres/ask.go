@@ -20,7 +20,6 @@ type role int
 const (
 	answers  role = iota // its rows are their answers
 	prepares             // nobody needs its answer
-	reports              // it tells who looks at locks of some: the next may go when it is answered
 	undoes               // it gives back what a statement that failed may have left locked
 )
 
@@ -80,10 +79,9 @@ func (c *conn) distinct(ops []*session.Op) bool {
 	return true
 }
 
-// encodeMany is encodeOne for several Free, or several Try. A transaction has one id, from its first token on: where that is the token, each Try
-// is a transaction, so that no token is older than the lock. The mutex is held.
+// encodeMany is encodeOne for several Free, or several Try. The mutex is held.
 func (c *conn) encodeMany(ops []*session.Op) {
-	if len(ops) < 2 || ops[0].Kind == session.Try && c.server.tokens.transactions {
+	if len(ops) < 2 {
 		for i := range ops {
 			c.encodeOne(ops[i : i+1])
 		}

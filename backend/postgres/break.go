@@ -8,10 +8,10 @@ import (
 )
 
 // Break implements driver.Breaker. All that the server can end is a session, and with it all its locks: it is refused where there are others, with a
-// *driver.SharedSessionError.
+// *driver.SharedSessionError, which names them with exact keys only.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	return b.endSession(ctx, name, owner, func(ctx context.Context, l *looker, h seen) error {
-		others, err := l.others(ctx, h, name, b.layout)
+	return b.endSession(ctx, name, owner, func(ctx context.Context, i *inspector, h seen) error {
+		others, err := i.others(ctx, h, b.layout)
 		if err != nil || others == nil {
 			return err
 		}
@@ -21,17 +21,17 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 
 // BreakSession implements driver.SessionBreaker.
 func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
-	return b.endSession(ctx, name, owner, func(context.Context, *looker, seen) error { return nil })
+	return b.endSession(ctx, name, owner, func(context.Context, *inspector, seen) error { return nil })
 }
 
 // endSession ends the session on which owner has name, unless allow has something against it.
-func (b *Backend) endSession(ctx context.Context, name, owner string, allow func(context.Context, *looker, seen) error) error {
+func (b *Backend) endSession(ctx context.Context, name, owner string, allow func(context.Context, *inspector, seen) error) error {
 	key, err := b.layout.key(name)
 	if err != nil {
 		return err
 	}
-	return b.server.lookAtLocks(ctx, func(ctx context.Context, l *looker) error {
-		st, h, err := l.status(ctx, name, key)
+	return b.server.lookAtLocks(ctx, func(ctx context.Context, i *inspector) error {
+		st, h, err := i.status(ctx, name, key)
 		switch {
 		case err != nil:
 			return err
@@ -40,50 +40,36 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, allow func
 		case h.shared:
 			return fmt.Errorf("%w: it is held in shared mode, which several sessions may do at once: end them yourself (pg_terminate_backend)", driver.ErrRefused)
 		}
-		if err := allow(ctx, l, h); err != nil {
+		if err := allow(ctx, i, h); err != nil {
 			return err
 		}
-		return l.terminate(ctx, h.pid, key)
+		return i.terminate(ctx, h.pid, key)
 	})
 }
 
-// others are the locks besides name that would be lost with the session of h; nil: none. Our own sessions have side locks too, and say what their
-// locks are called.
-func (l *looker) others(ctx context.Context, h seen, name string, layout layout) (*driver.SharedSessionError, error) {
+// others are the further locks that would be lost with the session of h; nil: none. The side locks of our own sessions do not count.
+func (i *inspector) others(ctx context.Context, h seen, layout layout) (*driver.SharedSessionError, error) {
 	ours := ""
 	if h.ours() {
 		ours = " AND l.objsubid = 1"
 	}
-	rows, err := l.query(ctx, fmt.Sprintf(`SELECT l.objsubid, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
+	rows, err := i.query(ctx, fmt.Sprintf(`SELECT l.objsubid, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
 		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d)%s`, h.pid, h.key, ours))
 	if err != nil || len(rows) == 0 {
 		return nil, err
 	}
 	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: len(rows)}
-	switch {
-	case h.ours() && !l.silent[h.pid]:
-		l.answers = nil
-		if err := l.ask(ctx, []seen{h}, "*"); err != nil {
-			return nil, err
-		}
-		for _, a := range l.answers {
-			if a.Name != name && len(others.Names) < others.Others {
-				others.Names = append(others.Names, a.Name)
-			}
-		}
-	case layout.exact:
-		for _, row := range rows {
-			if string(row[0]) == "1" {
-				others.Names = append(others.Names, string(row[1]))
-			}
+	for _, row := range rows {
+		if layout.exact && string(row[0]) == "1" {
+			others.Names = append(others.Names, string(row[1]))
 		}
 	}
 	return others, nil
 }
 
 // terminate ends the session pid if it has key now: since it was looked at, another may have got the key, or the number.
-func (l *looker) terminate(ctx context.Context, pid, key int64) error {
-	row, err := queryRow(ctx, l.raw, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
+func (i *inspector) terminate(ctx context.Context, pid, key int64) error {
+	row, err := queryRow(ctx, i.raw, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
 		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND mode = 'ExclusiveLock' AND pid = %d AND classid = %d AND objid = %d
 		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), 1)
 	switch {

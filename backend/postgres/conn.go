@@ -23,7 +23,6 @@ type conn struct {
 	rows   answer             // what has come of the statement under way, for the same
 	pid    int64              // of the server's process
 	id     string
-	born   time.Time
 
 	line    session.Line // its mutex guards what follows
 	buf     []byte       // what is about to be sent
@@ -31,21 +30,12 @@ type conn struct {
 	next    int          // of steps: the one whose answer comes next
 	left    int          // statements of the flight under way whose answers have not come
 	blocks  bool         // that is a Wait
-	unsaid  []saying     // what those who look at locks are to be told
-	saying  bool         // some of it is on its way
-	held    map[session.Key]holder
+	held    map[session.Key]bool
 	awaited map[session.Key]bool
 
 	sorted []*session.Op        // for encode, as are the next: used again and again
 	seen   map[session.Key]bool // keys
 	args   [3][]int64
-}
-
-// holder is for whom this session has a key, for those who ask.
-type holder struct {
-	name, owner string
-	token       uint64
-	since       time.Duration // the session began
 }
 
 var errClosed = errors.New("the session was closed")
@@ -103,5 +93,5 @@ func (c *conn) end(err error) {
 // forget forgets what lived on the session. The mutex is held.
 func (c *conn) forget() {
 	c.server.used.Add(-int64(len(c.held) + len(c.awaited)))
-	c.held, c.awaited, c.unsaid = nil, nil, nil
+	c.held, c.awaited = nil, nil
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
 
 func TestConn(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	s := serverAt(t, with(t, p.URL(), "ttl", "2s"))
 	a, toldA := dialled(t, s)
 	b, toldB := dialled(t, s)
@@ -88,44 +87,34 @@ func TestConn(t *testing.T) {
 	require.Zero(t, s.used.Load())
 }
 
-func TestDoReturnsWhenItsContextEnds(t *testing.T) {
-	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
-	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
-	require.NoError(t, p.Freeze())
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	done := make(chan error, 1)
-	try := op(session.Try, 1)
-	c.Do(ctx, []*session.Op{try}, func(err error) { done <- err })
-	nothing(t, done)
-	require.NoError(t, p.Thaw())
-	require.NoError(t, receive(t, done))
-	require.True(t, try.OK)
-
-	// An answer that does not come ends the connection.
-	require.NoError(t, p.Freeze())
-	start := time.Now()
-	c.Do(ctx, []*session.Op{op(session.Free, 1)}, func(err error) { done <- err })
-	require.ErrorContains(t, receive(t, done), "not answered for 1s")
-	require.GreaterOrEqual(t, time.Since(start), time.Second)
-	require.ErrorContains(t, receive(t, told.ended), "not answered")
-	require.NoError(t, p.Thaw())
-}
-
-// The same for who reads the answer himself, as in the moments after another one.
-func TestDoReturnsWhenItsContextEndsWhileItReads(t *testing.T) {
-	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+// proxied is what opens sessions with p through a proxy.
+func proxied(t *testing.T, p place, ttl string) (*server, *faultproxy.Proxy) {
+	t.Helper()
 	proxy, err := faultproxy.New(p.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
-	c, _ := dialled(t, serverAt(t, via(t, with(t, p.URL(), "ttl", "1m"), proxy.Addr())))
+	return serverAt(t, via(t, with(t, p.URL(), "ttl", ttl), proxy.Addr())), proxy
+}
+
+func TestDoReturnsWhenItsContextEnds(t *testing.T) {
+	t.Parallel()
+	s, proxy := proxied(t, database(t), "1s")
+	c, told := dialled(t, s)
+	proxy.Freeze()
+	done := make(chan error, 1)
+	try := op(session.Try, 1)
+	c.Do(gone(), []*session.Op{try}, func(err error) { done <- err })
+	nothing(t, done)
+	proxy.Restore()
+	require.NoError(t, receive(t, done))
+	require.True(t, try.OK)
+
+	// The same while it reads the answer itself, as in the moments after another one.
 	for range 5 {
 		ask(t, c, op(session.Ping, 0))
 		proxy.Freeze()
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		returned, done := make(chan struct{}), make(chan error, 1)
+		returned := make(chan struct{})
 		go func() {
 			c.Do(ctx, []*session.Op{op(session.Ping, 0)}, func(err error) { done <- err })
 			close(returned)
@@ -136,4 +125,12 @@ func TestDoReturnsWhenItsContextEndsWhileItReads(t *testing.T) {
 		proxy.Restore()
 		require.NoError(t, receive(t, done))
 	}
+
+	// An answer that does not come ends the connection.
+	proxy.Freeze()
+	start := time.Now()
+	c.Do(gone(), []*session.Op{op(session.Free, 1)}, func(err error) { done <- err })
+	require.ErrorContains(t, receive(t, done), "not answered for 1s")
+	require.GreaterOrEqual(t, time.Since(start), time.Second)
+	require.ErrorContains(t, receive(t, told.ended), "not answered")
 }

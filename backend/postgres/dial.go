@@ -29,7 +29,6 @@ type server struct {
 	used, limit atomic.Int64 // of our locks in the server's table; the limit is 0 before the first session
 	primary     atomic.Bool  // it was one when we last looked
 	single      atomic.Bool  // a pooler is in between that leaves sessions whole
-	ready       atomic.Bool  // tokens can be drawn
 }
 
 // facts are what the server says at the beginning of a session.
@@ -98,8 +97,7 @@ func (s *server) begin(ctx context.Context, label string, e session.Events) (*co
 		front:   pgproto3.NewFrontend(hijacked.Conn, hijacked.Conn),
 		pid:     f.pid,
 		id:      fmt.Sprintf("%d/%d", f.pid, f.began),
-		held:    make(map[session.Key]holder),
-		born:    time.Now(),
+		held:    make(map[session.Key]bool),
 		awaited: make(map[session.Key]bool),
 		seen:    make(map[session.Key]bool),
 	}
@@ -124,9 +122,6 @@ func (s *server) connect(ctx context.Context) (*pgconn.PgConn, facts, error) {
 	config, err := s.config(ctx)
 	if err != nil {
 		return nil, facts{}, classify(err)
-	}
-	if l, ok := ctx.Value(lookerKey{}).(*looker); ok {
-		config.OnNotification = l.notified
 	}
 	raw, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

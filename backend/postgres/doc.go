@@ -23,16 +23,11 @@
 // # URL
 //
 // "postgres://user:password@host:port/database?ttl=15s": several hosts with commas between them, sslmode and other parameters of libpq, and ours: ttl, blockers, prefix,
-// exact, schema, tokens. The environment (PGHOST and the like) is not read.
+// exact, schema. The environment (PGHOST and the like) is not read.
 //
 // # Server requirements
 //
-// PostgreSQL 14 or newer, a role that may connect, and a sequence and a table, which the first client makes if it may: see Options.Schema and
-// Options.TransactionTokens.
-//
-// # Locks of a transaction
-//
-// Backend.TryLockTx, LockTx, and their counterparts for database/sql take the same locks for a transaction of the caller's, until it ends.
+// PostgreSQL 14 or newer, a role that may connect, and a sequence and a table, which the first client makes if it may: see Options.Schema.
 //
 // # Example
 //

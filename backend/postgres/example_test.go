@@ -2,8 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"fmt"
 	"log"
 	"time"
@@ -69,67 +67,6 @@ func ExampleOptions() {
 		log.Fatal(err)
 	}
 	defer lock.Release(context.Background())
-}
-
-// A lock that lasts as long as the caller's transaction, and needs no other connection.
-func ExampleBackend_TryLockTx() {
-	ctx := context.Background()
-	pool, err := pgxpool.New(ctx, "postgres://app:password@localhost:5432/app")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer pool.Close()
-	locks, err := postgres.NewBackend(pool, postgres.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
-
-	tx, err := pool.Begin(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer tx.Rollback(ctx)
-	token, err := locks.TryLockTx(ctx, tx, "account-7")
-	if errors.Is(err, lockport.ErrHeld) {
-		return // somebody else works on it
-	} else if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println("working under fencing token", token)
-	if err := tx.Commit(ctx); err != nil { // and the lock is free
-		log.Fatal(err)
-	}
-}
-
-func ExampleBackend_LockSQLTx() {
-	ctx := context.Background()
-	const url = "postgres://app:password@localhost:5432/app"
-	locks, err := postgres.NewBackendURL(url)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close()
-	db, err := sql.Open("pgx", url) // of github.com/jackc/pgx/v5/stdlib
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer db.Close()
-
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer tx.Rollback()
-	if _, err := tx.ExecContext(ctx, "SET LOCAL lock_timeout = '5s'"); err != nil {
-		log.Fatal(err)
-	}
-	if _, err := locks.LockSQLTx(ctx, tx, "account-7"); err != nil {
-		log.Fatal(err)
-	}
-	if err := tx.Commit(); err != nil {
-		log.Fatal(err)
-	}
 }
 
 // The session that holds a lock, for people who look at pg_stat_activity and pg_locks.

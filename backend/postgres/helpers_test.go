@@ -2,14 +2,18 @@ package postgres
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -41,6 +45,39 @@ func via(t testing.TB, rawURL, addr string) string {
 	require.NoError(t, err)
 	u.Host = addr
 	return u.String()
+}
+
+// place is a database of a test's own, on the server that all share: locks, notifications and tokens are a database's.
+type place struct {
+	*servers.Postgres
+	name string
+}
+
+func (p place) in(rawURL string) string              { return strings.TrimSuffix(rawURL, "lockport") + p.name }
+func (p place) URL() string                          { return p.in(p.Postgres.URL()) }
+func (p place) AdminURL() string                     { return p.in(p.Postgres.AdminURL()) }
+func (p place) UserURL(user, password string) string { return p.in(p.Postgres.UserURL(user, password)) }
+
+// ourLocks are the advisory locks of the database.
+const ourLocks = `SELECT * FROM pg_locks WHERE locktype = 'advisory' AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+var databases atomic.Int64
+
+// database is a new one for t.
+func database(t testing.TB) place {
+	t.Helper()
+	p := place{servers.SharedPostgres(t), fmt.Sprint("test", databases.Add(1))}
+	run := func(sql string) {
+		conn, err := pgx.Connect(context.Background(), p.Postgres.AdminURL())
+		require.NoError(t, err)
+		defer conn.Close(context.Background())
+		_, err = conn.Exec(context.Background(), sql)
+		require.NoError(t, err)
+	}
+	run("CREATE DATABASE " + p.name + " OWNER lockport")
+	execute(t, admin(t, p.AdminURL()), `CREATE VIEW locks AS `+ourLocks+`; GRANT SELECT ON locks TO PUBLIC`)
+	t.Cleanup(func() { run("DROP DATABASE " + p.name + " WITH (FORCE)") })
+	return p
 }
 
 // backendAt is a backend by URL, closed when the test ends.

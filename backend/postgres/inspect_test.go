@@ -2,77 +2,83 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func TestInspect(t *testing.T) {
+// pidOf is the process that serves conn.
+func pidOf(conn *pgx.Conn) int { return int(conn.PgConn().PID()) }
+
+// foreignHolder is a session of psql that has run sql.
+func foreignHolder(t *testing.T, url, sql string) *pgx.Conn {
+	t.Helper()
+	conn := admin(t, url)
+	execute(t, conn, `SELECT set_config('application_name', 'psql', false)`)
+	execute(t, conn, sql)
+	return conn
+}
+
+func TestInspectAndBreak(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	b := backendAt(t, p.URL())
-	c := clientAt(t, p.URL())
-	const locks = 407 // some messages
-	prefix := `é"\{},'` + strings.Repeat("\x01", 900)
-	for i := range locks {
-		acquire(t, c, fmt.Sprint(prefix, i))
-	}
-	all, err := b.List(t.Context(), prefix)
-	require.NoError(t, err)
-	require.Len(t, all, locks)
-	st, err := b.Inspect(t.Context(), prefix+"3")
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), st.Since, time.Minute)
-	since := st.Since
-	st.Since = time.Time{}
-	require.Equal(t, driver.Status{Name: prefix + "3", Held: true, Owner: st.Owner, Token: st.Token}, st)
-	for i := range all {
-		require.WithinDuration(t, since, all[i].Since, time.Minute)
-		all[i].Since = time.Time{}
-	}
-	require.Contains(t, all, st)
+	c := clientAt(t, p.URL(), lockport.Label("batch"))
+	one, two := acquire(t, c, "one"), acquire(t, c, "two")
 
-	// Nobody loses others' locks with the one that is broken.
-	err = b.Break(t.Context(), st.Name, st.Owner)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	require.ErrorContains(t, err, fmt.Sprint(locks-1, " other locks"))
+	// The server knows the session, and the client by application_name. It knows no names.
+	st, err := b.Inspect(t.Context(), "one")
+	require.NoError(t, err)
+	pid := sessionOf(t, one).PID
+	claimant, ok := driver.OwnerClaimant(st.Owner)
+	require.True(t, ok, st.Owner)
+	require.Equal(t, "batch", claimant.Label)
+	require.Equal(t, driver.Status{Name: "one", Held: true, Owner: sessionOwner(int64(pid), driver.OwnerClient(st.Owner))}, st)
+	_, err = b.List(t.Context(), "")
+	require.ErrorIs(t, err, errors.ErrUnsupported)
+
+	// Nobody loses other locks unless that is wanted.
 	var shared *driver.SharedSessionError
-	require.ErrorAs(t, err, &shared)
-	require.Equal(t, locks-1, shared.Others)
-	require.Len(t, shared.Names, locks-1)
-	require.Contains(t, shared.Names, prefix+"7")
-	require.NotContains(t, shared.Names, st.Name)
+	require.ErrorAs(t, b.Break(t.Context(), "one", st.Owner), &shared)
+	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pid), Others: 1}, *shared)
+	require.ErrorIs(t, b.BreakSession(t.Context(), "one", "somebody else"), driver.ErrLost)
+	require.ErrorIs(t, b.BreakSession(t.Context(), "three", st.Owner), driver.ErrLost)
+	require.True(t, one.Valid() && two.Valid())
+	require.NoError(t, b.BreakSession(t.Context(), "one", st.Owner))
+	for _, l := range []*lockport.Lock{one, two} {
+		within(t, l.Lost(), removalNotice)
+	}
+	require.ErrorIs(t, b.BreakSession(t.Context(), "one", st.Owner), driver.ErrLost)
+	acquire(t, c, "one")
+	require.ErrorIs(t, b.Break(t.Context(), "one", st.Owner), driver.ErrLost, "another session has it now")
 
-	// A foreign client says nothing.
-	conn := admin(t, p.AdminURL())
+	// An ordinary role may not end the superuser's session.
 	key, err := b.layout.key("foreign")
 	require.NoError(t, err)
-	execute(t, conn, `SELECT set_config('application_name', 'psql', false), pg_advisory_lock($1)`, key)
+	conn := foreignHolder(t, p.AdminURL(), fmt.Sprintf(`SELECT pg_advisory_lock(%d)`, key))
 	st, err = b.Inspect(t.Context(), "foreign")
 	require.NoError(t, err)
-	require.True(t, st.Held && st.Foreign)
-	require.Equal(t, fmt.Sprintf("pid %d (psql)", conn.PgConn().PID()), st.Owner)
+	require.Equal(t, driver.Status{Name: "foreign", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
 	err = b.Break(t.Context(), "foreign", st.Owner)
-	require.ErrorIs(t, err, driver.ErrRefused, "an ordinary role may not end the superuser's session")
+	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "grant the privilege")
 }
 
 // The lock may change hands between the look at it and the end of its session.
 func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	b := backendAt(t, p.URL())
-	conn := admin(t, p.URL())
-	pid := int64(conn.PgConn().PID())
-	execute(t, conn, `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
+	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.lookAtLocks(t.Context(), func(ctx context.Context, l *looker) error { return l.terminate(ctx, pid, key) })
+		return b.server.lookAtLocks(t.Context(), func(ctx context.Context, i *inspector) error { return i.terminate(ctx, int64(pidOf(conn)), key) })
 	}
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)
@@ -83,51 +89,55 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	require.Error(t, err)
 }
 
-// A session that ends after it was asked is not waited for.
-func TestSessionThatEndsBeforeItAnswers(t *testing.T) {
+// With exact keys the names are known, foreign clients' too. Keys of two numbers, and what a session has in shared mode, are locks like others.
+func TestExactKeysAreNames(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
-	b := backendAt(t, p.URL())
-	c := clientAt(t, p.URL())
-	acquire(t, c, "held")
-	mute, watcher := admin(t, p.AdminURL()), admin(t, p.AdminURL())
-	pid := mute.PgConn().PID()
-	execute(t, mute, `SELECT set_config('application_name', 'lockport mute', false), pg_advisory_lock(1)`)
-	found := make(chan error, 1)
-	go func() {
-		found <- b.server.lookAtLocks(t.Context(), func(ctx context.Context, l *looker) error {
-			l.patience = time.Hour
-			return l.ask(ctx, []seen{{pid: int64(pid), application: "lockport mute"}}, "*")
-		})
-	}()
-	require.Eventually(t, func() bool {
-		var asked bool
-		require.NoError(t, watcher.QueryRow(t.Context(), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE query LIKE 'LISTEN lockport_%')`).Scan(&asked))
-		return asked
-	}, time.Minute, 10*time.Millisecond)
-	select {
-	case err := <-found:
-		t.Fatalf("it is there, and has not answered: %v", err)
-	case <-time.After(3 * lookAgainTime):
+	p := database(t)
+	url := with(t, p.URL(), "exact", "true")
+	b := backendAt(t, url)
+	for also, names := range map[string][]string{
+		"pg_advisory_lock(1, 2)":      nil,
+		"pg_advisory_lock_shared(-9)": {"-9"},
+		"pg_advisory_lock(-9)":        {"-9"},
+	} {
+		conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), `+also)
+		st, err := b.Inspect(t.Context(), "-7")
+		require.NoError(t, err)
+		var shared *driver.SharedSessionError
+		require.ErrorAs(t, b.Break(t.Context(), "-7", st.Owner), &shared, also)
+		require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("process ", pidOf(conn)), Others: 1, Names: names}, *shared, also)
+		require.NoError(t, b.BreakSession(t.Context(), "-7", st.Owner))
+		_, err = conn.Exec(t.Context(), `SELECT 1`)
+		require.Error(t, err)
 	}
-	execute(t, watcher, `SELECT pg_terminate_backend($1)`, pid)
-	require.NoError(t, <-found)
-}
 
-// Locks whose names nobody tells are not passed over in silence.
-func TestListSaysThatItIsNotComplete(t *testing.T) {
-	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
-	b := backendAt(t, p.URL())
-	acquire(t, clientAt(t, p.URL()), "held")
-	mute := admin(t, p.AdminURL())
-	execute(t, mute, `SELECT set_config('application_name', 'lockport mute', false), pg_advisory_lock(1), pg_advisory_lock(2)`)
-	all, err := b.List(t.Context(), "")
-	require.Len(t, all, 1)
-	require.ErrorIs(t, err, driver.ErrUnavailable)
-	require.ErrorContains(t, err, fmt.Sprintf("pid %d (lockport mute) has 2 and does not say which", pidOf(mute)))
-	execute(t, mute, `SELECT pg_advisory_unlock_all()`)
+	// A shared holder keeps us out, though others may hold the lock with it.
+	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(5), pg_advisory_lock(-4200000000), pg_advisory_lock(0, 42)`)
+	st, err := b.Inspect(t.Context(), "5")
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: "5", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql), in shared mode", pidOf(conn))}, st)
+	require.ErrorIs(t, b.Break(t.Context(), "5", st.Owner), driver.ErrRefused)
+
+	acquire(t, clientAt(t, url), "42")
+	waiter := admin(t, p.URL())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = waiter.Exec(ctx, `SELECT pg_advisory_lock(-4200000000)`)
+	}()
+	defer func() { cancel(); <-ended }()
+	var all []driver.Status
+	require.Eventually(t, func() bool {
+		all, err = b.List(t.Context(), "-42")
+		require.NoError(t, err)
+		return len(all) == 1 && all[0].Waiters == 1
+	}, soon, 10*time.Millisecond)
+	require.Equal(t, driver.Status{Name: "-4200000000", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn)), Waiters: 1}, all[0])
+	st, err = b.Inspect(t.Context(), "-4200000000")
+	require.NoError(t, err)
+	require.Equal(t, all[0], st)
 	all, err = b.List(t.Context(), "")
 	require.NoError(t, err)
-	require.Len(t, all, 1)
+	require.Len(t, all, 3)
 }

@@ -29,9 +29,6 @@ type Options struct {
 	// Schema is where the sequence lockport_token and the table lockport_epoch are, or are made. Clients whose locks meet must have the same.
 	// Default: "public".
 	Schema string
-	// TransactionTokens makes tokens of the server's transaction ids, for databases in which nothing may be created. Each grant then is a write to the
-	// server's disk. All clients whose locks meet must have the same; where the sequence exists this is refused.
-	TransactionTokens bool
 }
 
 const (

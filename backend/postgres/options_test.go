@@ -34,7 +34,7 @@ func TestBadURLs(t *testing.T) {
 		good + "?blockers=many":                      "blockers",
 		good + "?exact=maybe":                        "true or false",
 		good + "?exact=true&prefix=x":                "leaves no place for a prefix",
-		good + "?tokens=random":                      "sequence or transactions",
+		good + "?tokens=transactions":                "unknown URL parameter",
 		good + "?schema=" + strings.Repeat("x", 64):  "no name of a schema",
 		good + "?ttl=1ms":                            "TTL",
 		good + "?ttl=48h":                            "TTL",

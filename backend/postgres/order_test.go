@@ -9,70 +9,58 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// A transaction id is that of a whole transaction: where it is the token, each lock of a batch is taken in one of its own, or the last would have a token
-// from before others had the lock.
+// A batch takes each lock before it draws its token, or the last would have a token from before others had the lock.
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
 	const keys = 128
-	for _, source := range []string{"transactions", "sequence"} {
-		t.Run(source, func(t *testing.T) {
-			database := p.URL()
-			if source == "sequence" {
-				execute(t, admin(t, p.AdminURL()), `CREATE DATABASE other OWNER lockport`)
-				database = database[:len(database)-len("lockport")] + "other"
-			}
-			s := serverAt(t, with(t, database, "tokens", source, "ttl", "10s"))
-			one, _ := dialled(t, s)
-			many, _ := dialled(t, s)
-			var newest uint64 // of the last key, written and read by who has it
-			stop, ended := make(chan struct{}), make(chan struct{})
-			wrong := ""
-			takes := func(who string, token uint64) {
-				if token <= newest {
-					wrong = fmt.Sprintf("%s got token %d after %d", who, token, newest)
-				}
-				newest = max(newest, token)
-			}
-			go func() {
-				defer close(ended)
-				for {
-					select {
-					case <-stop:
-						return
-					default:
-					}
-					if o := op(session.Try, keys); askQuietly(one, o) == nil && o.OK {
-						takes("one", o.Token)
-						_ = askQuietly(one, op(session.Free, keys))
-					}
-				}
-			}()
-			for range 1500 {
-				var tries, frees []*session.Op
-				for k := range int64(keys) {
-					tries = append(tries, op(session.Try, k+1))
-				}
-				ask(t, many, tries...)
-				if last := tries[keys-1]; last.OK {
-					takes("many", last.Token)
-				}
-				for _, o := range tries {
-					if o.OK {
-						frees = append(frees, &session.Op{Kind: session.Free, Key: o.Key})
-					}
-				}
-				ask(t, many, frees...)
-			}
-			close(stop)
-			<-ended
-			require.Empty(t, wrong)
-		})
+	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
+	one, _ := dialled(t, s)
+	many, _ := dialled(t, s)
+	var newest uint64 // of the last key, written and read by who has it
+	stop, ended := make(chan struct{}), make(chan struct{})
+	wrong := ""
+	takes := func(who string, token uint64) {
+		if token <= newest {
+			wrong = fmt.Sprintf("%s got token %d after %d", who, token, newest)
+		}
+		newest = max(newest, token)
 	}
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if o := op(session.Try, keys); askQuietly(one, o) == nil && o.OK {
+				takes("one", o.Token)
+				_ = askQuietly(one, op(session.Free, keys))
+			}
+		}
+	}()
+	for range 500 {
+		var tries, frees []*session.Op
+		for k := range int64(keys) {
+			tries = append(tries, op(session.Try, k+1))
+		}
+		ask(t, many, tries...)
+		if last := tries[keys-1]; last.OK {
+			takes("many", last.Token)
+		}
+		for _, o := range tries {
+			if o.OK {
+				frees = append(frees, &session.Op{Kind: session.Free, Key: o.Key})
+			}
+		}
+		ask(t, many, frees...)
+	}
+	close(stop)
+	<-ended
+	require.Empty(t, wrong)
 }
 
 // askQuietly is ask for another goroutine than the test's.
@@ -85,7 +73,7 @@ func askQuietly(c *conn, ops ...*session.Op) error {
 // Who awaits a key that cannot be awaited just now is not deaf for others.
 func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	c, _ := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "2s")))
 	hi, lo := side(1)
 	busy := admin(t, p.URL())
@@ -102,7 +90,7 @@ func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
 // What was answered is forgotten, also while something is always under way.
 func TestStatementsAreForgotten(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	s := serverAt(t, with(t, p.URL(), "ttl", "10s"))
 	a, _ := dialled(t, s)
 	b, told := dialled(t, s)
@@ -122,37 +110,10 @@ func TestStatementsAreForgotten(t *testing.T) {
 	require.LessOrEqual(t, most, manySteps+8)
 }
 
-// Who looks at many locks of a session whose server has just fallen silent holds up nobody there.
-func TestLookingAtLocksHoldsNobodyUp(t *testing.T) {
-	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
-	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
-	c.line.Lock()
-	for i := range 40_000 {
-		c.held[session.Key(fmt.Sprint(i))] = holder{name: fmt.Sprint("a name that is not quite short ", i), owner: "somebody", token: uint64(i)}
-		c.server.used.Add(1)
-	}
-	c.line.Unlock()
-	require.NoError(t, p.Freeze())
-	asked := make(chan struct{})
-	go func() {
-		c.asked(fmt.Sprintf("lockport_x %d *", c.pid))
-		close(asked)
-	}()
-	receive(t, asked)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	done := make(chan error, 1)
-	c.Do(ctx, []*session.Op{op(session.Ping, 0)}, func(err error) { done <- err })
-	require.Error(t, receive(t, done), "the server does not answer, which ends the session")
-	require.Error(t, receive(t, told.ended))
-	require.NoError(t, p.Thaw())
-}
-
 // A wait, too, ends with a server that says nothing any more.
 func TestWaitEndsWithASilentServer(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
 	execute(t, admin(t, p.URL()), `SELECT pg_advisory_lock(1)`)
 	done := make(chan error, 1)

@@ -47,10 +47,10 @@ func newBackend(config func(context.Context) (*pgconn.Config, error), o Options)
 	if err != nil {
 		return nil, err
 	}
-	t := tokens{schema: o.Schema, transactions: o.TransactionTokens}
+	t := tokens{schema: o.Schema}
 	s := &server{config: config, ttl: o.TTL, tokens: t, statements: newStatements(t.draw())}
 	return &Backend{
-		Backend: session.New(s, session.Options{
+		engine: session.New(s, session.Options{
 			TTL:          o.TTL,
 			Blockers:     o.Blockers,
 			Layout:       where.sessionKey,
@@ -65,10 +65,18 @@ func newBackend(config func(context.Context) (*pgconn.Config, error), o Options)
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	*session.Backend
+	engine
 	server   *server
 	layout   layout
 	blockers int
+}
+
+// engine is what all backends of sessions have in common.
+type engine interface {
+	driver.Backend
+	driver.Waiter
+	driver.Notifier
+	driver.BatchRenewer
 }
 
 var _ interface {

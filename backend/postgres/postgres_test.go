@@ -70,7 +70,7 @@ func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
 
 func TestSessionTerminatedWhileHolding(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	l := acquire(t, a, "x")
 	var waited *lockport.Lock
@@ -92,7 +92,7 @@ func TestSessionTerminatedWhileHolding(t *testing.T) {
 
 func TestSessionTerminatedWhileWaiting(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	l := acquire(t, a, "x")
 	holder := sessionOf(t, l).PID
@@ -105,73 +105,94 @@ func TestSessionTerminatedWhileWaiting(t *testing.T) {
 	}()
 	conn := admin(t, p.AdminURL())
 	waits := func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`)
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
 	}
 	require.Eventually(t, waits, soon, time.Millisecond)
 	for range 3 { // all sessions but the holder's, and again when they are there
-		execute(t, conn, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE application_name LIKE 'lockport%' AND pid <> $1`, holder)
+		execute(t, conn, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%' AND pid <> $1`, holder)
 		require.Eventually(t, waits, soon, time.Millisecond, "the waiter does not come back")
 	}
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, receive(t, got).Release(t.Context()))
 }
 
+// Transactions of other programs that lock the same key exclude our clients, and are excluded.
+func TestMixedFleet(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	c, conn := clientAt(t, p.URL()), admin(t, p.URL())
+	key, err := layout{prefix: defaultPrefix}.key("x")
+	require.NoError(t, err)
+	l := acquire(t, c, "x")
+	require.False(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, key))
+	require.NoError(t, l.Release(t.Context()))
+	execute(t, conn, `BEGIN`)
+	require.True(t, query[bool](t, conn, `SELECT pg_try_advisory_xact_lock($1)`, key))
+	_, err = c.TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	got := make(chan *lockport.Lock, 1)
+	go func() {
+		if l, err := c.Acquire(t.Context(), "x"); err == nil {
+			got <- l
+		}
+	}()
+	require.Eventually(t, func() bool {
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
+	}, soon, 10*time.Millisecond)
+	nothing(t, got)
+	execute(t, conn, `COMMIT`)
+	require.NoError(t, receive(t, got).Release(t.Context()))
+}
+
 // A crash of the server takes the locks, and what it had drawn of the sequence and not written yet: tokens rise all the same.
 func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	t.Parallel()
-	for name, params := range map[string][]string{"sequence": nil, "transactions": {"tokens", "transactions"}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			p := servers.NeedPostgres(t, servers.PostgresOptions{Durable: true})
-			a, b := clientAt(t, with(t, p.URL(), params...)), clientAt(t, with(t, p.URL(), params...))
-			var last lockport.Token
-			for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {
-				// One process dies, and the postmaster has all others recover.
-				_, err := adminPool(t, p).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
-				if err == nil {
-					err = errors.New("it has survived")
-				} else {
-					err = nil
-				}
-				return err
-			}} {
-				var held []*lockport.Lock
-				for n := range 50 {
-					c := []*lockport.Client{a, b}[n%2]
-					l := acquire(t, c, "x")
-					require.Greater(t, tokenOf(t, l), last, "round %d", i)
-					last = tokenOf(t, l)
-					if n == 49 {
-						held = append(held, l)
-					} else {
-						require.NoError(t, l.Release(t.Context()))
-					}
-				}
-				require.NoError(t, end())
-				within(t, held[0].Lost(), removalNotice)
-				if i < 3 {
-					require.NoError(t, p.Restart(t.Context()))
-				} else {
-					require.Eventually(t, func() bool {
-						l, err := a.TryAcquire(t.Context(), "x")
-						return err == nil && l.Release(t.Context()) == nil
-					}, soon, 10*time.Millisecond)
-				}
+	p := servers.NeedPostgres(t, servers.PostgresOptions{Durable: true})
+	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
+	var last lockport.Token
+	for i, end := range []func() error{p.Kill, p.Stop, p.Kill, func() error {
+		// One process dies, and the postmaster has all others recover.
+		_, err := admin(t, p.AdminURL()).Exec(t.Context(), `DO $$ BEGIN EXECUTE 'COPY (SELECT 1) TO PROGRAM ''kill -9 '||pg_backend_pid()||''''; END $$`)
+		if err == nil {
+			err = errors.New("it has survived")
+		} else {
+			err = nil
+		}
+		return err
+	}} {
+		var held []*lockport.Lock
+		for n := range 50 {
+			c := []*lockport.Client{a, b}[n%2]
+			l := acquire(t, c, "x")
+			require.Greater(t, tokenOf(t, l), last, "round %d", i)
+			last = tokenOf(t, l)
+			if n == 49 {
+				held = append(held, l)
+			} else {
+				require.NoError(t, l.Release(t.Context()))
 			}
-			l := acquire(t, a, "x")
-			require.Greater(t, tokenOf(t, l), last)
-			if name == "sequence" {
-				require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*tokensPerGrant), "its creation and each crash move the sequence on")
-				require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*tokensPerGrant), "a clean restart does not")
-			}
-		})
+		}
+		require.NoError(t, end())
+		within(t, held[0].Lost(), removalNotice)
+		if i < 3 {
+			require.NoError(t, p.Restart(t.Context()))
+		} else {
+			require.Eventually(t, func() bool {
+				l, err := a.TryAcquire(t.Context(), "x")
+				return err == nil && l.Release(t.Context()) == nil
+			}, soon, 10*time.Millisecond)
+		}
 	}
+	l := acquire(t, a, "x")
+	require.Greater(t, tokenOf(t, l), last)
+	require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*driver.TokensPerGrant), "its creation and each crash move the sequence on")
+	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart does not")
 }
 
 // The network is gone, and neither side hears of the other: the holder knows before the server lets another in.
 func TestHalfOpenConnection(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	proxy, err := faultproxy.New(p.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
@@ -193,7 +214,7 @@ func TestHalfOpenConnection(t *testing.T) {
 // A session that waits is not idle: it is ended by the keep-alives of the server's system, or by its looking at the socket.
 func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	s := serverAt(t, with(t, p.URL(), "ttl", testTTL.String()))
 	holder, _ := dialled(t, s)
 	waiter, _ := dialled(t, s)
@@ -201,7 +222,7 @@ func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
 	waiter.Wait(gone(), op(session.Try, 1), func(error) {})
 	conn := admin(t, p.AdminURL())
 	waits := func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted)`)
+		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
 	}
 	require.Eventually(t, waits, soon, time.Millisecond)
 	_ = waiter.socket.Close()
@@ -210,10 +231,14 @@ func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
 
 func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{Settings: map[string]string{
+	p := database(t)
+	conn := admin(t, p.AdminURL())
+	for name, value := range map[string]string{
 		"idle_session_timeout": "200ms", "statement_timeout": "200ms", "lock_timeout": "150ms", "default_transaction_read_only": "on",
 		"idle_in_transaction_session_timeout": "200ms", "default_transaction_isolation": "serializable",
-	}})
+	} {
+		execute(t, conn, `ALTER DATABASE `+p.name+` SET `+name+` = '`+value+`'`)
+	}
 	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
 	l := acquire(t, a, "x")
 	got := make(chan *lockport.Lock, 1)
@@ -229,7 +254,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 		require.FailNow(t, "granted twice")
 	case <-time.After(time.Second):
 	}
-	require.True(t, query[bool](t, admin(t, p.AdminURL()), `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE wait_event = 'advisory'
+	require.True(t, query[bool](t, conn, `SELECT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'advisory'
 		AND clock_timestamp() - query_start > '500ms')`), "the waiter lost its place")
 	require.NoError(t, l.Release(t.Context()))
 	require.NoError(t, receive(t, got).Release(t.Context()))
@@ -239,7 +264,7 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 func TestManyLocksOnFewConnections(t *testing.T) {
 	t.Parallel()
 	const locks, waiters, blockers = 1000, 500, 4
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	pools := make([]*lockport.Client, 2)
 	for i := range pools {
 		config, err := pgxpool.ParseConfig(p.URL())
@@ -276,12 +301,12 @@ func TestManyLocksOnFewConnections(t *testing.T) {
 	}
 	conn := admin(t, p.AdminURL())
 	sides := func() int64 {
-		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2`)
+		return query[int64](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`)
 	}
 	require.Eventually(t, func() bool { return sides() == waiters-blockers }, soon, 10*time.Millisecond, "those who do not block are told")
-	require.LessOrEqual(t, query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE application_name LIKE 'lockport%'`), int64(1+1+blockers))
+	require.LessOrEqual(t, query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), int64(1+1+blockers))
 	blocked := func() bool { // once they have connections
-		return query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted`) == blockers
+		return query[int64](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers
 	}
 	require.Eventually(t, blocked, soon, 10*time.Millisecond, "as many as may block do")
 	for _, l := range held {
@@ -291,7 +316,7 @@ func TestManyLocksOnFewConnections(t *testing.T) {
 	for range waiters {
 		require.NoError(t, <-errs)
 	}
-	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1`))
+	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 1`))
 }
 
 // The lock table is everybody's: a client takes at most half of it, and where others have filled it an acquisition fails and changes nothing.
@@ -342,7 +367,7 @@ func TestLockTableFull(t *testing.T) {
 // An error that comes behind the lock, here of the sequence, does not undo it: it is given back before the claim has failed.
 func TestErrorBehindTheLock(t *testing.T) {
 	t.Parallel()
-	p := servers.NeedPostgres(t, servers.PostgresOptions{})
+	p := database(t)
 	s := serverAt(t, p.URL())
 	c, _ := dialled(t, s)
 	ask(t, c, op(session.Try, 1))
@@ -361,7 +386,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 			require.ErrorContains(t, o.Err, "used up")
 			require.False(t, o.OK)
 		}
-		require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'`))
+		require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`))
 	}
 	require.Equal(t, int64(1), s.used.Load())
 	freed := op(session.Free, 1)

@@ -42,7 +42,7 @@ func (c *conn) receive() (landed bool) {
 	return landed
 }
 
-// notified tells of a notification: f (freed) or c (contended), and the key; or q, a question of who looks at locks.
+// notified tells of a notification: f (freed) or c (contended), and the key.
 func (c *conn) notified(m *pgproto3.NotificationResponse) {
 	if m.Channel != channel || m.Payload == "" {
 		return
@@ -55,8 +55,6 @@ func (c *conn) notified(m *pgproto3.NotificationResponse) {
 		if awaited {
 			c.events.Freed(session.Key(rest))
 		}
-	case 'q':
-		c.asked(rest)
 	case 'c':
 		if int64(m.PID) != c.pid {
 			c.events.Contended(session.Key(rest))
@@ -90,8 +88,6 @@ func (c *conn) take() (landed bool) {
 				tell, landed = c.line.Land(nil), true
 			}
 		}
-	} else if s.as == reports {
-		err = c.reportNext()
 	}
 	c.line.Unlock()
 	if err != nil {

@@ -56,7 +56,7 @@ func (s *server) settings(version int, label string) [][2]string {
 		{"default_transaction_read_only", "off"},
 		{"default_transaction_isolation", "read committed"},
 		{"default_transaction_deferrable", "off"},
-		{"synchronous_commit", s.tokens.commit()},
+		{"synchronous_commit", "off"},
 		{"plan_cache_mode", "force_generic_plan"},
 		{"client_min_messages", "error"},
 		{"application_name", applicationName(label)},
@@ -89,9 +89,8 @@ func (s *server) prepareStatements(ctx context.Context, raw *pgconn.PgConn) erro
 	for _, st := range all {
 		pipeline.SendPrepare(st.name, st.sql, st.params)
 	}
-	pipeline.SendPrepare(replyName, replySQL, nil)
 	err := pipeline.Sync()
-	for range len(all) + 1 {
+	for range all {
 		if err == nil {
 			_, err = pipeline.GetResults()
 		}
@@ -102,8 +101,11 @@ func (s *server) prepareStatements(ctx context.Context, raw *pgconn.PgConn) erro
 	return err
 }
 
+// applicationPrefix begins the application_name of our sessions.
+const applicationPrefix = "lockport"
+
 // applicationName is what a session of ours is called in pg_stat_activity, which has room for 63 bytes.
 func applicationName(label string) string {
-	name := strings.TrimSpace("lockport " + label)
+	name := strings.TrimSpace(applicationPrefix + " " + label)
 	return name[:min(len(name), 63)]
 }

@@ -18,16 +18,13 @@ const crashGap = 1 << 30
 // setUpLock is the advisory lock, in the space of two 32-bit keys, under which the objects are made and the sequence is moved on.
 var setUpLock = func() string { hi, lo := side(0); return fmt.Sprintf("%d, %d", hi, lo) }()
 
-// tokens says where fencing tokens come from: a sequence, or, where none may be made, the server's transaction ids.
+// tokens says where fencing tokens come from: a sequence.
 //
 // A value of a sequence is not as lasting as it seems. The server writes ahead 32 values at a time, and only the transaction that did so waits until that
 // is on disk; others return values from the same 32 at once, without a write of their own. A crash in between takes them back. To wait in each grant
 // would cost a write each. Instead, the first session after a crash moves the sequence on by crashGap. It knows that there was one by an
 // unlogged table, which the server empties when it recovers, and only then: https://www.postgresql.org/docs/current/sql-createtable.html.
-type tokens struct {
-	schema       string
-	transactions bool // use transaction ids
-}
+type tokens struct{ schema string }
 
 func (t tokens) sequence() string { return identifier(t.schema) + ".lockport_token" }
 func (t tokens) epoch() string    { return identifier(t.schema) + ".lockport_epoch" }
@@ -35,22 +32,8 @@ func (t tokens) epoch() string    { return identifier(t.schema) + ".lockport_epo
 // identifier quotes a name.
 func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// draw is the SQL expression that gives a token. A transaction id is on disk before its token is told only if the transaction wrote
-// something, hence the message, which nobody reads.
-func (t tokens) draw() string {
-	if t.transactions {
-		return `CASE WHEN pg_logical_emit_message(true, 'lockport', '') IS NOT NULL THEN pg_current_xact_id()::text::bigint END`
-	}
-	return `nextval(` + quote(t.sequence()) + `::regclass)`
-}
-
-// commit is the setting synchronous_commit: whether a grant waits for the server's disk.
-func (t tokens) commit() string {
-	if t.transactions {
-		return "local"
-	}
-	return "off"
-}
+// draw is the SQL expression that gives a token.
+func (t tokens) draw() string { return `nextval(` + quote(t.sequence()) + `::regclass)` }
 
 // objects says which of ours there are.
 type objects struct{ sequence, epoch bool }
@@ -62,7 +45,7 @@ func (t tokens) columns() string {
 
 // crashed is SQL that says whether there has been a crash, or the beginning, since the sequence was last moved on; empty if that does not matter.
 func (t tokens) crashed(have objects) string {
-	if t.transactions || !have.sequence || !have.epoch {
+	if !have.sequence || !have.epoch {
 		return ""
 	}
 	return `; SELECT (NOT EXISTS (SELECT FROM ` + t.epoch() + `))::int`
@@ -71,11 +54,6 @@ func (t tokens) crashed(have objects) string {
 // prepare makes sure that tokens can be drawn, and rise.
 func (t tokens) prepare(ctx context.Context, raw *pgconn.PgConn, have objects, crashed bool) error {
 	switch {
-	case t.transactions && have.sequence:
-		return fmt.Errorf("%w: other clients draw tokens from the sequence %s, with which transaction ids have no common order: use it too, or drop it when nobody does",
-			driver.ErrRefused, t.sequence())
-	case t.transactions:
-		return nil
 	case !have.sequence || !have.epoch:
 		if err := t.create(ctx, raw); err != nil {
 			return err
@@ -88,7 +66,7 @@ func (t tokens) prepare(ctx context.Context, raw *pgconn.PgConn, have objects, c
 		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
 }
 
-// ddl makes our objects. The sequence begins after the transaction ids, lest clients have used these for tokens.
+// ddl makes our objects. The sequence begins after the transaction ids, which earlier versions could use for tokens.
 func (t tokens) ddl(start int64) string {
 	return fmt.Sprintf(`CREATE SEQUENCE IF NOT EXISTS %s AS bigint MINVALUE 1 MAXVALUE %d START %d CACHE 1; CREATE UNLOGGED TABLE IF NOT EXISTS %s (begun timestamptz NOT NULL)`,
 		t.sequence(), driver.MaxToken, start, t.epoch())

@@ -32,7 +32,6 @@ var params = []lockport.Param{
 	{Name: "prefix", Text: `what names are hashed behind; default "lockport:"; may be empty`},
 	{Name: "exact", Text: "true: names are the keys themselves, numbers of 64 bits"},
 	{Name: "schema", Text: `where the sequence lockport_token and the table lockport_epoch are; default "public"`},
-	{Name: "tokens", Text: `"sequence" (the default), or "transactions": fencing tokens are transaction ids, which needs no objects in the database`},
 	{Name: "sslmode", Text: "disable, allow, prefer (the default), require, verify-ca or verify-full, as libpq has them"},
 	{Name: "sslrootcert", Text: "file with the certificates (PEM) that the server's is checked against"},
 	{Name: "sslcert", Text: "file with the client's certificate (PEM)"},
@@ -98,10 +97,6 @@ func (o *Options) set(name, value string) (err error) {
 		}
 	case "schema":
 		o.Schema = value
-	case "tokens":
-		if o.TransactionTokens = value == "transactions"; !o.TransactionTokens && value != "sequence" {
-			return fmt.Errorf("bad value %q of the URL parameter tokens: want sequence or transactions", value)
-		}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ of that holder and of no other: if it has given the lock up meanwhile, nothing h
   --url URL         the lock server; default: $LOCKPORT_URL, else files of this machine
   --yes             do not ask: for scripts
   --all-of-session  on a database, which can end a session only: end it even though it has other locks, which are lost
-                    with it. Without this option break says which they are, and ends nothing
+                    with it. Without this option break says how many they are (on MySQL: which), and ends nothing
 
 The holder is told within the time that "lockport backends" states, and until then, or if it does not listen, it may go on
 working as if it had the lock, while somebody else has it: only what checks fencing tokens is safe from that. To end

@@ -71,7 +71,11 @@ func testBreakOfASession(t *testing.T, url string) {
 	code, stdout, stderr := output(t, url, "break", "--yes", "one")
 	require.Equal(t, 69, code, stderr)
 	require.Empty(t, stdout)
-	require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost: "three 3", two; [^\n]*--all-of-session\n$`, stderr)
+	names := `: "three 3", two`
+	if strings.HasPrefix(url, "postgres:") { // which does not know them
+		names = ""
+	}
+	require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost`+names+`; [^\n]*--all-of-session\n$`, stderr)
 	for _, l := range locks {
 		require.NoError(t, l.Err())
 	}
@@ -133,10 +137,8 @@ func TestRestrictedUsers(t *testing.T) {
 			_, err = admin.Exec(t.Context(), statement)
 			require.NoError(t, err)
 		}
-		holder, token := holding(t, server.URL(), "a")
-		st := statusJSON(t, server.UserURL("looker", "secret"), "a")[0]
-		require.Equal(t, []any{holder.Process.Pid, token}, []any{st.PID, st.Token}, "everybody may ask")
-		require.Len(t, statusJSON(t, server.UserURL("looker", "secret")), 1)
+		holder, _ := holding(t, server.URL(), "a")
+		require.Equal(t, holder.Process.Pid, statusJSON(t, server.UserURL("looker", "secret"), "a")[0].PID, "everybody may look")
 		refused(t, server.UserURL("looker", "secret"), "grant the privilege", "break", "--yes", "a")
 		refused(t, server.UserURL("nobody", "secret"), "too many connections", "status", "a")
 		require.False(t, holder.ended())

@@ -24,8 +24,9 @@ locks that are held or waited for, as far as the server knows their names. Looki
 The holder is shown as host, process and label (the program's name, unless it chose another), or as "foreign" with what it
 wrote, if it is no client of lockport. The token is that of the first hold of the server's grant, as LOCKPORT_TOKEN has it:
 further holds that the same process hands on to itself count up from there. A name in quotes is written as in Go; in the
-table a long one is cut. What a server cannot know is "not known", "-" in the table. Databases know the names of lockport's
-own locks alone: a foreign client's is shown when it is asked for by NAME.
+table a long one is cut. What a server cannot know is "not known", "-" in the table. MySQL knows the names of lockport's own
+locks alone: a foreign client's is shown when it is asked for by NAME. Postgres knows no names and no tokens: NAME is needed
+there (save with exact keys), and its holder is the client whose session has it.
 
 --json writes one object: "backend", and "locks", an array, by name, with one element if NAME is given. Of each lock: "name",
 "held", "foreign" (the holder is no client of lockport), "owner" (its id, or what a foreign one wrote), "host", "pid", "label",

@@ -115,7 +115,7 @@ func dialPostgres(ctx context.Context, server *servers.Postgres) (conn *pgx.Conn
 
 // The layout on the backend's page, for the name $1: the key of its lock, what pg_locks has of that, and what it has of those who await it.
 const (
-	keyOfName = `('x' || encode(substring(sha256(convert_to('lockport:' || $1, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`
+	keyOfName = `('x' || encode(substring(sha256('lockport:'::bytea || $1::bytea), 1, 8), 'hex'))::bit(64)::bigint`
 	lockRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = ` + keyOfName
 	sideRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND (classid::bigint << 32 | objid::bigint) =
 		('x' || encode(substring(sha256(convert_to('lockport.side:' || ` + keyOfName + `::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`
@@ -128,7 +128,7 @@ func (p *Postgres) Remove(ctx context.Context, name string) error {
 
 func endSession(ctx context.Context, conn *pgx.Conn, name string) error {
 	var ended bool
-	err := conn.QueryRow(ctx, "SELECT pg_terminate_backend(pid, 5000) "+lockRows+" AND granted", name).Scan(&ended)
+	err := conn.QueryRow(ctx, "SELECT pg_terminate_backend(pid, 5000) "+lockRows+" AND granted", []byte(name)).Scan(&ended)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return ErrNotHeld
 	}
@@ -151,7 +151,7 @@ func (p *Postgres) Overwrite(ctx context.Context, name string) error {
 		if err := endSession(ctx, conn, name); err != nil && !errors.Is(err, ErrNotHeld) {
 			return err
 		}
-		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock("+keyOfName+")", name).Scan(&got); err != nil {
+		if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock("+keyOfName+")", []byte(name)).Scan(&got); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (p *Postgres) Leftovers(ctx context.Context, prefix string) (left []string,
 				return true
 			}
 			var locks, waiters int
-			err = conn.QueryRow(ctx, "SELECT (SELECT count(*) "+lockRows+"), (SELECT count(*) "+sideRows+")", name).Scan(&locks, &waiters)
+			err = conn.QueryRow(ctx, "SELECT (SELECT count(*) "+lockRows+"), (SELECT count(*) "+sideRows+")", []byte(name.(string))).Scan(&locks, &waiters)
 			if locks > 0 || waiters > 0 {
 				left = append(left, fmt.Sprintf("%s: %d of the lock, %d of who awaits it", name, locks, waiters))
 			}
