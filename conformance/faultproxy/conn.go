@@ -39,7 +39,6 @@ type conn struct {
 	doomed     bool         // to be hung up on as soon as a reply has come
 	swallowed  bool         // a reply has come since a trap was sprung
 	hungUp     bool         // the client's side is closed, the server's is being drained
-	parting    bool         // so it is, and the server is not to know until a reply has come
 }
 
 // run lives as long as the connection.
@@ -157,6 +156,10 @@ func (c *conn) sleepUntil(due time.Time) bool {
 // requests are wanted.
 func (c *conn) request(data []byte) bool {
 	c.p.mu.Lock()
+	if c.p.faults.cut { // this is the connection that SeverAfter spares, and nothing else gets through
+		c.p.mu.Unlock()
+		return true
+	}
 	do := forward
 	t := c.p.faults.spring(data)
 	if t != nil {
@@ -177,11 +180,9 @@ func (c *conn) request(data []byte) bool {
 	case err != nil:
 		c.kill()
 		return false
-	case do == severAfter:
-		c.part()
-	case do == cutAfter, do == dropReply && c.swallowed:
+	case do == cutAfter, do != forward && c.swallowed:
 		c.hangUp()
-	case do == dropReply:
+	case do != forward:
 		c.doomed = true
 	}
 	return !c.hungUp
@@ -212,9 +213,6 @@ func (c *conn) swallow() bool {
 		c.swallowed = true
 		if c.doomed {
 			c.hangUp()
-		}
-		if c.parting {
-			c.parted()
 		}
 		return true
 	case c.p.faults.blackhole:
@@ -270,27 +268,6 @@ func (c *conn) hangUp() {
 	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
 	c.fire()
 	c.p.signal()
-}
-
-// part closes the client's side at once; the server's, when its reply has come. p.mu is held.
-func (c *conn) part() {
-	if c.ctx.Err() != nil {
-		return
-	}
-	c.hungUp, c.parting = true, true
-	_ = c.client.Close()
-	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
-	if c.swallowed {
-		c.parted()
-	}
-	c.p.signal()
-}
-
-// parted is what follows when the reply has come. p.mu is held.
-func (c *conn) parted() {
-	c.parting = false
-	_ = c.server.CloseWrite()
-	c.fire()
 }
 
 // kill closes both sides at once. p.mu is held. Further calls do nothing.

@@ -43,7 +43,7 @@ const (
 	forward    action = iota // no trap: as if the proxy were not there
 	cutAfter                 // forward it, hang up at once
 	dropReply                // forward it, hang up when its reply has come
-	severAfter               // forward it, hang up at once, and be gone from then on
+	severAfter               // the same, and be gone from then on
 )
 
 // Cut makes the server gone: it closes every live connection now, and new ones as soon as they are accepted (a client
@@ -124,9 +124,9 @@ func (p *Proxy) CutAfter(n int) <-chan struct{} {
 	return p.set(trap{left: max(n, 1), act: cutAfter})
 }
 
-// SeverAfter lets n more requests (at least 1) through, on all connections together, and is then as after Cut, save that the server does not see the end of the
-// connection of the last of them before it has answered: it has carried that out, its reply is not delivered, and nothing else gets through, whatever the
-// client tries next. The channel is closed when the answer, or the end of the server's side, has come.
+// SeverAfter lets n more requests (at least 1) through, on all connections together, and is then as after Cut, except that the connection of the last
+// of them is closed only when its reply has come, or the server closed: it has carried that request out, the reply is not delivered, and nothing else gets
+// through, whatever the client tries next. The channel is closed then.
 func (p *Proxy) SeverAfter(n int) <-chan struct{} {
 	return p.set(trap{left: max(n, 1), act: severAfter})
 }

@@ -5,12 +5,14 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // etcdClient sends requests to one etcd, each on a connection of its own.
@@ -24,6 +26,12 @@ type etcdClient struct {
 func (e etcdClient) use(ctx context.Context, f func(ctx context.Context, c *clientv3.Client) error) error {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
+	// clientv3 would wait a second before it tried again.
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", e.addr)
+	if err != nil {
+		return err
+	}
+	_ = conn.Close()
 	config := clientv3.Config{Endpoints: []string{e.addr}, TLS: e.tls.Clone(), Context: ctx, Logger: zap.NewNop(), MaxUnaryRetries: 1}
 	if e.password != "" {
 		config.Username, config.Password = "root", e.password
@@ -43,12 +51,12 @@ func (e etcdClient) use(ctx context.Context, f func(ctx context.Context, c *clie
 }
 
 // status asks this node alone, but to log in takes a majority.
-func (e etcdClient) status(ctx context.Context) (status *clientv3.StatusResponse, err error) {
+func (e etcdClient) status(ctx context.Context) (answer *clientv3.StatusResponse, err error) {
 	err = e.use(ctx, func(ctx context.Context, c *clientv3.Client) error {
-		status, err = c.Status(ctx, e.addr)
+		answer, err = c.Status(ctx, e.addr)
 		return err
 	})
-	return status, err
+	return answer, err
 }
 
 // memberNamed returns the member of that name.
@@ -87,11 +95,17 @@ func (e etcdClient) enableAuth(ctx context.Context, password string) error {
 	} {
 		err := poll(ctx, func() error {
 			err := e.use(ctx, step)
+			code := status.Code(err)
 			var refusal rpctypes.EtcdError
+			if errors.As(err, &refusal) {
+				code = refusal.Code()
+			} else if _, answered := status.FromError(err); !answered {
+				return err
+			}
 			switch {
-			case !errors.As(err, &refusal), refusal.Code() == codes.Unavailable, refusal.Code() == codes.DeadlineExceeded:
+			case err == nil, code == codes.Unavailable, code == codes.DeadlineExceeded:
 				return err // no leader at the moment: it may or may not come to be
-			case strings.Contains(refusal.Error(), "already exists"), strings.Contains(refusal.Error(), "user name is empty"):
+			case strings.Contains(err.Error(), "already exists"), strings.Contains(err.Error(), "user name is empty"):
 				return nil // an earlier try has come to be, if only the last step
 			}
 			return stopPolling{err}

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -27,12 +28,16 @@ func (c redisClient) do(ctx context.Context, args ...any) (any, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
+	conn, err := c.dial(ctx) // a client that cannot prints it
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
 	client := goredis.NewClient(&goredis.Options{
-		Addr: c.addr, Username: c.user, Password: c.password, TLSConfig: c.tls,
-		Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true,
+		Username: c.user, Password: c.password, Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
 	})
-	defer func() { _ = client.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = client.Close() })()
+	defer func() { _, _ = client.Close(), conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	words := make([]any, len(args))
 	for i, arg := range args {
 		words[i] = fmt.Sprint(arg)
@@ -48,6 +53,13 @@ func (c redisClient) do(ctx context.Context, args ...any) (any, error) {
 		return nil, fmt.Errorf("redis %s: %v: %w", c.addr, args[0], err)
 	}
 	return reply, nil
+}
+
+func (c redisClient) dial(ctx context.Context) (net.Conn, error) {
+	if c.tls == nil {
+		return new(net.Dialer).DialContext(ctx, "tcp", c.addr)
+	}
+	return (&tls.Dialer{Config: c.tls}).DialContext(ctx, "tcp", c.addr)
 }
 
 // info returns the fields of one section of INFO.
