@@ -27,7 +27,6 @@ func ask(t *testing.T, db *sql.DB, query string) (answer string) {
 }
 
 func TestMariaDB(t *testing.T) {
-	TempDir(t)
 	m := NeedMariaDB(t, MariaDBOptions{Settings: map[string]string{"wait_timeout": "601", "max-connections": "77"}})
 	db := openSQL(t, m.DSN())
 	require.Equal(t, "lockport@%", ask(t, db, "SELECT CURRENT_USER()"))
@@ -38,31 +37,6 @@ func TestMariaDB(t *testing.T) {
 	require.Error(t, err, "the user has its database alone")
 	_, err = openSQL(t, m.AdminDSN()).ExecContext(t.Context(), "CREATE DATABASE other")
 	require.NoError(t, err)
-	_, err = db.ExecContext(t.Context(), "CREATE TABLE t (x INT)")
-	require.NoError(t, err)
-
-	for _, end := range []func() error{m.Kill, m.Stop, func() error { return nil }} {
-		_, err = db.ExecContext(t.Context(), "INSERT INTO t VALUES (1)")
-		require.NoError(t, err)
-		before := ask(t, db, "SELECT COUNT(*) FROM t")
-		addr, pid := m.Addr(), m.Pid()
-		require.NoError(t, end())
-		require.NoError(t, m.Restart(t.Context()))
-		require.Equal(t, addr, m.Addr())
-		require.NotEqual(t, pid, m.Pid())
-		db = openSQL(t, m.DSN())
-		require.Equal(t, before, ask(t, db, "SELECT COUNT(*) FROM t"), "data outlive a kill")
-	}
-	require.NoError(t, db.Close())
-	require.NoError(t, m.Freeze())
-	require.NoError(t, m.Thaw())
-	require.NoError(t, m.Close())
-	wantEmpty(t, os.TempDir())
-}
-
-func TestMariaDBSyncsIfAsked(t *testing.T) {
-	m := NeedMariaDB(t, MariaDBOptions{Durable: true})
-	require.Equal(t, "1", ask(t, openSQL(t, m.DSN()), "SELECT @@innodb_flush_log_at_trx_commit"))
 }
 
 func TestMariaDBTLS(t *testing.T) {
@@ -92,23 +66,6 @@ func TestMariaDBTLS(t *testing.T) {
 	plain := NeedMariaDB(t, MariaDBOptions{})
 	require.Nil(t, plain.TLSConfig())
 	require.Empty(t, plain.CAFile())
-}
-
-func TestMariaDBThatDoesNotStart(t *testing.T) {
-	NeedMariaDB(t, MariaDBOptions{}) // it is installed
-	TempDir(t)
-	_, err := StartMariaDB(t.Context(), MariaDBOptions{Settings: map[string]string{"no-such-setting": "1"}})
-	require.ErrorContains(t, err, "ended at its start")
-	require.ErrorContains(t, err, "no-such-setting")
-	wantEmpty(t, os.TempDir())
-}
-
-// TestMySQL is skipped where MySQL's own server is not installed: MariaDB's, which has a mysqld too, is not taken for it.
-func TestMySQL(t *testing.T) {
-	m := NeedMariaDB(t, MariaDBOptions{MySQL: true})
-	require.NotContains(t, ask(t, openSQL(t, m.DSN()), "SELECT VERSION()"), "MariaDB")
-	require.NoError(t, m.Kill())
-	require.NoError(t, m.Restart(t.Context()))
 }
 
 func TestFakeMySQL(t *testing.T) {

@@ -60,20 +60,6 @@ func TestPostgres(t *testing.T) {
 	require.Equal(t, int32(1), pgValue[int32](t, admin, "SELECT 1"))
 }
 
-func TestPostgresKeepsItsData(t *testing.T) {
-	t.Parallel()
-	p := NeedPostgres(t, PostgresOptions{Durable: true})
-	pgExec(t, pgConnect(t, p.URL()), "CREATE TABLE kept (v int)")
-	require.Equal(t, "on", pgValue[string](t, pgConnect(t, p.URL()), "SHOW fsync"))
-	for _, end := range []func() error{p.Kill, p.Stop} {
-		pgConnect(t, p.URL()) // idle: it keeps nobody from ending
-		require.NoError(t, p.Freeze())
-		require.NoError(t, end())
-		require.NoError(t, p.Restart(t.Context()))
-		require.Equal(t, int64(0), pgValue[int64](t, pgConnect(t, p.URL()), "SELECT count(*) FROM kept"))
-	}
-}
-
 func TestPostgresReplica(t *testing.T) {
 	t.Parallel()
 	primary := NeedPostgres(t, PostgresOptions{Settings: map[string]string{"max_connections": "30"}})
@@ -110,14 +96,6 @@ func TestPostgresTLS(t *testing.T) {
 	config.TLSConfig = &tls.Config{ServerName: "127.0.0.1"}
 	_, err = pgx.ConnectConfig(t.Context(), config)
 	require.ErrorContains(t, err, "unknown authority")
-}
-
-func TestPostgresThatDoesNotStart(t *testing.T) {
-	NeedPostgres(t, PostgresOptions{})
-	_, err := StartPostgres(t.Context(), PostgresOptions{Settings: map[string]string{"no_such_setting": "1"}})
-	require.ErrorContains(t, err, "ended at its start")
-	require.ErrorContains(t, err, "no_such_setting")
-	require.Error(t, postgresReady(t.TempDir(), os.Getpid()))
 }
 
 func TestPgBouncer(t *testing.T) {

@@ -3,7 +3,6 @@ package servers
 import (
 	"errors"
 	"net"
-	"os"
 	"testing"
 	"time"
 
@@ -160,24 +159,4 @@ func TestCluster(t *testing.T) {
 		}
 		require.Equal(t, 1, served)
 	}
-}
-
-func TestGroupsLeaveNothing(t *testing.T) {
-	NeedRedis(t, RedisOptions{})
-	TempDir(t)
-	for _, setting := range []string{"no-such-setting 1", `rename-command CLUSTER ""`} {
-		_, err := StartCluster(t.Context(), RedisOptions{Config: []string{setting}})
-		require.Error(t, err)
-		wantEmpty(t, os.TempDir())
-	}
-	_, err := StartSentinel(t.Context(), SentinelOptions{DownAfter: -time.Second})
-	require.ErrorContains(t, err, "negative")
-	wantEmpty(t, os.TempDir())
-	s, err := StartSentinel(t.Context(), SentinelOptions{})
-	require.NoError(t, err)
-	require.NoError(t, s.Close())
-	for _, node := range append(s.Nodes, s.Sentinels...) {
-		require.False(t, node.proc.alive())
-	}
-	wantEmpty(t, os.TempDir())
 }

@@ -10,28 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRedisKeepsWhatItWasToldTo(t *testing.T) {
-	onlyAppend := NeedRedis(t, RedisOptions{AppendOnly: true})
-	do(t, onlyAppend, "SET", "k", "v")
-	require.NoError(t, onlyAppend.Kill())
-	require.NoError(t, onlyAppend.Restart(t.Context()))
-	require.Equal(t, "v", do(t, onlyAppend, "GET", "k"))
-
-	saving := NeedRedis(t, RedisOptions{Save: "3600 1"})
-	do(t, saving, "SET", "k", "v")
-	require.NoError(t, saving.Stop())
-	require.NoError(t, saving.Restart(t.Context()))
-	require.Equal(t, "v", do(t, saving, "GET", "k"))
-
-	for _, r := range []*Redis{onlyAppend, saving} {
-		require.Error(t, r.WipeData(), "it is up")
-		require.NoError(t, r.Stop())
-		require.NoError(t, r.WipeData())
-		require.NoError(t, r.Restart(t.Context()))
-		require.Nil(t, do(t, r, "GET", "k"))
-	}
-}
-
 func TestRedisSettings(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{MaxMemory: "10mb", MaxMemoryPolicy: "volatile-lru", Config: []string{"databases 3"}})
 	for name, value := range map[string]string{

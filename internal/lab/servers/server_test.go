@@ -1,8 +1,6 @@
 package servers
 
 import (
-	"context"
-	"errors"
 	"net"
 	"os"
 	"strconv"
@@ -47,36 +45,6 @@ func TestStartRunsItsOwnProcessAndCloseRemovesIt(t *testing.T) {
 	wantEmpty(t, os.TempDir())
 }
 
-func TestStopKillAndRestart(t *testing.T) {
-	r := NeedRedis(t, RedisOptions{Own: true})
-	for _, end := range []func() error{r.Stop, r.Kill, func() error { return nil }} {
-		addr, pid := r.Addr(), r.Pid()
-		do(t, r, "SET", "k", "v")
-		require.NoError(t, end())
-		require.NoError(t, end(), "ending it twice")
-		require.NoError(t, r.Restart(t.Context()))
-		require.Equal(t, addr, r.Addr())
-		require.NotEqual(t, pid, r.Pid())
-		require.Nil(t, do(t, r, "GET", "k"), "a plain server remembers nothing")
-	}
-	require.NoError(t, r.Stop())
-	_, err := r.Do(t.Context(), "PING")
-	require.Error(t, err)
-	require.Error(t, r.Freeze())
-	require.Error(t, r.Thaw())
-}
-
-func TestFreezeAndThaw(t *testing.T) {
-	r := NeedRedis(t, RedisOptions{Own: true})
-	require.NoError(t, r.Freeze())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := r.Do(ctx, "PING")
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NoError(t, r.Thaw())
-	require.Equal(t, "PONG", do(t, r, "PING"))
-}
-
 func TestFrozenServersEnd(t *testing.T) {
 	r := NeedRedis(t, RedisOptions{Own: true})
 	for _, end := range []func() error{r.Kill, r.Stop, func() error { return r.Restart(t.Context()) }, r.Close} {
@@ -98,26 +66,6 @@ func TestFrozenMeansSilent(t *testing.T) {
 		require.False(t, worker.Running(r.Pid()))
 		require.NoError(t, r.Thaw())
 	}
-}
-
-func TestDeathAtStartShowsTheLog(t *testing.T) {
-	NeedRedis(t, RedisOptions{}) // it is installed
-	TempDir(t)
-	_, err := StartRedis(t.Context(), RedisOptions{Config: []string{"no-such-setting 1"}})
-	require.ErrorContains(t, err, "ended at its start")
-	require.ErrorContains(t, err, "no-such-setting")
-	wantEmpty(t, os.TempDir())
-}
-
-func TestContextBoundsTheStart(t *testing.T) {
-	NeedRedis(t, RedisOptions{})
-	TempDir(t)
-	ctx, cancel := context.WithCancelCause(t.Context())
-	cause := errors.New("changed my mind")
-	cancel(cause)
-	_, err := StartRedis(ctx, RedisOptions{})
-	require.ErrorIs(t, err, cause)
-	wantEmpty(t, os.TempDir())
 }
 
 func TestPortTaken(t *testing.T) {
@@ -143,26 +91,6 @@ func TestPortTaken(t *testing.T) {
 	_, err = startRedis(t.Context(), RedisOptions{}, redisRole{}, func(int) (int, error) { tried++; return other.port, nil })
 	require.ErrorIs(t, err, errPortTaken)
 	require.Equal(t, portAttempts, tried)
-}
-
-func TestRestartWhereThePortWasTaken(t *testing.T) {
-	r := NeedRedis(t, RedisOptions{Own: true})
-	require.NoError(t, r.Stop())
-	thief, err := net.Listen("tcp", r.Addr())
-	require.NoError(t, err)
-	require.ErrorIs(t, r.Restart(t.Context()), errPortTaken)
-	require.NoError(t, thief.Close())
-	require.NoError(t, r.Restart(t.Context()))
-	do(t, r, "PING")
-}
-
-func TestFreePortLeavesRoomForTheSecond(t *testing.T) {
-	for range 20 {
-		port, err := freePort(clusterBus)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, port, minPort)
-		require.Less(t, port+clusterBus, maxPort)
-	}
 }
 
 func TestFindSaysWhatToInstall(t *testing.T) {

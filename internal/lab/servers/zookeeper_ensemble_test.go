@@ -2,7 +2,6 @@ package servers
 
 import (
 	"errors"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -136,21 +135,4 @@ func (l *quorumLinks) joined(a, b int) int {
 		}
 	}
 	return n
-}
-
-func TestEnsembleLeavesNothing(t *testing.T) {
-	NeedZooKeeper(t, ZooKeeperOptions{})
-	TempDir(t)
-	_, err := StartEnsemble(t.Context(), ZooKeeperOptions{Config: []string{"tickTime=none"}})
-	require.ErrorContains(t, err, "none")
-	wantEmpty(t, os.TempDir())
-	e, err := StartEnsemble(t.Context(), ZooKeeperOptions{})
-	require.NoError(t, err)
-	require.NoError(t, e.Close())
-	for _, node := range e.Nodes {
-		require.False(t, node.proc.alive())
-		require.True(t, portFree(node.port))
-	}
-	require.False(t, e.links.taken())
-	wantEmpty(t, os.TempDir())
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -78,24 +77,6 @@ func TestZooKeeper(t *testing.T) {
 	require.Equal(t, "imok", word(t, z, "ruok"))
 }
 
-func TestZooKeeperKeepsItsDataUntilWiped(t *testing.T) {
-	t.Parallel()
-	z := NeedZooKeeper(t, ZooKeeperOptions{})
-	conn := zkClient(t, z.Addr())
-	create(t, conn, "/kept", 0)
-	for _, end := range []func() error{z.Kill, z.Stop} {
-		require.NoError(t, end())
-		require.NoError(t, z.Restart(t.Context()))
-		require.True(t, exists(t, conn, "/kept"))
-	}
-	require.ErrorContains(t, z.WipeData(), "stop the zookeeper")
-	require.True(t, exists(t, conn, "/kept"))
-	require.NoError(t, z.Stop())
-	require.NoError(t, z.WipeData())
-	require.NoError(t, z.Restart(t.Context()))
-	require.False(t, exists(t, zkClient(t, z.Addr()), "/kept"))
-}
-
 func TestZooKeeperOptions(t *testing.T) {
 	t.Parallel()
 	z := NeedZooKeeper(t, ZooKeeperOptions{
@@ -122,15 +103,6 @@ func TestZooKeeperOptions(t *testing.T) {
 			return nil
 		}))
 	}
-}
-
-func TestZooKeeperThatDoesNotStart(t *testing.T) {
-	NeedZooKeeper(t, ZooKeeperOptions{})
-	TempDir(t)
-	_, err := StartZooKeeper(t.Context(), ZooKeeperOptions{Config: []string{"tickTime=none"}})
-	require.ErrorContains(t, err, "ended at its start")
-	require.ErrorContains(t, err, "none")
-	wantEmpty(t, os.TempDir())
 }
 
 func TestZooKeeperOnAPortThatIsTaken(t *testing.T) {
