@@ -18,9 +18,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	// What workers open.
+	_ "github.com/lockport/lockport/backend/etcd"
+	_ "github.com/lockport/lockport/backend/file"
+	_ "github.com/lockport/lockport/backend/mysql"
+	_ "github.com/lockport/lockport/backend/postgres"
+	_ "github.com/lockport/lockport/backend/redis"
+	_ "github.com/lockport/lockport/backend/redlock"
+	_ "github.com/lockport/lockport/backend/zookeeper"
+
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/linear"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history/linear"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -33,12 +43,12 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	faults.WorkerMain()
+	play.WorkerMain()
 	flag.Parse()
 	if *seedFlag == 0 {
 		*seedFlag = rand.Uint64() >> 16
 	}
-	if err := flag.Set("test.parallel", strconv.Itoa(len(worlds.All()))); err != nil { // lanes bounds them, as there is little to compute
+	if err := flag.Set("test.parallel", strconv.Itoa(len(faults.All()))); err != nil { // lanes bounds them, as there is little to compute
 		panic(err)
 	}
 	os.Exit(m.Run())
@@ -53,7 +63,7 @@ func TestCells(t *testing.T) {
 	r := newRecord()
 	t.Cleanup(func() { r.finish(t) })
 	free := make(chan struct{}, *lanes)
-	for _, a := range worlds.All() {
+	for _, a := range faults.All() {
 		if a.Variant && *forTime == 0 {
 			continue
 		}
@@ -71,7 +81,7 @@ func TestCells(t *testing.T) {
 }
 
 // lap starts the servers of a and plays each of its cells.
-func lap(t *testing.T, a *faults.Arrangement, n int, r *record) {
+func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	w, err := a.Open(ctx)
@@ -90,14 +100,14 @@ func lap(t *testing.T, a *faults.Arrangement, n int, r *record) {
 }
 
 // keepsItsWord plays a cell as often as it needs.
-func keepsItsWord(t *testing.T, w *faults.World, c *faults.Cell, seed uint64, r *record) {
+func keepsItsWord(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, r *record) {
 	plays := *phases
 	if !c.Outcome.IsSafe() {
 		plays = max(1, c.Tries)
 	}
 	for i := range plays {
-		v := play(t, w, c, seed+uint64(i))
-		r.add(w.Arrangement, c, v.Figures)
+		v := playOnce(t, w, c, seed+uint64(i))
+		r.add(w.Environment, c, v.Figures)
 		if !c.Outcome.IsSafe() && v.Seen() {
 			return
 		}
@@ -108,10 +118,10 @@ func keepsItsWord(t *testing.T, w *faults.World, c *faults.Cell, seed uint64, r 
 	}
 }
 
-// play plays a phase and judges it. What breaks a promise is an error of t's, with the seed that replays it.
-func play(t *testing.T, w *faults.World, c *faults.Cell, seed uint64) *faults.Verdict {
+// playOnce plays a phase and judges it. What breaks a promise is an error of t's, with the seed that replays it.
+func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *faults.Verdict {
 	begun := time.Now()
-	played, err := faults.Play(t.Context(), w, c, seed)
+	played, err := play.Play(t.Context(), w, c, seed)
 	if missing := new(*servers.NotInstalled); errors.As(err, missing) { // what makes the fault, a compiler for instance
 		servers.NeedInstalled(t, *missing, w.Needs...)
 	}
@@ -119,7 +129,7 @@ func play(t *testing.T, w *faults.World, c *faults.Cell, seed uint64) *faults.Ve
 		t.Skip(err)
 	}
 	require.NotNil(t, played, err)
-	v, judged := played.Judge()
+	v, judged := faults.Judge(played)
 	if err != nil || judged != nil || len(v.Breaches) > 0 {
 		long := ""
 		if w.Variant {
@@ -140,8 +150,9 @@ func play(t *testing.T, w *faults.World, c *faults.Cell, seed uint64) *faults.Ve
 }
 
 // orderly judges by linearizability. What is safe must pass. What is not must fail, unless the server was allowed to end claims when the fault struck.
-func orderly(t *testing.T, played *faults.Played, v *faults.Verdict) {
-	res, err := linear.Check(v.History, played.Arrangement, played.Cell, linear.Options{})
+func orderly(t *testing.T, played *play.Played, v *faults.Verdict) {
+	rules := linear.Rules{Margin: played.Environment.Margin, Sessions: played.Environment.Sessions, Gone: played.Cell.Gone}
+	res, err := linear.Check(v.History, rules, linear.Options{})
 	require.NoError(t, err)
 	switch {
 	case played.Cell.Outcome.IsSafe() || played.Cell.Gone:
@@ -154,14 +165,14 @@ func orderly(t *testing.T, played *faults.Played, v *faults.Verdict) {
 }
 
 // keep writes the history to a file that stays.
-func keep(t *testing.T, played *faults.Played) string {
+func keep(t *testing.T, played *play.Played) string {
 	var lines strings.Builder
 	for _, e := range played.Events {
 		line, err := json.Marshal(e)
 		require.NoError(t, err)
 		fmt.Fprintf(&lines, "%s\n", line)
 	}
-	file := filepath.Join(os.TempDir(), fmt.Sprintf("lockport-history-%s-%s-%d.jsonl", played.Arrangement.Name, played.Cell.Fault, played.Seed))
+	file := filepath.Join(os.TempDir(), fmt.Sprintf("lockport-history-%s-%s-%d.jsonl", played.Environment.Name, played.Cell.Fault, played.Seed))
 	require.NoError(t, os.WriteFile(file, []byte(lines.String()), 0o600))
 	return file
 }

@@ -3,44 +3,47 @@ package faults
 import (
 	"context"
 	"fmt"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // Common are the faults that can happen to the workers of every arrangement, and to their network where there is one: safe, where changed,
 // which are cells of the same names, does not say otherwise.
-func Common(local bool, changed ...Cell) []Cell {
-	cells := []Cell{
-		{Fault: "holder-killed", Strike: killHolders,
+func Common(local bool, changed ...play.Cell) []play.Cell {
+	cells := []play.Cell{
+		{Fault: "holder-killed", Inject: killHolders,
 			Why: "the lock of a process that is killed (kill -9) is granted again when its TTL has passed, or its session has ended"},
-		{Fault: "holder-stopped", Strike: stopHolders,
+		{Fault: "holder-stopped", Inject: stopHolders,
 			Why: "a process that was stopped (SIGSTOP) for longer than its TTL finds its hold ended before it looks at it again"},
 	}
 	if !local {
 		cells = append(cells,
-			Cell{Fault: "holder-cut", Strike: cutHolders,
+			play.Cell{Fault: "holder-cut", Inject: cutHolders,
 				Why: "a holder whose connections are closed, and who cannot connect again, ends its hold before the server does"},
-			Cell{Fault: "holder-silent", Strike: silenceHolders,
+			play.Cell{Fault: "holder-silent", Inject: silenceHolders,
 				Why: "a holder whose network is silent (half-open) ends its hold before the server does; what was on its way arrives late and changes nothing"},
-			Cell{Fault: "holder-slow", Strike: slowHolders,
+			play.Cell{Fault: "holder-slow", Inject: slowHolders,
 				Why: "validity is counted from the sending of a request, so that slow replies shorten it"},
-			Cell{Fault: "replies-lost", Strike: loseReplies,
+			play.Cell{Fault: "replies-lost", Inject: loseReplies,
 				Why: "a request whose reply is lost may have been carried out: it is undone, or repeated, until that is certain"},
-			Cell{Fault: "first-look", Script: lookAfterPause,
+			play.Cell{Fault: "first-look", Script: lookAfterPause,
 				Why: "a process that was stopped past its deadline is told so by its first look at the lock, before any timer has told it"},
-			Cell{Fault: "holder-stopped-and-probed", Script: probeUntilExpiry,
+			play.Cell{Fault: "holder-stopped-and-probed", Script: probeUntilExpiry,
 				Why: "whoever asks for the lock of a stopped process all the time, not only when it should be free, gets it when its TTL has passed and not before"},
-			Cell{Fault: "validity-from-sending", Script: countValidity,
+			play.Cell{Fault: "validity-from-sending", Script: countValidity,
 				Why: "the deadline of a hold whose replies are slow is the TTL after its request was sent, not after its reply came"},
-			Cell{Fault: "acquire-reply-lost", Script: loseAcquireReply,
+			play.Cell{Fault: "acquire-reply-lost", Script: loseAcquireReply,
 				Why: "a claim whose reply is lost is undone by the process that gave up, so that others need not wait for its TTL"},
-			Cell{Fault: "all-cut", Outcome: Unavailable, Strike: cutAll,
+			play.Cell{Fault: "all-cut", Outcome: play.Unavailable, Inject: cutAll,
 				Why: "nobody reaches the servers: all holds end in time, and nobody acquires"},
 		)
 	}
 	for _, c := range changed {
 		for i := range cells {
 			if cells[i].Fault == c.Fault {
-				if c.Strike == nil && c.Script == nil {
-					c.Strike = cells[i].Strike
+				if c.Inject == nil && c.Script == nil {
+					c.Inject = cells[i].Inject
 				}
 				cells[i] = c
 			}
@@ -53,31 +56,31 @@ func Common(local bool, changed ...Cell) []Cell {
 const strikes = 3
 
 // killHolders kills holders.
-func killHolders(ctx context.Context, p *Phase) error {
+func killHolders(ctx context.Context, p *play.Phase) error {
 	for range strikes {
 		w, err := p.Holder(ctx)
 		if err != nil {
 			return err
 		}
-		p.Struck()
+		p.Injected()
 		if err := w.Kill(); err != nil {
 			return err
 		}
-		if err := p.Sleep(ctx, p.Between(0, p.World.TTL/2)); err != nil {
+		if err := p.Sleep(ctx, p.Between(0, p.Environment.TTL/2)); err != nil {
 			return err
 		}
 	}
-	return p.Sleep(ctx, p.World.TTL) // the last of them keep what they held for so long
+	return p.Sleep(ctx, p.Environment.TTL) // the last of them keep what they held for so long
 }
 
-// lasting strikes a holder, lets the fault last, and ends it.
-func lasting(least, most float64, begin func(*Worker) error, end func(*Phase, *Worker) error) func(context.Context, *Phase) error {
-	return func(ctx context.Context, p *Phase) error {
+// onHolder injects a fault into a holder, lets the fault last, and ends it.
+func onHolder(least, most float64, begin func(*play.Worker) error, end func(*play.Phase, *play.Worker) error) func(context.Context, *play.Phase) error {
+	return func(ctx context.Context, p *play.Phase) error {
 		w, err := p.Holder(ctx)
 		if err != nil {
 			return err
 		}
-		p.Struck()
+		p.Injected()
 		if err := begin(w); err != nil {
 			return err
 		}
@@ -89,29 +92,29 @@ func lasting(least, most float64, begin func(*Worker) error, end func(*Phase, *W
 }
 
 // stopHolders stops a holder for about a TTL and another for longer.
-func stopHolders(ctx context.Context, p *Phase) error {
-	resume := func(_ *Phase, w *Worker) error { return w.Resume() }
-	if err := lasting(0.8, 1.2, (*Worker).Stop, resume)(ctx, p); err != nil {
+func stopHolders(ctx context.Context, p *play.Phase) error {
+	resume := func(_ *play.Phase, w *play.Worker) error { return w.Resume() }
+	if err := onHolder(0.8, 1.2, (*play.Worker).Stop, resume)(ctx, p); err != nil {
 		return err
 	}
-	return lasting(1.2, 2, (*Worker).Stop, resume)(ctx, p)
+	return onHolder(1.2, 2, (*play.Worker).Stop, resume)(ctx, p)
 }
 
-var cutHolders = lasting(0.05, 1.5, func(w *Worker) error {
-	for _, l := range w.Seat.Links {
+var cutHolders = onHolder(0.05, 1.5, func(w *play.Worker) error {
+	for _, l := range w.Endpoint.Links {
 		l.Cut()
 	}
 	return nil
 }, restoreLinks)
 
-var silenceHolders = lasting(0.3, 1.7, func(w *Worker) error {
-	for _, l := range w.Seat.Links {
+var silenceHolders = onHolder(0.3, 1.7, func(w *play.Worker) error {
+	for _, l := range w.Endpoint.Links {
 		l.Freeze()
 	}
 	return nil
-}, func(p *Phase, w *Worker) error {
+}, func(p *play.Phase, w *play.Worker) error {
 	lost := p.Rand.IntN(2) == 0
-	for _, l := range w.Seat.Links {
+	for _, l := range w.Endpoint.Links {
 		if lost {
 			l.DropHeld() // what was on its way never arrives
 		} else {
@@ -121,23 +124,23 @@ var silenceHolders = lasting(0.3, 1.7, func(w *Worker) error {
 	return nil
 })
 
-func restoreLinks(_ *Phase, w *Worker) error {
-	for _, l := range w.Seat.Links {
+func restoreLinks(_ *play.Phase, w *play.Worker) error {
+	for _, l := range w.Endpoint.Links {
 		l.Restore()
 	}
 	return nil
 }
 
 // slowHolders makes everybody's network slow, each as much as the next or not.
-func slowHolders(ctx context.Context, p *Phase) error {
-	p.Struck()
+func slowHolders(ctx context.Context, p *play.Phase) error {
+	p.Injected()
 	for _, w := range p.Workers() {
-		delay := p.Between(0, p.World.TTL/6)
-		for _, l := range w.Seat.Links {
+		delay := p.Between(0, p.Environment.TTL/6)
+		for _, l := range w.Endpoint.Links {
 			l.Delay(delay)
 		}
 	}
-	if err := p.Sleep(ctx, p.World.TTL*3/2); err != nil {
+	if err := p.Sleep(ctx, p.Environment.TTL*3/2); err != nil {
 		return err
 	}
 	for _, w := range p.Workers() {
@@ -147,21 +150,21 @@ func slowHolders(ctx context.Context, p *Phase) error {
 }
 
 // loseReplies has single replies of holders lost, and then all of one worker's for a while.
-func loseReplies(ctx context.Context, p *Phase) error {
-	p.Struck()
+func loseReplies(ctx context.Context, p *play.Phase) error {
+	p.Injected()
 	for range 4 * strikes {
 		w, err := p.Holder(ctx)
 		if err != nil {
 			return err
 		}
-		links := w.Seat.Links
+		links := w.Endpoint.Links
 		links[p.Rand.IntN(len(links))].DropReply(nil)
-		if err := p.Sleep(ctx, p.Between(0, p.World.TTL/20)); err != nil {
+		if err := p.Sleep(ctx, p.Between(0, p.Environment.TTL/20)); err != nil {
 			return err
 		}
 	}
-	return lasting(0.1, 1.2, func(w *Worker) error {
-		for _, l := range w.Seat.Links {
+	return onHolder(0.1, 1.2, func(w *play.Worker) error {
+		for _, l := range w.Endpoint.Links {
 			l.BlackholeReplies()
 		}
 		return nil
@@ -169,29 +172,29 @@ func loseReplies(ctx context.Context, p *Phase) error {
 }
 
 // loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
-func loseAcquireReply(ctx context.Context, p *Phase) error {
+func loseAcquireReply(ctx context.Context, p *play.Phase) error {
 	hasty, patient, err := p.Two(ctx)
 	if err != nil {
 		return err
 	}
 	// What a client does but once, connecting for instance, is behind it.
-	warm, err := hasty.Acquire(ctx, p.Name()+"-before", p.World.TTL)
+	warm, err := hasty.Acquire(ctx, p.Name()+"-before", p.Environment.TTL)
 	if err != nil {
 		return err
 	}
 	if err := warm.Release(ctx); err != nil {
 		return err
 	}
-	p.Struck()
-	for _, l := range hasty.Seat.Links {
+	p.Injected()
+	for _, l := range hasty.Endpoint.Links {
 		l.BlackholeReplies()
 	}
-	if h, err := hasty.Acquire(ctx, p.Name(), p.World.TTL/8); err == nil {
+	if h, err := hasty.Acquire(ctx, p.Name(), p.Environment.TTL/8); err == nil {
 		return fmt.Errorf("%s got the lock without a reply", h.Worker.Name)
 	}
 	_ = restoreLinks(p, hasty)
-	p.Mended()
-	limit := patience * p.Cell.recovery(p.World.Arrangement)
+	p.Healed()
+	limit := play.Patience * p.Cell.RecoveryIn(p.Environment.Environment)
 	h, err := patient.AcquireAtLast(ctx, p.Name(), limit, limit) // a first try may find no server
 	if err != nil {
 		return fmt.Errorf("the lock stays with who has given up: %w", err)
@@ -203,30 +206,30 @@ func loseAcquireReply(ctx context.Context, p *Phase) error {
 const looks = 10
 
 // lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
-func lookAfterPause(ctx context.Context, p *Phase) error {
+func lookAfterPause(ctx context.Context, p *play.Phase) error {
 	w, err := p.Worker(ctx)
 	if err != nil {
 		return err
 	}
 	for i := range looks {
-		if _, err := w.Acquire(ctx, fmt.Sprintf("%s-%d", p.Name(), i), p.World.TTL); err != nil {
+		if _, err := w.Acquire(ctx, fmt.Sprintf("%s-%d", p.Name(), i), p.Environment.TTL); err != nil {
 			return err
 		}
 	}
-	p.Struck()
+	p.Injected()
 	if err := w.Stop(); err != nil {
 		return err
 	}
-	if err := p.Sleep(ctx, p.World.TTL+p.Between(0, p.World.TTL/4)); err != nil {
+	if err := p.Sleep(ctx, p.Environment.TTL+p.Between(0, p.Environment.TTL/4)); err != nil {
 		return err
 	}
-	from := p.length()
+	from := p.Length()
 	if err := w.Resume(); err != nil {
 		return err
 	}
 	left := looks
-	_, err = p.await(ctx, from, func(e Event) bool {
-		if e.Worker == w.Name && e.Kind == Checked {
+	_, err = p.Await(ctx, from, func(e history.Event) bool {
+		if e.Worker == w.Name && e.Kind == history.Checked {
 			left--
 		}
 		return left == 0
@@ -235,15 +238,15 @@ func lookAfterPause(ctx context.Context, p *Phase) error {
 }
 
 // UnderLoad is a cell in which workers take and release locks as fast as they can, and another cell's fault strikes in the middle: thousands of tokens.
-func UnderLoad(struck Cell) Cell {
-	return Cell{
+func UnderLoad(struck play.Cell) play.Cell {
+	return play.Cell{
 		Fault: struck.Fault + "-under-load", Busy: true, Recovery: struck.Recovery, Gone: struck.Gone,
 		Why: "tokens grow with every grant, before, during and after: none comes twice, none falls",
-		Strike: func(ctx context.Context, p *Phase) error {
+		Inject: func(ctx context.Context, p *play.Phase) error {
 			if err := p.Grants(ctx, loadGrants/2); err != nil {
 				return err
 			}
-			if err := struck.Strike(ctx, p); err != nil {
+			if err := struck.Inject(ctx, p); err != nil {
 				return err
 			}
 			return p.Grants(ctx, loadGrants/2)
@@ -255,25 +258,25 @@ func UnderLoad(struck Cell) Cell {
 const loadGrants = 4000
 
 // cutAll cuts everybody off.
-func cutAll(ctx context.Context, p *Phase) error {
-	p.Struck()
+func cutAll(ctx context.Context, p *play.Phase) error {
+	p.Injected()
 	for _, w := range p.Workers() {
-		for _, l := range w.Seat.Links {
+		for _, l := range w.Endpoint.Links {
 			l.Cut()
 		}
 	}
 	// A request that was carried out a moment ago may still be on its way through the process that asked.
-	if err := p.Sleep(ctx, p.World.TTL/4); err != nil {
+	if err := p.Sleep(ctx, p.Environment.TTL/4); err != nil {
 		return err
 	}
 	p.Away()
-	if err := p.Sleep(ctx, p.World.TTL+p.Between(0, p.World.TTL/2)); err != nil {
+	if err := p.Sleep(ctx, p.Environment.TTL+p.Between(0, p.Environment.TTL/2)); err != nil {
 		return err
 	}
 	p.Back()
 	for _, w := range p.Workers() {
 		_ = restoreLinks(p, w)
 	}
-	p.Mended()
+	p.Healed()
 	return nil
 }

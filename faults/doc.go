@@ -1,7 +1,4 @@
-// Package faults shows what each backend does when the world does not behave: worker processes lock on real servers while a
-// scheduler of faults breaks one thing after the other, and the history that they write is judged. Its table, the cells of every
-// [Arrangement], states for each fault what happens to a lock, and the tests check that from both sides: what is called
-// safe must never be seen to fail, what is called unsafe must be seen to.
-//
-// The arrangements and their faults are in faults/worlds; judging by linearizability is in faults/linear.
+// Package faults shows what each backend does when machines and networks fail: worker processes lock on real servers while one fault after the other is
+// injected, and their history is judged. Its table, the cells of every [Environment], states for each fault what happens to a lock. Tests check
+// that from both sides: what is called safe must never be seen to fail, and what is called unsafe must be seen to.
 package faults

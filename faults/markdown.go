@@ -2,9 +2,11 @@ package faults
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"regexp"
 	"unicode"
 	"unicode/utf8"
 )
@@ -139,7 +141,7 @@ func count(n int, of string) string {
 	if n != 1 {
 		of += "s"
 	}
-	return thousands(n) + " " + of
+	return history.Thousands(n) + " " + of
 }
 
 // part writes "50 of 50".
@@ -147,7 +149,7 @@ func part[T ~int | ~int64](n, all T) string {
 	if all == 0 {
 		return "–"
 	}
-	return thousands(n) + " of " + thousands(all)
+	return history.Thousands(n) + " of " + history.Thousands(all)
 }
 
 // missed marks what misses its bound, so that it is seen without colours.
@@ -180,7 +182,7 @@ func lasts(d time.Duration) string {
 func inMilliseconds(d time.Duration) string {
 	d = d.Round(100 * time.Microsecond) // as a file has it
 	if d.Abs() >= 10*time.Millisecond {
-		return strings.TrimSuffix(milliseconds(d.Round(time.Millisecond)), ".0 ms")
+		return strings.TrimSuffix(history.Milliseconds(d.Round(time.Millisecond)), ".0 ms")
 	}
-	return strings.TrimSuffix(milliseconds(d), " ms")
+	return strings.TrimSuffix(history.Milliseconds(d), " ms")
 }

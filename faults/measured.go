@@ -1,11 +1,17 @@
 package faults
 
+import (
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
 // Measured are the figures of a long run, as docs/faults.json has them. Not safe for concurrent use.
 type Measured struct {
 	Run Run `json:"run"`
 	// Cells are the figures of each cell, by [CellKey]; Arrangements those of all cells of an arrangement together, by its name.
-	Cells        map[string]Figures `json:"cells"`
-	Arrangements map[string]Figures `json:"arrangements"`
+	Cells        map[string]history.Figures `json:"cells"`
+	Arrangements map[string]history.Figures `json:"arrangements"`
 }
 
 // Run says how they were taken. It has no date: two runs of one program differ in what they measured alone.
@@ -19,12 +25,12 @@ type Run struct {
 }
 
 // CellKey names a cell among all: "redis/holder-killed".
-func CellKey(a *Arrangement, c *Cell) string { return a.Name + "/" + c.Fault }
+func CellKey(a *environment.Environment, c *play.Cell) string { return a.Name + "/" + c.Fault }
 
 // Add adds the figures of phases of a cell.
-func (m *Measured) Add(a *Arrangement, c *Cell, f Figures) {
+func (m *Measured) Add(a *environment.Environment, c *play.Cell, f history.Figures) {
 	if m.Cells == nil {
-		m.Cells, m.Arrangements = make(map[string]Figures), make(map[string]Figures)
+		m.Cells, m.Arrangements = make(map[string]history.Figures), make(map[string]history.Figures)
 	}
 	add(m.Cells, CellKey(a, c), f)
 	add(m.Arrangements, a.Name, f)
@@ -32,7 +38,7 @@ func (m *Measured) Add(a *Arrangement, c *Cell, f Figures) {
 	m.Run.Faults += f.Faults
 }
 
-func add(all map[string]Figures, key string, f Figures) {
+func add(all map[string]history.Figures, key string, f history.Figures) {
 	sum := all[key]
 	sum.Add(f)
 	all[key] = sum

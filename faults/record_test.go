@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -14,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/pages"
 )
@@ -35,7 +37,7 @@ type record struct {
 func newRecord() *record { return &record{begun: time.Now(), lastTold: time.Now()} }
 
 // add takes the figures of a phase, and once a minute tells who waits how far a long run is.
-func (r *record) add(a *faults.Arrangement, c *faults.Cell, f faults.Figures) {
+func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.Add(a, c, f)
@@ -63,7 +65,7 @@ func (r *record) finish(t *testing.T) {
 	if !*write || t.Failed() {
 		return
 	}
-	if left := notPlayed(worlds.All(), r.all.Cells); len(left) > 0 { // the others' figures alone would take the place of all
+	if left := notPlayed(faults.All(), r.all.Cells); len(left) > 0 { // the others' figures alone would take the place of all
 		t.Errorf("nothing is written: %d cells were not played, the first of them %s", len(left), left[0])
 		return
 	}
@@ -80,12 +82,12 @@ func (r *record) finish(t *testing.T) {
 }
 
 // notPlayed are the cells that have no figures, by their keys. Variants count in long runs only.
-func notPlayed(all []faults.Arrangement, played map[string]faults.Figures) []string {
+func notPlayed(all []faults.Environment, played map[string]history.Figures) []string {
 	var left []string
 	for i := range all {
 		a := &all[i]
 		for j := range a.Cells {
-			key := faults.CellKey(a, &a.Cells[j])
+			key := faults.CellKey(&a.Environment, &a.Cells[j])
 			if _, ok := played[key]; !ok && (!a.Variant || *forTime > 0) {
 				left = append(left, key)
 			}
@@ -100,20 +102,20 @@ func rendered(t *testing.T) string {
 	require.NoError(t, err)
 	var m faults.Measured
 	require.NoError(t, json.Unmarshal(text, &m))
-	return faults.Render(worlds.All(), m)
+	return faults.Render(faults.All(), m)
 }
 
 // The page says what the code states, and what the committed run has measured.
 func TestPage(t *testing.T) { pages.Holds(t, "guarantees.md", "faults", rendered(t)) }
 
 func TestFiguresOfAPartOfTheTableAreNotThoseOfAll(t *testing.T) {
-	all := []faults.Arrangement{
-		{Name: "a", Cells: []faults.Cell{{Fault: "f"}, {Fault: "g"}}}, {Name: "v", Variant: true, Cells: []faults.Cell{{Fault: "f"}}},
+	all := []faults.Environment{
+		{environment.Environment{Name: "a"}, []play.Cell{{Fault: "f"}, {Fault: "g"}}}, {environment.Environment{Name: "v", Variant: true}, []play.Cell{{Fault: "f"}}},
 	}
 	defer func(d time.Duration) { *forTime = d }(*forTime)
 	*forTime = 0
-	require.Equal(t, []string{"a/g"}, notPlayed(all, map[string]faults.Figures{"a/f": {}}))
-	require.Empty(t, notPlayed(all, map[string]faults.Figures{"a/f": {}, "a/g": {}}))
+	require.Equal(t, []string{"a/g"}, notPlayed(all, map[string]history.Figures{"a/f": {}}))
+	require.Empty(t, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
 	*forTime = time.Hour
-	require.Equal(t, []string{"v/f"}, notPlayed(all, map[string]faults.Figures{"a/f": {}, "a/g": {}}))
+	require.Equal(t, []string{"v/f"}, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
 }

@@ -3,6 +3,9 @@ package faults
 import (
 	"fmt"
 	"strings"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // The headings that others are not.
@@ -13,7 +16,7 @@ const (
 
 // Render writes, as Markdown, what is stated of all cells and what was measured: all arrangements at a glance, the common faults, the faults of
 // each arrangement with their reasons, and the figures. The stated part is what code says, so that only it and the file of figures can change the page.
-func Render(arrangements []Arrangement, m Measured) string {
+func Render(arrangements []Environment, m Measured) string {
 	p := page{arrangements: arrangements, measured: m, ran: len(m.Arrangements) > 0}
 	p.glance()
 	p.common()
@@ -30,7 +33,7 @@ func Render(arrangements []Arrangement, m Measured) string {
 
 // page is what is being rendered.
 type page struct {
-	arrangements []Arrangement
+	arrangements []Environment
 	measured     Measured
 	ran          bool
 	out          strings.Builder
@@ -39,30 +42,30 @@ type page struct {
 func (p *page) heading(text string) { fmt.Fprintf(&p.out, "### %s\n\n", text) }
 
 // of are the figures of a cell, and whether it was run.
-func (p *page) of(a *Arrangement, c *Cell) (Figures, bool) {
-	f, ran := p.measured.Cells[CellKey(a, c)]
+func (p *page) of(a *Environment, c *play.Cell) (history.Figures, bool) {
+	f, ran := p.measured.Cells[CellKey(&a.Environment, c)]
 	return f, ran && f.Phases > 0
 }
 
-func (a *Arrangement) heading() string { return capital(a.Title) }
+func (a *Environment) heading() string { return capital(a.Title) }
 
 // link leads to the arrangement's section. The page ends with where the names lead, so that they do not stand between the words.
-func (a *Arrangement) link() string { return "[" + a.Name + "]" }
+func (a *Environment) link() string { return "[" + a.Name + "]" }
 
 // glance writes the table in which each arrangement has a row.
 func (p *page) glance() {
 	p.heading("At a glance")
 	t := table{numbers: 5, ragged: 3}
-	t.row("arrangement", "what it is", Unsafe.String(), UnsafeFenced.String(), Unavailable.String(), Safe.String())
+	t.row("arrangement", "what it is", play.Unsafe.String(), play.UnsafeFenced.String(), play.Unavailable.String(), play.Safe.String())
 	for i := range p.arrangements {
 		a := &p.arrangements[i]
 		safe := 0
 		for _, c := range a.Cells {
-			if c.Outcome == Safe {
+			if c.Outcome == play.Safe {
 				safe++
 			}
 		}
-		t.row(a.link(), a.Title, a.faultsWith(Unsafe), a.faultsWith(UnsafeFenced), a.faultsWith(Unavailable), fmt.Sprint(safe))
+		t.row(a.link(), a.Title, a.faultsWith(play.Unsafe), a.faultsWith(play.UnsafeFenced), a.faultsWith(play.Unavailable), fmt.Sprint(safe))
 	}
 	t.write(&p.out)
 	paragraph(&p.out, "*Unsafe*: two can believe to hold one lock, and no token tells them apart. *Unsafe but fenced*: two can believe it, and their tokens rise, "+
@@ -73,7 +76,7 @@ func (p *page) glance() {
 }
 
 // faultsWith names the faults with an outcome.
-func (a *Arrangement) faultsWith(o Outcome) string {
+func (a *Environment) faultsWith(o play.Outcome) string {
 	var names []string
 	for _, c := range a.Cells {
 		if c.Outcome == o {

@@ -4,16 +4,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // brief is an outcome in a word.
-func (o Outcome) brief() string {
+func brief(o play.Outcome) string {
 	return [...]string{"safe", "away", "**fenced**", "**unsafe**"}[o]
 }
 
 // cell finds a cell by the name of its fault, nil if there is none.
-func (a *Arrangement) cell(fault string) *Cell {
-	if i := slices.IndexFunc(a.Cells, func(c Cell) bool { return c.Fault == fault }); i >= 0 {
+func (a *Environment) cell(fault string) *play.Cell {
+	if i := slices.IndexFunc(a.Cells, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
 		return &a.Cells[i]
 	}
 	return nil
@@ -47,25 +50,25 @@ func (p *page) common() {
 }
 
 // inBrief is a cell of the table of common faults.
-func (p *page) inBrief(a *Arrangement, c *Cell) string {
+func (p *page) inBrief(a *Environment, c *play.Cell) string {
 	if c == nil {
 		return "–"
 	}
-	text := c.Outcome.brief()
+	text := brief(c.Outcome)
 	if f, ran := p.of(a, c); ran {
-		text += " " + missed(fmt.Sprintf("%d/%d", f.Overlapped, f.Phases), c.disproved(&f))
+		text += " " + missed(fmt.Sprintf("%d/%d", f.Overlapped, f.Phases), disproved(c, &f))
 	}
 	return text
 }
 
 // disproved says that what was seen contradicts what is stated.
-func (c *Cell) disproved(f *Figures) bool {
+func disproved(c *play.Cell, f *history.Figures) bool {
 	return c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
 }
 
 // reasons writes why a common fault ends as it does: as c says, and where an arrangement says something else, that, once for all that say so.
-func (p *page) reasons(c *Cell) {
-	text := fmt.Sprintf("**%s**: %s. %s", c.Fault, c.stated(), sentence(c.Why))
+func (p *page) reasons(c *play.Cell) {
+	text := fmt.Sprintf("**%s**: %s. %s", c.Fault, stated(c), sentence(c.Why))
 	type saying struct{ stated, why string }
 	var others []saying
 	where := make(map[saying][]string)
@@ -77,7 +80,7 @@ func (p *page) reasons(c *Cell) {
 		}
 		says := saying{why: o.Why}
 		if o.Outcome != c.Outcome {
-			says.stated = " " + o.stated()
+			says.stated = " " + stated(o)
 		}
 		if where[says] == nil {
 			others = append(others, says)
@@ -91,7 +94,7 @@ func (p *page) reasons(c *Cell) {
 }
 
 // stated is what is stated, without the reason.
-func (c *Cell) stated() string {
+func stated(c *play.Cell) string {
 	text := "*" + c.Outcome.String() + "*"
 	if c.Argued {
 		text += " by argument"
@@ -121,14 +124,14 @@ func (p *page) section(at int) {
 		intro += fmt.Sprintf(" What is stated is what is stated of %s, for the same reasons.", twin.link())
 	}
 	paragraph(&p.out, "%s", intro)
-	for _, o := range []Outcome{Unsafe, UnsafeFenced, Unavailable, Safe} {
+	for _, o := range []play.Outcome{play.Unsafe, play.UnsafeFenced, play.Unavailable, play.Safe} {
 		for _, c := range own {
 			if c.Outcome != o || twin != nil && !ran {
 				continue
 			}
-			text := fmt.Sprintf("**%s**: %s", c.Fault, c.stated())
+			text := fmt.Sprintf("**%s**: %s", c.Fault, stated(c))
 			if ran {
-				text += ", " + c.seen(p.of(a, c))
+				text += ", " + p.seen(a, c)
 			}
 			text += "."
 			if twin == nil {
@@ -143,12 +146,12 @@ func (p *page) section(at int) {
 }
 
 // own are the cells that only this arrangement has, and in others it is said which of the common ones end otherwise here than they usually do.
-func (a *Arrangement) own() (own []*Cell, others string) {
+func (a *Environment) own() (own []*play.Cell, others string) {
 	common := Common(false)
-	var names [Unsafe + 1][]string
+	var names [play.Unsafe + 1][]string
 	for i := range a.Cells {
 		c := &a.Cells[i]
-		at := slices.IndexFunc(common, func(u Cell) bool { return u.Fault == c.Fault })
+		at := slices.IndexFunc(common, func(u play.Cell) bool { return u.Fault == c.Fault })
 		switch {
 		case at < 0:
 			own = append(own, c)
@@ -161,19 +164,19 @@ func (a *Arrangement) own() (own []*Cell, others string) {
 		switch len(some) {
 		case 0:
 		case 1:
-			texts = append(texts, some[0]+" is "+Outcome(o).String())
+			texts = append(texts, some[0]+" is "+play.Outcome(o).String())
 		default:
-			texts = append(texts, list(some)+" are "+Outcome(o).String())
+			texts = append(texts, list(some)+" are "+play.Outcome(o).String())
 		}
 	}
 	return own, strings.Join(texts, "; ")
 }
 
 // twin is an earlier arrangement, if there is one, of which all is stated that is stated of this one.
-func (p *page) twin(at int, own []*Cell) *Arrangement {
+func (p *page) twin(at int, own []*play.Cell) *Environment {
 	for i := range p.arrangements[:at] {
 		t := &p.arrangements[i]
-		if !slices.ContainsFunc(own, func(c *Cell) bool {
+		if !slices.ContainsFunc(own, func(c *play.Cell) bool {
 			o := t.cell(c.Fault)
 			return o == nil || o.Outcome != c.Outcome || o.Why != c.Why || o.Argued != c.Argued
 		}) && t.Backend == p.arrangements[at].Backend && len(own) > 1 {
@@ -184,7 +187,8 @@ func (p *page) twin(at int, own []*Cell) *Arrangement {
 }
 
 // seen says what a cell's phases have shown.
-func (c *Cell) seen(f Figures, ran bool) string {
+func (p *page) seen(a *Environment, c *play.Cell) string {
+	f, ran := p.of(a, c)
 	if !ran {
 		return "not run"
 	}
@@ -192,5 +196,5 @@ func (c *Cell) seen(f Figures, ran bool) string {
 	if c.Outcome.IsSafe() {
 		text += fmt.Sprintf(" (%s)", count(f.Acquisitions, "hold"))
 	}
-	return missed(text, c.disproved(&f))
+	return missed(text, disproved(c, &f))
 }

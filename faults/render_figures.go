@@ -2,18 +2,22 @@ package faults
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"maps"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // timing is a measured duration, and what is stated of it.
 type timing struct {
 	name string
-	of   func(*Figures) *Samples
+	of   func(*history.Figures) *history.Samples
 	// worst is what none may exceed under a fault, 0 for no bound; p99, if not 0, is what 99 in 100 of an arrangement may not.
-	worst func(*Arrangement, *Cell) time.Duration
+	worst func(*Environment, *play.Cell) time.Duration
 	p99   time.Duration
 }
 
@@ -25,15 +29,15 @@ const (
 )
 
 var timings = []timing{
-	{name: "lock of a killed holder", of: func(f *Figures) *Samples { return &f.Takeover }, worst: takeover},
-	{name: "recovery", of: func(f *Figures) *Samples { return &f.Recovery }, worst: func(a *Arrangement, c *Cell) time.Duration { return c.recovery(a) }},
-	{name: "told of removal", of: func(f *Figures) *Samples { return &f.RemovalNotice }, worst: func(a *Arrangement, _ *Cell) time.Duration { return a.RemovalNotice }},
-	{name: "told of silence", of: func(f *Figures) *Samples { return &f.TellingAfter }, worst: func(a *Arrangement, _ *Cell) time.Duration { return a.Margin }},
-	{name: "late return", of: func(f *Figures) *Samples { return &f.LateReturn }, p99: promptly, worst: func(*Arrangement, *Cell) time.Duration { return hanging }},
+	{name: "lock of a killed holder", of: func(f *history.Figures) *history.Samples { return &f.Takeover }, worst: takeover},
+	{name: "recovery", of: func(f *history.Figures) *history.Samples { return &f.Recovery }, worst: func(a *Environment, c *play.Cell) time.Duration { return c.RecoveryIn(&a.Environment) }},
+	{name: "told of removal", of: func(f *history.Figures) *history.Samples { return &f.RemovalNotice }, worst: func(a *Environment, _ *play.Cell) time.Duration { return a.RemovalNotice }},
+	{name: "told of silence", of: func(f *history.Figures) *history.Samples { return &f.TellingAfter }, worst: func(a *Environment, _ *play.Cell) time.Duration { return a.Margin }},
+	{name: "late return", of: func(f *history.Figures) *history.Samples { return &f.LateReturn }, p99: promptly, worst: func(*Environment, *play.Cell) time.Duration { return history.Hanging }},
 }
 
 // takeover is within which time a waiter has the lock of a process that was killed, unless it is stated that the fault makes it last longer.
-func takeover(a *Arrangement, c *Cell) time.Duration {
+func takeover(a *Environment, c *play.Cell) time.Duration {
 	bound := a.TTL + time.Second
 	if a.Sessions {
 		bound = sessionTakeover
@@ -93,7 +97,7 @@ func (p *page) gone() []string {
 	for i := range p.arrangements {
 		a := &p.arrangements[i]
 		for j := range a.Cells {
-			known[CellKey(a, &a.Cells[j])] = true
+			known[CellKey(&a.Environment, &a.Cells[j])] = true
 		}
 	}
 	var keys []string
@@ -111,7 +115,7 @@ func (p *page) disproved() (misses []string) {
 		a := &p.arrangements[i]
 		for j := range a.Cells {
 			c := &a.Cells[j]
-			if f, ran := p.of(a, c); ran && c.disproved(&f) {
+			if f, ran := p.of(a, c); ran && disproved(c, &f) {
 				misses = append(misses, fmt.Sprintf("%s, %s: stated to be %s, and two believed in %s phases.", a.link(), c.Fault, c.Outcome, part(f.Overlapped, f.Phases)))
 			}
 		}
@@ -120,9 +124,9 @@ func (p *page) disproved() (misses []string) {
 }
 
 // rising are the figures of the cells of a in which tokens must rise: all that are not stated to be unsafe.
-func (p *page) rising(a *Arrangement) (sum Figures) {
+func (p *page) rising(a *Environment) (sum history.Figures) {
 	for i := range a.Cells {
-		if c := &a.Cells[i]; c.Outcome != Unsafe {
+		if c := &a.Cells[i]; c.Outcome != play.Unsafe {
 			f, _ := p.of(a, c)
 			sum.Add(f)
 		}
@@ -149,7 +153,7 @@ func (p *page) counts() (misses []string) {
 		if !ran {
 			continue
 		}
-		cells := []string{a.link(), thousands(f.Acquisitions)}
+		cells := []string{a.link(), history.Thousands(f.Acquisitions)}
 		add := func(text, what string, bad bool) {
 			cells = append(cells, missed(text, bad))
 			if bad {
@@ -158,7 +162,7 @@ func (p *page) counts() (misses []string) {
 		}
 		overlaps, phases := p.safeOverlaps(a)
 		tokens, lost := "–", "–"
-		var rising Figures
+		var rising history.Figures
 		if a.Tokens {
 			rising = p.rising(a)
 			tokens, lost = part(rising.TokenFaults, rising.Acquisitions), part(rising.LostFenced, int64(rising.Wrote))
@@ -166,10 +170,10 @@ func (p *page) counts() (misses []string) {
 		cells = append(cells, missed(part(overlaps, phases), overlaps > 0)) // which faults these are, is told as what is disproved
 		add(tokens, "tokens came twice or fell", rising.TokenFaults > 0)
 		add(lost, "updates were lost behind the fence", rising.LostFenced > 0)
-		cells = append(cells, thousands(f.LostBare))
+		cells = append(cells, history.Thousands(f.LostBare))
 		add(part(f.Silent-f.SilentLate, f.Silent), "silences were told in time", f.SilentLate > 0)
 		add(part(f.Paused-f.PausedValid, f.Paused), "first looks after a pause were right", f.PausedValid > 0)
-		add(thousands(f.Hung), "acquisitions hung", f.Hung > 0)
+		add(history.Thousands(f.Hung), "acquisitions hung", f.Hung > 0)
 		t.row(cells...)
 	}
 	t.write(&p.out)
@@ -177,7 +181,7 @@ func (p *page) counts() (misses []string) {
 }
 
 // safeOverlaps is in how many phases there was an overlap, of the cells of a that are stated to have none.
-func (p *page) safeOverlaps(a *Arrangement) (overlapped, phases int) {
+func (p *page) safeOverlaps(a *Environment) (overlapped, phases int) {
 	for i := range a.Cells {
 		if c := &a.Cells[i]; c.Outcome.IsSafe() {
 			f, _ := p.of(a, c)
@@ -225,7 +229,7 @@ func (p *page) times() (misses []string) {
 }
 
 // time is a cell of the table of durations, and what in it exceeds what is stated.
-func (p *page) time(a *Arrangement, of *timing, q Quantiles) (text string, misses []string) {
+func (p *page) time(a *Environment, of *timing, q history.Quantiles) (text string, misses []string) {
 	if q.N == 0 {
 		return "–", nil
 	}
@@ -267,5 +271,5 @@ func (p *page) time(a *Arrangement, of *timing, q Quantiles) (text string, misse
 	if len(misses) > 0 {
 		text += " ✗"
 	}
-	return text + fmt.Sprintf(" (%s)", thousands(q.N)), misses
+	return text + fmt.Sprintf(" (%s)", history.Thousands(q.N)), misses
 }

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"encoding/json"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,10 +14,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
-func samples(ms ...float64) (s faults.Samples) {
+func samples(ms ...float64) (s history.Samples) {
 	for _, ms := range ms {
 		s.Add(time.Duration(ms * float64(time.Millisecond)))
 	}
@@ -24,41 +26,41 @@ func samples(ms ...float64) (s faults.Samples) {
 }
 
 // stated is a small table: two arrangements that differ, and one like the first.
-func stated() []faults.Arrangement {
+func stated() []faults.Environment {
 	common := faults.Common(false)
-	like := []faults.Cell{
-		{Fault: "server-away", Outcome: faults.Unavailable, Why: "nobody | reaches it"},
-		{Fault: "clock-set", Outcome: faults.UnsafeFenced, Why: "It expires early.", Recovery: 5 * time.Second},
-		{Fault: "master-killed", Outcome: faults.UnsafeFenced, Argued: true, Why: "it has not copied"},
+	like := []play.Cell{
+		{Fault: "server-away", Outcome: play.Unavailable, Why: "nobody | reaches it"},
+		{Fault: "clock-set", Outcome: play.UnsafeFenced, Why: "It expires early.", Recovery: 5 * time.Second},
+		{Fault: "master-killed", Outcome: play.UnsafeFenced, Argued: true, Why: "it has not copied"},
 		{Fault: "node-killed", Why: "there are others"},
 	}
-	return []faults.Arrangement{
-		{Name: "one", Title: "one server (replicas=1), alone", Backend: "redis", TTL: 2 * time.Second, Tokens: true, Margin: 110 * time.Millisecond,
-			RemovalNotice: 500 * time.Millisecond, Cells: append([]faults.Cell{common[0], common[1]}, like...)},
-		{Name: "five", Title: "five servers", Backend: "postgres", TTL: 1500 * time.Millisecond, Tokens: true, Sessions: true, Cells: []faults.Cell{
+	return []faults.Environment{
+		{environment.Environment{Name: "one", Title: "one server (replicas=1), alone", Backend: "redis", TTL: 2 * time.Second, Tokens: true,
+			Margin: 110 * time.Millisecond, RemovalNotice: 500 * time.Millisecond}, append([]play.Cell{common[0], common[1]}, like...)},
+		{environment.Environment{Name: "five", Title: "five servers", Backend: "postgres", TTL: 1500 * time.Millisecond, Tokens: true, Sessions: true}, []play.Cell{
 			common[0],
 			{Fault: "holder-stopped", Why: "it stays its own"},
-			{Fault: "holder-cut", Outcome: faults.UnsafeFenced, Argued: true, Why: "both sides close"},
-			{Fault: "holder-slow", Outcome: faults.UnsafeFenced, Why: "it is slow"},
-			{Fault: "holder-silent", Outcome: faults.Unavailable, Why: "it is silent"},
-			{Fault: "split-brain", Outcome: faults.Unsafe, Why: "two majorities"},
+			{Fault: "holder-cut", Outcome: play.UnsafeFenced, Argued: true, Why: "both sides close"},
+			{Fault: "holder-slow", Outcome: play.UnsafeFenced, Why: "it is slow"},
+			{Fault: "holder-silent", Outcome: play.Unavailable, Why: "it is silent"},
+			{Fault: "split-brain", Outcome: play.Unsafe, Why: "two majorities"},
 		}},
-		{Name: "new", Title: "a newer | one", Backend: "redis", TTL: time.Minute, Tokens: true, Cells: like},
+		{environment.Environment{Name: "new", Title: "a newer | one", Backend: "redis", TTL: time.Minute, Tokens: true}, like},
 	}
 }
 
 // measured are figures in which all is as it must be, save in what spoil makes worse: it gets those of a cell.
-func measured(spoil func(cell string, f *faults.Figures)) faults.Measured {
+func measured(spoil func(cell string, f *history.Figures)) faults.Measured {
 	m := faults.Measured{Run: faults.Run{Seed: 7, Machine: "2 processors, linux/amd64", Duration: "2h3m0s", Versions: map[string]string{"redis": "7.0", "go": "go1.26"}}}
 	all := stated()
 	for i := range all[:2] {
 		for j := range all[i].Cells {
 			c := &all[i].Cells[j]
-			key := faults.CellKey(&all[i], c)
+			key := faults.CellKey(&all[i].Environment, c)
 			if key == "one/server-away" {
 				continue // not run
 			}
-			f := faults.Figures{Phases: 100, Faults: 300, Acquisitions: 2000, Silent: 25, Paused: 500, Wrote: 1000, LostBare: 1,
+			f := history.Figures{Phases: 100, Faults: 300, Acquisitions: 2000, Silent: 25, Paused: 500, Wrote: 1000, LostBare: 1,
 				Recovery: samples(1.25, 20.4999, 2001.6), LateReturn: samples(99)}
 			switch {
 			case c.Fault == "holder-killed":
@@ -69,17 +71,17 @@ func measured(spoil func(cell string, f *faults.Figures)) faults.Measured {
 			if c.Fault == "clock-set" {
 				f.Takeover = samples(4000) // within what is stated of recovery
 			}
-			if c.Outcome == faults.Unsafe {
+			if c.Outcome == play.Unsafe {
 				f.TokenFaults, f.LostFenced = 11, 12 // as is stated
 			}
 			spoil(key, &f)
-			m.Add(&all[i], c, f)
+			m.Add(&all[i].Environment, c, f)
 		}
 	}
 	return m
 }
 
-func asItMust(string, *faults.Figures) {}
+func asItMust(string, *history.Figures) {}
 
 // plain is a page without what is there for its looks: line breaks in a text, and what fills cells up.
 func plain(page string) string { return regexp.MustCompile(`[ \n]+`).ReplaceAllString(page, " ") }
@@ -147,13 +149,13 @@ func TestRenderWithoutTokens(t *testing.T) {
 func TestRenderOfTwins(t *testing.T) {
 	const twins = "What is stated is what is stated of [one], for the same reasons."
 	require.Contains(t, plain(faults.Render(stated(), faults.Measured{})), twins)
-	for name, change := range map[string]func(a *faults.Arrangement){
-		"backend":   func(a *faults.Arrangement) { a.Backend = "redlock" },
-		"reason":    func(a *faults.Arrangement) { a.Cells[1].Why = "It expires late." },
-		"outcome":   func(a *faults.Arrangement) { a.Cells[1].Outcome = faults.Unsafe },
-		"argument":  func(a *faults.Arrangement) { a.Cells[1].Argued = true },
-		"one more":  func(a *faults.Arrangement) { a.Cells[1].Fault = "clock-stopped" },
-		"one alone": func(a *faults.Arrangement) { a.Cells = a.Cells[:1] },
+	for name, change := range map[string]func(a *faults.Environment){
+		"backend":   func(a *faults.Environment) { a.Backend = "redlock" },
+		"reason":    func(a *faults.Environment) { a.Cells[1].Why = "It expires late." },
+		"outcome":   func(a *faults.Environment) { a.Cells[1].Outcome = play.Unsafe },
+		"argument":  func(a *faults.Environment) { a.Cells[1].Argued = true },
+		"one more":  func(a *faults.Environment) { a.Cells[1].Fault = "clock-stopped" },
+		"one alone": func(a *faults.Environment) { a.Cells = a.Cells[:1] },
 	} {
 		all := stated()
 		all[2].Cells = slices.Clone(all[2].Cells)
@@ -168,39 +170,39 @@ func TestRenderOfTwins(t *testing.T) {
 func TestRenderWhatIsMissed(t *testing.T) {
 	for _, c := range []struct {
 		name, cell string
-		spoil      func(f *faults.Figures)
+		spoil      func(f *history.Figures)
 		want       []string
 	}{
-		{"overlap of a common fault", "one/holder-stopped", func(f *faults.Figures) { f.Overlapped = 1 },
+		{"overlap of a common fault", "one/holder-stopped", func(f *history.Figures) { f.Overlapped = 1 },
 			[]string{"in **1 of 600 ✗** phases", "safe **1/100 ✗**", "| **1 of 300 ✗** |", "- [one], holder-stopped: stated to be safe, and two believed in 1 of 100 phases."}},
-		{"overlap of a fault of its own", "one/node-killed", func(f *faults.Figures) { f.Overlapped = 1 },
+		{"overlap of a fault of its own", "one/node-killed", func(f *history.Figures) { f.Overlapped = 1 },
 			[]string{"in **1 of 600 ✗** phases", "*safe*, **two believed in 1 of 100 phases (2,000 holds) ✗**.", "| **1 of 300 ✗** |",
 				"- [one], node-killed: stated to be safe, and two believed in 1 of 100 phases."}},
-		{"unsafe, and not shown", "one/clock-set", func(f *faults.Figures) { f.Overlapped = 0 },
+		{"unsafe, and not shown", "one/clock-set", func(f *history.Figures) { f.Overlapped = 0 },
 			[]string{"under **2 of 3 ✗** faults", "*unsafe but fenced*, **two believed in 0 of 100 phases ✗**.",
 				"- [one], clock-set: stated to be unsafe but fenced, and two believed in 0 of 100 phases."}},
-		{"tokens", "one/clock-set", func(f *faults.Figures) { f.TokenFaults = 2 }, []string{"| **2 of 10,000 ✗** |", "- [one]: 2 of 10,000 tokens came twice or fell."}},
-		{"updates", "one/clock-set", func(f *faults.Figures) { f.LostFenced = 2 }, []string{"| **2 of 5,000 ✗** |", "- [one]: 2 of 5,000 updates were lost behind the fence."}},
-		{"silence", "five/split-brain", func(f *faults.Figures) { f.SilentLate = 1 }, []string{"| **149 of 150 ✗** |", "- [five]: 149 of 150 silences were told in time."}},
-		{"pause", "five/split-brain", func(f *faults.Figures) { f.PausedValid = 1 }, []string{"| **2,999 of 3,000 ✗** |", "- [five]: 2,999 of 3,000 first looks after a pause were right."}},
-		{"hung", "five/split-brain", func(f *faults.Figures) { f.Hung = 1 }, []string{"| **1 ✗** |", "- [five]: 1 acquisitions hung."}},
-		{"takeover, by the TTL", "one/holder-killed", func(f *faults.Figures) { f.Takeover = samples(10, 3000.1) },
+		{"tokens", "one/clock-set", func(f *history.Figures) { f.TokenFaults = 2 }, []string{"| **2 of 10,000 ✗** |", "- [one]: 2 of 10,000 tokens came twice or fell."}},
+		{"updates", "one/clock-set", func(f *history.Figures) { f.LostFenced = 2 }, []string{"| **2 of 5,000 ✗** |", "- [one]: 2 of 5,000 updates were lost behind the fence."}},
+		{"silence", "five/split-brain", func(f *history.Figures) { f.SilentLate = 1 }, []string{"| **149 of 150 ✗** |", "- [five]: 149 of 150 silences were told in time."}},
+		{"pause", "five/split-brain", func(f *history.Figures) { f.PausedValid = 1 }, []string{"| **2,999 of 3,000 ✗** |", "- [five]: 2,999 of 3,000 first looks after a pause were right."}},
+		{"hung", "five/split-brain", func(f *history.Figures) { f.Hung = 1 }, []string{"| **1 ✗** |", "- [five]: 1 acquisitions hung."}},
+		{"takeover, by the TTL", "one/holder-killed", func(f *history.Figures) { f.Takeover = samples(10, 3000.1) },
 			[]string{"| 3,000 / 4,000 / **4,000** ≤ 3,000, 5,000 ✗ (3) |", "- [one], lock of a killed holder: up to 3,000 ms under holder-killed (stated: 3,000 ms)."}},
-		{"takeover, by the session", "five/holder-killed", func(f *faults.Figures) { f.Takeover = samples(101) },
+		{"takeover, by the session", "five/holder-killed", func(f *history.Figures) { f.Takeover = samples(101) },
 			[]string{"| **101** / **101** / **101** ≤ 100 ✗ (1) |", "- [five], lock of a killed holder: up to 101 ms under holder-killed (stated: 100 ms)."}},
-		{"recovery, by the fault that has the smaller bound", "one/node-killed", func(f *faults.Figures) { f.Recovery = samples(1, 4000) },
+		{"recovery, by the fault that has the smaller bound", "one/node-killed", func(f *history.Figures) { f.Recovery = samples(1, 4000) },
 			[]string{"/ **4,000** ≤ 3,000, 5,000 ✗ (14) |", "- [one], recovery: up to 4,000 ms under node-killed (stated: 3,000 ms)."}},
-		{"removal", "one/holder-killed", func(f *faults.Figures) { f.RemovalNotice = samples(501) },
+		{"removal", "one/holder-killed", func(f *history.Figures) { f.RemovalNotice = samples(501) },
 			[]string{"| **501** / **501** / **501** ≤ 500 ✗ (1) |", "- [one], told of removal: up to 501 ms under holder-killed (stated: 500 ms)."}},
-		{"telling", "one/holder-killed", func(f *faults.Figures) { f.TellingAfter = samples(111) },
+		{"telling", "one/holder-killed", func(f *history.Figures) { f.TellingAfter = samples(111) },
 			[]string{"| **111** / **111** / **111** ≤ 110 ✗ (1) |", "- [one], told of silence: up to 111 ms under holder-killed (stated: 110 ms)."}},
-		{"late return of most", "five/holder-cut", func(f *faults.Figures) { f.LateReturn = samples(300) },
+		{"late return of most", "five/holder-cut", func(f *history.Figures) { f.LateReturn = samples(300) },
 			[]string{"| 99 / **300** / 300 ≤ 100, 1,000 ✗ (6) |", "- [five], late return: 300 ms for 99 in 100 (stated: 100 ms)."}},
-		{"late return of one", "five/holder-cut", func(f *faults.Figures) { f.LateReturn = samples(append(make([]float64, 200), 1001)...) },
+		{"late return of one", "five/holder-cut", func(f *history.Figures) { f.LateReturn = samples(append(make([]float64, 200), 1001)...) },
 			[]string{"/ **1,001** ≤ 100, 1,000 ✗ (206) |", "- [five], late return: up to 1,001 ms under holder-cut (stated: 1,000 ms)."}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			page := plain(faults.Render(stated(), measured(func(cell string, f *faults.Figures) {
+			page := plain(faults.Render(stated(), measured(func(cell string, f *history.Figures) {
 				if cell == c.cell {
 					c.spoil(f)
 				}
@@ -233,7 +235,7 @@ func TestRenderOfWhatWasRead(t *testing.T) {
 
 // The page is read in terminals, too: texts are in short lines, and what is to be copied is on one.
 func TestRenderForTerminals(t *testing.T) {
-	for _, line := range strings.Split(faults.Render(worlds.All(), faults.Measured{}), "\n") {
+	for _, line := range strings.Split(faults.Render(faults.All(), faults.Measured{}), "\n") {
 		if !strings.HasPrefix(line, "|") {
 			require.LessOrEqual(t, len([]rune(line)), 118, line)
 			require.Zero(t, strings.Count(line, "`")%2, line)
@@ -243,8 +245,8 @@ func TestRenderForTerminals(t *testing.T) {
 
 // Each fault of each arrangement is on the page, and each link on it leads to a heading.
 func TestRenderedPageIsWhole(t *testing.T) {
-	page := faults.Render(worlds.All(), faults.Measured{})
-	for _, a := range worlds.All() {
+	page := faults.Render(faults.All(), faults.Measured{})
+	for _, a := range faults.All() {
 		_, section, found := strings.Cut(page, "\n### "+strings.ToUpper(a.Title[:1])+a.Title[1:]+"\n")
 		require.True(t, found, a.Title)
 		section, _, _ = strings.Cut(section, "\n### ")
@@ -263,7 +265,7 @@ func TestRenderedPageIsWhole(t *testing.T) {
 		require.Equal(t, 1, anchors[name], name)
 	}
 	links := regexp.MustCompile(`(?:\]\(|\]: )#([^)\n]*)`).FindAllStringSubmatch(page, -1)
-	require.Greater(t, len(links), len(worlds.All()))
+	require.Greater(t, len(links), len(faults.All()))
 	for _, link := range links {
 		require.Equal(t, 1, anchors[link[1]], link[1])
 	}

@@ -1,64 +1,49 @@
 package faults
 
 import (
-	"slices"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // inVain looks for what makes a phase a pass that shows nothing: a fault that did not happen, workers that were not in each other's way, holds
 // without the tokens that are to be judged.
-func (v *Verdict) inVain(p *Played) {
+func (v *Verdict) inVain(p *play.Played) {
 	for i := range v.History.Spans {
-		if s := &v.History.Spans[i]; (s.Token != 0) != p.Arrangement.Tokens {
-			v.breach("%s has the token %d; that holds have tokens is stated to be %t", s, s.Token, p.Arrangement.Tokens)
+		if s := &v.History.Spans[i]; (s.Token != 0) != p.Environment.Tokens {
+			v.breach("%s has the token %d; that holds have tokens is stated to be %t", s, s.Token, p.Environment.Tokens)
 			break // the others will have none either
 		}
 	}
-	if p.Cell.Strike == nil {
-		if p.Cell.Outcome == UnsafeFenced && v.Seen() && p.Arrangement.Tokens && !v.History.refusedStale() {
+	if p.Cell.Inject == nil {
+		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !v.History.RefusedStale() {
 			v.breach("two believed to hold one lock, and the fence refused nobody")
 		}
 		return // what else a script is to show, its overlap says
 	}
 	if v.Figures.Faults == 0 {
-		v.breach("the strike of the cell does not say when it strikes (Struck)")
+		v.breach("the cell does not say when it injects its fault (Injected)")
 	}
-	if len(v.History.Spans) > 0 && !v.History.contended() {
+	if len(v.History.Spans) > 0 && !v.History.Contended() {
 		v.breach("no worker waited for a lock that another worker held")
 	}
 }
 
-// contended says that a worker asked for a lock while another one held it, and got it next.
-func (h *History) contended() bool {
-	last := make(map[string]*Span)
-	for i := range h.Spans {
-		s := &h.Spans[i]
-		if o := last[s.Name]; o != nil && o.Worker != s.Worker && s.Asked < o.Until {
-			return true
-		}
-		last[s.Name] = s
-	}
-	return false
-}
-
-// refusedStale says that the fence refused somebody for a newer token.
-func (h *History) refusedStale() bool {
-	return slices.ContainsFunc(h.Events, func(e Event) bool { return e.Kind == Refused && e.Class == ClassStale })
-}
-
 // deadlines looks for holds without one where they are stated to have one, which are then never seen to be valid for too long; and for those
 // that leave no margin before the end of the TTL, even had the server been asked only when they were written down.
-func (v *Verdict) deadlines(a *Arrangement) {
+func (v *Verdict) deadlines(a *environment.Environment) {
 	for _, e := range v.History.Events {
-		if e.Kind == Got && (e.Deadline == 0) != (a.Margin == 0) {
-			v.breach("%s: got with a deadline: %t; the stated margin is %v", e.about(), e.Deadline != 0, a.Margin)
+		if e.Kind == history.Got && (e.Deadline == 0) != (a.Margin == 0) {
+			v.breach("%s: got with a deadline: %t; the stated margin is %v", e.About(), e.Deadline != 0, a.Margin)
 			return
 		}
-		if e.Deadline == 0 || e.Kind != Got && e.Kind != Extended && e.Kind != Releasing {
+		if e.Deadline == 0 || e.Kind != history.Got && e.Kind != history.Extended && e.Kind != history.Releasing {
 			continue
 		}
-		if left := e.Deadline.Sub(e.At); left > a.TTL-a.Margin+leastExtension {
-			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.about(), e.Kind, left, a.TTL, a.Margin)
+		if left := e.Deadline.Sub(e.At); left > a.TTL-a.Margin+play.LeastExtension {
+			v.breach("%s: %s with a deadline in %v, which is more than the TTL of %v less the margin of %v", e.About(), e.Kind, left, a.TTL, a.Margin)
 			return // one tells as much as all
 		}
 	}
@@ -69,17 +54,17 @@ const awayPart = 20
 
 // unavailable looks for holds that were got while nobody could, and for times in which nobody could that show nothing, since they are too short or
 // nobody wanted a lock.
-func (v *Verdict) unavailable(a *Arrangement) {
-	spells := v.History.spells(func(e *Event) (begins, ends bool) {
-		return e.Kind == Noted && e.Err == Away, e.Kind == Noted && e.Err == Back
+func (v *Verdict) unavailable(a *environment.Environment) {
+	spells := v.History.Spells(func(e *history.Event) (begins, ends bool) {
+		return e.Kind == history.Noted && e.Err == history.Away, e.Kind == history.Noted && e.Err == history.Back
 	})
 	if len(spells) == 0 {
-		v.breach("the cell is stated to be unavailable, and its strike does not say from when to when (Away, Back)")
+		v.breach("the cell is stated to be unavailable, and it does not say from when to when (Away, Back)")
 	}
 	for _, away := range spells {
 		wanted := false
-		for _, t := range v.History.attempts {
-			returned := firstOf(t.Got, t.failed, t.Killed, v.History.End)
+		for _, t := range v.History.Attempts {
+			returned := history.FirstOf(t.Got, t.Failed, t.Killed, v.History.End)
 			wanted = wanted || t.Asked < away.To && returned > away.From
 			if away.From < t.Got && t.Got < away.To {
 				v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could",
@@ -94,8 +79,8 @@ func (v *Verdict) unavailable(a *Arrangement) {
 
 // early looks for holds that were lost before their deadline, which no fault explains that a lock survives: the server, or another client, took away a
 // claim that was well. Where the end of a connection ends claims, that can be; and a worker that was stopped learns late of what was due.
-func (v *Verdict) early(p *Played) {
-	if !p.Cell.Outcome.IsSafe() || p.Arrangement.Sessions || p.Cell.Gone {
+func (v *Verdict) early(p *play.Played) {
+	if !p.Cell.Outcome.IsSafe() || p.Environment.Sessions || p.Cell.Gone {
 		return
 	}
 	for i := range v.History.Spans {

@@ -3,15 +3,19 @@ package faults
 import (
 	"fmt"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // Verdict is what a phase has shown.
 type Verdict struct {
-	History *History
+	History *history.History
 	// Figures are what was measured.
-	Figures Figures
+	Figures history.Figures
 	// Overlaps are two who believed to hold one lock.
-	Overlaps []Overlap
+	Overlaps []history.Overlap
 	// Breaches are what must not be, whatever is stated of the cell, or what contradicts it, each a message for people.
 	Breaches []string
 }
@@ -21,25 +25,25 @@ func (v *Verdict) Seen() bool { return len(v.Overlaps) > 0 }
 
 // Judge judges a phase by belief, by the tokens and by the registers, against what is stated of its cell. Whether an unsafe cell has shown
 // that it is, its plays together say.
-func (p *Played) Judge() (*Verdict, error) {
-	h, err := NewHistory(p.Events)
+func Judge(p *play.Played) (*Verdict, error) {
+	h, err := history.NewHistory(p.Events)
 	if err != nil {
 		return nil, err
 	}
-	v := &Verdict{History: h, Figures: Measure(h, p.Arrangement), Overlaps: h.Overlaps(), Breaches: p.Stuck}
+	v := &Verdict{History: h, Figures: history.Measure(h, p.Environment.Margin), Overlaps: h.Overlaps(), Breaches: p.Stuck}
 	v.Figures.LostFenced, v.Figures.LostBare = p.LostFenced, p.LostBare
 	if p.Cell.Outcome.IsSafe() {
 		for _, o := range v.Overlaps {
 			v.breach("the cell is stated to be %s, and two believed to hold one lock:\n%s", p.Cell.Outcome, o.Describe(h))
 		}
 	}
-	if p.Cell.Outcome == Unavailable {
-		v.unavailable(p.Arrangement)
+	if p.Cell.Outcome == play.Unavailable {
+		v.unavailable(p.Environment)
 	}
 	v.inVain(p)
 	v.early(p)
-	v.deadlines(p.Arrangement)
-	if p.Arrangement.Tokens && p.Cell.Outcome != Unsafe {
+	v.deadlines(p.Environment)
+	if p.Environment.Tokens && p.Cell.Outcome != play.Unsafe {
 		for _, t := range h.TokenFaults() {
 			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
 		}
@@ -48,7 +52,7 @@ func (p *Played) Judge() (*Verdict, error) {
 		}
 	}
 	v.believed()
-	v.slow(p.Arrangement)
+	v.slow(p.Environment)
 	return v, nil
 }
 
@@ -59,14 +63,14 @@ func (v *Verdict) breach(format string, args ...any) {
 // believed looks for holds that were valid past their deadline.
 func (v *Verdict) believed() {
 	for _, e := range v.History.Events {
-		if (e.Kind == Believed || e.Kind == Checked) && e.Valid && e.Deadline != 0 && e.At > e.Deadline {
-			v.breach("%s: Valid was true %v after the deadline of %s", e.about(), e.At.Sub(e.Deadline), v.History.Since(e.Deadline))
+		if (e.Kind == history.Believed || e.Kind == history.Checked) && e.Valid && e.Deadline != 0 && e.At > e.Deadline {
+			v.breach("%s: Valid was true %v after the deadline of %s", e.About(), e.At.Sub(e.Deadline), v.History.Since(e.Deadline))
 		}
 	}
 }
 
 // slow looks for what took far longer than it is stated to.
-func (v *Verdict) slow(a *Arrangement) {
+func (v *Verdict) slow(a *environment.Environment) {
 	f := &v.Figures
 	takeover := a.TTL + time.Second
 	if a.Sessions {
@@ -83,8 +87,8 @@ func (v *Verdict) slow(a *Arrangement) {
 		{"a holder was told that its lock was removed", f.RemovalNotice.Quantiles().Max, a.RemovalNotice},
 		{"the lock of a process that was killed was granted again", f.Takeover.Quantiles().Max, takeover},
 	} {
-		if s.allowed > 0 && s.worst > patience*s.allowed {
-			v.breach("%s within %v, which is more than %d times the %v that are stated", s.what, s.worst, patience, s.allowed)
+		if s.allowed > 0 && s.worst > play.Patience*s.allowed {
+			v.breach("%s within %v, which is more than %d times the %v that are stated", s.what, s.worst, play.Patience, s.allowed)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package faults_test
 
 import (
 	"fmt"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"strings"
 	"testing"
 	"time"
@@ -9,21 +10,22 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/byhand"
+	historytext "github.com/lockport/lockport/internal/lab/history/text"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// struckStorm is a cell that a strike is played of.
-func struckStorm(o faults.Outcome) faults.Cell {
-	return faults.Cell{Fault: "f", Outcome: o, Strike: faults.Common(true)[0].Strike}
+// storm is a cell that is played as a storm.
+func storm(o play.Outcome) play.Cell {
+	return play.Cell{Fault: "f", Outcome: o, Inject: faults.Common(true)[0].Inject}
 }
 
 // breaches are what is wrong with a phase of a cell on an arrangement with a TTL of 2 s and tokens.
-func breaches(t *testing.T, c faults.Cell, text string) string {
+func breaches(t *testing.T, c play.Cell, text string) string {
 	t.Helper()
-	p := &faults.Played{
-		Arrangement: &faults.Arrangement{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, Cell: &c, Events: byhand.Events(text),
+	p := &play.Played{
+		Environment: &environment.Environment{TTL: 2 * time.Second, Margin: 110 * time.Millisecond, Tokens: true}, Cell: &c, Events: historytext.Events(text),
 	}
-	v, err := p.Judge()
+	v, err := faults.Judge(p)
 	require.NoError(t, err)
 	return strings.Join(v.Breaches, "\n")
 }
@@ -38,9 +40,9 @@ const well = `
 	115  w2/1 got token 2048 deadline 2000
 	200  w2/1 releasing deadline 2000
 	201  w2/1 released
-	300  - noted: struck
+	300  - noted: injected
 	310  w3/1 asked limit 5000
-	900  - noted: mended
+	900  - noted: healed
 	910  w3/1 got token 3072 deadline 2750
 	1000 w3/1 releasing deadline 2750
 	1001 w3/1 released
@@ -48,9 +50,9 @@ const well = `
 `
 
 func TestNothingIsWrong(t *testing.T) {
-	require.Empty(t, breaches(t, struckStorm(faults.Safe), well))
-	require.Empty(t, breaches(t, struckStorm(faults.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
-	require.Empty(t, breaches(t, faults.Cell{}, strings.ReplaceAll(well, "struck", "nothing")), "a script need not strike")
+	require.Empty(t, breaches(t, storm(play.Safe), well))
+	require.Empty(t, breaches(t, storm(play.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
+	require.Empty(t, breaches(t, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
 }
 
 func TestWhatIsWrong(t *testing.T) {
@@ -60,7 +62,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"was given to two", swap("token 2048", "token 1024")},
 		{"is smaller than that of an earlier one", swap("token 3072", "token 512")},
 		{"has the token 0", swap("token 2048", "")},
-		{"the strike of the cell does not say when it strikes", swap("struck", "nothing")},
+		{"the cell does not say when it injects its fault", swap("injected", "nothing")},
 		{"no worker waited for a lock that another worker held", swap("20   w2/1 asked", "105 w2/1 asked")},
 		{"got with a deadline in 1.8915s, which is more than the TTL of 2s less the margin of 110ms", swap("got token 1024 deadline 1890", "got token 1024 deadline 1901.5", "20 ", "20.1 ")},
 		{"w2/1 on \"n\": got with a deadline: false", swap("deadline 2000", "")},
@@ -68,7 +70,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
 	} {
-		require.Contains(t, breaches(t, struckStorm(faults.Safe), c.text), c.want)
+		require.Contains(t, breaches(t, storm(play.Safe), c.text), c.want)
 	}
 }
 
@@ -81,7 +83,7 @@ func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
 		{"got a lock 510ms after nobody could", well + "400 - noted: away\n 1000 - noted: back\n"},
 		{"got a lock 510ms after nobody could", well + "400 - noted: away\n"},
 	} {
-		require.Contains(t, breaches(t, struckStorm(faults.Unavailable), c.text), c.want, fmt.Sprint(c.text))
+		require.Contains(t, breaches(t, storm(play.Unavailable), c.text), c.want, fmt.Sprint(c.text))
 	}
 }
 
@@ -89,13 +91,13 @@ func TestAFenceIsSeenToRefuse(t *testing.T) {
 	const both = `
 		0  w1/1 asked
 		10 w1/1 got token 1024 deadline 1890
-		15 - noted: struck
+		15 - noted: injected
 		20 w2/1 asked
 		30 w2/1 got token 2048 deadline 1900
 		40 w2/1 wrote token 2048 value 1
 		50 w1/1 %s
 	`
-	script := faults.Cell{Outcome: faults.UnsafeFenced}
+	script := play.Cell{Outcome: play.UnsafeFenced}
 	require.Empty(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class stale: stale")))
 	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "wrote token 1024 value 2")), "the fence refused nobody")
 	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class other: the register is gone")), "the fence refused nobody")

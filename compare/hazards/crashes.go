@@ -8,7 +8,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -43,7 +44,7 @@ var crashedHolder = scenario{
 const claimRequests = 3
 
 // cutInTheMiddle lets claims get as far as their first request, their second, and so on, until one is through.
-func cutInTheMiddle(ctx context.Context, p *play) error {
+func cutInTheMiddle(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -68,7 +69,7 @@ func cutInTheMiddle(ctx context.Context, p *play) error {
 			return p.stuck(err, killed, fmt.Sprintf("%s was killed in the middle of its claim, after request %d,", lane(a.Name), k))
 		}
 		had = append(had, fmt.Sprintf("%s after %s was killed in the middle of its claim, after request %d", text(p.after(killed, h)), lane(a.Name), k))
-		p.Mended()
+		p.Healed()
 		if err := h.Release(ctx); err != nil {
 			return err
 		}
@@ -81,13 +82,13 @@ func cutInTheMiddle(ctx context.Context, p *play) error {
 }
 
 // cutAfter has a worker claim the lock, cuts it off after k requests and kills it, and returns when; 0 if it had the lock before, which it then releases.
-func (p *play) cutAfter(ctx context.Context, w *faults.Worker, k int) (killed faults.Instant, err error) {
+func (p *trial) cutAfter(ctx context.Context, w *play.Worker, k int) (killed history.Instant, err error) {
 	if err := p.warm(ctx, w); err != nil {
 		return 0, err
 	}
 	var cut sync.WaitGroup
-	all, any := make(chan struct{}), make(chan struct{}, len(w.Seat.Links))
-	for _, l := range w.Seat.Links {
+	all, any := make(chan struct{}), make(chan struct{}, len(w.Endpoint.Links))
+	for _, l := range w.Endpoint.Links {
 		severed := l.SeverAfter(k)
 		cut.Go(func() {
 			select {
@@ -113,24 +114,24 @@ func (p *play) cutAfter(ctx context.Context, w *faults.Worker, k int) (killed fa
 	select {
 	case <-claim.over:
 		if claim.err == nil {
-			for _, l := range w.Seat.Links {
+			for _, l := range w.Endpoint.Links {
 				l.Restore()
 			}
 			return 0, claim.hold.Release(ctx)
 		}
 	default:
 	}
-	for _, l := range w.Seat.Links {
+	for _, l := range w.Endpoint.Links {
 		l.Cut()
 	}
-	p.Struck()
+	p.Injected()
 	p.Note("%s has been cut off after request %d of its claim, and is killed", w.Name, k)
 	p.cutOff(w, "cut off")
-	return faults.Now(), w.Kill()
+	return history.Now(), w.Kill()
 }
 
 // warm has behind it what is done but once, connecting for instance, and making the place where a server keeps the claims of this lock.
-func (p *play) warm(ctx context.Context, w *faults.Worker) error {
+func (p *trial) warm(ctx context.Context, w *play.Worker) error {
 	h, err := p.waits(ctx, w, p.limit())
 	if err != nil {
 		return err
@@ -139,7 +140,7 @@ func (p *play) warm(ctx context.Context, w *faults.Worker) error {
 }
 
 // killedWhileAsking kills processes at moments about that in which they get the lock.
-func killedWhileAsking(ctx context.Context, p *play) error {
+func killedWhileAsking(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -158,8 +159,8 @@ func killedWhileAsking(ctx context.Context, p *play) error {
 		if err := p.Sleep(ctx, time.Duration(round)*2*time.Millisecond); err != nil {
 			return err
 		}
-		p.Struck()
-		killed := faults.Now()
+		p.Injected()
+		killed := history.Now()
 		if err := a.Kill(); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func killedWhileAsking(ctx context.Context, p *play) error {
 		if err != nil {
 			return p.stuck(err, killed, fmt.Sprintf("%s was killed while it asked", lane(a.Name)))
 		}
-		p.Mended()
+		p.Healed()
 		had = append(had, text(p.after(killed, h)))
 		if err := h.Release(ctx); err != nil {
 			return err
@@ -178,25 +179,25 @@ func killedWhileAsking(ctx context.Context, p *play) error {
 }
 
 // askedForADeadOnes has a holder die, and somebody ask for its lock again and again.
-func askedForADeadOnes(ctx context.Context, p *play) error {
+func askedForADeadOnes(ctx context.Context, p *trial) error {
 	b, killed, err := p.died(ctx)
 	if err != nil {
 		return err
 	}
-	h, n, err := p.tries(ctx, b, p.World.TTL/8, p.limit(), nil)
+	h, n, err := p.tries(ctx, b, p.Environment.TTL/8, p.limit(), nil)
 	if err == nil {
-		p.Mended()
+		p.Healed()
 		p.found(report.Safe, "B had the lock %s after A was killed, when it asked for the %s time.", text(p.after(killed, h)), ordinal(n))
 		return h.Release(ctx)
 	}
 	if err := p.stuck(err, killed, fmt.Sprintf("A was killed, and after %d attempts of B,", n)); err != nil {
 		return err
 	}
-	quiet := p.World.TTL * 3 / 2
+	quiet := p.Environment.TTL * 3 / 2
 	if err := p.Sleep(ctx, quiet); err != nil {
 		return err
 	}
-	if h, err = b.TryAcquire(ctx, p.Name(), p.World.TTL); err != nil {
+	if h, err = b.TryAcquire(ctx, p.Name(), p.Environment.TTL); err != nil {
 		return nil // what is found already says enough
 	}
 	p.found(report.Stuck, "When B had left it alone for %s, it could be had: whoever asked had prolonged it.", text(quiet))
@@ -204,7 +205,7 @@ func askedForADeadOnes(ctx context.Context, p *play) error {
 }
 
 // waitedForADeadOnes has a holder die for whose lock somebody waits.
-func waitedForADeadOnes(ctx context.Context, p *play) error {
+func waitedForADeadOnes(ctx context.Context, p *trial) error {
 	b, killed, err := p.died(ctx)
 	if err != nil {
 		return err
@@ -213,13 +214,13 @@ func waitedForADeadOnes(ctx context.Context, p *play) error {
 	if err != nil {
 		return p.stuck(err, killed, "A was killed")
 	}
-	p.Mended()
+	p.Healed()
 	p.found(report.Safe, "B, which waited, had the lock %s after A was killed.", text(p.after(killed, h)))
 	return h.Release(ctx)
 }
 
 // died has a worker, A, that has the lock, die, and returns another one, B, and when that was.
-func (p *play) died(ctx context.Context) (b *faults.Worker, killed faults.Instant, err error) {
+func (p *trial) died(ctx context.Context) (b *play.Worker, killed history.Instant, err error) {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return nil, 0, err
@@ -230,9 +231,9 @@ func (p *play) died(ctx context.Context) (b *faults.Worker, killed faults.Instan
 	if err := p.Sleep(ctx, holding); err != nil {
 		return nil, 0, err
 	}
-	p.Struck()
+	p.Injected()
 	p.Note("A is killed")
-	killed = faults.Now()
+	killed = history.Now()
 	return w[1], killed, w[0].Kill()
 }
 

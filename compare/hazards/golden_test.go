@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -41,17 +41,17 @@ var goldenWorkers = func() map[string]report.Class {
 	return all
 }()
 
-// What is stated here of the workers' hazards is what faults/worlds states where it has the same fault.
+// What is stated here of the workers' hazards is what faults states where it has the same fault.
 func TestGoldenAgreesWithTheFaultRuns(t *testing.T) {
 	same := map[string]string{"H2": "holder-killed", "H3": "holder-stopped", "H6": "holder-stopped", "H15": "holder-killed"}
 	compared := 0
-	for _, a := range worlds.All() {
+	for _, a := range faults.All() {
 		for _, at := range standing {
 			if at.world != a.Name {
 				continue
 			}
 			for hazard, fault := range same {
-				i := slices.IndexFunc(a.Cells, func(c faults.Cell) bool { return c.Fault == fault })
+				i := slices.IndexFunc(a.Cells, func(c play.Cell) bool { return c.Fault == fault })
 				require.GreaterOrEqual(t, i, 0, "%s has no %s", a.Name, fault)
 				require.Equal(t, a.Cells[i].Outcome.IsSafe(), golden[hazard+"-"+at.subject] == report.Safe, "%s on %s", hazard, at.subject)
 				compared++

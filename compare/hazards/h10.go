@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -43,23 +44,23 @@ func slowServer(subject, servers string, by time.Duration) scenario {
 }
 
 // lastAnswer has a worker wait for a node that does not answer, while another one, to which all nodes answer, asks for the lock too.
-func lastAnswer(ctx context.Context, p *play) error {
+func lastAnswer(ctx context.Context, p *trial) error {
 	p.patient(lastAnswerTTL)
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
 	}
-	p.Struck()
+	p.Injected()
 	p.Note("one of the five servers does not answer A")
 	defer p.cutOff(w[0], "one of the five does not answer")()
-	last := w[0].Seat.Links[len(w[0].Seat.Links)-1]
+	last := w[0].Endpoint.Links[len(w[0].Endpoint.Links)-1]
 	last.Freeze()
 	defer last.DropHeld()
 	slow, err := p.ask(ctx, w[0], lasting)
 	if err != nil {
 		return err
 	}
-	if err := p.Sleep(ctx, p.World.TTL/4); err != nil {
+	if err := p.Sleep(ctx, p.Environment.TTL/4); err != nil {
 		return err
 	}
 	b, err := w[1].Acquire(ctx, p.Name(), lasting)
@@ -70,18 +71,18 @@ func lastAnswer(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	asked, had := p.event(w[0], a.Op, faults.Asked).At, p.event(w[0], a.Op, faults.Got).At
+	asked, had := p.event(w[0], a.Op, history.Asked).At, p.event(w[0], a.Op, history.Got).At
 	p.found(report.Safe, "It took A %s to get the lock, which the servers keep for %s; they gave it to B %s after A had asked.",
-		text(had.Sub(asked)), text(p.World.TTL), text(p.after(asked, b)))
+		text(had.Sub(asked)), text(p.Environment.TTL), text(p.after(asked, b)))
 	return p.bothWrite(ctx, a, b)
 }
 
 // slowAnswers has a worker get the lock by answers that come late, and then none at all, and another one ask for the lock all the while.
 func slowAnswers(by time.Duration) script {
-	return func(ctx context.Context, p *play) error {
-		return validity(ctx, p, func(w *faults.Worker) {
+	return func(ctx context.Context, p *trial) error {
+		return validity(ctx, p, func(w *play.Worker) {
 			p.Note("what A sends and is sent comes %s late", text(by))
-			for _, l := range w.Seat.Links {
+			for _, l := range w.Endpoint.Links {
 				l.Delay(by)
 			}
 		})
@@ -89,17 +90,17 @@ func slowAnswers(by time.Duration) script {
 }
 
 // minorityHangs does the same where two of five nodes do not answer.
-func minorityHangs(ctx context.Context, p *play) error {
-	return validity(ctx, p, func(w *faults.Worker) {
+func minorityHangs(ctx context.Context, p *trial) error {
+	return validity(ctx, p, func(w *play.Worker) {
 		p.Note("two of the five servers do not answer A")
-		for _, l := range w.Seat.Links[3:] {
+		for _, l := range w.Endpoint.Links[3:] {
 			l.Freeze()
 		}
 	})
 }
 
 // validity looks whether the first holder's belief has ended when the second one has the lock.
-func validity(ctx context.Context, p *play, slow func(*faults.Worker)) error {
+func validity(ctx context.Context, p *trial, slow func(*play.Worker)) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -107,7 +108,7 @@ func validity(ctx context.Context, p *play, slow func(*faults.Worker)) error {
 	if err := p.warmUp(ctx, w[0]); err != nil {
 		return err
 	}
-	p.Struck()
+	p.Injected()
 	slow(w[0])
 	a, err := w[0].Acquire(ctx, p.Name(), lasting)
 	if err != nil {
@@ -122,11 +123,11 @@ func validity(ctx context.Context, p *play, slow func(*faults.Worker)) error {
 	if _, err := p.told(ctx, a, lasting); err != nil {
 		return err
 	}
-	p.Mended()
-	asked, had := p.event(w[0], a.Op, faults.Asked).At, p.event(w[0], a.Op, faults.Got).At
+	p.Healed()
+	asked, had := p.event(w[0], a.Op, history.Asked).At, p.event(w[0], a.Op, history.Got).At
 	p.found(report.Safe, "It took A %s to get the lock, and A believed in it for %s more; the TTL is %s.",
-		text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(p.World.TTL))
-	if gap := p.event(w[1], b.Op, faults.Got).At.Sub(a.Deadline); gap > 0 {
+		text(had.Sub(asked)), text(a.Deadline.Sub(had)), text(p.Environment.TTL))
+	if gap := p.event(w[1], b.Op, history.Got).At.Sub(a.Deadline); gap > 0 {
 		p.found(report.Safe, "B had the lock %s after A's belief had ended.", text(gap))
 	}
 	return nil

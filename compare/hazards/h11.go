@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -43,8 +44,8 @@ func spinning(subject, variant, world, lock, servers string) scenario {
 }
 
 // waitersCounted counts the requests of processes that wait for a lock.
-func waitersCounted(ctx context.Context, p *play) error {
-	if p.World.Backend != "zookeeper" { // whose servers allow no longer one
+func waitersCounted(ctx context.Context, p *trial) error {
+	if p.Environment.Backend != "zookeeper" { // whose servers allow no longer one
 		p.patient(waitersTTL)
 	}
 	w, err := p.workers(ctx, 1+waiting)
@@ -72,11 +73,11 @@ func waitersCounted(ctx context.Context, p *play) error {
 		return err
 	}
 	p.Note("the requests of those who wait are counted from here on")
-	begun, before := faults.Now(), requests(w[1:])
+	begun, before := history.Now(), requests(w[1:])
 	if err := p.Sleep(ctx, waitingFor); err != nil {
 		return err
 	}
-	count, took := requests(w[1:])-before, faults.Now().Sub(begun)
+	count, took := requests(w[1:])-before, history.Now().Sub(begun)
 	p.Note("they have been counted, and A releases")
 	if err := a.Release(ctx); err != nil {
 		return err
@@ -96,9 +97,9 @@ func waitersCounted(ctx context.Context, p *play) error {
 }
 
 // requests are how many the workers have sent.
-func requests(w []*faults.Worker) (sum int64) {
+func requests(w []*play.Worker) (sum int64) {
 	for _, worker := range w {
-		for _, l := range worker.Seat.Links {
+		for _, l := range worker.Endpoint.Links {
 			sum += l.Requests()
 		}
 	}

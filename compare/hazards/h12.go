@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -39,19 +39,19 @@ var h12 = []scenario{
 }
 
 // silent has the network of workers fall silent.
-func silent(_ context.Context, p *play, w []*faults.Worker) (back func() error, err error) {
+func silent(_ context.Context, p *trial, w []*play.Worker) (back func() error, err error) {
 	p.Note("the network of A and B falls silent")
 	return p.apart("silent", (*faultproxy.Proxy).Freeze, w...), nil
 }
 
 // closed has the connections of workers closed, and no new ones accepted.
-func closed(_ context.Context, p *play, w []*faults.Worker) (back func() error, err error) {
+func closed(_ context.Context, p *trial, w []*play.Worker) (back func() error, err error) {
 	p.Note("the network of A and B is cut")
 	return p.apart("cut", (*faultproxy.Proxy).Cut, w...), nil
 }
 
-func folderAway(_ context.Context, p *play, _ []*faults.Worker) (back func() error, err error) {
-	path, err := worlds.Folder(p.World)
+func folderAway(_ context.Context, p *trial, _ []*play.Worker) (back func() error, err error) {
+	path, err := p.Environment.Folder()
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ const (
 )
 
 // away has one worker release a lock, and another one ask for another lock, while the server is away for both, and a third one ask for the lock when it is back.
-func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults.Worker) (back func() error, err error)) script {
-	return func(ctx context.Context, p *play) error {
+func away(ttl time.Duration, gone func(ctx context.Context, p *trial, w []*play.Worker) (back func() error, err error)) script {
+	return func(ctx context.Context, p *trial) error {
 		p.patient(ttl)
 		w, err := p.workers(ctx, 3)
 		if err != nil {
@@ -82,7 +82,7 @@ func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults
 		if err != nil {
 			return err
 		}
-		p.Struck()
+		p.Injected()
 		back, err := gone(ctx, p, w[:2])
 		if err != nil {
 			return err
@@ -105,19 +105,19 @@ func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults
 		if err := errors.Join(err, back()); err != nil {
 			return err
 		}
-		p.Mended()
+		p.Healed()
 		p.Note("the fault is over")
 		p.answered(w[1], other)
 		if !returned {
 			return nil
 		}
-		ended := p.event(w[0], a.Op, faults.Released)
-		took := text(ended.At.Sub(p.event(w[0], a.Op, faults.Releasing).At))
+		ended := p.event(w[0], a.Op, history.Released)
+		took := text(ended.At.Sub(p.event(w[0], a.Op, history.Releasing).At))
 		if ended.Err == "" {
 			switch _, err := w[2].TryAcquire(ctx, p.Name(), lasting); {
 			case err == nil:
 				p.found(report.Safe, "A's Release returned after %s without an error, and when the server was back C had A's lock at once.", took)
-			case refusedFor(err, faults.ClassHeld):
+			case refusedFor(err, history.ClassHeld):
 				p.found(report.Misled, "A's Release returned after %s without an error, and when the server was back the lock was still taken: C was refused.", took)
 			default:
 				return err
@@ -139,22 +139,22 @@ func away(ttl time.Duration, gone func(ctx context.Context, p *play, w []*faults
 }
 
 // answered says what a worker was told that asked for a lock that nobody had.
-func (p *play) answered(w *faults.Worker, name string) {
-	var asked, failed faults.Event
+func (p *trial) answered(w *play.Worker, name string) {
+	var asked, failed history.Event
 	for _, e := range p.Events() {
 		if e.Worker != w.Name || e.Name != name {
 			continue
 		}
 		switch e.Kind {
-		case faults.Asked:
+		case history.Asked:
 			asked = e
-		case faults.Failed:
+		case history.Failed:
 			failed = e
 		}
 	}
 	took := failed.At.Sub(asked.At)
 	switch {
-	case failed.Class == faults.ClassHeld:
+	case failed.Class == history.ClassHeld:
 		p.found(report.Misled, "B was told that somebody else had a lock that nobody had (after %s).", text(took))
 	case took > askedFor+late:
 		p.found(report.Stuck, "B hung: its attempt, with a limit of %s, returned after %s.", text(askedFor), text(took))
@@ -164,15 +164,15 @@ func (p *play) answered(w *faults.Worker, name string) {
 }
 
 // told says for people what an error tells a caller.
-func told(c faults.Class) string {
+func told(c history.Class) string {
 	switch c {
-	case faults.ClassUnavailable:
+	case history.ClassUnavailable:
 		return "the server cannot be reached"
-	case faults.ClassRefused:
+	case history.ClassRefused:
 		return "the server does not allow it"
-	case faults.ClassTimedOut:
+	case history.ClassTimedOut:
 		return "no answer in time"
-	case faults.ClassLost:
+	case history.ClassLost:
 		return "the lock is lost"
 	}
 	return endingOf(c)

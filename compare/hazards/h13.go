@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -62,7 +62,7 @@ const tamperedTTL = 4 * time.Second
 
 // tampered takes the lock of a worker away at the server by remove, and looks when it is told; and then once more behind its back.
 func tampered(ttl time.Duration, remove removal) script {
-	return func(ctx context.Context, p *play) error {
+	return func(ctx context.Context, p *trial) error {
 		p.patient(ttl)
 		w, err := p.Worker(ctx)
 		if err != nil {
@@ -73,7 +73,7 @@ func tampered(ttl time.Duration, remove removal) script {
 		if err != nil {
 			return err
 		}
-		begun := faults.Now()
+		begun := history.Now()
 		if err := remove(ctx, p, name); err != nil {
 			return err
 		}
@@ -87,11 +87,11 @@ func tampered(ttl time.Duration, remove removal) script {
 }
 
 // removal takes the lock on name away from its holder.
-type removal = func(ctx context.Context, p *play, name string) error
+type removal = func(ctx context.Context, p *trial, name string) error
 
 // behindTheBack has a holder, a new worker if it is nil, stop in the middle of its work, takes its lock away by remove, has another worker take the lock and
 // write, and lets the first one go on, which writes too before it looks at its lock.
-func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove removal) (err error) {
+func behindTheBack(ctx context.Context, p *trial, holder *play.Worker, remove removal) (err error) {
 	if holder == nil {
 		if holder, err = p.Worker(ctx); err != nil {
 			return err
@@ -108,9 +108,9 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 	if err := holder.Stop(); err != nil {
 		return err
 	}
-	p.Struck()
+	p.Injected()
 	p.Note("A is stopped, and its lock taken away")
-	begun := faults.Now()
+	begun := history.Now()
 	if err := remove(ctx, p, p.Name()); err != nil {
 		return err
 	}
@@ -128,7 +128,7 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 	if err := p.Sleep(ctx, believed); err != nil {
 		return err
 	}
-	resumed := faults.Now()
+	resumed := history.Now()
 	if err := holder.Resume(); err != nil {
 		return err
 	}
@@ -140,18 +140,18 @@ func behindTheBack(ctx context.Context, p *play, holder *faults.Worker, remove r
 	if err != nil {
 		return err
 	}
-	p.Mended()
+	p.Healed()
 	p.found(class, "A was stopped, its lock was taken away, and B had it %s later; when A went on it wrote before it looked at its lock, and then %s.",
-		text(p.event(other, b.Op, faults.Got).At.Sub(begun)), said)
+		text(p.event(other, b.Op, history.Got).At.Sub(begun)), said)
 	return nil
 }
 
 // toldSince waits until a worker knows of its loss, and says for people how long after an instant it did.
-func (p *play) toldSince(ctx context.Context, h *faults.Hold, since faults.Instant) (report.Class, string, error) {
+func (p *trial) toldSince(ctx context.Context, h *play.Hold, since history.Instant) (report.Class, string, error) {
 	if _, err := p.told(ctx, h, lasting); err != nil {
 		return "", "", err
 	}
-	told := p.event(h.Worker, h.Op, faults.Told).At
+	told := p.event(h.Worker, h.Op, history.Told).At
 	if told == 0 {
 		return report.Misled, fmt.Sprintf("still believed in it %s later", text(lasting)), nil
 	}
@@ -159,14 +159,14 @@ func (p *play) toldSince(ctx context.Context, h *faults.Hold, since faults.Insta
 }
 
 // removed has an operator remove a lock of lockport's.
-func removed(ctx context.Context, p *play, name string) error {
-	return worlds.Remove(ctx, p.Phase, name)
+func removed(ctx context.Context, p *trial, name string) error {
+	return p.Remove(ctx, name)
 }
 
 // articleDeleted has an operator delete the key of an article's lock.
-func articleDeleted(ctx context.Context, p *play, name string) error {
-	p.Note("%s%s", faults.Removed, name)
-	_, err := redisDo(ctx, worlds.Nodes(p.World)[0], "DEL", articleKey(name))
+func articleDeleted(ctx context.Context, p *trial, name string) error {
+	p.Note("%s%s", history.Removed, name)
+	_, err := redisDo(ctx, p.Environment.Nodes()[0], "DEL", articleKey(name))
 	return err
 }
 

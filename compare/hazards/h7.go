@@ -5,8 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -72,23 +72,23 @@ var h7 = []scenario{
 	},
 }
 
-func nodeKilled(_ context.Context, p *play) error {
+func nodeKilled(_ context.Context, p *trial) error {
 	p.Note("one of the five is killed")
-	return worlds.Nodes(p.World)[0].Kill()
+	return p.Environment.Nodes()[0].Kill()
 }
 
-func leaderKilled(ctx context.Context, p *play) error {
-	leader, err := worlds.Leader(ctx, p.World)
+func leaderKilled(ctx context.Context, p *trial) error {
+	leader, err := p.Environment.Leader(ctx)
 	if err != nil {
 		return err
 	}
 	p.Note("the leader is killed")
-	return worlds.Nodes(p.World)[leader].Kill()
+	return p.Environment.Nodes()[leader].Kill()
 }
 
-func replaced(ctx context.Context, p *play) error {
+func replaced(ctx context.Context, p *trial) error {
 	p.Note("the server is killed, and its replica is to take its place")
-	if err := worlds.Replace(ctx, p.Phase); err != nil {
+	if err := p.FailOver(ctx); err != nil {
 		return err
 	}
 	p.Note("the replica has taken its place")
@@ -96,9 +96,9 @@ func replaced(ctx context.Context, p *play) error {
 }
 
 // unreplicated has a replica hear nothing, a worker take a lock, and the replica take the place of its master, which is killed.
-func unreplicated(ctx context.Context, p *play) error {
+func unreplicated(ctx context.Context, p *trial) error {
 	p.Note("the replica hears nothing any more")
-	if err := worlds.Lag(p.World); err != nil {
+	if err := p.Environment.Lag(ctx); err != nil {
 		return err
 	}
 	return overtaken(replaced)(ctx, p)
@@ -106,10 +106,10 @@ func unreplicated(ctx context.Context, p *play) error {
 
 // replicated has a replica hear nothing while a worker holds a lock that it has, looks whether another lock can be had then, and has it take the place of its
 // master, which is killed.
-func replicated(ctx context.Context, p *play) error {
-	return watched(func(ctx context.Context, p *play) error {
+func replicated(ctx context.Context, p *trial) error {
+	return watched(func(ctx context.Context, p *trial) error {
 		p.Note("the replica hears nothing any more")
-		if err := worlds.Lag(p.World); err != nil {
+		if err := p.Environment.Lag(ctx); err != nil {
 			return err
 		}
 		w, err := p.Worker(ctx)
@@ -122,7 +122,7 @@ func replicated(ctx context.Context, p *play) error {
 			p.found(report.Unsafe, "A lock was granted of which the replica had not heard.")
 			return h.Release(ctx)
 		}
-		if !busy(err) && !refusedFor(err, faults.ClassTimedOut) {
+		if !busy(err) && !refusedFor(err, history.ClassTimedOut) {
 			return err
 		}
 		p.found(report.Unavailable, "While the replica heard nothing no lock was granted: D's attempt ended with an error after %s.", text(time.Since(asked)))
@@ -132,13 +132,13 @@ func replicated(ctx context.Context, p *play) error {
 
 // twoPrimaries plays a cell in which an old primary lives on, and has both holders believe for a while.
 func twoPrimaries(fault string) script {
-	return func(ctx context.Context, p *play) error {
+	return func(ctx context.Context, p *trial) error {
 		return errors.Join(of("postgres-failover", fault, 0)(ctx, p), p.Sleep(ctx, believed))
 	}
 }
 
 // twoMariaDBs has a server that knows nothing take the place of one that lives on, and a holder with it.
-func twoMariaDBs(ctx context.Context, p *play) (err error) {
+func twoMariaDBs(ctx context.Context, p *trial) (err error) {
 	older, err := p.Worker(ctx)
 	if err != nil {
 		return err
@@ -152,18 +152,18 @@ func twoMariaDBs(ctx context.Context, p *play) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, spare.Close()) }()
-	p.Struck()
+	p.Injected()
 	p.Note("another server takes the place of the first one, which lives on")
-	world := *p.World
-	seat := world.Seat
-	world.Seat = func() (*faults.Seat, error) {
+	world := *p.Environment
+	seat := world.Endpoint
+	world.Endpoint = func() (*environment.Endpoint, error) {
 		s, err := seat()
 		if err == nil {
 			err = s.Links[0].Retarget(spare.Addr())
 		}
 		return s, err
 	}
-	p.World = &world
+	p.Environment = &world
 	newer, err := p.Worker(ctx)
 	if err != nil {
 		return err

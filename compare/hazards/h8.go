@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -22,7 +22,7 @@ var h8 = []scenario{
 	{
 		hazard: "H8", subject: "file", world: "file", alone: true,
 		setup:  "a folder; A holds the lock and is stopped in the middle of its work, the folder is replaced by an empty one, B takes the lock, and A goes on",
-		script: func(ctx context.Context, p *play) error { return behindTheBack(ctx, p, nil, folderReplaced) },
+		script: func(ctx context.Context, p *trial) error { return behindTheBack(ctx, p, nil, folderReplaced) },
 	},
 	{
 		hazard: "H8", subject: "redis", world: "redis", alone: true,
@@ -86,25 +86,25 @@ var h8 = []scenario{
 const majority = 3
 
 // bareMajority has a worker that cannot reach two of five nodes take the lock with the votes of the others, one of which forgets its vote then.
-func bareMajority(what string, forget func(ctx context.Context, n worlds.Node) error) script {
+func bareMajority(what string, forget func(ctx context.Context, n environment.Node) error) script {
 	return votesForgotten(majority, 1, what, forget)
 }
 
 // fullMajority has a worker take the lock with all five votes, three of which are forgotten then.
-func fullMajority(what string, forget func(ctx context.Context, n worlds.Node) error) script {
+func fullMajority(what string, forget func(ctx context.Context, n environment.Node) error) script {
 	return votesForgotten(5, majority, what, forget)
 }
 
 // votesForgotten has a worker that reaches only so many nodes take the lock, has some of those forget their votes by what is done to them, and another worker
 // take the lock too.
-func votesForgotten(reached, forgotten int, what string, forget func(ctx context.Context, n worlds.Node) error) script {
-	return func(ctx context.Context, p *play) error {
+func votesForgotten(reached, forgotten int, what string, forget func(ctx context.Context, n environment.Node) error) script {
+	return func(ctx context.Context, p *trial) error {
 		p.patient(patientTTL)
 		w, err := p.workers(ctx, 2)
 		if err != nil {
 			return err
 		}
-		if links := w[0].Seat.Links[reached:]; len(links) > 0 {
+		if links := w[0].Endpoint.Links[reached:]; len(links) > 0 {
 			defer p.cutOff(w[0], "cut off from two of the five")()
 			for _, l := range links {
 				l.Cut()
@@ -114,26 +114,26 @@ func votesForgotten(reached, forgotten int, what string, forget func(ctx context
 		if err != nil {
 			return err
 		}
-		nodes := worlds.Nodes(p.World)
+		nodes := p.Environment.Nodes()
 		for _, n := range nodes[:reached] {
 			if err := p.voted(ctx, n); err != nil {
 				return err
 			}
 		}
-		p.Struck()
+		p.Injected()
 		p.Note("%d of the %d servers that voted for A: %s", forgotten, reached, what)
 		for _, n := range nodes[:forgotten] {
 			if err := forget(ctx, n); err != nil {
 				return err
 			}
 		}
-		p.Mended()
+		p.Healed()
 		return p.alsoGets(ctx, a, w[1])
 	}
 }
 
 // voted waits until a node has the lock: a majority is enough for the holder, and the votes of the others may still be on their way.
-func (p *play) voted(ctx context.Context, n worlds.Node) error {
+func (p *trial) voted(ctx context.Context, n environment.Node) error {
 	for limit := time.Now().Add(lasting); ; {
 		there, err := redisDo(ctx, n, "EXISTS", "lockport:"+p.Name(), articleKey(p.Name()))
 		if err != nil || there == int64(1) {
@@ -149,27 +149,27 @@ func (p *play) voted(ctx context.Context, n worlds.Node) error {
 }
 
 // redisDo sends a command to a Redis.
-func redisDo(ctx context.Context, n worlds.Node, args ...any) (any, error) {
+func redisDo(ctx context.Context, n environment.Node, args ...any) (any, error) {
 	return n.(interface {
 		Do(ctx context.Context, args ...any) (any, error)
 	}).Do(ctx, args...)
 }
 
-func nodeRestartedEmpty(ctx context.Context, n worlds.Node) error {
+func nodeRestartedEmpty(ctx context.Context, n environment.Node) error {
 	return errors.Join(n.Kill(), n.Restart(ctx))
 }
 
 // diskLost has one of the members that follow be killed, lose its disk, and be started again.
-func diskLost(ctx context.Context, p *play) error {
-	leader, err := worlds.Leader(ctx, p.World)
+func diskLost(ctx context.Context, p *trial) error {
+	leader, err := p.Environment.Leader(ctx)
 	if err != nil {
 		return err
 	}
 	p.Note("one of the members loses its disk")
-	i := (leader + 1) % len(worlds.Nodes(p.World))
+	i := (leader + 1) % len(p.Environment.Nodes())
 	ctx, cancel := context.WithTimeout(ctx, lasting)
 	defer cancel()
-	back, err := worlds.LoseDisk(ctx, p.World, i)
+	back, err := p.Environment.LoseDisk(ctx, i)
 	switch {
 	case err != nil:
 		return err
@@ -184,9 +184,9 @@ func diskLost(ctx context.Context, p *play) error {
 }
 
 // diskLostAlone has a server that stands alone be killed, lose its disk, and be started again.
-func diskLostAlone(ctx context.Context, p *play) error {
+func diskLostAlone(ctx context.Context, p *trial) error {
 	p.Note("the server is killed, and loses its disk")
-	node := worlds.Nodes(p.World)[0]
+	node := p.Environment.Nodes()[0]
 	if err := errors.Join(node.Kill(), node.(interface{ WipeData() error }).WipeData(), node.Restart(ctx)); err != nil {
 		return err
 	}
@@ -194,9 +194,9 @@ func diskLostAlone(ctx context.Context, p *play) error {
 	return nil
 }
 
-func nodeRestarted(ctx context.Context, p *play) error {
+func nodeRestarted(ctx context.Context, p *trial) error {
 	p.Note("the server is restarted")
-	if err := worlds.Nodes(p.World)[0].Restart(ctx); err != nil {
+	if err := p.Environment.Nodes()[0].Restart(ctx); err != nil {
 		return err
 	}
 	p.Note("the server is back")
@@ -204,7 +204,7 @@ func nodeRestarted(ctx context.Context, p *play) error {
 }
 
 // restarted kills the server while a worker holds a lock, starts it again when that worker has been told, and has another one take the lock.
-func restarted(ctx context.Context, p *play) error {
+func restarted(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -213,10 +213,10 @@ func restarted(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	p.Struck()
+	p.Injected()
 	p.Note("the server is killed")
-	killed := faults.Now()
-	node := worlds.Nodes(p.World)[0]
+	killed := history.Now()
+	node := p.Environment.Nodes()[0]
 	if err := node.Kill(); err != nil {
 		return err
 	}
@@ -227,20 +227,20 @@ func restarted(ctx context.Context, p *play) error {
 	if err := node.Restart(ctx); err != nil {
 		return err
 	}
-	p.Mended()
+	p.Healed()
 	p.Note("the server is back")
-	back := faults.Now()
+	back := history.Now()
 	b, err := acquired(ctx, p, w[1], p.Name())
 	if err != nil {
 		return err
 	}
-	p.found(class, "When the server was killed, A %s. B had the lock %s after the server was back.", said, text(p.event(b.Worker, b.Op, faults.Got).At.Sub(back)))
+	p.found(class, "When the server was killed, A %s. B had the lock %s after the server was back.", said, text(p.event(b.Worker, b.Op, history.Got).At.Sub(back)))
 	return nil
 }
 
 // restartedEmpty plays the cell of that name, whose holder hears nothing, and has both believe for a while.
 func restartedEmpty(world string) script {
-	return func(ctx context.Context, p *play) error {
+	return func(ctx context.Context, p *trial) error {
 		if err := of(world, "server-restarted-empty", 0)(ctx, p); err != nil {
 			return err
 		}
@@ -252,8 +252,8 @@ func restartedEmpty(world string) script {
 }
 
 // folderReplaced has an empty folder take the place of that with the locks.
-func folderReplaced(_ context.Context, p *play, _ string) error {
-	path, err := worlds.Folder(p.World)
+func folderReplaced(_ context.Context, p *trial, _ string) error {
+	path, err := p.Environment.Folder()
 	if err != nil {
 		return err
 	}

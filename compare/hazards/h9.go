@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -65,21 +65,21 @@ var h9 = []scenario{
 type clocked interface{ JumpClock(d time.Duration) error }
 
 // clockSetForward ends all that a node has.
-func clockSetForward(_ context.Context, n worlds.Node) error {
+func clockSetForward(_ context.Context, n environment.Node) error {
 	if err := servers.ClockInstalled(); err != nil {
 		return err
 	}
 	return n.(clocked).JumpClock(2 * patientTTL)
 }
 
-func clockForward(ctx context.Context, p *play) error {
+func clockForward(ctx context.Context, p *trial) error {
 	p.Note("the server's clock is set forward by %s", text(2*patientTTL))
-	return clockSetForward(ctx, worlds.Nodes(p.World)[0])
+	return clockSetForward(ctx, p.Environment.Nodes()[0])
 }
 
 // clockSetBack sets the clock of a Redis back by an hour when a holder has died, and looks whether another worker has the lock within three TTLs. In the end
 // the clock is set right, which ends all.
-func clockSetBack(ctx context.Context, p *play) error {
+func clockSetBack(ctx context.Context, p *trial) error {
 	if err := servers.ClockInstalled(); err != nil {
 		return err
 	}
@@ -90,8 +90,8 @@ func clockSetBack(ctx context.Context, p *play) error {
 	if _, err := p.holds(ctx, w[0]); err != nil {
 		return err
 	}
-	clock := worlds.Nodes(p.World)[0].(clocked)
-	p.Struck()
+	clock := p.Environment.Nodes()[0].(clocked)
+	p.Injected()
 	if err := w[0].Kill(); err != nil {
 		return err
 	}
@@ -99,8 +99,8 @@ func clockSetBack(ctx context.Context, p *play) error {
 	if err := clock.JumpClock(-time.Hour); err != nil {
 		return err
 	}
-	within := 3 * p.World.TTL
-	asked := faults.Now()
+	within := 3 * p.Environment.TTL
+	asked := history.Now()
 	b, err := p.waits(ctx, w[1], within)
 	switch {
 	case err == nil:
@@ -114,6 +114,6 @@ func clockSetBack(ctx context.Context, p *play) error {
 	if err := clock.JumpClock(time.Hour); err != nil {
 		return err
 	}
-	p.Mended()
+	p.Healed()
 	return nil
 }

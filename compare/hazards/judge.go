@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -19,26 +19,26 @@ type verdict struct {
 	class    report.Class
 	observed string
 	late     string // refused, landed or nothing
-	overlaps []faults.Overlap
+	overlaps []history.Overlap
 	writes   []write
 }
 
 // write is an attempt to write to what the lock protects.
 type write struct {
-	faults.Event
-	by      *faults.Span
+	history.Event
+	by      *history.Span
 	refused bool
-	over    *faults.Span // the newest holder there had been before it, if that was a newer one
+	over    *history.Span // the newest holder there had been before it, if that was a newer one
 }
 
 // newHistory is the history of a play. A hold whose worker was seen to believe in it past its deadline lasts until it was last seen to.
-func newHistory(events []faults.Event) (*faults.History, error) {
-	h, err := faults.NewHistory(events)
+func newHistory(events []history.Event) (*history.History, error) {
+	h, err := history.NewHistory(events)
 	if err != nil {
 		return nil, err
 	}
 	for _, e := range h.Events {
-		if e.Kind != faults.Believed || !e.Valid {
+		if e.Kind != history.Believed || !e.Valid {
 			continue
 		}
 		for i := range h.Spans {
@@ -51,13 +51,13 @@ func newHistory(events []faults.Event) (*faults.History, error) {
 }
 
 // judge says what a play has shown, by what its workers believed and wrote, and by what its script found.
-func judge(h *faults.History, p *play) verdict {
+func judge(h *history.History, p *trial) verdict {
 	v := verdict{class: worst(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
 	said := []string{p.text()}
 	if p.text() == "" {
 		said = nil
 	}
-	var longest *faults.Overlap
+	var longest *history.Overlap
 	for i := range v.overlaps {
 		o := &v.overlaps[i]
 		v.class = worst(v.class, v.classOf(h, o))
@@ -85,7 +85,7 @@ func judge(h *faults.History, p *play) verdict {
 
 // classOf is that of an overlap: fenced if the tokens tell the two apart, and what the older one wrote when the newer one had the lock was refused, which
 // must have been tried.
-func (v *verdict) classOf(h *faults.History, o *faults.Overlap) report.Class {
+func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
 	tried := false
 	for _, w := range v.writes {
 		if !same(w.by, &o.First) || w.At < o.Second.Got {
@@ -103,14 +103,14 @@ func (v *verdict) classOf(h *faults.History, o *faults.Overlap) report.Class {
 }
 
 // same says that two are one hold.
-func same(a, b *faults.Span) bool { return a.Worker == b.Worker && a.Op == b.Op }
+func same(a, b *history.Span) bool { return a.Worker == b.Worker && a.Op == b.Op }
 
 // writes are all writes, in their order, by whom, and whether a newer holder had been there before.
-func writes(h *faults.History) []write {
+func writes(h *history.History) []write {
 	var all []write
 	for _, e := range h.Events {
-		stale := e.Kind == faults.Refused && e.Class == faults.ClassStale
-		if !stale && e.Kind != faults.Wrote {
+		stale := e.Kind == history.Refused && e.Class == history.ClassStale
+		if !stale && e.Kind != history.Wrote {
 			continue // what failed for another reason is no write
 		}
 		w := write{Event: e, refused: stale}
@@ -150,10 +150,10 @@ func (v *verdict) lateWrite() (first *write) {
 }
 
 // unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
-func unavailable(h *faults.History) bool {
-	faulty := between(h, faults.Away, faults.Back)
+func unavailable(h *history.History) bool {
+	faulty := between(h, history.Away, history.Back)
 	if len(faulty) == 0 {
-		faulty = h.Strikes()
+		faulty = h.Injections()
 	}
 	for _, f := range faulty {
 		wanted, had := false, false
@@ -172,13 +172,13 @@ func unavailable(h *faults.History) bool {
 }
 
 // between are the times from one note to another.
-func between(h *faults.History, from, to string) (all []faults.Spell) {
+func between(h *history.History, from, to string) (all []history.Spell) {
 	open := false
 	for _, e := range h.Events {
 		switch {
-		case e.Kind != faults.Noted:
+		case e.Kind != history.Noted:
 		case e.Err == from && !open:
-			all, open = append(all, faults.Spell{From: e.At, To: h.End}), true
+			all, open = append(all, history.Spell{From: e.At, To: h.End}), true
 		case e.Err == to && open:
 			all[len(all)-1].To, open = e.At, false
 		}
@@ -190,15 +190,15 @@ func between(h *faults.History, from, to string) (all []faults.Spell) {
 type attempt struct {
 	worker, name string
 	op           int64
-	asked        faults.Instant
-	got          faults.Instant // 0 if it was not
-	over         faults.Instant // when it returned, or its worker was killed, or the history ended
-	class        faults.Class   // of the error, if it returned one
-	ending       string         // of one that was not got, for people
+	asked        history.Instant
+	got          history.Instant // 0 if it was not
+	over         history.Instant // when it returned, or its worker was killed, or the history ended
+	class        history.Class   // of the error, if it returned one
+	ending       string          // of one that was not got, for people
 }
 
 // attempts are all acquisitions, in the order in which they were asked for.
-func attempts(h *faults.History) []*attempt {
+func attempts(h *history.History) []*attempt {
 	type key struct {
 		worker string
 		op     int64
@@ -208,20 +208,20 @@ func attempts(h *faults.History) []*attempt {
 	for _, e := range h.Events {
 		k := key{e.Worker, e.Op}
 		switch e.Kind {
-		case faults.Asked:
+		case history.Asked:
 			open[k] = &attempt{worker: e.Worker, name: e.Name, op: e.Op, asked: e.At, over: h.End, ending: "the end"}
 			all = append(all, open[k])
-		case faults.Got, faults.Failed:
+		case history.Got, history.Failed:
 			a := open[k]
 			if a == nil {
 				continue
 			}
 			a.over, a.class, a.ending = e.At, e.Class, endingOf(e.Class)
-			if e.Kind == faults.Got {
+			if e.Kind == history.Got {
 				a.got = e.At
 			}
 			delete(open, k)
-		case faults.Killed:
+		case history.Killed:
 			for k, a := range open {
 				if a.worker == e.Worker {
 					a.over, a.ending = e.At, "killed"
@@ -234,18 +234,18 @@ func attempts(h *faults.History) []*attempt {
 }
 
 // endingOf says for people how an attempt failed.
-func endingOf(c faults.Class) string {
+func endingOf(c history.Class) string {
 	switch c {
-	case faults.ClassHeld:
+	case history.ClassHeld:
 		return "somebody else has it"
-	case faults.ClassTimedOut:
+	case history.ClassTimedOut:
 		return "given up"
 	}
 	return string(c)
 }
 
 // tellOverlap tells people that two believed.
-func tellOverlap(o *faults.Overlap) string {
+func tellOverlap(o *history.Overlap) string {
 	tokens := "there are no tokens to tell them apart"
 	switch {
 	case o.First.Token == 0 || o.Second.Token == 0:

@@ -112,38 +112,38 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"nobody had it while the fault lasted", `
-				1000 noted struck
+				1000 noted injected
 				1100 w1/1 asked
 				1200 w1/1 failed class unavailable
-				2000 noted mended
+				2000 noted healed
 			`, report.Unavailable, "", "",
 		},
 		{
 			"nobody asked while the fault lasted", `
 				900 w1/1 asked
 				950 w1/1 failed class held
-				1000 noted struck
-				2000 noted mended
+				1000 noted injected
+				2000 noted healed
 				2100 w1/2 asked
 				2200 w1/2 got
 			`, report.Safe, "", "",
 		},
 		{
 			"somebody had it before the fault was over", `
-				1000 noted struck
+				1000 noted injected
 				1100 w1/1 asked
 				1900 w1/1 got
-				2000 noted mended
+				2000 noted healed
 			`, report.Safe, "", "",
 		},
 		{
 			"somebody had it all the time", `
 				100 w2/1 asked
 				200 w2/1 got
-				1000 noted struck
+				1000 noted injected
 				1100 w1/1 asked
 				1200 w1/1 failed class held
-				2000 noted mended
+				2000 noted healed
 				2100 w2/1 releasing
 			`, report.Safe, "", "",
 		},
@@ -151,15 +151,15 @@ func TestJudge(t *testing.T) {
 			"whoever had it lost it", `
 				100 w2/1 asked
 				200 w2/1 got deadline 1500
-				1000 noted struck
+				1000 noted injected
 				1100 w1/1 asked
 				1900 w1/1 failed class timed
-				2000 noted mended
+				2000 noted healed
 			`, report.Unavailable, "", "",
 		},
 		{
 			"away is what counts, where that is said", `
-				1000 noted struck
+				1000 noted injected
 				1050 w1/1 asked
 				1080 w1/1 got
 				1090 w1/1 releasing
@@ -167,12 +167,12 @@ func TestJudge(t *testing.T) {
 				1200 w1/2 asked
 				1800 w1/2 failed class unavailable
 				1900 noted back
-				2000 noted mended
+				2000 noted healed
 			`, report.Unavailable, "", "",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := judge(history(t, c.history), &play{})
+			v := judge(readHistory(t, c.history), &trial{})
 			require.Equal(t, c.class, v.class, v.observed)
 			require.Equal(t, c.late, v.late)
 			require.Contains(t, v.observed, c.says)
@@ -182,18 +182,18 @@ func TestJudge(t *testing.T) {
 
 // What a script found counts beside what is in the history, and is said first.
 func TestFoundCounts(t *testing.T) {
-	p := &play{}
+	p := &trial{}
 	p.found(report.Safe, "First.")
 	p.found(report.Stuck, "Then %d.", 2)
-	v := judge(history(t, oneAfterAnother), p)
+	v := judge(readHistory(t, oneAfterAnother), p)
 	require.Equal(t, report.Stuck, v.class)
 	require.Equal(t, "First. Then 2.", v.observed)
-	p = &play{}
+	p = &trial{}
 	p.found(report.Fenced, "A believed.")
-	require.Equal(t, report.Unsafe, judge(history(t, oneAfterAnother), p).class) // nothing was refused
-	p = &play{}
+	require.Equal(t, report.Unsafe, judge(readHistory(t, oneAfterAnother), p).class) // nothing was refused
+	p = &trial{}
 	p.found(report.Stuck, "First. Then 2.")
-	v = judge(history(t, bothBelieve), p)
+	v = judge(readHistory(t, bothBelieve), p)
 	require.Equal(t, report.Unsafe, v.class)
 	require.Contains(t, v.observed, "First. Then 2. A and B both believed")
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -22,7 +23,7 @@ var paused = scenario{
 }
 
 // workedLong has A hold for longer than its TTL.
-func workedLong(ctx context.Context, p *play) error {
+func workedLong(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -31,18 +32,18 @@ func workedLong(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	waiting, err := p.askBy(ctx, w[1], func() (*faults.Hold, error) { return p.waits(ctx, w[1], 2*p.limit()) })
+	waiting, err := p.askBy(ctx, w[1], func() (*play.Hold, error) { return p.waits(ctx, w[1], 2*p.limit()) })
 	if err != nil {
 		return err
 	}
-	work := p.World.TTL * 5 / 2
+	work := p.Environment.TTL * 5 / 2
 	select {
 	case <-waiting.over:
 		b, err := waiting.wait()
 		if err != nil {
 			return err
 		}
-		p.found(report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(p.World.TTL), text(p.after(p.event(w[0], a.Op, faults.Got).At, b)))
+		p.found(report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(p.Environment.TTL), text(p.after(p.event(w[0], a.Op, history.Got).At, b)))
 		if err := p.Both(ctx, a, b); err != nil {
 			return err
 		}
@@ -54,7 +55,7 @@ func workedLong(ctx context.Context, p *play) error {
 	if err := a.Update(ctx); err != nil {
 		return err
 	}
-	released := faults.Now()
+	released := history.Now()
 	if err := a.Release(ctx); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func workedLong(ctx context.Context, p *play) error {
 }
 
 // stoppedBeforeItWrites has A stopped between its look at the lock and its write.
-func stoppedBeforeItWrites(ctx context.Context, p *play) error {
+func stoppedBeforeItWrites(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 2)
 	if err != nil {
 		return err
@@ -91,11 +92,11 @@ func stoppedBeforeItWrites(ctx context.Context, p *play) error {
 	if err := b.Update(ctx); err != nil {
 		return err
 	}
-	pause := faults.Now().Sub(stopped)
+	pause := history.Now().Sub(stopped)
 	if err := a.Worker.Resume(); err != nil {
 		return err
 	}
-	p.Mended()
+	p.Healed()
 	if valid, err = a.Valid(ctx); err != nil {
 		return err
 	}

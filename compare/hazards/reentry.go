@@ -4,7 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -19,7 +20,7 @@ var asksTwice = scenario{
 }
 
 // askedTwice has a process ask for the lock that it has.
-func askedTwice(ctx context.Context, p *play) error {
+func askedTwice(ctx context.Context, p *trial) error {
 	a, err := p.Worker(ctx)
 	if err != nil {
 		return err
@@ -28,11 +29,11 @@ func askedTwice(ctx context.Context, p *play) error {
 	if err != nil {
 		return err
 	}
-	patient := p.World.TTL / 2
+	patient := p.Environment.TTL / 2
 	for _, attempt := range []struct {
-		class faults.Class
-		ask   func(context.Context, string, time.Duration) (*faults.Hold, error)
-	}{{faults.ClassHeld, a.TryAcquire}, {faults.ClassTimedOut, a.Acquire}} {
+		class history.Class
+		ask   func(context.Context, string, time.Duration) (*play.Hold, error)
+	}{{history.ClassHeld, a.TryAcquire}, {history.ClassTimedOut, a.Acquire}} {
 		second, err := attempt.ask(ctx, p.Name(), patient)
 		if err == nil {
 			p.found(report.Safe, "A had the lock, asked again, and had it twice.")

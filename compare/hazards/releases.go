@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -54,7 +55,7 @@ func inFull(variant string, s scenario) scenario {
 }
 
 // releasedLate has A stopped until B has its lock, and then release.
-func releasedLate(ctx context.Context, p *play) error {
+func releasedLate(ctx context.Context, p *trial) error {
 	w, err := p.workers(ctx, 3)
 	if err != nil {
 		return err
@@ -76,11 +77,11 @@ func releasedLate(ctx context.Context, p *play) error {
 		if err := next.Renewed(ctx); err != nil {
 			return err
 		}
-		p.Note("A goes on, after %s, and releases", text(faults.Now().Sub(stopped)))
+		p.Note("A goes on, after %s, and releases", text(history.Now().Sub(stopped)))
 		if err := a.Resume(); err != nil {
 			return err
 		}
-		p.Mended()
+		p.Healed()
 		in, err := p.whileReleased(ctx, older, c)
 		if err != nil {
 			return err
@@ -94,7 +95,7 @@ func releasedLate(ctx context.Context, p *play) error {
 
 // releaseHeldUp has A release, holds up what it sends from request n on until B has the lock, and then lets it arrive.
 func releaseHeldUp(n int) script {
-	return func(ctx context.Context, p *play) error {
+	return func(ctx context.Context, p *trial) error {
 		w, err := p.workers(ctx, 3)
 		if err != nil {
 			return err
@@ -105,7 +106,7 @@ func releaseHeldUp(n int) script {
 			if err != nil {
 				return err
 			}
-			p.Struck()
+			p.Injected()
 			released, arrive, err := p.holdUp(ctx, older, n)
 			if err != nil {
 				return err
@@ -116,7 +117,7 @@ func releaseHeldUp(n int) script {
 			}
 			p.Note("what A has sent arrives")
 			arrive()
-			p.Mended()
+			p.Healed()
 			if err != nil {
 				return err
 			}
@@ -134,7 +135,7 @@ func releaseHeldUp(n int) script {
 
 // hasRenewed has a worker acquire the lock, and returns when it has just been renewed, so that the next time is far. A machine so busy that it is lost before
 // that has another chance.
-func (p *play) hasRenewed(ctx context.Context, w *faults.Worker) (h *faults.Hold, err error) {
+func (p *trial) hasRenewed(ctx context.Context, w *play.Worker) (h *play.Hold, err error) {
 	for range rounds {
 		if h, err = p.waits(ctx, w, p.limit()); err != nil {
 			return nil, err
@@ -150,10 +151,10 @@ func (p *play) hasRenewed(ctx context.Context, w *faults.Worker) (h *faults.Hold
 }
 
 // holdUp has a worker release, and the network hold up what it sends from request n on; arrive ends that.
-func (p *play) holdUp(ctx context.Context, h *faults.Hold, n int) (released <-chan error, arrive func(), err error) {
-	link := h.Worker.Seat.Links[0]
+func (p *trial) holdUp(ctx context.Context, h *play.Hold, n int) (released <-chan error, arrive func(), err error) {
+	link := h.Worker.Endpoint.Links[0]
 	before := link.Requests()
-	slow := p.World.TTL / 8
+	slow := p.Environment.TTL / 8
 	if n == 1 {
 		arrive = p.silenced(h.Worker)
 		return p.release(ctx, h), arrive, nil
@@ -162,7 +163,7 @@ func (p *play) holdUp(ctx context.Context, h *faults.Hold, n int) (released <-ch
 	defer p.cutOff(h.Worker, "slow")()
 	released = p.release(ctx, h)
 	for begun := time.Now(); link.Requests() < before+int64(n); {
-		if time.Since(begun) > 2*p.World.TTL {
+		if time.Since(begun) > 2*p.Environment.TTL {
 			return nil, nil, fmt.Errorf("a release had fewer than %d requests", n)
 		}
 		if err := p.Sleep(ctx, time.Millisecond); err != nil {
@@ -173,7 +174,7 @@ func (p *play) holdUp(ctx context.Context, h *faults.Hold, n int) (released <-ch
 }
 
 // release has the lock released, in the background.
-func (p *play) release(ctx context.Context, h *faults.Hold) <-chan error {
+func (p *trial) release(ctx context.Context, h *play.Hold) <-chan error {
 	released := make(chan error, 1)
 	go func() { released <- h.Release(ctx) }()
 	return released
@@ -181,24 +182,24 @@ func (p *play) release(ctx context.Context, h *faults.Hold) <-chan error {
 
 // stopUntilNext stops who has the lock until somebody else has it, who waits for it, and returns that hold and when it was stopped. Nothing, if it could not be had, which
 // is then found, and the first one has released it.
-func (p *play) stopUntilNext(ctx context.Context, older *faults.Hold, b *faults.Worker) (next *faults.Hold, stopped faults.Instant, err error) {
-	p.Struck()
-	stopped = faults.Now()
+func (p *trial) stopUntilNext(ctx context.Context, older *play.Hold, b *play.Worker) (next *play.Hold, stopped history.Instant, err error) {
+	p.Injected()
+	stopped = history.Now()
 	if err := older.Worker.Stop(); err != nil {
 		return nil, 0, err
 	}
 	within := p.limit()
-	if p.World.Local { // where nothing ends a lock but its process
-		within = 3 * p.World.TTL
+	if p.Environment.Local { // where nothing ends a lock but its process
+		within = 3 * p.Environment.TTL
 	}
 	next, err = p.waits(ctx, b, within)
 	if err == nil {
 		return next, stopped, nil
 	}
-	switch took := faults.Now().Sub(stopped); {
+	switch took := history.Now().Sub(stopped); {
 	case !taken(err):
 		return nil, 0, err
-	case p.World.Local:
+	case p.Environment.Local:
 		p.found(report.Safe, "A was stopped for %s, and B, which waited, did not get the lock: it is A's as long as its process exists.", text(took))
 	default:
 		p.found(report.Stuck, "A was stopped for %s, and B, which waited, did not get the lock.", text(took))
@@ -206,30 +207,30 @@ func (p *play) stopUntilNext(ctx context.Context, older *faults.Hold, b *faults.
 	if err := older.Worker.Resume(); err != nil {
 		return nil, 0, err
 	}
-	p.Mended()
+	p.Healed()
 	return nil, 0, older.Release(ctx)
 }
 
 // entry is how somebody fared who asked for a lock that somebody else has.
 type entry struct {
-	hold  *faults.Hold // nil: it was refused
+	hold  *play.Hold // nil: it was refused
 	tried int
 }
 
 // whileReleased has a lock released, and c ask for it.
-func (p *play) whileReleased(ctx context.Context, h *faults.Hold, c *faults.Worker) (entry, error) {
+func (p *trial) whileReleased(ctx context.Context, h *play.Hold, c *play.Worker) (entry, error) {
 	return p.besides(ctx, c, p.release(ctx, h))
 }
 
 // besides has c ask for a lock that somebody else has, until that of another has been released, and for a while longer.
-func (p *play) besides(ctx context.Context, c *faults.Worker, released <-chan error) (entry, error) {
+func (p *trial) besides(ctx context.Context, c *play.Worker, released <-chan error) (entry, error) {
 	enough := make(chan struct{})
 	failed := make(chan error, 1)
 	go func() {
 		defer close(enough)
 		err := <-released
 		failed <- err
-		_ = p.Sleep(ctx, p.World.TTL/2) // what a client gives back when it is told of a loss, it does in the background
+		_ = p.Sleep(ctx, p.Environment.TTL/2) // what a client gives back when it is told of a loss, it does in the background
 	}()
 	h, n, err := p.tries(ctx, c, 10*time.Millisecond, p.limit(), enough)
 	if err != nil && !taken(err) {
@@ -240,7 +241,7 @@ func (p *play) besides(ctx context.Context, c *faults.Worker, released <-chan er
 
 // enteredBeside says what is found if somebody has entered while another one has the lock; both write then. They are to do it all again if the first one
 // had been told of its loss already, which is as luck has it.
-func (p *play) enteredBeside(ctx context.Context, next *faults.Hold, in entry, round int, why string) (again bool, err error) {
+func (p *trial) enteredBeside(ctx context.Context, next *play.Hold, in entry, round int, why string) (again bool, err error) {
 	believed, err := next.Valid(ctx)
 	if err != nil {
 		return false, err

@@ -6,23 +6,24 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // answeredSince waits until somebody who asks for the lock all the time has been told who has it, by an attempt begun after an instant, or has it; or the
 // holder has been told that it has not. Who only gets errors has not seen that the lock is still taken.
-func (p *play) answeredSince(ctx context.Context, rival *faults.Worker, held *faults.Hold, since faults.Instant) error {
+func (p *trial) answeredSince(ctx context.Context, rival *play.Worker, held *play.Hold, since history.Instant) error {
 	for limit := time.Now().Add(lasting); ; {
 		h, err := newHistory(p.Events())
 		if err != nil {
 			return err
 		}
 		for _, a := range attempts(h) {
-			if a.worker == rival.Name && a.name == p.Name() && (a.got != 0 || a.asked > since && a.class == faults.ClassHeld) {
+			if a.worker == rival.Name && a.name == p.Name() && (a.got != 0 || a.asked > since && a.class == history.ClassHeld) {
 				return nil
 			}
 		}
-		if p.event(held.Worker, held.Op, faults.Told).At != 0 {
+		if p.event(held.Worker, held.Op, history.Told).At != 0 {
 			return nil
 		}
 		if time.Now().After(limit) {
@@ -35,9 +36,9 @@ func (p *play) answeredSince(ctx context.Context, rival *faults.Worker, held *fa
 }
 
 // asksAllTheTime has a worker try to get the lock until it does, or until stop is called, which returns what it got.
-func (p *play) asksAllTheTime(ctx context.Context, w *faults.Worker) (stop func() *faults.Hold) {
+func (p *trial) asksAllTheTime(ctx context.Context, w *play.Worker) (stop func() *play.Hold) {
 	ctx, cancel := context.WithCancel(ctx)
-	var got *faults.Hold
+	var got *play.Hold
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for ctx.Err() == nil && got == nil {
@@ -45,7 +46,7 @@ func (p *play) asksAllTheTime(ctx context.Context, w *faults.Worker) (stop func(
 			_ = p.Sleep(ctx, 20*time.Millisecond)
 		}
 	})
-	return func() *faults.Hold {
+	return func() *play.Hold {
 		cancel()
 		asking.Wait()
 		return got

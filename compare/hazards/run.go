@@ -10,8 +10,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -37,11 +37,11 @@ const forFull = report.OnlyFull
 // [WorkerMain] first, since each client is a process of its own. When ctx ends, so does everything within seconds, and the error is ctx's cause; the
 // cells are then those that were played.
 func Run(ctx context.Context, o Options) ([]report.Cell, []report.Missing, error) {
-	return run(ctx, o, table(), worlds.All())
+	return run(ctx, o, table(), environment.All())
 }
 
 // run is Run for any table and arrangements.
-func run(ctx context.Context, o Options, scenarios []scenario, arrangements []faults.Arrangement) ([]report.Cell, []report.Missing, error) {
+func run(ctx context.Context, o Options, scenarios []scenario, arrangements []environment.Environment) ([]report.Cell, []report.Missing, error) {
 	r := &runner{ctx: ctx, progress: o.Progress, starting: make(chan struct{}, startsAtOnce), free: make(chan struct{}, playsAtOnce)}
 	var boards []*board
 	for i := range scenarios {
@@ -96,7 +96,7 @@ const (
 
 // stage is servers, and what is played on them.
 type stage struct {
-	arrangement *faults.Arrangement
+	arrangement *environment.Environment
 	boards      []*board
 }
 
@@ -108,7 +108,7 @@ var slow = []string{"zookeeper", "etcd", "postgres-failover", "mysql", "postgres
 
 // stages are what must be started: what starts at once, and then the slowest first. They are servers for all that can be played side by side, and for those that need
 // them alone, some more where that costs little.
-func stages(boards []*board, arrangements []faults.Arrangement) []*stage {
+func stages(boards []*board, arrangements []environment.Environment) []*stage {
 	var all []*stage
 	for i := range arrangements {
 		a := &arrangements[i]
@@ -204,7 +204,7 @@ func (r *runner) stage(s *stage) {
 }
 
 // play plays a scenario for the n-th time.
-func (r *runner) play(w *faults.World, b *board, n int) {
+func (r *runner) play(w *environment.Running, b *board, n int) {
 	select {
 	case r.free <- struct{}{}:
 		defer func() { <-r.free }()
@@ -253,9 +253,9 @@ func (r *runner) fails(b *board, err error) {
 
 // play plays the scenario on the servers of w, and judges it. An error says that it could not be played to its end: harm that was seen until then was seen
 // all the same, but nothing else counts.
-func (b *board) play(ctx context.Context, w *faults.World, n int) (report.Run, string, error) {
-	p := &play{}
-	cell := &faults.Cell{Fault: b.scenario.hazard, Script: func(playing context.Context, phase *faults.Phase) error {
+func (b *board) play(ctx context.Context, w *environment.Running, n int) (report.Run, string, error) {
+	p := &trial{}
+	cell := &play.Cell{Fault: b.scenario.hazard, Script: func(playing context.Context, phase *play.Phase) error {
 		p.Phase = phase
 		err := b.scenario.script(playing, p)
 		if ctx.Err() != nil { // nobody waits for what is under way
@@ -265,7 +265,7 @@ func (b *board) play(ctx context.Context, w *faults.World, n int) (report.Run, s
 		}
 		return err
 	}}
-	played, err := faults.Play(ctx, b.scenario.worldOf(ctx, w), cell, b.seed(n))
+	played, err := play.Play(ctx, b.scenario.worldOf(ctx, w), cell, b.seed(n))
 	if err == nil && len(played.Stuck) > 0 {
 		err = errors.New(played.Stuck[0])
 	}

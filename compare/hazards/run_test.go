@@ -16,8 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -27,7 +26,7 @@ func TestTableIsWhole(t *testing.T) {
 	seen := make(map[string]bool)
 	usual := make(map[string]bool)
 	arrangements := make(map[string]bool)
-	for _, a := range worlds.All() {
+	for _, a := range environment.All() {
 		arrangements[a.Name] = true
 	}
 	for _, s := range table() {
@@ -98,18 +97,20 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
-// arrangement is one that starts nothing.
-func arrangement(name string, start func(context.Context) (*faults.World, error)) faults.Arrangement {
-	return faults.Arrangement{Name: name, Title: name, TTL: time.Second, Start: start}
+// arrangement is an environment whose servers start starts.
+func arrangement(name string, start func(context.Context) (environment.Servers, error)) environment.Environment {
+	return environment.Environment{Name: name, Title: name, TTL: time.Second, Start: start}
 }
 
-func nowhere(context.Context) (*faults.World, error) {
-	return &faults.World{
-		Seat:  func() (*faults.Seat, error) { return &faults.Seat{URL: "file://" + os.TempDir()}, nil },
-		Mend:  func(context.Context) error { return nil },
-		Close: func() error { return nil },
-	}, nil
-}
+// noServers are Servers that need not be started.
+type noServers struct{ environment.Servers }
+
+func nowhere(context.Context) (environment.Servers, error) { return noServers{}, nil }
+
+func (noServers) Addrs() []string            { return nil }
+func (noServers) URL([]string) string        { return "file://" + os.TempDir() }
+func (noServers) Heal(context.Context) error { return nil }
+func (noServers) Close() error               { return nil }
 
 // A late write that landed in any run is told, and of runs of one class the one in which it did.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
@@ -134,14 +135,14 @@ func TestCellsOfPlays(t *testing.T) {
 	}
 	n := 0
 	all := []scenario{
-		at("H1", "redis", "there", func(_ context.Context, p *play) error { p.found(report.Safe, "Nothing."); return nil }),
-		at("H2", "redis", "there", func(_ context.Context, p *play) error {
+		at("H1", "redis", "there", func(_ context.Context, p *trial) error { p.found(report.Safe, "Nothing."); return nil }),
+		at("H2", "redis", "there", func(_ context.Context, p *trial) error {
 			if n++; n != 1 {
 				p.found(report.Costly, "The %s time.", ordinal(n))
 			}
 			return nil
 		}),
-		at("H3", "redis", "there", func(context.Context, *play) error { return errors.New("something\nbroke") }),
+		at("H3", "redis", "there", func(context.Context, *trial) error { return errors.New("something\nbroke") }),
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
@@ -153,12 +154,12 @@ func TestCellsOfPlays(t *testing.T) {
 	cells, missing, err := run(t.Context(), Options{
 		Match:    func(hazard, subject string) bool { return subject == "redis" },
 		Progress: func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) },
-	}, all, []faults.Arrangement{
+	}, all, []environment.Environment{
 		arrangement("there", nowhere),
-		arrangement("missing", func(context.Context) (*faults.World, error) {
+		arrangement("missing", func(context.Context) (environment.Servers, error) {
 			return nil, fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
 		}),
-		arrangement("broken", func(context.Context) (*faults.World, error) { return nil, errors.New("no space left") }),
+		arrangement("broken", func(context.Context) (environment.Servers, error) { return nil, errors.New("no space left") }),
 	})
 	require.NoError(t, err)
 	require.Equal(t, []report.Missing{{Subjects: []string{"redis"}, Program: "serverd", Install: "get it"}}, missing)
@@ -200,7 +201,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			n := -1
 			cells, _, err := run(t.Context(), Options{}, []scenario{{
-				hazard: "H1", subject: "file", world: "there", alone: true, script: func(_ context.Context, p *play) error {
+				hazard: "H1", subject: "file", world: "there", alone: true, script: func(_ context.Context, p *trial) error {
 					n++
 					p.found(c.plays[n], "Found.")
 					if n < len(c.plays)-1 {
@@ -208,7 +209,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 					}
 					return nil
 				},
-			}}, []faults.Arrangement{arrangement("there", nowhere)})
+			}}, []environment.Environment{arrangement("there", nowhere)})
 			require.NoError(t, err)
 			require.Equal(t, []any{c.class, c.seen, c.of}, []any{cells[0].Class, cells[0].Seen, cells[0].Of})
 			require.Contains(t, cells[0].Observed+cells[0].NotRun, "something broke")
@@ -219,8 +220,8 @@ func TestPlaysThatBreakOff(t *testing.T) {
 // A full run plays three times as often.
 func TestFullRun(t *testing.T) {
 	cells, _, err := run(t.Context(), Options{Full: true}, []scenario{{
-		hazard: "H1", subject: "file", world: "there", full: true, script: func(_ context.Context, p *play) error { return nil },
-	}}, []faults.Arrangement{arrangement("there", nowhere)})
+		hazard: "H1", subject: "file", world: "there", full: true, script: func(_ context.Context, p *trial) error { return nil },
+	}}, []environment.Environment{arrangement("there", nowhere)})
 	require.NoError(t, err)
 	require.Equal(t, 3, cells[0].Of)
 	require.Zero(t, cells[0].Seen)

@@ -5,7 +5,8 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -14,7 +15,7 @@ type scenario struct {
 	hazard, subject, variant string
 	// setup is report.Cell.Setup.
 	setup string
-	// world is the arrangement of faults/worlds on which it is played.
+	// world is the environment in which it is played.
 	world string
 	// lock is the exhibit of conformance/exhibits/articles that takes the place of lockport's own lock; empty for that.
 	lock string
@@ -30,9 +31,9 @@ type scenario struct {
 	script script
 }
 
-// play is one run of a scenario: a phase of package faults, with commanded workers. Safe for concurrent use.
-type play struct {
-	*faults.Phase
+// trial is one run of a scenario: a phase of package faults, with commanded workers. Safe for concurrent use.
+type trial struct {
+	*play.Phase
 
 	mu       sync.Mutex
 	class    report.Class
@@ -44,11 +45,11 @@ type play struct {
 type cut struct {
 	worker   string
 	what     string
-	from, to faults.Instant
+	from, to history.Instant
 }
 
 // found adds what was seen, in a sentence with its figures. The class of the run is the worst of all that was found.
-func (p *play) found(class report.Class, format string, args ...any) {
+func (p *trial) found(class report.Class, format string, args ...any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.observed = append(p.observed, fmt.Sprintf(format, args...))
@@ -56,17 +57,17 @@ func (p *play) found(class report.Class, format string, args ...any) {
 }
 
 // text is what was found, for people.
-func (p *play) text() string { return strings.Join(p.observed, " ") }
+func (p *trial) text() string { return strings.Join(p.observed, " ") }
 
 // cutOff notes that the network of a worker is not as it should be, for the timeline, until mended is called; what says how: "silent", "cut".
-func (p *play) cutOff(w *faults.Worker, what string) (mended func()) {
+func (p *trial) cutOff(w *play.Worker, what string) (mended func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	i := len(p.cuts)
-	p.cuts = append(p.cuts, cut{worker: w.Name, what: what, from: faults.Now()})
+	p.cuts = append(p.cuts, cut{worker: w.Name, what: what, from: history.Now()})
 	return sync.OnceFunc(func() {
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		p.cuts[i].to = faults.Now()
+		p.cuts[i].to = history.Now()
 	})
 }

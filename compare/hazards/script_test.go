@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -24,7 +24,7 @@ func TestScenarios(t *testing.T) {
 		t.Skip("not run: -scenarios is empty")
 	}
 	chosen := regexp.MustCompile(*scenarios)
-	for _, a := range worlds.All() {
+	for _, a := range environment.All() {
 		var here []*board
 		for _, s := range table() {
 			b := &board{scenario: &s}

@@ -9,7 +9,8 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // articleScheme is that of the URLs by which workers open the lock of an article: "article://127.0.0.1:6379/0?lock=plain-del".
@@ -18,10 +19,10 @@ const articleScheme = "article"
 // WorkerMain is the first line of main, and of TestMain. In a process that was started as a worker of a play it works and exits; in others
 // it returns at once. The program must import the backends. The locks of the articles can be opened in workers alone: nobody else should.
 func WorkerMain() {
-	if faults.IsWorker() {
+	if play.IsWorker() {
 		lockport.Register(lockport.Scheme{Name: articleScheme, Open: openArticle})
 	}
-	faults.WorkerMain()
+	play.WorkerMain()
 }
 
 // openArticle opens the lock that u names.
@@ -46,8 +47,8 @@ func exhibit(name string) (articles.Exhibit, error) {
 }
 
 // articleSeat makes a seat from which a worker opens the lock of an article where others open lockport's own on Redis.
-func articleSeat(seat func() (*faults.Seat, error), lock string) func() (*faults.Seat, error) {
-	return func() (*faults.Seat, error) {
+func articleSeat(seat func() (*environment.Endpoint, error), lock string) func() (*environment.Endpoint, error) {
+	return func() (*environment.Endpoint, error) {
 		s, err := seat()
 		if err != nil {
 			return nil, err
@@ -64,18 +65,18 @@ func articleSeat(seat func() (*faults.Seat, error), lock string) func() (*faults
 
 // worldOf is what a scenario is played on: the servers of w, with the lock of an article where it says so. Only who has the servers alone has them mended after
 // a play, unless ctx has ended, for then they are about to be closed.
-func (s *scenario) worldOf(ctx context.Context, w *faults.World) *faults.World {
-	world, arrangement := *w, *w.Arrangement
-	world.Arrangement = &arrangement
+func (s *scenario) worldOf(ctx context.Context, w *environment.Running) *environment.Running {
+	world, arrangement := *w, *w.Environment
+	world.Environment = &arrangement
 	if s.lock != "" {
 		arrangement.Tokens = false
-		world.Seat = articleSeat(w.Seat, s.lock)
+		world.Endpoint = articleSeat(w.Endpoint, s.lock)
 	}
-	world.Mend = func(mending context.Context) error {
+	world.Heal = func(mending context.Context) error {
 		if !s.alone || ctx.Err() != nil {
 			return nil
 		}
-		return w.Mend(mending)
+		return w.Heal(mending)
 	}
 	return &world
 }

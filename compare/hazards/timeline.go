@@ -9,18 +9,18 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // clock makes milliseconds of a play of instants.
-type clock struct{ start faults.Instant }
+type clock struct{ start history.Instant }
 
-func (c clock) ms(t faults.Instant) float64 {
+func (c clock) ms(t history.Instant) float64 {
 	return max(0, math.Round(float64(t.Sub(c.start))/float64(time.Millisecond)*10)/10)
 }
 
-func (c clock) band(s faults.Spell) report.Band {
+func (c clock) band(s history.Spell) report.Band {
 	return report.Band{From: c.ms(s.From), To: c.ms(s.To)}
 }
 
@@ -41,20 +41,20 @@ func plain(note string) string { return names.ReplaceAllStringFunc(note, lane) }
 
 // timeline draws a play: who held the lock when, and what was done to whom. Locks of other names are left out; what was asked for again and again is one time
 // of waiting.
-func timeline(h *faults.History, p *play, v *verdict) report.Run {
+func timeline(h *history.History, p *trial, v *verdict) report.Run {
 	all := slices.DeleteFunc(attempts(h), func(a *attempt) bool { return a.name != p.Name() })
 	c := clock{start: beginning(h, all)}
 	r := report.Run{Class: v.class, Observed: v.observed, Took: c.ms(h.End)}
 	for _, e := range h.Events {
 		switch {
-		case e.Kind == faults.Spawned:
+		case e.Kind == history.Spawned:
 			r.Lanes = append(r.Lanes, c.lane(h, p, v, e.Worker, all))
-		case e.Kind == faults.Noted && !structural(e.Err):
+		case e.Kind == history.Noted && !structural(e.Err):
 			r.Marks = append(r.Marks, report.Mark{At: c.ms(e.At), What: plain(e.Err)})
 		}
 	}
 	slices.SortStableFunc(r.Lanes, func(a, b report.Lane) int { return cmp.Compare(a.Client, b.Client) })
-	for _, s := range h.Strikes() {
+	for _, s := range h.Injections() {
 		r.Faults = append(r.Faults, c.band(s))
 	}
 	for _, o := range v.overlaps {
@@ -67,12 +67,12 @@ func timeline(h *faults.History, p *play, v *verdict) report.Run {
 }
 
 // beginning is when there was first something to see: not the start of processes.
-func beginning(h *faults.History, all []*attempt) faults.Instant {
+func beginning(h *history.History, all []*attempt) history.Instant {
 	begun := h.End
 	if len(all) > 0 {
 		begun = all[0].asked
 	}
-	for _, s := range h.Strikes() {
+	for _, s := range h.Injections() {
 		begun = min(begun, s.From)
 	}
 	return begun
@@ -80,14 +80,14 @@ func beginning(h *faults.History, all []*attempt) faults.Instant {
 
 // structural says that a note is for judges, not for people.
 func structural(note string) bool {
-	return slices.Contains([]string{faults.Struck, faults.Mended, faults.Away, faults.Back}, note) || strings.HasPrefix(note, faults.Removed)
+	return slices.Contains([]string{history.Injected, history.Healed, history.Away, history.Back}, note) || strings.HasPrefix(note, history.Removed)
 }
 
 // lane is what one worker did.
-func (c clock) lane(h *faults.History, p *play, v *verdict, worker string, all []*attempt) report.Lane {
+func (c clock) lane(h *history.History, p *trial, v *verdict, worker string, all []*attempt) report.Lane {
 	l := report.Lane{Client: lane(worker)}
 	for _, e := range h.Events {
-		if e.Kind == faults.Killed && e.Worker == worker {
+		if e.Kind == history.Killed && e.Worker == worker {
 			l.Killed = c.ms(e.At)
 		}
 	}
@@ -130,8 +130,8 @@ func (c clock) lane(h *faults.History, p *play, v *verdict, worker string, all [
 const oneWait = 500 * time.Millisecond
 
 // held is the hold that an attempt became.
-func (c clock) held(h *faults.History, a *attempt) report.Span {
-	i := slices.IndexFunc(h.Spans, func(s faults.Span) bool { return s.Worker == a.worker && s.Op == a.op })
+func (c clock) held(h *history.History, a *attempt) report.Span {
+	i := slices.IndexFunc(h.Spans, func(s history.Span) bool { return s.Worker == a.worker && s.Op == a.op })
 	s := h.Spans[i]
 	return report.Span{
 		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: report.Token(s.Token), Ending: ended(&s),
@@ -139,7 +139,7 @@ func (c clock) held(h *faults.History, a *attempt) report.Span {
 }
 
 // ended says for people how a hold ended.
-func ended(s *faults.Span) string {
+func ended(s *history.Span) string {
 	switch s.Until {
 	case s.Releasing:
 		return "released"

@@ -5,14 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // drawn is the timeline of a history on the lock with the given name.
 func drawn(t *testing.T, lines string, cuts ...cut) report.Run {
-	h := history(t, lines)
-	p := &play{Phase: &faults.Phase{}, cuts: cuts}
+	h := readHistory(t, lines)
+	p := &trial{Phase: &play.Phase{}, cuts: cuts}
 	v := judge(h, p)
 	return timeline(h, p, &v)
 }
@@ -29,7 +29,7 @@ func TestTimeline(t *testing.T) {
 		100 w1/1 asked on
 		110 w1/1 got token 1024 deadline 2000 on
 		120 w2/1 asked on
-		1000 noted struck
+		1000 noted injected
 		1010 w1/0 stopped
 		1020 noted the leader of w2 is killed
 		1030 noted removed lock
@@ -38,7 +38,7 @@ func TestTimeline(t *testing.T) {
 		2200 w2/1 wrote token 2048 on
 		2250 w1/0 continued
 		2300 w1/1 refused token 1024 class stale on
-		2310 noted mended
+		2310 noted healed
 		2400 w3/1 asked on
 		2410 w3/1 failed class held on
 		2420 w3/2 asked on
@@ -78,8 +78,8 @@ func TestEndings(t *testing.T) {
 		{"200 w1/1 releasing on\n210 w1/1 released on", "released"},
 		{"200 w1/1 told on", "told that it was lost"},
 		{"200 w1/0 killed", "killed"},
-		{"150 w1/1 extended deadline 200 on\n300 noted mended", "the deadline passed"},
-		{"200 noted mended", "still held at the end"},
+		{"150 w1/1 extended deadline 200 on\n300 noted healed", "the deadline passed"},
+		{"200 noted healed", "still held at the end"},
 	} {
 		r := drawn(t, begin+c.then)
 		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: c.ending}}, r.Lanes[0].Spans)

@@ -8,17 +8,19 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/faults/worlds"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // script is what a scenario plays.
-type script = func(ctx context.Context, p *play) error
+type script = func(ctx context.Context, p *trial) error
 
-// of is the script of a cell of faults/worlds, with another TTL if that is not 0: see patient.
+// of is the script of a cell of faults, with another TTL if that is not 0: see patient.
 func of(world, fault string, ttl time.Duration) script {
-	return func(ctx context.Context, p *play) error {
-		for _, a := range worlds.All() {
+	return func(ctx context.Context, p *trial) error {
+		for _, a := range faults.All() {
 			for i := range a.Cells {
 				if c := &a.Cells[i]; a.Name == world && c.Fault == fault && c.Script != nil {
 					p.patient(ttl)
@@ -32,29 +34,29 @@ func of(world, fault string, ttl time.Duration) script {
 
 // patient has the workers that are started from now on use another TTL than the arrangement's, if it is not 0. What is to be seen before a holder's
 // next renewal, or its deadline, is then seen also on a machine that is busy.
-func (p *play) patient(ttl time.Duration) {
+func (p *trial) patient(ttl time.Duration) {
 	if ttl == 0 {
 		return
 	}
-	arrangement, world := *p.World.Arrangement, *p.World
+	arrangement, world := *p.Environment.Environment, *p.Environment
 	inURL := "ttl=" + arrangement.TTL.String() // where the TTL belongs to the session
-	seat := world.Seat
+	seat := world.Endpoint
 	arrangement.Margin += (ttl - arrangement.TTL) / 20
 	arrangement.TTL = ttl
-	world.Arrangement = &arrangement
-	world.Seat = func() (*faults.Seat, error) {
+	world.Environment = &arrangement
+	world.Endpoint = func() (*environment.Endpoint, error) {
 		s, err := seat()
 		if err == nil {
 			s.URL = strings.Replace(s.URL, inURL, "ttl="+ttl.String(), 1)
 		}
 		return s, err
 	}
-	p.World = &world
+	p.Environment = &world
 }
 
 // workers are n workers.
-func (p *play) workers(ctx context.Context, n int) ([]*faults.Worker, error) {
-	all, errs := make([]*faults.Worker, n), make([]error, n)
+func (p *trial) workers(ctx context.Context, n int) ([]*play.Worker, error) {
+	all, errs := make([]*play.Worker, n), make([]error, n)
 	for i := range all { // one after the other: their order is that of the lanes
 		all[i], errs[i] = p.Worker(ctx)
 	}
@@ -62,7 +64,7 @@ func (p *play) workers(ctx context.Context, n int) ([]*faults.Worker, error) {
 }
 
 // linger lets two believe until the older one is told, or for long enough to be seen.
-func (p *play) linger(ctx context.Context, older *faults.Hold) error {
+func (p *trial) linger(ctx context.Context, older *play.Hold) error {
 	_, err := p.told(ctx, older, 1500*time.Millisecond)
 	return err
 }
@@ -71,7 +73,7 @@ func (p *play) linger(ctx context.Context, older *faults.Hold) error {
 const believed = 500 * time.Millisecond
 
 // told waits until a worker believes no more in its hold, for so long at most, and returns how long that took.
-func (p *play) told(ctx context.Context, h *faults.Hold, most time.Duration) (time.Duration, error) {
+func (p *trial) told(ctx context.Context, h *play.Hold, most time.Duration) (time.Duration, error) {
 	for begun := time.Now(); ; {
 		valid, err := h.Valid(ctx)
 		if err != nil || !valid || time.Since(begun) > most {
@@ -89,15 +91,15 @@ const patientTTL = 30 * time.Second
 
 // overtaken has one worker hold a lock while damage is done to the servers, another one acquire it then, and both write.
 func overtaken(damage script) script {
-	return func(ctx context.Context, p *play) error { return overtake(ctx, p, damage, false) }
+	return func(ctx context.Context, p *trial) error { return overtake(ctx, p, damage, false) }
 }
 
 // unheard is overtaken, where the network of the holder falls silent first, so that it hears nothing of what happens to the servers.
 func unheard(damage script) script {
-	return func(ctx context.Context, p *play) error { return overtake(ctx, p, damage, true) }
+	return func(ctx context.Context, p *trial) error { return overtake(ctx, p, damage, true) }
 }
 
-func overtake(ctx context.Context, p *play, damage script, silent bool) error {
+func overtake(ctx context.Context, p *trial, damage script, silent bool) error {
 	p.patient(patientTTL)
 	w, err := p.workers(ctx, 2)
 	if err != nil {
@@ -110,16 +112,16 @@ func overtake(ctx context.Context, p *play, damage script, silent bool) error {
 	if silent {
 		defer p.silence(w[0])()
 	}
-	p.Struck()
+	p.Injected()
 	if err := damage(ctx, p); err != nil {
 		return err
 	}
-	p.Mended()
+	p.Healed()
 	return p.alsoGets(ctx, a, w[1])
 }
 
 // alsoGets has a second worker acquire a lock that a first one holds, if it can be had, and both write.
-func (p *play) alsoGets(ctx context.Context, a *faults.Hold, w *faults.Worker) error {
+func (p *trial) alsoGets(ctx context.Context, a *play.Hold, w *play.Worker) error {
 	b, err := acquired(ctx, p, w, p.Name())
 	if taken(err) {
 		p.found(report.Safe, "B did not get the lock within %s.", text(lasting))
@@ -132,7 +134,7 @@ func (p *play) alsoGets(ctx context.Context, a *faults.Hold, w *faults.Worker) e
 }
 
 // bothWrite has two who should believe write, and lets them believe for a while, so that it can be seen.
-func (p *play) bothWrite(ctx context.Context, older, newer *faults.Hold) error {
+func (p *trial) bothWrite(ctx context.Context, older, newer *play.Hold) error {
 	if err := p.Both(ctx, older, newer); err != nil {
 		return err
 	}
@@ -140,7 +142,7 @@ func (p *play) bothWrite(ctx context.Context, older, newer *faults.Hold) error {
 }
 
 // acquired has a worker acquire the lock, and try again if it cannot for a reason that will pass, which another holder is not.
-func acquired(ctx context.Context, p *play, w *faults.Worker, name string) (*faults.Hold, error) {
+func acquired(ctx context.Context, p *trial, w *play.Worker, name string) (*play.Hold, error) {
 	for limit := time.Now().Add(lasting); ; {
 		h, err := w.Acquire(ctx, name, lasting)
 		if err == nil || taken(err) || time.Now().After(limit) {
@@ -159,7 +161,7 @@ const lasting = 20 * time.Second
 const holding = 300 * time.Millisecond
 
 // holds has a worker acquire the lock, and hold it for a while.
-func (p *play) holds(ctx context.Context, w *faults.Worker) (*faults.Hold, error) {
+func (p *trial) holds(ctx context.Context, w *play.Worker) (*play.Hold, error) {
 	h, err := w.Acquire(ctx, p.Name(), lasting)
 	if err != nil {
 		return nil, err
@@ -170,8 +172,8 @@ func (p *play) holds(ctx context.Context, w *faults.Worker) (*faults.Hold, error
 // watched has one worker hold a lock, a second one ask for it all the time, and a third one take and release another lock, while damage is done to
 // the servers that are left as they are: it lasts until that other lock can be had again. What that has done to each, it says with found.
 func watched(damage script) script {
-	return func(ctx context.Context, p *play) error {
-		if p.World.Backend != "zookeeper" { // whose servers allow no longer one
+	return func(ctx context.Context, p *trial) error {
+		if p.Environment.Backend != "zookeeper" { // whose servers allow no longer one
 			p.patient(patientTTL)
 		}
 		w, err := p.workers(ctx, 3)
@@ -188,7 +190,7 @@ func watched(damage script) script {
 		}
 		rival := p.asksAllTheTime(ctx, w[1])
 		defer rival()
-		p.Struck()
+		p.Injected()
 		if err := damage(ctx, p); err != nil {
 			return err
 		}
@@ -205,8 +207,8 @@ func watched(damage script) script {
 		}
 		p.found(report.Safe, "C could have another lock again after %s.", text(time.Since(struck)))
 		p.Note("another lock can be had again")
-		p.Mended()
-		mended := faults.Now()
+		p.Healed()
+		mended := history.Now()
 		if err := p.Sleep(ctx, believed); err != nil { // in which the rival may get what it ought not to
 			return err
 		}
@@ -214,9 +216,9 @@ func watched(damage script) script {
 			return err
 		}
 		b := rival()
-		told := p.event(w[0], a.Op, faults.Told).At
+		told := p.event(w[0], a.Op, history.Told).At
 		switch {
-		case b != nil && (told == 0 || told > p.event(w[1], b.Op, faults.Got).At):
+		case b != nil && (told == 0 || told > p.event(w[1], b.Op, history.Got).At):
 			return p.Both(ctx, a, b)
 		case told != 0:
 			p.found(report.Safe, "A was told that its lock was lost.")
@@ -228,7 +230,7 @@ func watched(damage script) script {
 }
 
 // warmUp has workers do what clients do but once, connecting for instance.
-func (p *play) warmUp(ctx context.Context, w ...*faults.Worker) error {
+func (p *trial) warmUp(ctx context.Context, w ...*play.Worker) error {
 	for _, worker := range w {
 		h, err := acquired(ctx, p, worker, p.Name()+"-before")
 		if err != nil {
@@ -242,7 +244,7 @@ func (p *play) warmUp(ctx context.Context, w ...*faults.Worker) error {
 }
 
 // took has a worker acquire and release a lock.
-func (p *play) took(ctx context.Context, w *faults.Worker, name string) error {
+func (p *trial) took(ctx context.Context, w *play.Worker, name string) error {
 	h, err := w.Acquire(ctx, name, time.Second)
 	if err != nil {
 		return errors.Join(err, p.Sleep(ctx, 10*time.Millisecond))
@@ -251,7 +253,7 @@ func (p *play) took(ctx context.Context, w *faults.Worker, name string) error {
 }
 
 // event is the last event of that kind of a worker's acquisition; its time is 0 if there is none.
-func (p *play) event(w *faults.Worker, op int64, kind faults.Kind) (found faults.Event) {
+func (p *trial) event(w *play.Worker, op int64, kind history.Kind) (found history.Event) {
 	for _, e := range p.Events() {
 		if e.Worker == w.Name && e.Op == op && e.Kind == kind {
 			found = e

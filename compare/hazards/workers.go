@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -51,10 +52,10 @@ const (
 )
 
 // limit is how long somebody waits for a lock that should end with its TTL, or the process.
-func (p *play) limit() time.Duration { return patience * p.World.TTL }
+func (p *trial) limit() time.Duration { return patience * p.Environment.TTL }
 
 // waits has a worker wait for the lock for so long; a server that is too busy to answer in time, as it may be when all have just been started, is asked again.
-func (p *play) waits(ctx context.Context, w *faults.Worker, within time.Duration) (h *faults.Hold, err error) {
+func (p *trial) waits(ctx context.Context, w *play.Worker, within time.Duration) (h *play.Hold, err error) {
 	for begun := time.Now(); ; {
 		h, err = w.Acquire(ctx, p.Name(), max(within-time.Since(begun), time.Millisecond))
 		if !busy(err) || time.Since(begun) > within {
@@ -69,17 +70,17 @@ func (p *play) waits(ctx context.Context, w *faults.Worker, within time.Duration
 // pending is an acquisition that is under way.
 type pending struct {
 	over chan struct{}
-	hold *faults.Hold
+	hold *play.Hold
 	err  error
 }
 
 // ask has a worker wait for the lock for so long, and returns when it has begun to.
-func (p *play) ask(ctx context.Context, w *faults.Worker, within time.Duration) (*pending, error) {
-	return p.askBy(ctx, w, func() (*faults.Hold, error) { return w.Acquire(ctx, p.Name(), within) })
+func (p *trial) ask(ctx context.Context, w *play.Worker, within time.Duration) (*pending, error) {
+	return p.askBy(ctx, w, func() (*play.Hold, error) { return w.Acquire(ctx, p.Name(), within) })
 }
 
 // askBy is ask where acquire asks.
-func (p *play) askBy(ctx context.Context, w *faults.Worker, acquire func() (*faults.Hold, error)) (*pending, error) {
+func (p *trial) askBy(ctx context.Context, w *play.Worker, acquire func() (*play.Hold, error)) (*pending, error) {
 	before := p.asked(w)
 	a := &pending{over: make(chan struct{})}
 	go func() {
@@ -99,9 +100,9 @@ func (p *play) askBy(ctx context.Context, w *faults.Worker, acquire func() (*fau
 }
 
 // asked is how often a worker has asked for the lock.
-func (p *play) asked(w *faults.Worker) (n int) {
+func (p *trial) asked(w *play.Worker) (n int) {
 	for _, e := range p.Events() {
-		if e.Worker == w.Name && e.Kind == faults.Asked && e.Name == p.Name() {
+		if e.Worker == w.Name && e.Kind == history.Asked && e.Name == p.Name() {
 			n++
 		}
 	}
@@ -109,45 +110,45 @@ func (p *play) asked(w *faults.Worker) (n int) {
 }
 
 // wait returns what became of it.
-func (a *pending) wait() (*faults.Hold, error) {
+func (a *pending) wait() (*play.Hold, error) {
 	<-a.over
 	return a.hold, a.err
 }
 
 // after is how long after an instant a hold was got.
-func (p *play) after(since faults.Instant, h *faults.Hold) time.Duration {
-	return p.event(h.Worker, h.Op, faults.Got).At.Sub(since)
+func (p *trial) after(since history.Instant, h *play.Hold) time.Duration {
+	return p.event(h.Worker, h.Op, history.Got).At.Sub(since)
 }
 
 // taken says that somebody was refused a lock because somebody has it, or waited for it in vain.
 func taken(err error) bool {
-	return refusedFor(err, faults.ClassHeld) || refusedFor(err, faults.ClassTimedOut)
+	return refusedFor(err, history.ClassHeld) || refusedFor(err, history.ClassTimedOut)
 }
 
 // busy says that somebody was refused a lock because no server answered in time.
-func busy(err error) bool { return refusedFor(err, faults.ClassUnavailable) }
+func busy(err error) bool { return refusedFor(err, history.ClassUnavailable) }
 
-func refusedFor(err error, class faults.Class) bool {
-	refusal := new(faults.AcquireError)
+func refusedFor(err error, class history.Class) bool {
+	refusal := new(play.AcquireError)
 	return errors.As(err, &refusal) && refusal.Class == class
 }
 
 // stuck is what is found of a lock that was to be free: still taken when somebody has waited for it in vain since what happened to its holder. Other errors
 // are the script's own.
-func (p *play) stuck(err error, since faults.Instant, what string) error {
+func (p *trial) stuck(err error, since history.Instant, what string) error {
 	if !taken(err) {
 		return err
 	}
-	took := faults.Now().Sub(since)
-	p.found(report.Stuck, "%s after %s the lock was still taken, %.1f times its TTL.", text(took), what, float64(took)/float64(p.World.TTL))
+	took := history.Now().Sub(since)
+	p.found(report.Stuck, "%s after %s the lock was still taken, %.1f times its TTL.", text(took), what, float64(took)/float64(p.Environment.TTL))
 	return nil
 }
 
 // tries has a worker try to get the lock every so often until it does, or until is closed, or it has tried for as long as limit, and returns how often it did.
-func (p *play) tries(ctx context.Context, w *faults.Worker, every, limit time.Duration, until <-chan struct{}) (h *faults.Hold, n int, err error) {
+func (p *trial) tries(ctx context.Context, w *play.Worker, every, limit time.Duration, until <-chan struct{}) (h *play.Hold, n int, err error) {
 	for begun := time.Now(); ; {
 		n++
-		if h, err = w.TryAcquire(ctx, p.Name(), p.World.TTL); err == nil || time.Since(begun) > limit {
+		if h, err = w.TryAcquire(ctx, p.Name(), p.Environment.TTL); err == nil || time.Since(begun) > limit {
 			return h, n, err
 		}
 		if !taken(err) && !busy(err) {
@@ -164,14 +165,14 @@ func (p *play) tries(ctx context.Context, w *faults.Worker, every, limit time.Du
 }
 
 // silenced has the network of a worker fall silent, and returns what ends that: what was on its way arrives then.
-func (p *play) silenced(w *faults.Worker) (end func()) {
+func (p *trial) silenced(w *play.Worker) (end func()) {
 	over := p.cutOff(w, "silent")
-	for _, l := range w.Seat.Links {
+	for _, l := range w.Endpoint.Links {
 		l.Freeze()
 	}
 	return func() {
 		over()
-		for _, l := range w.Seat.Links {
+		for _, l := range w.Endpoint.Links {
 			l.Restore()
 		}
 	}

@@ -97,9 +97,9 @@ var importRules = []rule{
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "faults", "bench"}, r.under)
 		}),
 
-	importRule("faults/worlds is imported by tests, commands and what compare plays alone: faults and faults/linear judge any backend, and name none.",
-		func(s *source) bool { return !s.test && (s.dir == "faults" || s.dir == "faults/linear") }, func(_ *source, r reference) bool {
-			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "faults/worlds"}, r.under)
+	importRule("faults names no backend: workers open URLs, and tests and commands import the backends.",
+		shippedIn("faults"), func(_ *source, r reference) bool {
+			return !slices.ContainsFunc([]string{"backend", "cmd", "compare"}, r.under)
 		}),
 
 	importRule("porcupine is for the judge of linearizability alone, and that for tests: nobody who imports the library is linked with it.",
@@ -132,9 +132,7 @@ var importRules = []rule{
 }
 
 // isJudge says that a package judges whether histories are linearizable, with porcupine.
-func isJudge(dir string) bool {
-	return dir == "faults/linear" || under(dir, "internal/lab/history/linear")
-}
+func isJudge(dir string) bool { return under(dir, "internal/lab/history/linear") }
 
 // fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.
 func fenceOf(dir string) string {

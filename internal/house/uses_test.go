@@ -1,10 +1,8 @@
 package house
 
-import "slices"
-
 // useRules hold what the library may not do to the program it is part of.
 var useRules = []rule{
-	useRule("Only the command ends the process (and WorkerMain of conformance and faults, and Main in the laboratory, which are documented to): return an error.",
+	useRule("Only the command ends the process (and WorkerMain of conformance, and Main and WorkerMain in the laboratory, which are documented to): return an error.",
 		func(s *source) bool { return !s.test && !under(s.dir, "cmd") },
 		map[string][]string{
 			"os":      {"Exit"},
@@ -12,7 +10,7 @@ var useRules = []rule{
 			"log":     {"Fatal", "Fatalf", "Fatalln"},
 		},
 		func(s *source, u use) bool {
-			return u.pkg == "os" && (slices.Contains([]string{"conformance", "faults"}, s.dir) && u.function == "WorkerMain" ||
+			return u.pkg == "os" && (s.dir == "conformance" && u.function == "WorkerMain" ||
 				under(s.dir, "internal/lab") && (u.function == "Main" || u.function == "WorkerMain"))
 		}),
 

@@ -38,7 +38,8 @@ type Environment struct {
 	// Needs are the kinds of servers, as LOCKPORT_TEST_REQUIRE names them.
 	Needs []string
 
-	start func(ctx context.Context) (Servers, error)
+	// Start starts the servers: see Open.
+	Start func(ctx context.Context) (Servers, error)
 }
 
 // Servers are the servers of an environment that runs. Methods that an environment cannot offer return an error that matches
@@ -90,7 +91,7 @@ type Running struct {
 
 // Open starts the servers. ctx bounds the start. The caller must Close them. A server that is not installed is a *servers.NotInstalled.
 func (e *Environment) Open(ctx context.Context) (*Running, error) {
-	s, err := e.start(ctx)
+	s, err := e.Start(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -123,10 +124,10 @@ func newEndpoint(s Servers) (*Endpoint, error) {
 	return p, nil
 }
 
-// Retarget leads new connections to where the servers are now.
-func (p *Endpoint) Retarget(s Servers) error {
+// Retarget leads new connections to the servers at addrs, which are in the order of Addrs.
+func (p *Endpoint) Retarget(addrs []string) error {
 	var errs []error
-	for i, addr := range s.Addrs() {
+	for i, addr := range addrs {
 		errs = append(errs, p.Links[i].Retarget(addr))
 	}
 	return errors.Join(errs...)

@@ -47,7 +47,7 @@ func variant(e Environment) Environment {
 func etcdOf(name, title string, ttl time.Duration, start func(ctx context.Context) (Servers, error)) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: "etcd", TTL: ttl, Margin: marginOf(ttl), Tokens: true,
-		RemovalNotice: 250 * time.Millisecond, Needs: []string{"etcd"}, start: start,
+		RemovalNotice: 250 * time.Millisecond, Needs: []string{"etcd"}, Start: start,
 	}
 }
 

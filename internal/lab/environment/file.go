@@ -19,7 +19,7 @@ var fileEnvironment = Environment{
 	Name: "file", Title: "a folder of one machine", Backend: "file",
 	TTL:      time.Second, // it has no effect, but makes workers hold their locks for shorter times
 	Sessions: true, Tokens: true, RemovalNotice: FileNotice, Local: true,
-	start: func(ctx context.Context) (Servers, error) {
+	Start: func(ctx context.Context) (Servers, error) {
 		parent, err := os.MkdirTemp("", "lockport-faults-")
 		if err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ const sessionTTL = 2 * time.Second
 func sqlOf(name, title, backend string, needs []string, start func(ctx context.Context) (Servers, error)) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: sessionTTL, Margin: marginOf(sessionTTL), Sessions: true, Tokens: true,
-		RemovalNotice: 100 * time.Millisecond, Needs: needs, start: start,
+		RemovalNotice: 100 * time.Millisecond, Needs: needs, Start: start,
 	}
 }
 

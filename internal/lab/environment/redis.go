@@ -21,7 +21,7 @@ func redisNotice(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Mill
 func redisOf(name, title string, start func(ctx context.Context) (Servers, error)) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: "redis", TTL: redisTTL, Margin: marginOf(redisTTL), Tokens: true,
-		RemovalNotice: redisNotice(redisTTL), Needs: []string{"redis"}, start: start,
+		RemovalNotice: redisNotice(redisTTL), Needs: []string{"redis"}, Start: start,
 	}
 }
 

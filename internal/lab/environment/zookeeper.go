@@ -46,7 +46,7 @@ func startZooKeeper(ttl time.Duration) func(ctx context.Context) (Servers, error
 func zooKeeperOf(name, title string, ttl time.Duration, start func(ctx context.Context) (Servers, error)) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: "zookeeper", TTL: ttl, Margin: marginOf(ttl), Tokens: true,
-		RemovalNotice: 500 * time.Millisecond, Needs: []string{"zookeeper"}, start: start,
+		RemovalNotice: 500 * time.Millisecond, Needs: []string{"zookeeper"}, Start: start,
 	}
 }
 

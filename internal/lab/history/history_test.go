@@ -1,0 +1,127 @@
+package history_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	historytext "github.com/lockport/lockport/internal/lab/history/text"
+)
+
+// history is a history written by hand.
+func read(t *testing.T, text string) *history.History {
+	t.Helper()
+	h, err := history.NewHistory(historytext.Events(text))
+	require.NoError(t, err)
+	return h
+}
+
+func TestBeliefEndsWithTheFirstOf(t *testing.T) {
+	const got = "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 1900\n 5000 - noted: the end\n"
+	for _, c := range []struct {
+		then   string
+		until  float64
+		ending string
+	}{
+		{"", 1900, "its deadline"},
+		{"600 w1/1 extended deadline 2500\n 1200 w1/1 extended deadline 3100", 3100, "its deadline"},
+		{"600 w1/1 told deadline 2500: lost", 600, "it was told of the loss"},
+		{"2600 w1/1 told deadline 2500: lost", 2500, "its deadline"},
+		{"2600 w1/1 told: lost", 1900, "its deadline"},
+		{"600 w1/1 releasing deadline 2500\n 700 w1/1 released", 600, "it was released"},
+		{"2200 w1/1 releasing deadline 2500\n 2300 w1/1 released", 2200, "it was released"},
+		{"500 w1/1 told: lost\n 600 w1/1 releasing", 500, "it was told of the loss"},
+		{"700 w1 killed", 700, "its worker was killed"},
+		{"700 w2 killed", 1900, "its deadline"},
+		{"5 w1 killed", 5, "its worker was killed"}, // it lived for a moment after the parent wrote that down
+	} {
+		h := read(t, got+c.then)
+		require.Len(t, h.Spans, 1)
+		require.Equal(t, historytext.At(c.until), h.Spans[0].Until, c.then)
+		require.Equal(t, c.ending, h.Spans[0].Ending, c.then)
+	}
+	h := read(t, "0 w1/1 asked\n 10 w1/1 got\n 5000 - noted: the end\n")
+	require.Equal(t, historytext.At(5000), h.Spans[0].Until, "no deadline")
+	require.Equal(t, "the end of the history", h.Spans[0].Ending)
+}
+
+func TestSpansHaveWhatHappened(t *testing.T) {
+	h := read(t, `
+		30   w1/2 got token 2048 deadline 1920
+		0    w1/2 asked limit 500
+		31   w2/2 failed class held: held
+		1    w2/2 asked limit 501
+		700  w1/2 told: silence
+		800  w1/2 releasing
+		900  w1/2 released: too late
+		20   w3/1 got name other
+		10   w3/1 asked name other
+		950  w3   killed
+		40   w4/1 asked`)
+	require.Equal(t, []string{"w3/1", "w1/2 (token 2048)"}, []string{h.Spans[0].String(), h.Spans[1].String()}, "by the time at which they began")
+	require.Equal(t, "other", h.Spans[0].Name)
+	require.Equal(t, historytext.At(950), h.Spans[0].Killed)
+	s := h.Spans[1]
+	require.Equal(t, history.Attempt{Worker: "w1", Op: 2, Name: "n", Token: 2048, Asked: historytext.At(0), Limit: historytext.At(500)}, s.Attempt)
+	require.Equal(t, []history.Instant{historytext.At(30), historytext.At(1920), historytext.At(700), historytext.At(800), historytext.At(900)},
+		[]history.Instant{s.Got, s.Deadline, s.Told, s.Releasing, s.Released})
+	require.Equal(t, "silence", s.Reason)
+	require.Equal(t, "too late", s.ReleaseErr)
+	require.False(t, s.Clean())
+	require.True(t, s.BelievedAt(historytext.At(30)))
+	require.False(t, s.BelievedAt(historytext.At(700)))
+	require.Equal(t, historytext.At(0), h.Start)
+	require.Equal(t, historytext.At(950), h.End)
+}
+
+func TestContradictionsAreNotJudged(t *testing.T) {
+	for _, text := range []string{
+		"0 w1/1 got",
+		"0 w1/1 asked\n 1 w1/1 asked",
+		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 got",
+		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 failed",
+		"0 w1/1 asked\n 1 w1/1 failed\n 2 w1/1 failed",
+		"0 w1/1 asked\n 1 w1/1 failed\n 2 w1/1 got",
+		"0 w1/1 asked\n 1 w1/1 extended deadline 5",
+		"0 w1/1 asked\n 1 w1/1 got name other",
+		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 told\n 3 w1/1 told",
+		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 released",
+		"0 w1/1 asked\n 1 w1/1 got\n 2 w1/1 releasing\n 3 w1/1 releasing",
+	} {
+		_, err := history.NewHistory(historytext.Events(text))
+		require.ErrorContains(t, err, "w1/1 on ", text)
+	}
+	h, err := history.NewHistory(nil)
+	require.NoError(t, err)
+	require.Empty(t, h.Spans)
+	require.Empty(t, h.Overlaps())
+}
+
+func TestInjectionsLastUntilTheyAreHealed(t *testing.T) {
+	h := read(t, `
+		10 - noted: injected
+		15 - noted: leader killed
+		20 - noted: injected
+		30 - noted: healed
+		35 - noted: healed
+		40 - noted: injected
+		50 - noted: the end`)
+	at := historytext.At
+	require.Equal(t, []history.Spell{{From: at(10), To: at(20)}, {From: at(20), To: at(30)}, {From: at(40), To: at(50)}}, h.Injections())
+	require.Equal(t, "5.0 ms leader killed; 10.0 ms injected", h.Notes(at(11), at(20)))
+}
+
+func TestStopsOfAWorker(t *testing.T) {
+	h := read(t, `
+		10 w1 stopped
+		12 w2 stopped
+		20 w1 continued
+		25 w1 continued
+		30 w1 stopped
+		40 - noted: the end`)
+	at := historytext.At
+	require.Equal(t, []history.Spell{{From: at(10), To: at(20)}, {From: at(30), To: at(40)}}, h.Stops("w1"))
+	require.Equal(t, []history.Spell{{From: at(12), To: at(40)}}, h.Stops("w2"))
+	require.Empty(t, h.Stops("w3"))
+}

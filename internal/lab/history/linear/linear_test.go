@@ -1,0 +1,218 @@
+package linear_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/history/linear"
+	historytext "github.com/lockport/lockport/internal/lab/history/text"
+)
+
+// A server with a TTL of 2 s, and one that frees the locks of a connection that ends.
+var (
+	leases       = linear.Rules{Margin: 110 * time.Millisecond}
+	sessions     = linear.Rules{Margin: 110 * time.Millisecond, Sessions: true}
+	sessionsGone = linear.Rules{Margin: 110 * time.Millisecond, Sessions: true, Gone: true}
+)
+
+func check(t *testing.T, text string, r linear.Rules) linear.Result {
+	t.Helper()
+	h, err := history.NewHistory(historytext.Events(text))
+	require.NoError(t, err)
+	res, err := linear.Check(h, r, linear.Options{Limit: 20 * time.Second})
+	require.NoError(t, err)
+	require.False(t, res.Unknown)
+	require.Equal(t, res.Ok, res.Message == "", res.Message)
+	return res
+}
+
+// What the holds of two workers look like, of whom the first got the lock at 10 ms and was last renewed at 10 ms.
+const (
+	first    = "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n"
+	released = "500 w1/1 releasing\n 510 w1/1 released\n"
+	theEnd   = "\n9000 - noted: the end\n"
+)
+
+// second is a hold that another worker asked for at 100 ms.
+func second(got float64, token int) string {
+	return fmt.Sprintf("100 w2/1 asked\n %v w2/1 got token %d deadline %v\n %v w2/1 releasing\n %v w2/1 released\n", got, token, got+1880, got+50, got+52)
+}
+
+func TestWhatMustBeAccepted(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		rules      linear.Rules
+	}{
+		{"nothing", "", leases},
+		{"one after the other", first + released + second(520, 2048), leases},
+		{"granted while Release is under way", first + released + second(505, 2048), leases},
+		{"asked for before the first did, and got after", "0 w2/1 asked\n 1 w1/1 asked\n 10 w1/1 got token 1024\n 500 w1/1 releasing\n 510 w1/1 released\n 505 w2/1 got token 2048", leases},
+		{"seen the other way round than granted", first + released + "5 w2/1 asked\n 9 w2/1 got token 512\n 9.5 w2/1 releasing\n 10.5 w2/1 released", leases},
+		{"a paused holder", first + "20 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence\n 4002 w1/1 releasing\n 4003 w1/1 released: lost", leases},
+		{"a holder that was paused before its release", first + "500 w1/1 releasing\n 501 w1 stopped\n" + second(2010, 2048) + "4000 w1 continued\n 4003 w1/1 released: lost", leases},
+		{"a killed holder, after its TTL", first + "20 w1 killed\n" + second(2001, 2048), leases},
+		{"a killed holder that had renewed", first + "600 w1/1 extended deadline 2490\n 700 w1 killed\n" + second(2601, 2048), leases},
+		{"a killed holder, whose session ended", first + "20 w1 killed\n" + second(120, 2048), sessions},
+		{"cut off, and told at the deadline", first + "1890 w1/1 told: silence\n" + second(1895, 2048), leases},
+		{"cut off, and told at the deadline, which it wrote down late", first + "1893 w1/1 told: silence\n" + second(1892, 2048), leases},
+		{"held to the end", "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 20000\n", leases},
+		{"told of a removal", first + "600 w1/1 told: removed\n" + second(601, 2048), leases},
+		{"the reply to Release was lost", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(700, 2048), leases},
+		{"the reply to Release was lost, and so was Release", first + "500 w1/1 releasing\n 1890 w1/1 released: unavailable\n" + second(2010, 2048), leases},
+		{"killed during Release", first + "500 w1/1 releasing\n 501 w1 killed\n" + second(502, 2048), leases},
+		{"hand-offs inside a process", first + released + "400 w1/2 asked\n 501 w1/2 got token 1025 deadline 1890\n 510 w1/2 releasing\n 520 w1/2 released\n" + second(530, 2048), leases},
+		{"a token was used up by nobody", first + released + second(520, 9216), leases},
+		{"a killed acquisition", first + released + "50 w3/1 asked\n 505 w3 killed\n" + second(3000, 4096), leases},
+		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(520, 0), "token 0", ""), leases},
+		{"sessions end by the fault", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessionsGone},
+		{"sessions ended by the fault, and a hold was handed on meanwhile", first + `
+			100 w2/1 asked
+			490 - noted: injected
+			495 - noted: healed
+			500 w2/1 got token 2048
+			500.5 w1/2 asked
+			501 w1/1 releasing
+			502 w1/2 got token 1025    # w1 has not heard of it yet
+			503 w1/1 released
+			510 w1/2 told: session killed
+			600 w2/1 releasing
+			601 w2/1 released`, sessionsGone},
+		{"and the one that was handed on was released in order", first + `
+			100 w2/1 asked
+			490 - noted: injected
+			500 w2/1 got token 2048
+			500.5 w1/2 asked
+			501 w1/1 releasing
+			502 w1/2 got token 1025
+			503 w1/1 released
+			504 w1/2 releasing
+			505 w1/2 released
+			600 w2/1 releasing
+			601 w2/1 released`, sessionsGone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			res := check(t, c.text+theEnd, c.rules)
+			require.True(t, res.Ok, res.Message)
+		})
+	}
+}
+
+func TestWhatMustBeRejected(t *testing.T) {
+	for _, c := range []struct {
+		name, text string
+		rules      linear.Rules
+	}{
+		{"a fail-over that lost the lock", first + "300 - noted: injected\n" + second(400, 2048) + released, leases},
+		{"a fail-over that lost the lock, whose holder is told later", first + "300 - noted: injected\n" + second(400, 2048) + "640 w1/1 told: removed\n", leases},
+		{"a clock that jumped", first + "20 w1 killed\n 30 - noted: injected\n" + second(1500, 2048), leases},
+		{"a clock that is too fast, by less than the margin", first + "20 w1 killed\n" + second(1950, 2048), leases},
+		{"a restart without data, and tokens from the beginning", first + released + "600 - noted: injected\n 700 w2/1 asked\n 710 w2/1 got token 1024", leases},
+		{"a token twice", first + released + second(520, 1024), leases},
+		{"a token that falls", first + released + second(520, 1000), leases},
+		{"before Release was called", first + released + second(499, 2048), leases},
+		{"no Release, no deadline", "0 w1/1 asked\n 10 w1/1 got token 1024\n" + second(5000, 2048), leases},
+		{"killed, and freed by nobody", first + "20 w1 killed\n" + second(120, 2048), leases},
+		{"stopped, and granted anew too early", first + "20 w1 stopped\n" + second(1900, 2048) + "4000 w1 continued\n 4001 w1/1 told: silence", leases},
+		{"told, but later", first + "600 w1/1 told: removed\n" + second(590, 2048), leases},
+		{"a hand-off while another has it", first + "20 w1/2 asked\n 30 w1/2 got token 1025\n", leases},
+		{"without tokens", strings.ReplaceAll(first, "token 1024", "") + released + strings.ReplaceAll(second(499, 0), "token 0", ""), leases},
+		{"a fault that ends sessions, of a server that does not say so", first + "600 - noted: injected\n" + second(610, 2048) + "650 w1/1 told: session killed", sessions},
+		{"a fault that ends sessions, and one that was ended before it", first + "600 - noted: injected\n" + second(590, 2048) + "650 w1/1 told: session killed", sessionsGone},
+		{"a fault that ends sessions, and a hold after it", "0 - noted: injected\n 1 - noted: healed\n 2 w1/1 asked\n 10 w1/1 got token 1024 deadline 1890\n" + second(500, 2048), sessionsGone},
+		{"a fault that ends sessions, and the same token again", first + "600 - noted: injected\n" + second(610, 1024) + "650 w1/1 told: session killed", sessionsGone},
+		{"two new holds during a fault that ends sessions", "0 - noted: injected\n" + first + released + second(520, 1024), sessionsGone},
+		{"a hand-off before the fault, of a claim that had been released", first + `
+			100 w2/1 asked
+			300 w1/1 releasing
+			310 w1/1 released
+			500 w2/1 got token 2048
+			505 w1/2 asked
+			510 w1/2 got token 1025
+			600 - noted: injected`, sessionsGone},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			require.False(t, check(t, c.text+theEnd, c.rules).Ok)
+		})
+	}
+}
+
+func TestNamesAreJudgedApart(t *testing.T) {
+	text := first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n" + theEnd
+	require.True(t, check(t, text, leases).Ok)
+	text += "40 w3/1 asked name m\n 50 w3/1 got name m token 2048\n"
+	res := check(t, text, leases)
+	require.False(t, res.Ok)
+	require.Contains(t, res.Message, `"m" is not linearizable`)
+	require.Equal(t, 3, res.Grants)
+}
+
+func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
+	h, err := history.NewHistory(historytext.Events(first + "300 - noted: injected\n 301 - noted: master killed, replica promoted\n" + second(400, 2048) + theEnd))
+	require.NoError(t, err)
+	picture := filepath.Join(t.TempDir(), "history.html")
+	res, err := linear.Check(h, leases, linear.Options{Picture: picture})
+	require.NoError(t, err)
+	require.False(t, res.Ok)
+	require.Equal(t, `"n" is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is 1 steps
+  then w1/1 (token 1024) gets it
+  does not fit in: w2/1 (token 2048) asked at 100.0 ms, got it at 400.0 ms and believed until 450.0 ms, it was released; `+
+		`deadline at 2,280.0 ms; Release called at 450.0 ms; returned at 452.0 ms
+  last before it: w1/1 (token 1024) asked at 0.0 ms, got it at 10.0 ms and believed until 1,890.0 ms, its deadline; deadline at 1,890.0 ms
+  meanwhile: 300.0 ms injected; 301.0 ms master killed, replica promoted`, res.Message)
+	html, err := os.ReadFile(picture)
+	require.NoError(t, err)
+	require.Contains(t, string(html), "w2/1 (token 2048) gets it")
+
+	_, err = linear.Check(h, leases, linear.Options{Picture: filepath.Join(picture, "no", "such", "folder")})
+	require.Error(t, err)
+}
+
+// long is a history of n holds of four locks, each of a worker of its own: some are killed, some have no answer to their Release.
+func long(n int) string {
+	var text strings.Builder
+	at := 0.0
+	for i := range n {
+		say := func(after float64, what string) {
+			fmt.Fprintf(&text, "%v w%d/1 %s\n", max(0, at+after), i, strings.ReplaceAll(what, "LOCK", fmt.Sprintf("name n%d", i%4)))
+		}
+		say(-40, "asked LOCK")
+		say(1, fmt.Sprintf("got LOCK token %d deadline %v", (i+1)*1024, at+1891))
+		switch i % 30 {
+		case 10:
+			fmt.Fprintf(&text, "%v w%d killed\n", at+5, i)
+			at += 2000 // the TTL, in which nobody else gets it
+		case 20:
+			say(5, "releasing LOCK")
+			say(1900, "released LOCK: unavailable")
+		default:
+			say(5, "releasing LOCK")
+			say(8, "released LOCK")
+		}
+		at += 6
+	}
+	return text.String()
+}
+
+func TestALongHistory(t *testing.T) {
+	h, err := history.NewHistory(historytext.Events(long(20_000)))
+	require.NoError(t, err)
+	begun := time.Now()
+	res, err := linear.Check(h, leases, linear.Options{})
+	require.NoError(t, err)
+	require.True(t, res.Ok, res.Message)
+	require.Equal(t, 20_000, res.Grants)
+	t.Logf("20,000 holds: %v", time.Since(begun))
+
+	res, err = linear.Check(h, leases, linear.Options{Limit: 1})
+	require.NoError(t, err)
+	require.True(t, res.Unknown)
+	require.False(t, res.Ok, "what was not decided is no pass")
+	require.Contains(t, res.Message, "not decided in 1ns")
+}

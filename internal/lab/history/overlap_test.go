@@ -1,0 +1,102 @@
+package history_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	historytext "github.com/lockport/lockport/internal/lab/history/text"
+)
+
+// Two holds of a name, and until when the first is believed in.
+func TestOverlaps(t *testing.T) {
+	second := func(got float64) string {
+		return fmt.Sprintf("%v w2/1 asked\n %v w2/1 got token 2048 deadline %v\n %v w2/1 releasing\n", got-5, got, got+1900, got+100)
+	}
+	const first = "0 w1/1 asked\n 10 w1/1 got token 1024 deadline 1900\n"
+	for _, c := range []struct {
+		name, text string
+		from, to   float64 // of the overlap; 0, 0: none
+	}{
+		{"one after the other", first + "500 w1/1 releasing\n 501 w1/1 released\n" + second(502), 0, 0},
+		{"while Release is under way", first + "500 w1/1 releasing\n 600 w1/1 released\n" + second(502), 0, 0},
+		{"before Release was called", first + "500 w1/1 releasing\n 600 w1/1 released\n" + second(499), 499, 500},
+		{"at the instant of the deadline", first + second(1900), 0, 0},
+		{"before the deadline", first + second(1899), 1899, 1900},
+		{"after the deadline was moved", first + "600 w1/1 extended deadline 2500\n" + second(1900), 1900, 2000},
+		{"told in time", first + "600 w1/1 told: removed\n" + second(601), 0, 0},
+		{"told too late", first + "600 w1/1 told: removed\n" + second(590), 590, 600},
+		{"killed", first + "600 w1 killed\n" + second(601), 0, 0},
+		{"stopped, and past its deadline", first + "600 w1 stopped\n" + second(2010) + "2050 w1 continued\n 2051 w1/1 told: silence", 0, 0},
+		{"stopped, and granted too early", first + "600 w1 stopped\n" + second(1500) + "2050 w1 continued\n 2051 w1/1 told: silence", 1500, 1600},
+		{"another name", first + "600 w2/1 asked name m\n 601 w2/1 got name m\n", 0, 0},
+		{"the same worker", first + "600 w1/2 asked\n 601 w1/2 got\n 700 w1/2 releasing", 601, 700},
+		{"never released", "0 w1/1 asked\n 1 w1/1 got\n" + second(600), 600, 700},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			overlaps := read(t, c.text).Overlaps()
+			if c.to == 0 {
+				require.Empty(t, overlaps)
+				return
+			}
+			require.Len(t, overlaps, 1)
+			require.Equal(t, "w1", overlaps[0].First.Worker)
+			require.Equal(t, historytext.At(c.from), overlaps[0].From)
+			require.Equal(t, historytext.At(c.to), overlaps[0].To)
+		})
+	}
+}
+
+func TestOverlapsOfManyAreAllSeen(t *testing.T) {
+	h := read(t, `
+		0 w1/1 asked
+		1 w1/1 got deadline 100
+		1 w2/1 asked
+		2 w2/1 got deadline 20
+		2 w3/1 asked
+		3 w3/1 got deadline 50
+		30 w4/1 asked
+		31 w4/1 got deadline 60
+		200 - noted: the end`)
+	var pairs []string
+	for _, o := range h.Overlaps() {
+		pairs = append(pairs, o.First.Worker+o.Second.Worker)
+	}
+	require.Equal(t, []string{"w1w2", "w1w3", "w2w3", "w1w4", "w3w4"}, pairs)
+}
+
+func TestOverlapIsDescribed(t *testing.T) {
+	h := read(t, `
+		1000 w1/1 asked
+		1012 w1/1 got token 1024 deadline 2900
+		1600 -    noted: injected
+		1601 -    noted: master killed, replica promoted
+		1650 w2/7 asked
+		1712 w2/7 got token 2048 deadline 3600
+		1900 w1/1 told: the key is gone
+		2000 w2/7 releasing
+		2001 w2/7 released
+		2100 -    noted: healed`)
+	overlaps := h.Overlaps()
+	require.Len(t, overlaps, 1)
+	require.Equal(t, `two held "n" for 188.0 ms, from 712.0 ms to 900.0 ms:
+  w1/1 (token 1024) asked at 0.0 ms, got it at 12.0 ms and believed until 900.0 ms, it was told of the loss; deadline at 1,900.0 ms; told at 900.0 ms
+  w2/7 (token 2048) asked at 650.0 ms, got it at 712.0 ms and believed until 1,000.0 ms, it was released; deadline at 2,600.0 ms; `+
+		`Release called at 1,000.0 ms; returned at 1,001.0 ms
+  meanwhile: 600.0 ms injected; 601.0 ms master killed, replica promoted`, overlaps[0].Describe(h))
+}
+
+// Holds of one worker after the other, thousands of them, do not overlap.
+func TestOverlapsOfALongHistory(t *testing.T) {
+	var text strings.Builder
+	for i := range 5_000 {
+		fmt.Fprintf(&text, "%d w1/%d asked\n %d w1/%d got deadline %d\n %d w1/%d releasing\n", 10*i, i, 10*i+1, i, 10*i+2000, 10*i+5, i)
+	}
+	h := read(t, text.String())
+	require.Len(t, h.Spans, 5_000)
+	require.Empty(t, h.Overlaps())
+	require.Equal(t, 49_995*time.Millisecond, h.End.Sub(h.Start))
+}

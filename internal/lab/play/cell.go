@@ -1,0 +1,71 @@
+package play
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+)
+
+// Outcome is what a fault does to locks.
+type Outcome int
+
+// The outcomes.
+const (
+	// Safe: nobody believes to hold a lock that somebody else holds.
+	Safe Outcome = iota
+	// Unavailable: safe, and nobody acquires a lock while the fault lasts.
+	Unavailable
+	// UnsafeFenced: two can believe to hold a lock; their tokens still rise, so that a fence refuses the older one.
+	UnsafeFenced
+	// Unsafe: two can believe to hold a lock, and no token tells them apart.
+	Unsafe
+)
+
+// String names the outcome for people.
+func (o Outcome) String() string {
+	return [...]string{"safe", "unavailable", "unsafe but fenced", "unsafe"}[o]
+}
+
+// IsSafe says that no two may believe to hold a lock.
+func (o Outcome) IsSafe() bool { return o == Safe || o == Unavailable }
+
+// Cell is a fault that can happen in an environment, and what is stated of it.
+type Cell struct {
+	// Fault is its name: "holder-killed", "leader-paused".
+	Fault string
+	// Outcome is what is stated.
+	Outcome Outcome
+	// Why says in a sentence, for people, why it is so, or what happens.
+	Why string
+	// Inject makes the fault while workers work, lets it last, and ends it. Heal restores what is broken for good. Its choices come from p.Rand alone, so
+	// that a seed replays them. With an Outcome of Unavailable it calls p.Away and p.Back.
+	Inject func(ctx context.Context, p *Phase) error
+	// Script, instead of Inject, leads commanded workers through one interleaving. Unsafe cells have one, unless the fault shows it by itself. Two
+	// workers must then be seen to believe they hold the lock, within Tries plays (default 1).
+	Script func(ctx context.Context, p *Phase) error
+	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
+	Busy bool
+	// Tries is within how many plays the overlap must be seen. What is not certain in one play must be missed in all of them with a probability of less
+	// than 10⁻⁶.
+	Tries int
+	// Argued says that an unsafe outcome is stated by argument and not shown: nothing is asserted.
+	Argued bool
+	// Recovery is within which time after the fault somebody acquires again. docs/guarantees.md states it; the tests assert ten times as much. Default: the
+	// TTL and 1 s.
+	Recovery time.Duration
+	// Gone says that the server may end claims at the very moment of the fault (a session is killed, the server restarts), so that the judge of
+	// linearizability lets them expire from then on.
+	Gone bool
+}
+
+// Patience is how many times the stated time a test waits for what should happen: machines are noisy.
+const Patience = 10
+
+// RecoveryIn is within which time after the fault somebody acquires again in e.
+func (c *Cell) RecoveryIn(e *environment.Environment) time.Duration {
+	if c.Recovery > 0 {
+		return c.Recovery
+	}
+	return e.TTL + time.Second
+}

@@ -1,0 +1,200 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+)
+
+const (
+	// workers is how many worker processes a storm has, and stormGoroutines how many goroutines each of them.
+	workers, stormGoroutines = 4, 3
+	// warmUp is how many holds there must have been before the fault.
+	warmUp = 8
+	// phaseTime is how long a phase may take, whatever happens.
+	phaseTime = 3 * time.Minute
+	// mendTime is how long the servers may take to serve again.
+	mendTime = time.Minute
+	// aftermath is for how long workers go on when all are at work again: what clients still have to undo, which they try once a second, must
+	// not hit a lock that somebody else has by then.
+	aftermath = 1200 * time.Millisecond
+)
+
+// Played is a phase that was run.
+type Played struct {
+	Environment *environment.Environment
+	Cell        *Cell
+	Seed        uint64
+	Events      []history.Event
+	// Names are those of the locks.
+	Names []string
+	// LostFenced and LostBare are updates of the registers that were accepted and then lost: with the fence, and without.
+	LostFenced, LostBare int64
+	// Stuck says who did not get a lock in time after all was well again, and who did not end.
+	Stuck []string
+}
+
+// Play runs a phase of a cell of w. The seed decides the scheduler's choices, and what the workers mean to do. An error says
+// that the phase could not be run; what the locks did is in the result, also beside an error.
+func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*Played, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
+	defer cancel()
+	register, err := NewRegister()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = register.Close() }()
+	p := &Phase{
+		Environment: w, Cell: c, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}),
+		name: fmt.Sprintf("faults-%x-%x", seed, history.Now()),
+	}
+	played := &Played{Environment: w.Environment, Cell: c, Seed: seed, Names: []string{p.name}}
+	if c.Script == nil {
+		played.Names = []string{p.name + "-a", p.name + "-b", p.name + "-c", p.name + "-d"}
+		err = p.storm(ctx, played)
+	} else {
+		err = p.script(ctx)
+	}
+	played.Stuck = append(played.Stuck, p.end()...)
+	p.mu.Lock()
+	played.Events = p.events
+	p.mu.Unlock()
+	for _, name := range played.Names {
+		fenced, bare := register.Lost(name)
+		played.LostFenced += fenced
+		played.LostBare += bare
+	}
+	return played, err
+}
+
+// script plays the cell's script, and mends what it broke.
+func (p *Phase) script(ctx context.Context) error {
+	err := p.Cell.Script(ctx, p)
+	return errors.Join(err, p.heal(ctx))
+}
+
+// storm has workers work, injects the fault, and looks whether all come back to work.
+func (p *Phase) storm(ctx context.Context, played *Played) error {
+	if err := p.staff(ctx, played.Names); err != nil {
+		return err
+	}
+	if err := p.holds(ctx, 0, warmUp); err != nil {
+		return fmt.Errorf("before the fault: %w", err)
+	}
+	if err := p.Cell.Inject(ctx, p); err != nil {
+		return errors.Join(fmt.Errorf("the fault could not be made: %w", err), p.heal(ctx))
+	}
+	if err := p.heal(ctx); err != nil {
+		return err
+	}
+	if err := p.staff(ctx, played.Names); err != nil { // in the place of those who were killed
+		return err
+	}
+	played.Stuck = p.recovered(ctx)
+	return p.Sleep(ctx, aftermath)
+}
+
+// staff starts workers until there are enough, all of whom work on the names.
+func (p *Phase) staff(ctx context.Context, names []string) error {
+	var wg sync.WaitGroup
+	errs := make([]error, max(0, workers-len(p.Workers())))
+	for i := range errs {
+		plan := stormPlan{Seed: p.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: p.Cell.Busy}
+		wg.Go(func() {
+			w, err := p.spawn(ctx)
+			if err == nil {
+				err = w.tell(order{Do: doStorm, Storm: &plan})
+			}
+			errs[i] = err
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// holds waits until there have been n holds since the event with that index.
+func (p *Phase) holds(ctx context.Context, from, n int) error {
+	_, err := p.Await(ctx, from, func(e history.Event) bool {
+		if e.Kind == history.Got {
+			n--
+		}
+		return n <= 0
+	})
+	return err
+}
+
+// heal ends every fault: of the workers, of their links, of the servers; also when ctx has ended, for the next phase needs the servers.
+func (p *Phase) heal(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), mendTime, fmt.Errorf("it took longer than %v", mendTime))
+	defer cancel()
+	var errs []error
+	for _, w := range p.Workers() {
+		errs = append(errs, w.Resume())
+		for _, link := range w.Endpoint.Links {
+			link.Restore()
+		}
+	}
+	if err := p.Environment.Heal(ctx); err != nil {
+		errs = append(errs, fmt.Errorf("the servers could not be healed: %w", err))
+	}
+	p.mu.Lock()
+	noted := false // since the last fault
+	for _, e := range p.events {
+		if e.Kind == history.Noted && (e.Err == history.Injected || e.Err == history.Healed) {
+			noted = e.Err == history.Healed
+		}
+	}
+	p.mu.Unlock()
+	if !noted {
+		p.Healed()
+	}
+	return errors.Join(errs...)
+}
+
+// recovered waits until every worker has acquired a lock since the servers were healed, and names those who did not in time.
+func (p *Phase) recovered(ctx context.Context) (stuck []string) {
+	limit := Patience * p.Cell.RecoveryIn(p.Environment.Environment)
+	from := p.Length()
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v after the fault", limit))
+	defer cancel()
+	for _, w := range p.Workers() {
+		_, err := p.Await(ctx, from, func(e history.Event) bool { return e.Worker == w.Name && e.Kind == history.Got })
+		if err != nil {
+			stuck = append(stuck, fmt.Sprintf("worker %s has not acquired a lock %v", w.Name, err))
+		}
+	}
+	return stuck
+}
+
+// end ends all workers, and names those who would not.
+func (p *Phase) end() (stuck []string) {
+	p.mu.Lock()
+	workers := slices.Clone(p.workers)
+	p.mu.Unlock()
+	errs := make([]error, len(workers))
+	var wg sync.WaitGroup
+	for i, w := range workers {
+		wg.Go(func() { errs[i] = w.end() })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			stuck = append(stuck, err.Error())
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, w := range p.workers {
+		for _, link := range w.Endpoint.Links {
+			_ = link.Close()
+		}
+	}
+	return stuck
+}

@@ -1,0 +1,260 @@
+package play
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport"
+	process "github.com/lockport/lockport/internal/lab/worker"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+)
+
+// Worker is a worker process, as its parent sees it. Safe for concurrent use.
+type Worker struct {
+	// Name is its own; no other process of the phase has it.
+	Name string
+	// Endpoint is how it reaches the servers.
+	Endpoint *environment.Endpoint
+
+	phase   *Phase
+	process *process.Process
+
+	mu      sync.Mutex
+	stopped bool
+	killed  bool // by us
+	orders  int64
+}
+
+// spawn starts a worker process on an endpoint of its own, and returns when it is ready.
+func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
+	endpoint, err := p.Environment.Endpoint()
+	if err != nil {
+		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
+	}
+	p.mu.Lock()
+	p.spawned++
+	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Endpoint: endpoint, phase: p}
+	p.mu.Unlock()
+	text, err := json.Marshal(config{URL: endpoint.URL, TTL: p.Environment.TTL, Register: p.register.Addr()})
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	from := len(p.events)
+	p.mu.Unlock()
+	if w.process, err = process.Rerun(w.hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	p.workers = append(p.workers, w)
+	p.mu.Unlock()
+	p.say(history.Event{Kind: history.Spawned, Worker: w.Name})
+	go func() {
+		<-w.process.Over()
+		p.wake()
+	}()
+	ready, err := w.Await(ctx, from, func(e history.Event) bool { return e.Kind == history.Answered })
+	if err != nil {
+		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.process.Printed())
+	}
+	if ready.Err != "" {
+		return nil, fmt.Errorf("worker %s cannot begin: %s", w.Name, ready.Err)
+	}
+	return w, nil
+}
+
+// hear adds an event of the worker's to the history.
+func (w *Worker) hear(line []byte) {
+	var e history.Event
+	if json.Unmarshal(line, &e) != nil {
+		return // something in the program printed
+	}
+	e.Worker = w.Name
+	w.phase.say(e)
+}
+
+// alive says that the worker runs, or is stopped.
+func (w *Worker) alive() bool { return w.process.Alive() }
+
+// Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
+func (w *Worker) Kill() error {
+	w.mu.Lock()
+	w.killed = true
+	w.mu.Unlock()
+	w.phase.say(history.Event{Kind: history.Killed, Worker: w.Name})
+	w.process.Kill()
+	return nil
+}
+
+// Stop stops the worker in the middle of whatever it does, as a long pause of its machine would, and returns when it has stopped.
+func (w *Worker) Stop() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err := w.process.Freeze(); err != nil {
+		return err
+	}
+	w.stopped = true
+	w.phase.say(history.Event{Kind: history.Stopped, Worker: w.Name})
+	return nil
+}
+
+// Resume lets a stopped worker go on.
+func (w *Worker) Resume() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.stopped {
+		return nil
+	}
+	w.stopped = false
+	w.phase.say(history.Event{Kind: history.Resumed, Worker: w.Name})
+	return w.process.Thaw()
+}
+
+// tell sends an order.
+func (w *Worker) tell(o order) error { return w.process.Send(o) }
+
+// endTime is how long a worker may take to end what it does. A release has 5 s by itself.
+const endTime = 20 * time.Second
+
+// end asks the worker to end in order, and returns when it has. An error says that it did not, or that it had ended by itself before, which must
+// not go unnoticed for another having taken its place. One that was killed is asked for nothing but data races.
+func (w *Worker) end() error {
+	before := !w.alive()
+	if w.process.End(endTime) != nil {
+		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, endTime)
+	}
+	w.mu.Lock()
+	killed := w.killed
+	w.mu.Unlock()
+	switch printed := w.process.Printed(); {
+	case strings.Contains(printed, "WARNING: DATA RACE"):
+		return fmt.Errorf("worker %s has a data race: %s", w.Name, printed)
+	case killed:
+		return nil
+	case before:
+		return fmt.Errorf("worker %s ended by itself (%v): %s", w.Name, w.process.State(), printed)
+	case !w.process.State().Success():
+		return fmt.Errorf("worker %s ended with %v: %s", w.Name, w.process.State(), printed)
+	}
+	return nil
+}
+
+// Hold is a hold that a commanded worker has, as the parent sees it.
+type Hold struct {
+	Worker   *Worker
+	Op       int64
+	Name     string
+	Token    lockport.Token
+	Deadline history.Instant // when it was got
+}
+
+// AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned.
+type AcquireError struct {
+	// Worker is its name, Text what it was told, and Class what sort of error that is.
+	Worker, Text string
+	Class        history.Class
+}
+
+// Error gives the worker's words.
+func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
+
+// Acquire has the worker acquire name, and waits for that. ctx bounds the waiting, within the worker's own call. A refusal is an
+// *[AcquireError].
+func (w *Worker) Acquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
+	return w.acquire(ctx, doAcquire, name, within)
+}
+
+// TryAcquire is Acquire with one attempt.
+func (w *Worker) TryAcquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
+	return w.acquire(ctx, doTry, name, within)
+}
+
+// AcquireAtLast has the worker acquire name, within the time limit of one call, and for as long as limit begin anew where it cannot for a reason that may
+// pass.
+func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit time.Duration) (*Hold, error) {
+	for end := time.Now().Add(limit); ; {
+		h, err := w.Acquire(ctx, name, within)
+		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+			return h, err
+		}
+		_ = w.phase.Sleep(ctx, 10*time.Millisecond)
+	}
+}
+
+func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
+	e, err := w.ask(ctx, order{Do: do, Op: w.nextOp(), Name: name, Within: within}, history.Got, history.Failed)
+	if err != nil {
+		return nil, err
+	}
+	if e.Kind == history.Failed {
+		return nil, &AcquireError{Worker: w.Name, Text: e.Err, Class: e.Class}
+	}
+	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
+}
+
+func (w *Worker) nextOp() int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.orders++
+	return w.orders
+}
+
+// ask sends an order and waits for the first event of its Op that is of one of the kinds.
+func (w *Worker) ask(ctx context.Context, o order, kinds ...history.Kind) (history.Event, error) {
+	from := w.phase.Length()
+	if err := w.tell(o); err != nil {
+		return history.Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
+	}
+	return w.Await(ctx, from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
+}
+
+// Await waits for an event of the worker's, among those from index from on, as long as it lives.
+func (w *Worker) Await(ctx context.Context, from int, is func(history.Event) bool) (history.Event, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case <-w.process.Over(): // all that it wrote is in the history
+			cancel(fmt.Errorf("worker %s has ended", w.Name))
+		case <-ctx.Done():
+		}
+	}()
+	return w.phase.Await(ctx, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
+}
+
+// Valid asks whether the worker believes now that it holds the lock.
+func (h *Hold) Valid(ctx context.Context) (bool, error) {
+	e, err := h.Worker.ask(ctx, order{Do: doValid, Op: h.Op}, history.Answered)
+	return e.Valid, err
+}
+
+// Release has the worker release the lock. What Release returned is in the history.
+func (h *Hold) Release(ctx context.Context) error {
+	_, err := h.Worker.ask(ctx, order{Do: doRelease, Op: h.Op}, history.Released)
+	return err
+}
+
+// Update has the worker read the registers and write what it read plus one, without looking whether it still holds the lock.
+// Whether that was refused is in the history.
+func (h *Hold) Update(ctx context.Context) error {
+	_, err := h.Worker.ask(ctx, order{Do: doUpdate, Op: h.Op}, history.Answered)
+	return err
+}
+
+// Renewed waits for the next renewal of the hold, which its worker reports in milliseconds. A hold that ends instead is an error.
+func (h *Hold) Renewed(ctx context.Context) error {
+	e, err := h.Worker.Await(ctx, h.Worker.phase.Length(), func(e history.Event) bool {
+		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told || e.Kind == history.Releasing)
+	})
+	if err == nil && e.Kind != history.Extended {
+		err = fmt.Errorf("%s has no hold any more that could be renewed: it was %s %s", h.Worker.Name, e.Kind, e.Err)
+	}
+	return err
+}

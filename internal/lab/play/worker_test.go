@@ -1,0 +1,53 @@
+package play_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// inFolder plays a cell where locks are files, and returns what did not end well.
+func inFolder(t *testing.T, c play.Cell) (stuck string, err error) {
+	t.Helper()
+	ctx := limited(t)
+	played, err := play.Play(ctx, environment.Need(t, "file"), &c, 1)
+	require.NotNil(t, played)
+	return strings.Join(played.Stuck, "\n"), err
+}
+
+// A worker that ends by itself, in a panic for instance, is told of although another takes its place.
+func TestAWorkerThatCrashesIsTold(t *testing.T) {
+	stuck, err := inFolder(t, play.Cell{Fault: "f", Inject: func(ctx context.Context, p *play.Phase) error {
+		w, err := p.Holder(ctx)
+		if err == nil {
+			w.Crash()
+		}
+		return err
+	}})
+	require.NoError(t, err)
+	require.Contains(t, stuck, "ended by itself (signal: killed)")
+	require.Equal(t, 1, strings.Count(stuck, "worker"), stuck)
+}
+
+// Who asks a worker that has ended is told so at once, not when the time of the phase is over.
+func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
+	stuck, err := inFolder(t, play.Cell{Fault: "f", Script: func(ctx context.Context, p *play.Phase) error {
+		w, err := p.Worker(ctx)
+		require.NoError(t, err)
+		holder, err := p.Worker(ctx)
+		require.NoError(t, err)
+		_, err = holder.Acquire(ctx, p.Name(), time.Second)
+		require.NoError(t, err)
+		time.AfterFunc(100*time.Millisecond, func() { _ = w.Kill() })
+		_, err = w.Acquire(ctx, p.Name(), time.Minute)
+		return err
+	}})
+	require.ErrorContains(t, err, "worker w1 has ended")
+	require.Empty(t, stuck, "it was killed")
+}
