@@ -21,24 +21,25 @@ type Exhibit struct {
 
 	// broken makes a broken backend of a sound one.
 	broken func(*Backend) driver.Backend
-	// target is the target of the broken backend, if it matters.
-	target string
+}
+
+// caught are the IDs of the cases that must fail.
+type caught []string
+
+func newExhibit(name, is, sees string, by caught, broken func(*Backend) driver.Backend) Exhibit {
+	return Exhibit{Name: name, Is: is, Sees: sees, CaughtBy: by, broken: broken}
 }
 
 // Config is the suite's, with x as the backend under test on a wire of its own.
 func (x Exhibit) Config() conformance.Config {
 	w := NewWire()
-	cfg := w.Config(func(ctx context.Context, target string) (driver.Backend, error) {
+	return w.Config(func(ctx context.Context, target string) (driver.Backend, error) {
 		b, err := w.Open(ctx, target)
 		if err != nil || target == Direct {
 			return b, err
 		}
 		return x.broken(b.(*Backend)), nil
 	})
-	if x.target != "" {
-		cfg.Target, cfg.Lanes = x.target, nil
-	}
-	return cfg
 }
 
 // All are all exhibits.
@@ -65,6 +66,13 @@ func (b claimed) Wait(ctx context.Context, req driver.Request) (driver.Lease, er
 	return b.Backend.Wait(ctx, req)
 }
 
+// claiming makes backends whose claims go by try.
+func claiming(try func(*Backend, context.Context, driver.Request) (driver.Lease, error)) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend {
+		return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) { return try(b, ctx, req) }}
+	}
+}
+
 // leased is a backend whose leases are changed.
 func leased(b *Backend, change func(*lease) driver.Lease) driver.Backend {
 	return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -76,29 +84,39 @@ func leased(b *Backend, change func(*lease) driver.Lease) driver.Backend {
 	}}
 }
 
-// renamed is a backend that changes what it is asked for.
-func renamed(b *Backend, change func(*driver.Request)) driver.Backend { return asking{b, change} }
+// leasing makes backends whose leases are changed.
+func leasing(change func(*lease) driver.Lease) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend { return leased(b, change) }
+}
 
-// asking changes each request.
-type asking struct {
+// renamed is a backend that changes what it is asked for.
+func renamed(b *Backend, change func(*driver.Request)) driver.Backend { return changed{b, change} }
+
+// asking makes backends that change what they are asked for.
+func asking(change func(*driver.Request)) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend { return renamed(b, change) }
+}
+
+// changed changes each request.
+type changed struct {
 	*Backend
 	change func(*driver.Request)
 }
 
 // TryAcquire implements driver.Backend.
-func (b asking) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+func (b changed) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	b.change(&req)
 	return b.Backend.TryAcquire(ctx, req)
 }
 
 // Wait implements driver.Waiter.
-func (b asking) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+func (b changed) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	b.change(&req)
 	return b.Backend.Wait(ctx, req)
 }
 
 // Abandon implements driver.Backend.
-func (b asking) Abandon(ctx context.Context, req driver.Request) error {
+func (b changed) Abandon(ctx context.Context, req driver.Request) error {
 	b.change(&req)
 	return b.Backend.Abandon(ctx, req)
 }
@@ -114,6 +132,11 @@ func (b stated) Capabilities() driver.Capabilities { return b.caps }
 
 // Unwrap implements driver.Unwrapper.
 func (b stated) Unwrap() driver.Backend { return b.Backend }
+
+// stating makes backends that state something else.
+func stating(change func(*driver.Capabilities)) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend { return states(b, change) }
+}
 
 // states changes what b states.
 func states(b driver.Backend, change func(*driver.Capabilities)) driver.Backend {

@@ -8,41 +8,25 @@ import (
 
 // releases are locks that give back what is not theirs.
 var releases = []Exhibit{
-	{
-		Name: "releases-whoever-holds", Is: "plain DEL: a release ends whatever claim there is",
-		CaughtBy: []string{"ownership/release-twice", "ownership/late-release", "ownership/release-twice-same-client"},
-		broken: func(b *Backend) driver.Backend {
-			return leased(b, func(l *lease) driver.Lease {
-				return released{l, func(context.Context) error {
-					b.wire.server.LoseSilently(l.req.Name)
-					return nil
-				}}
-			})
-		},
-	},
-	{
-		Name: "compares-then-deletes", Is: "GET, then DEL: a release that takes too long between the two ends the next holder's claim",
-		CaughtBy: []string{"ownership/slow-release"}, Sees: "longer than the TTL",
-		broken: func(b *Backend) driver.Backend {
-			return leased(b, func(l *lease) driver.Lease {
-				return released{l, func(ctx context.Context) error {
-					st, err := b.Inspect(ctx, l.req.Name)
-					if err != nil {
-						return err
-					}
-					if st.Owner != l.req.Owner {
-						return driver.ErrLost
-					}
-					b.wire.server.LoseSilently(l.req.Name)
-					return nil
-				}}
-			})
-		},
-	},
-	{
-		Name: "releases-what-its-client-has", Is: "a release that is repeated ends whatever claim its client has on the name by then",
-		CaughtBy: []string{"unknown/release-reply-lost-same-client"}, Sees: "yet another claim was granted",
-		broken: func(b *Backend) driver.Backend {
+	newExhibit("releases-whoever-holds", "plain DEL: a release ends whatever claim there is", "",
+		caught{"ownership/release-twice", "ownership/late-release", "ownership/release-twice-same-client"}, releasing(func(b *Backend, _ context.Context, l *lease) error {
+			b.wire.server.LoseSilently(l.req.Name)
+			return nil
+		})),
+	newExhibit("compares-then-deletes", "GET, then DEL: a release that takes too long between the two ends the next holder's claim", "longer than the TTL",
+		caught{"ownership/slow-release"}, releasing(func(b *Backend, ctx context.Context, l *lease) error {
+			st, err := b.Inspect(ctx, l.req.Name)
+			if err != nil {
+				return err
+			}
+			if st.Owner != l.req.Owner {
+				return driver.ErrLost
+			}
+			b.wire.server.LoseSilently(l.req.Name)
+			return nil
+		})),
+	newExhibit("releases-what-its-client-has", "a release that is repeated ends whatever claim its client has on the name by then", "yet another claim was granted",
+		caught{"unknown/release-reply-lost-same-client"}, func(b *Backend) driver.Backend {
 			return leased(b, func(l *lease) driver.Lease {
 				again := false
 				return released{l, func(ctx context.Context) error {
@@ -55,52 +39,40 @@ var releases = []Exhibit{
 					return l.Release(ctx)
 				}}
 			})
-		},
-	},
-	{
-		Name: "says-lost-of-a-second-release", Is: "a release that is repeated says that the claim was lost",
-		CaughtBy: []string{"ownership/release-twice"}, Sees: "second release",
-		broken: func(b *Backend) driver.Backend {
-			return leased(b, func(l *lease) driver.Lease {
-				return released{l, func(ctx context.Context) error {
-					if st, _ := b.Inspect(ctx, l.req.Name); st.Owner != l.req.Owner {
-						return driver.ErrLost
-					}
-					return l.Release(ctx)
-				}}
-			})
-		},
-	},
-	{
-		Name: "says-nil-of-a-late-release", Is: "a release that came too late is no error",
-		CaughtBy: []string{"ownership/late-release"}, Sees: "was not ErrLost",
-		broken: func(b *Backend) driver.Backend {
-			return leased(b, func(l *lease) driver.Lease {
-				return released{l, func(ctx context.Context) error { _ = l.Release(ctx); return nil }}
-			})
-		},
-	},
-	{
-		Name: "abandons-whoever-holds", Is: "Abandon ends whatever claim there is",
-		CaughtBy: []string{"ownership/abandon-of-others", "ownership/abandon-twice", "ownership/late-abandon"},
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("says-lost-of-a-second-release", "a release that is repeated says that the claim was lost", "second release",
+		caught{"ownership/release-twice"}, releasing(func(b *Backend, ctx context.Context, l *lease) error {
+			if st, _ := b.Inspect(ctx, l.req.Name); st.Owner != l.req.Owner {
+				return driver.ErrLost
+			}
+			return l.Release(ctx)
+		})),
+	newExhibit("says-nil-of-a-late-release", "a release that came too late is no error", "was not ErrLost",
+		caught{"ownership/late-release"}, releasing(func(_ *Backend, ctx context.Context, l *lease) error { _ = l.Release(ctx); return nil })),
+	newExhibit("abandons-whoever-holds", "Abandon ends whatever claim there is", "",
+		caught{"ownership/abandon-of-others", "ownership/abandon-twice", "ownership/late-abandon"}, func(b *Backend) driver.Backend {
 			return abandons{b, func(_ context.Context, req driver.Request) error {
 				b.wire.server.LoseSilently(req.Name)
 				return nil
 			}}
-		},
-	},
-	{
-		Name: "breaks-whoever-holds", Is: "Break does not look whose claim it ends",
-		CaughtBy: []string{"removal/broken"}, Sees: "Break of an owner that does not have the name",
-		broken: func(b *Backend) driver.Backend { return breaks{b} },
-	},
+		}),
+	newExhibit("breaks-whoever-holds", "Break does not look whose claim it ends", "Break of an owner that does not have the name",
+		caught{"removal/broken"}, func(b *Backend) driver.Backend { return breaks{b} }),
 }
 
 // released is a lease with another release.
 type released struct {
 	*lease
 	release func(context.Context) error
+}
+
+// releasing makes backends whose leases are released by release.
+func releasing(release func(*Backend, context.Context, *lease) error) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend {
+		return leased(b, func(l *lease) driver.Lease {
+			return released{l, func(ctx context.Context) error { return release(b, ctx, l) }}
+		})
+	}
 }
 
 // Release implements driver.Lease.

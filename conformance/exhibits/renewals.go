@@ -11,120 +11,84 @@ import (
 
 // renewals are locks that renew wrongly.
 var renewals = []Exhibit{
-	{
-		Name: "pretends-to-renew", Is: "a renewal says that it succeeded, and did nothing",
-		CaughtBy: []string{"ownership/renewed-claim-stays", "ownership/late-renewal", "silence/renewal", "optional/batch-keeps"},
-		broken: func(b *Backend) driver.Backend {
-			return renews{b, func(_ context.Context, l driver.Lease) (time.Time, error) {
-				return time.Now().Add(core(l).ttl), nil
-			}}.backend()
-		},
-	},
-	{
-		Name: "renews-what-is-gone", Is: "a renewal of a claim that is gone says that it succeeded",
-		CaughtBy: []string{"ownership/late-renewal", "removal/forgotten", "optional/batch"},
-		broken: func(b *Backend) driver.Backend {
-			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
-				if until, err := core(l).Renew(ctx); err == nil {
-					return until, nil
-				}
-				return time.Now().Add(core(l).ttl), nil
-			}}.backend()
-		},
-	},
-	{
-		Name: "counts-the-renewal-from-its-reply", Is: "the validity of a renewal counts from when its reply came",
-		CaughtBy: []string{"contract/renewal-counts-from-sending"}, Sees: "late",
-		broken: func(b *Backend) driver.Backend {
-			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
-				_, err := core(l).Renew(ctx)
-				return time.Now().Add(core(l).ttl), err
-			}}.backend()
-		},
-	},
-	{
-		Name: "believes-a-renewal-without-a-reply", Is: "a renewal counts although its reply did not come",
-		CaughtBy: []string{"silence/frozen", "silence/gone"}, Sees: "the holder said Valid",
-		broken: func(b *Backend) driver.Backend {
-			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
-				_, _ = core(l).Renew(ctx)
-				return time.Now().Add(core(l).ttl), nil
-			}}.backend()
-		},
-	},
-	{
-		Name: "says-lost-of-a-failed-renewal", Is: "a renewal whose reply did not come says that the claim is gone",
-		CaughtBy: []string{"unknown/renewal-reply-lost", "silence/renewal-reply-lost"},
-		broken: func(b *Backend) driver.Backend {
-			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
-				until, err := core(l).Renew(ctx)
-				if err != nil {
-					err = driver.ErrLost
-				}
-				return until, err
-			}}.backend()
-		},
-	},
-	{
-		Name: "renews-out-of-order", Is: "the results of a batch are in another order than its leases",
-		CaughtBy: []string{"optional/batch"},
-		broken:   func(b *Backend) driver.Backend { return reversed{b} },
-	},
-	{
-		Name: "one-fails-all-fail", Is: "renewals are one transaction: one claim that is gone fails those that went with it, and nobody is told otherwise",
-		CaughtBy: []string{"loss/some-of-many", "optional/batch"},
-		broken:   func(b *Backend) driver.Backend { b.untold = true; return oneForAll{b} },
-	},
-	{
-		Name: "takes-anew-what-is-gone", Is: "a renewal that finds its claim gone takes it anew, and its holder never learns that it was free in between",
-		CaughtBy: []string{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, Sees: "Lost is not closed",
-		broken: func(b *Backend) driver.Backend {
+	newExhibit("pretends-to-renew", "a renewal says that it succeeded, and did nothing", "",
+		caught{"ownership/renewed-claim-stays", "ownership/late-renewal", "silence/renewal", "optional/batch-keeps"},
+		renewing(func(_ *Backend, _ context.Context, l *lease) (time.Time, error) {
+			return time.Now().Add(l.ttl), nil
+		})),
+	newExhibit("renews-what-is-gone", "a renewal of a claim that is gone says that it succeeded", "",
+		caught{"ownership/late-renewal", "removal/forgotten", "optional/batch"}, renewing(func(_ *Backend, ctx context.Context, l *lease) (time.Time, error) {
+			if until, err := l.Renew(ctx); err == nil {
+				return until, nil
+			}
+			return time.Now().Add(l.ttl), nil
+		})),
+	newExhibit("counts-the-renewal-from-its-reply", "the validity of a renewal counts from when its reply came", "late",
+		caught{"contract/renewal-counts-from-sending"}, renewing(func(_ *Backend, ctx context.Context, l *lease) (time.Time, error) {
+			_, err := l.Renew(ctx)
+			return time.Now().Add(l.ttl), err
+		})),
+	newExhibit("believes-a-renewal-without-a-reply", "a renewal counts although its reply did not come", "the holder said Valid",
+		caught{"silence/frozen", "silence/gone"}, renewing(func(_ *Backend, ctx context.Context, l *lease) (time.Time, error) {
+			_, _ = l.Renew(ctx)
+			return time.Now().Add(l.ttl), nil
+		})),
+	newExhibit("says-lost-of-a-failed-renewal", "a renewal whose reply did not come says that the claim is gone", "",
+		caught{"unknown/renewal-reply-lost", "silence/renewal-reply-lost"}, renewing(func(_ *Backend, ctx context.Context, l *lease) (time.Time, error) {
+			until, err := l.Renew(ctx)
+			if err != nil {
+				err = driver.ErrLost
+			}
+			return until, err
+		})),
+	newExhibit("renews-out-of-order", "the results of a batch are in another order than its leases", "",
+		caught{"optional/batch"}, func(b *Backend) driver.Backend { return reversed{b} }),
+	newExhibit("one-fails-all-fail", "renewals are one transaction: one claim that is gone fails those that went with it, and nobody is told otherwise", "",
+		caught{"loss/some-of-many", "optional/batch"}, func(b *Backend) driver.Backend { b.untold = true; return oneForAll{b} }),
+	newExhibit("takes-anew-what-is-gone",
+		"a renewal that finds its claim gone takes it anew, and its holder never learns that it was free in between", "Lost is not closed",
+		caught{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, func(b *Backend) driver.Backend {
 			b.untold = true
-			return renews{b, func(ctx context.Context, l driver.Lease) (time.Time, error) {
-				until, err := core(l).Renew(ctx)
+			return renewing(func(b *Backend, ctx context.Context, l *lease) (time.Time, error) {
+				until, err := l.Renew(ctx)
 				if errors.Is(err, driver.ErrLost) {
 					sent := time.Now()
-					_, err = b.TryAcquire(ctx, core(l).req)
-					until = core(l).until(sent)
+					_, err = b.TryAcquire(ctx, l.req)
+					until = l.until(sent)
 				}
 				return until, err
-			}}.backend()
-		},
-	},
+			})(b)
+		}),
 }
 
-// renews is a backend whose leases are renewed in another way, in batches too.
-type renews struct {
-	*Backend
-	renew func(context.Context, driver.Lease) (time.Time, error)
-}
-
-func (b renews) backend() driver.Backend {
-	inner := b.Backend
-	return batches{leased(inner, func(l *lease) driver.Lease { return renewed{l, b.renew} }).(claimed), b.renew}
+// renewing makes backends whose leases are renewed by renew, in batches too.
+func renewing(renew func(*Backend, context.Context, *lease) (time.Time, error)) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend {
+		one := func(l *lease) driver.Lease {
+			return renewed{l, func(ctx context.Context) (time.Time, error) { return renew(b, ctx, l) }}
+		}
+		return batches{leased(b, one).(claimed)}
+	}
 }
 
 // batches renews a batch lease by lease.
-type batches struct {
-	claimed
-	renew func(context.Context, driver.Lease) (time.Time, error)
-}
+type batches struct{ claimed }
 
 // RenewBatch implements driver.BatchRenewer.
 func (b batches) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	for i, l := range leases {
-		results[i].Until, results[i].Err = b.renew(ctx, l)
+		results[i].Until, results[i].Err = l.Renew(ctx)
 	}
 }
 
 // renewed is a lease with another renewal.
 type renewed struct {
 	*lease
-	renew func(context.Context, driver.Lease) (time.Time, error)
+	renew func(context.Context) (time.Time, error)
 }
 
 // Renew implements driver.Lease.
-func (l renewed) Renew(ctx context.Context) (time.Time, error) { return l.renew(ctx, l.lease) }
+func (l renewed) Renew(ctx context.Context) (time.Time, error) { return l.renew(ctx) }
 
 // reversed is a backend that mixes up its results.
 type reversed struct{ *Backend }

@@ -10,49 +10,26 @@ import (
 
 // statements are locks that promise what they do not keep, and wrappers that hide what there is.
 var statements = []Exhibit{
-	{
-		Name: "never-tells-of-removal", Is: "RemovalNotice is stated, and Lost is never called",
-		CaughtBy: []string{"removal/forgotten", "removal/broken", "removal/overwritten"}, Sees: "Lost was not called",
-		broken: func(b *Backend) driver.Backend {
-			return renamed(b, func(req *driver.Request) { req.Lost = nil })
-		},
-	},
-	{
-		Name: "tells-twice", Is: "Lost is called twice",
-		CaughtBy: []string{"removal/broken"}, Sees: "Lost was called 2 times",
-		broken: func(b *Backend) driver.Backend {
-			return renamed(b, func(req *driver.Request) {
-				if lost := req.Lost; lost != nil {
-					req.Lost = func(err error) { lost(err); lost(err) }
-				}
-			})
-		},
-	},
-	{
-		Name: "cries-wolf", Is: "Lost is called although the claim is there",
-		CaughtBy: []string{"removal/no-false-alarm"}, Sees: "was told 1 times",
-		broken: func(b *Backend) driver.Backend {
-			return renamed(b, func(req *driver.Request) {
-				if lost := req.Lost; lost != nil {
-					time.AfterFunc(req.TTL/2, func() { lost(driver.ErrLost) })
-				}
-			})
-		},
-	},
-	{
-		Name: "hides-interfaces", Is: "a wrapper without Unwrap hides the Waiter that its Capabilities state",
-		CaughtBy: []string{"capabilities/interfaces"}, Sees: "no driver.Waiter is found",
-		broken: func(b *Backend) driver.Backend { return plain{b} },
-	},
-	{
-		Name: "changes-its-mind", Is: "Capabilities are not the same at every call",
-		CaughtBy: []string{"capabilities/stated"}, Sees: "then",
-		broken: func(b *Backend) driver.Backend { return &fickle{Backend: b} },
-	},
-	{
-		Name: "states-to-be-prompt", Is: "Prompt is stated, and a claim returns when its client library likes to",
-		CaughtBy: []string{"capabilities/prompt"}, Sees: "returned later than",
-		broken: func(b *Backend) driver.Backend {
+	newExhibit("never-tells-of-removal", "RemovalNotice is stated, and Lost is never called", "Lost was not called",
+		caught{"removal/forgotten", "removal/broken", "removal/overwritten"}, asking(func(req *driver.Request) { req.Lost = nil })),
+	newExhibit("tells-twice", "Lost is called twice", "Lost was called 2 times",
+		caught{"removal/broken"}, asking(func(req *driver.Request) {
+			if lost := req.Lost; lost != nil {
+				req.Lost = func(err error) { lost(err); lost(err) }
+			}
+		})),
+	newExhibit("cries-wolf", "Lost is called although the claim is there", "was told 1 times",
+		caught{"removal/no-false-alarm"}, asking(func(req *driver.Request) {
+			if lost := req.Lost; lost != nil {
+				time.AfterFunc(req.TTL/2, func() { lost(driver.ErrLost) })
+			}
+		})),
+	newExhibit("hides-interfaces", "a wrapper without Unwrap hides the Waiter that its Capabilities state", "no driver.Waiter is found",
+		caught{"capabilities/interfaces"}, func(b *Backend) driver.Backend { return plain{b} }),
+	newExhibit("changes-its-mind", "Capabilities are not the same at every call", "then",
+		caught{"capabilities/stated"}, func(b *Backend) driver.Backend { return &fickle{Backend: b} }),
+	newExhibit("states-to-be-prompt", "Prompt is stated, and a claim returns when its client library likes to", "returned later than",
+		caught{"capabilities/prompt"}, func(b *Backend) driver.Backend {
 			return states(claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 				l, err := b.TryAcquire(ctx, req)
 				if errors.Is(err, driver.ErrUnknown) {
@@ -60,73 +37,42 @@ var statements = []Exhibit{
 				}
 				return l, err
 			}}, func(c *driver.Capabilities) { c.Prompt = true })
-		},
-	},
-	{
-		Name: "states-a-fixed-ttl", Is: "FixedTTL is stated, and any TTL is accepted",
-		CaughtBy: []string{"capabilities/fixed-ttl"}, Sees: "was not ErrRefused",
-		broken: func(b *Backend) driver.Backend {
-			return states(b, func(c *driver.Capabilities) { c.FixedTTL = time.Second })
-		},
-	},
-	{
-		Name: "states-a-smallest-ttl", Is: "MinTTL is stated, and a smaller TTL is accepted",
-		CaughtBy: []string{"capabilities/smallest-ttl"}, Sees: "was not ErrRefused",
-		broken: func(b *Backend) driver.Backend {
-			return states(b, func(c *driver.Capabilities) { c.MinTTL = time.Second })
-		},
-	},
-	{
-		Name: "hides-its-tokens", Is: "no tokens are stated, and there are some",
-		CaughtBy: []string{"contract/grant"}, Sees: "TokenNone",
-		broken: func(b *Backend) driver.Backend {
-			return states(b, func(c *driver.Capabilities) { c.Token = driver.TokenNone })
-		},
-	},
-	{
-		Name: "lists-by-pattern", Is: "List takes its prefix for a pattern",
-		CaughtBy: []string{"optional/list"}, Sees: "List of prefix",
-		broken: func(b *Backend) driver.Backend { return patterns{b} },
-	},
-	{
-		Name: "looking-renews", Is: "Inspect prolongs the claim that it looks at",
-		CaughtBy: []string{"optional/inspect-does-not-renew"}, Sees: "ends with its TTL",
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("states-a-fixed-ttl", "FixedTTL is stated, and any TTL is accepted", "was not ErrRefused",
+		caught{"capabilities/fixed-ttl"}, stating(func(c *driver.Capabilities) { c.FixedTTL = time.Second })),
+	newExhibit("states-a-smallest-ttl", "MinTTL is stated, and a smaller TTL is accepted", "was not ErrRefused",
+		caught{"capabilities/smallest-ttl"}, stating(func(c *driver.Capabilities) { c.MinTTL = time.Second })),
+	newExhibit("hides-its-tokens", "no tokens are stated, and there are some", "TokenNone",
+		caught{"contract/grant"}, stating(func(c *driver.Capabilities) { c.Token = driver.TokenNone })),
+	newExhibit("lists-by-pattern", "List takes its prefix for a pattern", "List of prefix",
+		caught{"optional/list"}, func(b *Backend) driver.Backend { return patterns{b} }),
+	newExhibit("looking-renews", "Inspect prolongs the claim that it looks at", "ends with its TTL",
+		caught{"optional/inspect-does-not-renew"}, func(b *Backend) driver.Backend {
 			shared := b.wire.leases()
 			return looks{leased(b, func(l *lease) driver.Lease { shared.Store(l.req.Name, l); return l }).(claimed)}
-		},
-	},
-	{
-		Name: "checking-releases", Is: "Check releases what was claimed last",
-		CaughtBy: []string{"optional/check"}, Sees: "another claim was granted",
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("checking-releases", "Check releases what was claimed last", "another claim was granted",
+		caught{"optional/check"}, func(b *Backend) driver.Backend {
 			var last driver.Request
 			return checking{renamed(b, func(req *driver.Request) { last = *req }), func(ctx context.Context) ([]driver.Notice, error) {
 				_ = b.Abandon(ctx, last)
 				return b.Check(ctx)
 			}}
-		},
-	},
-	{
-		Name: "checking-is-silent", Is: "a notice of Check does not say what to do",
-		CaughtBy: []string{"optional/check"}, Sees: "lacks its ID, text or remedy",
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("checking-is-silent", "a notice of Check does not say what to do", "lacks its ID, text or remedy",
+		caught{"optional/check"}, func(b *Backend) driver.Backend {
 			return checking{b, func(context.Context) ([]driver.Notice, error) {
 				return []driver.Notice{{ID: "trouble", Text: "Something is wrong."}}, nil
 			}}
-		},
-	},
-	{
-		Name: "checking-outstays", Is: "Check waits for the server, whatever its context says",
-		CaughtBy: []string{"optional/check-silent-server"}, Sees: "after its context ended",
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("checking-outstays", "Check waits for the server, whatever its context says", "after its context ended",
+		caught{"optional/check-silent-server"}, func(b *Backend) driver.Backend {
 			return checking{b, func(ctx context.Context) ([]driver.Notice, error) {
 				patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 				defer cancel()
 				return b.Check(patient)
 			}}
-		},
-	},
+		}),
 }
 
 // checking is a backend with another Check.

@@ -10,101 +10,72 @@ import (
 
 // waits are locks that let others wait wrongly.
 var waits = []Exhibit{
-	{
-		Name: "never-wakes", Is: "who waits is never told that the name is free, and is not asked to look again either",
-		CaughtBy: []string{"waiting/notified", "liveness/hand-offs"},
-		broken: func(b *Backend) driver.Backend {
+	newExhibit("never-wakes", "who waits is never told that the name is free, and is not asked to look again either", "",
+		caught{"waiting/notified", "liveness/hand-offs"}, func(b *Backend) driver.Backend {
 			return silent{plain{states(b, func(c *driver.Capabilities) {
 				c.Wake, c.Fair, c.Queue, c.Poll = driver.WakeNotify, driver.FairNone, false, time.Hour
 			})}}
-		},
-	},
-	{
-		Name: "wakes-who-asked-in-time-only", Is: "a release between the claim and the request to be notified is not told",
-		CaughtBy: []string{"waiting/notified"}, Sees: "before it asked",
-		broken: func(b *Backend) driver.Backend {
+		}),
+	newExhibit("wakes-who-asked-in-time-only", "a release between the claim and the request to be notified is not told", "before it asked",
+		caught{"waiting/notified"}, func(b *Backend) driver.Backend {
 			return forgetful{silent{plain{states(b, func(c *driver.Capabilities) {
 				c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
 			})}}}
-		},
-	},
-	{
-		Name: "waits-for-ever", Is: "Wait is not granted a name that was released",
-		CaughtBy: []string{"waiting/wait", "waiting/long-wait"}, Sees: "was not granted it within",
-		broken: func(b *Backend) driver.Backend {
-			return waiters{b, func(ctx context.Context, _ driver.Request) (driver.Lease, error) {
-				<-ctx.Done()
-				return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-			}}
-		},
-	},
-	{
-		Name: "wait-ignores-cancellation", Is: "Wait waits for its grant whatever becomes of its context",
-		CaughtBy: []string{"cancellation/waiting"}, Sees: "Wait has not returned",
-		broken: func(b *Backend) driver.Backend {
-			return waiters{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-				long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
-				defer cancel()
-				return b.Wait(long, req)
-			}}
-		},
-	},
-	{
-		Name: "wait-counts-from-its-beginning", Is: "the claim that was won by waiting is believed to be as fresh as when it is told",
-		CaughtBy: []string{"waiting/long-wait"},
-		broken: func(b *Backend) driver.Backend {
-			return waiters{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-				l, err := b.Wait(ctx, req)
-				if err != nil {
-					return nil, err
+		}),
+	newExhibit("waits-for-ever", "Wait is not granted a name that was released", "was not granted it within",
+		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(b *Backend, ctx context.Context, _ driver.Request) (driver.Lease, error) {
+			<-ctx.Done()
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
+		})),
+	newExhibit("wait-ignores-cancellation", "Wait waits for its grant whatever becomes of its context", "Wait has not returned",
+		caught{"cancellation/waiting"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
+			defer cancel()
+			return b.Wait(long, req)
+		})),
+	newExhibit("wait-counts-from-its-beginning", "the claim that was won by waiting is believed to be as fresh as when it is told", "",
+		caught{"waiting/long-wait"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			l, err := b.Wait(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			late := l.(*lease)
+			late.grant.Until = late.grant.Until.Add(late.ttl / 2)
+			return late, nil
+		})),
+	newExhibit("spins", "who waits asks the server every five milliseconds", "one waiter cost",
+		caught{"cost/waiters"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			for {
+				if l, err := b.TryAcquire(ctx, req); !isHeld(err) {
+					return l, err
 				}
-				late := l.(*lease)
-				late.grant.Until = late.grant.Until.Add(late.ttl / 2)
-				return late, nil
-			}}
-		},
-	},
-	{
-		Name: "spins", Is: "who waits asks the server every five milliseconds",
-		CaughtBy: []string{"cost/waiters"}, Sees: "one waiter cost",
-		broken: func(b *Backend) driver.Backend {
-			return waiters{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-				for {
-					if l, err := b.TryAcquire(ctx, req); !isHeld(err) {
-						return l, err
-					}
-					select {
-					case <-time.After(5 * time.Millisecond):
-					case <-ctx.Done():
-						return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-					}
+				select {
+				case <-time.After(5 * time.Millisecond):
+				case <-ctx.Done():
+					return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 				}
-			}}
-		},
-	},
-	{
-		Name: "overtakes", Is: "a queue is stated, and whoever comes at the right moment gets the name",
-		CaughtBy: []string{"waiting/order"}, Sees: "before client",
-		broken: func(b *Backend) driver.Backend {
-			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-				req.Queue = false
-				return b.TryAcquire(ctx, req)
-			}}
-		},
-	},
-	{
-		Name: "never-says-contended", Is: "Contended is stated, and holders are not told that others wait",
-		CaughtBy: []string{"waiting/contended"}, Sees: "was not told",
-		broken: func(b *Backend) driver.Backend {
-			return renamed(b, func(req *driver.Request) { req.Contended = nil })
-		},
-	},
+			}
+		})),
+	newExhibit("overtakes", "a queue is stated, and whoever comes at the right moment gets the name", "before client",
+		caught{"waiting/order"}, claiming(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			req.Queue = false
+			return b.TryAcquire(ctx, req)
+		})),
+	newExhibit("never-says-contended", "Contended is stated, and holders are not told that others wait", "was not told",
+		caught{"waiting/contended"}, asking(func(req *driver.Request) { req.Contended = nil })),
 }
 
 // waiters is a backend with another Wait.
 type waiters struct {
 	*Backend
 	wait func(context.Context, driver.Request) (driver.Lease, error)
+}
+
+// waiting makes backends with another Wait.
+func waiting(wait func(*Backend, context.Context, driver.Request) (driver.Lease, error)) func(*Backend) driver.Backend {
+	return func(b *Backend) driver.Backend {
+		return waiters{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) { return wait(b, ctx, req) }}
+	}
 }
 
 // Wait implements driver.Waiter.

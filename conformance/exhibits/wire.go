@@ -97,9 +97,10 @@ func (w *Wire) OpenUntold(ctx context.Context, target string) (driver.Backend, e
 
 // Config is the suite's for a backend that open makes.
 func (w *Wire) Config(open func(context.Context, string) (driver.Backend, error)) conformance.Config {
-	cfg := conformance.Config{Open: open, Direct: Direct, Local: true, Faults: w.Faults()}
+	const url = "wire://user:hunter2@localhost" // no error may show its password
+	cfg := conformance.Config{Open: open, Target: url, Direct: Direct, Local: true, Faults: w.Faults()}
 	w.lanes = make(map[string]*Wire)
-	for _, target := range []string{"lane 1", "lane 2", "lane 3", "lane 4"} {
+	for _, target := range []string{url + "/1", url + "/2", url + "/3", url + "/4"} {
 		lane := NewWire()
 		lane.server = w.server
 		w.lanes[target] = lane
