@@ -1,37 +1,40 @@
 package conformance_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"testing"
-	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 )
 
-// This is all that somebody else's driver needs. A real one, whose locks other processes can reach, leaves Local out and calls
-// conformance.WorkerMain(open) first in TestMain.
+// This is all that somebody else's driver needs, with every fault of the network. A real one leaves Local out, if other processes can reach its locks,
+// and calls conformance.WorkerMain(open) first in TestMain.
 func TestThirdParty(t *testing.T) {
-	server := memory.NewServer()
-	observer := memory.NewBackend(memory.Options{Server: server})
+	server, addr := newLockServer(t)
+	words := map[conformance.Op]string{conformance.OpAcquire: "take", conformance.OpRenew: "keep", conformance.OpRelease: "drop"}
+	lane := func() conformance.Lane {
+		proxy, err := faultproxy.New(addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		faults := faultproxy.Group{proxy}.Faults(func(op conformance.Op, request []byte) bool { return bytes.HasPrefix(request, []byte(words[op])) })
+		faults.Remove = server.remove // what only the server can do
+		return conformance.Lane{Target: proxy.Addr(), Faults: faults}
+	}
+	first := lane()
 	conformance.Test(t, conformance.Config{
-		Open: func(context.Context, string) (driver.Backend, error) {
-			return memory.NewBackend(memory.Options{Server: server}), nil
-		},
+		Open:   openTCP,
+		Target: first.Target,
+		Direct: addr,
 		Local:  true,
-		MinTTL: 500 * time.Millisecond,
-		Faults: conformance.Faults{ // as many as one can produce; each adds cases
-			Remove: func(_ context.Context, name string) error { server.Lose(name, nil); return nil },
-			Leftovers: func(ctx context.Context, prefix string) (left []string, err error) {
-				all, err := observer.List(ctx, prefix)
-				for _, st := range all {
-					left = append(left, st.Name)
-				}
-				return left, err
-			},
-		},
+		Faults: first.Faults,
+		Lanes:  []conformance.Lane{lane(), lane(), lane(), lane()}, // without them the cases with faults run one by one
 	})
 }
 
