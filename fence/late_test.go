@@ -21,7 +21,7 @@ import (
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 

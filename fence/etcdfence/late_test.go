@@ -11,7 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 

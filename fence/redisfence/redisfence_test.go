@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 

@@ -17,7 +17,7 @@ import (
 	_ "github.com/lockport/lockport/backend/postgres"
 	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/fence/sqlfence"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 

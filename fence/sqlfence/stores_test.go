@@ -9,7 +9,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence/sqlfence"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
 // way is how a store of numbers is guarded.

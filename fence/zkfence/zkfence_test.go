@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/fencetest"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
 // The latest holder writes, and the one before does not any more; nor can it come back.

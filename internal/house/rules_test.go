@@ -63,7 +63,7 @@ func library(s *source) bool {
 }
 
 // testTools are the packages of internal/ that serve tests and tools, and are not for the library.
-var testTools = []string{"internal/lab", "internal/pages", "internal/fencetest", "internal/house"}
+var testTools = []string{"internal/lab", "internal/pages", "internal/lab/fencetest", "internal/house"}
 
 func isTestTool(dir string) bool {
 	return slices.ContainsFunc(testTools, func(tool string) bool { return under(dir, tool) })

@@ -11,36 +11,31 @@ import (
 // saw nothing of it.
 func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
 	t.Helper()
-	type result struct {
-		lock *lockport.Lock
-		err  error
-	}
 	for range 100 { // until the second caller is in the queue when the first hold is released
 		before, err := c.Acquire(t.Context(), name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		begun, next := make(chan struct{}), make(chan result, 1)
+		must(t, err)
+		begun, next := make(chan struct{}), make(chan error, 1)
 		go func() {
 			close(begun)
-			l, err := c.Acquire(context.Background(), name)
-			next <- result{l, err}
+			var err error
+			after, err = c.Acquire(context.Background(), name)
+			next <- err
 		}()
 		<-begun
-		if err := before.Release(t.Context()); err != nil {
-			t.Fatal(err)
+		must(t, before.Release(t.Context()))
+		must(t, <-next)
+		if before.Owner() == after.Owner() {
+			return before, after
 		}
-		r := <-next
-		if r.err != nil {
-			t.Fatal(r.err)
-		}
-		if before.Owner() == r.lock.Owner() {
-			return before, r.lock
-		}
-		if err := r.lock.Release(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		must(t, after.Release(t.Context()))
 	}
 	t.Fatal("no hold was handed on")
 	return nil, nil
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
