@@ -29,7 +29,7 @@ type timeline struct {
 // timelinePicture shows who held the lock when in a run of a cell.
 func (r *Report) timelinePicture(c *Cell, run int) *picture {
 	about := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", c.Hazard, r.title(c.Subject), c.Variant))
-	return draw(c.ID(), about, c.Runs[run].tell(), func(width float64) *canvas { return drawTimeline(&c.Runs[run], width) })
+	return draw(c.ID(), about, c.Runs[run].Observed, func(width float64) *canvas { return drawTimeline(&c.Runs[run], width) })
 }
 
 func drawTimeline(r *Run, width float64) *canvas {
@@ -44,7 +44,7 @@ func drawTimeline(r *Run, width float64) *canvas {
 		gutter = max(gutter, strong.width(l.Client))
 	}
 	gutter = min(gutter, width*0.2) + 16
-	t.x = scale{0, r.duration(), gutter, width - 20, false}
+	t.x = scale{0, max(1, finite(r.Took)), gutter, width - 20, false}
 
 	top, leaders, keys := t.drawRemarks(remarks(r, t.x))
 	bottom := top + float64(max(1, len(lanes)))*laneHeight
@@ -97,20 +97,10 @@ func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 		alive = t.x.at(l.Killed)
 	}
 	t.line("alive", t.x.from, middleOfBar, alive, middleOfBar)
-	befell := func(class, name string, bands []Band, each func(class, what string, b Band)) {
-		for _, b := range bands {
-			what := b.What
-			if what == "" {
-				what = name
-			}
-			each(class, what, b)
-		}
+	for i, b := range slices.Concat(l.Stopped, l.Cut) {
+		class := map[bool]string{true: "stopped", false: "cut"}[i < len(l.Stopped)]
+		t.titled(l.Client+": "+class+" "+b.What+", "+between(b.From, b.To), func() { t.rect(class, t.span(b.From, b.To, y+2, y+laneHeight-2), 2) })
 	}
-	back := func(class, what string, b Band) {
-		t.titled(fmt.Sprintf("%s: %s, %s", l.Client, what, between(b.From, b.To)), func() { t.rect(class, t.span(b.From, b.To, y+2, y+laneHeight-2), 2) })
-	}
-	befell("stopped", "stopped", l.Stopped, back)
-	befell("cut", "cut off", l.Cut, back)
 	for _, s := range l.Spans {
 		t.drawSpan(l, s, y)
 	}
@@ -122,12 +112,14 @@ func (t *timeline) drawLane(l *Lane, y, gutter float64) {
 		t.solid = append(t.solid, box{alive - 8, y + barBottom - 6, alive + 8, y + barBottom + 9})
 	}
 	t.drawWrites(l, y)
-	below := func(_, what string, b Band) {
+	for i, b := range slices.Concat(l.Stopped, l.Cut) {
+		what := b.What
+		if what == "" {
+			what = map[bool]string{true: "stopped", false: "cut off"}[i < len(l.Stopped)]
+		}
 		s := t.span(b.From, b.To, y, y)
 		t.tryText("haloed", small, middle, (s.x0+s.x1)/2, y+stripTop+12, small.fit(what, s.x1-s.x0-5))
 	}
-	befell("", "stopped", l.Stopped, below)
-	befell("", "cut off", l.Cut, below)
 	for _, s := range l.Spans {
 		t.labelSpan(l, s, y)
 	}
@@ -314,30 +306,6 @@ func between(from, to float64) string {
 	return strings.TrimSuffix(axisSeconds(from), " s") + " to " + axisSeconds(to)
 }
 
-// duration is how long the picture of a run must be, in milliseconds.
-func (r *Run) duration() float64 {
-	longest := finite(r.Took)
-	for _, l := range r.Lanes {
-		longest = max(longest, finite(l.Killed))
-		for _, s := range l.Spans {
-			longest = max(longest, finite(s.Asked), finite(s.Until))
-		}
-		for _, b := range slices.Concat(l.Stopped, l.Cut) {
-			longest = max(longest, finite(b.To))
-		}
-		for _, w := range l.Writes {
-			longest = max(longest, finite(w.At))
-		}
-	}
-	for _, m := range r.Marks {
-		longest = max(longest, finite(m.At))
-	}
-	if longest <= 0 {
-		return 1
-	}
-	return longest
-}
-
 // tellHold says of a hold what its bar shows.
 func tellHold(client string, s Span) string {
 	text := client + " holds the lock, " + between(s.Got, s.Until)
@@ -356,34 +324,6 @@ func told(what string) string {
 		return "the fault"
 	}
 	return what
-}
-
-// tell is the picture of a run in words, for those who cannot see it.
-func (r *Run) tell() string {
-	var all []string
-	for _, f := range r.Faults {
-		all = append(all, told(f.What)+", "+between(f.From, f.To))
-	}
-	for _, m := range r.Marks {
-		all = append(all, fmt.Sprintf("%s at %s", m.What, axisSeconds(m.At)))
-	}
-	for _, l := range r.Lanes {
-		for _, s := range l.Spans {
-			if s.Held {
-				all = append(all, tellHold(l.Client, s))
-			} else {
-				all = append(all, fmt.Sprintf("%s waits in vain, %s", l.Client, between(s.Asked, s.Until)))
-			}
-		}
-	}
-	for _, o := range r.Overlaps {
-		all = append(all, fmt.Sprintf("%s and %s both believe they hold it, %s", o.Older, o.Newer, between(o.From, o.To)))
-	}
-	const most = 60
-	if len(all) > most {
-		all = append(all[:most], "and more")
-	}
-	return strings.Join(all, ". ") + "."
 }
 
 // timelineLegend explains what timelines consist of.
