@@ -1,4 +1,4 @@
-// Package pages keeps what tests render, tables of cases for instance, in the pages of documentation. It is for tests alone.
+// Package pages keeps rendered text, such as tables of cases, in the pages of documentation. It is for tests only.
 package pages
 
 import (
@@ -11,99 +11,75 @@ import (
 
 var update = flag.Bool("update", false, "write what tests render into the pages of docs/ (with go test -p 1: several packages may write one page)")
 
-// Holds fails t unless the page docs/NAME has the rendered text between its two comments "The table of WHAT: …" and "end of the table of
-// WHAT". With the flag -update it writes it there instead.
+// Holds fails t unless the page docs/NAME has the rendered text between its two comments "The table of WHAT: …" and "end of the table of WHAT". With the
+// flag -update it writes the text there.
 func Holds(t testing.TB, name, what, rendered string) {
 	t.Helper()
-	if *update {
-		Write(t, name, what, rendered)
-	} else if _, _, is, must, _ := place(t, name, what, rendered); is != must {
-		t.Fatalf("the table of %s in docs/%s has changed; write it anew: go test -p 1 PACKAGE -run %s -update", what, name, t.Name())
-	}
+	Is(t, name, filled(t, name, what, rendered))
 }
 
 // Write writes the rendered text to its place, whatever the flags say.
 func Write(t testing.TB, name, what, rendered string) {
 	t.Helper()
-	file, before, _, must, after := place(t, name, what, rendered)
-	if err := os.WriteFile(file, []byte(before+must+after), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// place is what stands between the two comments, and what must, and the page around that.
-func place(t testing.TB, name, what, rendered string) (file, before, is, must, after string) {
-	t.Helper()
-	file, before, begin, rest := cut(t, name, what)
-	end := "<!-- end of the table of " + what + " -->\n"
-	is, after, ok := strings.Cut(rest, end)
-	if !ok {
-		t.Fatalf("docs/%s has no line %s", name, end)
-	}
-	return file, before + begin, is, "\n" + strings.TrimSpace(rendered) + "\n\n", end + after
+	write(t, name, filled(t, name, what, rendered))
 }
 
 // Is fails t unless the file docs/NAME is the rendered text. With the flag -update it writes it.
 func Is(t testing.TB, name, rendered string) {
 	t.Helper()
-	file := filepath.Join(root(t), "docs", name)
 	if *update {
-		if err := os.WriteFile(file, []byte(rendered), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if string(text) != rendered {
+		write(t, name, rendered)
+	} else if Read(t, name) != rendered {
 		t.Fatalf("docs/%s has changed; write it anew: go test -p 1 PACKAGE -run %s -update", name, t.Name())
 	}
+}
+
+// Before is what the page says before the rendered text.
+func Before(t testing.TB, name, what string) string {
+	t.Helper()
+	before, _, _ := strings.Cut(Read(t, name), begin(what))
+	return before
 }
 
 // Read is what the file docs/NAME says.
 func Read(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(root(t), "docs", name))
+	text, err := os.ReadFile(file(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return string(text)
 }
 
-// Before is what the page says before the rendered text.
-func Before(t testing.TB, name, what string) string {
+func write(t testing.TB, name, text string) {
 	t.Helper()
-	_, before, _, _ := cut(t, name, what)
-	return before
-}
-
-// cut cuts a page where the text begins, behind the comment that says so.
-func cut(t testing.TB, name, what string) (file, before, begin, rest string) {
-	t.Helper()
-	file = filepath.Join(root(t), "docs", name)
-	text, err := os.ReadFile(file)
-	if err != nil {
+	if err := os.WriteFile(file(t, name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	before, rest, ok := strings.Cut(string(text), "<!-- The table of "+what+":")
-	if !ok {
+}
+
+func begin(what string) string { return "<!-- The table of " + what + ":" }
+
+// filled is the page with the rendered text in its place.
+func filled(t testing.TB, name, what, rendered string) string {
+	t.Helper()
+	before, rest, begins := strings.Cut(Read(t, name), begin(what))
+	comment, rest, _ := strings.Cut(rest, "\n")
+	end := "<!-- end of the table of " + what + " -->\n"
+	_, after, ends := strings.Cut(rest, end)
+	if !begins || !ends {
 		t.Fatalf("docs/%s has no place for the table of %s", name, what)
 	}
-	line, rest, _ := strings.Cut(rest, "\n")
-	return file, before, "<!-- The table of " + what + ":" + line + "\n", rest
+	return before + begin(what) + comment + "\n\n" + strings.TrimSpace(rendered) + "\n\n" + end + after
 }
 
-// root is the folder of the module in which the test runs.
-func root(t testing.TB) string {
+// file is the path of docs/NAME in the module in which the test runs.
+func file(t testing.TB, name string) string {
+	t.Helper()
 	dir, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for dir != filepath.Dir(dir) {
+	for err == nil && dir != filepath.Dir(dir) {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir
+			return filepath.Join(dir, "docs", name)
 		}
 		dir = filepath.Dir(dir)
 	}
