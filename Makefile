@@ -36,7 +36,8 @@ go-bench: servers ## the Go benchmarks of all packages
 FOR ?= 30m
 SEED ?= 0
 
-soak: servers ## fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
+soak: servers ## every conformance case on every arrangement of servers, then fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
+	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 
 soak-short: servers ## fault runs, five phases per cell

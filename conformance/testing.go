@@ -7,7 +7,12 @@ import (
 
 // Test runs the suite, each case a subtest. With -short it runs the quick cases only. A case that cannot be run is
 // skipped with its reason. How many run at once does not depend on -parallel, since most of them wait for time to pass.
-func Test(t *testing.T, cfg Config) {
+// Of the options, Match and Parallel count.
+func Test(t *testing.T, cfg Config, opts ...RunOption) {
+	o := runOptions{parallel: defaultParallel}
+	for _, opt := range opts {
+		opt(&o)
+	}
 	r, err := newRunner(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -15,7 +20,7 @@ func Test(t *testing.T, cfg Config) {
 	var cases []Case // those that -run selects
 	var results []chan Result
 	for _, c := range Cases() {
-		if testing.Short() && !c.Quick {
+		if testing.Short() && !c.Quick || o.match != nil && !o.match(c) {
 			continue
 		}
 		t.Run(c.ID(), func(t *testing.T) {
@@ -32,5 +37,5 @@ func Test(t *testing.T, cfg Config) {
 			}
 		})
 	}
-	go r.runAll(context.WithoutCancel(t.Context()), cases, defaultParallel, func(i int, res Result) { results[i] <- res })
+	go r.runAll(context.WithoutCancel(t.Context()), cases, o.parallel, func(i int, res Result) { results[i] <- res })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -211,7 +212,7 @@ func TestNotices(t *testing.T) {
 		return all
 	}
 	require.Equal(t, []string{"quorum"}, ids(servers.NeedEtcd(t, servers.EtcdOptions{}).URL()))
-	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: steady})
+	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
 	require.Empty(t, ids(c.URL()))
 	require.Equal(t, []string{"endpoints"}, ids(c.Nodes[0].URL()))
 }

@@ -13,13 +13,14 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // onClusters runs a test on three nodes of either version.
 func onClusters(t *testing.T, test func(t *testing.T, c *servers.EtcdCluster)) {
 	t.Parallel()
-	for name, o := range map[string]servers.EtcdOptions{"installed": {Tick: steady}, "current": {Tick: steady, Current: true}} {
+	for name, o := range map[string]servers.EtcdOptions{"installed": {Tick: environment.EtcdTick}, "current": {Tick: environment.EtcdTick, Current: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, servers.NeedEtcdCluster(t, o))
@@ -308,7 +309,7 @@ func TestWatchTellsOfRemoval(t *testing.T) {
 // A member that falls silent, while its connections stay, keeps the news of a removal until its silence is noticed.
 func TestSilentWatchIsOpenedAgain(t *testing.T) {
 	t.Parallel()
-	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: steady})
+	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
 	etcd := newClient(t, c.URL())
 	var addrs []string
 	var proxies []*faultproxy.Proxy

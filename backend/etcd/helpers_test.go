@@ -38,6 +38,16 @@ func newClient(t testing.TB, rawURL string) *clientv3.Client {
 	return c
 }
 
+var defaultLayout = layout{prefix: defaultPrefix}
+
+// via is rawURL with other addresses.
+func via(t testing.TB, rawURL string, addrs ...string) string {
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	u.Host = strings.Join(addrs, ",")
+	return u.String()
+}
+
 // node is a backend of its own, as good as another machine, and claims in its name.
 type node struct {
 	*Backend

@@ -35,6 +35,7 @@ func saysOneLine(t *testing.T, err, class error, what string) {
 }
 
 func TestCheckErrors(t *testing.T) {
+	t.Parallel()
 	_, err := check(t, "redis://:secret@127.0.0.1:1")
 	saysOneLine(t, err, driver.ErrUnavailable, "is it running")
 	_, err = check(t, servers.NewFakeRedis(t, "5.0.14").URL())
@@ -66,6 +67,7 @@ func TestCheckErrors(t *testing.T) {
 }
 
 func TestCheckTLS(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
 	_, err := check(t, s.URL())
 	saysOneLine(t, err, driver.ErrRefused, "TLS")
@@ -79,12 +81,14 @@ func TestCheckTLS(t *testing.T) {
 }
 
 func TestCheckClusterNode(t *testing.T) {
+	t.Parallel()
 	c := servers.NeedCluster(t, servers.RedisOptions{})
 	_, err := check(t, c.Nodes[0].URL())
 	saysOneLine(t, err, driver.ErrRefused, "use redis+cluster://")
 }
 
 func TestCheckNotices(t *testing.T) {
+	t.Parallel()
 	for _, v := range []struct {
 		o    servers.RedisOptions
 		want []string
@@ -120,6 +124,7 @@ func TestCheckNotices(t *testing.T) {
 }
 
 func TestCheckClock(t *testing.T) {
+	t.Parallel()
 	servers.NeedInstalled(t, servers.ClockInstalled())
 	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Clock: true})
 	for _, v := range []struct {
@@ -134,6 +139,7 @@ func TestCheckClock(t *testing.T) {
 }
 
 func TestCheckOfRestrictedUsers(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("../../docs/backends/redis.md")
 	require.NoError(t, err)
 	acl := regexp.MustCompile(`(?m)^ACL SETUSER lockport (.*)$`).FindSubmatch(page)

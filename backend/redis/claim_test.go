@@ -24,6 +24,7 @@ func proxied(t *testing.T, s *servers.Redis, o Options) (*node, *faultproxy.Prox
 }
 
 func TestSameOwnerIsGrantedOnce(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	req := a.request(t.Name())
@@ -39,6 +40,7 @@ func TestSameOwnerIsGrantedOnce(t *testing.T) {
 
 // A claim that arrives after it was abandoned is refused: the network may deliver late what it was given before.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	direct := newNode(t, s.URL(), "a", Options{})
 	n, proxy := proxied(t, s, Options{})
@@ -72,6 +74,7 @@ func (n *node) asked(s *servers.Redis) string {
 
 // An answered claim leaves nothing when it is abandoned.
 func TestAbandonLeavesNothing(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	held, waiting := a.request(t.Name()), b.request(t.Name())
@@ -90,6 +93,7 @@ func TestAbandonLeavesNothing(t *testing.T) {
 }
 
 func TestUnknownReleaseIsNotALoss(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n, proxy := proxied(t, s, Options{})
 	frees(t, n.takes(n.request(t.Name()))) // the server knows the scripts
@@ -105,6 +109,7 @@ func TestUnknownReleaseIsNotALoss(t *testing.T) {
 }
 
 func TestReleaseThatCameTooLateIsALoss(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "a", Options{})
 	lease := n.takes(n.request(t.Name()))
@@ -123,6 +128,7 @@ func TestReleaseThatCameTooLateIsALoss(t *testing.T) {
 }
 
 func TestNobodyIsSentTwice(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
 	n, proxy := proxied(t, s, Options{})
 	frees(t, n.takes(n.request(t.Name())))
@@ -137,6 +143,7 @@ func TestNobodyIsSentTwice(t *testing.T) {
 }
 
 func TestScriptsAreLoadedAgain(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
 	n := newNode(t, s.URL(), "a", Options{})
 	for range 2 {
@@ -206,6 +213,7 @@ func (n *node) freesAll(leases []driver.Lease) {
 }
 
 func TestTokensRiseWhenTheCounterIsAhead(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "a", Options{})
 	token := makeKeys(defaultLayout.Key(t.Name())).token
@@ -225,6 +233,7 @@ func TestTokensRiseWhenTheCounterIsAhead(t *testing.T) {
 }
 
 func TestReplicasMustAcknowledge(t *testing.T) {
+	t.Parallel()
 	master := servers.NeedRedis(t, servers.RedisOptions{Own: true})
 	replica := servers.NeedReplica(t, master)
 	n := newNode(t, master.URL(), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
@@ -253,6 +262,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 }
 
 func TestSentinelFailover(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedSentinel(t, servers.SentinelOptions{})
 	b, err := openURL(t.Context(), s.URL())
 	require.NoError(t, err)
@@ -277,6 +287,7 @@ func TestSentinelFailover(t *testing.T) {
 }
 
 func TestClusterSpreadsNames(t *testing.T) {
+	t.Parallel()
 	c := servers.NeedCluster(t, servers.RedisOptions{})
 	b, err := openURL(t.Context(), clusterURL(c))
 	require.NoError(t, err)
@@ -323,6 +334,7 @@ func moveSlot(t *testing.T, c *servers.Cluster, slot int64) {
 }
 
 func TestCallerClientStaysOpen(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	client := newClient(t, s.URL())
 	n := nodeOn(t, client, "a", Options{})

@@ -13,11 +13,11 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceSentinel(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-sentinel").Unproxied(openURL))
+	conformance.Test(t, environment.Need(t, "redis-sentinel").Unproxied(openURL), environment.Breakable())
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(openURL))
+	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(openURL), environment.Breakable())
 }
 
 // isOp recognises requests by the scripts that they call.

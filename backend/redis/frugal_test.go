@@ -21,7 +21,7 @@ func TestMemoryOfAClaim(t *testing.T) {
 	const n = 10_000
 	reqs := make([]driver.Request, n)
 	for i := range reqs {
-		reqs[i] = driver.Request{Name: fmt.Sprintf("%064d", i), Owner: ownerOf(i), TTL: time.Minute, Queue: true}
+		reqs[i] = driver.Request{Name: fmt.Sprintf("%064d", i), Owner: fmt.Sprintf("%032x:test/1/x/0", i), TTL: time.Minute, Queue: true}
 	}
 	inUse := func() int64 {
 		runtime.GC()

@@ -12,6 +12,7 @@ import (
 )
 
 func TestReleaseWakesTheHead(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 	lease := a.takes(a.request(t.Name()))
@@ -30,6 +31,7 @@ func TestReleaseWakesTheHead(t *testing.T) {
 
 // A hint that comes between a claim and Notify is not lost.
 func TestEarlyHintCounts(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	b.waitsSomewhere(a) // b listens from now on
@@ -58,6 +60,7 @@ func (n *node) waitsSomewhere(holder *node) {
 }
 
 func TestHolderIsToldThatSomebodyWaits(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	for _, early := range []bool{false, true} { // the waiter comes before the holder listens, or after
 		a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
@@ -81,6 +84,7 @@ func TestHolderIsToldThatSomebodyWaits(t *testing.T) {
 
 // Who takes locks for a moment at a time and never waits has one connection.
 func TestUncontendedUserDoesNotListen(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n, proxy := proxied(t, s, Options{})
 	for range 20 {
@@ -90,6 +94,7 @@ func TestUncontendedUserDoesNotListen(t *testing.T) {
 }
 
 func TestBrokenHolderIsToldAtOnce(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	req := a.request(t.Name())
@@ -111,6 +116,7 @@ func TestBrokenHolderIsToldAtOnce(t *testing.T) {
 }
 
 func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	for range 3 {
@@ -132,6 +138,7 @@ func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
 
 // A connection that has died silently is noticed by a ping, and replaced.
 func TestListeningSurvivesASilentConnection(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n, proxy := proxied(t, s, Options{})
 	a := newNode(t, s.URL(), "a", Options{})
@@ -158,6 +165,7 @@ func TestListeningSurvivesASilentConnection(t *testing.T) {
 }
 
 func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n, proxy := proxied(t, s, Options{})
 	proxy.Freeze()
@@ -171,6 +179,7 @@ func TestCloseDoesNotWaitForASilentServer(t *testing.T) {
 
 // A user who may neither publish nor subscribe has locks like everybody else; waiters look again every 250 ms.
 func TestUserWithoutChannels(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"lock on >pw ~lockport:* ~lockport.side:* resetchannels +@all -config"}})
 	u := s.UserURL("lock", "pw")
 	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})

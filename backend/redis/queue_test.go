@@ -11,6 +11,7 @@ import (
 )
 
 func TestQueueIsFirstInFirstOut(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 	name := t.Name()
@@ -41,6 +42,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 }
 
 func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 	name := t.Name()
@@ -67,6 +69,7 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 }
 
 func TestManyDeadWaitersVanish(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	name := t.Name()
@@ -85,6 +88,7 @@ func TestManyDeadWaitersVanish(t *testing.T) {
 }
 
 func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 	name := t.Name()
@@ -103,6 +107,7 @@ func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 }
 
 func TestAbandonedHeadPassesItsTurnOn(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 	name := t.Name()
@@ -119,6 +124,7 @@ func TestAbandonedHeadPassesItsTurnOn(t *testing.T) {
 }
 
 func TestRequeueGoesBehindWhoWaits(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	name := t.Name()

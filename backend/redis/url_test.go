@@ -13,6 +13,7 @@ import (
 )
 
 func TestURLs(t *testing.T) {
+	t.Parallel()
 	for rawURL, look := range map[string]func(b *Backend){
 		"redis://user:secret@host:7000/3?prefix=app:&read_timeout=2s": func(b *Backend) {
 			o := b.client.(*goredis.Client).Options()
@@ -44,6 +45,7 @@ func TestURLs(t *testing.T) {
 }
 
 func TestBadURLs(t *testing.T) {
+	t.Parallel()
 	for rawURL, what := range map[string]string{
 		"redis://u:secret@host?pool=1":                       "unexpected option: pool",
 		"redis://u:secret@host?read_timeout=x":               "read_timeout",
@@ -65,6 +67,7 @@ func TestBadURLs(t *testing.T) {
 }
 
 func TestSchemes(t *testing.T) {
+	t.Parallel()
 	n := 0
 	for _, s := range lockport.DefaultMux().Schemes() {
 		if !strings.HasPrefix(s.Name, "redis") {
@@ -80,6 +83,7 @@ func TestSchemes(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	client := goredis.NewClient(&goredis.Options{})
 	defer func() { _ = client.Close() }()
 	ring := goredis.NewRing(&goredis.RingOptions{Addrs: map[string]string{"a": "127.0.0.1:1"}})

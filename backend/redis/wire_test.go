@@ -15,6 +15,7 @@ import (
 
 // The page of the backend has these vectors. A change is a major version.
 func TestWireGolden(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "golden", Options{})
 	name := "golden/{a}%" + t.Name()
@@ -44,6 +45,7 @@ func TestWireGolden(t *testing.T) {
 }
 
 func TestPrefixMayBeEmpty(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "x", Options{NoPrefix: true})
 	lease := n.takes(n.request(t.Name()))
@@ -60,6 +62,7 @@ func TestPrefixMayBeEmpty(t *testing.T) {
 
 // What redislock, redsync and node-redlock do: SET NX PX with a random value, and compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
+	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "x", Options{})
 	const compareAndDelete = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
@@ -114,6 +117,7 @@ func TestForeignValuesExclude(t *testing.T) {
 }
 
 func TestRedisPy(t *testing.T) {
+	t.Parallel()
 	python := servers.NeedPythonRedis(t)
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "x", Options{})

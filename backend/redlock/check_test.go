@@ -122,6 +122,7 @@ func TestTLS(t *testing.T) {
 }
 
 func TestURLs(t *testing.T) {
+	t.Parallel()
 	b, err := openURL(t.Context(), "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s")
 	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
@@ -146,6 +147,7 @@ func TestURLs(t *testing.T) {
 }
 
 func TestBadURLs(t *testing.T) {
+	t.Parallel()
 	for rawURL, what := range map[string]string{
 		"redlock://u:secret@h1":                            "1 nodes; Redlock needs at least 3",
 		"redlock://u:secret@h1,h2":                         "2 nodes; Redlock needs at least 3",
@@ -169,6 +171,7 @@ func TestBadURLs(t *testing.T) {
 }
 
 func TestNewRefuses(t *testing.T) {
+	t.Parallel()
 	client := func(addr string) *goredis.Client {
 		c := goredis.NewClient(&goredis.Options{Addr: addr})
 		t.Cleanup(func() { _ = c.Close() })
@@ -227,6 +230,7 @@ func TestCallersClientsStayOpen(t *testing.T) {
 
 // Who looks at locks where too few nodes serve is told which do not, each once, and why.
 func TestLookErrors(t *testing.T) {
+	t.Parallel()
 	b, err := openURL(t.Context(), "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
@@ -238,6 +242,7 @@ func TestLookErrors(t *testing.T) {
 }
 
 func TestClocksOfNodes(t *testing.T) {
+	t.Parallel()
 	b, err := openURL(t.Context(), "redlock://:secret@a,b,c")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()

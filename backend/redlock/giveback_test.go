@@ -16,6 +16,19 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
+// isOp tells requests apart by the scripts that they call.
+func isOp(op conformance.Op, request []byte) bool {
+	switch op {
+	case conformance.OpAcquire:
+		return redisscript.QuorumAcquire.Names(request)
+	case conformance.OpRenew:
+		return redisscript.QuorumRenew.Names(request)
+	case conformance.OpRelease:
+		return redisscript.QuorumRelease.Names(request)
+	}
+	return true
+}
+
 // foreign gives the lock on x to somebody who knows nothing of lockport, on some nodes.
 func (x *nodes) foreign(t testing.TB, which ...int) {
 	for _, i := range which {

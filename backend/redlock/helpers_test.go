@@ -6,12 +6,14 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
@@ -32,6 +34,73 @@ func newPeer(t testing.TB, rawURL, name string) *peer {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return &peer{Backend: b.(*Backend), t: t, name: name}
+}
+
+var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
+
+// nodes are servers behind a proxy each.
+type nodes struct {
+	servers []*servers.Redis
+	proxies []*faultproxy.Proxy
+	dead    map[int]bool
+}
+
+func newNodes(t testing.TB, n int, o servers.RedisOptions) *nodes {
+	x := &nodes{dead: make(map[int]bool)}
+	for range n {
+		s := servers.NeedRedis(t, o)
+		proxy, err := faultproxy.New(s.Addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		x.servers, x.proxies = append(x.servers, s), append(x.proxies, proxy)
+	}
+	return x
+}
+
+// url leads past the proxies.
+func (x *nodes) url() string {
+	var addrs []string
+	for _, s := range x.servers {
+		addrs = append(addrs, s.Addr())
+	}
+	return "redlock://" + strings.Join(addrs, ",")
+}
+
+// proxied is the URL through the proxies.
+func (x *nodes) proxied() string {
+	var addrs []string
+	for _, p := range x.proxies {
+		addrs = append(addrs, p.Addr())
+	}
+	return "redlock://" + strings.Join(addrs, ",")
+}
+
+func (x *nodes) kill(t testing.TB, which ...int) {
+	for _, i := range which {
+		x.dead[i] = true
+		require.NoError(t, x.servers[i].Kill())
+	}
+}
+
+// leftovers are the keys that a node has for names that start with prefix.
+func leftovers(ctx context.Context, s *servers.Redis, prefix string) ([]string, error) {
+	reply, err := s.Do(ctx, "KEYS", "*"+redisscript.GlobEscape(defaultLayout.Key(prefix))+"*")
+	if err != nil {
+		return nil, err
+	}
+	var left []string
+	keys, _ := reply.([]any)
+	for _, k := range keys {
+		key := fmt.Sprint(k)
+		if _, queue := redisscript.SideOf(key, queueKey); queue {
+			// An abandoned claim may be remembered for its minute.
+			if n, err := s.Do(ctx, "ZCOUNT", key, "-inf", "(4000000000000000"); err != nil || n == int64(0) {
+				continue
+			}
+		}
+		left = append(left, key)
+	}
+	return left, nil
 }
 
 // request is a claim that is ready to wait.

@@ -86,6 +86,7 @@ func (x *lone) isHeld() {
 
 // Who alone uses a lock asks for no list, until somebody else has come, and again after that.
 func TestLoneCycleIsTwoRequests(t *testing.T) {
+	t.Parallel()
 	x := newLone(t)
 	require.Equal(t, 20, x.requests(10))
 	for range 2 {
@@ -102,6 +103,7 @@ func TestLoneCycleIsTwoRequests(t *testing.T) {
 
 // Whatever is created beside is seen: also what has no number, and what came while the connection was lost.
 func TestLoneCycleSeesEverybody(t *testing.T) {
+	t.Parallel()
 	for _, child := range []string{"lock-0", "_c_else-lock-0000000000", "0"} {
 		t.Run(child, func(t *testing.T) {
 			x := newLone(t)
@@ -123,6 +125,7 @@ func TestLoneCycleSeesEverybody(t *testing.T) {
 
 // A lock's node that was removed and made again begins to count anew: the number that follows our last one proves nothing then.
 func TestLoneCycleIsNotMisledByANewNode(t *testing.T) {
+	t.Parallel()
 	x := newLone(t)
 	require.NoError(t, x.raw.Delete("/"+x.name, -1))
 	_, err := x.raw.Create("/"+x.name, nil, 0, zk.WorldACL(zk.PermAll))
@@ -143,6 +146,7 @@ func TestLoneCycleIsNotMisledByANewNode(t *testing.T) {
 
 // What a number proves, and what it does not.
 func TestRecords(t *testing.T) {
+	t.Parallel()
 	const parent, other = "/x", "/y"
 	node := func(n int) string { return fmt.Sprintf("%s/_c_g%d-lock-%010d", parent, n, n) }
 	tap, server := quietLife(time.Second)

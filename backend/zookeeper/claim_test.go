@@ -11,6 +11,7 @@ import (
 
 // A claim that was abandoned is not granted any more, whatever was found out about it meanwhile.
 func TestNothingAbandonedIsGranted(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	defer func() { _ = server.Close() }()
 	c := &claim{b: tap.life.b, l: tap.life, path: "/x/y", czxid: 1}

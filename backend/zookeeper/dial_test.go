@@ -14,7 +14,8 @@ import (
 
 // A server that is busy can end the short session by which its tick is learnt before it has answered: it is asked once more.
 func TestProbeThatEndsBeforeItsAnswer(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	for _, ended := range []int32{1, 2} {
 		var dialled atomic.Int32
 		b := newBackend(t, Options{Dial: func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -17,6 +17,7 @@ import (
 
 // A follower that is cut from its leader goes on answering pings for a second, while the leader hears nothing of its sessions.
 func TestFollowerCutFromLeader(t *testing.T) {
+	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	for round := range 3 {
 		leader, err := e.Leader(t.Context())
@@ -28,6 +29,7 @@ func TestFollowerCutFromLeader(t *testing.T) {
 
 // A leader that is cut from its followers leads on for a second, and answers a sync.
 func TestLeaderCutFromFollowers(t *testing.T) {
+	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
@@ -84,7 +86,8 @@ func serves(z *servers.ZooKeeper) bool {
 
 // Who was granted a lock after waiting for longer than the TTL has a validity that was confirmed at the end of the wait.
 func TestGrantAfterALongWait(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	const ttl = 3 * testTTL // or a machine that stalls for long takes the validity away, as it must
 	holder, waiter := newBackend(t, Options{TTL: ttl}, s.Addr()), newBackend(t, Options{TTL: ttl}, s.Addr())
 	lease := takes(t, holder, request(holder, t.Name()))
@@ -106,6 +109,7 @@ func TestGrantAfterALongWait(t *testing.T) {
 
 // A hold and a place in the queue survive the death of the leader.
 func TestLeaderKilled(t *testing.T) {
+	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	o := Options{TTL: 30 * time.Second} // far longer than an election
 	holder, _ := newClient(t, o, e.Addrs()...)
@@ -155,7 +159,8 @@ func waits(t testing.TB, b *Backend, name string, n int) {
 
 // A session that the server ended takes the hold with it; the next acquisition is a new life.
 func TestSessionKilledWhileHolding(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
 	lock, err := c.Acquire(within(t, soon), t.Name())
 	require.NoError(t, err)
@@ -177,7 +182,8 @@ func TestSessionKilledWhileHolding(t *testing.T) {
 }
 
 func TestSessionKilledWhileWaiting(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	holder := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	lease := takes(t, holder, request(holder, t.Name()))
 	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
@@ -203,7 +209,8 @@ func TestSessionKilledWhileWaiting(t *testing.T) {
 
 // Whoever is cut off is told before its lock is granted again, whenever in its cycle of renewals that happens.
 func TestHoldersPartitioned(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	const holders = 10
 	other := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	var running sync.WaitGroup

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -18,6 +19,9 @@ import (
 // soon is far more than anything takes that follows at once, on a busy machine too.
 const soon = 10 * time.Second
 
+// testTTL is twenty ticks of the servers.
+const testTTL = 2 * time.Second
+
 func newBackend(t testing.TB, o Options, addrs ...string) *Backend {
 	if o.TTL == 0 {
 		o.TTL = testTTL
@@ -26,6 +30,14 @@ func newBackend(t testing.TB, o Options, addrs ...string) *Backend {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
+}
+
+// newRaw is a plain client of go-zookeeper.
+func newRaw(t testing.TB, addrs ...string) *zk.Conn {
+	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
 }
 
 // newClient is a client of lockport with a backend of its own.

@@ -13,6 +13,7 @@ import (
 
 // TestNodesOfOtherPrograms: without a chroot, other programs' nodes stand beside the locks. They are none, and one that may not be read hides no other.
 func TestNodesOfOtherPrograms(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
 	raw := newRaw(t, s.Addr())
 	for _, path := range []string{"/brokers", "/brokers/ids", "/brokers/topics"} {

@@ -15,6 +15,7 @@ import (
 
 // What is on the wire is what Curator's InterProcessMutex writes and reads.
 func TestLayout(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
 	raw := newRaw(t, s.Addr())
 	b := newBackend(t, Options{Chroot: "/some/locks"}, s.Addr())
@@ -46,6 +47,7 @@ func TestLayout(t *testing.T) {
 
 // The token is the transaction that created the node, however many others are created at the same time.
 func TestTokenIsCzxid(t *testing.T) {
+	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
 	var all []chan error
 	for _, addr := range e.Addrs() {
@@ -81,7 +83,8 @@ func TestTokenIsCzxid(t *testing.T) {
 
 // Foreign clients of the same layout hold, wait and are shown as such.
 func TestForeign(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	c, b := newClient(t, Options{}, s.Addr())
 	theirs := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
@@ -119,7 +122,8 @@ func TestForeign(t *testing.T) {
 
 // A node of the lock whose data somebody changes is still there, and its holder still holds.
 func TestNodeDataChanged(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // its renewals, which look too, come too late
 	lock, err := c.Acquire(within(t, soon), t.Name())

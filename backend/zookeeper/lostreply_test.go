@@ -16,7 +16,8 @@ import (
 
 // A node whose creation's reply was lost is found by its GUID, also when the servers were away for long.
 func TestLostReply(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
@@ -56,7 +57,8 @@ func TestLostReply(t *testing.T) {
 
 // A claim whose reply was lost, and then its session, is certainly gone only when a server says that the session is.
 func TestAbandonAfterOutage(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })

@@ -20,8 +20,9 @@ import (
 // A fleet of Java programs on Curator's InterProcessMutex and of lockport clients adds to one number without any care: an overlap of two
 // holders loses an addition.
 func TestCounterWithCurator(t *testing.T) {
+	t.Parallel()
 	curator := servers.NeedCurator(t)
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	s := servers.SharedZooKeeper(t)
 	const programs, clients, additions = 2, 3, 60
 	file := filepath.Join(t.TempDir(), "number")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))

@@ -10,6 +10,7 @@ import (
 
 // Golden: other clients, and older versions, meet us at these nodes.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for name, node := range map[string]string{
 		"nightly-report": "nightly-report",
 		"a_B-9":          "a_B-9",
@@ -35,6 +36,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestNodePrefix(t *testing.T) {
+	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
 	require.Equal(t, "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-lock-", nodePrefix(owner))
 	require.NotEqual(t, nodePrefix(owner), nodePrefix(owner+"y"))
@@ -42,6 +44,7 @@ func TestNodePrefix(t *testing.T) {
 }
 
 func TestOrder(t *testing.T) {
+	t.Parallel()
 	children := []string{
 		"_c_f-lock-0000000010", "_c_a-lock-0000000011", "lock-0000000009", "zzz", "_c_b-lock-0000000008", "a-lock-x-lock-0000000001",
 	}
@@ -52,6 +55,7 @@ func TestOrder(t *testing.T) {
 }
 
 func TestSequenceUsedUp(t *testing.T) {
+	t.Parallel()
 	require.False(t, usedUp("_c_x-lock-0000000000"))
 	require.False(t, usedUp("_c_x-lock-2100000000"))
 	require.True(t, usedUp("_c_x-lock-2147483647"))

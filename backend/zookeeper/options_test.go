@@ -11,6 +11,7 @@ import (
 )
 
 func TestOptions(t *testing.T) {
+	t.Parallel()
 	b, err := NewBackend([]string{"a", "b:1", "[::1]:2", "::1", "[fe80::1]"}, Options{Chroot: "/x/y/"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2", "[::1]:2181", "[fe80::1]:2181"}, b.servers)
@@ -47,6 +48,7 @@ func TestOptions(t *testing.T) {
 }
 
 func TestURL(t *testing.T) {
+	t.Parallel()
 	open := func(rawURL string) (*Backend, error) {
 		b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 		if err != nil {

@@ -26,6 +26,7 @@ func oneLine(t *testing.T, err error, class error, says ...string) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	gone := servers.Nobody(t)
 	start := time.Now()
 	_, err := lockport.Open(within(t, soon), "zookeeper://user:secret@"+gone+","+gone)
@@ -36,6 +37,7 @@ func TestUnreachable(t *testing.T) {
 }
 
 func TestTTLBelowTheServersMinimum(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 500 * time.Millisecond})
 	_, err := lockport.Open(within(t, soon), s.URL()+"?ttl=300ms")
 	oneLine(t, err, lockport.ErrRefused, "smallest session timeout is 1s", "TTL 300ms")
@@ -46,6 +48,7 @@ func TestTTLBelowTheServersMinimum(t *testing.T) {
 
 // A server that grants a shorter session is believed, not what was asked for.
 func TestTTLAboveTheServersMaximum(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
 	b := newBackend(t, Options{TTL: 2 * time.Second}, s.Addr())
 	lease := takes(t, b, request(b, t.Name()))
@@ -75,6 +78,7 @@ func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 }
 
 func TestCheckNotices(t *testing.T) {
+	t.Parallel()
 	found := func(o Options, addrs ...string) []string {
 		notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
 		require.NoError(t, err)
@@ -95,6 +99,7 @@ func TestCheckNotices(t *testing.T) {
 }
 
 func TestJudgeMembers(t *testing.T) {
+	t.Parallel()
 	const voter, observer = "server.1=10.0.0.1:2888:3888:participant;0.0.0.0:2181\n", "server.4=10.0.0.4:2888:3888:observer;0.0.0.0:2181\n"
 	for text, want := range map[string]string{
 		"": "quorum", voter: "quorum", voter + voter: "quorum", voter + voter + observer + "version=0": "quorum",
@@ -106,6 +111,7 @@ func TestJudgeMembers(t *testing.T) {
 }
 
 func TestPasswordInTheClear(t *testing.T) {
+	t.Parallel()
 	require.True(t, newBackend(t, Options{Username: "u", Password: "secret"}, "zk.example.com").clear)
 	require.False(t, newBackend(t, Options{}, "zk.example.com").clear)
 	o := Options{Username: "u", Password: "secret"}
@@ -116,6 +122,7 @@ func TestPasswordInTheClear(t *testing.T) {
 
 // A smallest session timeout below two ticks misleads us; a server that shows its configuration gives that away.
 func TestTickNotice(t *testing.T) {
+	t.Parallel()
 	for lines, tick := range map[string]bool{"": false, "minSessionTimeout=50": true} {
 		s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: strings.Fields(lines)})
 		b := newBackend(t, Options{}, s.Addr())
@@ -135,6 +142,7 @@ func TestTickNotice(t *testing.T) {
 }
 
 func TestACL(t *testing.T) {
+	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
 	raw := newRaw(t, s.Addr())
 	open := func(user, path string) (*lockport.Client, error) {

@@ -11,6 +11,7 @@ import (
 
 // A transaction whose connection is lost fails for each whose write it carried, and may have been carried out.
 func TestTapClosesUnderATransaction(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	go func() { _, _ = io.Copy(io.Discard, server) }()
 	tap.greeted, tap.shaken = true, true
@@ -29,6 +30,7 @@ func TestTapClosesUnderATransaction(t *testing.T) {
 
 // Requests that wait for their turn behind a claim fail with it.
 func TestTapClosesOnWhatWaitsTogether(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	go func() { _, _ = io.Copy(io.Discard, server) }()
 	for range maxWrites {
@@ -44,6 +46,7 @@ func TestTapClosesOnWhatWaitsTogether(t *testing.T) {
 
 // The end of a connection that was replaced is no news.
 func TestTapClosesLate(t *testing.T) {
+	t.Parallel()
 	old, server := quietLife(time.Second)
 	defer func() { _ = server.Close() }()
 	l := old.life

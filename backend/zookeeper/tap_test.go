@@ -16,6 +16,7 @@ import (
 )
 
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	g := ledger{grain: 10 * time.Millisecond}
 	zero := time.Now()
 	at := func(ms int) time.Time { return zero.Add(time.Duration(ms) * time.Millisecond) }
@@ -55,6 +56,7 @@ func response(xid int32, zxid int64, code int32, body []byte) []byte {
 
 // A stream is understood however it is cut into pieces.
 func TestTapListens(t *testing.T) {
+	t.Parallel()
 	greeting := binary.BigEndian.AppendUint32(nil, 4+4+8+4+16+1)
 	greeting = binary.BigEndian.AppendUint32(greeting, 0)
 	greeting = binary.BigEndian.AppendUint32(greeting, 8000)
@@ -100,6 +102,7 @@ func TestTapListens(t *testing.T) {
 
 // What confirms a session is what was answered a tick before a request that a quorum has answered, or the attachment.
 func TestConfirmation(t *testing.T) {
+	t.Parallel()
 	const tick = time.Second
 	tap, server := quietLife(tick)
 	go func() { _, _ = io.Copy(io.Discard, server) }()
@@ -150,6 +153,7 @@ func TestConfirmation(t *testing.T) {
 
 // Requests on a connection that is closed fail, and it is known which were not sent.
 func TestTapCloses(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	go func() { _, _ = io.Copy(io.Discard, server) }()
 	var all []*pending
@@ -168,7 +172,8 @@ func TestTapCloses(t *testing.T) {
 // Many claims at once go in a few transactions; a missing parent, or a node that is gone, spoils none but its own; nodes of one lock have
 // transactions of their own.
 func TestBatches(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	const n = 100
@@ -214,6 +219,7 @@ func TestBatches(t *testing.T) {
 
 // A claim near the end of the sequence numbers is refused, and leaves nothing.
 func TestSequenceEnds(t *testing.T) {
+	t.Parallel()
 	require.True(t, usedUp("_c_x-lock--000000001"))
 	require.False(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence)))
 	require.True(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence+1)))
@@ -221,6 +227,7 @@ func TestSequenceEnds(t *testing.T) {
 
 // An answered ping says that the server was visited after that ping was written, whatever was written since.
 func TestPingsAreAnsweredInOrder(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	defer func() { _ = server.Close() }()
 	tap.greeted, tap.shaken = true, true
@@ -236,6 +243,7 @@ func TestPingsAreAnsweredInOrder(t *testing.T) {
 
 // What a connection remembers does not grow with its age.
 func TestVisitsAreForgotten(t *testing.T) {
+	t.Parallel()
 	tap, server := quietLife(time.Second)
 	defer func() { _ = server.Close() }()
 	zero := time.Now()

@@ -26,7 +26,8 @@ func (l *life) interested(path string) int {
 
 // A node that is not there is not watched, and nothing is left of who asked.
 func TestNobodyWatchesWhatIsNotThere(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	l, err := b.live(within(t, soon))
 	require.NoError(t, err)
@@ -40,7 +41,8 @@ func TestNobodyWatchesWhatIsNotThere(t *testing.T) {
 
 // A server tells of one event: who is interested after it has the server told anew.
 func TestWatchesAreSetAgain(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	l, err := b.live(within(t, soon))
@@ -68,6 +70,7 @@ func TestWatchesAreSetAgain(t *testing.T) {
 
 // A holder's node that could not be watched is watched later, as long as it is held.
 func TestNodesAreWatchedLater(t *testing.T) {
+	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		tap, server := quietLife(time.Second)
 		defer func() { _ = server.Close() }()
@@ -102,7 +105,8 @@ func TestNodesAreWatchedLater(t *testing.T) {
 
 // A life keeps nothing of claims that have ended: neither of those that were held, nor of those that waited in vain.
 func TestLifeForgetsItsClaims(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	b, other := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr()), newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	for range 3 {
 		frees(t, takes(t, b, request(b, t.Name())))
@@ -141,7 +145,8 @@ func TestLifeForgetsItsClaims(t *testing.T) {
 
 // Who waits is woken by the one ahead of it alone, and finds out at once that its own node has gone before it could be watched.
 func TestEachWatchesTheOneAhead(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	o := Options{TTL: 30 * time.Second}
 	b, other := newBackend(t, o, s.Addr()), newBackend(t, o, s.Addr())
 	l, err := b.live(within(t, soon))
@@ -172,7 +177,8 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 
 // A watch that has fired before its answer was heard of arms nothing: what others began with since is another one.
 func TestWhatHasFiredArmsNothing(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	l, err := b.live(within(t, soon))
 	require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
@@ -11,9 +12,30 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Config is that of a run of the conformance suite, with every fault that can be produced here. Target leads through proxies, Direct past them. open makes
-// a backend of a URL. isOp recognises the requests of the backend's client; nil: none. Call it after nodes that are to stay dead were killed.
+// lanes is how many cases that need a fault run at the same time.
+const lanes = 4
+
+// Config is that of a run of the conformance suite, with every fault that can be produced here. Target and the lanes lead through proxies, Direct past them.
+// open makes a backend of a URL. isOp recognises the requests of the backend's client; nil: none. Call it after nodes that are to stay dead were killed.
 func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string) (driver.Backend, error), isOp func(conformance.Op, []byte) bool) conformance.Config {
+	t.Helper()
+	c := r.Unproxied(open)
+	c.Direct = c.Target
+	if len(r.Addrs()) == 0 {
+		return c
+	}
+	server := c.Faults
+	first := r.lane(t, server, isOp)
+	c.Target, c.Faults = first.Target, first.Faults
+	c.Faults.Restart = server.Restart
+	for i := range c.Lanes {
+		c.Lanes[i] = r.lane(t, server, isOp)
+	}
+	return c
+}
+
+// lane is a way to the servers through proxies of its own. server are the faults that need none.
+func (r *Running) lane(t testing.TB, server conformance.Faults, isOp func(conformance.Op, []byte) bool) conformance.Lane {
 	t.Helper()
 	endpoint, err := r.Endpoint()
 	if err != nil {
@@ -27,14 +49,9 @@ func (r *Running) Config(t testing.TB, open func(ctx context.Context, url string
 			live = append(live, link)
 		}
 	}
-	c := r.Unproxied(open)
-	c.Target, c.Direct = endpoint.URL, c.Target
-	if len(live) > 0 {
-		server := c.Faults
-		c.Faults = live.Faults(isOp)
-		c.Faults.Remove, c.Faults.Overwrite, c.Faults.Restart, c.Faults.Leftovers = server.Remove, server.Overwrite, server.Restart, server.Leftovers
-	}
-	return c
+	f := live.Faults(isOp)
+	f.Remove, f.Overwrite, f.Leftovers = server.Remove, server.Overwrite, server.Leftovers
+	return conformance.Lane{Target: endpoint.URL, Faults: f}
 }
 
 // Unproxied is Config without proxies: Target leads straight to the servers, and only they produce faults.
@@ -46,7 +63,12 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 		}
 		return nil
 	}
-	c.Faults.Overwrite, c.Faults.Restart, c.Faults.Leftovers = r.Overwrite, r.Restart, r.Leftovers
+	c.Faults.Overwrite, c.Faults.Leftovers = r.Overwrite, r.Leftovers
+	if r.Local {
+		c.Faults.Leftovers = func(ctx context.Context, prefix string) ([]string, error) { return listed(ctx, c, prefix) }
+	}
+	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // those faults touch single names
+	c.Faults.Restart = r.Restart
 	if s, ok := r.Servers.(interface {
 		noteNames(driver.Backend) driver.Backend
 	}); ok {
@@ -57,9 +79,6 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 			}
 			return s.noteNames(b), nil
 		}
-	}
-	if r.Local {
-		c.Faults.Leftovers = func(ctx context.Context, prefix string) ([]string, error) { return listed(ctx, c, prefix) }
 	}
 	return c
 }
