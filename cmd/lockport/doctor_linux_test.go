@@ -45,26 +45,24 @@ func (d diagnosis) ids() (endangers, unknown []string) {
 	return endangers, unknown
 }
 
-func TestDoctorServers(t *testing.T) {
-	want := map[string]string{"redlock": "persistence", "etcd": "quorum", "zookeeper": "quorum", "postgres": "fsync", "mysql": "durability"}
-	onEach(t, func(t *testing.T, url string) {
-		scheme, _, _ := strings.Cut(url, ":")
-		code, d := diagnosed(t, url)
-		require.Equal(t, 1, code)
-		endangers, _ := d.ids()
-		require.Contains(t, endangers, want[scheme])
-		require.Equal(t, scheme, d.Backend)
-		require.Equal(t, int64(15000), d.TTLMS)
-		require.Positive(t, d.RoundTripUS)
-		require.Equal(t, address(url), d.URL)
+func testDoctor(t *testing.T, url string) {
+	want := map[string]string{"redis": "persistence", "redlock": "persistence", "etcd": "quorum", "zookeeper": "quorum", "postgres": "fsync", "mysql": "durability"}
+	scheme, _, _ := strings.Cut(url, ":")
+	code, d := diagnosed(t, url)
+	require.Equal(t, 1, code)
+	endangers, _ := d.ids()
+	require.Contains(t, endangers, want[scheme])
+	require.Equal(t, scheme, d.Backend)
+	require.Equal(t, int64(15000), d.TTLMS)
+	require.Positive(t, d.RoundTripUS)
+	require.Equal(t, address(url), d.URL)
 
-		code, stdout, stderr := output(t, url, "doctor")
-		require.Equal(t, 1, code, stderr)
-		require.Empty(t, stderr)
-		for _, id := range endangers {
-			require.Contains(t, stdout, "\n\n"+id+"\n  ")
-		}
-	})
+	code, stdout, stderr := output(t, url, "doctor")
+	require.Equal(t, 1, code, stderr)
+	require.Empty(t, stderr)
+	for _, id := range endangers {
+		require.Contains(t, stdout, "\n\n"+id+"\n  ")
+	}
 }
 
 func TestDoctorOfAHealthyServer(t *testing.T) {
@@ -100,26 +98,24 @@ func TestDoctorOfADistantServer(t *testing.T) {
 }
 
 // A silent server costs ten seconds at most, and Ctrl-C ends that.
-func TestDoctorOfASilentServer(t *testing.T) {
-	onEach(t, func(t *testing.T, direct string) {
-		through, proxies := proxied(t, direct)
-		for _, proxy := range proxies {
-			proxy.Freeze()
-		}
-		interrupted := start(t, through, "doctor")
-		eventually(t, func() bool { return proxies[0].Conns() > 0 }, "doctor does not connect")
-		require.NoError(t, interrupted.Process.Signal(syscall.SIGINT))
-		began := time.Now()
-		require.Equal(t, 130, interrupted.code(t), interrupted.err.String())
-		require.Less(t, time.Since(began), doctorLimit/2)
-		require.Empty(t, interrupted.out.String()+interrupted.err.String())
+func testDoctorOfASilentServer(t *testing.T, direct string) {
+	through, proxies := proxied(t, direct)
+	for _, proxy := range proxies {
+		proxy.Freeze()
+	}
+	interrupted := start(t, through, "doctor")
+	eventually(t, func() bool { return proxies[0].Conns() > 0 }, "doctor does not connect")
+	require.NoError(t, interrupted.Process.Signal(syscall.SIGINT))
+	began := time.Now()
+	require.Equal(t, 130, interrupted.code(t), interrupted.err.String())
+	require.Less(t, time.Since(began), doctorLimit/2)
+	require.Empty(t, interrupted.out.String()+interrupted.err.String())
 
-		began = time.Now()
-		code, stdout, stderr := output(t, through, "doctor")
-		require.Equal(t, 69, code, stderr)
-		require.Less(t, time.Since(began), doctorLimit+5*time.Second)
-		require.Empty(t, stdout)
-		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
-		hidesPassword(t, stderr, through)
-	})
+	began = time.Now()
+	code, stdout, stderr := output(t, through, "doctor")
+	require.Equal(t, 69, code, stderr)
+	require.Less(t, time.Since(began), doctorLimit+5*time.Second)
+	require.Empty(t, stdout)
+	require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+	hidesPassword(t, stderr, through)
 }

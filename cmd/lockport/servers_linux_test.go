@@ -39,7 +39,8 @@ var serverTests = []struct {
 	{"killed", nil, testKilled},
 	{"held", nil, testHeld},
 	{"environment", nil, testEnvironment},
-	{"conform", nil, testConform},
+	{"doctor", nil, testDoctor},
+	{"doctor of a silent server", nil, testDoctorOfASilentServer},
 	{"no answer", nil, testNoAnswer},
 	{"break asks", []string{"redis"}, testBreakAsks},
 	{"break of a holder that has gone", nil, testBreakOfAHolderThatHasGone},
@@ -54,6 +55,7 @@ func TestServers(t *testing.T) {
 			t.Parallel()
 			url := begin(t)
 			t.Run("status and break", func(t *testing.T) { testStatusAndBreak(t, url) }) // alone: it lists all locks
+			t.Run("conform", func(t *testing.T) { testConform(t, url) })                 // alone: its TTLs are short
 			for _, st := range serverTests {
 				if st.only == nil || slices.Contains(st.only, name) {
 					t.Run(st.name, func(t *testing.T) {
@@ -63,19 +65,6 @@ func TestServers(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// onEach runs a test against a server of each of realServers but Redis, all at once.
-func onEach(t *testing.T, test func(t *testing.T, url string)) {
-	t.Parallel()
-	for name, begin := range realServers {
-		if name != "redis" {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				test(t, begin(t))
-			})
-		}
 	}
 }
 

@@ -31,29 +31,15 @@ var fences = map[string][]string{
 
 // importRules hold who imports whom.
 var importRules = []rule{
-	importRule("driver is the contract alone: it imports the standard library and nothing else.",
-		shippedIn("driver"), func(_ *source, r reference) bool { return r.standard() }),
-
-	importRule("internal/clock imports the standard library alone.",
-		shippedIn("internal/clock"), func(_ *source, r reference) bool { return r.standard() }),
-
-	importRule("internal/lab/report shows what was observed, and starts nothing: it imports the standard library alone.",
-		shippedIn("internal/lab/report"), func(_ *source, r reference) bool { return r.standard() }),
-
-	importRule("internal/bounded imports the standard library and internal/clock alone.",
-		shippedIn("internal/bounded"), func(_ *source, r reference) bool { return r.standard() || r.ours && r.dir == "internal/clock" }),
-
-	importRule("The root package imports the standard library, driver, internal/clock and internal/bounded alone, so that who imports it "+
-		"gets no client library.",
-		shippedIn("."), func(_ *source, r reference) bool {
-			return r.standard() || r.ours && slices.Contains([]string{"driver", "internal/clock", "internal/bounded"}, r.dir)
-		}),
-
-	importRule("conformance names no backend and needs no library: it imports the standard library, the root package, "+
-		"driver, and internal/lab/worker alone.",
-		shippedIn("conformance"), func(_ *source, r reference) bool {
-			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver" || r.dir == "internal/lab/worker")
-		}),
+	// Packages that import the standard library and the packages of this module that are named here, and nothing else.
+	only("driver", "driver is the contract alone."),
+	only("internal/clock", "internal/clock is below everything."),
+	only("internal/lab/report", "internal/lab/report shows what was observed, and starts nothing."),
+	only("internal/lab/worker", "internal/lab/worker is for conformance too."),
+	only("internal/bounded", "internal/bounded is below the root package.", "internal/clock"),
+	only(".", "The root package brings no client library to a program that imports it.", "driver", "internal/clock", "internal/bounded"),
+	only("conformance", "conformance names no backend and needs no library.", ".", "driver", "internal/lab/worker"),
+	only("fence", "The package fence is the base of every fence.", ".", "driver"),
 
 	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
 		"and its own client, which the table clients in internal/house/imports_test.go names.",
@@ -73,11 +59,6 @@ var importRules = []rule{
 		func(s *source) bool { return !under(s.dir, "cmd") && s.dir != "backend/all" },
 		func(_ *source, r reference) bool { return !r.under("backend/all") }),
 
-	importRule("The package fence imports the standard library, the root package and driver alone, so that any fence can be built on it.",
-		shippedIn("fence"), func(_ *source, r reference) bool {
-			return r.standard() || r.ours && (r.dir == "." || r.dir == "driver")
-		}),
-
 	importRule("A package below fence imports the standard library, the root package, driver, fence, internal/… (but for what serves tests), and "+
 		"what the table fences in internal/house/imports_test.go names.",
 		func(s *source) bool { return fenceOf(s.dir) != "" && !s.test }, func(s *source, r reference) bool {
@@ -88,9 +69,6 @@ var importRules = []rule{
 		func(s *source) bool { return under(s.dir, "internal") && !isTestTool(s.dir) && !s.test }, func(_ *source, r reference) bool {
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare", "conformance", "faults"}, r.under)
 		}),
-
-	importRule("internal/lab/worker imports the standard library alone, so that conformance can use it.",
-		shippedIn("internal/lab/worker"), func(_ *source, r reference) bool { return r.standard() }),
 
 	importRule("The laboratory names no backend, so that the tests of every backend can use it: workers open URLs. It knows nothing of its views either.",
 		func(s *source) bool { return under(s.dir, "internal/lab") && !s.test }, func(_ *source, r reference) bool {

@@ -36,6 +36,13 @@ func importRule(text string, applies func(*source) bool, allowed func(*source, r
 	}}
 }
 
+// only makes a rule about all imports of the package in dir: they are of the standard library, or in allowed.
+func only(dir, text string, allowed ...string) rule {
+	return importRule(text, shippedIn(dir), func(_ *source, r reference) bool {
+		return r.standard() || r.ours && slices.Contains(allowed, r.dir)
+	})
+}
+
 // useRule makes a rule about what files mention of other packages: names maps a package to its forbidden identifiers.
 func useRule(text string, applies func(*source) bool, names map[string][]string, excepted func(*source, use) bool) rule {
 	return rule{text, func(t *tree, report func(where, what string)) {
