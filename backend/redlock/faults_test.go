@@ -172,7 +172,7 @@ func (p *peer) abandonedElsewhere(lease *claim) {
 // A holder that is cut off from the majority knows that its hold has ended before anybody else can have the lock, every time.
 func TestPartitionedHolderIsToldBeforeItsDeadline(t *testing.T) {
 	x := plainNodes(t, 5)
-	const ttl, rounds = 400 * time.Millisecond, 10
+	const ttl, rounds = 800 * time.Millisecond, 8
 	for round := range rounds {
 		backend, err := openURL(t.Context(), x.proxied())
 		require.NoError(t, err)

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -58,7 +59,10 @@ func TestSequenceUsedUp(t *testing.T) {
 	t.Parallel()
 	require.False(t, usedUp("_c_x-lock-0000000000"))
 	require.False(t, usedUp("_c_x-lock-2100000000"))
+	require.False(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence)))
+	require.True(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence+1)))
 	require.True(t, usedUp("_c_x-lock-2147483647"))
+	require.True(t, usedUp("_c_x-lock--000000001"))
 	require.True(t, usedUp("_c_x-lock--2147483648"))
 	require.True(t, usedUp("_c_x-lock-"+strings.Repeat("9", 10)))
 	require.Less(t, int64(lastSequence), int64(math.MaxInt32))

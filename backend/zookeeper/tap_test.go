@@ -217,14 +217,6 @@ func TestBatches(t *testing.T) {
 	}
 }
 
-// A claim near the end of the sequence numbers is refused, and leaves nothing.
-func TestSequenceEnds(t *testing.T) {
-	t.Parallel()
-	require.True(t, usedUp("_c_x-lock--000000001"))
-	require.False(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence)))
-	require.True(t, usedUp(fmt.Sprintf("_c_x-lock-%010d", lastSequence+1)))
-}
-
 // An answered ping says that the server was visited after that ping was written, whatever was written since.
 func TestPingsAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()

@@ -46,6 +46,14 @@ func sharedOptions(t *testing.T) *goredis.Options {
 	return o
 }
 
+// asUser is a server, and how a user with so few rights reaches it.
+func asUser(t *testing.T, rights string) (*servers.Redis, *goredis.Options) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret " + rights}})
+	o, err := goredis.ParseURL(s.UserURL("some", "secret"))
+	require.NoError(t, err)
+	return s, o
+}
+
 // requireTogether says that the server is sent n scripts for calls.
 func requireTogether(t *testing.T, n int, calls []*call) {
 	t.Helper()
@@ -131,12 +139,9 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 }
 
 func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* &* +@all"}})
-	o, err := goredis.ParseURL(s.URL())
-	require.NoError(t, err)
-	o.Username, o.Password = "some", "secret"
+	s, o := asUser(t, "~lockport:mine* ~lockport.side:{lockport:mine* &* +@all")
 	w := merging(t, o)
-	_, err = s.Do(t.Context(), "SCRIPT", "LOAD", Acquire.source)
+	_, err := s.Do(t.Context(), "SCRIPT", "LOAD", Acquire.source)
 	require.NoError(t, err)
 	for range 2 {
 		mine, yours := lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a")
@@ -218,14 +223,11 @@ func (c writtenConn) Write(b []byte) (int, error) {
 
 // TestWaitSpeaksForAll: replicas acknowledge what was written before WAIT, so calls that go again, each for itself, need another one.
 func TestWaitSpeaksForAll(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* &* +@all"}})
-	o, err := goredis.ParseURL(s.URL())
-	require.NoError(t, err)
-	o.Username, o.Password = "some", "secret"
+	s, o := asUser(t, "~lockport:mine* ~lockport.side:{lockport:mine* &* +@all")
 	var sent written
 	o.Dialer = sent.dialer(o)
 	w := merging(t, o)
-	_, err = s.Do(t.Context(), "SCRIPT", "LOAD", Acquire.source)
+	_, err := s.Do(t.Context(), "SCRIPT", "LOAD", Acquire.source)
 	require.NoError(t, err)
 	mine, yours := lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a")
 	wait := &call{waits: true, args: []any{"wait", 0, int64(10)}}

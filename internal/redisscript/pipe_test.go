@@ -30,14 +30,16 @@ func proxied(t *testing.T) (*Pipe, *faultproxy.Proxy, *servers.Redis) {
 	o, err := goredis.ParseURL(s.URL())
 	require.NoError(t, err)
 	o.Addr = proxy.Addr()
+	t.Cleanup(func() { _ = proxy.Close() })
+	return pipeOf(t, o), proxy, s
+}
+
+// pipeOf is a pipe of a client of its own.
+func pipeOf(t *testing.T, o *goredis.Options) *Pipe {
 	client := goredis.NewClient(o)
 	p := NewPipe(client, 0, 0)
-	t.Cleanup(func() {
-		p.Close()
-		_ = client.Close()
-		_ = proxy.Close()
-	})
-	return p, proxy, s
+	t.Cleanup(func() { p.Close(); _ = client.Close() })
+	return p
 }
 
 func TestPipeGivesEachItsReply(t *testing.T) {
@@ -182,10 +184,7 @@ func TestPipeSaysUnknownWhenTheReplyIsLost(t *testing.T) {
 }
 
 func TestPipeSaysUnavailableWhenNobodyAnswers(t *testing.T) {
-	client := goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, &goredis.Options{Addr: "127.0.0.1:1", DialerRetries: 1})
 	r := p.Run(t.Context(), echo, echoArgs(1), false)
 	require.ErrorIs(t, r.Err, driver.ErrUnavailable)
 	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}, false) {
@@ -228,10 +227,10 @@ func (p *stuckPipeline) Exec(ctx context.Context) ([]goredis.Cmder, error) {
 }
 
 // hangWorkers makes every worker that stays hang in a call, and returns how many there are of those.
-func hangWorkers(t *testing.T, p *Pipe, c *stuckClient, replies chan<- Reply) int {
+func hangWorkers(ctx context.Context, t *testing.T, p *Pipe, c *stuckClient, replies chan<- Reply) int {
 	c.stuck.Store(maxActive)
 	for left := maxActive - 1; left >= 0; left-- {
-		go func() { replies <- p.Run(t.Context(), echo, echoArgs(1), false) }()
+		go func() { replies <- p.Run(ctx, echo, echoArgs(1), false) }()
 		require.Eventually(t, func() bool { return c.stuck.Load() <= int64(left) }, 5*time.Second, time.Millisecond)
 	}
 	return maxActive
@@ -244,11 +243,7 @@ func TestPipeKnowsWhatItHasSent(t *testing.T) {
 	defer p.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	sent, waiting := make(chan Reply, maxActive), make(chan Reply, 1)
-	c.stuck.Store(maxActive)
-	for left := maxActive - 1; left >= 0; left-- {
-		go func() { sent <- p.Run(ctx, echo, echoArgs(1), false) }()
-		require.Eventually(t, func() bool { return c.stuck.Load() <= int64(left) }, 5*time.Second, time.Millisecond)
-	}
+	hangWorkers(ctx, t, p, c, sent)
 	p.mu.Lock()
 	p.armed = true // nobody else comes to the rescue
 	p.mu.Unlock()
@@ -281,7 +276,7 @@ func TestPipeGoesAroundDeadConnections(t *testing.T) {
 	c := &stuckClient{free: make(chan struct{})}
 	p := NewPipe(c, 0, 0)
 	replies := make(chan Reply)
-	hanging := hangWorkers(t, p, c, replies)
+	hanging := hangWorkers(t.Context(), t, p, c, replies)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	r := p.Run(ctx, echo, echoArgs(2), false)
@@ -298,7 +293,7 @@ func TestPipeClose(t *testing.T) {
 	c := &stuckClient{free: make(chan struct{})}
 	p := NewPipe(c, 0, 0)
 	replies, late := make(chan Reply), make(chan Reply)
-	hanging := hangWorkers(t, p, c, replies)
+	hanging := hangWorkers(t.Context(), t, p, c, replies)
 	c.stuck.Store(maxExtra) // those that come to the rescue hang too
 	const n = 30
 	for range n {
@@ -328,24 +323,6 @@ func TestPipeClose(t *testing.T) {
 	}
 	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), false).Err, driver.ErrUnavailable)
 	p.Close()
-}
-
-// Where it is not known how many replicas have acknowledged a call, its outcome is not known.
-func TestWaitThatFails(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
-	o, err := goredis.ParseURL(s.URL())
-	require.NoError(t, err)
-	o.Username, o.Password = "some", "secret"
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 1, 10*time.Millisecond)
-	defer p.Close()
-	for range 3 {
-		r := p.Run(t.Context(), echo, echoArgs(1), true)
-		require.ErrorIs(t, r.Err, driver.ErrUnknown)
-		require.ErrorContains(t, r.Err, "waiting for replicas")
-	}
-	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1), false).Err)
 }
 
 // Of many calls, those whose script the server did not know are made again, and each gets its own reply.

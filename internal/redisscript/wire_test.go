@@ -33,13 +33,21 @@ func echoes(t *testing.T, p *Pipe, n int) {
 	require.Equal(t, fmt.Sprint(n), r.Value)
 }
 
+// pong has a wire make a call, which must succeed.
+func pong(t *testing.T, w *wire) {
+	t.Helper()
+	value, _, err := w.run(t.Context(), []any{ping})
+	require.NoError(t, err)
+	require.Equal(t, "PONG", value)
+}
+
+// twoPings are calls that go together.
+func twoPings() []*call { return []*call{{args: []any{ping}}, {args: []any{ping}}} }
+
 // What is paid for each uncontended claim: a call allocates nothing of its own.
 func TestLoneCallsAllocateNothing(t *testing.T) {
 	o, _ := counting(t, servers.SharedRedis(t))
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, o)
 	one := NewScript("return 1")
 	args := append(one.Args(1), "0")
 	ctx := context.Background()
@@ -91,10 +99,7 @@ func TestWireIsGivenUpWithACaller(t *testing.T) {
 // A server that says nothing is waited for as long as the client's settings say, where no context does.
 func TestWireHasTheClientsTimeout(t *testing.T) {
 	_, proxy, _ := proxied(t)
-	client := goredis.NewClient(&goredis.Options{Addr: proxy.Addr(), ReadTimeout: time.Second})
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, &goredis.Options{Addr: proxy.Addr(), ReadTimeout: time.Second})
 	later, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
 	for _, ctx := range []context.Context{context.Background(), later} {
@@ -117,21 +122,13 @@ func TestWireHasTheCallersDeadline(t *testing.T) {
 	require.True(t, conn.deadline)
 	w.end(nil)
 	<-soon.Done()
-	value, _, err := w.run(t.Context(), []any{ping})
-	require.NoError(t, err)
-	require.Equal(t, "PONG", value)
+	pong(t, w)
 	require.Same(t, conn, w.ready)
 }
 
 // The end of a context interrupts its own call, not one that comes later, nor what is between them.
 func TestWireIsInterruptedForOneCall(t *testing.T) {
 	w := merging(t, sharedOptions(t))
-	pings := func() {
-		t.Helper()
-		value, _, err := w.run(t.Context(), []any{ping})
-		require.NoError(t, err)
-		require.Equal(t, "PONG", value)
-	}
 	conn := w.begin(t.Context())
 	require.NotNil(t, conn)
 	first := w.call
@@ -142,7 +139,7 @@ func TestWireIsInterruptedForOneCall(t *testing.T) {
 	w.interrupt(first)
 	require.False(t, w.interrupted || conn.deadline)
 	w.end(nil)
-	pings()
+	pong(t, w)
 
 	require.Same(t, conn, w.begin(t.Context()))
 	w.watch()
@@ -153,7 +150,7 @@ func TestWireIsInterruptedForOneCall(t *testing.T) {
 	w.end(err)
 	require.Nil(t, w.ready)
 	for range 2 { // another connection, which nobody has interrupted
-		pings()
+		pong(t, w)
 	}
 }
 
@@ -173,10 +170,7 @@ func counting(t *testing.T, s *servers.Redis) (*goredis.Options, *atomic.Int64) 
 
 func TestWireKeepsATLSConnection(t *testing.T) {
 	o, dialed := counting(t, servers.NeedRedis(t, servers.RedisOptions{TLS: true}))
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, o)
 	for i := range 5 {
 		echoes(t, p, i)
 	}
@@ -199,10 +193,7 @@ func TestWireAsksTheLimiter(t *testing.T) {
 	l := &limiter{}
 	o, _ := counting(t, servers.SharedRedis(t))
 	o.Limiter = l
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, o)
 	for i := range 5 {
 		echoes(t, p, i)
 	}
@@ -213,10 +204,7 @@ func TestWireAsksTheLimiter(t *testing.T) {
 func TestWireEndsAConnectionsLife(t *testing.T) {
 	o, dialed := counting(t, servers.SharedRedis(t))
 	o.ConnMaxLifetime = 50 * time.Millisecond
-	client := goredis.NewClient(o)
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, o)
 	require.Eventually(t, func() bool {
 		echoes(t, p, 1)
 		return dialed.Load() > 2
@@ -242,14 +230,13 @@ func TestWireClosesUnderACall(t *testing.T) {
 // TestWireComesBackAfterARest: what goes through go-redis after a rest is no second connection, with which none would be known to be ready.
 func TestWireComesBackAfterARest(t *testing.T) {
 	w := merging(t, sharedOptions(t))
-	calls := func() []*call { return []*call{{args: []any{ping}}, {args: []any{ping}}} }
-	w.runAll(t.Context(), calls())
+	w.runAll(t.Context(), twoPings())
 	w.mu.Lock()
 	require.NotNil(t, w.ready)
 	w.ready.used = time.Now().Add(-2 * restDirect)
 	w.mu.Unlock()
 	for range 2 {
-		w.runAll(t.Context(), calls())
+		w.runAll(t.Context(), twoPings())
 		require.NotNil(t, w.ready)
 		require.Len(t, w.conns, 1)
 	}
@@ -262,12 +249,10 @@ func TestSurplus(t *testing.T) {
 	_, _, err := w.run(t.Context(), []any{ping})
 	require.ErrorIs(t, err, errProtocol)
 	require.Nil(t, w.ready)
-	value, _, err := w.run(t.Context(), []any{ping})
-	require.NoError(t, err)
-	require.Equal(t, "PONG", value)
+	pong(t, w)
 
 	w.ready.in.Reset(io.MultiReader(strings.NewReader("+PONG\r\n+PONG\r\n:1\r\n"), w.ready.Conn))
-	w.runAll(t.Context(), []*call{{args: []any{ping}}, {args: []any{ping}}})
+	w.runAll(t.Context(), twoPings())
 	require.Nil(t, w.ready)
 }
 
@@ -278,8 +263,7 @@ func TestWireForgetsWhatIsClosed(t *testing.T) {
 	require.Nil(t, w.ready)
 	require.Empty(t, w.conns)
 	_, _, _ = w.run(t.Context(), []any{ping}) // go-redis sees it now, or has seen it before
-	_, _, err := w.run(t.Context(), []any{ping})
-	require.NoError(t, err)
+	pong(t, w)
 	require.NotNil(t, w.ready)
 	require.Len(t, w.conns, 1)
 }
@@ -292,17 +276,13 @@ func TestWireLeavesAReplica(t *testing.T) {
 		_, _, err := w.run(t.Context(), replies(text))
 		require.ErrorContains(t, err, text)
 		require.Equal(t, stays, w.ready != nil, text)
-		for range 2 {
-			_, _, err = w.run(t.Context(), []any{ping})
-			require.NoError(t, err)
-		}
+		pong(t, w)
+		pong(t, w)
 		require.NotNil(t, w.ready)
 		w.runAll(t.Context(), []*call{{args: replies(text)}, {args: []any{ping}}})
 		require.Equal(t, stays, w.ready != nil, text)
-		for range 2 {
-			_, _, err = w.run(t.Context(), []any{ping})
-			require.NoError(t, err)
-		}
+		pong(t, w)
+		pong(t, w)
 	}
 }
 
@@ -337,7 +317,7 @@ func TestNothingIsBelievedAfterAMalformedReply(t *testing.T) {
 	w := merging(t, sharedOptions(t))
 	w.ready.used = time.Now().Add(time.Hour)
 	w.ready.in.Reset(strings.NewReader("?\r\n+PONG\r\n"))
-	calls := []*call{{args: []any{ping}}, {args: []any{ping}}}
+	calls := twoPings()
 	w.runAll(t.Context(), calls)
 	for _, c := range calls {
 		require.ErrorIs(t, c.err, errProtocol)

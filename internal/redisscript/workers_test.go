@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -64,7 +63,7 @@ func TestPipeRescuesAgain(t *testing.T) {
 	c := &stuckClient{free: make(chan struct{})}
 	p := NewPipe(c, 0, 0)
 	replies := make(chan Reply, maxActive+3)
-	hanging := hangWorkers(t, p, c, replies)
+	hanging := hangWorkers(t.Context(), t, p, c, replies)
 	for range 3 {
 		c.stuck.Store(1)
 		go func() { replies <- p.Run(t.Context(), echo, echoArgs(1), false) }()
@@ -79,10 +78,7 @@ func TestPipeRescuesAgain(t *testing.T) {
 
 // Of the connections of those that came to the rescue few stay.
 func TestPipeKeepsFewWires(t *testing.T) {
-	client := goredis.NewClient(sharedOptions(t))
-	defer func() { _ = client.Close() }()
-	p := NewPipe(client, 0, 0)
-	defer p.Close()
+	p := pipeOf(t, sharedOptions(t))
 	var all []*worker
 	for range maxActive + maxExtra {
 		p.mu.Lock()
