@@ -83,7 +83,7 @@ func (b *board) cell() (c report.Cell, complete bool) {
 	}
 	telling := 0 // the first of the worst class; among these one whose late write landed
 	for i, run := range b.runs {
-		c.Class = worst(c.Class, run.Class)
+		c.Class = report.Worse(c.Class, run.Class)
 		if run.Class == c.Class && (b.runs[telling].Class != c.Class || b.late[telling] != landed && b.late[i] == landed) {
 			telling = i
 		}

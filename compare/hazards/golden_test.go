@@ -47,7 +47,7 @@ func TestGoldenAgreesWithTheFaultRuns(t *testing.T) {
 	compared := 0
 	for _, a := range faults.All() {
 		for _, at := range standing {
-			if at.world != a.Name {
+			if at.subject != a.Name {
 				continue
 			}
 			for hazard, fault := range same {

@@ -2,6 +2,7 @@ package hazards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/internal/lab/history"
@@ -52,7 +53,7 @@ func newHistory(events []history.Event) (*history.History, error) {
 
 // judge says what a play has shown, by what its workers believed and wrote, and by what its script found.
 func judge(h *history.History, p *trial) verdict {
-	v := verdict{class: worst(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
+	v := verdict{class: report.Worse(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
 	said := []string{p.text()}
 	if p.text() == "" {
 		said = nil
@@ -60,7 +61,7 @@ func judge(h *history.History, p *trial) verdict {
 	var longest *history.Overlap
 	for i := range v.overlaps {
 		o := &v.overlaps[i]
-		v.class = worst(v.class, v.classOf(h, o))
+		v.class = report.Worse(v.class, v.classOf(h, o))
 		if longest == nil || o.To.Sub(o.From) > longest.To.Sub(longest.From) {
 			longest = o
 		}
@@ -68,7 +69,7 @@ func judge(h *history.History, p *trial) verdict {
 	if longest != nil {
 		said = append(said, tellOverlap(longest))
 	} else if unavailable(h) {
-		v.class = worst(v.class, report.Unavailable)
+		v.class = report.Worse(v.class, report.Unavailable)
 	}
 	if w := v.lateWrite(); w != nil {
 		said = append(said, tellLate(w))
@@ -151,15 +152,17 @@ func (v *verdict) lateWrite() (first *write) {
 
 // unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
 func unavailable(h *history.History) bool {
-	faulty := between(h, history.Away, history.Back)
+	faulty := h.Spells(func(e *history.Event) (begins, ends bool) {
+		return e.Kind == history.Noted && e.Err == history.Away, e.Kind == history.Noted && e.Err == history.Back
+	})
 	if len(faulty) == 0 {
 		faulty = h.Injections()
 	}
 	for _, f := range faulty {
 		wanted, had := false, false
 		for _, a := range attempts(h) {
-			wanted = wanted || a.asked < f.To && a.over > f.From
-			had = had || a.got != 0 && a.got >= f.From && a.got <= f.To
+			wanted = wanted || a.Asked < f.To && a.over > f.From
+			had = had || a.Got != 0 && a.Got >= f.From && a.Got <= f.To
 		}
 		for _, s := range h.Spans {
 			had = had || s.Got <= f.From && s.Until >= f.To
@@ -171,64 +174,29 @@ func unavailable(h *history.History) bool {
 	return false
 }
 
-// between are the times from one note to another.
-func between(h *history.History, from, to string) (all []history.Spell) {
-	open := false
-	for _, e := range h.Events {
-		switch {
-		case e.Kind != history.Noted:
-		case e.Err == from && !open:
-			all, open = append(all, history.Spell{From: e.At, To: h.End}), true
-		case e.Err == to && open:
-			all[len(all)-1].To, open = e.At, false
-		}
-	}
-	return all
-}
-
 // attempt is an acquisition, whatever came of it.
 type attempt struct {
-	worker, name string
-	op           int64
-	asked        history.Instant
-	got          history.Instant // 0 if it was not
-	over         history.Instant // when it returned, or its worker was killed, or the history ended
-	class        history.Class   // of the error, if it returned one
-	ending       string          // of one that was not got, for people
+	*history.Try
+	over   history.Instant // when it returned, or its worker was killed, or the history ended
+	class  history.Class   // of the error, if it returned one
+	ending string          // of one that failed, for people
 }
 
 // attempts are all acquisitions, in the order in which they were asked for.
-func attempts(h *history.History) []*attempt {
-	type key struct {
-		worker string
-		op     int64
-	}
-	var all []*attempt
-	open := make(map[key]*attempt)
-	for _, e := range h.Events {
-		k := key{e.Worker, e.Op}
-		switch e.Kind {
-		case history.Asked:
-			open[k] = &attempt{worker: e.Worker, name: e.Name, op: e.Op, asked: e.At, over: h.End, ending: "the end"}
-			all = append(all, open[k])
-		case history.Got, history.Failed:
-			a := open[k]
-			if a == nil {
-				continue
-			}
-			a.over, a.class, a.ending = e.At, e.Class, endingOf(e.Class)
-			if e.Kind == history.Got {
-				a.got = e.At
-			}
-			delete(open, k)
-		case history.Killed:
-			for k, a := range open {
-				if a.worker == e.Worker {
-					a.over, a.ending = e.At, "killed"
-					delete(open, k)
-				}
-			}
+func attempts(h *history.History) (all []*attempt) {
+	for _, t := range h.Attempts {
+		a := &attempt{Try: t, over: h.End, ending: "the end"}
+		switch {
+		case t.Got != 0:
+			a.over = t.Got
+		case t.Failed != 0:
+			i := slices.IndexFunc(h.Events, func(e history.Event) bool { return e.Kind == history.Failed && e.Worker == t.Worker && e.Op == t.Op })
+			a.over, a.class = t.Failed, h.Events[i].Class
+			a.ending = endingOf(a.class)
+		case t.Killed != 0:
+			a.over, a.ending = t.Killed, "killed"
 		}
+		all = append(all, a)
 	}
 	return all
 }

@@ -216,7 +216,7 @@ func (r *runner) play(w *environment.Running, b *board, n int) {
 	if err != nil && r.ctx.Err() == nil && b.again(err) {
 		first, firstLate := result, late
 		result, late, err = b.play(r.ctx, w, n)
-		if harmful(first.Class) && !harmful(result.Class) && r.ctx.Err() == nil {
+		if report.Harmful(first.Class) && !report.Harmful(result.Class) && r.ctx.Err() == nil {
 			b.add(first, firstLate)
 		}
 	}
@@ -226,7 +226,7 @@ func (r *runner) play(w *environment.Running, b *board, n int) {
 	if err != nil {
 		r.fails(b, err)
 	}
-	if err == nil || harmful(result.Class) {
+	if err == nil || report.Harmful(result.Class) {
 		b.add(result, late)
 	}
 	r.tell(1, b.name())
@@ -256,8 +256,7 @@ func (r *runner) fails(b *board, err error) {
 func (b *board) play(ctx context.Context, w *environment.Running, n int) (report.Run, string, error) {
 	p := &trial{}
 	cell := &play.Cell{Fault: b.scenario.hazard, Script: func(playing context.Context, phase *play.Phase) error {
-		p.Phase = phase
-		err := b.scenario.script(playing, p)
+		err := p.run(playing, phase, b.scenario.script)
 		if ctx.Err() != nil { // nobody waits for what is under way
 			for _, worker := range phase.Workers() {
 				_ = worker.Kill()

@@ -42,7 +42,7 @@ func plain(note string) string { return names.ReplaceAllStringFunc(note, lane) }
 // timeline draws a play: who held the lock when, and what was done to whom. Locks of other names are left out; what was asked for again and again is one time
 // of waiting.
 func timeline(h *history.History, p *trial, v *verdict) report.Run {
-	all := slices.DeleteFunc(attempts(h), func(a *attempt) bool { return a.name != p.Name() })
+	all := slices.DeleteFunc(attempts(h), func(a *attempt) bool { return a.Name != p.Name() })
 	c := clock{start: beginning(h, all)}
 	r := report.Run{Class: v.class, Observed: v.observed, Took: c.ms(h.End)}
 	for _, e := range h.Events {
@@ -70,7 +70,7 @@ func timeline(h *history.History, p *trial, v *verdict) report.Run {
 func beginning(h *history.History, all []*attempt) history.Instant {
 	begun := h.End
 	if len(all) > 0 {
-		begun = all[0].asked
+		begun = all[0].Asked
 	}
 	for _, s := range h.Injections() {
 		begun = min(begun, s.From)
@@ -105,16 +105,16 @@ func (c clock) lane(h *history.History, p *trial, v *verdict, worker string, all
 	var vain *attempt // the last one, if nothing came of it
 	for _, a := range all {
 		switch {
-		case a.worker != worker:
-		case a.got != 0:
+		case a.Worker != worker:
+		case a.Got != 0:
 			l.Spans = append(l.Spans, c.held(h, a))
 			vain = nil
-		case vain != nil && a.asked.Sub(vain.over) < oneWait:
+		case vain != nil && a.Asked.Sub(vain.over) < oneWait:
 			last := &l.Spans[len(l.Spans)-1]
 			last.Until, last.Ending = c.ms(a.over), a.ending
 			vain = a
 		default:
-			l.Spans = append(l.Spans, report.Span{Asked: c.ms(a.asked), Until: c.ms(a.over), Ending: a.ending})
+			l.Spans = append(l.Spans, report.Span{Asked: c.ms(a.Asked), Until: c.ms(a.over), Ending: a.ending})
 			vain = a
 		}
 	}
@@ -131,7 +131,7 @@ const oneWait = 500 * time.Millisecond
 
 // held is the hold that an attempt became.
 func (c clock) held(h *history.History, a *attempt) report.Span {
-	i := slices.IndexFunc(h.Spans, func(s history.Span) bool { return s.Worker == a.worker && s.Op == a.op })
+	i := slices.IndexFunc(h.Spans, func(s history.Span) bool { return s.Worker == a.Worker && s.Op == a.Op })
 	s := h.Spans[i]
 	return report.Span{
 		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: report.Token(s.Token), Ending: ended(&s),

@@ -12,13 +12,14 @@ import (
 // redlockEnvironment is five servers that know nothing of each other and keep nothing on disk. For the suite there are some that keep their data when they are
 // stopped: not by a write to the disk for every change, at which five on one machine are slow.
 var (
-	redlockEnvironment = redlockOf("redlock", "five Redis under Redlock, without persistence", 5, servers.RedisOptions{Clock: servers.ClockInstalled() == nil})
+	redlockEnvironment = redlockOf("redlock", "five Redis under Redlock, without persistence", 5, servers.RedisOptions{})
 	redlockSaving      = redlockOf("redlock-saving", "five Redis under Redlock that save their data", 5, servers.RedisOptions{Save: "3600 1"})
 	redlockOfThree     = redlockOf("redlock-three", "three Redis under Redlock that save their data", 3, servers.RedisOptions{Save: "3600 1"})
 )
 
 func redlockOf(name, title string, n int, o servers.RedisOptions) Environment {
 	e := redisOf(name, title, func(ctx context.Context) (Servers, error) {
+		o.Clock = o.Save == "" && servers.ClockInstalled() == nil // it runs a compiler, so not before it is needed
 		r := &Redlock{}
 		for range n {
 			node, err := servers.StartRedis(ctx, o)
