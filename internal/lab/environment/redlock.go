@@ -19,6 +19,7 @@ var (
 
 func redlockOf(name, title string, n int, o servers.RedisOptions) Environment {
 	e := redisOf(name, title, func(ctx context.Context) (Servers, error) {
+		o := o
 		o.Clock = o.Save == "" && servers.ClockInstalled() == nil // it runs a compiler, so not before it is needed
 		r := &Redlock{}
 		for range n {
