@@ -39,10 +39,10 @@ SEED ?= 0
 soak: servers ## every conformance case on every arrangement of servers, then fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
 	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
 	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestQuickRun -all
-	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
+	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 
 soak-short: servers ## fault runs, five phases per cell
-	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -phases=5 -seed=$(SEED) $(ARGS)
+	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -phases=5 -seed=$(SEED) $(ARGS)
 
 # Which backends a crowd soaks, as a regular expression, and how large it is.
 CROWD ?= .

@@ -49,3 +49,19 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 	i := slices.IndexFunc(cells, func(c play.Cell) bool { return c.Fault == fault })
 	return append(slices.Clone(cells), UnderLoad(cells[i]))
 }
+
+// IsRepeated says that an earlier environment of the same backend has the same fault of workers and their network, and states the same of it.
+func IsRepeated(e *Environment, c *play.Cell) bool {
+	if !slices.ContainsFunc(Common(false), func(o play.Cell) bool { return o.Fault == c.Fault }) {
+		return false
+	}
+	for _, o := range All() {
+		if o.Name == e.Name {
+			break
+		}
+		if o.Backend == e.Backend && slices.ContainsFunc(o.Cells, func(o play.Cell) bool { return o.Fault == c.Fault && o.Outcome == c.Outcome }) {
+			return true
+		}
+	}
+	return false
+}

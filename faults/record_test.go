@@ -88,7 +88,7 @@ func notPlayed(all []faults.Environment, played map[string]history.Figures) []st
 		a := &all[i]
 		for j := range a.Cells {
 			key := faults.CellKey(&a.Environment, &a.Cells[j])
-			if _, ok := played[key]; !ok && (!a.Variant || *forTime > 0) {
+			if _, ok := played[key]; !ok && (!a.Variant || *full) {
 				left = append(left, key)
 			}
 		}
@@ -112,10 +112,10 @@ func TestFiguresOfAPartOfTheTableAreNotThoseOfAll(t *testing.T) {
 	all := []faults.Environment{
 		{environment.Environment{Name: "a"}, []play.Cell{{Fault: "f"}, {Fault: "g"}}}, {environment.Environment{Name: "v", Variant: true}, []play.Cell{{Fault: "f"}}},
 	}
-	defer func(d time.Duration) { *forTime = d }(*forTime)
-	*forTime = 0
+	defer func(was bool) { *full = was }(*full)
+	*full = false
 	require.Equal(t, []string{"a/g"}, notPlayed(all, map[string]history.Figures{"a/f": {}}))
 	require.Empty(t, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
-	*forTime = time.Hour
+	*full = true
 	require.Equal(t, []string{"v/f"}, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
 }

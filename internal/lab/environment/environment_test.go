@@ -1,37 +1,137 @@
 package environment
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	// What clients open.
+	_ "github.com/lockport/lockport/backend/etcd"
+	_ "github.com/lockport/lockport/backend/file"
+	_ "github.com/lockport/lockport/backend/mysql"
+	_ "github.com/lockport/lockport/backend/postgres"
+	_ "github.com/lockport/lockport/backend/redis"
+	_ "github.com/lockport/lockport/backend/redlock"
+	_ "github.com/lockport/lockport/backend/zookeeper"
 )
 
-// An operator takes a lock for somebody else, sees what is left, and removes it again, in every environment.
-func TestOperators(t *testing.T) {
+// In every environment operators can do what they are stated to, and whatever damage a fault has left, Heal makes all servers serve again, also when it is repeated.
+func TestEnvironments(t *testing.T) {
 	for _, e := range slices.Concat(All(), forSuites()) {
-		if e.Variant || e.Local { // a file must be there before somebody else can lock it
+		if e.Variant {
 			continue
 		}
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			r := Need(t, e.Name)
-			require.NoError(t, r.Heal(t.Context()))
-			err := r.Overwrite(t.Context(), "a/b")
-			if errors.Is(err, errors.ErrUnsupported) {
-				t.Skip(err)
+			serves(t, r)
+			operate(t, r)
+			for what, damage := range damages(r) {
+				require.NoError(t, damage(t.Context()), what)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				for range 2 {
+					require.NoError(t, r.Heal(ctx), what)
+				}
+				cancel()
+				serves(t, r)
 			}
-			require.NoError(t, err)
-			if left, err := r.Leftovers(t.Context(), "a/"); e.Backend != "postgres" && e.Backend != "mysql" { // by names that a client told
-				require.NoError(t, err)
-				require.Len(t, left, 1)
-			}
-			require.NoError(t, r.Remove(t.Context(), "a/b"))
-			if err := r.Remove(t.Context(), "a/b"); err != nil {
-				require.ErrorIs(t, err, ErrNotHeld)
-			}
-			require.NoError(t, r.Heal(t.Context()))
 		})
+	}
+}
+
+// operate takes a lock for somebody else, sees what is left, and removes it again.
+func operate(t *testing.T, r *Running) {
+	if r.Local {
+		return // a file must be there before somebody else can lock it
+	}
+	err := r.Overwrite(t.Context(), "a/b")
+	if errors.Is(err, errors.ErrUnsupported) {
+		return
+	}
+	require.NoError(t, err)
+	if left, err := r.Leftovers(t.Context(), "a/"); r.Backend != "postgres" && r.Backend != "mysql" { // by names that a client told
+		require.NoError(t, err)
+		require.Len(t, left, 1)
+	}
+	require.NoError(t, r.Remove(t.Context(), "a/b"))
+	if err := r.Remove(t.Context(), "a/b"); err != nil {
+		require.ErrorIs(t, err, ErrNotHeld)
+	}
+}
+
+type damage = func(ctx context.Context) error
+
+// damages are what faults can leave, by their names.
+func damages(r *Running) map[string]damage {
+	down := func(nodes ...Node) damage { return func(context.Context) error { return AtOnce(nodes, Node.Kill) } }
+	still := func(node Node) damage { return func(context.Context) error { return node.Freeze() } }
+	nodes := r.Nodes()
+	all := make(map[string]damage)
+	if len(nodes) > 0 {
+		all["all down"], all["one still"] = down(nodes...), still(nodes[0])
+	}
+	switch s := r.Servers.(type) {
+	case *Redis:
+		all["cannot save"] = s.FailToSave
+		all["full"] = func(ctx context.Context) error { return s.Set(ctx, "maxmemory-policy", "allkeys-lru", "maxmemory", 1) }
+	case *RedisPair:
+		all["master down"], all["master still"], all["replica down"] = down(s.Master), still(s.Master), down(s.Replica)
+		all["link cut"], all["promoted"] = s.Lag, s.Promote
+	case *RedisSentinel:
+		all["sentinel down"], all["sentinel still"] = down(s.Sentinels[0]), still(s.Sentinels[0])
+		all["node down"], all["node still"] = down(s.Sentinel.Nodes[0]), still(s.Sentinel.Nodes[0])
+	case *Etcd:
+		if s.cluster != nil {
+			all["out of space"] = func(ctx context.Context) error { return s.Fill(ctx, 1) }
+			all["one cut, one down"] = func(context.Context) error { s.CutFromQuorum(2); return nodes[0].Kill() }
+		}
+	case *ZooKeeper:
+		if s.ensemble != nil {
+			all["one cut, one down"] = func(context.Context) error { s.CutFromQuorum(2); return nodes[0].Kill() }
+		}
+	case *PooledPostgres:
+		all["server down"], all["pooler down"], all["pooler still"] = down(s.Server), down(s.Pooler), still(s.Pooler)
+	case *PostgresPair:
+		primary, replica := s.Both()
+		all["primary down"], all["replica down"], all["parted"], all["promoted"] = down(primary), down(replica), s.Part, s.Promote
+	case *Folder:
+		all["away"] = func(context.Context) error { _, err := s.MoveAway(); return err }
+	}
+	return all
+}
+
+// serves takes and releases a lock, through each member of a cluster alone.
+func serves(t *testing.T, r *Running) {
+	t.Helper()
+	endpoint, err := r.Endpoint()
+	require.NoError(t, err)
+	defer endpoint.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	alone := 1
+	if r.Backend == "etcd" || r.Backend == "zookeeper" {
+		alone = len(endpoint.Links)
+	}
+	for i := range alone {
+		for k, link := range endpoint.Links {
+			link.Restore()
+			if alone > 1 && k != i {
+				link.Cut()
+			}
+		}
+		client, err := lockport.Open(ctx, endpoint.URL, lockport.TTL(r.TTL), lockport.Logger(nil))
+		require.NoError(t, err)
+		lock, err := client.Acquire(ctx, "n")
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(ctx))
+		_, hasToken := lock.Token()
+		require.Equal(t, r.Tokens, hasToken)
+		require.NoError(t, client.Close())
 	}
 }
 

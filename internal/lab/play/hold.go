@@ -111,21 +111,29 @@ func (h *hold) release() {
 	h.worker.say(e)
 }
 
-// update reads the registers, stays for a while, and writes what it read plus one: with careful only if the hold is still
-// valid, which leaves time to be paused between that look and the write.
+// registerTime is how long a request to the register may take.
+const registerTime = 10 * time.Second
+
+// update reads the registers, stays for a while, and writes what it read plus one. The stay ends early when the hold is lost or the worker was asked to
+// end. With careful it writes only if the hold is still valid, which leaves time to be paused between that look and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	fenced, bare, err := h.worker.register.Read(ctx, h.name, h.token)
+	var fenced, bare int64
+	err := within(func(ctx context.Context) (err error) {
+		fenced, bare, err = h.worker.register.Read(ctx, h.name, h.token)
+		return err
+	})
 	if err == nil {
 		select {
 		case <-time.After(stay):
 		case <-h.lock.Lost():
+		case <-h.worker.leaving:
 		}
 		if careful && !h.lock.Valid() {
 			return
 		}
-		err = h.worker.register.Write(ctx, h.name, h.token, fenced+1, bare+1)
+		err = within(func(ctx context.Context) error {
+			return h.worker.register.Write(ctx, h.name, h.token, fenced+1, bare+1)
+		})
 	}
 	e := h.event(history.Wrote)
 	e.Value = fenced + 1
@@ -133,4 +141,11 @@ func (h *hold) update(stay time.Duration, careful bool) {
 		e.Kind, e.Err, e.Class = history.Refused, err.Error(), classOf(err)
 	}
 	h.worker.say(e)
+}
+
+// within calls f, for registerTime at most.
+func within(f func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(context.Background(), registerTime)
+	defer cancel()
+	return f(ctx)
 }

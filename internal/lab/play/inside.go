@@ -53,7 +53,7 @@ func WorkerMain() {
 	if text == "" {
 		return
 	}
-	w := &worker{out: json.NewEncoder(os.Stdout), holds: make(map[int64]*hold)}
+	w := &worker{out: json.NewEncoder(os.Stdout), holds: make(map[int64]*hold), leaving: make(chan struct{})}
 	if err := w.begin(text); err != nil {
 		w.say(history.Event{Kind: history.Answered, Err: err.Error()})
 		os.Exit(1)
@@ -78,7 +78,7 @@ type worker struct {
 	mu      sync.Mutex
 	out     *json.Encoder
 	holds   map[int64]*hold
-	leaving bool
+	leaving chan struct{} // closed when the worker was asked to end
 }
 
 func (w *worker) begin(text string) error {
@@ -128,9 +128,7 @@ func (w *worker) listen(in io.Reader) {
 
 // leave ends what is under way in order, as a program does that is asked to end.
 func (w *worker) leave() {
-	w.mu.Lock()
-	w.leaving = true
-	w.mu.Unlock()
+	close(w.leaving)
 	w.orders.Wait()
 	w.storms.Wait()
 	for _, h := range w.holds {
@@ -140,9 +138,12 @@ func (w *worker) leave() {
 }
 
 func (w *worker) left() bool {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.leaving
+	select {
+	case <-w.leaving:
+		return true
+	default:
+		return false
+	}
 }
 
 func (w *worker) do(o order) {

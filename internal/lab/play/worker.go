@@ -120,15 +120,16 @@ func (w *Worker) Resume() error {
 // tell sends an order.
 func (w *Worker) tell(o order) error { return w.process.Send(o) }
 
-// endTime is how long a worker may take to end what it does. A release has 5 s by itself.
+// endTime is how long a worker may take to end what it does, beside the time that locks of killed workers need to expire. A release has 5 s by itself.
 const endTime = 20 * time.Second
 
 // end asks the worker to end in order, and returns when it has. An error says that it did not, or that it had ended by itself before, which must
 // not go unnoticed for another having taken its place. One that was killed is asked for nothing but data races.
 func (w *Worker) end() error {
 	before := !w.alive()
-	if w.process.End(endTime) != nil {
-		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, endTime)
+	limit := endTime + 2*w.phase.Environment.TTL
+	if w.process.End(limit) != nil {
+		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, limit)
 	}
 	w.mu.Lock()
 	killed := w.killed
