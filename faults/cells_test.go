@@ -39,7 +39,7 @@ var (
 	phases   = flag.Int("phases", 1, "phases per cell that is stated to be safe, in each lap")
 	forTime  = flag.Duration("for", 0, "how long to begin laps through the table, in another order each time; 0 is one lap, in order")
 	full     = flag.Bool("full", false, "play also what another environment of the same backend shows, faults under load, and variants")
-	lanes    = flag.Int("lanes", 6, "how many environments run at a time: their phases mostly wait")
+	lanes    = flag.Int("lanes", 10, "how many environments run at a time: their phases mostly wait")
 	write    = flag.Bool("write", false, "write what was measured to docs/faults.json, and docs/guarantees.md anew")
 )
 

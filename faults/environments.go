@@ -50,16 +50,14 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 	return append(slices.Clone(cells), UnderLoad(cells[i]))
 }
 
-// IsRepeated says that an earlier environment of the same backend has the same fault of workers and their network, and states the same of it.
+// IsRepeated says that an earlier environment of the same backend has the same fault, and that the same is stated of it for the same reason.
 func IsRepeated(e *Environment, c *play.Cell) bool {
-	if !slices.ContainsFunc(Common(false), func(o play.Cell) bool { return o.Fault == c.Fault }) {
-		return false
-	}
 	for _, o := range All() {
 		if o.Name == e.Name {
 			break
 		}
-		if o.Backend == e.Backend && slices.ContainsFunc(o.Cells, func(o play.Cell) bool { return o.Fault == c.Fault && o.Outcome == c.Outcome }) {
+		same := func(o play.Cell) bool { return o.Fault == c.Fault && o.Outcome == c.Outcome && o.Why == c.Why }
+		if o.Backend == e.Backend && slices.ContainsFunc(o.Cells, same) {
 			return true
 		}
 	}
