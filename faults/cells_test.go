@@ -136,7 +136,7 @@ func playOnce(t *testing.T, w *environment.Running, c *play.Cell, seed uint64) *
 	v, judged := faults.Judge(played)
 	if err != nil || judged != nil || len(v.Breaches) > 0 {
 		long := ""
-		if w.Variant || played.Cell.Busy {
+		if *full {
 			long = " -full" // else it is not played
 		}
 		t.Errorf("-run='TestCells/%s$/%s$' -seed=%d%s; its history is %s", w.Name, c.Fault, seed, long, keep(t, played))
