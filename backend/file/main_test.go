@@ -7,17 +7,18 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 )
 
-func open(_ context.Context, dir string) (driver.Backend, error) {
-	return file.NewBackend(file.Options{Dir: dir})
+func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	return b, err
 }
 
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(open)
+	conformance.WorkerMain(openURL)
 	if mode := os.Getenv(childMode); mode != "" {
 		child(mode, os.Getenv(childDir))
 		os.Exit(0)

@@ -181,3 +181,13 @@ func (m *meddled) QueryContext(ctx context.Context, query string, args []sqldriv
 	}
 	return m.sqlConn.QueryContext(ctx, query, args)
 }
+
+// testTTL is that of sessions that are to end soon.
+const testTTL = 2 * time.Second
+
+func newBackend(t testing.TB, m *servers.MariaDB, o Options) *Backend {
+	backend, err := NewBackend(configFor(t, m.DSN()), o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, backend.Close()) })
+	return backend
+}

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"testing"
@@ -19,4 +20,17 @@ func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openURL)
 	os.Exit(m.Run())
+}
+
+// isOp tells requests apart by their statements.
+func isOp(op conformance.Op, request []byte) bool {
+	switch op {
+	case conformance.OpAcquire:
+		return bytes.Contains(request, []byte("SELECT GET_LOCK("))
+	case conformance.OpRenew:
+		return len(request) == 5 && request[4] == 0x0e // COM_PING
+	case conformance.OpRelease:
+		return bytes.Contains(request, []byte("SELECT RELEASE_LOCK("))
+	}
+	return true
 }
