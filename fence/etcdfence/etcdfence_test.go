@@ -1,7 +1,7 @@
 package etcdfence
 
 import (
-	"math"
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,7 +9,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -22,43 +22,36 @@ func both(t *testing.T, f func(t *testing.T, p *place)) {
 	}
 }
 
-// The latest holder writes, and the one before does not any more; nor can it come back.
-func TestOlderHolderIsRefused(t *testing.T) {
-	both(t, func(t *testing.T, p *place) {
-		old := registers(t, p.fence, 7)
-		require.NoError(t, write(t.Context(), old, p.data, "old"))
-		require.Equal(t, "old", p.get(p.data))
-		latest := registers(t, p.fence, 10)
-		require.Equal(t, lockport.Token(10), latest.Token())
-		stale(t, write(t.Context(), old, p.data, "late"), 7, 10)
-		require.Equal(t, "old", p.get(p.data))
-		require.NoError(t, write(t.Context(), latest, p.data, "new"))
-		require.Equal(t, "new", p.get(p.data))
-		_, err := p.fence.Register(t.Context(), 7)
-		stale(t, err, 7, 10)
-		require.NoError(t, write(t.Context(), latest, p.data, "newer"), "a refused registration changes nothing")
-
-		// With the conditions in a transaction of one's own.
-		for g, can := range map[*Guard]bool{old: false, latest: true} {
-			r, err := p.client.Txn(t.Context()).If(g.Cmps()...).Then(clientv3.OpPut(p.data, "own")).Commit()
-			require.NoError(t, err)
-			require.Equal(t, can, r.Succeeded)
-		}
-	})
+// What all fences promise.
+func TestCases(t *testing.T) {
+	for version, o := range map[string]servers.EtcdOptions{"installed": {}, "current": {Current: true}} {
+		t.Run(version, func(t *testing.T) {
+			s := servers.NeedEtcd(t, o)
+			fencetest.Cases(t, func(t *testing.T) fencetest.Place[*Guard] {
+				p := newPlace(t, s)
+				return fencetest.Place[*Guard]{
+					Package: "etcdfence", Addr: s.Addr(),
+					Register: p.fence.Register, RegisterLock: p.fence.RegisterLock,
+					At:     func(addr string) fencetest.Registering[*Guard] { return p.at(addr).Register },
+					Locks:  func() *lockport.Client { return newLocker(t, p.client) },
+					Write:  func(ctx context.Context, g *Guard, value string) error { return write(ctx, g, p.data, value) },
+					Get:    func() string { return p.get(p.data) },
+					Stored: func(token lockport.Token) { require.Equal(t, format(token), p.get(p.fence.Key())) },
+					Remove: func() { p.remove(p.fence.Key()) },
+				}
+			})
+		})
+	}
 }
 
-func TestTokens(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
-	for _, token := range []lockport.Token{1, 9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
-		first, second := registers(t, p.fence, token), registers(t, p.fence, token)
-		for _, g := range []*Guard{first, second, first} { // equal tokens pass
-			require.NoError(t, write(t.Context(), g, p.data, "x"))
-		}
-		require.Equal(t, format(token), p.get(p.fence.Key()))
-		if token > 1 {
-			_, err := p.fence.Register(t.Context(), token-1)
-			stale(t, err, token-1, token)
-		}
+// The conditions do the same in a transaction of one's own.
+func TestCmps(t *testing.T) {
+	p := newPlace(t, servers.SharedEtcd(t))
+	old, latest := registers(t, p.fence, 7), registers(t, p.fence, 10)
+	for g, can := range map[*Guard]bool{old: false, latest: true} {
+		r, err := p.client.Txn(t.Context()).If(g.Cmps()...).Then(clientv3.OpPut(p.data, "own")).Commit()
+		require.NoError(t, err)
+		require.Equal(t, can, r.Succeeded)
 	}
 }
 
@@ -99,27 +92,9 @@ func TestTxn(t *testing.T) {
 	})
 }
 
-// A fence that is gone lets nobody write, and does not come back by a write; who registers opens it.
-func TestMissingFence(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
-	g := registers(t, p.fence, 5)
-	p.remove(p.fence.Key())
-	err := write(t.Context(), g, p.data, "x")
-	require.ErrorIs(t, err, fence.ErrStale)
-	require.ErrorContains(t, err, "register again")
-	oneLine(t, err)
-	require.Empty(t, p.get(p.data))
-	require.Empty(t, p.get(p.fence.Key()))
-	older := registers(t, p.fence, 4)
-	err = write(t.Context(), g, p.data, "x")
-	require.ErrorIs(t, err, fence.ErrStale, "the fence went back")
-	require.ErrorContains(t, err, "older")
-	require.NoError(t, write(t.Context(), older, p.data, "x"))
-}
-
 // A key that has something else is left alone.
 func TestNoFence(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	p := newPlace(t, servers.SharedEtcd(t))
 	for _, value := range []string{"", "0", "5", "x", "!", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"} {
 		p.put(p.fence.Key(), value)
 		_, err := p.fence.Register(t.Context(), 5)
@@ -138,57 +113,11 @@ func TestNoFence(t *testing.T) {
 }
 
 func TestBadInput(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	p := newPlace(t, servers.SharedEtcd(t))
 	_, err := New(nil, "k")
 	require.ErrorContains(t, err, "nil")
 	_, err = New(new(clientv3.Client), "k")
 	require.ErrorContains(t, err, "clientv3.New")
 	_, err = New(p.client, "")
 	require.ErrorContains(t, err, "empty")
-	_, err = p.fence.Register(t.Context(), 0)
-	require.ErrorIs(t, err, fence.ErrNoToken)
-	oneLine(t, err)
-
-	m, err := memory.New(memory.Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	l, err := m.Acquire(t.Context(), "x")
-	require.NoError(t, err)
-	_, err = p.fence.RegisterLock(t.Context(), l)
-	require.ErrorContains(t, err, "backend etcd")
-}
-
-// Where the lock is on the same etcd its key counts too, at once; and alone it does not count.
-func TestLockOnTheSameServer(t *testing.T) {
-	both(t, func(t *testing.T, p *place) {
-		l, l2 := fencetest.HandOff(t, newLocker(t, p.client), p.data)
-		g, err := p.fence.RegisterLock(t.Context(), l)
-		require.NoError(t, err)
-		require.NoError(t, write(t.Context(), g, p.data, "held"))
-
-		// Handed on inside the process the key stays, and the hold before is refused all the same.
-		g2, err := p.fence.RegisterLock(t.Context(), l2)
-		require.NoError(t, err)
-		require.Equal(t, g.lock, g2.lock)
-		stale(t, write(t.Context(), g, p.data, "late"), g.Token(), g2.Token())
-		require.NoError(t, write(t.Context(), g2, p.data, "second"))
-
-		// Once it is released, it is refused before anybody else has registered.
-		require.NoError(t, l2.Release(t.Context()))
-		err = write(t.Context(), g2, p.data, "late")
-		require.ErrorIs(t, err, lockport.ErrLost)
-		require.ErrorIs(t, err, fence.ErrStale)
-		oneLine(t, err)
-		_, err = p.fence.RegisterLock(t.Context(), l2)
-		require.ErrorIs(t, err, lockport.ErrLost)
-		require.Equal(t, "second", p.get(p.data))
-		newer := registers(t, p.fence, g2.Token()+1)
-		_, err = p.fence.RegisterLock(t.Context(), l2)
-		stale(t, err, g2.Token(), newer.Token())
-		stale(t, write(t.Context(), g2, p.data, "late"), g2.Token(), newer.Token())
-		p.remove(p.fence.Key())
-		_, err = p.fence.RegisterLock(t.Context(), l2)
-		require.ErrorIs(t, err, lockport.ErrLost)
-		require.Empty(t, p.get(p.fence.Key()))
-	})
 }

@@ -2,10 +2,8 @@ package etcdfence
 
 import (
 	"context"
-	"errors"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -29,66 +26,25 @@ func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
 	return proxy
 }
 
-// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
-func TestLateWrite(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
-	proxy := newProxy(t, p.server.Addr())
-	old := registers(t, p.at(proxy.Addr()), 5)
-	proxy.Freeze()
-	before := proxy.Requests()
-	done := make(chan error, 1)
-	go func() { done <- write(t.Context(), old, p.data, "late") }()
-	require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
-	registers(t, p.fence, 6)
-	proxy.Restore()
-	stale(t, <-done, 5, 6)
-	require.Empty(t, p.get(p.data))
-}
-
 // Holders come and write at once: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
-	const holders, each = 16, 20
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	p := newPlace(t, servers.SharedEtcd(t))
 	start := p.revision()
-	var wg sync.WaitGroup
-	var wrote sync.Map
-	for i := range holders {
-		token := lockport.Token(95 + i)
-		f := p.at(p.server.Addr())
-		wg.Go(func() {
-			g, err := f.Register(t.Context(), token)
-			n := 0
-			for ; err == nil && n < each; n++ {
-				if err = write(t.Context(), g, p.data, strconv.FormatUint(uint64(token), 10)); err != nil {
-					break
-				}
+	fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+		return write(t.Context(), g, p.data, strconv.FormatUint(uint64(g.Token()), 10))
+	}, func() (all []lockport.Token) {
+		for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
+			r, err := p.client.Get(t.Context(), p.data, clientv3.WithRev(revision))
+			require.NoError(t, err)
+			if len(r.Kvs) == 0 || r.Kvs[0].ModRevision != revision {
+				continue
 			}
-			if err != nil && !errors.Is(err, fence.ErrStale) {
-				t.Error(err)
-			}
-			wrote.Store(token, n)
-		})
-	}
-	wg.Wait()
-	count := make(map[lockport.Token]int)
-	last := lockport.Token(0)
-	for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
-		r, err := p.client.Get(t.Context(), p.data, clientv3.WithRev(revision))
-		require.NoError(t, err)
-		if len(r.Kvs) == 0 || r.Kvs[0].ModRevision != revision {
-			continue
+			n, err := strconv.ParseUint(string(r.Kvs[0].Value), 10, 64)
+			require.NoError(t, err)
+			all = append(all, lockport.Token(n))
 		}
-		n, err := strconv.ParseUint(string(r.Kvs[0].Value), 10, 64)
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, lockport.Token(n), last, "an older write after a newer one")
-		last = lockport.Token(n)
-		count[last]++
-	}
-	wrote.Range(func(token, n any) bool {
-		require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
-		return true
+		return all
 	})
-	require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
 }
 
 func (p *place) revision() int64 {
@@ -99,7 +55,7 @@ func (p *place) revision() int64 {
 
 // Every call returns when its context ends.
 func TestContextEnds(t *testing.T) {
-	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))
+	p := newPlace(t, servers.SharedEtcd(t))
 	proxy := newProxy(t, p.server.Addr())
 	f := p.at(proxy.Addr())
 	g := registers(t, f, 5)

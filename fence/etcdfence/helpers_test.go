@@ -12,7 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/etcd"
-	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -88,26 +88,19 @@ func write(ctx context.Context, g *Guard, key, value string) error {
 	return err
 }
 
-// stale checks that err refuses token because of seen.
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	require.ErrorIs(t, err, fence.ErrStale)
-	var s *fence.StaleError
-	require.ErrorAs(t, err, &s)
-	require.Equal(t, []lockport.Token{token, seen}, []lockport.Token{s.Token, s.Seen})
-	oneLine(t, err)
-}
-
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "\n")
-	require.Contains(t, err.Error(), "etcdfence: ")
-}
-
 func newLocker(t testing.TB, c *clientv3.Client) *lockport.Client {
 	l, err := etcd.New(c, etcd.Options{}, lockport.TTL(5*time.Second), lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+func stale(t testing.TB, err error, token, seen lockport.Token) {
+	t.Helper()
+	fencetest.Stale(t, "etcdfence", err, token, seen)
+}
+
+func oneLine(t testing.TB, err error) {
+	t.Helper()
+	fencetest.OneLine(t, "etcdfence", err)
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	s := servers.SharedEtcd(t)
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byToken: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {

@@ -3,12 +3,10 @@ package redisfence
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"net"
 	"runtime"
 	"strconv"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,27 +20,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
-func TestLateWrite(t *testing.T) {
-	for how, write := range writes {
-		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			proxy := newProxy(t, p.server.Addr())
-			old := registers(t, p.at(proxy.Addr()), 5)
-			require.NoError(t, write(t.Context(), old, p.data, "old")) // the connection is there, and the script known
-			proxy.Freeze()
-			before := proxy.Requests()
-			done := make(chan error, 1)
-			go func() { done <- write(t.Context(), old, p.data, "late") }()
-			require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
-			registers(t, p.fence, 6)
-			proxy.Restore()
-			require.ErrorIs(t, <-done, fence.ErrStale)
-			require.Equal(t, "old", p.get(p.data))
-		})
-	}
-}
 
 // The same where the transaction itself is late: it was checked before.
 func TestLateExec(t *testing.T) {
@@ -71,60 +48,30 @@ func TestLateExec(t *testing.T) {
 
 // Holders come and write at once: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
-	const holders, each = 16, 20
 	for how := range writes {
 		t.Run(how, func(t *testing.T) {
 			p := newPlace(t)
 			push := NewScript("return redis.call('rpush', KEYS[1], ARGV[1])")
-			write := func(g *Guard) error {
-				token := g.Token()
+			fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+				token := uint64(g.Token())
 				switch how {
 				case "tx":
 					_, err := g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-						return pipe.RPush(t.Context(), p.data, uint64(token)).Err()
+						return pipe.RPush(t.Context(), p.data, token).Err()
 					})
 					return err
 				case "run":
-					return g.Run(t.Context(), push, []string{p.data}, uint64(token)).Err()
+					return g.Run(t.Context(), push, []string{p.data}, token).Err()
 				}
-				return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
-			}
-			var wg sync.WaitGroup
-			var wrote sync.Map
-			for i := range holders {
-				token := lockport.Token(95 + i) // 99 and 100 among them
-				f := p.at(p.server.Addr())
-				wg.Go(func() {
-					g, err := f.Register(t.Context(), token)
-					n := 0
-					for ; err == nil && n < each; n++ {
-						if err = write(g); err != nil {
-							break
-						}
-					}
-					if err != nil && !errors.Is(err, fence.ErrStale) {
-						t.Error(err)
-					}
-					wrote.Store(token, n)
-				})
-			}
-			wg.Wait()
-			all, err := p.client.LRange(t.Context(), p.data, 0, -1).Result()
-			require.NoError(t, err)
-			count := make(map[lockport.Token]int)
-			last := 0
-			for _, text := range all {
-				n, err := strconv.Atoi(text)
-				require.NoError(t, err)
-				require.GreaterOrEqual(t, n, last, "an older write after a newer one")
-				last = n
-				count[lockport.Token(n)]++
-			}
-			wrote.Range(func(token, n any) bool {
-				require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
-				return true
+				return g.Do(t.Context(), "RPUSH", p.data, token).Err()
+			}, func() (all []lockport.Token) {
+				var tokens []uint64
+				require.NoError(t, p.client.LRange(t.Context(), p.data, 0, -1).ScanSlice(&tokens))
+				for _, token := range tokens {
+					all = append(all, lockport.Token(token))
+				}
+				return all
 			})
-			require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
 		})
 	}
 }

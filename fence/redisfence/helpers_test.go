@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -74,23 +74,6 @@ func registers(t testing.TB, f *Fence, token lockport.Token) *Guard {
 	return g
 }
 
-// stale checks that err refuses token because of seen.
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	require.ErrorIs(t, err, fence.ErrStale)
-	var s *fence.StaleError
-	require.ErrorAs(t, err, &s)
-	require.Equal(t, []lockport.Token{token, seen}, []lockport.Token{s.Token, s.Seen})
-	oneLine(t, err)
-}
-
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "\n")
-	require.Contains(t, err.Error(), "redisfence: ")
-}
-
 // follows waits until c is closed.
 func follows(t testing.TB, c <-chan struct{}) {
 	t.Helper()
@@ -135,3 +118,13 @@ var writes = map[string]func(ctx context.Context, g *Guard, key, value string) e
 }
 
 var setScript = NewScript("redis.call('set', KEYS[1], ARGV[1]) return #KEYS * 10 + #ARGV")
+
+func stale(t testing.TB, err error, token, seen lockport.Token) {
+	t.Helper()
+	fencetest.Stale(t, "redisfence", err, token, seen)
+}
+
+func oneLine(t testing.TB, err error) {
+	t.Helper()
+	fencetest.OneLine(t, "redisfence", err)
+}

@@ -1,8 +1,8 @@
 package redisfence
 
 import (
+	"context"
 	"errors"
-	"math"
 	"strconv"
 	"testing"
 	"time"
@@ -11,72 +11,31 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// The latest holder writes, with each kind of write, and the one before does not any more; nor can it come back.
-func TestOlderHolderIsRefused(t *testing.T) {
+// What all fences promise, with each kind of write.
+func TestCases(t *testing.T) {
 	for how, write := range writes {
 		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			old := registers(t, p.fence, 7)
-			require.NoError(t, write(t.Context(), old, p.data, "old"))
-			require.Equal(t, "old", p.get(p.data))
-			latest := registers(t, p.fence, 10) // shorter than a comparison of text would have it
-			require.Equal(t, lockport.Token(10), latest.Token())
-			stale(t, write(t.Context(), old, p.data, "late"), 7, 10)
-			require.Equal(t, "old", p.get(p.data))
-			require.NoError(t, write(t.Context(), latest, p.data, "new"))
-			require.Equal(t, "new", p.get(p.data))
-			_, err := p.fence.Register(t.Context(), 7)
-			stale(t, err, 7, 10)
-			require.NoError(t, write(t.Context(), latest, p.data, "newer"), "a refused registration changes nothing")
-		})
-	}
-}
-
-func TestEqualTokenPasses(t *testing.T) {
-	p := newPlace(t)
-	first, second := registers(t, p.fence, 5), registers(t, p.fence, 5)
-	for _, g := range []*Guard{first, second, first} {
-		require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
-	}
-	require.Equal(t, "5", p.get(p.fence.Key()))
-}
-
-// Tokens are compared as whole numbers, also where a number of Lua has no digits left for them.
-func TestGreatTokens(t *testing.T) {
-	p := newPlace(t)
-	for _, token := range []lockport.Token{9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
-		g := registers(t, p.fence, token)
-		require.NoError(t, g.Set(t.Context(), p.data, "x", 0))
-		require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(p.fence.Key()))
-		_, err := p.fence.Register(t.Context(), token-1)
-		stale(t, err, token-1, token)
-	}
-}
-
-// A fence that is gone lets nobody write, and does not come back by a write; who registers opens it.
-func TestMissingFence(t *testing.T) {
-	for how, write := range writes {
-		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			g := registers(t, p.fence, 5)
-			require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
-			err := write(t.Context(), g, p.data, "x")
-			require.ErrorIs(t, err, fence.ErrStale)
-			require.ErrorContains(t, err, "register again")
-			oneLine(t, err)
-			require.Empty(t, p.get(p.data))
-			require.Empty(t, p.get(p.fence.Key()))
-			older := registers(t, p.fence, 4)
-			err = write(t.Context(), g, p.data, "x")
-			require.ErrorIs(t, err, fence.ErrStale, "the fence went back")
-			require.ErrorContains(t, err, "older")
-			require.NoError(t, write(t.Context(), older, p.data, "x"))
+			fencetest.Cases(t, func(t *testing.T) fencetest.Place[*Guard] {
+				p := newPlace(t)
+				return fencetest.Place[*Guard]{
+					Package: "redisfence", Addr: p.server.Addr(), LockFirst: true,
+					Register: p.fence.Register, RegisterLock: p.fence.RegisterLock,
+					At:    func(addr string) fencetest.Registering[*Guard] { return p.at(addr).Register },
+					Locks: func() *lockport.Client { return newLocker(t, p.client) },
+					Write: func(ctx context.Context, g *Guard, value string) error { return write(ctx, g, p.data, value) },
+					Get:   func() string { return p.get(p.data) },
+					Stored: func(token lockport.Token) {
+						require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(p.fence.Key()))
+					},
+					Remove: func() { require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err()) },
+				}
+			})
 		})
 	}
 }
@@ -120,18 +79,6 @@ func TestBadInput(t *testing.T) {
 	t.Cleanup(func() { _ = ring.Close() })
 	_, err = New(ring, "k")
 	require.ErrorContains(t, err, "Ring")
-	_, err = p.fence.Register(t.Context(), 0)
-	require.ErrorContains(t, err, "token")
-	oneLine(t, err)
-
-	m, err := memory.New(memory.Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = m.Close() })
-	l, err := m.Acquire(t.Context(), "x")
-	require.NoError(t, err)
-	_, err = p.fence.RegisterLock(t.Context(), l)
-	require.ErrorContains(t, err, "backend redis")
-
 	g := registers(t, p.fence, 5)
 	require.ErrorContains(t, g.Set(t.Context(), p.data, "x", -1), "negative")
 	require.ErrorContains(t, g.Do(t.Context(), "SET", 5, "x").Err(), "must be the key")
@@ -187,36 +134,6 @@ func (p *place) version() (major int, text string) {
 	text = info["redis_version"]
 	major, _ = strconv.Atoi(text[:1])
 	return major, text
-}
-
-// Where the lock is on the same Redis its key counts too, at once; and alone it does not count.
-func TestLockOnTheSameServer(t *testing.T) {
-	for how, write := range writes {
-		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			l, l2 := fencetest.HandOff(t, newLocker(t, p.client), p.data)
-			g, err := p.fence.RegisterLock(t.Context(), l)
-			require.NoError(t, err)
-			require.NoError(t, write(t.Context(), g, p.data, "held"))
-
-			// Handed on inside the process the key stays, and the hold before is refused all the same.
-			g2, err := p.fence.RegisterLock(t.Context(), l2)
-			require.NoError(t, err)
-			require.Equal(t, g.lock, g2.lock)
-			stale(t, write(t.Context(), g, p.data, "late"), g.Token(), g2.Token())
-			require.NoError(t, write(t.Context(), g2, p.data, "second"))
-
-			// Once it is released, it is refused before anybody else has registered.
-			require.NoError(t, l2.Release(t.Context()))
-			err = write(t.Context(), g2, p.data, "late")
-			require.ErrorIs(t, err, lockport.ErrLost)
-			require.ErrorIs(t, err, fence.ErrStale)
-			oneLine(t, err)
-			_, err = p.fence.RegisterLock(t.Context(), l2)
-			require.ErrorIs(t, err, lockport.ErrLost)
-			require.Equal(t, "second", p.get(p.data))
-		})
-	}
 }
 
 func TestCluster(t *testing.T) {

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,68 +28,28 @@ func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
 	return proxy
 }
 
-// A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
-func TestLateWrite(t *testing.T) {
-	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	old := registers(t, p.at(proxy.Addr()), 5)
-	proxy.Freeze()
-	before := proxy.Requests()
-	done := make(chan error, 1)
-	go func() { done <- write(t.Context(), old, p.data, "late") }()
-	require.Eventually(t, func() bool { return proxy.Requests() > before }, soon, time.Millisecond)
-	registers(t, p.fence, 6)
-	proxy.Restore()
-	stale(t, <-done, 5, 6)
-	require.Empty(t, p.get(p.data))
-}
-
 // Holders come and write at once, the first of all among them: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
-	const holders, each = 16, 20
 	p := newPlace(t)
-	var wg sync.WaitGroup
-	var wrote sync.Map
-	for i := range holders {
-		token := lockport.Token(95 + i)
-		f := p.at(p.server.Addr())
-		wg.Go(func() {
-			g, err := f.Register(t.Context(), token)
-			n := 0
-			for ; err == nil && n < each; n++ {
-				_, err = g.Multi(t.Context(), &zk.CreateRequest{
-					Path: p.data + "/" + strconv.FormatUint(uint64(token), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
-				})
-				if err != nil {
-					break
-				}
-			}
-			if err != nil && !errors.Is(err, fence.ErrStale) {
-				t.Error(err)
-			}
-			wrote.Store(token, n)
+	fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+		_, err := g.Multi(t.Context(), &zk.CreateRequest{
+			Path: p.data + "/" + strconv.FormatUint(uint64(g.Token()), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
 		})
-	}
-	wg.Wait()
-	children, _, err := p.conn.Children(p.data)
-	require.NoError(t, err)
-	count := make(map[lockport.Token]int)
-	order := make([]lockport.Token, len(children)) // by the sequence number
-	for _, c := range children {
-		token, sequence, _ := strings.Cut(c, "-")
-		n, err := strconv.ParseUint(token, 10, 64)
+		return err
+	}, func() []lockport.Token {
+		children, _, err := p.conn.Children(p.data)
 		require.NoError(t, err)
-		i, err := strconv.Atoi(sequence)
-		require.NoError(t, err)
-		order[i] = lockport.Token(n)
-		count[lockport.Token(n)]++
-	}
-	require.IsNonDecreasing(t, order, "an older write after a newer one")
-	wrote.Range(func(token, n any) bool {
-		require.Equal(t, n, count[token.(lockport.Token)], "what was refused was not written, and what was not refused was")
-		return true
+		order := make([]lockport.Token, len(children)) // by the sequence number
+		for _, c := range children {
+			token, sequence, _ := strings.Cut(c, "-")
+			n, err := strconv.ParseUint(token, 10, 64)
+			require.NoError(t, err)
+			i, err := strconv.Atoi(sequence)
+			require.NoError(t, err)
+			order[i] = lockport.Token(n)
+		}
+		return order
 	})
-	require.Equal(t, each, count[95+holders-1], "nobody refuses the latest")
 }
 
 // A server that is behind tells a holder nothing that the leader does not confirm.
@@ -161,7 +120,7 @@ func TestContextEnds(t *testing.T) {
 }
 
 func TestServerGone(t *testing.T) {
-	p := newPlace(t)
+	p := newPlaceOn(t, servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}))
 	g := registers(t, p.fence, 5)
 	require.NoError(t, p.server.Kill())
 	ctx, cancel := context.WithTimeout(t.Context(), soon)

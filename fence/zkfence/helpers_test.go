@@ -11,7 +11,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/zookeeper"
-	"github.com/lockport/lockport/fence"
+	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -39,7 +39,10 @@ type place struct {
 }
 
 func newPlace(t testing.TB) *place {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	return newPlaceOn(t, servers.SharedZooKeeper(t))
+}
+
+func newPlaceOn(t testing.TB, s *servers.ZooKeeper) *place {
 	p := &place{t: t, server: s, conn: newConn(t, s.Addr())}
 	name := rand.Text()
 	p.data = "/" + name
@@ -90,26 +93,19 @@ func write(ctx context.Context, g *Guard, path, value string) error {
 	return err
 }
 
-// stale checks that err refuses token because of seen.
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	require.ErrorIs(t, err, fence.ErrStale)
-	var s *fence.StaleError
-	require.ErrorAs(t, err, &s)
-	require.Equal(t, []lockport.Token{token, seen}, []lockport.Token{s.Token, s.Seen})
-	oneLine(t, err)
-}
-
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "\n")
-	require.Contains(t, err.Error(), "zkfence: ")
-}
-
 func newLocker(t testing.TB, addrs ...string) *lockport.Client {
 	l, err := zookeeper.New(addrs, zookeeper.Options{TTL: 2 * time.Second}, lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	return l
+}
+
+func stale(t testing.TB, err error, token, seen lockport.Token) {
+	t.Helper()
+	fencetest.Stale(t, "zkfence", err, token, seen)
+}
+
+func oneLine(t testing.TB, err error) {
+	t.Helper()
+	fencetest.OneLine(t, "zkfence", err)
 }

@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	s := servers.SharedZooKeeper(t)
 	for how, judge := range map[string]func(*testing.T, fencetest.Run){
 		byToken: fencetest.Refuses, byLock: fencetest.Refuses, bare: fencetest.Loses,
 	} {

@@ -32,10 +32,3 @@ func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lock
 	t.Fatal("no hold was handed on")
 	return nil, nil
 }
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
