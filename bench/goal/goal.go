@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/lockport/lockport/bench/result"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Goal is one figure of one library of ours on one family of servers, and what it is to be.
@@ -43,7 +44,7 @@ const (
 // Outcome is what a run says of a goal.
 type Outcome struct {
 	Goal
-	result.Spread
+	report.Spread
 	Reached Reached
 	// Scenario is the one that counted.
 	Scenario string
@@ -72,7 +73,7 @@ func (o *Outcome) look(r *result.Results) {
 		if len(each) == 0 {
 			continue
 		}
-		next := Outcome{Goal: o.Goal, Spread: result.SpreadOf(each), Reached: o.reached(each), Scenario: name, Turns: len(each)}
+		next := Outcome{Goal: o.Goal, Spread: report.SpreadOf(each), Reached: o.reached(each), Scenario: name, Turns: len(each)}
 		if o.Reached == NotMeasured || next.worse(*o) {
 			*o = next
 		}

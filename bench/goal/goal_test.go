@@ -10,6 +10,7 @@ import (
 	"github.com/lockport/lockport/bench/result"
 	"github.com/lockport/lockport/bench/run"
 	"github.com/lockport/lockport/bench/stage"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // TestGoals has each goal name what exists: a library that takes part in the scenario. Every row has goals, and no two have one ID.
@@ -73,7 +74,7 @@ func TestEvaluate(t *testing.T) {
 		return goal.Evaluate([]goal.Goal{g}, []*result.Results{{}, r})[0]
 	}
 	o := evaluate(goal.Goal{To: []string{"x", "y"}, AtLeast: bound(2)}, "a")
-	require.Equal(t, result.Spread{Median: 2, Low: 2, High: 2}, o.Spread, "the best of each turn")
+	require.Equal(t, report.Spread{N: 3, Median: 2, Low: 2, High: 2}, o.Spread, "the best of each turn")
 	require.Equal(t, goal.Yes, o.Reached)
 	require.Equal(t, 3, o.Turns)
 	require.Equal(t, goal.No, evaluate(goal.Goal{To: []string{"x", "y"}, AtLeast: bound(2.1)}, "a").Reached)
@@ -85,7 +86,7 @@ func TestEvaluate(t *testing.T) {
 	require.Equal(t, goal.NotMeasured, evaluate(goal.Goal{To: []string{"idle"}, AtMost: bound(1)}, "a").Reached, "to nothing there is no ratio")
 
 	o = evaluate(goal.Goal{To: []string{"x"}, ToScenario: "b", Beyond: true, AtMost: bound(24)}, "a")
-	require.Equal(t, result.Spread{Median: 14, Low: 4, High: 24}, o.Spread)
+	require.Equal(t, report.Spread{N: 3, Median: 14, Low: 4, High: 24}, o.Spread)
 	require.Equal(t, goal.Yes, o.Reached)
 
 	o = evaluate(goal.Goal{To: []string{"x"}, AtLeast: bound(1)}, "a", "b")

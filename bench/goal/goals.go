@@ -1,191 +1,125 @@
 package goal
 
-import (
-	"cmp"
-	"fmt"
-)
+import "fmt"
 
 // Rows are what goals are parts of, in the order in which they are shown.
-var Rows = []string{
-	cycle, allocations, own, contended, processes, handOff, inProcess, waiting, held, takeover, growth,
-}
+var Rows = []string{cycle, own, contended, processes, handOff, inProcess, waiting, held, takeover}
 
 const (
-	cycle       = "uncontended cycle"
-	allocations = "allocations of a cycle"
-	own         = "64 goroutines, each its own name"
-	contended   = "one name, one process, 8 to 512 goroutines"
-	processes   = "one name, 4 processes of 16 goroutines"
-	handOff     = "hand-off to another process"
-	inProcess   = "hand-off in the process"
-	waiting     = "10,000 goroutines wait for one name"
-	held        = "10,000 held locks"
-	takeover    = "takeover after kill -9 of the holder"
-	growth      = "growth"
+	cycle     = "uncontended cycle"
+	own       = "64 goroutines, each its own name"
+	contended = "one name, one process, 8 to 512 goroutines"
+	processes = "one name, 4 processes of 16 goroutines"
+	handOff   = "hand-off to another process"
+	inProcess = "hand-off in the process"
+	waiting   = "10,000 goroutines wait for one name"
+	held      = "10,000 held locks"
+	takeover  = "takeover after kill -9 of the holder"
 )
 
 const (
-	lockport  = "lockport"
-	noHandOff = "lockport, no hand-off"
-	noTokens  = "lockport, no tokens"
-
-	redisFloor = "SET NX, EVALSHA"
-	etcdFloor  = "Txn, Delete"
-	zkFloor    = "create, delete"
-	pgFloor    = "pg_advisory_lock"
-	mysqlFloor = "GET_LOCK"
-)
-
-// peers are the best that others offer to those who wait: on the SQL servers the bare calls, which wait themselves.
-var peers = map[string][]string{
-	"redis": {"redislock", "redsync", "rueidislock"}, "redlock": {"redsync"}, "etcd": {"concurrency.Mutex"}, "zookeeper": {"zk.Lock"},
-	"postgres": {pgFloor}, "mysql": {mysqlFloor},
-}
-
-// bare is what the bare commands are called wherever one goal is that of several families.
-var bare = map[string]string{
-	redisFloor: commands, etcdFloor: commands, zkFloor: commands, pgFloor: commands, mysqlFloor: commands,
-	"PUBLISH, SET NX": wakeUp, "watch, Txn": wakeUp, "exists, create": wakeUp,
-}
-
-const (
+	lockport = "lockport"
+	noTokens = "lockport, no tokens"
 	commands = "the bare commands"
 	wakeUp   = "the bare wake-up and claim"
 )
 
+// peers are the best that others offer to waiters: on the SQL servers the bare calls, which wait themselves.
+var peers = map[string][]string{
+	"redis": {"redislock", "redsync", "rueidislock"}, "redlock": {"redsync"}, "etcd": {"concurrency.Mutex"}, "zookeeper": {"zk.Lock"},
+	"postgres": {"pg_advisory_lock"}, "mysql": {"GET_LOCK"},
+}
+
 // servers are the families with servers.
 var servers = []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"}
 
-func most(v float64) *float64  { return &v }
-func least(v float64) *float64 { return &v }
+// beside are the goals that compare one figure of one scenario with one library.
+var beside = []struct {
+	row, scenario, figure, family, ours, to string
+	name                                    string // of to, for people; empty: to itself
+	atMost, atLeast                         float64
+}{
+	{cycle, "cycle", "p50", "redis", lockport, "SET NX, EVALSHA", commands, 1.05, 0},
+	{cycle, "cycle", "p50", "redis", lockport, "redislock", "", 1, 0},
+	{cycle, "cycle", "p50", "redis", lockport, "rueidislock", "", 1, 0},
+	{cycle, "cycle", "p50", "redlock", lockport, "redsync", "", 0.5, 0},
+	{cycle, "cycle", "p50", "etcd", lockport, "Txn, Delete", commands, 1.05, 0},
+	{cycle, "cycle", "p50", "zookeeper", lockport, "create, delete", commands, 1.15, 0},
+	{cycle, "cycle", "p50", "zookeeper", lockport, "zk.Lock", "", 1, 0},
+	{cycle, "cycle", "p50", "postgres", lockport, "pg_advisory_lock", commands, 1.05, 0},
+	{cycle, "cycle", "p50", "mysql", noTokens, "GET_LOCK", commands, 1.05, 0},
+
+	{own, "own-64", "cycles", "redis", lockport, "rueidislock", "", 0, 1.5},
+	{own, "own-64", "cycles", "etcd", lockport, "concurrency.Mutex", "", 0, 1.8},
+	{own, "own-64", "cycles", "zookeeper", lockport, "zk.Lock", "", 0, 1},
+	{own, "own-64", "cycles", "postgres", lockport, "pg_advisory_lock", commands, 0, 2.5},
+	{own, "own-64", "cycles", "mysql", lockport, "GET_LOCK", commands, 0, 1},
+	{own, "own-64", "cycles", "mysql", noTokens, "GET_LOCK", commands, 0, 1},
+
+	{handOff, "handoff-other", "p50", "redis", lockport, "PUBLISH, SET NX", wakeUp, 1.5, 0},
+	{handOff, "handoff-other", "p50", "redis", lockport, "rueidislock", "", 1, 0},
+	{handOff, "handoff-other", "p50", "etcd", lockport, "watch, Txn", wakeUp, 1.15, 0},
+	{handOff, "handoff-other", "p50", "zookeeper", lockport, "exists, create", wakeUp, 1.15, 0},
+	{handOff, "handoff-other", "p50", "postgres", lockport, "pg_advisory_lock", commands, 1.1, 0},
+	{handOff, "handoff-other", "p50", "mysql", lockport, "GET_LOCK", commands, 1.1, 0},
+}
+
+// bound is a limit; 0 is none.
+func bound(v float64) *float64 {
+	if v == 0 {
+		return nil
+	}
+	return &v
+}
 
 // All are the goals.
 func All() (all []Goal) {
-	add := func(g Goal, scenarios ...string) {
-		if g.Ours == "" {
-			g.Ours = lockport
+	for _, b := range beside {
+		name := b.name
+		if name == "" {
+			name = b.to
 		}
-		g.Scenarios = scenarios
-		all = append(all, g)
+		all = append(all, Goal{
+			ID: fmt.Sprint(b.scenario, "/", b.family, "/", b.ours, "/", b.to), Row: b.row, Family: b.family, What: b.figure + ", to " + name,
+			Scenarios: []string{b.scenario}, Figure: b.figure, Ours: b.ours, To: []string{b.to}, AtMost: bound(b.atMost), AtLeast: bound(b.atLeast),
+		})
 	}
-	beside := func(row, scenario, figure string) func(family, id, ours, to string, atMost, atLeast *float64) {
-		return func(family, id, ours, to string, atMost, atLeast *float64) {
-			add(Goal{
-				ID: fmt.Sprint(scenario, "/", family, "/", id), Row: row, Family: family, What: figure + ", to " + cmp.Or(bare[to], to), Figure: figure, Ours: ours, To: []string{to},
-				AtMost: atMost, AtLeast: atLeast,
-			}, scenario)
-		}
+	add := func(row, family, what, figure string, atMost *float64, scenarios ...string) *Goal {
+		all = append(all, Goal{
+			ID: fmt.Sprint(row, "/", family, "/", what), Row: row, Family: family, What: what, Figure: figure, Ours: lockport, AtMost: atMost, Scenarios: scenarios,
+		})
+		return &all[len(all)-1]
 	}
-
-	c := beside(cycle, "cycle", "p50")
-	c("redis", "floor", lockport, redisFloor, most(1.05), nil)
-	c("redis", "redislock", lockport, "redislock", most(1), nil)
-	c("redis", "rueidislock", lockport, "rueidislock", most(1), nil)
-	c("redlock", "redsync", lockport, "redsync", most(0.5), nil)
-	c("etcd", "floor", lockport, etcdFloor, most(1.05), nil)
-	c("zookeeper", "floor", lockport, zkFloor, most(1.15), nil)
-	c("zookeeper", "zk.Lock", lockport, "zk.Lock", most(1), nil)
-	c("postgres", "floor", lockport, pgFloor, most(1.05), nil)
-	c("mysql", "floor", noTokens, mysqlFloor, most(1.05), nil)
-
-	add(Goal{
-		ID: "allocations/redis", Row: allocations, Family: "redis", What: "allocations, more than the bare commands", Figure: "allocations", To: []string{redisFloor},
-		Beyond: true, AtMost: most(10),
-	}, "cycle")
-
-	o := beside(own, "own-64", "cycles")
-	o("redis", "rueidislock", lockport, "rueidislock", nil, least(1.5))
-	o("etcd", "Mutex", lockport, "concurrency.Mutex", nil, least(1.8))
-	o("zookeeper", "zk.Lock", lockport, "zk.Lock", nil, least(1))
-	o("postgres", "floor", lockport, pgFloor, nil, least(2.5))
-	o("mysql", "floor", lockport, mysqlFloor, nil, least(1))
-	o("mysql", "floor-no-tokens", noTokens, mysqlFloor, nil, least(1))
-
+	none := new(float64)
 	for _, f := range servers {
 		one := []string{"contend-8", "contend-64", "contend-512"}
-		add(Goal{
-			ID: "contend/" + f + "/hand-offs", Row: contended, Family: f, What: "hand-offs, to the best peer", Figure: "hand-offs", To: peers[f], AtLeast: least(50),
-		}, one...)
-		add(Goal{
-			ID: "contend/" + f + "/shares", Row: contended, Family: f, What: "largest share, to the smallest", Figure: "largest to smallest share", AtMost: most(1.1),
-		}, one...)
-		add(Goal{ID: "contend/" + f + "/starved", Row: contended, Family: f, What: "goroutines that never had it", Figure: "starved", AtMost: most(0)}, one...)
-	}
+		g := add(contended, f, "hand-offs, to the best peer", "hand-offs", nil, one...)
+		g.To, g.AtLeast = peers[f], bound(50)
+		add(contended, f, "largest share, to the smallest", "largest to smallest share", bound(1.1), one...)
+		add(contended, f, "goroutines that never had it", "starved", none, one...)
+		g = add(processes, f, "hand-offs, to the best peer", "hand-offs", nil, "contend-4x16")
+		g.To, g.AtLeast = peers[f], bound(20)
+		add(processes, f, "largest share of a process, to the smallest", "largest to smallest share of processes", bound(1.3), "contend-4x16")
+		add(inProcess, f, "p50, µs", "p50", bound(25), "handoff-same")
 
-	add(Goal{
-		ID: "contend-4x16/redis/rueidislock", Row: processes, Family: "redis", What: "hand-offs, to rueidislock", Figure: "hand-offs", To: []string{"rueidislock"},
-		AtLeast: least(20),
-	}, "contend-4x16")
-	add(Goal{
-		ID: "contend-4x16/redis/longest", Row: processes, Family: "redis", What: "longest wait, to " + noHandOff, Figure: "longest wait", To: []string{noHandOff},
-		AtMost: most(1),
-	}, "contend-4x16")
-	for _, f := range servers {
-		add(Goal{
-			ID: "contend-4x16/" + f + "/hand-offs", Row: processes, Family: f, What: "hand-offs, to the best peer", Figure: "hand-offs", To: peers[f],
-			AtLeast: least(20),
-		}, "contend-4x16")
-		add(Goal{
-			ID: "contend-4x16/" + f + "/shares", Row: processes, Family: f, What: "largest share of a process, to the smallest",
-			Figure: "largest to smallest share of processes", AtMost: most(1.3),
-		}, "contend-4x16")
+		// Waiters and held locks cost no more than one waiter, and ten held locks.
+		than := func(row, what, figure, scenario, of string, beyond *float64) {
+			g := add(row, f, what, figure, beyond, scenario)
+			g.To, g.ToScenario, g.Beyond = []string{lockport}, of, true
+		}
+		than(waiting, "requests in a second, more than for one", "requests", "waiters-10000", "waiters-1", bound(1))
+		than(waiting, "connections, more than for one", "connections", "waiters-10000", "waiters-1", none)
+		add(waiting, f, "the client's CPU, % of a core", "client CPU", bound(1), "waiters-10000")
+		add(waiting, f, "bytes each", "client memory", bound(4096), "waiters-10000")
+		than(held, "goroutines, more than for 10", "goroutines", "held-10000", "held-10", bound(5))
+		if f == "redis" {
+			add(held, f, "requests in a third of the TTL", "requests, in a third of the TTL", bound(30), "held-10000")
+		}
+		add(held, f, "bytes each, 64 of them the name's", "client memory", bound(1024+64), "held-10000")
 	}
-
-	h := beside(handOff, "handoff-other", "p50")
-	h("redis", "floor", lockport, "PUBLISH, SET NX", most(1.5), nil)
-	h("redis", "rueidislock", lockport, "rueidislock", most(1), nil)
-	h("etcd", "floor", lockport, "watch, Txn", most(1.15), nil)
-	add(Goal{ID: "handoff-other/etcd/p99", Row: handOff, Family: "etcd", What: "p99, µs", Figure: "p99", AtMost: most(5000)}, "handoff-other")
-	h("zookeeper", "floor", lockport, "exists, create", most(1.15), nil)
-	h("postgres", "floor", lockport, pgFloor, most(1.1), nil)
-	h("mysql", "floor", lockport, mysqlFloor, most(1.1), nil)
-
-	for _, f := range append([]string{"file"}, servers...) {
-		add(Goal{ID: "handoff-same/" + f, Row: inProcess, Family: f, What: "p50, µs", Figure: "p50", AtMost: most(25)}, "handoff-same")
-	}
-	idle(add)
+	add(inProcess, "file", "p50, µs", "p50", bound(25), "handoff-same")
 	for _, f := range []string{"postgres", "mysql", "file"} { // elsewhere the TTL decides
-		add(Goal{ID: "takeover/" + f, Row: takeover, Family: f, What: "most, ms", Figure: "most", AtMost: most(50)}, "takeover")
+		add(takeover, f, "most, ms", "most", bound(50), "takeover")
 	}
 	return all
-}
-
-// idle are the goals of what costs next to nothing.
-func idle(add func(g Goal, scenarios ...string)) {
-	for _, f := range servers {
-		than := func(id, row, scenario, of, what, figure string, beyond bool, bound float64) {
-			add(Goal{
-				ID: id + "/" + f, Row: row, Family: f, What: what, Figure: figure, To: []string{lockport}, ToScenario: of, Beyond: beyond, AtMost: &bound,
-			}, scenario)
-		}
-		than("waiters-requests", waiting, "waiters-10000", "waiters-1", "requests in a second, more than for one", "requests", true, 1)
-		than("waiters-connections", waiting, "waiters-10000", "waiters-1", "connections, more than for one", "connections", true, 0)
-		add(Goal{ID: "waiters-cpu/" + f, Row: waiting, Family: f, What: "the client's CPU, % of a core", Figure: "client CPU", AtMost: most(1)}, "waiters-10000")
-		add(Goal{ID: "waiters-memory/" + f, Row: waiting, Family: f, What: "bytes each", Figure: "client memory", AtMost: most(4096)}, "waiters-10000")
-
-		than("held-goroutines", held, "held-10000", "held-10", "goroutines, more than for 10", "goroutines", true, 5)
-		switch f {
-		case "redis":
-			add(Goal{
-				ID: "held-requests/redis", Row: held, Family: f, What: "requests in a third of the TTL", Figure: "requests, in a third of the TTL", AtMost: most(30),
-			}, "held-10000")
-		case "postgres", "mysql":
-			add(Goal{ID: "held-connections/" + f, Row: held, Family: f, What: "connections", Figure: "connections", AtMost: most(1)}, "held-10000")
-		}
-		add(Goal{ID: "held-memory/" + f, Row: held, Family: f, What: "bytes each, 64 of them the name's", Figure: "client memory", AtMost: most(1024 + 64)}, "held-10000")
-	}
-	for _, f := range servers {
-		for _, grown := range []struct {
-			id, what, figure string
-			bound            float64
-		}{
-			{"client", "client memory of a lock, 10,000 to 10", "client memory", 1.5},
-			{"requests", "requests in all, 10,000 to 10: for each, a thousandth", "requests", 1.5 * 1000},
-		} {
-			add(Goal{
-				ID: "growth-" + grown.id + "/" + f, Row: growth, Family: f, What: grown.what, Figure: grown.figure, To: []string{lockport}, ToScenario: "held-10",
-				AtMost: &grown.bound,
-			}, "held-10000")
-		}
-	}
 }

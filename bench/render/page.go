@@ -50,8 +50,8 @@ func Files(docs string) (map[string]string, error) {
 	}
 	for _, r := range runs {
 		for _, f := range stage.Families {
-			if picture := Picture(r, f); picture != "" {
-				files[filepath.Join(Folder, f.Name+".svg")] = picture
+			if picture := Picture(r, f); picture != nil {
+				files[filepath.Join(Folder, f.Name+".svg")] = string(picture)
 			}
 		}
 	}
@@ -105,8 +105,8 @@ func family(b *strings.Builder, r *result.Results, f stage.Family) {
 					fmt.Fprintf(b, "- **%s**%s: %s. Renewed by %s.\n", l.Name, version(l), l.How, l.Renewal)
 				}
 			}
-			if Picture(r, f) != "" {
-				fmt.Fprintf(b, "\n![%s: the main figures of the tables below, drawn](%s/%s.svg)\n", f.Title, Folder, f.Name)
+			if Picture(r, f) != nil {
+				fmt.Fprintf(b, "\n![%s: how many times better lockport did than the others](%s/%s.svg)\n", f.Title, Folder, f.Name)
 			}
 		}
 		fmt.Fprintf(b, "\n**%s%s** (`%s`)\n\n%s", strings.ToUpper(s.Title[:1]), s.Title[1:], s.Name, Table(s))

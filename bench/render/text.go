@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/bench/result"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Text is a table in Markdown for each scenario.
@@ -86,11 +87,14 @@ func Table(s result.Scenario) string {
 	return b.String()
 }
 
+// pings is the library that takes no locks.
+const pings = "PING twice"
+
 // referencesOf are the rows that others are compared with: lockport's own, and the first of the bare commands that take a lock.
 func referencesOf(s result.Scenario, figure string) (rows []result.Row) {
 	kinds := map[string]bool{"ours": true, "floor": true}
 	for _, row := range s.Rows {
-		if _, ok := row.Figure(figure); ok && kinds[row.Kind] && row.Library != "PING twice" && len(s.Rows) > 1 {
+		if _, ok := row.Figure(figure); ok && kinds[row.Kind] && row.Library != pings && len(s.Rows) > 1 {
 			rows = append(rows, row)
 			delete(kinds, row.Kind)
 		}
@@ -98,9 +102,9 @@ func referencesOf(s result.Scenario, figure string) (rows []result.Row) {
 	return rows
 }
 
-func ratio(s result.Spread) string {
+func ratio(s report.Spread) string {
 	switch {
-	case s == result.Spread{}:
+	case s.N == 0:
 		return ""
 	case s.Low == s.High:
 		return Number(s.Median)

@@ -3,17 +3,9 @@ package result
 import (
 	"slices"
 	"strconv"
-)
 
-// SpreadOf is that of some numbers; zero of none.
-func SpreadOf(turns []float64) Spread {
-	if len(turns) == 0 {
-		return Spread{}
-	}
-	sorted := slices.Sorted(slices.Values(turns))
-	n := len(sorted)
-	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1]}
-}
+	"github.com/lockport/lockport/internal/lab/report"
+)
 
 // Value is what one turn has given.
 type Value struct {
@@ -75,8 +67,8 @@ func Quotient(mine, other float64) (float64, bool) {
 func Difference(mine, other float64) (float64, bool) { return mine - other, true }
 
 // Ratio is that of a figure to another row's, made within each turn: what makes the machine slower for a while does so for both.
-func (r Row) Ratio(figure string, to Row) Spread {
-	return SpreadOf(r.Against(figure, to, figure, Quotient))
+func (r Row) Ratio(figure string, to Row) report.Spread {
+	return report.SpreadOf(r.Against(figure, to, figure, Quotient))
 }
 
 // Figure is the row's figure of that name.

@@ -9,13 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/bench/result"
+	"github.com/lockport/lockport/internal/lab/report"
 )
-
-func TestSpreadOf(t *testing.T) {
-	require.Equal(t, result.Spread{}, result.SpreadOf(nil))
-	require.Equal(t, result.Spread{Median: 2, Low: 1, High: 9}, result.SpreadOf([]float64{9, 1, 2}))
-	require.Equal(t, result.Spread{Median: 2.5, Low: 1, High: 9}, result.SpreadOf([]float64{9, 1, 2, 3}))
-}
 
 // TestRatio has a machine that is ten times as slow in the second turn, in which one library failed: the ratios do not notice.
 func TestRatio(t *testing.T) {
@@ -31,10 +26,10 @@ func TestRatio(t *testing.T) {
 	ours := row("lockport", "ours", map[int]float64{0: 10, 1: 100, 2: 10})
 	theirs := row("theirs", "theirs", map[int]float64{0: 20, 1: 200})
 	bare := row("bare", "floor", map[int]float64{1: 50, 2: 5.0000004})
-	require.Equal(t, result.Spread{Median: 2, Low: 2, High: 2}, ours.Ratio("p50", bare), "of five digits")
-	require.Equal(t, result.Spread{Median: 2, Low: 2, High: 2}, theirs.Ratio("p50", ours))
-	require.Equal(t, result.Spread{Median: 4, Low: 4, High: 4}, theirs.Ratio("p50", bare))
-	require.Equal(t, result.Spread{}, theirs.Ratio("p99", bare))
+	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, ours.Ratio("p50", bare), "of five digits")
+	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, theirs.Ratio("p50", ours))
+	require.Equal(t, report.Spread{N: 1, Median: 4, Low: 4, High: 4}, theirs.Ratio("p50", bare))
+	require.Equal(t, report.Spread{}, theirs.Ratio("p99", bare))
 	require.Equal(t, []float64{-10, -100}, ours.Against("p50", theirs, "p50", result.Difference))
 	none := row("none", "theirs", map[int]float64{0: 0, 1: 0, 2: 0})
 	require.Empty(t, ours.Against("p50", none, "p50", result.Quotient), "to nothing there is no ratio")

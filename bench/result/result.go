@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Results are those of one run. Figures of one run can be compared with each other, not with those of another machine or day.
@@ -62,12 +64,7 @@ type Figure struct {
 }
 
 // Spread is that of the turns.
-func (f Figure) Spread() Spread { return SpreadOf(f.Each) }
-
-// Spread is the middle and the ends of what the turns gave.
-type Spread struct {
-	Median, Low, High float64
-}
+func (f Figure) Spread() report.Spread { return report.SpreadOf(f.Each) }
 
 // Of are the results of one family.
 func (r *Results) Of(family string) *Results {

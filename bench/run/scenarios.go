@@ -12,6 +12,7 @@ import (
 	"github.com/lockport/lockport/bench/stage"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // place is where a library is measured.
@@ -202,7 +203,7 @@ func takeover(_ context.Context, at place) (turn, func(), error) {
 			return nil, err
 		}
 		return []result.Value{
-			result.Less("p50", "ms", result.SpreadOf(times).Median), result.Less("most", "ms", slices.Max(times)), result.Plain("TTL", "ms", millis(at.DeadTTL)),
+			result.Less("p50", "ms", report.SpreadOf(times).Median), result.Less("most", "ms", slices.Max(times)), result.Plain("TTL", "ms", millis(at.DeadTTL)),
 		}, nil
 	}, func() {}, nil
 }
