@@ -255,7 +255,7 @@ func (m *measurement) failover(ctx context.Context) error {
 				return fmt.Errorf("the servers do not mend: %w", err)
 			}
 		}
-		gap, err := measure.Gap(ctx, c, fmt.Sprintf("%sfailover-%d", m.names, i), l.strike)
+		gap, err := measure.Gap(ctx, c, fmt.Sprintf("%sfailover-%d", m.names, i), l.kill)
 		if err != nil {
 			return err
 		}
