@@ -209,7 +209,7 @@ var givingUpCases = group("giving-up",
 // behind it, must get the name; nil: nobody waits behind it, and other must.
 func atTheHandOff(e *Env, holder, first, second *lockport.Client, other *party) {
 	name := e.name()
-	for round := range 60 {
+	for round := range 30 {
 		l := e.acquire(holder, name)
 		w := e.begin(first, name)
 		w.notYet(rand.N(3*time.Millisecond), "the name is held")

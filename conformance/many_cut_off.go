@@ -31,7 +31,7 @@ func newNames(e *Env) []string {
 func acquiredTogether(e *Env, other *party, begin, hit func()) {
 	c := e.patient()
 	e.release(e.acquire(c, e.name()))
-	for range 5 {
+	for range 3 {
 		names := newNames(e)
 		begin()
 		all := make([]*acquiring, len(names))
@@ -74,7 +74,7 @@ func acquiredTogether(e *Env, other *party, begin, hit func()) {
 func claimedTogether(e *Env) {
 	a, other := e.party(), e.observer()
 	a.free(e.name(), "the name is new")
-	for range 5 {
+	for range 3 {
 		names := newNames(e)
 		reqs, leases, errs := make([]driver.Request, len(names)), make([]driver.Lease, len(names)), make([]error, len(names))
 		e.delay(10 * time.Millisecond)
