@@ -337,6 +337,7 @@ func tampered(remove removal) script {
 		p.patient(4 * time.Second)
 		w, name := p.worker(), p.Name()+"-told"
 		a := must(w.Acquire(p.ctx, name, lasting))
+		p.sleep(holding) // votes that are still on their way would give A its lock back
 		begun := history.Now()
 		remove(p, name)
 		class, said := p.toldSince(a, begun)
