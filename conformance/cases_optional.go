@@ -302,9 +302,9 @@ func renewedStay(e *Env, p, other *party, batch driver.BatchRenewer) bool {
 	return true
 }
 
-// namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim: what a server that knows no owner ids has of the client is the
-// beginning of owner's client part.
+// namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim. A server that knows no owner ids shows the session, "session-" and
+// its number, in the place of the random digits, and then the beginning of owner's client part. Owner ids are hexadecimal, so none is mistaken for a session.
 func (e *Env) namesSessionOf(shown, owner string) bool {
 	client := driver.OwnerClient(shown)
-	return e.caps.Ends == driver.EndsSession && client != "" && strings.HasPrefix(driver.OwnerClient(owner), client)
+	return e.caps.Ends == driver.EndsSession && strings.HasPrefix(shown, "session-") && client != "" && strings.HasPrefix(driver.OwnerClient(owner), client)
 }
