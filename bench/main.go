@@ -3,7 +3,7 @@
 //
 //	go run . -docs ../docs                               everything, in three quarters of an hour, for the page
 //	go run . -docs ../docs -family redis                 one family of servers anew
-//	go run . -docs ../docs -from ../docs/benchmarks      the page and its pictures from what was measured, anew
+//	go run . -docs ../docs -page                         the page and its pictures from what was measured, anew
 //	go run . -quick -family redis -scenario 'cycle|own'  whether it works
 //	taskset -c 1 go run . -scenario cycle                the length of paths: client and server on one core
 //
@@ -42,10 +42,10 @@ const fewestTurns = 5
 
 func bench() error {
 	turns := flag.Int("turns", fewestTurns, "how often everything is measured; medians are of turns")
-	quick := flag.Bool("quick", false, "short times and few locks, in one turn if -turns says nothing, to see that all works")
+	quick := flag.Bool("quick", false, "short times and few locks, in one turn, to see that all works")
 	out := flag.String("o", "", "the file for the results, as JSON")
 	docs := flag.String("docs", "", "the folder with benchmarks.md, into which tables and pictures are put, and the results of each family into benchmarks/FAMILY.json")
-	from := flag.String("from", "", "measure nothing: read the results from this file, or from all JSON files of this folder")
+	again := flag.Bool("page", false, "measure nothing: with -docs, render the page from the results that are there")
 	family := flag.String("family", "", "a regular expression for the families of servers: "+strings.Join(families(), ", "))
 	scenario := flag.String("scenario", "", "one for the scenarios: "+strings.Join(run.Scenarios(run.Full), ", "))
 	library := flag.String("library", "", "one for the libraries")
@@ -53,11 +53,10 @@ func bench() error {
 	switch part := *quick || *scenario+*library != "" || *turns < fewestTurns; {
 	case flag.NArg() > 0 || *turns < 1:
 		return errors.New("see -help")
-	case *docs != "" && *from == "" && part:
+	case *again:
+		return render.Page(*docs)
+	case *docs != "" && part:
 		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, or one of fewer than %d turns", fewestTurns)
-	}
-	if *from != "" {
-		return show(*from, *docs)
 	}
 	match, err := matcher(*family, *scenario, *library)
 	if err != nil {
@@ -65,10 +64,7 @@ func bench() error {
 	}
 	o := run.Options{Turns: *turns, Plan: run.Full, Match: match, Progress: func(what string) { fmt.Fprintln(os.Stderr, what) }}
 	if *quick {
-		o.Plan = run.Quick
-		if !given("turns") {
-			o.Turns = 1
-		}
+		o.Plan, o.Turns = run.Quick, 1
 	}
 	if *docs != "" {
 		o.Whole = func(r *result.Results) error { return keep(r, *docs) }
@@ -93,12 +89,6 @@ func families() (names []string) {
 	return names
 }
 
-// given says whether a flag was set.
-func given(name string) (yes bool) {
-	flag.Visit(func(f *flag.Flag) { yes = yes || f.Name == name })
-	return yes
-}
-
 // keep writes one family's results, and the page anew.
 func keep(r *result.Results, docs string) error {
 	folder := filepath.Join(docs, render.Folder)
@@ -109,36 +99,6 @@ func keep(r *result.Results, docs string) error {
 		return err
 	}
 	return render.Page(docs)
-}
-
-// show prints results, or renders the page from those in its own folder.
-func show(from, docs string) error {
-	if docs != "" {
-		if filepath.Clean(from) != filepath.Join(docs, render.Folder) {
-			return fmt.Errorf("the page shows what is in %s", filepath.Join(docs, render.Folder))
-		}
-		return render.Page(docs)
-	}
-	about, err := os.Stat(from)
-	if err != nil {
-		return err
-	}
-	var all []*result.Results
-	if about.IsDir() {
-		all, err = result.ReadAll(from)
-	} else {
-		var r *result.Results
-		r, err = result.Read(from)
-		all = append(all, r)
-	}
-	if err != nil {
-		return err
-	}
-	for _, r := range all {
-		fmt.Print(render.Text(r))
-	}
-	fmt.Print(render.Goals(all))
-	return nil
 }
 
 // matcher chooses by regular expressions, each for a whole name.

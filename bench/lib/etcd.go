@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,18 +15,22 @@ import (
 	"go.uber.org/zap"
 )
 
-const etcdModule = "go.etcd.io/etcd/client/v3"
-
 func init() {
+	const module = "go.etcd.io/etcd/client/v3"
 	register(Library{
-		Name: "concurrency.Mutex", Family: "etcd", Kind: Theirs, Module: etcdModule,
+		Name: "concurrency.Mutex", Family: "etcd", Kind: Theirs, Module: module,
 		How:     "Lock and Unlock; a session for each goroutine that wants the same name, as one session gets in where it already is",
 		Renewal: WithServer, Waits: true,
 		MostWaiters: 1000, WhyMost: "each takes a session with a lease",
-		Open: func(_ context.Context, c Config) (Locker, error) {
-			client, err := etcdClient(c)
-			return &mutexes{client: client, ttl: ttlSeconds(c.TTL), taken: make(map[string][]bool)}, err
-		},
+		Open: openMutexes,
+	})
+	register(Library{
+		Name: "Txn, Delete", Family: "etcd", Kind: Floor, Module: module,
+		How: "a Txn that puts a key which is not there, on one lease, and a Delete", Renewal: WithServer, Open: openBareEtcd,
+	})
+	register(Library{
+		Name: "watch, Txn", Family: "etcd", Kind: Floor, Module: module, Only: []string{"handoff-other"}, Waits: true,
+		How: "Delete; who has an open watch sends the Txn", Renewal: WithServer, Open: openBareEtcd,
 	})
 }
 
@@ -41,101 +46,130 @@ func etcdClient(c Config) (*clientv3.Client, error) {
 	})
 }
 
-// ttlSeconds is what leases are granted for.
-func ttlSeconds(ttl time.Duration) int { return int(math.Ceil(ttl.Seconds())) }
-
-type mutexes struct {
-	client *clientv3.Client
-	ttl    int
-
-	mu       sync.Mutex
-	sessions []*concurrency.Session
-	taken    map[string][]bool // by name: which sessions hold it or wait for it
+// session begins a session.
+func session(client *clientv3.Client, c Config) (*concurrency.Session, error) {
+	return concurrency.NewSession(client, concurrency.WithTTL(int(math.Ceil(c.TTL.Seconds()))))
 }
 
-// session is the first that has nothing to do with the name.
-func (m *mutexes) session(name string) (*concurrency.Session, int, error) {
-	m.mu.Lock()
-	taken, i := m.taken[name], 0
-	for i < len(taken) && taken[i] {
-		i++
-	}
-	if i == len(taken) {
-		taken = append(taken, false)
-	}
-	taken[i] = true
-	m.taken[name] = taken
-	for i >= len(m.sessions) {
-		m.sessions = append(m.sessions, nil)
-	}
-	s := m.sessions[i]
-	m.mu.Unlock()
-	if s != nil {
-		return s, i, nil
-	}
-	s, err := concurrency.NewSession(m.client, concurrency.WithTTL(m.ttl))
+func openMutexes(_ context.Context, c Config) (Locker, error) {
+	client, err := etcdClient(c)
 	if err != nil {
-		m.leave(name, i)
-		return nil, 0, err
+		return nil, err
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.sessions[i] == nil {
-		m.sessions[i] = s
-		return s, i, nil
-	}
-	go func() { _ = s.Close() }() // another goroutine, for another name, was faster
-	return m.sessions[i], i, nil
+	all := &sessions{open: func() (*concurrency.Session, error) { return session(client, c) }, taken: make(map[string][]bool)}
+	return takes{func(ctx context.Context, name string, wait bool) (release, error) {
+		s, leave, err := all.take(name)
+		if err != nil {
+			return nil, err
+		}
+		m := concurrency.NewMutex(s, "/bench/"+name)
+		lock := m.TryLock
+		if wait {
+			lock = m.Lock
+		}
+		if err := lock(ctx); err != nil {
+			leave()
+			if errors.Is(err, concurrency.ErrLocked) {
+				err = ErrHeld
+			}
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			defer leave()
+			return m.Unlock(ctx)
+		}, nil
+	}, client.Close}, nil
 }
 
-// leave says that session i has nothing to do with the name any more.
-func (m *mutexes) leave(name string, i int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.taken[name][i] = false
-	for _, t := range m.taken[name] {
-		if t {
-			return
+// sessions gives each goroutine that wants a name a session that nobody else wants it with.
+type sessions struct {
+	open func() (*concurrency.Session, error)
+
+	mu    sync.Mutex
+	all   []*concurrency.Session
+	taken map[string][]bool // by name: which sessions hold it or wait for it
+}
+
+// take returns the first session that has nothing to do with the name. leave says that it has nothing to do with it any more.
+func (s *sessions) take(name string) (_ *concurrency.Session, leave func(), err error) {
+	s.mu.Lock()
+	i := slices.Index(s.taken[name], false)
+	if i < 0 {
+		i = len(s.taken[name])
+		s.taken[name] = append(s.taken[name], false)
+	}
+	s.taken[name][i] = true
+	for i >= len(s.all) {
+		s.all = append(s.all, nil)
+	}
+	found := s.all[i]
+	s.mu.Unlock()
+	leave = func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.taken[name][i] = false; !slices.Contains(s.taken[name], true) {
+			delete(s.taken, name)
 		}
 	}
-	delete(m.taken, name)
-}
-
-func (m *mutexes) Acquire(ctx context.Context, name string) (Hold, error) {
-	return m.take(ctx, name, (*concurrency.Mutex).Lock)
-}
-
-func (m *mutexes) Try(ctx context.Context, name string) (Hold, error) {
-	h, err := m.take(ctx, name, (*concurrency.Mutex).TryLock)
-	if errors.Is(err, concurrency.ErrLocked) {
-		return nil, ErrHeld
+	if found != nil {
+		return found, leave, nil
 	}
-	return h, err
+	if found, err = s.open(); err != nil {
+		leave()
+		return nil, nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[i] == nil {
+		s.all[i] = found
+	} else {
+		go func() { _ = found.Close() }() // another goroutine, for another name, was faster
+	}
+	return s.all[i], leave, nil
 }
 
-func (m *mutexes) take(ctx context.Context, name string, lock func(*concurrency.Mutex, context.Context) error) (Hold, error) {
-	s, i, err := m.session(name)
+// openBareEtcd opens the floors. A waiter watches the key.
+func openBareEtcd(_ context.Context, c Config) (Locker, error) {
+	client, err := etcdClient(c)
 	if err != nil {
 		return nil, err
 	}
-	mutex := concurrency.NewMutex(s, "/bench/"+name)
-	if err := lock(mutex, ctx); err != nil {
-		m.leave(name, i)
+	s, err := session(client, c)
+	if err != nil {
 		return nil, err
 	}
-	return &mutexHold{m, mutex, name, i}, nil
+	try := func(ctx context.Context, key string) (release, error) {
+		r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
+			Then(clientv3.OpPut(key, "", clientv3.WithLease(s.Lease()))).Commit()
+		if err == nil && !r.Succeeded {
+			err = ErrHeld
+		}
+		return func(ctx context.Context) error {
+			r, err := client.Delete(ctx, key)
+			return unlessHeld(err == nil && r.Deleted == 1, err)
+		}, err
+	}
+	return takes{func(ctx context.Context, name string, wait bool) (release, error) {
+		key := "/bench/" + name
+		if !wait {
+			return try(ctx, key)
+		}
+		return untilTaken(func() (release, error) { return try(ctx, key) }, func() error { return awaitDelete(ctx, client, key) })
+	}, func() error { return errors.Join(s.Close(), client.Close()) }}, nil
 }
 
-func (m *mutexes) Close() error { return m.client.Close() }
-
-type mutexHold struct {
-	*mutexes
-	mutex   *concurrency.Mutex
-	name    string
-	session int
-}
-
-func (h *mutexHold) Release(ctx context.Context) error {
-	defer h.leave(h.name, h.session)
-	return h.mutex.Unlock(ctx)
+// awaitDelete returns when the key has been deleted.
+func awaitDelete(ctx context.Context, client *clientv3.Client, key string) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	r, err := client.Get(ctx, key)
+	if err != nil || r.Count == 0 {
+		return err
+	}
+	for seen := range client.Watch(ctx, key, clientv3.WithRev(r.Header.Revision+1), clientv3.WithFilterPut()) {
+		if err := seen.Err(); err != nil || len(seen.Events) > 0 {
+			return err
+		}
+	}
+	return ctx.Err()
 }

@@ -101,7 +101,7 @@ func TestPage(t *testing.T) {
 	for name, must := range files {
 		is, err := os.ReadFile(filepath.Join(docs, name))
 		require.NoError(t, err)
-		require.True(t, string(is) == must, "docs/%s has changed; write it anew: go run . -from ../docs/benchmarks -docs ../docs", name)
+		require.True(t, string(is) == must, "docs/%s has changed; write it anew: go run . -docs ../docs -page", name)
 	}
 	pictures, err := filepath.Glob(filepath.Join(docs, render.Folder, "*.svg"))
 	require.NoError(t, err)

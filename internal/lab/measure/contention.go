@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -33,7 +34,7 @@ const startTime = 50 * time.Millisecond
 // asked for; after grace nobody waits any longer.
 func (w *Workers) Contend(ctx context.Context, name string, clients int, time, grace time.Duration) (Contention, error) {
 	all := w.all[:min(len(w.all), clients)]
-	begin := now().Add(startTime)
+	begin := history.Now().Add(startTime)
 	answers := make([]answer, len(all))
 	err := all.Each(func(i int, h *worker.Handle[order, answer]) (err error) {
 		answers[i], err = h.Ask(ctx, order{Do: doContend, Name: name, Goroutines: share(clients, len(all), i), Begin: begin, For: time, Grace: grace})
@@ -64,17 +65,17 @@ func share(all, n, i int) int { return all*(i+1)/n - all*i/n }
 // hold is one hold under contention. Its holder believed in it from Got until Ended. A hold that never came has neither.
 type hold struct {
 	Client, Process int64
-	Asked           Instant // Acquire is about to be called
-	Got             Instant // it had returned
-	Ended           Instant // Release is about to be called
+	Asked           history.Instant // Acquire is about to be called
+	Got             history.Instant // it had returned
+	Ended           history.Instant // Release is about to be called
 }
 
 // judge looks at all holds. Release is called before the server can grant the lock to the next, whose Acquire returns after: so holds of a correct lock do
 // not overlap.
-func judge(all []hold, clients, processes int, end Instant) Contention {
+func judge(all []hold, clients, processes int, end history.Instant) Contention {
 	c := Contention{Clients: make([]int, clients), Processes: make([]int, processes)}
 	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Ended, b.Ended)) })
-	until, last := Instant(0), int64(-1)
+	until, last := history.Instant(0), int64(-1)
 	for _, h := range all {
 		if h.Got == 0 {
 			c.Longest = max(c.Longest, end.Sub(h.Asked)) // at least so long
@@ -107,17 +108,17 @@ func judge(all []hold, clients, processes int, end Instant) Contention {
 // contend is the worker's part.
 func (l *laborer) contend(o order) (answer, error) {
 	end := o.Begin.Add(o.For)
-	ctx, cancel := context.WithTimeout(l.ctx, end.Sub(now())+o.Grace)
+	ctx, cancel := context.WithTimeout(l.ctx, end.Sub(history.Now())+o.Grace)
 	defer cancel()
 	holds, errs := make([][]hold, o.Goroutines), make([]error, o.Goroutines)
 	var all sync.WaitGroup
 	a := answer{Before: usageNow(false)}
 	for i := range o.Goroutines {
 		all.Go(func() {
-			time.Sleep(o.Begin.Sub(now()))
-			for asked := now(); asked < end; asked = now() {
+			time.Sleep(o.Begin.Sub(history.Now()))
+			for asked := history.Now(); asked < end; asked = history.Now() {
 				h, err := l.locker.Acquire(ctx, o.Name)
-				got := now()
+				got := history.Now()
 				if err != nil {
 					if ctx.Err() == nil {
 						errs[i] = err
@@ -125,7 +126,7 @@ func (l *laborer) contend(o order) (answer, error) {
 					holds[i] = append(holds[i], hold{Client: int64(i), Asked: asked})
 					return
 				}
-				ended := now()
+				ended := history.Now()
 				if errs[i] = h.Release(context.Background()); errs[i] != nil {
 					return
 				}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -35,16 +36,16 @@ func Gap(ctx context.Context, c Config, name string, lose func(ctx context.Conte
 	if err := sleep(ctx, calmTime); err != nil {
 		return 0, err
 	}
-	struck := now()
+	struck := history.Now()
 	if err := lose(ctx); err != nil {
 		return 0, err
 	}
-	a, err := w.all[0].Ask(ctx, order{Do: doProbed, Begin: now(), Most: calmAttempts, For: mendLimit})
-	return millis(longestGap(worker.Unpack[Instant](a.Packed), struck)), err
+	a, err := w.all[0].Ask(ctx, order{Do: doProbed, Begin: history.Now(), Most: calmAttempts, For: mendLimit})
+	return millis(longestGap(worker.Unpack[history.Instant](a.Packed), struck)), err
 }
 
 // longestGap is the longest time between two successes, the second of which came after the strike.
-func longestGap(successes []Instant, struck Instant) (longest time.Duration) {
+func longestGap(successes []history.Instant, struck history.Instant) (longest time.Duration) {
 	for i := 1; i < len(successes); i++ {
 		if successes[i] > struck {
 			longest = max(longest, successes[i].Sub(successes[i-1]))
@@ -58,8 +59,8 @@ type probe struct {
 	stop context.CancelFunc
 
 	mu        sync.Mutex
-	successes []Instant // when Acquire had returned a lock
-	last      error     // why it has not returned one since
+	successes []history.Instant // when Acquire had returned a lock
+	last      error             // why it has not returned one since
 	more      chan struct{}
 }
 
@@ -81,7 +82,7 @@ func (p *probe) try(ctx context.Context, l *laborer, name string) {
 	ctx, cancel := context.WithTimeout(ctx, attemptLimit)
 	defer cancel()
 	h, err := l.locker.Acquire(ctx, name)
-	at := now()
+	at := history.Now()
 	p.mu.Lock()
 	if p.last = err; err == nil {
 		p.successes = append(p.successes, at)

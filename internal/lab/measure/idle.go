@@ -8,6 +8,8 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/worker"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
 // IdleOptions say what is there and should cost next to nothing: waiters, or held locks.
@@ -105,11 +107,11 @@ func (w *Workers) idle(ctx context.Context, links faultproxy.Group, o IdleOption
 	}
 	there := usage(true)
 	cpu, memory := server()
-	began, requests, at := usage(false), links.Requests(), now()
+	began, requests, at := usage(false), links.Requests(), history.Now()
 	if err == nil {
 		err = sleep(ctx, o.For)
 	}
-	seconds := now().Sub(at).Seconds()
+	seconds := history.Now().Sub(at).Seconds()
 	i.Requests = float64(links.Requests()-requests) / seconds
 	ended := usage(false)
 	cpuEnd, _ := server()

@@ -12,6 +12,8 @@ import (
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/internal/lab/worker"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
 func TestMain(m *testing.M) {
@@ -163,11 +165,11 @@ func TestWorkers(t *testing.T) {
 func TestClockIsShared(t *testing.T) {
 	w := started(t, config(t), 1)
 	for i := range 20 {
-		before := now()
+		before := history.Now()
 		a, err := w.all[0].Ask(t.Context(), order{Do: doAcquire, Name: fmt.Sprint(i), For: grantLimit})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, a.At, before)
-		require.LessOrEqual(t, a.At, now())
+		require.LessOrEqual(t, a.At, history.Now())
 	}
 }
 
@@ -190,7 +192,7 @@ func TestJudge(t *testing.T) {
 }
 
 func TestLongestGap(t *testing.T) {
-	successes := []Instant{0, 100, 110, 120, 150, 160, 165}
+	successes := []history.Instant{0, 100, 110, 120, 150, 160, 165}
 	require.Equal(t, 30*time.Nanosecond, longestGap(successes, 115), "what came before the strike does not count")
 	require.Equal(t, 10*time.Nanosecond, longestGap(successes, 150))
 	require.Equal(t, 100*time.Nanosecond, longestGap(successes, 50), "it began before the strike and ended after it")

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
 // TakeoverOptions say who is killed.
@@ -35,7 +37,7 @@ func Takeover(ctx context.Context, c Config, o TakeoverOptions) ([]float64, erro
 	if err := sleep(ctx, settleStep+into); err != nil {
 		return nil, err
 	}
-	killed := now()
+	killed := history.Now()
 	holder.Kill()
 	var times []float64
 	for _, wait := range waits {

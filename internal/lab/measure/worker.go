@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -20,7 +21,7 @@ type order struct {
 	Goroutines, Most int           `json:",omitempty"`
 	For              time.Duration `json:",omitempty"`
 	// Begin is when to begin, or after which something must have happened.
-	Begin Instant `json:",omitempty"`
+	Begin history.Instant `json:",omitempty"`
 	// Grace is how much longer than For a goroutine may wait for a hold that it asked for in time.
 	Grace time.Duration `json:",omitempty"`
 	// Flag is for cycles: try instead of waiting; for usage: collect garbage first.
@@ -45,11 +46,11 @@ const (
 
 // answer is what a worker says to an order. Samples are microseconds.
 type answer struct {
-	Question      string        `json:",omitempty"`
-	Samples       []float64     `json:",omitempty"`
-	At            Instant       `json:",omitempty"`
-	Took          time.Duration `json:",omitempty"`
-	Packed        []byte        `json:",omitempty"` // see worker.Pack
+	Question      string          `json:",omitempty"`
+	Samples       []float64       `json:",omitempty"`
+	At            history.Instant `json:",omitempty"`
+	Took          time.Duration   `json:",omitempty"`
+	Packed        []byte          `json:",omitempty"` // see worker.Pack
 	Before, After Usage
 }
 
@@ -130,7 +131,7 @@ func (l *laborer) acquire(o order) (a answer, err error) {
 	ctx, cancel := context.WithTimeout(l.ctx, o.For)
 	defer cancel()
 	h, err := l.locker.Acquire(ctx, o.Name)
-	a.At = now()
+	a.At = history.Now()
 	if err != nil {
 		return a, err
 	}
@@ -148,7 +149,7 @@ func (l *laborer) release(o order) (answer, error) {
 	if h == nil {
 		return answer{}, fmt.Errorf("%q is not held", o.Name)
 	}
-	a := answer{At: now()}
+	a := answer{At: history.Now()}
 	return a, h.Release(context.Background())
 }
 
