@@ -1,5 +1,5 @@
 // Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, and the floors, which are the bare commands
-// through the same clients. A file for each; a new one is a file that calls [register].
+// through the same clients. A new one calls [register].
 package lib
 
 import (

@@ -2,6 +2,7 @@ package lib_test
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -10,34 +11,23 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 
 	"github.com/lockport/lockport/bench/lib"
+	"github.com/lockport/lockport/bench/stage"
 )
 
-// TestLibraries has each library take a name, be refused what another process's worth of it has, and take that when it has been released.
+// TestLibraries has each library take a name, be refused what another process's worth of it has, and take that when it has been released. The servers tell
+// what that cost them.
 func TestLibraries(t *testing.T) {
-	urls := map[string]func(t *testing.T) string{
-		"redis": func(t *testing.T) string { return servers.NeedRedis(t, servers.RedisOptions{}).URL() },
-		"redlock": func(t *testing.T) string {
-			url := "redlock://"
-			for i := range 5 {
-				if i > 0 {
-					url += ","
-				}
-				url += servers.NeedRedis(t, servers.RedisOptions{Own: true}).Addr()
+	for _, f := range stage.Families {
+		t.Run(f.Name, func(t *testing.T) {
+			s, err := f.Start(t.Context())
+			servers.NeedInstalled(t, err, f.Kind)
+			t.Cleanup(func() { require.NoError(t, s.Close()) })
+			for _, l := range lib.All(f.Name) {
+				t.Run(l.Name, func(t *testing.T) { takesAndReleases(t, l, s.URL) })
 			}
-			return url
-		},
-		"etcd":      func(t *testing.T) string { return servers.NeedEtcd(t, servers.EtcdOptions{}).URL() },
-		"zookeeper": func(t *testing.T) string { return servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}).URL() },
-		"postgres":  func(t *testing.T) string { return servers.NeedPostgres(t, servers.PostgresOptions{}).URL() },
-		"mysql":     func(t *testing.T) string { return servers.NeedMariaDB(t, servers.MariaDBOptions{}).URL() },
-		"file":      func(t *testing.T) string { return "file://" + t.TempDir() },
-	}
-	for family, start := range urls {
-		t.Run(family, func(t *testing.T) {
-			url := start(t)
-			for _, l := range lib.All(family) {
-				t.Run(l.Name, func(t *testing.T) { takesAndReleases(t, l, url) })
-			}
+			cpu, memory, err := s.Load(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, f.Kind != "" && runtime.GOOS == "linux", cpu > 0 && memory > 0)
 		})
 	}
 }

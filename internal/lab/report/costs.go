@@ -8,7 +8,7 @@ type Costs struct {
 	Setup string `json:"setup"`
 	// TTL is that of the locks, in milliseconds.
 	TTL float64 `json:"ttl"`
-	// RoundTrip is the smallest question to the server and its answer, through the backend's own connection; what that is, Question says ("PING").
+	// RoundTrip is the smallest question to the server and its answer, through the server's ordinary client. Question says what is asked ("PING").
 	RoundTrip *Quantiles `json:"round_trip,omitempty"`
 	Question  string     `json:"question,omitempty"`
 
