@@ -1,45 +1,49 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
-// quorumLinks are the ways between the nodes of an ensemble or a cluster: every node has a SOCKS proxy of its own, through which it makes
-// every connection to the others. Proxies in front of the nodes would be passed by: a node of ZooKeeper that hears from another
-// connects back to the address which that one says it listens on. And they accept what a node refuses because it does not
-// listen yet, which makes a follower choose its leader anew. Nor could they tell which node it is that connects.
+// quorumLinks are the ways between the nodes of an ensemble or a cluster. Every node has a SOCKS proxy of its own, through which it makes every connection to
+// the others, and behind that a [faultproxy.Proxy] for each of their ports. Without SOCKS the nodes would pass the proxies by: a node of ZooKeeper that hears
+// from another connects back to the address that this one says it listens on. Nor could a proxy tell which node connects to it.
 type quorumLinks struct {
 	ports   [ensembleSize][]int // that the nodes listen on for each other
 	fronts  [ensembleSize]net.Listener
+	ways    [ensembleSize]map[int]*faultproxy.Proxy // from a node to another one's port
+	ctx     context.Context                         // ends at close
+	end     context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex // guards all below
-	conns  map[*quorumConn]struct{}
 	isCut  [ensembleSize]bool
 	healed chan struct{} // closed when the cuts of now are no more
-	closed bool
-}
-
-// quorumConn is one connection, or the wish for one.
-type quorumConn struct {
-	from, to int
-	ends     []net.Conn // from's, and to's when it is dialled
-	ended    bool
 }
 
 // newQuorumLinks makes the links of nodes that listen on these ports for each other.
 func newQuorumLinks(ports [ensembleSize][]int) (*quorumLinks, error) {
-	l := &quorumLinks{ports: ports, conns: make(map[*quorumConn]struct{}), healed: make(chan struct{})}
+	l := &quorumLinks{ports: ports, healed: make(chan struct{})}
+	l.ctx, l.end = context.WithCancel(context.Background())
 	for i := range l.fronts {
 		front, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, errors.Join(err, l.close())
 		}
-		l.fronts[i] = front
+		l.fronts[i], l.ways[i] = front, make(map[int]*faultproxy.Proxy)
+		for _, port := range slices.Concat(ports[:]...) {
+			if l.ways[i][port], err = faultproxy.New(hostPort(port)); err != nil {
+				delete(l.ways[i], port)
+				return nil, errors.Join(err, l.close())
+			}
+		}
 		l.running.Go(func() { l.accept(i, front) })
 	}
 	return l, nil
@@ -101,123 +105,72 @@ func (l *quorumLinks) accept(from int, front net.Listener) {
 	}
 }
 
-// serve lives as long as the connection.
+// serve lives as long as the connection. It ends both sides when one ends, as they do when a process is killed.
 func (l *quorumLinks) serve(from int, conn net.Conn) {
-	c := &quorumConn{from: from, to: -1}
-	defer l.end(c)
-	if !l.add(c, conn) {
-		return
-	}
+	defer func() { _ = conn.Close() }()
+	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
 	port, err := socksRequest(conn)
-	if err != nil || !l.direct(c, port) || !l.await(c) {
+	way := l.ways[from][port]
+	if err != nil || way == nil {
 		return
 	}
-	peer, err := net.DialTimeout("tcp", hostPort(port), wordTime)
-	if err != nil {
-		_ = socksReply(conn, err)
-		return
-	}
-	if !l.add(c, peer) || socksReply(conn, nil) != nil {
-		return
-	}
-	var back sync.WaitGroup
-	defer back.Wait()
-	back.Go(func() { l.pump(c, conn, peer) })
-	l.pump(c, peer, conn)
-}
-
-// pump forwards what src sends to dst, unless the nodes are cut, until one side ends; then so does the whole connection, as
-// it does when a process is killed.
-func (l *quorumLinks) pump(c *quorumConn, dst, src net.Conn) {
-	defer l.end(c)
-	buf := make([]byte, 32<<10)
-	for {
-		n, err := src.Read(buf)
-		if !l.await(c) { // an end is no more heard than a byte
-			return
-		}
-		if n > 0 {
-			if _, err := dst.Write(buf[:n]); err != nil {
-				return
-			}
-		}
-		if err != nil {
-			return
-		}
-	}
-}
-
-// add makes conn an end of c, or closes it and returns false if c has ended.
-func (l *quorumLinks) add(c *quorumConn, conn net.Conn) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.ends = append(c.ends, conn)
-	if c.ended || l.closed {
-		_ = conn.Close()
-		return false
-	}
-	l.conns[c] = struct{}{}
-	return true
-}
-
-// direct notes to which node c goes.
-func (l *quorumLinks) direct(c *quorumConn, port int) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	c.to = slices.IndexFunc(l.ports[:], func(ports []int) bool { return slices.Contains(ports, port) })
-	return c.to >= 0
-}
-
-// await returns when c is not cut, and reports whether it lives.
-func (l *quorumLinks) await(c *quorumConn) bool {
-	for {
-		l.mu.Lock()
-		ended, cut, healed := c.ended, l.cuts(c), l.healed
-		l.mu.Unlock()
-		if ended || !cut {
-			return !ended
-		}
+	if healed := l.cutTo(from, port); healed != nil {
 		<-healed
+		return
 	}
+	// A proxy accepts what a node refuses because it does not listen yet, and that makes a follower choose its leader anew.
+	peer, err := net.DialTimeout("tcp", hostPort(port), wordTime)
+	if err == nil {
+		_ = peer.Close()
+		peer, err = net.DialTimeout("tcp", way.Addr(), wordTime)
+	}
+	if socksReply(conn, err) != nil || err != nil {
+		return
+	}
+	l.running.Go(func() {
+		_, _ = io.Copy(peer, conn)
+		_ = peer.Close()
+	})
+	_, _ = io.Copy(conn, peer)
+	_ = peer.Close()
 }
 
-// cuts reports that c joins nodes that are cut from each other. l.mu is held.
-func (l *quorumLinks) cuts(c *quorumConn) bool {
-	return c.to >= 0 && (l.isCut[c.from] || l.isCut[c.to])
-}
-
-func (l *quorumLinks) end(c *quorumConn) {
+// cutTo returns nil, or what is closed when a node is no longer cut from a port.
+func (l *quorumLinks) cutTo(from, port int) <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endNow(c)
+	if to := l.owner(port); l.isCut[from] || l.isCut[to] {
+		return l.healed
+	}
+	return nil
 }
 
-// endNow closes both ends. l.mu is held.
-func (l *quorumLinks) endNow(c *quorumConn) {
-	c.ended = true
-	delete(l.conns, c)
-	for _, conn := range c.ends {
-		_ = conn.Close()
-	}
+// owner is the node that listens on port.
+func (l *quorumLinks) owner(port int) int {
+	return slices.IndexFunc(l.ports[:], func(ports []int) bool { return slices.Contains(ports, port) })
 }
 
 func (l *quorumLinks) cut(node int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.isCut[node] = true
+	for from, ways := range l.ways {
+		for port, way := range ways {
+			if from == node || l.owner(port) == node {
+				way.Freeze()
+			}
+		}
+	}
 }
 
 func (l *quorumLinks) heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.endConns(l.cuts)
-}
-
-// endConns ends all cuts, and the connections that which picks. l.mu is held.
-func (l *quorumLinks) endConns(which func(*quorumConn) bool) {
-	for c := range l.conns {
-		if which(c) {
-			l.endNow(c)
+	for from, ways := range l.ways {
+		for port, way := range ways {
+			if l.isCut[from] || l.isCut[l.owner(port)] {
+				way.DropHeld()
+			}
 		}
 	}
 	l.isCut = [ensembleSize]bool{}
@@ -226,14 +179,15 @@ func (l *quorumLinks) endConns(which func(*quorumConn) bool) {
 }
 
 func (l *quorumLinks) close() error {
-	l.mu.Lock()
-	l.closed = true
-	l.endConns(func(*quorumConn) bool { return true })
-	l.mu.Unlock()
+	l.end()
+	l.heal()
 	var errs []error
-	for _, front := range l.fronts {
+	for i, front := range l.fronts {
 		if front != nil {
 			errs = append(errs, front.Close())
+		}
+		for _, way := range l.ways[i] {
+			errs = append(errs, way.Close())
 		}
 	}
 	l.running.Wait()

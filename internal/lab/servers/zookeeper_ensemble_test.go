@@ -125,13 +125,10 @@ func TestEnsembleSpeaksThroughItsLinks(t *testing.T) {
 }
 
 // joined counts the live connections between two nodes.
-func (l *quorumLinks) joined(a, b int) int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	n := 0
-	for c := range l.conns {
-		if len(c.ends) == 2 && (c.from == a && c.to == b || c.from == b && c.to == a) {
-			n++
+func (l *quorumLinks) joined(a, b int) (n int) {
+	for _, pair := range [][2]int{{a, b}, {b, a}} {
+		for _, port := range l.ports[pair[1]] {
+			n += l.ways[pair[0]][port].Conns()
 		}
 	}
 	return n
