@@ -33,14 +33,14 @@ func Progress(f func(Result)) RunOption {
 	return func(o *runOptions) { o.progress = f }
 }
 
-// Parallel sets how many cases may run at once, of those that may and need no fault. Default: 8. Those with faults run beside them,
+// Parallel sets how many cases may run at once, of those that may and need no fault. Default: 6. Those with faults run beside them,
 // one in each of Config.Lanes.
 func Parallel(n int) RunOption {
 	return func(o *runOptions) { o.parallel = max(n, 1) }
 }
 
 // defaultParallel is how many cases run at once: most of them wait for time to pass.
-const defaultParallel = 8
+const defaultParallel = 6
 
 // Run runs the suite and reports. It needs nothing of package testing, so that a command can offer it. When ctx ends,
 // the cases that have not begun are reported as not run.

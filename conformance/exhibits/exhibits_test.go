@@ -64,7 +64,6 @@ func TestPlainWire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: takes half a minute")
 	}
-	t.Parallel()
 	groups := []string{"exclusion", "silence", "loss", "giving-up", "liveness", "cost", "close"}
 	w := exhibits.NewWire()
 	cfg := w.Config(w.OpenPlain)
@@ -82,7 +81,6 @@ func TestUntoldWire(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: takes some TTLs")
 	}
-	t.Parallel()
 	w := exhibits.NewWire()
 	report := conformance.Run(t.Context(), w.Config(w.OpenUntold), conformance.Match(func(c conformance.Case) bool { return c.Group == "loss" }))
 	require.Empty(t, report.Error)
