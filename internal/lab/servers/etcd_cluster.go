@@ -53,9 +53,6 @@ func (c *EtcdCluster) start(ctx context.Context, pick func(int) (int, error)) er
 		if err != nil {
 			return err
 		}
-		if slices.Contains(ports, port) {
-			continue
-		}
 		ports = append(ports, port)
 	}
 	roles, err := c.roles(ports)
@@ -98,26 +95,6 @@ func (c *EtcdCluster) roles(ports []int) (roles [etcdNodes]etcdRole, err error) 
 		roles[i].members = members
 	}
 	return roles, nil
-}
-
-// atOnce calls f for 0 to n-1, all at once: a node does not become ready without the others. It returns the first error, which
-// ends the context of the other calls, when all have returned.
-func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var calls sync.WaitGroup
-	var first error
-	var failed sync.Once
-	for i := range n {
-		calls.Go(func() {
-			if err := f(ctx, i); err != nil {
-				failed.Do(func() { first = err })
-				cancel(err)
-			}
-		})
-	}
-	calls.Wait()
-	return first
 }
 
 // Leader waits until a majority of the nodes agree on a leader, which is up and one of them. ctx, and 30 s, bound it.

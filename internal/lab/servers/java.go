@@ -24,16 +24,6 @@ var smallJava = []string{
 	"-Xshare:auto", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xms32m", "-Xmx256m", "-XX:-UsePerfData",
 }
 
-// JavaPath is the path of the program java, or a [*NotInstalled].
-func JavaPath() (string, error) { return find("java", javaInstall) }
-
-// CuratorClasspath is the class path of a Java program that uses the recipes of Apache Curator, a ZooKeeper client, or a
-// [*NotInstalled].
-func CuratorClasspath() (string, error) {
-	return classpath(curatorInstall, "curator-recipes", "curator-framework", "curator-client",
-		"zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
-}
-
 func classpath(install string, names ...string) (string, error) {
 	var paths []string
 	for _, name := range names {
@@ -51,16 +41,17 @@ type Curator struct {
 	java, classpath string
 }
 
-// FindCurator finds Java, its compiler and Curator, or returns a [*NotInstalled].
-func FindCurator() (Curator, error) {
-	java, err := JavaPath()
+// findCurator finds Java, its compiler and Curator, or returns a [*NotInstalled].
+func findCurator() (Curator, error) {
+	java, err := find("java", javaInstall)
 	if err != nil {
 		return Curator{}, err
 	}
 	if _, err := find("javac", javacInstall); err != nil { // java compiles by itself, if this is there
 		return Curator{}, err
 	}
-	jars, err := CuratorClasspath()
+	jars, err := classpath(curatorInstall, "curator-recipes", "curator-framework", "curator-client",
+		"zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
 	return Curator{java: java, classpath: jars}, err
 }
 
@@ -68,7 +59,7 @@ func FindCurator() (Curator, error) {
 // is "curator".
 func NeedCurator(t testing.TB) Curator {
 	t.Helper()
-	return need(t, "curator", func(context.Context) (Curator, error) { return FindCurator() })
+	return need(t, "curator", func(context.Context) (Curator, error) { return findCurator() })
 }
 
 // Command is the command that compiles one source file and runs it with arguments, until ctx ends. The client's warnings go

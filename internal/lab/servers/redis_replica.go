@@ -28,26 +28,15 @@ func StartReplica(ctx context.Context, master *Redis) (*Replica, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := startReplica(ctx, master, link.Addr())
-	if err != nil {
-		_ = link.Close()
-		return nil, err
+	r, err := StartRedis(ctx, master.options)
+	if err == nil {
+		replica := &Replica{Redis: r, Link: link, master: master}
+		if err = r.Follow(ctx, master, link.Addr()); err == nil {
+			return replica, nil
+		}
+		_ = r.Close()
 	}
-	replica := &Replica{Redis: r, Link: link, master: master}
-	if err := replica.WaitSync(ctx); err != nil {
-		_ = replica.Close()
-		return nil, err
-	}
-	return replica, nil
-}
-
-// startReplica starts a replica that finds master at via.
-func startReplica(ctx context.Context, master *Redis, via string) (*Redis, error) {
-	host, port, err := net.SplitHostPort(via)
-	if err != nil {
-		return nil, err
-	}
-	return startRedis(ctx, master.options, redisRole{config: []string{"replicaof " + host + " " + port}}, freePort)
+	return nil, errors.Join(err, link.Close())
 }
 
 // WaitSync waits until the replica is connected to its master and has all that was written there before the call.

@@ -16,12 +16,10 @@ const (
 	quorum    = 2
 )
 
-// SentinelOptions are the options of a Sentinel set.
+// SentinelOptions are the options of a Sentinel set of a master and one replica.
 type SentinelOptions struct {
-	// Redis are the options of the master and its replicas. The sentinels themselves have only its TLS: no password, no users.
+	// Redis are the options of the master and its replica. The sentinels themselves have only its TLS: no password, no users.
 	Redis RedisOptions
-	// Replicas is how many replicas the master has. Default: 1.
-	Replicas int
 	// DownAfter is the silence after which a sentinel thinks the master down. Default: 1 s. Much less, and a busy machine makes it
 	// see deaths that were none.
 	DownAfter time.Duration
@@ -53,17 +51,13 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 		return err
 	}
 	s.Nodes = append(s.Nodes, master)
-	for range cmp.Or(o.Replicas, 1) {
-		replica, err := startReplica(ctx, master, master.Addr())
-		if err != nil {
-			return err
-		}
-		s.Nodes = append(s.Nodes, replica)
+	replica, err := StartRedis(ctx, o.Redis)
+	if err != nil {
+		return err
 	}
-	for _, replica := range s.Nodes[1:] {
-		if err := waitSync(ctx, master, replica); err != nil {
-			return err
-		}
+	s.Nodes = append(s.Nodes, replica)
+	if err := replica.Follow(ctx, master, master.Addr()); err != nil {
+		return err
 	}
 	for range sentinels {
 		sentinel, err := s.startSentinel(ctx, o)

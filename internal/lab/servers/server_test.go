@@ -3,9 +3,7 @@ package servers
 import (
 	"net"
 	"os"
-	"strconv"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,37 +23,6 @@ func do(t *testing.T, r *Redis, args ...any) any {
 	reply, err := r.Do(t.Context(), args...)
 	require.NoError(t, err)
 	return reply
-}
-
-func TestStartRunsItsOwnProcessAndCloseRemovesIt(t *testing.T) {
-	TempDir(t)
-	r := NeedRedis(t, RedisOptions{Own: true})
-	info, err := r.Info(t.Context(), "server")
-	require.NoError(t, err)
-	require.Equal(t, strconv.Itoa(r.Pid()), info["process_id"])
-	require.DirExists(t, r.Dir())
-	require.Contains(t, r.Log(), "Ready to accept connections")
-
-	require.NoError(t, r.Close())
-	require.NoError(t, r.Close())
-	_, err = net.Dial("tcp", r.Addr())
-	require.Error(t, err)
-	wantEmpty(t, os.TempDir())
-	require.ErrorContains(t, r.Restart(t.Context()), "closed")
-	wantEmpty(t, os.TempDir())
-}
-
-func TestFrozenServersEnd(t *testing.T) {
-	r := NeedRedis(t, RedisOptions{Own: true})
-	for _, end := range []func() error{r.Kill, r.Stop, func() error { return r.Restart(t.Context()) }, r.Close} {
-		require.NoError(t, r.Freeze())
-		start := time.Now()
-		require.NoError(t, end())
-		require.Less(t, time.Since(start), stopTime, "it had to be killed")
-		if !r.closed {
-			require.NoError(t, r.Restart(t.Context()))
-		}
-	}
 }
 
 // TestFrozenMeansSilent would see an answer that slips out between the signal and the stop.

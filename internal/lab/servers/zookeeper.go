@@ -62,7 +62,7 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, role zooKeeperRole)
 	if err != nil {
 		return nil, err
 	}
-	java, err := JavaPath()
+	java, err := find("java", javaInstall)
 	if err != nil {
 		return nil, err
 	}

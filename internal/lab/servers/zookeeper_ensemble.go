@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -41,28 +42,13 @@ func (e *Ensemble) start(ctx context.Context, o ZooKeeperOptions) (err error) {
 	if e.links, err = zooKeeperLinks(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
 	nodes := make([]*ZooKeeper, ensembleSize)
-	var starting sync.WaitGroup
-	for i := range nodes {
-		starting.Go(func() { // at the same time: none serves alone
-			var err error
-			if nodes[i], err = e.startNode(ctx, o, i); err != nil {
-				cancel(err)
-			}
-		})
-	}
-	starting.Wait()
-	for _, node := range nodes {
-		if node != nil {
-			e.Nodes = append(e.Nodes, node)
-		}
-	}
-	if len(e.Nodes) < ensembleSize {
-		return context.Cause(ctx)
-	}
-	return nil
+	err = atOnce(ctx, ensembleSize, func(ctx context.Context, i int) (err error) {
+		nodes[i], err = e.startNode(ctx, o, i)
+		return err
+	})
+	e.Nodes = slices.DeleteFunc(nodes, func(z *ZooKeeper) bool { return z == nil })
+	return err
 }
 
 func (e *Ensemble) startNode(ctx context.Context, o ZooKeeperOptions, i int) (*ZooKeeper, error) {
