@@ -2,10 +2,10 @@ package play
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
+	"net/rpc"
 	"sync"
 
 	"github.com/lockport/lockport"
@@ -19,6 +19,7 @@ type Register struct {
 	listener net.Listener
 	fence    fence.Memory
 	serving  sync.WaitGroup
+	server   *rpc.Server
 
 	mu     sync.Mutex
 	closed bool
@@ -37,28 +38,32 @@ func (n *number) write(value int64) { *n = number{value, n.accepted + 1} }
 // lost is how many of the updates that were accepted are not in the value.
 func (n *number) lost() int64 { return n.accepted - n.value }
 
-// What goes over the connection, a line of JSON each. A request with no Write reads.
-type (
-	request struct {
-		Name  string
-		Token lockport.Token
-		Write *pair `json:",omitempty"`
-	}
-	pair     struct{ Fenced, Bare int64 }
-	response struct {
-		pair
-		Stale *fence.StaleError `json:",omitempty"`
-		Err   string            `json:",omitempty"`
-	}
-)
+// RegisterRequest is what goes over a connection. Without Write it reads.
+type RegisterRequest struct {
+	Name  string
+	Token lockport.Token
+	Write *RegisterValues
+}
+
+// RegisterValues are the two numbers of a name.
+type RegisterValues struct{ Fenced, Bare int64 }
+
+// RegisterReply is what the register answers: what it has now. With Stale the fence refused the token.
+type RegisterReply struct {
+	RegisterValues
+	Stale *fence.StaleError
+}
 
 // NewRegister starts a register on a port of its own. The caller must Close it.
 func NewRegister() (*Register, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, fmt.Errorf("faults: register: %w", err)
+		return nil, fmt.Errorf("play: register: %w", err)
 	}
-	r := &Register{listener: l, conns: make(map[net.Conn]struct{}), names: make(map[string]*numbers)}
+	r := &Register{listener: l, conns: make(map[net.Conn]struct{}), names: make(map[string]*numbers), server: rpc.NewServer()}
+	if err := r.server.RegisterName("Register", registerService{r}); err != nil {
+		return nil, err
+	}
 	r.serving.Go(r.accept)
 	return r, nil
 }
@@ -118,7 +123,7 @@ func (r *Register) accept() {
 	}
 }
 
-// attach serves a connection until it ends, or the register is closed.
+// attach serves a connection until it ends, or the register is closed. It holds nothing while it sends, so that a client that does not read waits alone.
 func (r *Register) attach(c net.Conn) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -127,157 +132,88 @@ func (r *Register) attach(c net.Conn) {
 		return
 	}
 	r.conns[c] = struct{}{}
-	r.serving.Go(func() { r.serve(c) })
-}
-
-// serve answers the requests of a connection, one after the other. It holds nothing while it sends, so that a client that does not read
-// waits alone.
-func (r *Register) serve(c net.Conn) {
-	defer func() {
-		_ = c.Close()
+	r.serving.Go(func() {
+		r.server.ServeConn(c)
 		r.mu.Lock()
 		delete(r.conns, c)
 		r.mu.Unlock()
-	}()
-	in, out := json.NewDecoder(c), json.NewEncoder(c)
-	for {
-		var req request
-		if in.Decode(&req) != nil {
-			return // the client has gone, perhaps in the middle of a request
-		}
-		if out.Encode(r.answer(req)) != nil {
-			return
-		}
-	}
+	})
 }
 
-func (r *Register) answer(req request) response {
-	var res response
+// registerService is what clients call, by package net/rpc.
+type registerService struct{ register *Register }
+
+// Do reads or writes.
+func (s registerService) Do(req RegisterRequest, reply *RegisterReply) error {
+	r := s.register
 	if req.Token != 0 {
 		// What is under the fence goes through it as a whole: no other token is registered between this one and what it reads or writes.
 		err := r.fence.Do(context.Background(), req.Name, req.Token, func() error {
-			res.Fenced = r.change(req.Name, req.Write, func(n *numbers, w *pair) { n.fenced.write(w.Fenced) }).fenced.value
+			reply.Fenced = r.change(req, func(n *numbers, w *RegisterValues) { n.fenced.write(w.Fenced) }).fenced.value
 			return nil
 		})
-		if err != nil && !errors.As(err, &res.Stale) {
-			res.Err = err.Error()
+		if err != nil && !errors.As(err, &reply.Stale) {
+			return err
 		}
 	}
-	res.Bare = r.change(req.Name, req.Write, func(n *numbers, w *pair) { n.bare.write(w.Bare) }).bare.value
-	return res
+	reply.Bare = r.change(req, func(n *numbers, w *RegisterValues) { n.bare.write(w.Bare) }).bare.value
+	return nil
 }
 
-// change writes what w says, if it is not nil, and returns what is then there.
-func (r *Register) change(name string, w *pair, write func(*numbers, *pair)) numbers {
+// change writes what the request says, if anything, and returns what is then there.
+func (r *Register) change(req RegisterRequest, write func(*numbers, *RegisterValues)) numbers {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.of(name)
-	if w != nil {
-		write(n, w)
+	n := r.of(req.Name)
+	if req.Write != nil {
+		write(n, req.Write)
 	}
 	return *n
 }
 
-// RegisterClient is a worker's connection to a [Register]. Safe for concurrent use; requests go one after the other.
-type RegisterClient struct {
-	addr string
-	turn chan struct{} // has an element while no request is under way
+// RegisterClient is a worker's connection to a [Register]. Safe for concurrent use.
+type RegisterClient struct{ rpc *rpc.Client }
 
-	// Of the one whose turn it is.
-	conn net.Conn
-	in   *json.Decoder
-	out  *json.Encoder
-}
-
-// DialRegister connects to the register at addr.
+// DialRegister connects to the register at addr. The caller must Close the client.
 func DialRegister(addr string) (*RegisterClient, error) {
-	c := &RegisterClient{addr: addr, turn: make(chan struct{}, 1)}
-	if err := c.dial(context.Background()); err != nil {
-		return nil, err
+	c, err := rpc.Dial("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("play: register: %w", err)
 	}
-	c.turn <- struct{}{}
-	return c, nil
+	return &RegisterClient{c}, nil
 }
 
-// Read registers token with the fence, and returns the two numbers of name. An error that matches [fence.ErrStale] says that a newer
-// token was seen: then bare is right nevertheless, and fenced is 0. With a token of 0, of a backend that has none, there is no fence: fenced is 0.
-// After ctx's end it returns at once, and may have registered the token.
+// Read registers token with the fence and returns the two numbers of name. An error that matches [fence.ErrStale] says that a newer token was seen: then
+// bare is right nevertheless, and fenced is 0. With a token of 0, of a backend that has none, there is no fence: fenced is 0. After ctx's end it
+// returns at once, and may have registered the token.
 func (c *RegisterClient) Read(ctx context.Context, name string, token lockport.Token) (fenced, bare int64, err error) {
-	res, err := c.ask(ctx, request{Name: name, Token: token})
-	return res.Fenced, res.Bare, err
+	reply, err := c.ask(ctx, RegisterRequest{Name: name, Token: token})
+	return reply.Fenced, reply.Bare, err
 }
 
-// Write writes the two numbers of name: the bare one always, the fenced one only if token is not 0 and no newer one was seen; otherwise
-// the error matches [fence.ErrStale], or, with a token of 0, is nil. After another error, ctx's end among them, it may have been carried out or not.
+// Write writes the two numbers of name: the bare one always, the fenced one only if token is not 0 and no newer one was seen. Otherwise the error matches
+// [fence.ErrStale], or is nil with a token of 0. After another error, ctx's end among them, it may have been carried out or not.
 func (c *RegisterClient) Write(ctx context.Context, name string, token lockport.Token, fenced, bare int64) error {
-	_, err := c.ask(ctx, request{Name: name, Token: token, Write: &pair{fenced, bare}})
+	_, err := c.ask(ctx, RegisterRequest{Name: name, Token: token, Write: &RegisterValues{fenced, bare}})
 	return err
 }
 
 // Close ends the connection.
-func (c *RegisterClient) Close() error {
-	<-c.turn
-	defer func() { c.turn <- struct{}{} }()
-	return c.hangUp()
-}
+func (c *RegisterClient) Close() error { return c.rpc.Close() }
 
-func (c *RegisterClient) ask(ctx context.Context, req request) (response, error) {
+func (c *RegisterClient) ask(ctx context.Context, req RegisterRequest) (RegisterReply, error) {
+	var reply RegisterReply
+	call := c.rpc.Go("Register.Do", req, &reply, make(chan *rpc.Call, 1))
 	select {
-	case <-c.turn:
+	case <-call.Done:
 	case <-ctx.Done():
-		return response{}, context.Cause(ctx)
+		return RegisterReply{}, fmt.Errorf("play: register: %w", context.Cause(ctx)) // reply may still be written to
 	}
-	defer func() { c.turn <- struct{}{} }()
-	res, err := c.exchange(ctx, req)
 	switch {
-	case err != nil:
-		_ = c.hangUp() // an answer that comes late must not be taken for that of the next request
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		return response{}, fmt.Errorf("faults: register: %w", err)
-	case res.Stale != nil:
-		return res, fmt.Errorf("faults: register: %w", res.Stale)
-	case res.Err != "":
-		return response{}, fmt.Errorf("faults: register: %s", res.Err)
+	case call.Error != nil:
+		return RegisterReply{}, fmt.Errorf("play: register: %w", call.Error)
+	case reply.Stale != nil:
+		return reply, fmt.Errorf("play: register: %w", reply.Stale)
 	}
-	return res, nil
-}
-
-func (c *RegisterClient) exchange(ctx context.Context, req request) (res response, err error) {
-	if c.conn == nil {
-		if err := c.dial(ctx); err != nil {
-			return res, err
-		}
-	}
-	conn := c.conn
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
-	defer func() {
-		if !stop() { // it closes the connection now or has done so
-			_ = c.hangUp()
-		}
-	}()
-	if err := c.out.Encode(req); err != nil {
-		return res, err
-	}
-	return res, c.in.Decode(&res)
-}
-
-func (c *RegisterClient) dial(ctx context.Context) error {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", c.addr)
-	if err != nil {
-		return fmt.Errorf("faults: register: %w", err)
-	}
-	c.conn, c.in, c.out = conn, json.NewDecoder(conn), json.NewEncoder(conn)
-	return nil
-}
-
-func (c *RegisterClient) hangUp() error {
-	if c.conn == nil {
-		return nil
-	}
-	err := c.conn.Close()
-	c.conn = nil
-	return err
+	return reply, nil
 }
