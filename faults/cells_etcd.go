@@ -23,15 +23,15 @@ const etcdRecovery = 3 * time.Second
 func etcdMemberCells(pausedTries int) []play.Cell {
 	return []play.Cell{
 		{
-			Fault: "leader-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: onLeader(memberKilled),
+			Fault: "leader-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberKilled),
 			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again.",
 		},
 		{
-			Fault: "follower-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: onFollower(memberKilled),
+			Fault: "follower-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(follower, memberKilled),
 			Why: "The others are a majority; who was connected to that member connects to another.",
 		},
 		{
-			Fault: "leader-paused-briefly", Outcome: play.Safe, Recovery: etcdRecovery, Inject: onLeader(memberPaused(0.1, 0.5)),
+			Fault: "leader-paused-briefly", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberPaused(0.1, 0.5)),
 			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile.",
 		},
 		{
@@ -40,11 +40,11 @@ func etcdMemberCells(pausedTries int) []play.Cell {
 				"but possibly after somebody else has the lock.",
 		},
 		{
-			Fault: "leader-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: onLeader(memberCut),
+			Fault: "leader-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberCut),
 			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again.",
 		},
 		{
-			Fault: "follower-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: onFollower(memberCut),
+			Fault: "follower-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(follower, memberCut),
 			Why: "It can confirm nothing by itself; who is connected to it asks another.",
 		},
 		{

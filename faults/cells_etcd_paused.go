@@ -6,6 +6,7 @@ import (
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -28,7 +29,7 @@ func etcdLeaderPaused(ctx context.Context, p *play.Phase) error {
 	if err != nil {
 		return err
 	}
-	leader, follower := e.Members()[at], e.Members()[(at+1)%len(e.Members())]
+	first, other := e.Members()[at], e.Members()[(at+1)%len(e.Members())]
 	var workers []*play.Worker
 	for range 2 {
 		worker, err := p.Worker(ctx)
@@ -43,18 +44,18 @@ func etcdLeaderPaused(ctx context.Context, p *play.Phase) error {
 	if err != nil {
 		return err
 	}
-	if err := grantLeases(ctx, follower, etcdRevokes); err != nil {
+	if err := grantLeases(ctx, other, etcdRevokes); err != nil {
 		return err
 	}
 	p.Injected()
 	e.CutFromQuorum(at)
-	if err := leader.Freeze(); err != nil {
+	if err := first.Freeze(); err != nil {
 		return err
 	}
 	if err := p.Sleep(ctx, p.Environment.TTL+p.Between(p.Environment.TTL/8, p.Environment.TTL/4)); err != nil {
 		return err
 	}
-	if err := leader.Thaw(); err != nil {
+	if err := first.Thaw(); err != nil {
 		return err
 	}
 	const learns = 200 * time.Millisecond // it has looked for ended leases by then, and has not yet noticed that nobody answers
@@ -66,9 +67,7 @@ func etcdLeaderPaused(ctx context.Context, p *play.Phase) error {
 	if err := p.Sleep(ctx, etcdGivesUp-learns-p.Environment.TTL/8); err != nil {
 		return err
 	}
-	for _, link := range older.Endpoint.Links {
-		link.Freeze()
-	}
+	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	has, err := newer.Acquire(ctx, p.Name(), p.Environment.TTL/2)
 	if err != nil {
 		p.Note("the lease was not revoked: %v", err) // the next play may see it

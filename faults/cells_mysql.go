@@ -15,29 +15,7 @@ import (
 
 func mySQLIn(p *play.Phase) *environment.MySQL { return p.Environment.Servers.(*environment.MySQL) }
 
-var mySQLCells = []play.Cell{
-	{
-		Fault: "server-killed", Outcome: play.Unavailable, Recovery: backRecovery, Inject: killed(granting), Why: whyKilled,
-	},
-	{
-		Fault: "server-restarted", Outcome: play.UnsafeFenced, Recovery: backRecovery, Gone: true, Argued: true, Inject: restarted(granting), Why: whyRestarted,
-	},
-	{
-		Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(restart(granting)), Tries: 10,
-		Why: whyRestartedBehindSilence,
-	},
-	{
-		Fault: "server-paused-briefly", Outcome: play.Safe, Inject: pausedBriefly(granting), Why: whyPausedBriefly,
-	},
-	{
-		Fault: "server-paused", Outcome: play.Unavailable, Recovery: backRecovery, Inject: pausedLong(granting), Why: whyPaused,
-	},
-	{
-		Fault: "session-killed", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(remove), Why: whyEnded,
-	},
-	{
-		Fault: "session-killed-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(remove), Why: whyEndedBehindSilence,
-	},
+var mySQLCells = append(sessionCells("session-killed"), []play.Cell{
 	{
 		Fault: "wait-timeout-set", Outcome: play.Safe, Script: shorterTimeout(setWaitTimeout),
 		Why: "an administrator's shorter wait_timeout does not end our sessions: each sets the TTL for itself",
@@ -57,7 +35,7 @@ var mySQLCells = []play.Cell{
 		Fault: "split-brain", Outcome: play.UnsafeFenced, Gone: true, Script: splitMySQL,
 		Why: "replication knows nothing of GET_LOCK: a server that takes the place of one that lives on with its clients grants at once; its tokens are its clock or more, if that is right",
 	},
-}
+}...)
 
 // setWaitTimeout sets for new sessions after what time of silence they end.
 func setWaitTimeout(ctx context.Context, p *play.Phase, d time.Duration) error {

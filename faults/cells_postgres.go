@@ -17,33 +17,7 @@ func postgresIn(p *play.Phase) *environment.Postgres {
 	return p.Environment.Servers.(*environment.Postgres)
 }
 
-var postgresCells = []play.Cell{
-	{
-		Fault: "server-killed", Outcome: play.Unavailable, Recovery: backRecovery, Inject: killed(granting),
-		Why: whyKilled,
-	},
-	{
-		Fault: "server-restarted", Outcome: play.UnsafeFenced, Recovery: backRecovery, Gone: true, Argued: true, Inject: restarted(granting),
-		Why: whyRestarted,
-	},
-	{
-		Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(restart(granting)), Tries: 10,
-		Why: whyRestartedBehindSilence,
-	},
-	{
-		Fault: "server-paused-briefly", Outcome: play.Safe, Inject: pausedBriefly(granting),
-		Why: whyPausedBriefly,
-	},
-	{
-		Fault: "server-paused", Outcome: play.Unavailable, Recovery: backRecovery, Inject: pausedLong(granting),
-		Why: whyPaused,
-	},
-	{
-		Fault: "session-terminated", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(remove), Why: whyEnded,
-	},
-	{
-		Fault: "session-terminated-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(remove), Why: whyEndedBehindSilence,
-	},
+var postgresCells = append(sessionCells("session-terminated"), []play.Cell{
 	{
 		Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
 		Why: "who holds a lock can renew and release it; who wants one gets an error until there is room",
@@ -56,7 +30,7 @@ var postgresCells = []play.Cell{
 		Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
 		Why: "an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself",
 	},
-}
+}...)
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
 func lockTableFull(ctx context.Context, p *play.Phase) error {

@@ -123,7 +123,7 @@ var redisForgetfulCells = []play.Cell{
 	}, {
 		Fault:   "lock-deleted",
 		Outcome: play.UnsafeFenced,
-		Script: then(
+		Script: inOrder(
 			overtaken(func(ctx context.Context, p *play.Phase, _ *couple) error {
 				return p.Remove(ctx, p.Name())
 			}),
@@ -140,15 +140,8 @@ var redisForgetfulCells = []play.Cell{
 }
 
 func redisRestartedEmpty(ctx context.Context, p *play.Phase, _ *couple) error {
-	r := redisIn(p)
 	p.Note("the server is killed, loses its disk and starts again")
-	if err := r.Kill(); err != nil {
-		return err
-	}
-	if err := r.WipeData(); err != nil {
-		return err
-	}
-	return r.Redis.Restart(ctx)
+	return wipe(ctx, redisIn(p).Redis)
 }
 
 func redisClockForward(_ context.Context, p *play.Phase, _ *couple) error {

@@ -124,35 +124,16 @@ func redisTwoMasters(ctx context.Context, p *play.Phase) (err error) {
 }
 
 // redisMasterKilled kills the master and promotes the replica, which has a replica again at once.
-func redisMasterKilled(ctx context.Context, p *play.Phase) error {
-	p.Injected()
-	return redisMasterReplaced(ctx, p)
-}
+var redisMasterKilled = inOrder(injected, redisMasterReplaced)
 
 // redisMasterKilledUnseen is redisMasterKilled after a time in which the replica heard nothing.
-func redisMasterKilledUnseen(ctx context.Context, p *play.Phase) error {
-	p.Injected()
-	redisPairIn(p).Link.Freeze()
-	if err := p.Sleep(ctx, p.BetweenTTLs(0, 1.2)); err != nil {
-		return err
-	}
-	return redisMasterReplaced(ctx, p)
-}
+var redisMasterKilledUnseen = inOrder(injected, redisLinkCut, pause(0, 1.2), redisMasterReplaced)
 
 func redisMasterReplaced(ctx context.Context, p *play.Phase) error {
-	w := redisPairIn(p)
-	if err := w.Master.Kill(); err != nil {
-		return err
-	}
-	if err := p.Sleep(ctx, p.BetweenTTLs(0, 0.5)); err != nil {
-		return err
-	}
-	if err := w.Promote(ctx); err != nil {
-		return err
-	}
-	if err := w.Follow(ctx); err != nil {
-		return err
-	}
-	p.Healed()
-	return nil
+	r := redisPairIn(p)
+	return inOrder(
+		func(context.Context, *play.Phase) error { return r.Master.Kill() },
+		pause(0, 0.5),
+		func(ctx context.Context, _ *play.Phase) error { return r.Promote(ctx) },
+		redisReplicaFollows, healed)(ctx, p)
 }

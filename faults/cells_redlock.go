@@ -114,7 +114,7 @@ var redlockForgetfulCells = []play.Cell{
 	}, {
 		Fault:   "lock-deleted",
 		Outcome: play.Unsafe,
-		Script: then(
+		Script: inOrder(
 			allVoted(func(ctx context.Context, p *play.Phase) error {
 				return p.Remove(ctx, p.Name())
 			}),

@@ -14,27 +14,27 @@ const zooKeeperRecovery = 3 * time.Second
 // zooKeeperMemberCells are the faults of the nodes of an ensemble.
 var zooKeeperMemberCells = []play.Cell{
 	{
-		Fault: "leader-killed", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onLeader(memberKilled),
+		Fault: "leader-killed", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(leader, memberKilled),
 		Why: "Nodes and sessions are on a quorum, and the next leader gives every session its whole timeout again.",
 	},
 	{
-		Fault: "follower-killed", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onFollower(memberKilled),
+		Fault: "follower-killed", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(follower, memberKilled),
 		Why: "The others are a quorum; who was connected to that node takes its session to another.",
 	},
 	{
-		Fault: "leader-paused-briefly", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onLeader(memberPaused(0.1, 0.9)),
+		Fault: "leader-paused-briefly", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(leader, memberPaused(0.1, 0.9)),
 		Why: "Who leads ends sessions only with a quorum, which follows another by then, or has gone on to follow this one.",
 	},
 	{
-		Fault: "leader-paused", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onLeader(memberPaused(1.25, 2)),
+		Fault: "leader-paused", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(leader, memberPaused(1.25, 2)),
 		Why: "When it goes on, it takes sessions to be at their end that the next leader has kept alive; but nothing that it says has a quorum.",
 	},
 	{
-		Fault: "follower-cut", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onFollower(memberCut),
+		Fault: "follower-cut", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(follower, memberCut),
 		Why: "It answers its clients' pings for a while, of which the leader does not hear: validity counts only what a quorum has confirmed.",
 	},
 	{
-		Fault: "leader-cut", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: onLeader(memberCut),
+		Fault: "leader-cut", Outcome: play.Safe, Recovery: zooKeeperRecovery, Inject: on(leader, memberCut),
 		Why: "It goes on to lead for a while, without a quorum, in which it can neither grant nor confirm anything.",
 	},
 	{

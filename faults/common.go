@@ -4,12 +4,13 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// Common are the faults that can happen to the workers of every arrangement, and to their network where there is one: safe, where changed,
-// which are cells of the same names, does not say otherwise.
+// Common are the faults of workers, and unless local those of their network, which every environment has. They are safe, unless changed has a cell of the same
+// name.
 func Common(local bool, changed ...play.Cell) []play.Cell {
 	cells := []play.Cell{
 		{Fault: "holder-killed", Inject: killHolders,
@@ -52,12 +53,12 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 	return cells
 }
 
-// strikes is how often a holder is struck in a phase of a fault that is brief.
-const strikes = 3
+// injections is how often a brief fault is injected into a holder in a phase.
+const injections = 3
 
 // killHolders kills holders.
 func killHolders(ctx context.Context, p *play.Phase) error {
-	for range strikes {
+	for range injections {
 		w, err := p.Holder(ctx)
 		if err != nil {
 			return err
@@ -101,16 +102,12 @@ func stopHolders(ctx context.Context, p *play.Phase) error {
 }
 
 var cutHolders = onHolder(0.05, 1.5, func(w *play.Worker) error {
-	for _, l := range w.Endpoint.Links {
-		l.Cut()
-	}
+	w.Endpoint.Links.Each((*faultproxy.Proxy).Cut)
 	return nil
 }, restoreLinks)
 
 var silenceHolders = onHolder(0.3, 1.7, func(w *play.Worker) error {
-	for _, l := range w.Endpoint.Links {
-		l.Freeze()
-	}
+	w.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	return nil
 }, func(p *play.Phase, w *play.Worker) error {
 	lost := p.Rand.IntN(2) == 0
@@ -125,9 +122,7 @@ var silenceHolders = onHolder(0.3, 1.7, func(w *play.Worker) error {
 })
 
 func restoreLinks(_ *play.Phase, w *play.Worker) error {
-	for _, l := range w.Endpoint.Links {
-		l.Restore()
-	}
+	w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 	return nil
 }
 
@@ -152,7 +147,7 @@ func slowHolders(ctx context.Context, p *play.Phase) error {
 // loseReplies has single replies of holders lost, and then all of one worker's for a while.
 func loseReplies(ctx context.Context, p *play.Phase) error {
 	p.Injected()
-	for range 4 * strikes {
+	for range 4 * injections {
 		w, err := p.Holder(ctx)
 		if err != nil {
 			return err
@@ -164,9 +159,7 @@ func loseReplies(ctx context.Context, p *play.Phase) error {
 		}
 	}
 	return onHolder(0.1, 1.2, func(w *play.Worker) error {
-		for _, l := range w.Endpoint.Links {
-			l.BlackholeReplies()
-		}
+		w.Endpoint.Links.Each((*faultproxy.Proxy).BlackholeReplies)
 		return nil
 	}, restoreLinks)(ctx, p)
 }
@@ -186,9 +179,7 @@ func loseAcquireReply(ctx context.Context, p *play.Phase) error {
 		return err
 	}
 	p.Injected()
-	for _, l := range hasty.Endpoint.Links {
-		l.BlackholeReplies()
-	}
+	hasty.Endpoint.Links.Each((*faultproxy.Proxy).BlackholeReplies)
 	if h, err := hasty.Acquire(ctx, p.Name(), p.Environment.TTL/8); err == nil {
 		return fmt.Errorf("%s got the lock without a reply", h.Worker.Name)
 	}
@@ -237,16 +228,16 @@ func lookAfterPause(ctx context.Context, p *play.Phase) error {
 	return err
 }
 
-// UnderLoad is a cell in which workers take and release locks as fast as they can, and another cell's fault strikes in the middle: thousands of tokens.
-func UnderLoad(struck play.Cell) play.Cell {
+// UnderLoad is a cell in which workers take and release locks as fast as they can, and another cell's fault is injected in the middle: thousands of tokens.
+func UnderLoad(other play.Cell) play.Cell {
 	return play.Cell{
-		Fault: struck.Fault + "-under-load", Busy: true, Recovery: struck.Recovery, Gone: struck.Gone,
+		Fault: other.Fault + "-under-load", Busy: true, Recovery: other.Recovery, Gone: other.Gone,
 		Why: "tokens grow with every grant, before, during and after: none comes twice, none falls",
 		Inject: func(ctx context.Context, p *play.Phase) error {
 			if err := p.Grants(ctx, loadGrants/2); err != nil {
 				return err
 			}
-			if err := struck.Inject(ctx, p); err != nil {
+			if err := other.Inject(ctx, p); err != nil {
 				return err
 			}
 			return p.Grants(ctx, loadGrants/2)
@@ -261,9 +252,7 @@ const loadGrants = 4000
 func cutAll(ctx context.Context, p *play.Phase) error {
 	p.Injected()
 	for _, w := range p.Workers() {
-		for _, l := range w.Endpoint.Links {
-			l.Cut()
-		}
+		w.Endpoint.Links.Each((*faultproxy.Proxy).Cut)
 	}
 	// A request that was carried out a moment ago may still be on its way through the process that asked.
 	if err := p.Sleep(ctx, p.Environment.TTL/4); err != nil {

@@ -13,9 +13,9 @@ import (
 // older holder's next renewal, a quarter of the TTL away at least, comes first.
 const redisTries = 5
 
-// contested has one worker hold one more lock, and another one try to get that lock all the time, while a strike happens: of those who
-// come and go, hardly anybody holds a lock at the moment that counts.
-func contested(strike step) step {
+// contested makes one worker hold one more lock, and another try to get that lock all the time, while a fault is injected. Of the workers of a storm hardly
+// any holds a lock at the moment that counts.
+func contested(inject step) step {
 	return func(ctx context.Context, p *play.Phase) error {
 		keeper, rival, err := p.Two(ctx)
 		if err != nil {
@@ -35,7 +35,7 @@ func contested(strike step) step {
 				_ = p.Sleep(trying, 5*time.Millisecond)
 			}
 		})
-		err = errors.Join(strike(ctx, p), p.Sleep(ctx, p.Environment.TTL/2)) // time for the rival to get what it ought not to
+		err = errors.Join(inject(ctx, p), p.Sleep(ctx, p.Environment.TTL/2)) // time for the rival to get what it ought not to
 		stop()
 		tries.Wait()
 		return errors.Join(err, keeper.Kill(), rival.Kill())

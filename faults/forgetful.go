@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 )
@@ -14,7 +15,18 @@ type forgetful interface {
 	WipeData() error
 }
 
-// forgets is the one cell of arrangements of a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
+// wipe kills a server and starts it again without its data.
+func wipe(ctx context.Context, s forgetful) error {
+	if err := s.Kill(); err != nil {
+		return err
+	}
+	if err := s.WipeData(); err != nil {
+		return err
+	}
+	return s.Restart(ctx)
+}
+
+// forgets is the one cell of environments with a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
 // decide together would have to lose their disks.
 func forgets(counter string) []play.Cell {
 	return []play.Cell{{
@@ -45,18 +57,10 @@ func restartedEmpty(ctx context.Context, p *play.Phase) error {
 			return err
 		}
 	}
-	for _, link := range older.Endpoint.Links {
-		link.Freeze()
-	}
+	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	p.Injected()
 	p.Note("the server is killed, loses its disk and starts again")
-	if err := server.Kill(); err != nil {
-		return err
-	}
-	if err := server.WipeData(); err != nil {
-		return err
-	}
-	if err := server.Restart(ctx); err != nil {
+	if err := wipe(ctx, server); err != nil {
 		return err
 	}
 	p.Healed()

@@ -2,13 +2,13 @@ package faults
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
-
-	"github.com/lockport/lockport/internal/lab/history"
-	"regexp"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
 // pageWidth is where the lines of a text break, so that it can be read in a terminal as it is.

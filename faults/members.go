@@ -20,26 +20,19 @@ type cluster interface {
 
 func clusterIn(p *play.Phase) cluster { return p.Environment.Servers.(cluster) }
 
-// onLeader is a strike on the member that leads, and onFollower on one that follows.
-func onLeader(strike func(ctx context.Context, p *play.Phase, i int) error) step {
+// on injects a fault into the member that which chooses.
+func on(which func(context.Context, *play.Phase) (int, error), inject func(ctx context.Context, p *play.Phase, i int) error) step {
 	return func(ctx context.Context, p *play.Phase) error {
-		i, err := clusterIn(p).Leader(ctx)
+		i, err := which(ctx, p)
 		if err != nil {
 			return err
 		}
-		return strike(ctx, p, i)
+		return inject(ctx, p, i)
 	}
 }
 
-func onFollower(strike func(ctx context.Context, p *play.Phase, i int) error) step {
-	return func(ctx context.Context, p *play.Phase) error {
-		i, err := follower(ctx, p)
-		if err != nil {
-			return err
-		}
-		return strike(ctx, p, i)
-	}
-}
+// leader is the member that leads.
+func leader(ctx context.Context, p *play.Phase) (int, error) { return clusterIn(p).Leader(ctx) }
 
 // follower is the follower to which most workers are connected.
 func follower(ctx context.Context, p *play.Phase) (int, error) {

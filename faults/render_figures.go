@@ -2,11 +2,10 @@ package faults
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
-
-	"maps"
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"

@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"encoding/json"
-	"github.com/lockport/lockport/internal/lab/environment"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 )

@@ -29,14 +29,7 @@ func restartedAgain(which func(*play.Phase) environment.Node) step {
 
 // restarted stops a server in order, and starts it again at once.
 func restarted(which func(*play.Phase) environment.Node) step {
-	return func(ctx context.Context, p *play.Phase) error {
-		p.Injected()
-		if err := which(p).Restart(ctx); err != nil {
-			return err
-		}
-		p.Healed()
-		return nil
-	}
+	return inOrder(injected, restartedAgain(which), healed)
 }
 
 // pausedBriefly stops a server with SIGSTOP, with all its processes, for less than a TTL. Workers may hand over inside of their process

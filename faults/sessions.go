@@ -5,23 +5,50 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// Why it is so, where both servers are alike.
+// Why it is so, in several environments.
 const (
-	whyKilled        = "the system closes the connections, by which holders know in milliseconds; the server is away for half a second or more"
-	whyRestarted     = "the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know"
-	whyPausedBriefly = "a server that does not run grants nothing, and when it goes on it ends only sessions that have been silent for a TTL, as their holders know"
-	whyPaused        = "holders have heard nothing for a TTL, and know that their locks may be lost"
-	whyClosed        = "the server frees the locks when the connection is closed towards it, and the holder knows when it is closed towards the holder: which of them is first, " +
+	whyKilled = "the system closes the connections, by which holders know in milliseconds; the server is away for half a second or more"
+	whyClosed = "the server frees the locks when the connection is closed towards it, and the holder knows when it is closed towards the holder: which of them is first, " +
 		"and by how many milliseconds, is chance; the token protects"
 	whyTooMany = "who has a session goes on; others wait until there is room for one"
-
-	whyRestartedBehindSilence = "a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects"
-	whyEnded                  = "the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already"
-	whyEndedBehindSilence     = "the server frees the locks of a session that it ends at once; a holder whose link is silent believes until its deadline; the token protects"
 )
+
+// sessionCells are the faults of one server whose sessions hold the locks. ended is what its operators call a session that they have ended.
+func sessionCells(ended string) []play.Cell {
+	return []play.Cell{
+		{
+			Fault: "server-killed", Outcome: play.Unavailable, Recovery: backRecovery, Inject: killed(granting), Why: whyKilled,
+		},
+		{
+			Fault: "server-restarted", Outcome: play.UnsafeFenced, Recovery: backRecovery, Gone: true, Argued: true, Inject: restarted(granting),
+			Why: "the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know",
+		},
+		{
+			Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(restart(granting)), Tries: 10,
+			Why: "a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects",
+		},
+		{
+			Fault: "server-paused-briefly", Outcome: play.Safe, Inject: pausedBriefly(granting),
+			Why: "a server that does not run grants nothing, and when it goes on it ends only sessions that have been silent for a TTL, as their holders know",
+		},
+		{
+			Fault: "server-paused", Outcome: play.Unavailable, Recovery: backRecovery, Inject: pausedLong(granting),
+			Why: "holders have heard nothing for a TTL, and know that their locks may be lost",
+		},
+		{
+			Fault: ended, Outcome: play.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(remove),
+			Why: "the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already",
+		},
+		{
+			Fault: ended + "-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(remove),
+			Why: "the server frees the locks of a session that it ends at once; a holder whose link is silent believes until its deadline; the token protects",
+		},
+	}
+}
 
 // closedBothWays are those of the common faults in which a connection of a holder is closed: for locks that belong to a session the server, too, sees that.
 // By a script that is shown where the server closes it: see endedBehindSilence.
@@ -84,9 +111,7 @@ func shorterTimeout(set func(ctx context.Context, p *play.Phase, d time.Duration
 		if m, err := other.Acquire(ctx, p.Name(), p.Environment.TTL*7/10); err == nil {
 			return p.Both(ctx, l, m)
 		}
-		for _, link := range holder.Endpoint.Links {
-			link.Restore()
-		}
+		holder.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 		p.Healed()
 		return l.Release(ctx)
 	}

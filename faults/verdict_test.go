@@ -2,7 +2,6 @@ package faults_test
 
 import (
 	"fmt"
-	"github.com/lockport/lockport/internal/lab/environment"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
 	"github.com/lockport/lockport/internal/lab/play"
 )

@@ -205,7 +205,7 @@ func (m *measurement) lateReturn(t *Try) {
 
 // recovery looks for the first holds after a fault has ended, until there is the next. What workers that came later did is no sample.
 func (m *measurement) recovery(after []Event) {
-	mended := after[0].At
+	healed := after[0].At
 	seen := make(map[string]bool)
 	for _, e := range after[1:] {
 		switch {
@@ -217,9 +217,9 @@ func (m *measurement) recovery(after []Event) {
 			seen[e.Worker] = true
 			if !seen[""] {
 				seen[""] = true
-				m.figures.Recovery.Add(e.At.Sub(mended))
+				m.figures.Recovery.Add(e.At.Sub(healed))
 			}
-			m.figures.RecoveryOfEach.Add(e.At.Sub(mended))
+			m.figures.RecoveryOfEach.Add(e.At.Sub(healed))
 		}
 	}
 }

@@ -9,7 +9,7 @@ import (
 // Spell is a time in which something lasted, both ends included.
 type Spell struct{ From, To Instant }
 
-// Injections are the faults that happened, in their order: each lasts until it was mended, or until the next one, or to the end of the history.
+// Injections are the faults that happened, in their order: each lasts until it was healed, or until the next one, or to the end of the history.
 func (h *History) Injections() []Spell {
 	return h.Spells(func(e *Event) (begins, ends bool) {
 		if e.Kind != Noted {

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
-
 	"github.com/lockport/lockport/internal/lab/history"
 )
 

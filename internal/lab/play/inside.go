@@ -13,7 +13,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence"
-
 	"github.com/lockport/lockport/internal/lab/history"
 )
 

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 )
@@ -137,9 +138,7 @@ func (p *Phase) heal(ctx context.Context) error {
 	var errs []error
 	for _, w := range p.Workers() {
 		errs = append(errs, w.Resume())
-		for _, link := range w.Endpoint.Links {
-			link.Restore()
-		}
+		w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 	}
 	if err := p.Environment.Heal(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("the servers could not be healed: %w", err))
@@ -192,9 +191,7 @@ func (p *Phase) end() (stuck []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, w := range p.workers {
-		for _, link := range w.Endpoint.Links {
-			_ = link.Close()
-		}
+		w.Endpoint.Links.Close()
 	}
 	return stuck
 }

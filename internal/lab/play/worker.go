@@ -10,10 +10,9 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
-	process "github.com/lockport/lockport/internal/lab/worker"
-
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
+	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Worker is a worker process, as its parent sees it. Safe for concurrent use.
