@@ -106,7 +106,7 @@ func (h *History) claims() {
 // HandedOn says that the hold had its claim from another hold of its process, without the server.
 func (s *Span) HandedOn() bool { return s.Token%holdsPerClaim != 0 }
 
-// try is all that happened to one attempt.
+// Try is all that happened to one attempt.
 type Try struct {
 	Span
 	Failed Instant // 0 if it did not
@@ -219,5 +219,5 @@ func (s *Span) String() string {
 	return who
 }
 
-// about names what the event is about.
+// About names what the event is about.
 func (e *Event) About() string { return fmt.Sprintf("%s/%d on %q", e.Worker, e.Op, e.Name) }

@@ -26,7 +26,7 @@ func (h *History) Stops(worker string) []Spell {
 	})
 }
 
-// spells are those that begin and end with events that say so. What does not end lasts to the end of the history.
+// Spells are those that begin and end with events that say so. What does not end lasts to the end of the history.
 func (h *History) Spells(is func(*Event) (begins, ends bool)) []Spell {
 	var all []Spell
 	open := false
