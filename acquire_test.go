@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -25,7 +25,7 @@ func TestAcquireAndRelease(t *testing.T) {
 		require.Equal(t, ttl-ttl/20-10*time.Millisecond, time.Until(deadline))
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrHeld)
-		require.Equal(t, 1, b.Calls(memory.Claim), "TryAcquire of one's own name costs no request")
+		require.Equal(t, 1, b.Calls(memorytest.Claim), "TryAcquire of one's own name costs no request")
 		other, _ := w.client()
 		_, err = other.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrHeld)
@@ -33,8 +33,8 @@ func TestAcquireAndRelease(t *testing.T) {
 		require.NoError(t, l.Release(w.ctx), "a second release is nothing")
 		require.False(t, isClosed(l.Lost()))
 		w.nobodyHolds("a")
-		require.Equal(t, 1, b.Calls(memory.Claim))
-		require.Equal(t, 1, b.Calls(memory.Release))
+		require.Equal(t, 1, b.Calls(memorytest.Claim))
+		require.Equal(t, 1, b.Calls(memorytest.Release))
 	})
 }
 
@@ -54,7 +54,7 @@ func TestErrorsSayWhat(t *testing.T) {
 			require.ErrorAs(t, err, &e)
 			require.Equal(t, "try", e.Op)
 		}
-		require.Zero(t, b.Calls(memory.Claim))
+		require.Zero(t, b.Calls(memorytest.Claim))
 
 		w.acquire(c, "a")
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
@@ -64,12 +64,12 @@ func TestErrorsSayWhat(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrHeld)
 		_, err = c.Acquire(ctx, "b")
 		require.ErrorIs(t, err, context.DeadlineExceeded, "a context that has ended is seen before the server is asked")
-		require.Equal(t, 1, b.Calls(memory.Claim))
+		require.Equal(t, 1, b.Calls(memorytest.Claim))
 
-		b.FailNext(memory.Claim, driver.ErrRefused)
+		b.FailNext(memorytest.Claim, driver.ErrRefused)
 		_, err = c.Acquire(w.ctx, "b")
 		require.ErrorIs(t, err, lockport.ErrRefused)
-		b.FailNext(memory.Claim, nil)
+		b.FailNext(memorytest.Claim, nil)
 		_, err = c.Acquire(w.ctx, "b")
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 	})
@@ -110,12 +110,12 @@ func TestOneWaiterPerProcess(t *testing.T) {
 		status, err := b.Inspect(w.ctx, "a")
 		require.NoError(t, err)
 		require.Equal(t, 1, status.Waiters)
-		require.Equal(t, 2, b.Calls(memory.Claim), "one TryAcquire, one Wait")
+		require.Equal(t, 2, b.Calls(memorytest.Claim), "one TryAcquire, one Wait")
 		w.release(l)
 		for _, a := range waiting {
 			w.release(a.got())
 		}
-		require.Equal(t, 2, b.Calls(memory.Claim))
+		require.Equal(t, 2, b.Calls(memorytest.Claim))
 	})
 }
 
@@ -150,14 +150,14 @@ func TestUnknownOutcomeWhileOthersWait(t *testing.T) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "a")
 		c, b := w.client()
-		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
-		b.LoseNextReply(memory.Claim)
+		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
+		b.LoseNextReply(memorytest.Claim)
 		waiting := w.begin(c, "a")
 		w.release(l)
 		start := time.Now()
 		second := waiting.got()
 		require.LessOrEqual(t, time.Since(start), time.Second)
-		require.NotZero(t, b.Calls(memory.Abandon))
+		require.NotZero(t, b.Calls(memorytest.Abandon))
 		w.release(second)
 		w.nobodyHolds("a")
 	})
@@ -166,7 +166,7 @@ func TestUnknownOutcomeWhileOthersWait(t *testing.T) {
 func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Second))
-		b.DelayNext(memory.Claim, 970*time.Millisecond) // 30 ms are left, the margin is 60
+		b.DelayNext(memorytest.Claim, 970*time.Millisecond) // 30 ms are left, the margin is 60
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "too late")
@@ -181,7 +181,7 @@ func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
 		other := w.begin(c, "a", lockport.TTL(time.Minute))
 		w.release(l)
 		l = other.got()
-		require.Equal(t, 2, b.Calls(memory.Claim))
+		require.Equal(t, 2, b.Calls(memorytest.Claim))
 		deadline, _ := l.Deadline()
 		require.Greater(t, time.Until(deadline), 50*time.Second)
 
@@ -232,7 +232,7 @@ func TestDeadlineOnASilentServer(t *testing.T) {
 func TestNoBackendErrors(t *testing.T) {
 	_, err := lockport.New(nil)
 	require.ErrorContains(t, err, "no backend")
-	b := memory.NewBackend(memory.Options{})
+	b := memorytest.NewBackend(nil, nil)
 	_, err = lockport.New(b, lockport.TTL(time.Microsecond))
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	_, err = lockport.New(b, lockport.MinHold(time.Minute), lockport.MaxHold(time.Second))
@@ -250,7 +250,7 @@ func TestNoBackendErrors(t *testing.T) {
 func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.WithoutHandOff())
-		b.DelayNext(memory.Claim, time.Second)
+		b.DelayNext(memorytest.Claim, time.Second)
 		first := w.begin(c, "a")
 		second := w.begin(c, "a")
 		w.sleep(time.Second)

@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
 // A batch that says nothing of a lease has not renewed it, let alone found that it lasts for ever.
 func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	bubble(t, func(w *world) {
-		c, err := lockport.New(omitting{memory.NewBackend(memory.Options{Server: w.server})}, lockport.TTL(ttl), lockport.Logger(nil))
+		c, err := lockport.New(omitting{memorytest.NewBackend(w.server, nil)}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
 		deadline, _ := l.Deadline()
@@ -31,7 +31,7 @@ func TestBatchThatLeavesAClaimOut(t *testing.T) {
 }
 
 // omitting is a backend whose batches leave all claims out.
-type omitting struct{ *memory.Backend }
+type omitting struct{ *memorytest.Backend }
 
 func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
 
@@ -39,7 +39,7 @@ func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
 func TestRenewalThatMovesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		renewals := new(atomic.Int64)
-		b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return unmovedLease{l, renewals} }}
+		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return unmovedLease{l, renewals} }}
 		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
@@ -82,14 +82,14 @@ func TestMaxHoldIsTold(t *testing.T) {
 // A claim that lasts as long as its session is not renewed.
 func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := memory.NewBackend(memory.Options{Server: w.server})
+		b := memorytest.NewBackend(w.server, nil)
 		c, err := lockport.New(remade{b, func(l driver.Lease) driver.Lease { return lastingLease{l} }}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
 		_, ok := l.Deadline()
 		require.False(t, ok)
 		w.sleep(ttl - time.Second) // the server is none that keeps it for longer
-		require.Zero(t, b.Calls(memory.Renew))
+		require.Zero(t, b.Calls(memorytest.Renew))
 		require.NoError(t, l.Err())
 		w.release(l)
 		require.NoError(t, c.Close())
@@ -109,7 +109,7 @@ func (l lastingLease) Grant() driver.Grant {
 func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
 	bubble(t, func(w *world) {
 		end := time.Now().Add(time.Hour)
-		b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
+		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
 		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
@@ -134,6 +134,6 @@ func TestRenewalEndsWithTheDeadline(t *testing.T) {
 		b.Pause() // the last of the renewals begins shortly before
 		w.sleep(time.Until(deadline))
 		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
-		require.Equal(t, 1, b.Calls(memory.Release))
+		require.Equal(t, 1, b.Calls(memorytest.Release))
 	})
 }

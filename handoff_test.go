@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -48,8 +48,8 @@ func TestHandOffIsInvisibleToTheServer(t *testing.T) {
 		c, b := w.client()
 		tokens := chain(w, c, w.acquire(c, "a"), 1000, 0)
 		require.Equal(t, 1, grants(w, tokens))
-		require.Equal(t, 1, b.Calls(memory.Claim))
-		require.Equal(t, 1, b.Calls(memory.Release))
+		require.Equal(t, 1, b.Calls(memorytest.Claim))
+		require.Equal(t, 1, b.Calls(memorytest.Release))
 	})
 }
 
@@ -107,7 +107,7 @@ func TestHandOffNeedsValidity(t *testing.T) {
 		c, b := w.client(lockport.TTL(60 * time.Millisecond)) // 13 ms of it are the margin
 		l := w.acquire(c, "a")
 		for range 100 {
-			b.FailNext(memory.Renew, nil)
+			b.FailNext(memorytest.Renew, nil)
 		}
 		waiting := w.begin(c, "a")
 		w.sleep(30 * time.Millisecond) // 17 ms are left, less than a third
@@ -135,7 +135,7 @@ func TestMinHoldKeepsTheLock(t *testing.T) {
 		w.sleep(58 * time.Second)
 		require.False(t, here.finished())
 		require.False(t, there.finished())
-		require.NotZero(t, b.Calls(memory.Renew))
+		require.NotZero(t, b.Calls(memorytest.Renew))
 		w.sleep(time.Second)
 		require.True(t, there.finished(), "too long for a hand-off")
 		w.release(there.got())
@@ -171,7 +171,7 @@ func TestCloseWaitsForMinHold(t *testing.T) {
 
 // requeues counts the calls of Requeue.
 type requeues struct {
-	*memory.Backend
+	*memorytest.Backend
 	n *atomic.Int64
 }
 
@@ -183,7 +183,7 @@ func (b requeues) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 // TestOnlyBehindThoseKnownToWait leaves the name free for a moment, for clients that poll, unless another is known to wait.
 func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := requeues{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		b := requeues{memorytest.NewBackend(w.server, nil), new(atomic.Int64)}
 		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil), lockport.WithoutHandOff())
 		require.NoError(t, err)
 		defer c.Close()
@@ -211,7 +211,7 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 		other, _ := w.client()
 		foreign := w.begin(other, "a")
 		mine := w.begin(c, "a")
-		b.LoseNextReply(memory.Release) // of the requeue: neither outcome is known
+		b.LoseNextReply(memorytest.Release) // of the requeue: neither outcome is known
 		err := l.Release(w.ctx)
 		require.NoError(t, err, "the second attempt found it released, which is no loss")
 		synctest.Wait()
@@ -223,7 +223,7 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 
 // remembers is a backend that remembers for whom it was asked to claim while it released.
 type remembers struct {
-	*memory.Backend
+	*memorytest.Backend
 	owners *[]string
 }
 
@@ -236,7 +236,7 @@ func (b remembers) Requeue(ctx context.Context, old driver.Lease, req driver.Req
 func TestOwnerOfARequeuedClaim(t *testing.T) {
 	bubble(t, func(w *world) {
 		var owners []string
-		c, err := lockport.New(remembers{memory.NewBackend(memory.Options{Server: w.server}), &owners}, lockport.Logger(nil), lockport.WithoutHandOff())
+		c, err := lockport.New(remembers{memorytest.NewBackend(w.server, nil), &owners}, lockport.Logger(nil), lockport.WithoutHandOff())
 		require.NoError(t, err)
 		defer c.Close()
 		other, _ := w.client()

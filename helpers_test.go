@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -45,8 +46,8 @@ func (b notPrompt) Capabilities() driver.Capabilities {
 }
 
 // client makes a client of the server, silent, and its backend to drive.
-func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memory.Backend) {
-	b := memory.NewBackend(memory.Options{Server: w.server})
+func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
+	b := memorytest.NewBackend(w.server, nil)
 	opts = append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)
 	var d driver.Backend = b
 	if w.tardy {

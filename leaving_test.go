@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -24,10 +24,10 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 		require.True(t, first.finished())
 		require.ErrorIs(t, first.err, context.Canceled)
 		require.ErrorIs(t, first.err, lockport.ErrHeld)
-		require.Zero(t, b.Calls(memory.Abandon), "somebody still waits")
+		require.Zero(t, b.Calls(memorytest.Abandon), "somebody still waits")
 		second.cancel()
 		require.True(t, second.finished())
-		require.Equal(t, 1, b.Calls(memory.Abandon))
+		require.Equal(t, 1, b.Calls(memorytest.Abandon))
 		status, err := hb.Inspect(w.ctx, "a")
 		require.NoError(t, err)
 		require.Zero(t, status.Waiters)
@@ -61,7 +61,7 @@ func TestCancelledInTheMiddleOfTheQueue(t *testing.T) {
 
 // leaves is a backend whose caller gives up when the server has answered him.
 type leaves struct {
-	*memory.Backend
+	*memorytest.Backend
 	caller context.CancelFunc
 }
 
@@ -89,7 +89,7 @@ func TestNobodyIsToldAnyMore(t *testing.T) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "a")
 		var listening atomic.Int64
-		c, err := lockport.New(tells{plain{memory.NewBackend(memory.Options{Server: w.server})}, &listening}, lockport.TTL(ttl), lockport.Logger(nil))
+		c, err := lockport.New(tells{plain{memorytest.NewBackend(w.server, nil)}, &listening}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		gone := w.begin(c, "a")
 		require.EqualValues(t, 1, listening.Load())
@@ -111,7 +111,7 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "a")
-		nobodyWaits := func(b *memory.Backend) {
+		nobodyWaits := func(b *memorytest.Backend) {
 			t.Helper()
 			synctest.Wait()
 			status, err := b.Inspect(w.ctx, "a")
@@ -130,11 +130,11 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 		require.ErrorIs(t, err, context.Canceled)
 		time.Sleep(time.Millisecond)
 		nobodyWaits(b)
-		require.Equal(t, 1, b.Calls(memory.Abandon))
+		require.Equal(t, 1, b.Calls(memorytest.Abandon))
 
 		c, b = w.client()
-		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
-		b.FailNext(memory.Claim, driver.ErrRefused)
+		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
+		b.FailNext(memorytest.Claim, driver.ErrRefused)
 		_, err = c.Acquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrRefused)
 		nobodyWaits(b)
@@ -147,7 +147,7 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
-		b.DelayNext(memory.Claim, time.Second)
+		b.DelayNext(memorytest.Claim, time.Second)
 		a := w.begin(c, "a")
 		a.cancel()
 		require.True(t, a.finished())
@@ -155,15 +155,15 @@ func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
 		w.nobodyHolds("a")
 
 		// The reply is lost: the claim may be held, and is undone, also against a server that fails for a while.
-		b.LoseNextReply(memory.Claim)
+		b.LoseNextReply(memorytest.Claim)
 		for range 3 {
-			b.FailNext(memory.Abandon, nil)
+			b.FailNext(memorytest.Abandon, nil)
 		}
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		w.sleep(time.Second)
 		w.nobodyHolds("a")
-		require.Equal(t, 5, b.Calls(memory.Abandon))
+		require.Equal(t, 5, b.Calls(memorytest.Abandon))
 	})
 }
 
@@ -190,9 +190,9 @@ func TestHandOffToACancelledWaiterGoesOn(t *testing.T) {
 
 // Who makes the claim gives up before it is granted: those who came meanwhile get the name all the same.
 func TestMakerOfTheClaimLeaves(t *testing.T) {
-	for _, fault := range []func(*memory.Backend){
-		func(b *memory.Backend) { b.DelayNext(memory.Claim, time.Second) },
-		func(b *memory.Backend) { b.Pause(); time.AfterFunc(time.Second, b.Resume) },
+	for _, fault := range []func(*memorytest.Backend){
+		func(b *memorytest.Backend) { b.DelayNext(memorytest.Claim, time.Second) },
+		func(b *memorytest.Backend) { b.Pause(); time.AfterFunc(time.Second, b.Resume) },
 	} {
 		bubble(t, func(w *world) {
 			c, b := w.client()
@@ -205,7 +205,7 @@ func TestMakerOfTheClaimLeaves(t *testing.T) {
 			w.release(second.got())
 			w.release(third.got())
 			w.nobodyHolds("a")
-			require.Equal(t, !w.tardy, b.Calls(memory.Abandon) > 0, "what was asked for him is renounced before it is asked for again")
+			require.Equal(t, !w.tardy, b.Calls(memorytest.Abandon) > 0, "what was asked for him is renounced before it is asked for again")
 		})
 	}
 }
@@ -217,7 +217,7 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 		b.Delay(time.Second)
 		first := w.begin(c, "told")
 		second := w.begin(c, "told")
-		b.FailNext(memory.Abandon, nil)
+		b.FailNext(memorytest.Abandon, nil)
 		first.cancel()
 		if b.Delay(0); w.tardy { // it is not cut short, since another waits
 			w.release(second.got())
@@ -232,10 +232,10 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "left")
 		c, b := w.client()
-		b.DelayNext(memory.Claim, 0) // the first attempt finds it held
-		b.LoseNextReply(memory.Claim)
+		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
+		b.LoseNextReply(memorytest.Claim)
 		waiting := w.begin(c, "left")
-		b.DelayNext(memory.Abandon, time.Second)
+		b.DelayNext(memorytest.Abandon, time.Second)
 		w.release(l)
 		w.sleep(time.Second / 2)
 		waiting.cancel()
@@ -252,7 +252,7 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 func TestGrantWithAnothersTTLIsGivenBack(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
-		b.DelayNext(memory.Claim, time.Second)
+		b.DelayNext(memorytest.Claim, time.Second)
 		start := time.Now()
 		long := w.withAnotherTTL(c, 10*time.Second)
 		l := long.got()
@@ -270,7 +270,7 @@ func TestPlaceWithAnothersTTLIsGivenUp(t *testing.T) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "a")
 		c, b := w.client()
-		b.DelayNext(memory.Claim, time.Second)
+		b.DelayNext(memorytest.Claim, time.Second)
 		long := w.withAnotherTTL(c, 10*time.Second)
 		w.sleep(2 * time.Second)
 		status, err := b.Inspect(w.ctx, "a")

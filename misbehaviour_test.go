@@ -9,13 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
 // ignorant is a backend whose client library ignores contexts.
 type ignorant struct {
-	*memory.Backend
+	*memorytest.Backend
 	hang chan struct{}
 }
 
@@ -26,7 +26,7 @@ func (b ignorant) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 
 func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := ignorant{memory.NewBackend(memory.Options{Server: w.server}), make(chan struct{})}
+		b := ignorant{memorytest.NewBackend(w.server, nil), make(chan struct{})}
 		c, err := lockport.New(notPrompt{b}, lockport.Logger(nil))
 		require.NoError(t, err)
 		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
@@ -44,7 +44,7 @@ func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
 
 // odd is a backend that panics at first, and then says that a claim is lost before it grants it, without a reason.
 type odd struct {
-	*memory.Backend
+	*memorytest.Backend
 	calls *int
 }
 
@@ -59,7 +59,7 @@ func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, 
 }
 
 // grabs is a backend that panics after it has got what it was asked for.
-type grabs struct{ *memory.Backend }
+type grabs struct{ *memorytest.Backend }
 
 func (b grabs) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	if _, err := b.Backend.TryAcquire(ctx, req); err == nil {
@@ -74,7 +74,7 @@ func TestClaimThatPanicsIsUndone(t *testing.T) {
 		if w.tardy {
 			return // a panic on a goroutine of the client's own ends the program
 		}
-		c, err := lockport.New(grabs{memory.NewBackend(memory.Options{Server: w.server})}, lockport.Logger(nil))
+		c, err := lockport.New(grabs{memorytest.NewBackend(w.server, nil)}, lockport.Logger(nil))
 		require.NoError(t, err)
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
@@ -84,7 +84,7 @@ func TestClaimThatPanicsIsUndone(t *testing.T) {
 
 // clumsy is a backend that panics in its first releases.
 type clumsy struct {
-	*memory.Backend
+	*memorytest.Backend
 	panics *int
 }
 
@@ -127,7 +127,7 @@ func TestReleaseThatPanics(t *testing.T) {
 					return // a panic on a goroutine of the client's own ends the program
 				}
 				panics := 1
-				c, err := lockport.New(clumsy{memory.NewBackend(memory.Options{Server: w.server}), &panics}, lockport.Logger(nil), lockport.WithoutHandOff())
+				c, err := lockport.New(clumsy{memorytest.NewBackend(w.server, nil), &panics}, lockport.Logger(nil), lockport.WithoutHandOff())
 				require.NoError(t, err)
 				l := w.acquire(c, "a")
 				var mine, foreign *acquiring
@@ -190,7 +190,7 @@ func TestOddBackend(t *testing.T) {
 		if w.tardy {
 			return // a panic on a goroutine of the client's own ends the program
 		}
-		c, err := lockport.New(odd{memory.NewBackend(memory.Options{Server: w.server}), new(int)}, lockport.Logger(nil))
+		c, err := lockport.New(odd{memorytest.NewBackend(w.server, nil), new(int)}, lockport.Logger(nil))
 		require.NoError(t, err)
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		synctest.Wait()

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -48,7 +48,7 @@ func TestOpenChecksTheServer(t *testing.T) {
 	var o lockport.SchemeOptions
 	var closed bool
 	var log strings.Builder
-	b := checked{Backend: memory.NewBackend(memory.Options{}), closed: &closed, notices: []driver.Notice{
+	b := checked{Backend: memorytest.NewBackend(nil, nil), closed: &closed, notices: []driver.Notice{
 		{ID: "eviction", Text: "locks may be evicted", Remedy: "set noeviction"},
 	}}
 	m := mux(b, &o)
@@ -75,7 +75,7 @@ func TestOpenChecksTheServer(t *testing.T) {
 
 func TestOpenRefusesBadURLs(t *testing.T) {
 	var o lockport.SchemeOptions
-	m := mux(memory.NewBackend(memory.Options{}), &o)
+	m := mux(memorytest.NewBackend(nil, nil), &o)
 	const secret = "s3cret"
 	for rawURL, want := range map[string]string{
 		"nonsense://host":                   `unknown scheme "nonsense" in the lock URL; known: fake`,

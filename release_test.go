@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -47,7 +47,7 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		b.LoseNextReply(memory.Release)
+		b.LoseNextReply(memorytest.Release)
 		w.release(l) // the second attempt finds it gone before its deadline: not a loss
 		w.nobodyHolds("a")
 	})
@@ -55,7 +55,7 @@ func TestReleaseWhoseReplyIsLost(t *testing.T) {
 
 // forgetful is a backend that says of a repeated release that the claim is gone, since it cannot know by whom.
 type forgetful struct {
-	*memory.Backend
+	*memorytest.Backend
 	again *bool
 }
 
@@ -79,11 +79,11 @@ func (l forgetfulLease) Release(ctx context.Context) error {
 
 func TestReleaseRepeatedAfterALostReplyIsNoLoss(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := forgetful{memory.NewBackend(memory.Options{Server: w.server}), new(bool)}
+		b := forgetful{memorytest.NewBackend(w.server, nil), new(bool)}
 		c, err := lockport.New(plain{b}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
-		b.LoseNextReply(memory.Release)
+		b.LoseNextReply(memorytest.Release)
 		w.release(l)
 		require.True(t, *b.again)
 		require.NoError(t, c.Close())
@@ -93,11 +93,11 @@ func TestReleaseRepeatedAfterALostReplyIsNoLoss(t *testing.T) {
 // What a repeated release does not find any more may have been lost if its time was up.
 func TestReleaseRepeatedTooLateIsALoss(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := forgetful{memory.NewBackend(memory.Options{Server: w.server}), new(bool)}
+		b := forgetful{memorytest.NewBackend(w.server, nil), new(bool)}
 		c, err := lockport.New(plain{b}, lockport.TTL(2*time.Second), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
-		b.LoseNextReply(memory.Release)
+		b.LoseNextReply(memorytest.Release)
 		b.Delay(3 * time.Second)
 		time.AfterFunc(time.Second, func() { b.Delay(0) })
 		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrLost)
@@ -107,7 +107,7 @@ func TestReleaseRepeatedTooLateIsALoss(t *testing.T) {
 
 // keeps is a backend that keeps the contexts of its calls, and has somebody wait for their ends, as client libraries do.
 type keeps struct {
-	*memory.Backend
+	*memorytest.Backend
 	contexts *[]context.Context
 }
 
@@ -153,7 +153,7 @@ func (l keepsLease) Release(ctx context.Context) error {
 func TestContextsOfRequestsEnd(t *testing.T) {
 	bubble(t, func(w *world) {
 		var contexts []context.Context
-		var d driver.Backend = keeps{memory.NewBackend(memory.Options{Server: w.server}), &contexts}
+		var d driver.Backend = keeps{memorytest.NewBackend(w.server, nil), &contexts}
 		if w.tardy {
 			d = notPrompt{d}
 		}
@@ -186,11 +186,11 @@ func TestReleaseThatFailsIsUndoneLater(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		b.FailNext(memory.Release, nil)
+		b.FailNext(memorytest.Release, nil)
 		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
 		w.nobodyHolds("a")
 		l = w.acquire(c, "a")
-		b.FailNext(memory.Release, fmt.Errorf("%w: no privilege", driver.ErrRefused))
+		b.FailNext(memorytest.Release, fmt.Errorf("%w: no privilege", driver.ErrRefused))
 		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrRefused)
 	})
 }
@@ -212,8 +212,8 @@ func TestReleaseJoinsTheRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		b.DelayNext(memory.Renew, time.Second)
-		for b.Calls(memory.Renew) == 0 {
+		b.DelayNext(memorytest.Renew, time.Second)
+		for b.Calls(memorytest.Renew) == 0 {
 			w.sleep(10 * time.Millisecond)
 			synctest.Wait()
 		}
@@ -228,7 +228,7 @@ func TestConcurrentReleases(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
-		b.DelayNext(memory.Release, time.Second)
+		b.DelayNext(memorytest.Release, time.Second)
 		start := time.Now()
 		errs := make(chan error, 10)
 		for range cap(errs) {
@@ -239,7 +239,7 @@ func TestConcurrentReleases(t *testing.T) {
 			require.NoError(t, <-errs)
 			require.Equal(t, time.Second, time.Since(start), "each returns when it is done")
 		}
-		require.Equal(t, 1, b.Calls(memory.Release))
+		require.Equal(t, 1, b.Calls(memorytest.Release))
 	})
 }
 
@@ -252,7 +252,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		ctx, cancel := locks[0].Context(w.ctx)
 		defer cancel()
 		waiting := []*acquiring{w.begin(c, "a"), w.begin(c, "foreign")}
-		b.DelayNext(memory.Claim, time.Hour)
+		b.DelayNext(memorytest.Claim, time.Hour)
 		waiting = append(waiting, w.begin(c, "slow"))
 		require.NoError(t, c.Close())
 		for _, a := range waiting {

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -29,11 +29,11 @@ func TestRenewalKeepsTheLock(t *testing.T) {
 			require.True(t, ok)
 			require.Greater(t, time.Until(deadline), ttl/2)
 		}
-		require.InDelta(t, 100, b.Calls(memory.Renew), 34)
+		require.InDelta(t, 100, b.Calls(memorytest.Renew), 34)
 		w.release(l)
-		renewed := b.Calls(memory.Renew)
+		renewed := b.Calls(memorytest.Renew)
 		w.sleep(10 * ttl)
-		require.Equal(t, renewed, b.Calls(memory.Renew), "a lock that was released is not renewed")
+		require.Equal(t, renewed, b.Calls(memorytest.Renew), "a lock that was released is not renewed")
 	})
 }
 
@@ -50,9 +50,9 @@ func TestManyLocksRenewTogether(t *testing.T) {
 			}
 		}
 		require.Less(t, runtime.NumGoroutine(), 50)
-		renewed := b.Calls(memory.Renew)
+		renewed := b.Calls(memorytest.Renew)
 		w.sleep(10 * ttl)
-		perPeriod := float64(b.Calls(memory.Renew)-renewed) / 30
+		perPeriod := float64(b.Calls(memorytest.Renew)-renewed) / 30
 		require.LessOrEqual(t, perPeriod, 6.0)
 		for _, l := range locks {
 			require.True(t, l.Valid())
@@ -121,7 +121,7 @@ func TestRenewalIsTriedUntilTheDeadline(t *testing.T) {
 		c, b := w.client()
 		l := w.acquire(c, "a")
 		for range 5 {
-			b.FailNext(memory.Renew, fmt.Errorf("%w: gone", driver.ErrUnknown))
+			b.FailNext(memorytest.Renew, fmt.Errorf("%w: gone", driver.ErrUnknown))
 		}
 		deadline, _ := l.Deadline()
 		w.sleep(ttl / 2)
@@ -129,7 +129,7 @@ func TestRenewalIsTriedUntilTheDeadline(t *testing.T) {
 		require.Equal(t, deadline, unmoved, "a renewal whose outcome is unknown moves nothing")
 		w.sleep(ttl)
 		require.True(t, l.Valid())
-		require.Greater(t, b.Calls(memory.Renew), 5)
+		require.Greater(t, b.Calls(memorytest.Renew), 5)
 	})
 }
 
@@ -138,7 +138,7 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
 		bubble(t, func(w *world) {
 			end := time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)
-			b := remade{memory.NewBackend(memory.Options{Server: w.server}), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
+			b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
 			c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 			require.NoError(t, err)
 			l := w.acquire(c, "a")
@@ -219,7 +219,7 @@ func TestBatchOfWhichOneIsLost(t *testing.T) {
 		for i, l := range locks {
 			require.Equal(t, i != 3, l.Valid(), i)
 		}
-		require.Equal(t, 1, b.Calls(memory.Renew))
+		require.Equal(t, 1, b.Calls(memorytest.Renew))
 	})
 }
 
@@ -229,14 +229,14 @@ type plain struct{ driver.Backend }
 // A backend that can do nothing but the four methods is polled and renewed one by one.
 func TestPlainBackend(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := memory.NewBackend(memory.Options{Server: w.server})
+		b := memorytest.NewBackend(w.server, nil)
 		c, err := lockport.New(plain{b}, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		for i := range 100 {
 			w.acquire(c, fmt.Sprint(i))
 		}
 		w.sleep(ttl / 3)
-		require.Equal(t, 100, b.Calls(memory.Renew))
+		require.Equal(t, 100, b.Calls(memorytest.Renew))
 
 		holder, _ := w.client()
 		l := w.acquire(holder, "x")
@@ -263,7 +263,7 @@ func (b wrapper) TryAcquire(ctx context.Context, req driver.Request) (driver.Lea
 
 func TestWrapperLosesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := wrapper{memory.NewBackend(memory.Options{Server: w.server}), new(atomic.Int64)}
+		b := wrapper{memorytest.NewBackend(w.server, nil), new(atomic.Int64)}
 		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 		require.NoError(t, err)
 		l := w.acquire(c, "a")
@@ -296,7 +296,7 @@ func TestMaxHold(t *testing.T) {
 		next := waiting.got()
 		require.Greater(t, w.token(next), w.token(l))
 		w.release(next)
-		require.Zero(t, b.Calls(memory.Abandon))
+		require.Zero(t, b.Calls(memorytest.Abandon))
 		w.nobodyHolds("a")
 	})
 }
@@ -305,7 +305,7 @@ func TestMaxHold(t *testing.T) {
 func TestSlowGrantIsRenewedInTime(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(2 * time.Second))
-		b.DelayNext(memory.Claim, 1500*time.Millisecond)
+		b.DelayNext(memorytest.Claim, 1500*time.Millisecond)
 		l := w.acquire(c, "a")
 		w.sleep(10 * time.Second)
 		require.NoError(t, l.Err())
@@ -317,8 +317,8 @@ func TestReleaseBehindAHungRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Minute))
 		l := w.acquire(c, "a")
-		b.DelayNext(memory.Renew, time.Hour)
-		for b.Calls(memory.Renew) == 0 {
+		b.DelayNext(memorytest.Renew, time.Hour)
+		for b.Calls(memorytest.Renew) == 0 {
 			w.sleep(100 * time.Millisecond)
 		}
 		start := time.Now()
@@ -333,12 +333,12 @@ func TestLossDuringARenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.MaxHold(4500 * time.Millisecond))
 		l := w.acquire(c, "a")
-		b.DelayNext(memory.Renew, time.Second) // from 4 s on
+		b.DelayNext(memorytest.Renew, time.Second) // from 4 s on
 		w.sleep(4700 * time.Millisecond)
 		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
-		require.Zero(t, b.Calls(memory.Release))
+		require.Zero(t, b.Calls(memorytest.Release))
 		w.sleep(time.Second)
-		require.Equal(t, 1, b.Calls(memory.Release))
+		require.Equal(t, 1, b.Calls(memorytest.Release))
 		w.nobodyHolds("a")
 	})
 }
@@ -358,7 +358,7 @@ func TestEndlessMaxHold(t *testing.T) {
 
 // batches counts the round trips of a backend that renews at most 500 claims with each.
 type batches struct {
-	*memory.Backend
+	*memorytest.Backend
 	trips atomic.Int64
 }
 
@@ -370,7 +370,7 @@ func (b *batches) RenewBatch(ctx context.Context, leases []driver.Lease, results
 // Renewals that began at odd times do not stay spread: of ten thousand claims nearly all round trips are full.
 func TestRenewalsAreFullBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &batches{Backend: memory.NewBackend(memory.Options{})}
+		b := &batches{Backend: memorytest.NewBackend(nil, nil)}
 		c, err := lockport.New(b, lockport.TTL(30*time.Second), lockport.Logger(nil))
 		require.NoError(t, err)
 		for i := range 10_000 {

@@ -46,15 +46,13 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Renew implements driver.Lease.
 func (c *claim) Renew(ctx context.Context) (time.Time, error) {
-	var until time.Time
-	err := c.backend.call(ctx, Renew, func(sent time.Time) (err error) {
-		s := c.backend.server
-		s.lock()
-		defer s.unlock()
-		until, err = s.renew(c, sent)
-		return err
-	})
-	return until, err
+	sent, s := time.Now(), c.backend.server
+	if err := c.backend.begin(ctx); err != nil {
+		return time.Time{}, err
+	}
+	s.lock()
+	defer s.unlock()
+	return s.renew(c, sent)
 }
 
 // renew prolongs c. The caller has the mutex.
@@ -73,12 +71,13 @@ func (s *Server) renew(c *claim, sent time.Time) (time.Time, error) {
 
 // Release implements driver.Lease.
 func (c *claim) Release(ctx context.Context) error {
-	return c.backend.call(ctx, Release, func(time.Time) error {
-		s := c.backend.server
-		s.lock()
-		defer s.unlock()
-		return s.release(c)
-	})
+	if err := c.backend.begin(ctx); err != nil {
+		return err
+	}
+	s := c.backend.server
+	s.lock()
+	defer s.unlock()
+	return s.release(c)
 }
 
 // release ends c for its own client. The caller has the mutex.

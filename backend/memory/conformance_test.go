@@ -2,9 +2,6 @@ package memory_test
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,63 +10,17 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+// Package memorytest runs the whole suite, with faults between the clients and their server.
 func TestConformance(t *testing.T) {
-	server, faults := memory.NewServer(), new(memory.Faults)
-	observer := memory.NewBackend(memory.Options{Server: server})
-	calls := map[conformance.Op]memory.Call{
-		conformance.OpAcquire: memory.Claim, conformance.OpRenew: memory.Renew, conformance.OpRelease: memory.Release,
-	}
-	down := fmt.Errorf("%w: the server is down", driver.ErrUnavailable)
-	var foreign atomic.Int64
+	server := memory.NewServer()
 	conformance.Test(t, conformance.Config{
-		Open: func(_ context.Context, target string) (driver.Backend, error) {
-			if target == "direct" {
-				return memory.NewBackend(memory.Options{Server: server}), nil
-			}
-			return memory.NewBackend(memory.Options{Server: server, Faults: faults}), nil
+		Open: func(context.Context, string) (driver.Backend, error) {
+			return memory.NewBackend(memory.Options{Server: server}), nil
 		},
-		Direct: "direct",
 		Local:  true,
 		MinTTL: 500 * time.Millisecond,
 		Faults: conformance.Faults{
-			Restore: func() { faults.Fail(nil); faults.Resume(); faults.Delay(0) },
-			Sever:   func(context.Context) error { faults.Fail(down); return nil },
-			Cut:     func(context.Context) error { faults.Fail(down); faults.Fail(nil); return nil },
-			Freeze:  func(context.Context) error { faults.Pause(); return nil },
-			Delay:   func(_ context.Context, d time.Duration) error { faults.Delay(d); return nil },
-			DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
-				call, ok := calls[op]
-				if !ok {
-					return nil, conformance.ErrNoFault
-				}
-				return faults.LoseNextReply(call), nil
-			},
 			Remove: func(_ context.Context, name string) error { server.Lose(name, nil); return nil },
-			Overwrite: func(ctx context.Context, name string) error {
-				for {
-					server.Lose(name, nil)
-					owner := fmt.Sprintf("foreign-%d", foreign.Add(1)) // no id of a lockport client
-					_, err := observer.TryAcquire(ctx, driver.Request{Name: name, Owner: owner, TTL: time.Hour})
-					if !errors.Is(err, driver.ErrHeld) { // else somebody who waits was quicker
-						return err
-					}
-				}
-			},
-			Leftovers: func(ctx context.Context, prefix string) ([]string, error) {
-				all, err := observer.List(ctx, prefix)
-				var names []string
-				for _, st := range all {
-					names = append(names, fmt.Sprintf("%+v", st))
-				}
-				return names, err
-			},
-			Requests: func(context.Context) (int64, error) {
-				var n int
-				for call := memory.Claim; call <= memory.Look; call++ {
-					n += faults.Calls(call)
-				}
-				return int64(n), nil
-			},
 		},
-	})
+	}, conformance.Quick())
 }

@@ -36,8 +36,8 @@
 //	…
 //	lock, err := client.Acquire(ctx, "nightly-report")
 //
-// # A fake to drive
+// # In tests
 //
-// A Backend fails, delays or loses the reply of its next call of a kind, is slow or down, and can be cut off and reconnected: see
-// Faults. A Server takes a name from its holder, who is told (Lose) or is not (LoseSilently). The examples show each.
+// A Server takes a name from its holder, who is told (Lose) or is not (LoseSilently). Package memorytest has clients whose calls fail, are delayed, lose
+// their reply or do not get through.
 package memory

@@ -8,7 +8,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
-	"github.com/lockport/lockport/driver"
 )
 
 // Two clients of one server contend as two machines do.
@@ -68,93 +67,4 @@ func ExampleServer_LoseSilently() {
 	// Output:
 	// true
 	// true
-}
-
-// The next call of a kind fails with the error of one's choice.
-func ExampleFaults_FailNext() {
-	ctx := context.Background()
-	backend := memory.NewBackend(memory.Options{})
-	client, _ := lockport.New(backend, lockport.Logger(nil))
-	defer client.Close()
-
-	backend.FailNext(memory.Claim, driver.ErrUnavailable)
-	_, err := client.Acquire(ctx, "nightly-report")
-	fmt.Println(err)
-	_, err = client.Acquire(ctx, "nightly-report")
-	fmt.Println(err)
-	// Output:
-	// lockport: acquire "nightly-report" (memory): lock server is unavailable
-	// <nil>
-}
-
-// The next call of a kind takes longer.
-func ExampleFaults_DelayNext() {
-	backend := memory.NewBackend(memory.Options{})
-	client, _ := lockport.New(backend, lockport.Logger(nil))
-	defer client.Close()
-
-	backend.DelayNext(memory.Claim, time.Minute)
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Millisecond)
-	defer cancel()
-	_, err := client.Acquire(ctx, "nightly-report")
-	fmt.Println(errors.Is(err, context.DeadlineExceeded))
-	// Output: true
-}
-
-// The server grants the lock, but the reply is lost on the way: the client undoes what it cannot know.
-func ExampleFaults_LoseNextReply() {
-	ctx := context.Background()
-	backend := memory.NewBackend(memory.Options{})
-	client, _ := lockport.New(backend, lockport.Logger(nil))
-	defer client.Close()
-
-	lost := backend.LoseNextReply(memory.Claim)
-	lock, err := client.Acquire(ctx, "nightly-report")
-	<-lost
-	if err != nil {
-		lock, err = client.Acquire(ctx, "nightly-report")
-	}
-	fmt.Println(lock.Valid(), err, backend.Calls(memory.Abandon))
-	// Output: true <nil> 1
-}
-
-// A client that is cut off loses its locks when their TTL has passed, and knows it before anybody else can have them.
-func ExampleFaults_Pause() {
-	ctx := context.Background()
-	server := memory.NewServer()
-	backend := memory.NewBackend(memory.Options{Server: server})
-	here, _ := lockport.New(backend, lockport.Logger(nil), lockport.TTL(200*time.Millisecond))
-	defer here.Close()
-	there, _ := memory.New(memory.Options{Server: server}, lockport.TTL(200*time.Millisecond))
-	defer there.Close()
-
-	mine, _ := here.Acquire(ctx, "nightly-report")
-	backend.Pause()
-	_, err := there.Acquire(ctx, "nightly-report")
-	fmt.Println(err, mine.Valid(), errors.Is(mine.Err(), lockport.ErrSilence))
-	backend.Resume()
-	// Output: <nil> false true
-}
-
-// Faults that two clients share are those of the server.
-func ExampleFaults_Fail() {
-	ctx := context.Background()
-	server, faults := memory.NewServer(), new(memory.Faults)
-	here, _ := memory.New(memory.Options{Server: server, Faults: faults}, lockport.Logger(nil))
-	defer here.Close()
-	there, _ := memory.New(memory.Options{Server: server, Faults: faults}, lockport.Logger(nil))
-	defer there.Close()
-
-	faults.Fail(driver.ErrUnavailable)
-	for _, client := range []*lockport.Client{here, there} {
-		_, err := client.TryAcquire(ctx, "nightly-report")
-		fmt.Println(errors.Is(err, lockport.ErrUnavailable))
-	}
-	faults.Fail(nil)
-	_, err := here.TryAcquire(ctx, "nightly-report")
-	fmt.Println(err)
-	// Output:
-	// true
-	// true
-	// <nil>
 }

@@ -1,9 +1,7 @@
 package memory
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -13,37 +11,36 @@ import (
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	st := driver.Status{Name: name}
-	err := b.call(ctx, Look, func(time.Time) error {
-		b.server.lock()
-		defer b.server.unlock()
-		b.server.expire(b.server.names[name], time.Now())
-		if e := b.server.names[name]; e != nil {
-			st = e.status()
-		}
-		return nil
-	})
-	return st, err
+	if err := b.begin(ctx); err != nil {
+		return driver.Status{}, err
+	}
+	b.server.lock()
+	defer b.server.unlock()
+	b.server.expire(b.server.names[name], time.Now())
+	if e := b.server.names[name]; e != nil {
+		return e.status(), nil
+	}
+	return driver.Status{Name: name}, nil
 }
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+	if err := b.begin(ctx); err != nil {
+		return nil, err
+	}
+	b.server.lock()
+	defer b.server.unlock()
+	now := time.Now()
 	var all []driver.Status
-	err := b.call(ctx, Look, func(time.Time) error {
-		b.server.lock()
-		defer b.server.unlock()
-		now := time.Now()
-		for name, e := range b.server.names {
-			if !strings.HasPrefix(name, prefix) {
-				continue
-			}
-			if b.server.expire(e, now); e.holder != nil {
-				all = append(all, e.status())
-			}
+	for name, e := range b.server.names {
+		if !strings.HasPrefix(name, prefix) {
+			continue
 		}
-		return nil
-	})
-	return all, err
+		if b.server.expire(e, now); e.holder != nil {
+			all = append(all, e.status())
+		}
+	}
+	return all, nil
 }
 
 func (e *entry) status() driver.Status {
@@ -56,24 +53,17 @@ func (e *entry) status() driver.Status {
 
 // Break implements driver.Breaker. The holder has been told when it returns.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	return b.call(ctx, Look, func(time.Time) error {
-		if !b.server.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost)) {
-			return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
-		}
-		return nil
-	})
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	if !b.server.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost)) {
+		return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
+	}
+	return nil
 }
 
 // Check implements driver.Checker. There is nothing to find.
-func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	err := b.call(ctx, Look, func(time.Time) error { return nil })
-	if errors.Is(err, driver.ErrUnknown) { // it would have changed nothing
-		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errLostReply))
-	}
-	return nil, err
-}
-
-var errLostReply = errors.New("the reply was lost")
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) { return nil, b.begin(ctx) }
 
 // Lose takes name from its holder, as an operator who deletes the key would, and tells the holder, with reason in the chain; nil
 // is no particular one. The next who waits is granted the name. It returns whether the name was held.

@@ -10,11 +10,9 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Backend is one client of a Server: a driver.Backend, and a fake to drive in tests. It implements driver.Waiter,
-// BatchRenewer, Requeuer, Inspector, Breaker and Checker. All methods may be called concurrently.
+// Backend is one client of a Server. It implements driver.Waiter, BatchRenewer, Requeuer, Inspector, Breaker and Checker. All methods may be called
+// concurrently.
 type Backend struct {
-	*Faults // never nil
-
 	server *Server
 	close  sync.Once
 	closed chan struct{}
@@ -35,10 +33,7 @@ func NewBackend(o Options) *Backend {
 	if o.Server == nil {
 		o.Server = NewServer()
 	}
-	if o.Faults == nil {
-		o.Faults = new(Faults)
-	}
-	return &Backend{Faults: o.Faults, server: o.Server, closed: make(chan struct{})}
+	return &Backend{server: o.Server, closed: make(chan struct{})}
 }
 
 // Server returns the server that keeps the locks.
@@ -64,42 +59,48 @@ var capabilities = driver.Capabilities{
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
+// begin says why a call cannot reach the server, if it cannot.
+func (b *Backend) begin(ctx context.Context) error {
+	if b.isClosed() {
+		return fmt.Errorf("%w: %w", driver.ErrRefused, errClosed)
+	}
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+	}
+	return nil
+}
+
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	var lease driver.Lease
-	err := b.call(ctx, Claim, func(sent time.Time) error {
-		c, err := b.server.enter(ctx, b, req, sent, req.Queue)
-		if err != nil {
-			return err
-		}
-		lease, err = b.server.outcome(c)
-		return err
-	})
-	return reply(lease, err)
+	sent := time.Now()
+	if err := b.begin(ctx); err != nil {
+		return nil, err
+	}
+	c, err := b.server.enter(ctx, b, req, sent, req.Queue)
+	if err != nil {
+		return nil, err
+	}
+	return b.server.outcome(c)
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	var lease driver.Lease
-	err := b.call(ctx, Claim, func(sent time.Time) error {
-		broken := b.breaks()
-		c, err := b.server.enter(ctx, b, req, sent, true)
-		if err != nil {
-			return err
-		}
-		select {
-		case <-c.granted:
-			lease, err = b.server.outcome(c)
-			return err
-		case <-ctx.Done():
-			return unknown(ctx.Err())
-		case <-b.closed:
-			return unknown(errClosed)
-		case <-broken:
-			return unknown(errDown)
-		}
-	})
-	return reply(lease, err)
+	sent := time.Now()
+	if err := b.begin(ctx); err != nil {
+		return nil, err
+	}
+	c, err := b.server.enter(ctx, b, req, sent, true)
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.granted:
+		return b.server.outcome(c)
+	case <-ctx.Done():
+		return nil, unknown(ctx.Err())
+	case <-b.closed:
+		return nil, unknown(errClosed)
+	}
 }
 
 // outcome is what the client of c learns now.
@@ -115,57 +116,42 @@ func (s *Server) outcome(c *claim) (driver.Lease, error) {
 	return nil, unknown(errors.New("the claim ended before its client heard of it"))
 }
 
-// reply gives no lease away whose reply was lost.
-func reply(lease driver.Lease, err error) (driver.Lease, error) {
-	if err != nil {
-		return nil, err
-	}
-	return lease, nil
-}
-
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	return b.call(ctx, Abandon, func(time.Time) error {
-		b.server.lock()
-		defer b.server.unlock()
-		if c := b.server.claims[claimKey{req.Name, req.Owner}]; c != nil {
-			b.server.end(c, released, nil, time.Now())
-		}
-		return nil
-	})
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	b.server.lock()
+	defer b.server.unlock()
+	if c := b.server.claims[claimKey{req.Name, req.Owner}]; c != nil {
+		b.server.end(c, released, nil, time.Now())
+	}
+	return nil
 }
 
-// RenewBatch implements driver.BatchRenewer. A fault for Renew strikes the whole batch.
+// RenewBatch implements driver.BatchRenewer.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	err := b.call(ctx, Renew, func(sent time.Time) error {
-		b.server.lock()
-		defer b.server.unlock()
-		for i, l := range leases {
-			results[i].Until, results[i].Err = b.server.renew(l.(*claim), sent)
-		}
-		return nil
-	})
-	if err != nil {
+	sent := time.Now()
+	if err := b.begin(ctx); err != nil {
 		for i := range results {
 			results[i] = driver.Renewal{Err: err}
 		}
+		return
+	}
+	b.server.lock()
+	defer b.server.unlock()
+	for i, l := range leases {
+		results[i].Until, results[i].Err = b.server.renew(l.(*claim), sent)
 	}
 }
 
-// Requeue implements driver.Requeuer. A fault for Release or, if there is none, for Claim strikes it.
+// Requeue implements driver.Requeuer.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
-	kind := Claim
-	if b.pending(Release) {
-		kind = Release
+	sent := time.Now()
+	if err := b.begin(ctx); err != nil {
+		return nil, err, err
 	}
-	callErr := b.call(ctx, kind, func(sent time.Time) error {
-		lease, gone, err = b.server.requeue(ctx, b, old.(*claim), req, sent)
-		return nil
-	})
-	if callErr != nil {
-		return nil, callErr, callErr
-	}
-	return lease, gone, err
+	return b.server.requeue(ctx, b, old.(*claim), req, sent)
 }
 
 // requeue releases old and enters req, in one step as others see it: it is put behind old first, and so behind all who wait.
@@ -193,13 +179,11 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// tell runs a callback of the client's, if and when it can hear.
+// tell runs a callback of the client's, unless it is closed.
 func (b *Backend) tell(callback func()) {
-	b.say(func() {
-		if !b.isClosed() {
-			callback()
-		}
-	})
+	if !b.isClosed() {
+		callback()
+	}
 }
 
 // forget drops the claims of b that wait.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -20,7 +21,7 @@ import (
 type scene struct {
 	t      *testing.T
 	server *memory.Server
-	faults *memory.Backend
+	faults *memorytest.Backend
 	o      runOptions
 	file   string // the command's $0
 	said   strings.Builder
@@ -30,7 +31,7 @@ type scene struct {
 
 func newScene(t *testing.T, script string, ttl, killAfter time.Duration) *scene {
 	s := &scene{t: t, server: memory.NewServer(), file: filepath.Join(t.TempDir(), "file")}
-	s.faults = memory.NewBackend(memory.Options{Server: s.server})
+	s.faults = memorytest.NewBackend(s.server, nil)
 	s.o = runOptions{name: "a", command: []string{"sh", "-c", script, s.file}, ttl: ttl, killAfter: killAfter}
 	return s
 }
@@ -55,7 +56,7 @@ func (s *scene) run(before, during func()) int {
 
 // held says whether the server still keeps the lock.
 func (s *scene) held() bool {
-	st, err := memory.NewBackend(memory.Options{Server: s.server}).Inspect(s.t.Context(), "a")
+	st, err := memorytest.NewBackend(s.server, nil).Inspect(s.t.Context(), "a")
 	return err == nil && st.Held
 }
 
@@ -143,7 +144,7 @@ func TestSuperviseSilence(t *testing.T) {
 func TestSuperviseShortSilence(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, `trap 'echo asked >>"$0"' TERM; echo ready >>"$0"; sleep 3; exit 3`, 2*time.Second, time.Second/2)
-	require.Equal(t, 3, s.run(nothing, func() { s.awaitReady(); <-s.faults.FailNext(memory.Renew, nil) }))
+	require.Equal(t, 3, s.run(nothing, func() { s.awaitReady(); <-s.faults.FailNext(memorytest.Renew, nil) }))
 	require.Equal(t, "ready\n", s.wrote())
 	require.Empty(t, s.said.String())
 }

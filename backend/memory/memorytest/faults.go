@@ -1,8 +1,6 @@
-package memory
+package memorytest
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -22,8 +20,8 @@ const (
 	Look                // Inspect, List, Break and Check
 )
 
-// Faults is what goes wrong, on demand, between clients and their server. A Backend has its own, as a network strikes one machine,
-// unless its Options share some with others, as a server strikes all its clients. The zero value is none. All methods may be
+// Faults is what goes wrong, on demand, between clients and their server. A [Backend] has its own, as a network that fails one machine,
+// unless several are made with the same, as a server that fails all its clients. The zero value is none. All methods may be
 // called concurrently.
 type Faults struct {
 	mu     sync.Mutex
@@ -185,78 +183,4 @@ func (f *Faults) breaks() <-chan struct{} {
 		f.broken = make(chan struct{})
 	}
 	return f.broken
-}
-
-// errDown is why a call that was on its way failed.
-var errDown = errors.New("the connection broke")
-
-// call makes one call to the server, with the faults that were asked for. effect is given the time at which it was sent.
-func (b *Backend) call(ctx context.Context, kind Call, effect func(sent time.Time) error) error {
-	sent := time.Now()
-	if b.isClosed() {
-		return fmt.Errorf("%w: %w", driver.ErrRefused, errClosed)
-	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
-	}
-	f := b.Faults.take(kind)
-	if err := b.pass(ctx); err != nil {
-		return err
-	}
-	if err := b.sleep(ctx, f.delay); err != nil {
-		return err
-	}
-	if f.err != nil {
-		return f.err
-	}
-	if _, _, down := b.state(); down != nil {
-		return down
-	}
-	err := effect(sent)
-	if err := b.pass(ctx); err != nil {
-		return err
-	}
-	_, delay, _ := b.state()
-	if err := b.sleep(ctx, delay); err != nil {
-		return err
-	}
-	if f.loseReply {
-		return unknown(errors.New("the reply was lost"))
-	}
-	return err
-}
-
-// pass returns once calls get through.
-func (b *Backend) pass(ctx context.Context) error {
-	for {
-		paused, _, _ := b.state()
-		if paused == nil {
-			return nil
-		}
-		if err := block(ctx, b, paused); err != nil {
-			return err
-		}
-	}
-}
-
-// sleep lets d pass.
-func (b *Backend) sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return nil
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	return block(ctx, b, t.C)
-}
-
-// block waits for c.
-func block[T any](ctx context.Context, b *Backend, c <-chan T) error {
-	select {
-	case <-c:
-		return nil
-	case <-ctx.Done():
-		return unknown(ctx.Err())
-	case <-b.closed:
-		return unknown(errClosed)
-	}
 }

@@ -1,8 +1,10 @@
-package memory_test
+package memorytest_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,27 +12,70 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
+
+const ttl = 10 * time.Second
+
+var owners atomic.Uint64
+
+// request is a claim of name by a new owner of client.
+func request(name, client string) driver.Request {
+	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:%s", owners.Add(1), client), TTL: ttl}
+}
+
+// pair is two clients of one server.
+func pair() (*memory.Server, *memorytest.Backend, *memorytest.Backend) {
+	s := memory.NewServer()
+	return s, memorytest.NewBackend(s, nil), memorytest.NewBackend(s, nil)
+}
+
+func claim(t testing.TB, b *memorytest.Backend, req driver.Request) driver.Lease {
+	t.Helper()
+	lease, err := b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+	return lease
+}
+
+func release(t testing.TB, lease driver.Lease) {
+	t.Helper()
+	require.NoError(t, lease.Release(t.Context()))
+}
+
+// waited is the outcome of a Wait that runs in the background.
+type waited struct {
+	lease driver.Lease
+	err   error
+}
+
+func wait(ctx context.Context, b *memorytest.Backend, req driver.Request) <-chan waited {
+	c := make(chan waited, 1)
+	go func() {
+		lease, err := b.Wait(ctx, req)
+		c <- waited{lease, err}
+	}()
+	return c
+}
 
 func TestFailNext(t *testing.T) {
 	_, a, _ := pair()
 	mine := errors.New("mine")
-	a.FailNext(memory.Claim, mine)
-	a.FailNext(memory.Claim, nil)
+	a.FailNext(memorytest.Claim, mine)
+	a.FailNext(memorytest.Claim, nil)
 	_, err := a.TryAcquire(t.Context(), request("x", "a"))
 	require.ErrorIs(t, err, mine)
 	_, err = a.TryAcquire(t.Context(), request("x", "a"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	lease := claim(t, a, request("x", "a"))
-	require.Equal(t, 3, a.Calls(memory.Claim))
+	require.Equal(t, 3, a.Calls(memorytest.Claim))
 
-	a.FailNext(memory.Renew, driver.ErrUnavailable)
+	a.FailNext(memorytest.Renew, driver.ErrUnavailable)
 	results := make([]driver.Renewal, 1)
 	a.RenewBatch(t.Context(), []driver.Lease{lease}, results)
 	require.ErrorIs(t, results[0].Err, driver.ErrUnavailable)
 
-	a.FailNext(memory.Release, driver.ErrUnknown)
+	a.FailNext(memorytest.Release, driver.ErrUnknown)
 	req := request("x", "a")
 	req.Queue = true
 	_, gone, err := a.Requeue(t.Context(), lease, req)
@@ -41,7 +86,7 @@ func TestFailNext(t *testing.T) {
 
 func TestLoseNextReply(t *testing.T) {
 	_, a, b := pair()
-	a.LoseNextReply(memory.Claim)
+	a.LoseNextReply(memorytest.Claim)
 	req := request("x", "a")
 	lease, err := a.TryAcquire(t.Context(), req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
@@ -52,7 +97,7 @@ func TestLoseNextReply(t *testing.T) {
 	require.NoError(t, a.Abandon(t.Context(), req))
 	second := claim(t, b, request("x", "b"))
 
-	b.LoseNextReply(memory.Release)
+	b.LoseNextReply(memorytest.Release)
 	require.ErrorIs(t, second.Release(t.Context()), driver.ErrUnknown)
 	third := claim(t, a, request("x", "a"))
 	require.NoError(t, second.Release(t.Context()), "it was this lease that released it")
@@ -64,19 +109,19 @@ func TestDelayNext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, _ := pair()
 		start := time.Now()
-		a.DelayNext(memory.Claim, 3*time.Second)
+		a.DelayNext(memorytest.Claim, 3*time.Second)
 		lease := claim(t, a, request("x", "a"))
 		require.Equal(t, 3*time.Second, time.Since(start))
 		require.Equal(t, start.Add(ttl), lease.Grant().Until)
 
 		sent := time.Now()
-		a.DelayNext(memory.Renew, time.Second)
+		a.DelayNext(memorytest.Renew, time.Second)
 		until, err := lease.Renew(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, sent.Add(ttl), until)
 
 		// Cut short, it does not arrive.
-		a.DelayNext(memory.Release, time.Minute)
+		a.DelayNext(memorytest.Release, time.Minute)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		err = lease.Release(ctx)
@@ -157,9 +202,9 @@ func TestCloseEndsPause(t *testing.T) {
 func TestFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewServer()
-		f := new(memory.Faults)
-		a := memory.NewBackend(memory.Options{Server: s, Faults: f})
-		b := memory.NewBackend(memory.Options{Server: s, Faults: f})
+		f := new(memorytest.Faults)
+		a := memorytest.NewBackend(s, f)
+		b := memorytest.NewBackend(s, f)
 		told := make(chan error, 1)
 		req := request("x", "a")
 		req.Lost = func(err error) { told <- err }
@@ -169,7 +214,7 @@ func TestFail(t *testing.T) {
 
 		f.Fail(driver.ErrUnavailable)
 		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
-		for _, c := range []*memory.Backend{a, b} {
+		for _, c := range []*memorytest.Backend{a, b} {
 			_, err := c.TryAcquire(t.Context(), request("y", "c"))
 			require.ErrorIs(t, err, driver.ErrUnavailable)
 		}
