@@ -16,7 +16,7 @@ import (
 
 func TestBackends(t *testing.T) {
 	t.Parallel()
-	code, stdout, _ := output(t, "file:", "backends")
+	code, stdout, _ := inside(t, "backends")
 	require.Equal(t, 0, code)
 	for _, s := range lockport.DefaultMux().Schemes() {
 		require.Contains(t, stdout, s.Example)

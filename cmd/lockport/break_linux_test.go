@@ -179,17 +179,18 @@ func testBreakAfterALongThought(t *testing.T, url string) {
 	require.Equal(t, 79, holder.code(t), holder.err.String())
 }
 
-// testNoAnswer: every look has an end.
+// testNoAnswer: every verb gives up on servers that are silent.
 func testNoAnswer(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
 	for _, p := range proxies {
 		p.Freeze()
 	}
 	all := []*process{start(t, through, "status", "a"), start(t, through, "status"), start(t, through, "break", "--yes", "a"),
-		start(t, through, "run", "a", "--", "echo", "no")}
+		start(t, through, "run", "a", "--", "echo", "no"), start(t, through, "doctor")}
 	for _, p := range all {
 		require.Equal(t, 69, p.code(t), p.out.String()+p.err.String())
 		require.Empty(t, p.out.String())
 		require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
+		hidesPassword(t, p.err.String(), through)
 	}
 }

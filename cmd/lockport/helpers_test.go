@@ -4,11 +4,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
-	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -142,10 +139,30 @@ func output(t *testing.T, url string, args ...string) (code int, stdout, stderr 
 	return code, p.out.String(), p.err.String()
 }
 
+// inside carries out a command line that starts nothing, in this process, where the locks are the files of TestMain's folder.
+func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
+	t.Helper()
+	var out, said strings.Builder
+	c := &console{out: &out, err: &said}
+	if err := dispatch(t.Context(), c, args); err != nil {
+		var exit *exitError
+		require.ErrorAs(t, err, &exit)
+		code = exit.code
+		if exit.message != "" {
+			c.say("%s", err)
+		}
+	}
+	return code, out.String(), said.String()
+}
+
 // refuses runs lockport, which says in one line why it does not do what args ask for, without any password.
 func refuses(t *testing.T, url string, code int, line string, args ...string) {
 	t.Helper()
-	got, stdout, stderr := output(t, url, args...)
+	run := func() (int, string, string) { return output(t, url, args...) }
+	if code == exitUsage && args[0] != "run" { // run sets what this process does on signals
+		run = func() (int, string, string) { return inside(t, args...) }
+	}
+	got, stdout, stderr := run()
 	require.Equal(t, code, got, "%q: %s", args, stderr)
 	require.Empty(t, stdout)
 	require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
@@ -165,56 +182,12 @@ func holds(t *testing.T, url, name string) *process {
 // folder is the URL of a folder of locks for one test.
 func folder(t *testing.T) string { return "file://" + t.TempDir() }
 
-// helpers are what this test binary does as the command under a lock.
-var helpers = map[string]func(args []string) int{
-	"helper:increment": increment,
-	"helper:signals":   reportSignals,
-}
-
-// helper is the command line of a helper.
-func helper(name string, args ...string) []string {
-	self, err := os.Executable()
-	if err != nil {
-		panic(err)
-	}
-	return append([]string{self, "helper:" + name}, args...)
-}
-
-// increment adds one to the number in the file that args name, as unsafely as can be.
-func increment(args []string) int {
-	text, err := os.ReadFile(args[0])
-	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		fmt.Println(err)
-		return 1
-	}
-	n, _ := strconv.Atoi(string(text))
-	if err := os.WriteFile(args[0], []byte(strconv.Itoa(n+1)), 0o600); err != nil {
-		fmt.Println(err)
-		return 1
-	}
-	return 0
-}
-
 // counted is the number in the file.
 func counted(t *testing.T, file string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Clean(file))
 	require.NoError(t, err)
-	n, err := strconv.Atoi(string(text))
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	require.NoError(t, err)
 	return n
-}
-
-// reportSignals writes the name of each signal that it gets, until SIGTERM.
-func reportSignals([]string) int {
-	signals := make(chan os.Signal, 16)
-	signal.Notify(signals, reported...)
-	fmt.Println("ready")
-	for s := range signals {
-		fmt.Printf("got %v\n", s)
-		if s == reported[0] {
-			break
-		}
-	}
-	return 5
 }

@@ -28,11 +28,10 @@ func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 // TestRunGuardThatReadsLate: the guard is told of the last renewals when they are over for long, as on a machine with no time for it.
 func TestRunGuardThatReadsLate(t *testing.T) {
 	t.Parallel()
-	const ttl = 2 * time.Second
+	const ttl = 4 * time.Second
 	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
 	group := p.group(t)
-	var guard int
-	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	guard := awaitGuard(t, group)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	time.Sleep(ttl / 2) // a renewal, at least
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))

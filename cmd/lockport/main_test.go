@@ -27,9 +27,6 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(0)
 		}
-		if helper, ok := helpers[os.Args[1]]; ok {
-			os.Exit(helper(os.Args[2:]))
-		}
 	}
 	// Shells and nohup(1) start what runs in the background with signals ignored, which programs inherit. Those that are caught instead have their
 	// defaults in the programs that the tests start.
@@ -50,6 +47,10 @@ func testMain(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	// This binary is started again thousands of times, and a race detector would sleep for a second at the end of each.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := os.Setenv("LOCKPORT_URL", "file://"+dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -59,21 +59,48 @@ func guardOf(group int) int {
 	return 0
 }
 
+func awaitGuard(t *testing.T, group int) (guard int) {
+	t.Helper()
+	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	return guard
+}
+
 // family is a command with a child and a grandchild, all in one group, that all ignore what can be ignored; it says its group
 // and waits for ever.
 const family = `trap "" TERM INT HUP; (sh -c 'sleep 1000 & sleep 1000') & echo group=$$; sleep 1000`
 
+// befall is what may happen to the guard before lockport is killed.
+var befall = map[string]func(t *testing.T, guard, group int){
+	"nothing": func(*testing.T, int, int) {},
+	"signals": func(t *testing.T, guard, _ int) {
+		eventually(t, func() bool { return ignores(guard, syscall.SIGTERM) }, "SIGTERM would end it")
+		for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+			require.NoError(t, syscall.Kill(guard, s))
+		}
+	},
+	"killed": func(t *testing.T, guard, group int) {
+		require.NoError(t, syscall.Kill(guard, syscall.SIGKILL))
+		eventually(t, func() bool { second := guardOf(group); return second != 0 && second != guard }, "no second guard")
+	},
+}
+
+// TestRunKilledKillsTheGroup: whatever happened to the guard.
 func TestRunKilledKillsTheGroup(t *testing.T) {
-	t.Parallel()
-	url := folder(t)
-	p := start(t, url, "run", "a", "--", "sh", "-c", family)
-	group := p.group(t)
-	require.True(t, groupAlive(group))
-	require.NoError(t, p.Process.Kill())
-	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-	eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
-	code, _, stderr := output(t, url, "run", "-w10s", "a", "--", "true")
-	require.Equal(t, 0, code, stderr)
+	for name, happen := range befall {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := folder(t)
+			p := start(t, url, "run", "a", "--", "sh", "-c", family)
+			group := p.group(t)
+			happen(t, awaitGuard(t, group), group)
+			require.True(t, groupAlive(group))
+			require.NoError(t, p.Process.Kill())
+			eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+			eventually(t, func() bool { return guardOf(group) == 0 }, "the guard lives on")
+			code, _, stderr := output(t, url, "run", "-w10s", "a", "--", "true")
+			require.Equal(t, 0, code, stderr)
+		})
+	}
 }
 
 // TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group goes on for a while
@@ -83,8 +110,7 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 	url := folder(t)
 	p := start(t, url, "run", "a", "--", "sh", "-c", family)
 	group := p.group(t)
-	var guard int
-	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	guard := awaitGuard(t, group)
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
 	require.NoError(t, p.Process.Kill())
@@ -98,37 +124,12 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 	require.False(t, groupAlive(group), "the lock is free before the group is gone")
 }
 
-func TestRunIgnoresWhatEndsEverythingButKill(t *testing.T) {
-	t.Parallel()
-	p := start(t, folder(t), "run", "a", "--", "sh", "-c", family)
-	group := p.group(t)
-	var guard int
-	eventually(t, func() bool { guard = guardOf(group); return guard != 0 && ignores(guard, syscall.SIGTERM) }, "no guard")
-	for _, s := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
-		require.NoError(t, syscall.Kill(guard, s))
-	}
-	require.NoError(t, p.Process.Kill())
-	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-}
-
 // ignores says whether the process ignores s.
 func ignores(pid int, s syscall.Signal) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(text), "SigIgn:\t")
 	mask, _ := strconv.ParseUint(firstOf(rest, "\n"), 16, 64)
 	return mask&(1<<(s-1)) != 0
-}
-
-func TestRunReplacesAGuardThatWasKilled(t *testing.T) {
-	t.Parallel()
-	p := start(t, folder(t), "run", "a", "--", "sh", "-c", family)
-	group := p.group(t)
-	var first int
-	eventually(t, func() bool { first = guardOf(group); return first != 0 }, "no guard")
-	require.NoError(t, syscall.Kill(first, syscall.SIGKILL))
-	eventually(t, func() bool { second := guardOf(group); return second != 0 && second != first }, "no second guard")
-	require.NoError(t, p.Process.Kill())
-	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
 }
 
 // TestRunDescriptors: the command gets what was open before, at its place, and nothing of ours, such as the pipe to the guard, which would
@@ -154,8 +155,7 @@ func TestRunDescriptors(t *testing.T) {
 	require.Equal(t, regexp.MustCompile(`(?m)^\d+`).FindAllString(string(expected), -1),
 		regexp.MustCompile(`(?m)^\d+`).FindAllString(p.out.String(), -1))
 	// The guard has the pipe and the lock, and no more.
-	var guard int
-	eventually(t, func() bool { guard = guardOf(group); return guard != 0 }, "no guard")
+	guard := awaitGuard(t, group)
 	require.Len(t, openFiles(guard, "/a"), 1, openFiles(guard, ""))
 	require.NoError(t, stdin.Close())
 	require.Equal(t, 0, p.code(t))

@@ -69,6 +69,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 
 	began := time.Now()
 	holder, token := holding(t, url, name)
+	require.Regexp(t, map[bool]string{true: `^$`, false: `^[1-9][0-9]+$`}[scheme == "redlock"], token, "Redlock has no token, and does not pretend")
 	host, _ := os.Hostname()
 	waiter := start(t, url, "run", name, "--", "echo", "mine")
 	var st lockJSON

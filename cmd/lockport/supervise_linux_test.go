@@ -84,14 +84,6 @@ func TestSuperviseLostBeforeTheCommandBegan(t *testing.T) {
 	require.Empty(t, s.wrote())
 }
 
-func TestSuperviseRemoval(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, `trap 'echo asked >>"$0"; exit 0' TERM; echo ready >>"$0"; while :; do sleep 0.01; done`, time.Minute, 20*time.Second)
-	require.Equal(t, 79, s.run(nothing, func() { s.awaitReady(); s.server.Lose("a", nil) }))
-	require.Equal(t, "ready\nasked\n", s.wrote())
-	require.Regexp(t, `^lockport: [^\n]+; ending the command\n$`, s.said.String())
-}
-
 // TestSuperviseRemovalOfAPausedCommand: a stopped process must be continued to hear SIGTERM.
 func TestSuperviseRemovalOfAPausedCommand(t *testing.T) {
 	t.Parallel()
@@ -105,14 +97,6 @@ func TestSuperviseRemovalOfAPausedCommand(t *testing.T) {
 		s.server.Lose("a", nil)
 	}))
 	require.Contains(t, s.wrote(), "asked\n")
-}
-
-// TestSuperviseRemovalKills: the command ignores SIGTERM.
-func TestSuperviseRemovalKills(t *testing.T) {
-	t.Parallel()
-	s := newScene(t, `trap 'echo asked >>"$0"' TERM; echo ready >>"$0"; while :; do sleep 0.01; done`, time.Hour, 300*time.Millisecond)
-	require.Equal(t, 79, s.run(nothing, func() { s.awaitReady(); s.server.Lose("a", nil) }))
-	require.Equal(t, "ready\nasked\n", s.wrote())
 }
 
 // TestSuperviseRemovalKillsWhatIgnoresIt: also what the command, which ends at once, leaves in its group.
@@ -130,14 +114,58 @@ func TestSuperviseRemovalKillsWhatIgnoresIt(t *testing.T) {
 	require.False(t, groupAlive(group))
 }
 
-// TestSuperviseSilence: what ignores SIGTERM is gone while the server still keeps the lock.
-func TestSuperviseSilence(t *testing.T) {
+const (
+	heeds   = `trap 'echo asked >>"$0"; sleep 0.5; echo cleaned up >>"$0"; exit 0' TERM; echo ready >>"$0"; while :; do sleep 0.01; done`
+	ignored = `trap 'echo asked >>"$0"' TERM; echo ready >>"$0"; while :; do sleep 0.01; done`
+
+	removed = `^lockport: [^\n]+; ending the command\n$`
+	silent  = `^lockport: the lock server was not heard from in time; [^\n]+\n$`
+)
+
+// supervised runs a command whose lock is lost by what during does, once it is ready.
+func supervised(t *testing.T, script string, ttl, killAfter time.Duration, during func(s *scene)) *scene {
+	t.Helper()
 	t.Parallel()
-	s := newScene(t, `trap 'echo asked >>"$0"' TERM; echo ready >>"$0"; while :; do sleep 0.01; done`, 3*time.Second, time.Second)
-	require.Equal(t, 79, s.run(nothing, func() { s.awaitReady(); s.faults.Fail(driver.ErrUnavailable) }))
-	require.True(t, s.heldAtEnd, "somebody else could have had the lock while the command ran")
-	require.Equal(t, "ready\nasked\n", s.wrote())
-	require.Regexp(t, `^lockport: the lock server was not heard from in time; [^\n]+\n$`, s.said.String())
+	s := newScene(t, script, ttl, killAfter)
+	require.Equal(t, 79, s.run(nothing, func() { s.awaitReady(); during(s) }), "a command that was ended for the lock's sake has not succeeded")
+	return s
+}
+
+// TestSuperviseRemovalKills: SIGTERM at once, and SIGKILL only for what ignores it.
+func TestSuperviseRemovalKills(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script    string
+		killAfter time.Duration
+		wrote     string
+	}{
+		"heeds":   {heeds, 20 * time.Minute, "ready\nasked\ncleaned up\n"},
+		"ignores": {ignored, 300 * time.Millisecond, "ready\nasked\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := supervised(t, tt.script, time.Hour, tt.killAfter, func(s *scene) { s.server.Lose("a", nil) })
+			require.Equal(t, tt.wrote, s.wrote())
+			require.Regexp(t, removed, s.said.String())
+		})
+	}
+}
+
+// TestSuperviseSilence: the command has the time of --kill-after, and is gone while the server still keeps the lock.
+func TestSuperviseSilence(t *testing.T) {
+	for name, tt := range map[string]struct {
+		script    string
+		killAfter time.Duration
+		wrote     string
+	}{
+		"heeds":   {heeds, 1900 * time.Millisecond, "ready\nasked\ncleaned up\n"},
+		"ignores": {ignored, time.Second, "ready\nasked\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := supervised(t, tt.script, 4*time.Second, tt.killAfter, func(s *scene) { s.faults.Fail(driver.ErrUnavailable) })
+			require.True(t, s.heldAtEnd, "somebody else could have had the lock while the command ran")
+			require.Equal(t, tt.wrote, s.wrote())
+			require.Regexp(t, silent, s.said.String())
+		})
+	}
 }
 
 // TestSuperviseShortSilence: an outage that a renewal survives is nobody's business.

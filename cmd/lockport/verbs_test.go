@@ -9,12 +9,12 @@ import (
 
 func TestHelp(t *testing.T) {
 	t.Parallel()
-	code, all, _ := output(t, "file:", "help")
+	code, all, _ := inside(t, "help")
 	require.Equal(t, 0, code)
 	for _, v := range verbs() {
 		require.Contains(t, all, "\n  "+v.name+" ")
 		for _, args := range [][]string{{v.name, "--help"}, {v.name, "-h"}, {"help", v.name}, {"--help", v.name}} {
-			code, stdout, stderr := output(t, "file:", args...)
+			code, stdout, stderr := inside(t, args...)
 			require.Equal(t, 0, code, "%q: %s", args, stderr)
 			require.Equal(t, v.help, stdout, "%q", args)
 			require.Empty(t, stderr)
@@ -25,15 +25,12 @@ func TestHelp(t *testing.T) {
 			require.LessOrEqual(t, len(line), 130, line)
 		}
 	}
-	code, stdout, stderr := output(t, "file:")
+	code, stdout, stderr := inside(t)
 	require.Equal(t, 64, code)
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, "\n  run ")
 	for _, args := range [][]string{{"help", "nothing"}, {"help", "run", "conform"}, {"version", "x"}, {"version", "--x"}, {"backends", "x"}} {
-		code, stdout, stderr := output(t, "file:", args...)
-		require.Equal(t, 64, code, "%q", args)
-		require.Empty(t, stdout)
-		require.Regexp(t, `^lockport: [^\n]+\n$`, stderr)
+		refuses(t, "", 64, "", args...)
 	}
 }
 
