@@ -98,9 +98,10 @@ func certificate(t *testing.T) (cert, key string) {
 	require.NoError(t, err)
 	secret, err := x509.MarshalPKCS8PrivateKey(private)
 	require.NoError(t, err)
-	write := func(name, kind string, p []byte) string {
-		path := filepath.Join(t.TempDir(), name)
-		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: p}), 0o600))
+	folder := servers.TempDir(t)
+	write := func(name, kind string, p []byte) string { // the server, which may run as somebody else, reads it
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.WriteFile(path, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: p}), 0o644))
 		return path
 	}
 	return write("cert.pem", "CERTIFICATE", public), write("key.pem", "PRIVATE KEY", secret)

@@ -8,11 +8,50 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
+
+// left is how long the server keeps the key.
+func left(t *testing.T, server *servers.Redis, key string) time.Duration {
+	t.Helper()
+	ms, err := server.Do(t.Context(), "PTTL", key)
+	require.NoError(t, err)
+	return time.Duration(ms.(int64)) * time.Millisecond
+}
+
+// TestRedisSilenceLeavesTimeToCleanUp: a command that heeds SIGTERM gets the time of --kill-after, before the key expires.
+func TestRedisSilenceLeavesTimeToCleanUp(t *testing.T) {
+	t.Parallel()
+	server := servers.NeedRedis(t, servers.RedisOptions{})
+	through, proxies := proxied(t, server.URL())
+	p := start(t, through, "run", "--ttl", "4s", "--kill-after", "1900ms", "manners", "--", "sh", "-c",
+		`trap 'echo asked; sleep 0.5; echo cleaned up; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
+	p.says(t, "ready")
+	proxies[0].Freeze()
+	p.says(t, "asked\ncleaned up\n")
+	require.Positive(t, left(t, server, "lockport:manners"), "the key was gone before the command was")
+	require.Equal(t, 79, p.code(t), "a command that was ended for the lock's sake has not succeeded")
+}
+
+// TestRedisShortSilence: an outage that a renewal survives is nobody's business.
+func TestRedisShortSilence(t *testing.T) {
+	t.Parallel()
+	server := servers.NeedRedis(t, servers.RedisOptions{})
+	through, proxies := proxied(t, server.URL())
+	p := start(t, through, "run", "--ttl", "6s", "hiccup", "--", "sh", "-c",
+		`trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done`)
+	p.says(t, "ready")
+	eventually(t, func() bool { return left(t, server, "lockport:hiccup") < 5*time.Second }, "not held")
+	proxies[0].KillConns()
+	eventually(t, func() bool { return left(t, server, "lockport:hiccup") > 5*time.Second }, "not renewed")
+	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+	require.Equal(t, 129, p.code(t))
+	require.Empty(t, p.err.String())
+}
 
 // TestRedisRemovalThatOnlyTheReleaseFinds: the command succeeded, and its lock was gone meanwhile.
 func TestRedisRemovalThatOnlyTheReleaseFinds(t *testing.T) {
