@@ -69,6 +69,7 @@ func TestConformanceNotified(t *testing.T) { suite(t, "blockers=0", false) }
 func TestConformanceDeaf(t *testing.T) { suite(t, "blockers=2&deaf=1", true) }
 
 func suite(t *testing.T, query string, deaf bool) {
+	t.Parallel() // with the other two: they wait most of the time
 	s := serve(t)
 	s.deaf = deaf
 	proxy, err := faultproxy.New(s.listener.Addr().String())

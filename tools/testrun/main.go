@@ -19,7 +19,8 @@ import (
 )
 
 // slow are the packages whose tests take longest. They begin first, so that nothing long is left for the end.
-var slow = []string{"faults", "compare/hazards", "cmd/lockport", "compare/costs", "backend/zookeeper", "backend/etcd", "backend/redlock", "conformance"}
+var slow = []string{"faults", "cmd/lockport", "backend/redlock", "backend/etcd", "backend/mysql", "backend/zookeeper", "internal/session",
+	"internal/lab/servers", "internal/lab/report", "backend/redis", "backend/postgres", "compare/hazards", "conformance/exhibits"}
 
 // event is one line of go test -json: see go doc test2json.
 type event struct {
