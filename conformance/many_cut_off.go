@@ -13,8 +13,21 @@ import (
 
 // What many ask for at once, so that it goes to the server together, and what then becomes of it.
 
-// togetherNames is how many names are asked for at once.
-const togetherNames = 48
+const (
+	// togetherNames is how many names are asked for at once.
+	togetherNames = 48
+	// togetherRounds is how often.
+	togetherRounds = 5
+	// togetherTime is how long after that the connections are cut at the latest.
+	togetherTime = 25 * time.Millisecond
+)
+
+// cutInRound cuts the connections at a random moment of the round's share of togetherTime: so the rounds together cover all of it.
+func (e *Env) cutInRound(round int) {
+	const share = togetherTime / togetherRounds
+	e.sleep(time.Duration(round)*share + rand.N(share))
+	e.cut()
+}
 
 // newNames makes names for a round. Each has its own: where several servers vote, one that was cut off may keep the vote of a claim that had no effect until its TTL
 // has passed, and two such votes would hinder others.
@@ -28,17 +41,17 @@ func newNames(e *Env) []string {
 
 // acquiredTogether has goroutines of one client acquire names at once, several times, each time with a fault that begin produces before and hit in the middle of it. What
 // the fault is stays open; afterwards each name is either held, or to be had by other.
-func acquiredTogether(e *Env, other *party, begin, hit func()) {
+func acquiredTogether(e *Env, other *party, begin func(), hit func(round int)) {
 	c := e.patient()
 	e.release(e.acquire(c, e.name()))
-	for range 3 {
+	for round := range togetherRounds {
 		names := newNames(e)
 		begin()
 		all := make([]*acquiring, len(names))
 		for i, name := range names {
 			all[i] = e.begin(c, name)
 		}
-		hit()
+		hit(round)
 		last := make([]uint64, len(names))
 		for i, w := range all {
 			// Nobody has the names, so it waits for nothing but the server.
@@ -74,7 +87,7 @@ func acquiredTogether(e *Env, other *party, begin, hit func()) {
 func claimedTogether(e *Env) {
 	a, other := e.party(), e.observer()
 	a.free(e.name(), "the name is new")
-	for range 3 {
+	for round := range togetherRounds {
 		names := newNames(e)
 		reqs, leases, errs := make([]driver.Request, len(names)), make([]driver.Lease, len(names)), make([]error, len(names))
 		e.delay(10 * time.Millisecond)
@@ -87,8 +100,7 @@ func claimedTogether(e *Env) {
 				leases[i], errs[i] = a.TryAcquire(ctx, reqs[i])
 			})
 		}
-		e.sleep(rand.N(25 * time.Millisecond))
-		e.cut()
+		e.cutInRound(round)
 		all.Wait()
 		e.restore()
 		for i, name := range names {
@@ -111,7 +123,7 @@ func claimedTogether(e *Env) {
 
 // cutInTheMiddle are the faults of acquiredTogether that cut off what is under way.
 func cutInTheMiddle(e *Env) {
-	acquiredTogether(e, e.observer(), func() { e.delay(10 * time.Millisecond) }, func() { e.sleep(rand.N(25 * time.Millisecond)); e.cut() })
+	acquiredTogether(e, e.observer(), func() { e.delay(10 * time.Millisecond) }, e.cutInRound)
 }
 
 // replyLost is the fault of acquiredTogether that loses one reply, and with it those of all that went together.
@@ -119,7 +131,7 @@ func replyLost(e *Env) {
 	var lost <-chan struct{}
 	other := e.party()
 	other.free(e.name(), "the name is new")
-	acquiredTogether(e, other, func() { lost = e.dropReply(OpAcquire) }, func() { e.mustHappen(lost, "the reply to a claim was to be lost") })
+	acquiredTogether(e, other, func() { lost = e.dropReply(OpAcquire) }, func(int) { e.mustHappen(lost, "the reply to a claim was to be lost") })
 }
 
 // cutOffWith checks that nobody else gets what an Acquire returned that was cut off together with others. Where claims end with their connection, the cut may have come
