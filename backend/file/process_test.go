@@ -333,13 +333,3 @@ func TestForeignHolder(t *testing.T) {
 	require.NoError(t, f.Close())
 	release(t, claim(t, b, request("x")))
 }
-
-// flockOnce is what any program that uses flock(2) does.
-func flockOnce(path string) error {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-}

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -118,16 +117,6 @@ func via(t *testing.T, rawURL, addr string) string {
 	require.NoError(t, err)
 	u.Host = addr
 	return u.String()
-}
-
-// onNode runs a command on the node of the cluster that accepts it.
-func onNode(ctx context.Context, c *servers.Cluster, args ...any) (reply any, err error) {
-	for _, node := range c.Nodes {
-		if reply, err = node.Do(ctx, args...); err == nil || !strings.Contains(err.Error(), "MOVED ") {
-			break
-		}
-	}
-	return reply, err
 }
 
 func clusterURL(c *servers.Cluster) string {

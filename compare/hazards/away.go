@@ -131,7 +131,7 @@ func away(ttl time.Duration, gone absence) script {
 		back := gone(p, wa, wb)
 		released, over, from := p.releases(a), time.After(hung), p.Length()
 		if _, err := wb.TryAcquire(p.ctx, other, askedFor); err == nil {
-			check(errors.New("B got a lock while the server was away"))
+			check(errors.New("worker B got a lock while the server was away"))
 		}
 		returned := true
 		select {

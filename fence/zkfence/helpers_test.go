@@ -100,11 +100,6 @@ func newLocker(t testing.TB, addrs ...string) *lockport.Client {
 	return l
 }
 
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	fencetest.Stale(t, "zkfence", err, token, seen)
-}
-
 func oneLine(t testing.TB, err error) {
 	t.Helper()
 	fencetest.OneLine(t, "zkfence", err)

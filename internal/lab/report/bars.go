@@ -27,18 +27,18 @@ type Chart struct {
 }
 
 // SVG is the chart as a file that stands alone. It follows the reader's choice of light or dark.
-func (c *Chart) SVG() []byte {
-	p := c.picture()
+func (ch *Chart) SVG() []byte {
+	p := ch.picture()
 	return p.wide.standalone(p.Title, p.desc)
 }
 
 // picture draws the chart. Its figures are told to those who cannot see it.
-func (c *Chart) picture() *picture {
+func (ch *Chart) picture() *picture {
 	var figures []string
-	for _, b := range c.Bars {
+	for _, b := range ch.Bars {
 		figures = append(figures, strings.TrimSpace(strings.Join([]string{b.Title, b.About, b.Figure, b.More}, " ")))
 	}
-	return draw(c.Name, c.Title, strings.Join(figures, "; ")+".", c.draw)
+	return draw(ch.Name, ch.Title, strings.Join(figures, "; ")+".", ch.draw)
 }
 
 // draw draws a name, a bar and its figures in each row; on a phone the name and the figures stand above the bar.

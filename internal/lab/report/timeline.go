@@ -228,17 +228,17 @@ func (t *timeline) drawWrites(l *Lane, y float64) {
 }
 
 // write draws a write: a cross if it was refused, a wedge if it was late, and a dot otherwise.
-func (t *canvas) write(w Write, x, top float64) {
+func (c *canvas) write(w Write, x, top float64) {
 	switch {
 	case w.Refused:
-		t.line("write refused", x, top, x, top+8)
-		t.cross("write refused", x, top+12, 3.2)
+		c.line("write refused", x, top, x, top+8)
+		c.cross("write refused", x, top+12, 3.2)
 	case w.Late:
-		t.line("write late", x, top, x, top+8)
-		t.path("write late mark", fmt.Sprintf("M%s %sl4 -7h-8z", number(x), number(top+15)))
+		c.line("write late", x, top, x, top+8)
+		c.path("write late mark", fmt.Sprintf("M%s %sl4 -7h-8z", number(x), number(top+15)))
 	default:
-		t.line("write", x, top, x, top+8)
-		t.circle("write mark", x, top+9.5, 2.4)
+		c.line("write", x, top, x, top+8)
+		c.circle("write mark", x, top+9.5, 2.4)
 	}
 }
 

@@ -68,7 +68,7 @@ func (l *lesser) own(dir string) error {
 }
 
 // alive keeps the pipe open whose end tells a shell that this process has ended.
-var alive *os.File
+var alive = make(chan *os.File, 1)
 
 // lastingFolder is a folder that is removed when this process has ended, however it ends.
 var lastingFolder = sync.OnceValues(func() (string, error) {
@@ -84,6 +84,6 @@ var lastingFolder = sync.OnceValues(func() (string, error) {
 	// The servers may be ending at the same time, and writing.
 	remover := exec.Command("/bin/sh", "-c", `cat; for try in 1 2 3 4 5 6 7 8 9; do rm -rf "$0" && exit; sleep 0.2; done`, dir)
 	remover.Stdin, remover.SysProcAttr = ours, &syscall.SysProcAttr{Setpgid: true} // ^C is not for it
-	alive = theirs
+	alive <- theirs
 	return dir, errors.Join(os.Chmod(dir, 0o711), remover.Start())
 })
