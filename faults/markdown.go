@@ -182,7 +182,7 @@ func lasts(d time.Duration) string {
 func inMilliseconds(d time.Duration) string {
 	d = d.Round(100 * time.Microsecond) // as a file has it
 	if d.Abs() >= 10*time.Millisecond {
-		return strings.TrimSuffix(history.Milliseconds(d.Round(time.Millisecond)), ".0 ms")
+		return history.Thousands(d.Round(time.Millisecond).Milliseconds())
 	}
-	return strings.TrimSuffix(history.Milliseconds(d), " ms")
+	return fmt.Sprintf("%.1f", d.Seconds()*1000)
 }

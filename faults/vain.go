@@ -1,6 +1,8 @@
 package faults
 
 import (
+	"cmp"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -11,14 +13,14 @@ import (
 // inVain looks for what makes a phase a pass that shows nothing: a fault that did not happen, workers that were not in each other's way, holds
 // without the tokens that are to be judged.
 func (v *Verdict) inVain(p *play.Played) {
-	for i := range v.History.Spans {
-		if s := &v.History.Spans[i]; (s.Token != 0) != p.Environment.Tokens {
+	for _, s := range v.History.Spans {
+		if (s.Token != 0) != p.Environment.Tokens {
 			v.breach("%s has the token %d; that holds have tokens is stated to be %t", s, s.Token, p.Environment.Tokens)
 			break // the others will have none either
 		}
 	}
 	if p.Cell.Inject == nil {
-		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !v.History.RefusedStale() {
+		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Events, refusedStale) {
 			v.breach("two believed to hold one lock, and the fence refused nobody")
 		}
 		return // what else a script is to show, its overlap says
@@ -29,6 +31,11 @@ func (v *Verdict) inVain(p *play.Played) {
 	if len(v.History.Spans) > 0 && !v.History.Contended() {
 		v.breach("no worker waited for a lock that another worker held")
 	}
+}
+
+// refusedStale says that the fence refused somebody for a newer token.
+func refusedStale(e history.Event) bool {
+	return e.Kind == history.Refused && e.Class == history.ClassStale
 }
 
 // deadlines looks for holds without one where they are stated to have one, which are then never seen to be valid for too long; and for those
@@ -55,16 +62,14 @@ const awayPart = 20
 // unavailable looks for holds that were got while nobody could, and for times in which nobody could that show nothing, since they are too short or
 // nobody wanted a lock.
 func (v *Verdict) unavailable(a *environment.Environment) {
-	spells := v.History.Spells(func(e *history.Event) (begins, ends bool) {
-		return e.Kind == history.Noted && e.Err == history.Away, e.Kind == history.Noted && e.Err == history.Back
-	})
+	spells := v.History.Aways()
 	if len(spells) == 0 {
 		v.breach("the cell is stated to be unavailable, and it does not say from when to when (Away, Back)")
 	}
 	for _, away := range spells {
 		wanted := false
 		for _, t := range v.History.Attempts {
-			returned := history.FirstOf(t.Got, t.Failed, t.Killed, v.History.End)
+			returned := cmp.Or(t.Got, t.Failed, t.Killed, v.History.End)
 			wanted = wanted || t.Asked < away.To && returned > away.From
 			if away.From < t.Got && t.Got < away.To {
 				v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could",
@@ -83,8 +88,8 @@ func (v *Verdict) early(p *play.Played) {
 	if !p.Cell.Outcome.IsSafe() || p.Environment.Sessions || p.Cell.Gone {
 		return
 	}
-	for i := range v.History.Spans {
-		if s := &v.History.Spans[i]; s.Told != 0 && s.Deadline != 0 && s.Told < s.Deadline {
+	for _, s := range v.History.Spans {
+		if s.Told != 0 && s.Deadline != 0 && s.Told < s.Deadline {
 			v.breach("a hold was lost %v before its deadline, although a lock survives this fault: %s", s.Deadline.Sub(s.Told).Round(time.Millisecond), v.History.Line(s))
 		}
 	}

@@ -2,7 +2,6 @@ package hazards
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/internal/lab/history"
@@ -42,8 +41,8 @@ func newHistory(events []history.Event) (*history.History, error) {
 		if e.Kind != history.Believed || !e.Valid {
 			continue
 		}
-		for i := range h.Spans {
-			if s := &h.Spans[i]; s.Worker == e.Worker && s.Op == e.Op {
+		for _, s := range h.Spans {
+			if s.Worker == e.Worker && s.Op == e.Op {
 				s.Until = max(s.Until, e.At)
 			}
 		}
@@ -89,7 +88,7 @@ func judge(h *history.History, p *trial) verdict {
 func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
 	tried := false
 	for _, w := range v.writes {
-		if !same(w.by, &o.First) || w.At < o.Second.Got {
+		if !same(w.by, o.First) || w.At < o.Second.Got {
 			continue
 		}
 		if !w.refused {
@@ -115,16 +114,16 @@ func writes(h *history.History) []write {
 			continue // what failed for another reason is no write
 		}
 		w := write{Event: e, refused: stale}
-		for i := range h.Spans {
-			if s := &h.Spans[i]; s.Worker == e.Worker && s.Op == e.Op {
+		for _, s := range h.Spans {
+			if s.Worker == e.Worker && s.Op == e.Op {
 				w.by = s
 			}
 		}
 		if w.by == nil {
 			continue
 		}
-		for i := range h.Spans {
-			if s := &h.Spans[i]; s.Name == w.by.Name && s.Got > w.by.Got && s.Got < e.At {
+		for _, s := range h.Spans {
+			if s.Name == w.by.Name && s.Got > w.by.Got && s.Got < e.At {
 				w.over = s
 			}
 		}
@@ -152,9 +151,7 @@ func (v *verdict) lateWrite() (first *write) {
 
 // unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
 func unavailable(h *history.History) bool {
-	faulty := h.Spells(func(e *history.Event) (begins, ends bool) {
-		return e.Kind == history.Noted && e.Err == history.Away, e.Kind == history.Noted && e.Err == history.Back
-	})
+	faulty := h.Aways()
 	if len(faulty) == 0 {
 		faulty = h.Injections()
 	}
@@ -176,23 +173,20 @@ func unavailable(h *history.History) bool {
 
 // attempt is an acquisition, whatever came of it.
 type attempt struct {
-	*history.Try
+	*history.Span
 	over   history.Instant // when it returned, or its worker was killed, or the history ended
-	class  history.Class   // of the error, if it returned one
 	ending string          // of one that failed, for people
 }
 
 // attempts are all acquisitions, in the order in which they were asked for.
 func attempts(h *history.History) (all []*attempt) {
 	for _, t := range h.Attempts {
-		a := &attempt{Try: t, over: h.End, ending: "the end"}
+		a := &attempt{Span: t, over: h.End, ending: "the end"}
 		switch {
 		case t.Got != 0:
 			a.over = t.Got
 		case t.Failed != 0:
-			i := slices.IndexFunc(h.Events, func(e history.Event) bool { return e.Kind == history.Failed && e.Worker == t.Worker && e.Op == t.Op })
-			a.over, a.class = t.Failed, h.Events[i].Class
-			a.ending = endingOf(a.class)
+			a.over, a.ending = t.Failed, endingOf(t.Class)
 		case t.Killed != 0:
 			a.over, a.ending = t.Killed, "killed"
 		}

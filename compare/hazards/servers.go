@@ -135,7 +135,7 @@ func (p *trial) answeredSince(rival *play.Worker, held *play.Hold, since history
 	for limit := time.Now().Add(lasting); p.event(held, history.Told).At == 0; p.sleep(20 * time.Millisecond) {
 		h := must(newHistory(p.Events()))
 		for _, a := range attempts(h) {
-			if a.Worker == rival.Name && a.Name == p.Name() && (a.Got != 0 || a.Asked > since && a.class == history.ClassHeld) {
+			if a.Worker == rival.Name && a.Name == p.Name() && (a.Got != 0 || a.Asked > since && a.Class == history.ClassHeld) {
 				return
 			}
 		}

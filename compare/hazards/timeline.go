@@ -107,7 +107,7 @@ func (c clock) lane(h *history.History, p *trial, v *verdict, worker string, all
 		switch {
 		case a.Worker != worker:
 		case a.Got != 0:
-			l.Spans = append(l.Spans, c.held(h, a))
+			l.Spans = append(l.Spans, c.held(a.Span))
 			vain = nil
 		case vain != nil && a.Asked.Sub(vain.over) < oneWait:
 			last := &l.Spans[len(l.Spans)-1]
@@ -130,11 +130,9 @@ func (c clock) lane(h *history.History, p *trial, v *verdict, worker string, all
 const oneWait = 500 * time.Millisecond
 
 // held is the hold that an attempt became.
-func (c clock) held(h *history.History, a *attempt) report.Span {
-	i := slices.IndexFunc(h.Spans, func(s history.Span) bool { return s.Worker == a.Worker && s.Op == a.Op })
-	s := h.Spans[i]
+func (c clock) held(s *history.Span) report.Span {
 	return report.Span{
-		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: report.Token(s.Token), Ending: ended(&s),
+		Asked: c.ms(s.Asked), Held: true, Got: c.ms(s.Got), Until: max(c.ms(s.Got), c.ms(s.Until)), Token: report.Token(s.Token), Ending: ended(s),
 	}
 }
 

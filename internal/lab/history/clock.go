@@ -2,10 +2,18 @@ package history
 
 import "time"
 
-// epoch is when the clock that all processes share was 0. Only differences to it mean something.
+// Instant is a moment on the clock that all processes of the machine share, in nanoseconds since some moment before they were
+// started. 0 is none.
+type Instant int64
+
+// Add is t + d.
+func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
+
+// Sub is t - u.
+func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
+
+// epoch is when the shared clock was 0. The two clocks cannot be read at one instant, so the closest of many readings counts.
 var epoch = func() (epoch time.Time) {
-	// The two clocks cannot be read at one instant, and a process that must wait between the two would have all its events at another
-	// time than the others have theirs: the closest of many readings counts.
 	closest := time.Hour
 	for range 100 {
 		before := sinceBoot()

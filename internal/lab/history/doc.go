@@ -1,3 +1,2 @@
-// Package history keeps what worker processes did with locks and what was done to them, and judges it: by what they believed, by their tokens, by how long it
-// took.
+// Package history keeps what worker processes did with locks and what was done to them, and judges it by belief, by tokens and by time.
 package history

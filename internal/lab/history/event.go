@@ -1,20 +1,10 @@
 package history
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/lockport/lockport"
 )
-
-// Instant is a moment on the clock that all processes of the machine share, in nanoseconds since some moment before they were
-// started. 0 is none.
-type Instant int64
-
-// Add is t + d.
-func (t Instant) Add(d time.Duration) Instant { return t + Instant(d) }
-
-// Sub is t - u.
-func (t Instant) Sub(u Instant) time.Duration { return time.Duration(t - u) }
 
 // Kind says what an [Event] is.
 type Kind string
@@ -75,9 +65,11 @@ type Event struct {
 	Valid    bool           `json:"valid,omitempty"`
 	Value    int64          `json:"value,omitempty"`
 	Err      string         `json:"err,omitempty"`
-	// Class is what sort of error Err is.
-	Class Class `json:"class,omitempty"`
+	Class    Class          `json:"class,omitempty"`
 }
+
+// About names what the event is about.
+func (e *Event) About() string { return fmt.Sprintf("%s/%d on %q", e.Worker, e.Op, e.Name) }
 
 // Class tells errors apart.
 type Class string

@@ -63,14 +63,10 @@ func TestSpansHaveWhatHappened(t *testing.T) {
 	require.Equal(t, "other", h.Spans[0].Name)
 	require.Equal(t, historytext.At(950), h.Spans[0].Killed)
 	s := h.Spans[1]
-	require.Equal(t, history.Attempt{Worker: "w1", Op: 2, Name: "n", Token: 2048, Asked: historytext.At(0), Limit: historytext.At(500)}, s.Attempt)
-	require.Equal(t, []history.Instant{historytext.At(30), historytext.At(1920), historytext.At(700), historytext.At(800), historytext.At(900)},
-		[]history.Instant{s.Got, s.Deadline, s.Told, s.Releasing, s.Released})
-	require.Equal(t, "silence", s.Reason)
-	require.Equal(t, "too late", s.ReleaseErr)
+	at := historytext.At
+	require.Equal(t, history.Span{Worker: "w1", Op: 2, Name: "n", Token: 2048, Asked: at(0), Limit: at(500), Got: at(30), ClaimAsked: at(0), Deadline: at(1920), Told: at(700),
+		Releasing: at(800), Released: at(900), ReleaseErr: "too late", Until: at(700), Ending: "it was told of the loss"}, *s)
 	require.False(t, s.Clean())
-	require.True(t, s.BelievedAt(historytext.At(30)))
-	require.False(t, s.BelievedAt(historytext.At(700)))
 	require.Equal(t, historytext.At(0), h.Start)
 	require.Equal(t, historytext.At(950), h.End)
 }
@@ -109,7 +105,7 @@ func TestInjectionsLastUntilTheyAreHealed(t *testing.T) {
 		50 - noted: the end`)
 	at := historytext.At
 	require.Equal(t, []history.Spell{{From: at(10), To: at(20)}, {From: at(20), To: at(30)}, {From: at(40), To: at(50)}}, h.Injections())
-	require.Equal(t, "5.0 ms leader killed; 10.0 ms injected", h.Notes(at(11), at(20)))
+	require.Equal(t, "5ms leader killed; 10ms injected", h.Notes(at(11), at(20)))
 }
 
 func TestStopsOfAWorker(t *testing.T) {

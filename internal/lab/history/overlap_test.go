@@ -82,11 +82,11 @@ func TestOverlapIsDescribed(t *testing.T) {
 		2100 -    noted: healed`)
 	overlaps := h.Overlaps()
 	require.Len(t, overlaps, 1)
-	require.Equal(t, `two held "n" for 188.0 ms, from 712.0 ms to 900.0 ms:
-  w1/1 (token 1024) asked at 0.0 ms, got it at 12.0 ms and believed until 900.0 ms, it was told of the loss; deadline at 1,900.0 ms; told at 900.0 ms
-  w2/7 (token 2048) asked at 650.0 ms, got it at 712.0 ms and believed until 1,000.0 ms, it was released; deadline at 2,600.0 ms; `+
-		`Release called at 1,000.0 ms; returned at 1,001.0 ms
-  meanwhile: 600.0 ms injected; 601.0 ms master killed, replica promoted`, overlaps[0].Describe(h))
+	require.Equal(t, `two held "n" for 188ms, from 712ms to 900ms:
+  w1/1 (token 1024) asked at 0s, got it at 12ms and believed until 900ms, it was told of the loss; deadline at 1.9s; told at 900ms
+  w2/7 (token 2048) asked at 650ms, got it at 712ms and believed until 1s, it was released; deadline at 2.6s; `+
+		`Release called at 1s; returned at 1.001s
+  meanwhile: 600ms injected; 601ms master killed, replica promoted`, overlaps[0].Describe(h))
 }
 
 // Holds of one worker after the other, thousands of them, do not overlap.

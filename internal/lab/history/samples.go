@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// Samples are measured durations. The zero value is ready, and empty. Not safe for concurrent use.
+// Samples are measured durations. The zero value is empty. JSON has their quantiles, in milliseconds to a tenth. Not safe for concurrent use.
 type Samples struct {
 	all  []time.Duration
 	read Quantiles // what a file said, of samples that are not known one by one
 }
 
-// Quantiles are what is told of samples: how many there are, and the time that half of them, 99 in 100 and all of them do not exceed.
+// Quantiles are how many samples there are, and the time that half of them, 99 in 100 and all of them do not exceed.
 type Quantiles struct {
 	N             int
 	P50, P99, Max time.Duration
@@ -32,15 +32,13 @@ func (s *Samples) Quantiles() Quantiles {
 		return s.read
 	}
 	sorted := slices.Sorted(slices.Values(s.all))
-	// The smallest sample that so many of them do not exceed.
-	at := func(part float64) time.Duration { return sorted[max(0, int(math.Ceil(part*float64(n)))-1)] }
-	return Quantiles{N: n, P50: at(0.5), P99: at(0.99), Max: sorted[n-1]}
+	return Quantiles{N: n, P50: sorted[(n+1)/2-1], P99: sorted[(99*n+99)/100-1], Max: sorted[n-1]}
 }
 
 // IsZero says that there are no samples, which a file then leaves out.
 func (s Samples) IsZero() bool { return s.Quantiles().N == 0 }
 
-// quantilesInFile are milliseconds, to a tenth.
+// quantilesInFile are milliseconds.
 type quantilesInFile struct {
 	N   int     `json:"n"`
 	P50 float64 `json:"p50_ms"`
@@ -51,17 +49,15 @@ type quantilesInFile struct {
 // MarshalJSON writes the quantiles.
 func (s Samples) MarshalJSON() ([]byte, error) {
 	q := s.Quantiles()
-	ms := func(d time.Duration) float64 { return math.Round(float64(d)/float64(time.Millisecond)*10) / 10 }
+	ms := func(d time.Duration) float64 { return math.Round(float64(d)/1e5) / 10 }
 	return json.Marshal(quantilesInFile{q.N, ms(q.P50), ms(q.P99), ms(q.Max)})
 }
 
-// UnmarshalJSON reads quantiles that were written: the samples are then known by them alone.
+// UnmarshalJSON reads quantiles that were written.
 func (s *Samples) UnmarshalJSON(text []byte) error {
 	var f quantilesInFile
-	if err := json.Unmarshal(text, &f); err != nil {
-		return err
-	}
+	err := json.Unmarshal(text, &f)
 	of := func(ms float64) time.Duration { return time.Duration(math.Round(ms*10)) * time.Millisecond / 10 }
 	*s = Samples{read: Quantiles{f.N, of(f.P50), of(f.P99), of(f.Max)}}
-	return nil
+	return err
 }

@@ -53,7 +53,7 @@ func TestTokenFaultIsDescribed(t *testing.T) {
 	faults := h.TokenFaults()
 	require.Len(t, faults, 1)
 	require.Equal(t, `a token of "n" is smaller than that of an earlier one:
-  w1/1 (token 2048) asked at 0.0 ms, got it at 1.0 ms and believed until 2.0 ms, it was released; Release called at 2.0 ms
-  w2/1 (token 1024) asked at 2.0 ms, got it at 3.0 ms and believed until 4.0 ms, it was released; Release called at 4.0 ms
-  meanwhile: 1.5 ms restarted without its data`, faults[0].Describe(h))
+  w1/1 (token 2048) asked at 0s, got it at 1ms and believed until 2ms, it was released; Release called at 2ms
+  w2/1 (token 1024) asked at 2ms, got it at 3ms and believed until 4ms, it was released; Release called at 4ms
+  meanwhile: 1.5ms restarted without its data`, faults[0].Describe(h))
 }

@@ -2,8 +2,6 @@ package linear_test
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -26,8 +24,7 @@ func check(t *testing.T, text string, r linear.Rules) linear.Result {
 	t.Helper()
 	h, err := history.NewHistory(historytext.Events(text))
 	require.NoError(t, err)
-	res, err := linear.Check(h, r, linear.Options{Limit: 20 * time.Second})
-	require.NoError(t, err)
+	res := linear.Check(h, r, 20*time.Second)
 	require.False(t, res.Unknown)
 	require.Equal(t, res.Ok, res.Message == "", res.Message)
 	return res
@@ -150,28 +147,17 @@ func TestNamesAreJudgedApart(t *testing.T) {
 	res := check(t, text, leases)
 	require.False(t, res.Ok)
 	require.Contains(t, res.Message, `"m" is not linearizable`)
-	require.Equal(t, 3, res.Grants)
 }
 
 func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
 	h, err := history.NewHistory(historytext.Events(first + "300 - noted: injected\n 301 - noted: master killed, replica promoted\n" + second(400, 2048) + theEnd))
 	require.NoError(t, err)
-	picture := filepath.Join(t.TempDir(), "history.html")
-	res, err := linear.Check(h, leases, linear.Options{Picture: picture})
-	require.NoError(t, err)
+	res := linear.Check(h, leases, time.Minute)
 	require.False(t, res.Ok)
 	require.Equal(t, `"n" is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is 1 steps
-  then w1/1 (token 1024) gets it
-  does not fit in: w2/1 (token 2048) asked at 100.0 ms, got it at 400.0 ms and believed until 450.0 ms, it was released; `+
-		`deadline at 2,280.0 ms; Release called at 450.0 ms; returned at 452.0 ms
-  last before it: w1/1 (token 1024) asked at 0.0 ms, got it at 10.0 ms and believed until 1,890.0 ms, its deadline; deadline at 1,890.0 ms
-  meanwhile: 300.0 ms injected; 301.0 ms master killed, replica promoted`, res.Message)
-	html, err := os.ReadFile(picture)
-	require.NoError(t, err)
-	require.Contains(t, string(html), "w2/1 (token 2048) gets it")
-
-	_, err = linear.Check(h, leases, linear.Options{Picture: filepath.Join(picture, "no", "such", "folder")})
-	require.Error(t, err)
+  then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s, its deadline; deadline at 1.89s
+  does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms, it was released; deadline at 2.28s; Release called at 450ms; returned at 452ms
+  meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)
 }
 
 // long is a history of n holds of four locks, each of a worker of its own: some are killed, some have no answer to their Release.
@@ -203,15 +189,11 @@ func long(n int) string {
 func TestALongHistory(t *testing.T) {
 	h, err := history.NewHistory(historytext.Events(long(20_000)))
 	require.NoError(t, err)
-	begun := time.Now()
-	res, err := linear.Check(h, leases, linear.Options{})
-	require.NoError(t, err)
+	require.Len(t, h.Spans, 20_000)
+	res := linear.Check(h, leases, time.Minute)
 	require.True(t, res.Ok, res.Message)
-	require.Equal(t, 20_000, res.Grants)
-	t.Logf("20,000 holds: %v", time.Since(begun))
 
-	res, err = linear.Check(h, leases, linear.Options{Limit: 1})
-	require.NoError(t, err)
+	res = linear.Check(h, leases, 1)
 	require.True(t, res.Unknown)
 	require.False(t, res.Ok, "what was not decided is no pass")
 	require.Contains(t, res.Message, "not decided in 1ns")

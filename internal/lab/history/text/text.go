@@ -3,11 +3,9 @@ package text
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
@@ -24,83 +22,53 @@ import (
 //	701  w1   killed
 //
 // It panics if it cannot read a line.
-func Events(text string) []history.Event {
-	var events []history.Event
+func Events(text string) (events []history.Event) {
 	for line := range strings.Lines(text) {
 		line, _, _ = strings.Cut(line, "#")
-		if strings.TrimSpace(line) == "" {
-			continue
+		if strings.TrimSpace(line) != "" {
+			events = append(events, event(line))
 		}
-		e, err := event(line)
-		if err != nil {
-			panic(fmt.Sprintf("%v, in: %s", err, line))
-		}
-		events = append(events, e)
 	}
 	return events
 }
 
-func event(line string) (e history.Event, err error) {
-	line, e.Err, _ = strings.Cut(line, ":")
-	e.Err = strings.TrimSpace(e.Err)
-	words := strings.Fields(line)
-	if len(words) < 3 {
-		return e, fmt.Errorf("no time, worker and kind")
+func event(line string) (e history.Event) {
+	words, err, _ := strings.Cut(line, ":")
+	e.Err = strings.TrimSpace(err)
+	w := strings.Fields(words)
+	e.Kind = history.Kind(w[2])
+	who, op, acquisition := strings.Cut(strings.Trim(w[1], "-"), "/")
+	e.Worker = who
+	if acquisition {
+		e.Name = "n"
+		scan(op, &e.Op)
 	}
-	e.At, err = instant(words[0])
-	e.Kind = history.Kind(words[2])
-	if err == nil && words[1] != "-" {
-		worker, op, acquisition := strings.Cut(words[1], "/")
-		e.Worker = worker
-		if acquisition {
-			e.Name = "n"
-			e.Op, err = strconv.ParseInt(op, 10, 64)
-		}
-	}
-	for words = words[3:]; err == nil && len(words) > 0; {
-		if words[0] == "valid" {
-			e.Valid, words = true, words[1:]
+	var at, deadline, limit float64
+	scan(w[0], &at)
+	fields := map[string]any{"token": &e.Token, "deadline": &deadline, "limit": &limit, "value": &e.Value, "name": &e.Name, "class": &e.Class}
+	for w = w[3:]; len(w) > 0; w = w[1:] {
+		if w[0] == "valid" {
+			e.Valid = true
 			continue
 		}
-		if len(words) == 1 {
-			return e, fmt.Errorf("nothing after %q", words[0])
-		}
-		err = set(&e, words[0], words[1])
-		words = words[2:]
+		scan(w[1], fields[w[0]])
+		w = w[1:]
 	}
-	return e, err
+	e.At = At(at)
+	if deadline != 0 {
+		e.Deadline = At(deadline)
+	}
+	if limit != 0 {
+		e.Limit = At(limit)
+	}
+	return e
 }
 
-// set gives e the value that a word and the one after it say.
-func set(e *history.Event, word, value string) (err error) {
-	switch word {
-	case "token":
-		var n uint64
-		n, err = strconv.ParseUint(value, 10, 64)
-		e.Token = lockport.Token(n)
-	case "deadline":
-		e.Deadline, err = instant(value)
-	case "limit":
-		e.Limit, err = instant(value)
-	case "value":
-		e.Value, err = strconv.ParseInt(value, 10, 64)
-	case "name":
-		e.Name = value
-	case "class":
-		e.Class = history.Class(value)
-	default:
-		err = fmt.Errorf("unknown word %q", word)
+func scan(word string, to any) {
+	if _, err := fmt.Sscan(word, to); err != nil {
+		panic(fmt.Sprintf("%s: %v", word, err))
 	}
-	return err
-}
-
-// instant is some milliseconds after a moment that is not 0.
-func instant(text string) (history.Instant, error) {
-	ms, err := strconv.ParseFloat(text, 64)
-	return At(ms), err
 }
 
 // At is the instant that a history has for a time in milliseconds.
-func At(ms float64) history.Instant {
-	return history.Instant(time.Hour).Add(time.Duration(ms * float64(time.Millisecond)))
-}
+func At(ms float64) history.Instant { return history.Instant(time.Hour).Add(time.Duration(ms * 1e6)) }
