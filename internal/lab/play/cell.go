@@ -42,7 +42,7 @@ type Cell struct {
 	// that a seed replays them. With an Outcome of Unavailable it calls p.Away and p.Back.
 	Inject func(ctx context.Context, p *Phase) error
 	// Script, instead of Inject, leads commanded workers through one interleaving. Unsafe cells have one, unless the fault shows it by itself. Two
-	// workers must then be seen to believe they hold the lock, within Tries plays (default 1).
+	// workers must then be seen to believe that they hold the lock, within Tries plays (default 1).
 	Script func(ctx context.Context, p *Phase) error
 	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
 	Busy bool

@@ -14,6 +14,10 @@ const (
 	lookEvery = 5 * time.Millisecond
 	// pauseSeen is how long a worker must not have looked for a pause to be told as one.
 	pauseSeen = 100 * time.Millisecond
+	// LeastExtension is by how much a renewal moves a deadline at least: it differs by nanoseconds each time it is asked for.
+	LeastExtension = time.Millisecond
+	// registerTime is how long a request to the register may take.
+	registerTime = 10 * time.Second
 )
 
 // hold is a hold of a worker, inside of it.
@@ -29,6 +33,9 @@ type hold struct {
 	deadline history.Instant // the last that was seen
 }
 
+// say tells an event of the hold.
+func (h *hold) say(k history.Kind, err error) { h.worker.say(h.event(k), err) }
+
 func (h *hold) event(k history.Kind) history.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -38,7 +45,7 @@ func (h *hold) event(k history.Kind) history.Event {
 // begin tells of the hold, and follows it.
 func (h *hold) begin() {
 	now := history.Now() // who reads that it was got may pause the worker at once
-	h.worker.say(h.event(history.Got))
+	h.say(history.Got, nil)
 	go h.watch(now)
 }
 
@@ -53,10 +60,7 @@ func (h *hold) watch(last history.Instant) {
 			return
 		case <-h.lock.Lost():
 			h.look(last)
-			e := h.event(history.Told)
-			err := h.lock.Err()
-			e.Err, e.Class = err.Error(), classOf(err)
-			h.worker.say(e)
+			h.say(history.Told, h.lock.Err())
 			return
 		case <-tick.C:
 			last = h.look(last)
@@ -66,33 +70,30 @@ func (h *hold) watch(last history.Instant) {
 
 // look compares Valid with the clock, and returns when it did. A renewal can move the deadline meanwhile, so the later one counts.
 func (h *hold) look(last history.Instant) history.Instant {
-	before := history.Now()
+	now := history.Now()
 	valid := h.lock.Valid()
-	if h.note(deadlineOf(h.lock)) > LeastExtension {
-		h.worker.say(h.event(history.Extended))
+	if h.note() > LeastExtension {
+		h.say(history.Extended, nil)
 	}
 	e := h.event(history.Believed)
-	e.At, e.Valid = before, valid
-	if valid && e.Deadline != 0 && before > e.Deadline {
-		h.worker.say(e)
+	e.At, e.Valid = now, valid
+	if valid && e.Deadline != 0 && now > e.Deadline {
+		h.worker.say(e, nil)
 	}
-	if before.Sub(last) > pauseSeen {
+	if now.Sub(last) > pauseSeen {
 		e.Kind = history.Checked
-		h.worker.say(e)
+		h.worker.say(e, nil)
 	}
-	return before
+	return now
 }
 
-// LeastExtension is by how much a deadline moves that a renewal has moved: it differs by nanoseconds each time it is asked for.
-const LeastExtension = time.Millisecond
-
-// note takes up the deadline as it is now, 0 if the hold has ended, and returns by how much it has moved.
-func (h *hold) note(d history.Instant) (moved time.Duration) {
+// note takes up the deadline as it is now, and returns by how much it has moved. A hold that has ended has none.
+func (h *hold) note() (moved time.Duration) {
+	deadline, _ := h.lock.Deadline()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if d > h.deadline {
-		moved = d.Sub(h.deadline)
-		h.deadline = d
+	if d := history.InstantOf(deadline); d > h.deadline {
+		moved, h.deadline = d.Sub(h.deadline), d
 	}
 	return moved
 }
@@ -100,51 +101,30 @@ func (h *hold) note(d history.Instant) (moved time.Duration) {
 // release releases the hold.
 func (h *hold) release() {
 	close(h.over)
-	h.note(deadlineOf(h.lock))
-	h.worker.say(h.event(history.Releasing))
-	err := h.lock.Release(context.Background())
-	e := h.event(history.Released)
-	if err != nil {
-		e.Err, e.Class = err.Error(), classOf(err)
-	}
-	h.worker.say(e)
+	h.note()
+	h.say(history.Releasing, nil)
+	h.say(history.Released, h.lock.Release(context.Background()))
 }
-
-// registerTime is how long a request to the register may take.
-const registerTime = 10 * time.Second
 
 // update reads the registers, stays for a while, and writes what it read plus one. The stay ends early when the hold is lost or the worker was asked to
 // end. With careful it writes only if the hold is still valid, which leaves time to be paused between that look and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
-	var fenced, bare int64
-	err := within(func(ctx context.Context) (err error) {
-		fenced, bare, err = h.worker.register.Read(ctx, h.name, h.token)
-		return err
-	})
+	fenced, bare, err := h.worker.register.read(h.name, h.token)
 	if err == nil {
 		select {
 		case <-time.After(stay):
 		case <-h.lock.Lost():
-		case <-h.worker.leaving:
+		case <-h.worker.leaving.Done():
 		}
 		if careful && !h.lock.Valid() {
 			return
 		}
-		err = within(func(ctx context.Context) error {
-			return h.worker.register.Write(ctx, h.name, h.token, fenced+1, bare+1)
-		})
+		err = h.worker.register.write(h.name, h.token, fenced+1, bare+1)
 	}
 	e := h.event(history.Wrote)
 	e.Value = fenced + 1
 	if err != nil {
-		e.Kind, e.Err, e.Class = history.Refused, err.Error(), classOf(err)
+		e.Kind = history.Refused
 	}
-	h.worker.say(e)
-}
-
-// within calls f, for registerTime at most.
-func within(f func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(context.Background(), registerTime)
-	defer cancel()
-	return f(ctx)
+	h.worker.say(e, err)
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"os"
 	"sync"
@@ -23,19 +22,19 @@ const workerVariable = "LOCKPORT_FAULTS_WORKER"
 type config struct {
 	URL      string
 	TTL      time.Duration
-	Register string // address of the fenced register
+	Register string // URL of the fenced register
 }
 
-// order is what a worker is told to do, as a line of JSON on its standard input.
+// order is what a worker is told to do, as a line of JSON on its standard input. A worker carries out orders side by side.
 type order struct {
-	Do     string // see the constants
-	Op     int64  // of the acquisition that it is about, or that it begins; or the order's own number
+	Do     string
+	Op     int64 // of the acquisition that it is about, or that it begins; or the order's own number
 	Name   string
 	Within time.Duration // of an acquisition: the time limit of its context
 	Storm  *stormPlan
 }
 
-// The orders. A worker does what it is told beside what it does already.
+// The orders.
 const (
 	doAcquire = "acquire"
 	doTry     = "try"
@@ -48,18 +47,24 @@ const (
 // WorkerMain is the first line of TestMain. In a process that was started as a worker it works and exits; in others it returns at
 // once. The program must import the backends.
 func WorkerMain() {
-	text := os.Getenv(workerVariable)
-	if text == "" {
+	if !IsWorker() {
 		return
 	}
-	w := &worker{out: json.NewEncoder(os.Stdout), holds: make(map[int64]*hold), leaving: make(chan struct{})}
-	if err := w.begin(text); err != nil {
-		w.say(history.Event{Kind: history.Answered, Err: err.Error()})
+	w := &worker{out: json.NewEncoder(os.Stdout), holds: make(map[int64]*hold)}
+	var leave context.CancelFunc
+	w.leaving, leave = context.WithCancel(context.Background())
+	err := w.begin()
+	w.say(history.Event{Kind: history.Answered}, err)
+	if err != nil {
 		os.Exit(1)
 	}
-	w.say(history.Event{Kind: history.Answered})
-	w.listen(os.Stdin)
-	w.leave()
+	w.listen()
+	leave()
+	w.busy.Wait()
+	for _, h := range w.holds {
+		h.release() // rather than by Close, so that the history says when
+	}
+	_ = w.client.Close()
 	os.Exit(0)
 }
 
@@ -69,31 +74,27 @@ func IsWorker() bool { return os.Getenv(workerVariable) != "" }
 // worker is the inside of a worker process.
 type worker struct {
 	client   *lockport.Client
-	register *RegisterClient
+	register registerClient
 	ttl      time.Duration
-	orders   sync.WaitGroup
-	storms   sync.WaitGroup
+	busy     sync.WaitGroup  // orders, and goroutines of storms
+	leaving  context.Context // ends when the worker is asked to end
 
-	mu      sync.Mutex
-	out     *json.Encoder
-	holds   map[int64]*hold
-	leaving chan struct{} // closed when the worker was asked to end
+	mu    sync.Mutex
+	out   *json.Encoder
+	holds map[int64]*hold // those that were ordered
 }
 
-func (w *worker) begin(text string) error {
-	var p config
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
+func (w *worker) begin() error {
+	var c config
+	if err := json.Unmarshal([]byte(os.Getenv(workerVariable)), &c); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	w.ttl, w.register.url, w.register.http.Timeout = c.TTL, c.Register, registerTime
+	ctx, cancel := context.WithTimeout(w.leaving, 10*time.Second)
 	defer cancel()
-	var err error
-	w.ttl = p.TTL
-	if w.register, err = DialRegister(p.Register); err != nil {
-		return err
-	}
 	for { // servers may be electing one of them, by a fault or because the machine is busy
-		w.client, err = lockport.Open(ctx, p.URL, lockport.TTL(p.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
+		var err error
+		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
 		if err == nil || ctx.Err() != nil {
 			return err
 		}
@@ -101,47 +102,28 @@ func (w *worker) begin(text string) error {
 	}
 }
 
-// say writes an event. Its time is now unless it has one.
-func (w *worker) say(e history.Event) {
+// say writes an event, with err if there is one. Its time is now unless it has one.
+func (w *worker) say(e history.Event, err error) {
+	if err != nil {
+		e.Err, e.Class = err.Error(), classOf(err)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if e.At == 0 {
 		e.At = history.Now()
 	}
-	_ = w.out.Encode(e) // a parent that is gone is noticed by the end of standard input
+	_ = w.out.Encode(e) // the end of standard input tells that the parent is gone
 }
 
 // listen carries out orders until standard input ends.
-func (w *worker) listen(in io.Reader) {
-	lines := bufio.NewScanner(in)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
+func (w *worker) listen() {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var o order
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			w.say(history.Event{Kind: history.Answered, Err: err.Error()})
+			w.say(history.Event{Kind: history.Answered}, err)
 			continue
 		}
-		w.orders.Go(func() { w.do(o) })
-	}
-}
-
-// leave ends what is under way in order, as a program does that is asked to end.
-func (w *worker) leave() {
-	close(w.leaving)
-	w.orders.Wait()
-	w.storms.Wait()
-	for _, h := range w.holds {
-		h.release() // rather than by Close, so that the history says when
-	}
-	_ = w.client.Close()
-}
-
-func (w *worker) left() bool {
-	select {
-	case <-w.leaving:
-		return true
-	default:
-		return false
+		w.busy.Go(func() { w.do(o) })
 	}
 }
 
@@ -165,61 +147,55 @@ func (w *worker) do(o order) {
 		delete(w.holds, o.Op) // it is released once
 	}
 	w.mu.Unlock()
-	if h == nil {
-		w.say(history.Event{Kind: history.Answered, Op: o.Op, Err: "no such hold"})
+	answer := history.Event{Kind: history.Answered, Op: o.Op}
+	switch {
+	case h == nil:
+		w.say(answer, errors.New("no such hold"))
 		return
-	}
-	switch o.Do {
-	case doRelease:
+	case o.Do == doRelease:
 		h.release()
-	case doValid:
-		w.say(history.Event{Kind: history.Answered, Op: o.Op, Valid: h.lock.Valid()})
-	case doUpdate:
+		return
+	case o.Do == doValid:
+		answer.Valid = h.lock.Valid()
+	case o.Do == doUpdate:
 		h.update(0, false)
-		w.say(history.Event{Kind: history.Answered, Op: o.Op})
 	}
+	w.say(answer, nil)
 }
 
-// acquire acquires name, or tells why not and returns nil. The hold is to begin.
+// acquire acquires name, or tells why not and returns nil. The caller calls begin.
 func (w *worker) acquire(op int64, name string, within time.Duration, try bool) *hold {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	limit, _ := ctx.Deadline()
 	asked := history.Now()
-	w.say(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Limit: history.InstantOf(limit)})
+	w.say(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Limit: history.InstantOf(limit)}, nil)
 	f := w.client.Acquire
 	if try {
 		f = w.client.TryAcquire
 	}
 	lock, err := f(ctx, name)
 	if err != nil {
-		w.say(history.Event{Kind: history.Failed, Op: op, Name: name, Err: err.Error(), Class: classOf(err)})
+		w.say(history.Event{Kind: history.Failed, Op: op, Name: name}, err)
 		return nil
 	}
 	h := &hold{worker: w, lock: lock, op: op, name: name, over: make(chan struct{})}
 	h.token, _ = lock.Token()
-	if h.deadline = deadlineOf(lock); h.deadline == 0 && !lock.Valid() {
+	if h.note(); h.deadline == 0 && !lock.Valid() {
 		h.deadline = asked // the worker was stopped until all was over: a hold without a deadline would be believed in until that is told
 	}
 	return h
 }
 
-// deadlineOf is a hold's deadline, 0 if it has none.
-func deadlineOf(l *lockport.Lock) history.Instant {
-	d, _ := l.Deadline()
-	return history.InstantOf(d)
-}
-
 // classOf tells errors apart.
 func classOf(err error) history.Class {
-	classes := []struct {
+	for _, c := range []struct {
 		err   error
 		class history.Class
 	}{
-		{nil, ""}, {context.DeadlineExceeded, history.ClassTimedOut}, {lockport.ErrHeld, history.ClassHeld}, {lockport.ErrLost, history.ClassLost},
+		{context.DeadlineExceeded, history.ClassTimedOut}, {lockport.ErrHeld, history.ClassHeld}, {lockport.ErrLost, history.ClassLost},
 		{lockport.ErrUnavailable, history.ClassUnavailable}, {lockport.ErrRefused, history.ClassRefused}, {fence.ErrStale, history.ClassStale},
-	}
-	for _, c := range classes {
+	} {
 		if errors.Is(err, c.err) {
 			return c.class
 		}

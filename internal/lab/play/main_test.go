@@ -1,14 +1,13 @@
-package play_test
+package play
 
 import (
 	"os"
 	"testing"
 
 	_ "github.com/lockport/lockport/backend/file" // what workers open
-	"github.com/lockport/lockport/internal/lab/play"
 )
 
 func TestMain(m *testing.M) {
-	play.WorkerMain()
+	WorkerMain()
 	os.Exit(m.Run())
 }

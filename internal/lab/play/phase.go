@@ -2,6 +2,7 @@ package play
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -20,7 +21,7 @@ type Phase struct {
 	Rand *rand.Rand
 
 	name     string // what all lock names of the phase begin with
-	register *Register
+	register *register
 
 	mu      sync.Mutex
 	events  []history.Event
@@ -29,22 +30,25 @@ type Phase struct {
 	spawned int
 }
 
-// say adds an event to the history. Its time is now unless it has one.
-func (p *Phase) say(e history.Event) {
-	if e.At == 0 {
-		e.At = history.Now()
-	}
-	p.mu.Lock()
-	p.events = append(p.events, e)
-	p.mu.Unlock()
-	p.wake()
-}
-
-func (p *Phase) wake() {
+// say adds events to the history, and wakes who waits for one. Their time is now unless they have one.
+func (p *Phase) say(events ...history.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	for _, e := range events {
+		if e.At == 0 {
+			e.At = history.Now()
+		}
+		p.events = append(p.events, e)
+	}
 	close(p.changed)
 	p.changed = make(chan struct{})
+}
+
+// Events are all events so far, each worker's in their order.
+func (p *Phase) Events() []history.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.events)
 }
 
 // Length is how many events there are.
@@ -56,16 +60,24 @@ func (p *Phase) Length() int {
 
 // Await waits for an event that satisfies is, among those from index from on.
 func (p *Phase) Await(ctx context.Context, from int, is func(history.Event) bool) (history.Event, error) {
+	return p.await(ctx, nil, from, is)
+}
+
+// await is Await, for as long as w lives if that is not nil.
+func (p *Phase) await(ctx context.Context, w *Worker, from int, is func(history.Event) bool) (history.Event, error) {
 	for {
-		over := ctx.Err() != nil // before a last look
+		end := context.Cause(ctx) // before a last look
+		if end == nil && w != nil && !w.process.Alive() {
+			end = fmt.Errorf("worker %s has ended", w.Name)
+		}
 		p.mu.Lock()
 		fresh, changed := p.events[from:], p.changed
 		p.mu.Unlock()
 		if i := slices.IndexFunc(fresh, is); i >= 0 {
 			return fresh[i], nil
 		}
-		if over {
-			return history.Event{}, context.Cause(ctx)
+		if end != nil {
+			return history.Event{}, end
 		}
 		from += len(fresh)
 		select {
@@ -73,13 +85,6 @@ func (p *Phase) Await(ctx context.Context, from int, is func(history.Event) bool
 		case <-ctx.Done():
 		}
 	}
-}
-
-// Events are all events so far, each worker's in their order.
-func (p *Phase) Events() []history.Event {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Clone(p.events)
 }
 
 // Note adds a remark to the history.
@@ -125,17 +130,8 @@ func (p *Phase) Sleep(ctx context.Context, d time.Duration) error {
 func (p *Phase) Workers() []*Worker {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var alive []*Worker
-	for _, w := range p.workers {
-		if w.alive() {
-			alive = append(alive, w)
-		}
-	}
-	return alive
+	return slices.DeleteFunc(slices.Clone(p.workers), func(w *Worker) bool { return !w.process.Alive() })
 }
-
-// Worker starts one more worker, which does what it is told.
-func (p *Phase) Worker(ctx context.Context) (*Worker, error) { return p.spawn(ctx) }
 
 // Two starts two more workers, which do what they are told.
 func (p *Phase) Two(ctx context.Context) (a, b *Worker, err error) {
@@ -149,75 +145,50 @@ func (p *Phase) Two(ctx context.Context) (a, b *Worker, err error) {
 // Grants waits until there have been n more holds.
 func (p *Phase) Grants(ctx context.Context, n int) error { return p.holds(ctx, p.Length(), n) }
 
+// holds waits until there have been n holds since the event with that index.
+func (p *Phase) holds(ctx context.Context, from, n int) error {
+	_, err := p.Await(ctx, from, func(e history.Event) bool {
+		if e.Kind == history.Got {
+			n--
+		}
+		return n <= 0
+	})
+	return err
+}
+
 // Holder waits until workers hold locks, and returns one of them at random.
 func (p *Phase) Holder(ctx context.Context) (*Worker, error) {
 	for {
-		p.mu.Lock()
-		changed := p.changed
-		holding := holders(p.events)
-		p.mu.Unlock()
-		var some []*Worker
-		for _, w := range p.Workers() {
-			if holding[w.Name] {
-				some = append(some, w)
+		held := make(map[string]map[int64]bool) // the holds of each worker
+		events := p.Events()
+		for _, e := range events {
+			switch {
+			case e.Kind == history.Spawned:
+				held[e.Worker] = make(map[int64]bool)
+			case e.Kind == history.Got:
+				held[e.Worker][e.Op] = true
+			case e.Kind == history.Told || e.Kind == history.Releasing:
+				delete(held[e.Worker], e.Op)
 			}
 		}
-		if len(some) > 0 {
+		if some := slices.DeleteFunc(p.Workers(), func(w *Worker) bool { return len(held[w.Name]) == 0 }); len(some) > 0 {
 			return some[p.Rand.IntN(len(some))], nil
 		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return nil, fmt.Errorf("nobody acquired a lock: %w", context.Cause(ctx))
+		if err := p.holds(ctx, len(events), 1); err != nil {
+			return nil, fmt.Errorf("nobody acquired a lock: %w", err)
 		}
 	}
-}
-
-// holders are the workers that hold a lock at the end of the events.
-func holders(events []history.Event) map[string]bool {
-	type hold struct {
-		worker string
-		op     int64
-	}
-	held := make(map[hold]bool)
-	for _, e := range events {
-		switch e.Kind {
-		case history.Got:
-			held[hold{e.Worker, e.Op}] = true
-		case history.Told, history.Releasing:
-			delete(held, hold{e.Worker, e.Op})
-		}
-	}
-	workers := make(map[string]bool)
-	for h := range held {
-		workers[h.worker] = true
-	}
-	return workers
 }
 
 // Both is for a script in which two workers should believe now that they hold one lock, older since before newer: it asks both, and
 // then has newer and older update the register, in this order. What they answer is in the history.
 func (p *Phase) Both(ctx context.Context, older, newer *Hold) error {
-	a, err := older.Valid(ctx)
-	if err != nil {
+	a, errOlder := older.Valid(ctx)
+	b, errNewer := newer.Valid(ctx)
+	if err := errors.Join(errOlder, errNewer); err != nil {
 		return err
 	}
-	b, err := newer.Valid(ctx)
-	if err != nil {
-		return err
-	}
-	switch {
-	case a && b:
-		p.Note("%s and %s both believe to hold the lock", older.Worker.Name, newer.Worker.Name)
-	case a, b:
-		who, not := older.Worker.Name, newer.Worker.Name
-		if b {
-			who, not = not, who
-		}
-		p.Note("%s believes to hold the lock, %s does not", who, not)
-	default:
-		p.Note("neither %s nor %s believes to hold the lock", older.Worker.Name, newer.Worker.Name)
-	}
+	p.Note("%s believes to hold the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
 	if err := newer.Update(ctx); err != nil {
 		return err
 	}

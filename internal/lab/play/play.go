@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -21,8 +20,8 @@ const (
 	warmUp = 8
 	// phaseTime is how long a phase may take, whatever happens.
 	phaseTime = 3 * time.Minute
-	// mendTime is how long the servers may take to serve again.
-	mendTime = time.Minute
+	// healTime is how long the servers may take to serve again.
+	healTime = time.Minute
 	// aftermath is for how long workers go on when all are at work again: what clients still have to undo, which they try once a second, must
 	// not hit a lock that somebody else has by then.
 	aftermath = 1200 * time.Millisecond
@@ -34,8 +33,6 @@ type Played struct {
 	Cell        *Cell
 	Seed        uint64
 	Events      []history.Event
-	// Names are those of the locks.
-	Names []string
 	// LostFenced and LostBare are updates of the registers that were accepted and then lost: with the fence, and without.
 	LostFenced, LostBare int64
 	// Stuck says who did not get a lock in time after all was well again, and who did not end.
@@ -47,93 +44,80 @@ type Played struct {
 func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*Played, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
 	defer cancel()
-	register, err := NewRegister()
+	register, err := newRegister()
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = register.Close() }()
-	p := &Phase{
-		Environment: w, Cell: c, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}),
-		name: fmt.Sprintf("faults-%x-%x", seed, history.Now()),
-	}
-	played := &Played{Environment: w.Environment, Cell: c, Seed: seed, Names: []string{p.name}}
+	defer register.close()
+	name := fmt.Sprintf("faults-%x-%x", seed, history.Now())
+	p := &Phase{Environment: w, Cell: c, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name}
+	played := &Played{Environment: w.Environment, Cell: c, Seed: seed}
+	names := []string{name}
 	if c.Script == nil {
-		played.Names = []string{p.name + "-a", p.name + "-b", p.name + "-c", p.name + "-d"}
-		err = p.storm(ctx, played)
+		names = []string{name + "-a", name + "-b", name + "-c", name + "-d"}
+		played.Stuck, err = p.storm(ctx, names)
 	} else {
-		err = p.script(ctx)
+		err = errors.Join(c.Script(ctx, p), p.heal(ctx))
 	}
 	played.Stuck = append(played.Stuck, p.end()...)
-	p.mu.Lock()
-	played.Events = p.events
-	p.mu.Unlock()
-	for _, name := range played.Names {
-		fenced, bare := register.Lost(name)
+	played.Events = p.Events()
+	for _, name := range names {
+		fenced, bare := register.lost(name)
 		played.LostFenced += fenced
 		played.LostBare += bare
 	}
 	return played, err
 }
 
-// script plays the cell's script, and mends what it broke.
-func (p *Phase) script(ctx context.Context) error {
-	err := p.Cell.Script(ctx, p)
-	return errors.Join(err, p.heal(ctx))
-}
-
 // storm has workers work, injects the fault, and looks whether all come back to work.
-func (p *Phase) storm(ctx context.Context, played *Played) error {
-	if err := p.staff(ctx, played.Names); err != nil {
-		return err
+func (p *Phase) storm(ctx context.Context, names []string) (stuck []string, err error) {
+	if err := p.staff(ctx, names); err != nil {
+		return nil, err
 	}
 	if err := p.holds(ctx, 0, warmUp); err != nil {
-		return fmt.Errorf("before the fault: %w", err)
+		return nil, fmt.Errorf("before the fault: %w", err)
 	}
 	if err := p.Cell.Inject(ctx, p); err != nil {
-		return errors.Join(fmt.Errorf("the fault could not be made: %w", err), p.heal(ctx))
+		return nil, errors.Join(fmt.Errorf("the fault could not be made: %w", err), p.heal(ctx))
 	}
 	if err := p.heal(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	if err := p.staff(ctx, played.Names); err != nil { // in the place of those who were killed
-		return err
+	if err := p.staff(ctx, names); err != nil { // in the place of those who were killed
+		return nil, err
 	}
-	played.Stuck = p.recovered(ctx)
-	return p.Sleep(ctx, aftermath)
+	return p.recovered(ctx), p.Sleep(ctx, aftermath)
 }
 
 // staff starts workers until there are enough, all of whom work on the names.
 func (p *Phase) staff(ctx context.Context, names []string) error {
-	var wg sync.WaitGroup
-	errs := make([]error, max(0, workers-len(p.Workers())))
-	for i := range errs {
-		plan := stormPlan{Seed: p.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: p.Cell.Busy}
-		wg.Go(func() {
-			w, err := p.spawn(ctx)
-			if err == nil {
-				err = w.tell(order{Do: doStorm, Storm: &plan})
-			}
-			errs[i] = err
-		})
+	plans := make([]stormPlan, max(0, workers-len(p.Workers())))
+	for i := range plans {
+		plans[i] = stormPlan{Seed: p.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: p.Cell.Busy}
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(each(plans, func(plan stormPlan) error {
+		w, err := p.Worker(ctx)
+		if err == nil {
+			err = w.process.Send(order{Do: doStorm, Storm: &plan})
+		}
+		return err
+	})...)
 }
 
-// holds waits until there have been n holds since the event with that index.
-func (p *Phase) holds(ctx context.Context, from, n int) error {
-	_, err := p.Await(ctx, from, func(e history.Event) bool {
-		if e.Kind == history.Got {
-			n--
-		}
-		return n <= 0
-	})
-	return err
+// each calls f with all items at once, and returns what it returned.
+func each[T any](items []T, f func(T) error) []error {
+	errs := make([]error, len(items))
+	var calls sync.WaitGroup
+	for i, item := range items {
+		calls.Go(func() { errs[i] = f(item) })
+	}
+	calls.Wait()
+	return errs
 }
 
 // heal ends every fault: of the workers, of their links, of the servers; also when ctx has ended, for the next phase needs the servers.
 func (p *Phase) heal(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), mendTime, fmt.Errorf("it took longer than %v", mendTime))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), healTime, fmt.Errorf("it took longer than %v", healTime))
 	defer cancel()
 	var errs []error
 	for _, w := range p.Workers() {
@@ -143,15 +127,13 @@ func (p *Phase) heal(ctx context.Context) error {
 	if err := p.Environment.Heal(ctx); err != nil {
 		errs = append(errs, fmt.Errorf("the servers could not be healed: %w", err))
 	}
-	p.mu.Lock()
-	noted := false // since the last fault
-	for _, e := range p.events {
+	noted := "" // last
+	for _, e := range p.Events() {
 		if e.Kind == history.Noted && (e.Err == history.Injected || e.Err == history.Healed) {
-			noted = e.Err == history.Healed
+			noted = e.Err
 		}
 	}
-	p.mu.Unlock()
-	if !noted {
+	if noted != history.Healed {
 		p.Healed()
 	}
 	return errors.Join(errs...)
@@ -174,22 +156,11 @@ func (p *Phase) recovered(ctx context.Context) (stuck []string) {
 
 // end ends all workers, and names those who would not.
 func (p *Phase) end() (stuck []string) {
-	p.mu.Lock()
-	workers := slices.Clone(p.workers)
-	p.mu.Unlock()
-	errs := make([]error, len(workers))
-	var wg sync.WaitGroup
-	for i, w := range workers {
-		wg.Go(func() { errs[i] = w.end() })
-	}
-	wg.Wait()
-	for _, err := range errs {
+	for _, err := range each(p.workers, (*Worker).end) {
 		if err != nil {
 			stuck = append(stuck, err.Error())
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, w := range p.workers {
 		w.Endpoint.Links.Close()
 	}

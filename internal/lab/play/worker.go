@@ -3,6 +3,7 @@ package play
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,30 +26,34 @@ type Worker struct {
 	phase   *Phase
 	process *process.Process
 
-	mu      sync.Mutex
-	stopped bool
-	killed  bool // by us
-	orders  int64
+	mu              sync.Mutex
+	stopped, killed bool // by us
+	orders          int64
 }
 
-// spawn starts a worker process on an endpoint of its own, and returns when it is ready.
-func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
+// Worker starts one more worker on an endpoint of its own, and returns when it is ready. It does what it is told.
+func (p *Phase) Worker(ctx context.Context) (*Worker, error) {
 	endpoint, err := p.Environment.Endpoint()
 	if err != nil {
 		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
 	}
-	p.mu.Lock()
-	p.spawned++
-	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Endpoint: endpoint, phase: p}
-	p.mu.Unlock()
-	text, err := json.Marshal(config{URL: endpoint.URL, TTL: p.Environment.TTL, Register: p.register.Addr()})
+	text, err := json.Marshal(config{URL: endpoint.URL, TTL: p.Environment.TTL, Register: p.register.url})
 	if err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
+	p.spawned++
+	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Endpoint: endpoint, phase: p}
 	from := len(p.events)
 	p.mu.Unlock()
-	if w.process, err = process.Rerun(w.hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
+	hear := func(line []byte) {
+		var e history.Event
+		if json.Unmarshal(line, &e) == nil { // or else something in the program printed
+			e.Worker = w.Name
+			p.say(e)
+		}
+	}
+	if w.process, err = process.Rerun(hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
 		return nil, err
 	}
 	p.mu.Lock()
@@ -57,30 +62,17 @@ func (p *Phase) spawn(ctx context.Context) (*Worker, error) {
 	p.say(history.Event{Kind: history.Spawned, Worker: w.Name})
 	go func() {
 		<-w.process.Over()
-		p.wake()
+		p.say() // who waits for the worker looks again
 	}()
 	ready, err := w.Await(ctx, from, func(e history.Event) bool { return e.Kind == history.Answered })
+	if err == nil && ready.Err != "" {
+		err = errors.New(ready.Err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.process.Printed())
 	}
-	if ready.Err != "" {
-		return nil, fmt.Errorf("worker %s cannot begin: %s", w.Name, ready.Err)
-	}
 	return w, nil
 }
-
-// hear adds an event of the worker's to the history.
-func (w *Worker) hear(line []byte) {
-	var e history.Event
-	if json.Unmarshal(line, &e) != nil {
-		return // something in the program printed
-	}
-	e.Worker = w.Name
-	w.phase.say(e)
-}
-
-// alive says that the worker runs, or is stopped.
-func (w *Worker) alive() bool { return w.process.Alive() }
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
 func (w *Worker) Kill() error {
@@ -116,43 +108,43 @@ func (w *Worker) Resume() error {
 	return w.process.Thaw()
 }
 
-// tell sends an order.
-func (w *Worker) tell(o order) error { return w.process.Send(o) }
-
 // endTime is how long a worker may take to end what it does, beside the time that locks of killed workers need to expire. A release has 5 s by itself.
 const endTime = 20 * time.Second
 
-// end asks the worker to end in order, and returns when it has. An error says that it did not, or that it had ended by itself before, which must
-// not go unnoticed for another having taken its place. One that was killed is asked for nothing but data races.
+// end asks the worker to end in order, and returns when it has. It is an error that it did not, that it ended by itself before, or that it had a data race.
 func (w *Worker) end() error {
-	before := !w.alive()
+	before := !w.process.Alive()
 	limit := endTime + 2*w.phase.Environment.TTL
-	if w.process.End(limit) != nil {
-		return fmt.Errorf("worker %s hung: it did not end within %v of being asked to", w.Name, limit)
-	}
+	hung := w.process.End(limit) != nil
 	w.mu.Lock()
-	killed := w.killed
-	w.mu.Unlock()
-	switch printed := w.process.Printed(); {
+	defer w.mu.Unlock()
+	what := fmt.Sprintf("ended with %v", w.process.State())
+	printed := w.process.Printed()
+	switch {
+	case hung:
+		what = fmt.Sprintf("hung: it did not end within %v of being asked to", limit)
 	case strings.Contains(printed, "WARNING: DATA RACE"):
-		return fmt.Errorf("worker %s has a data race: %s", w.Name, printed)
-	case killed:
+		what = "has a data race"
+	case w.killed, !before && w.process.State().Success():
 		return nil
 	case before:
-		return fmt.Errorf("worker %s ended by itself (%v): %s", w.Name, w.process.State(), printed)
-	case !w.process.State().Success():
-		return fmt.Errorf("worker %s ended with %v: %s", w.Name, w.process.State(), printed)
+		what = fmt.Sprintf("ended by itself (%v)", w.process.State())
 	}
-	return nil
+	return fmt.Errorf("worker %s %s: %s", w.Name, what, printed)
 }
 
-// Hold is a hold that a commanded worker has, as the parent sees it.
-type Hold struct {
-	Worker   *Worker
-	Op       int64
-	Name     string
-	Token    lockport.Token
-	Deadline history.Instant // when it was got
+// Await waits for an event of the worker's, among those from index from on, as long as it lives.
+func (w *Worker) Await(ctx context.Context, from int, is func(history.Event) bool) (history.Event, error) {
+	return w.phase.await(ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
+}
+
+// ask sends an order and waits for the first event of its Op that is of one of the kinds.
+func (w *Worker) ask(ctx context.Context, o order, kinds ...history.Kind) (history.Event, error) {
+	from := w.phase.Length()
+	if err := w.process.Send(o); err != nil {
+		return history.Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
+	}
+	return w.Await(ctx, from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
 }
 
 // AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned.
@@ -176,8 +168,7 @@ func (w *Worker) TryAcquire(ctx context.Context, name string, within time.Durati
 	return w.acquire(ctx, doTry, name, within)
 }
 
-// AcquireAtLast has the worker acquire name, within the time limit of one call, and for as long as limit begin anew where it cannot for a reason that may
-// pass.
+// AcquireAtLast is Acquire, begun anew for as long as limit while it fails.
 func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit time.Duration) (*Hold, error) {
 	for end := time.Now().Add(limit); ; {
 		h, err := w.Acquire(ctx, name, within)
@@ -189,7 +180,11 @@ func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit t
 }
 
 func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
-	e, err := w.ask(ctx, order{Do: do, Op: w.nextOp(), Name: name, Within: within}, history.Got, history.Failed)
+	w.mu.Lock()
+	w.orders++
+	op := w.orders
+	w.mu.Unlock()
+	e, err := w.ask(ctx, order{Do: do, Op: op, Name: name, Within: within}, history.Got, history.Failed)
 	if err != nil {
 		return nil, err
 	}
@@ -199,34 +194,13 @@ func (w *Worker) acquire(ctx context.Context, do, name string, within time.Durat
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
 }
 
-func (w *Worker) nextOp() int64 {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.orders++
-	return w.orders
-}
-
-// ask sends an order and waits for the first event of its Op that is of one of the kinds.
-func (w *Worker) ask(ctx context.Context, o order, kinds ...history.Kind) (history.Event, error) {
-	from := w.phase.Length()
-	if err := w.tell(o); err != nil {
-		return history.Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
-	}
-	return w.Await(ctx, from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
-}
-
-// Await waits for an event of the worker's, among those from index from on, as long as it lives.
-func (w *Worker) Await(ctx context.Context, from int, is func(history.Event) bool) (history.Event, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	go func() {
-		select {
-		case <-w.process.Over(): // all that it wrote is in the history
-			cancel(fmt.Errorf("worker %s has ended", w.Name))
-		case <-ctx.Done():
-		}
-	}()
-	return w.phase.Await(ctx, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
+// Hold is a hold that a commanded worker has, as the parent sees it.
+type Hold struct {
+	Worker   *Worker
+	Op       int64
+	Name     string
+	Token    lockport.Token
+	Deadline history.Instant // when it was got
 }
 
 // Valid asks whether the worker believes now that it holds the lock.

@@ -1,4 +1,4 @@
-package play_test
+package play
 
 import (
 	"context"
@@ -9,24 +9,24 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/environment"
-	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // inFolder plays a cell where locks are files, and returns what did not end well.
-func inFolder(t *testing.T, c play.Cell) (stuck string, err error) {
+func inFolder(t *testing.T, c Cell) (stuck string, err error) {
 	t.Helper()
-	ctx := limited(t)
-	played, err := play.Play(ctx, environment.Need(t, "file"), &c, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	played, err := Play(ctx, environment.Need(t, "file"), &c, 1)
 	require.NotNil(t, played)
 	return strings.Join(played.Stuck, "\n"), err
 }
 
 // A worker that ends by itself, in a panic for instance, is told of although another takes its place.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {
-	stuck, err := inFolder(t, play.Cell{Fault: "f", Inject: func(ctx context.Context, p *play.Phase) error {
+	stuck, err := inFolder(t, Cell{Fault: "f", Inject: func(ctx context.Context, p *Phase) error {
 		w, err := p.Holder(ctx)
 		if err == nil {
-			w.Crash()
+			w.process.Kill()
 		}
 		return err
 	}})
@@ -37,7 +37,7 @@ func TestAWorkerThatCrashesIsTold(t *testing.T) {
 
 // Who asks a worker that has ended is told so at once, not when the time of the phase is over.
 func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
-	stuck, err := inFolder(t, play.Cell{Fault: "f", Script: func(ctx context.Context, p *play.Phase) error {
+	stuck, err := inFolder(t, Cell{Fault: "f", Script: func(ctx context.Context, p *Phase) error {
 		w, err := p.Worker(ctx)
 		require.NoError(t, err)
 		holder, err := p.Worker(ctx)
