@@ -1,106 +1,119 @@
 package faults
 
 import (
-	"context"
 	"slices"
 	"time"
 
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
+
+// inThreeSeconds is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
+var inThreeSeconds = recovers(3 * time.Second)
+
+// How faults of members are injected that are the same in etcd and in ZooKeeper.
+var (
+	leaderKilled   = storm(spared(leader.killed, 0.5, 1.5), inThreeSeconds)
+	followerKilled = storm(spared(follower.killed, 0.5, 1.5), inThreeSeconds)
+	leaderCut      = storm(spared(leader.cut, 0.25, 1.5), inThreeSeconds)
+	followerCut    = storm(spared(follower.cut, 0.25, 1.5), inThreeSeconds)
+	majorityKilled = storm(unavailable(someNodes(2).killed, 0.25, 0.1, 1), inThreeSeconds)
+	allKilled      = storm(unavailable(everyNode.killed, 0.25, 0.1, 1), inThreeSeconds)
+)
+
+// whyWatched is why a claim that is removed openly ends as it does, where the holder watches it.
+const whyWatched = "The holder's watch tells it, in milliseconds: in these, somebody else may have the lock already."
 
 // etcdCells are the faults of a cluster. pausedTries is within how many plays a leader that was paused has a lease revoked.
 func etcdCells(pausedTries int) []play.Cell {
-	return slices.Concat(Common(false), etcdMemberCells(pausedTries), etcdRemovalCells, etcdSpaceCells)
+	revoked := named((*environment.Etcd).RevokeLease)
+	return slices.Concat(Common(false), cells(
+		row{"leader-killed", play.Safe, leaderKilled,
+			"Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
+		row{"follower-killed", play.Safe, followerKilled,
+			"The others are a majority; who was connected to that member connects to another."},
+		row{"leader-paused-briefly", play.Safe, storm(spared(leader.frozen, 0.1, 0.5), inThreeSeconds),
+			"A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
+		row{"leader-paused", play.UnsafeFenced, script(etcdLeaderPaused, tries(pausedTries)),
+			"A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
+				"but possibly after somebody else has the lock."},
+		row{"leader-cut", play.Safe, leaderCut,
+			"It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
+		row{"follower-cut", play.Safe, followerCut,
+			"It can confirm nothing by itself; who is connected to it asks another."},
+		row{"majority-killed", play.Unavailable, majorityKilled,
+			"One member alone grants nothing; when there is a majority again, every lease has its whole time."},
+		row{"cluster-restarted", play.Unavailable, allKilled,
+			"All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader."},
+		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
+		row{"lease-revoked-behind-silence", play.UnsafeFenced, script(endedBehindSilence(revoked), gone),
+			"A lease that is revoked takes its keys with it at once; a holder whose link is silent does not hear of it, and believes until its deadline."},
+		row{"lease-revoked", play.UnsafeFenced, script(removedOpenly(revoked, false), argued), whyWatched},
+		row{"key-deleted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(remove), gone),
+			"The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
+		row{"key-deleted", play.UnsafeFenced, script(removedOpenly(remove, false), argued), whyWatched},
+		row{"out-of-space", play.Safe, storm(lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5)),
+			"Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
+				"already has its key there, and gets the lock in turn."},
+	))
 }
 
-func etcdIn(p *play.Phase) *environment.Etcd { return p.Environment.Servers.(*environment.Etcd) }
-
-// etcdRecovery is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
-const etcdRecovery = 3 * time.Second
-
-// etcdMemberCells are the faults of members. pausedTries is within how many plays a leader that was paused has a lease revoked.
-func etcdMemberCells(pausedTries int) []play.Cell {
-	return []play.Cell{
-		{
-			Fault: "leader-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberKilled),
-			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again.",
-		},
-		{
-			Fault: "follower-killed", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(follower, memberKilled),
-			Why: "The others are a majority; who was connected to that member connects to another.",
-		},
-		{
-			Fault: "leader-paused-briefly", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberPaused(0.1, 0.5)),
-			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile.",
-		},
-		{
-			Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
-			Why: "A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
-				"but possibly after somebody else has the lock.",
-		},
-		{
-			Fault: "leader-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(leader, memberCut),
-			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again.",
-		},
-		{
-			Fault: "follower-cut", Outcome: play.Safe, Recovery: etcdRecovery, Inject: on(follower, memberCut),
-			Why: "It can confirm nothing by itself; who is connected to it asks another.",
-		},
-		{
-			Fault: "majority-killed", Outcome: play.Unavailable, Recovery: etcdRecovery, Inject: majorityKilled,
-			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time.",
-		},
-		{
-			Fault: "cluster-restarted", Outcome: play.Unavailable, Recovery: etcdRecovery, Inject: allKilled,
-			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader.",
-		},
-	}
+// fillEtcd fills the database until the cluster has its alarm raised.
+func fillEtcd(s *scene) {
+	e := in[*environment.Etcd](s)
+	check(e.Fill(s.ctx, s.Rand.IntN(len(e.Members()))))
 }
 
-// etcdRemovalCells are what an operator can do to a claim. Each fault comes twice: behind the holder's back, and on a network that is well.
-var etcdRemovalCells = []play.Cell{
-	{
-		Fault: "lease-revoked-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(revokeLease),
-		Why: "A lease that is revoked takes its keys with it at once; a holder whose link is silent does not hear of it, and believes until its deadline.",
-	},
-	{
-		Fault: "lease-revoked", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(revokeLease),
-		Why: "The holder's watch tells it, in milliseconds: in these, somebody else may have the lock already.",
-	},
-	{
-		Fault: "key-deleted-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(remove),
-		Why: "The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline.",
-	},
-	{
-		Fault: "key-deleted", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Script: removedOpenly(remove),
-		Why: "The holder's watch tells it, in milliseconds: in these, somebody else may have the lock already.",
-	},
+const (
+	// etcdRevokes is how many leases a leader has revoked at the same time. The next ones wait until one of these is done, or given up.
+	etcdRevokes = 16
+	// etcdGivesUp is how long a member waits for what it has asked a majority for: 5 s and two election timeouts.
+	etcdGivesUp = 5*time.Second + 2*10*environment.EtcdTick
+)
+
+// etcdLeaderPaused stops the leader for longer than the TTL, while a holder keeps its lease alive with the help of the others. Its connections to them
+// have ended when it goes on, so that it first takes all leases that it knows for ended, and sets about having them revoked; it can only begin with a
+// few, which come first since they end first. Then it learns that another leads, and follows. When it gives the few up, it turns to the others on its list, and
+// has the one revoked that has been kept alive, by the leader that kept it alive. The holder does not hear of that for a moment.
+func etcdLeaderPaused(s *scene) {
+	e := in[*environment.Etcd](s)
+	i := must(e.Leader(s.ctx))
+	first, other := e.Members()[i], e.Members()[(i+1)%len(e.Members())]
+	older, newer := s.two()
+	for _, w := range []*play.Worker{older, newer} {
+		w.Endpoint.Links[i].Cut() // it asks the others
+	}
+	had := s.acquire(older, 5)
+	grantLeases(s, other)
+	s.Injected()
+	e.CutFromQuorum(i)
+	check(first.Freeze())
+	s.pause(1.125, 1.25)
+	check(first.Thaw())
+	const learns = 200 * time.Millisecond // it has looked for ended leases by then, and has not yet noticed that nobody answers
+	s.wait(learns)
+	e.Join()
+	s.Healed()
+	s.wait(etcdGivesUp - learns - s.ttl/8)
+	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
+	has, err := newer.Acquire(s.ctx, s.Name(), s.ttl/2)
+	if err != nil {
+		s.Note("the lease was not revoked: %v", err) // the next play may see it
+		return
+	}
+	s.both(had, has)
 }
 
-func revokeLease(ctx context.Context, p *play.Phase, name string) error {
-	return etcdIn(p).RevokeLease(ctx, name)
-}
-
-var etcdSpaceCells = []play.Cell{{
-	Fault: "out-of-space", Outcome: play.Safe, Inject: etcdOutOfSpace,
-	Why: "Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
-		"already has its key there, and gets the lock in turn.",
-}}
-
-// etcdOutOfSpace fills the database until the cluster has its alarm raised, and makes space again.
-func etcdOutOfSpace(ctx context.Context, p *play.Phase) error {
-	e := etcdIn(p)
-	p.Injected()
-	if err := e.Fill(ctx, p.Rand.IntN(len(e.Members()))); err != nil {
-		return err
-	}
-	if err := p.Sleep(ctx, p.Between(p.Environment.TTL/2, p.Environment.TTL*3/2)); err != nil {
-		return err
-	}
-	if err := e.MakeSpace(ctx); err != nil {
-		return err
-	}
-	p.Healed()
-	return nil
+// grantLeases makes leases of a second, which nobody keeps alive.
+func grantLeases(s *scene, node *servers.Etcd) {
+	check(environment.AtEtcd(node, func(c *clientv3.Client) error {
+		return environment.AtOnce(make([]struct{}, etcdRevokes), func(struct{}) error {
+			_, err := c.Grant(s.ctx, 1)
+			return err
+		})
+	}))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -11,62 +12,45 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func postgresIn(p *play.Phase) *environment.Postgres {
-	return p.Environment.Servers.(*environment.Postgres)
-}
-
-var postgresCells = append(sessionCells("session-terminated"), []play.Cell{
-	{
-		Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
-		Why: "who holds a lock can renew and release it; who wants one gets an error until there is room",
-	},
-	{
-		Fault: "too-many-connections", Outcome: play.Safe, Inject: tooManyConnections,
-		Why: whyTooMany,
-	},
-	{
-		Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
-		Why: "an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself",
-	},
-}...)
+// postgresCells are the faults of one PostgreSQL.
+var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), cells(
+	row{"lock-table-full", play.Safe, storm(lockTableFull),
+		"who holds a lock can renew and release it; who wants one gets an error until there is room"},
+	row{"too-many-connections", play.Safe, storm(usedUp(connectPostgres)), whyTooMany},
+	row{"idle-sessions-ended", play.Safe, script(shorterTimeout(setPostgresTimeout)),
+		"an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself"},
+))
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
-func lockTableFull(ctx context.Context, p *play.Phase) error {
-	p.Injected()
-	err := environment.AtPostgres(ctx, postgresIn(p).Server, func(conn *pgx.Conn) error { return fillLockTable(ctx, p, conn) })
-	if err == nil {
-		p.Healed()
-	}
-	return err
+func lockTableFull(s *scene) {
+	s.Injected()
+	check(environment.AtPostgres(s.ctx, in[*environment.Postgres](s).Server, func(conn *pgx.Conn) error {
+		end := time.Now().Add(s.BetweenTTLs(0.5, 1))
+		for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // those which it got of a thousand it keeps, also where the statement fails
+			_, err := conn.Exec(s.ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
+			if full = full || isState(err, "53200"); full {
+				err = s.Sleep(s.ctx, 10*time.Millisecond)
+			}
+			if err != nil {
+				return fmt.Errorf("filling the lock table: %w", err)
+			}
+		}
+		return nil
+	}))
+	s.Healed()
 }
 
-func fillLockTable(ctx context.Context, p *play.Phase, conn *pgx.Conn) error {
-	end := time.Now().Add(p.Between(p.Environment.TTL/2, p.Environment.TTL))
-	for key, full := 0, false; !full || time.Now().Before(end); {
-		_, err := conn.Exec(ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
-		key += 1000 // those which it got of a thousand it keeps, also where the statement fails
-		if full = full || isState(err, "53200"); full {
-			err = p.Sleep(ctx, 10*time.Millisecond)
-		}
-		if err != nil {
-			return fmt.Errorf("filling the lock table: %w", err)
-		}
+// connectPostgres takes a connection, if the server has one left for the workers' role.
+func connectPostgres(s *scene) (closeIt func()) {
+	conn, err := pgx.Connect(s.ctx, in[*environment.Postgres](s).Server.URL())
+	if isState(err, "53300") {
+		return nil
 	}
-	return nil
-}
-
-// tooManyConnections takes all connections that the server has left for the workers' role, for a while.
-func tooManyConnections(ctx context.Context, p *play.Phase) error {
-	url := postgresIn(p).Server.URL()
-	return useUpConnections(ctx, p, func(ctx context.Context) (func(), error) {
-		conn, err := pgx.Connect(ctx, url)
-		if isState(err, "53300") {
-			return nil, nil
-		}
-		return func() { _ = conn.Close(context.WithoutCancel(ctx)) }, err
-	})
+	check(err)
+	return func() { _ = conn.Close(context.WithoutCancel(s.ctx)) }
 }
 
 // isState says that the server answered with an error of this code.
@@ -76,48 +60,99 @@ func isState(err error, code string) bool {
 }
 
 // setPostgresTimeout sets after what time of silence new sessions end, and returns when that is so.
-func setPostgresTimeout(ctx context.Context, p *play.Phase, d time.Duration) error {
-	server := postgresIn(p).Server
-	if err := environment.AskPostgres(ctx, server, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"); err != nil {
-		return err
+func setPostgresTimeout(s *scene, d time.Duration) {
+	ask := func(ctx context.Context, format string) error {
+		return environment.AskPostgres(ctx, in[*environment.Postgres](s).Server, fmt.Sprintf(format, d.Milliseconds()), "SELECT pg_reload_conf()")
 	}
-	return environment.Eventually(ctx, func(ctx context.Context) error {
-		return environment.AskPostgres(ctx, server, fmt.Sprintf("SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'", d.Milliseconds()))
+	check(ask(s.ctx, "ALTER SYSTEM SET idle_session_timeout = %d"))
+	s.eventually(func(ctx context.Context) error {
+		return ask(ctx, "SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'")
 	})
 }
 
+var (
+	pooled = one(func(p *environment.PooledPostgres) *servers.Postgres { return p.Server })
+	pooler = one(func(p *environment.PooledPostgres) *servers.PgBouncer { return p.Pooler })
+)
+
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.
-var postgresPoolerCells = []play.Cell{
-	{
-		Fault: "server-killed", Outcome: play.Unavailable, Recovery: backRecovery, Inject: killed(pooled), Why: whyKilled,
-	},
-	{
-		Fault: "pooler-killed", Outcome: play.Unavailable, Recovery: backRecovery, Inject: killed(pooler),
-		Why: "its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more",
-	},
-	{
-		Fault: "pooler-restarted-behind-silence", Outcome: play.UnsafeFenced, Gone: true, Script: endedBehindSilence(restart(pooler)), Tries: 10,
-		Why: "the server frees the locks when the pooler closes its connections; a holder whose link is silent believes until its deadline; the token protects",
-	},
-	{
-		Fault: "pooler-paused", Outcome: play.Unavailable, Inject: pausedLong(pooler),
-		Why: "holders and the server hear nothing of each other: it is a silence, in which holders give up before the server ends their sessions",
-	},
-	{
-		Fault: "client-idle-timeout", Outcome: play.Safe, Script: shorterTimeout(setClientIdleTimeout),
-		Why: "in session mode a client that has a session is not idle for PgBouncer, however long it is silent",
-	},
-}
-
-func poolerIn(p *play.Phase) *environment.PooledPostgres {
-	return p.Environment.Servers.(*environment.PooledPostgres)
-}
-
-func pooled(p *play.Phase) environment.Node { return poolerIn(p).Server }
-
-func pooler(p *play.Phase) environment.Node { return poolerIn(p).Pooler }
+var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), cells(
+	row{"server-killed", play.Unavailable, storm(unavailable(pooled.killed, 0.25, 0.1, 0.5), isBack), whyKilled},
+	row{"pooler-killed", play.Unavailable, storm(unavailable(pooler.killed, 0.25, 0.1, 0.5), isBack),
+		"its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more"},
+	row{"pooler-restarted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(pooler.restart), gone, tries(10)),
+		"the server frees the locks when the pooler closes its connections; a holder whose link is silent believes until its deadline; the token protects"},
+	row{"pooler-paused", play.Unavailable, storm(unavailable(pooler.frozen, 1, 0.1, 1)),
+		"holders and the server hear nothing of each other: it is a silence, in which holders give up before the server ends their sessions"},
+	row{"client-idle-timeout", play.Safe, script(shorterTimeout(setClientIdleTimeout)),
+		"in session mode a client that has a session is not idle for PgBouncer, however long it is silent"},
+))
 
 // setClientIdleTimeout sets after what time of silence the pooler ends a client.
-func setClientIdleTimeout(ctx context.Context, p *play.Phase, d time.Duration) error {
-	return poolerIn(p).Set(ctx, "client_idle_timeout", d)
+func setClientIdleTimeout(s *scene, d time.Duration) {
+	check(in[*environment.PooledPostgres](s).Set(s.ctx, "client_idle_timeout", d))
+}
+
+// postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
+var postgresFailoverCells = cells(
+	row{"failover", play.Safe, storm(failOver),
+		"the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
+			"if its machine or its network is lost instead, nobody tells them"},
+	row{"failover-behind-silence", play.UnsafeFenced, script(endedBehindSilence(func(s *scene) { check(s.FailOver(s.ctx)) }), gone, tries(10)),
+		"the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
+			"deadline; the token protects"},
+	row{"split-brain", play.UnsafeFenced, script(splitBrain, gone),
+		"the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater"},
+	row{"split-brain-and-crash", play.Unsafe, script(splitBrainAndCrash),
+		"a crash of the old primary, which lives on with its clients, moves its own sequence on just as far, so that the tokens of both are the same"},
+)
+
+// failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
+func failOver(s *scene) {
+	pair := in[*environment.PostgresPair](s)
+	primary, _ := pair.Both()
+	s.Injected()
+	check(primary.Kill())
+	s.pause(0.25, 0.5)
+	check(pair.Promote(s.ctx))
+	check(s.Retarget())
+	s.Healed()
+}
+
+// splitBrain promotes a replica that lags, while the primary lives on, and a holder with it.
+func splitBrain(s *scene) {
+	stays := s.worker()
+	s.release(s.acquire(stays, 5))
+	check(in[*environment.PostgresPair](s).Part(s.ctx))
+	older := s.acquire(stays, 5)
+	newer := holdElsewhere(s)
+	if newer.Token <= older.Token {
+		check(fmt.Errorf("the promotion has not moved tokens on: %d came after %d", newer.Token, older.Token))
+	}
+	s.both(older, newer)
+}
+
+// splitBrainAndCrash has the primary that lives on crash, too, and start again.
+func splitBrainAndCrash(s *scene) {
+	pair, stays := in[*environment.PostgresPair](s), s.worker()
+	s.acquire(stays, 5)
+	check(pair.CatchUp(s.ctx))
+	older := holdElsewhere(s)
+	_, old := pair.Both()
+	s.Note("the old primary crashes, and starts again")
+	check(old.Kill())
+	check(old.Restart(s.ctx))
+	newer := s.acquire(stays, 5)
+	if newer.Token > older.Token {
+		check(fmt.Errorf("tokens tell the holders apart: %d came after %d", newer.Token, older.Token))
+	}
+	s.both(older, newer)
+}
+
+// holdElsewhere promotes the replica, and has a worker that is led there hold the lock.
+func holdElsewhere(s *scene) *play.Hold {
+	s.Injected()
+	s.Note("the replica is promoted, and the old primary lives on")
+	check(in[*environment.PostgresPair](s).Promote(s.ctx))
+	return s.acquire(s.worker(), 5)
 }

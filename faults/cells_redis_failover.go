@@ -2,138 +2,139 @@ package faults
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func redisPairIn(p *play.Phase) *environment.RedisPair {
-	return p.Environment.Servers.(*environment.RedisPair)
-}
-
 // redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
-var redisFailoverCells = []play.Cell{
-	{
-		Fault:   "master-lost-behind-cut-link",
-		Outcome: play.UnsafeFenced,
-		Script:  overtaken(redisMasterLostUnseen),
-		Tries:   redisTries,
-		Why:     "the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise",
-	}, {
-		Fault:   "two-masters",
-		Outcome: play.UnsafeFenced,
-		Script:  redisTwoMasters,
-		Tries:   redisTries,
-		Why: "while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
-			"one grants the same locks",
-	}, {
-		Fault:   "master-killed",
-		Outcome: play.UnsafeFenced,
-		Inject:  redisMasterKilled,
-		Argued:  true,
-		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
-			"was lost when it was tried",
-	}, {
-		Fault:  "replica-killed",
-		Inject: contested(lasting(redisReplicaKilled, 0.1, 1, redisReplicaFollows)),
-		Why:    "the master serves without its replica",
-	},
-}
+var redisFailoverCells = slices.Concat(Common(false), cells(
+	row{"master-lost-behind-cut-link", play.UnsafeFenced, script(redisMasterLostUnseen, tries(overtakenTries)),
+		"the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise"},
+	row{"two-masters", play.UnsafeFenced, script(redisTwoMasters, tries(overtakenTries)),
+		"while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
+			"one grants the same locks"},
+	row{"master-killed", play.UnsafeFenced, storm(inOrder((*scene).injected, redisMasterReplaced), unseen),
+		"Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
+			"was lost when it was tried"},
+	row{"replica-killed", play.Safe, storm(contested(lasting(redisReplicaKilled, 0.1, 1))),
+		"the master serves without its replica"},
+))
 
 // redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
-var redisReplicasCells = []play.Cell{
-	{
-		Fault:  "master-killed",
-		Inject: contested(redisMasterKilled),
-		Why: "the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
-			"then it is unsafe but fenced",
-	}, {
-		Fault:  "master-lost-behind-cut-link",
-		Inject: contested(redisMasterKilledUnseen),
-		Why:    "what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing",
-	}, {
-		Fault:   "link-cut",
-		Outcome: play.Unavailable,
-		Inject:  contested(unavailable(redisLinkCut, 1, 1.5, redisReplicaFollows)),
-		Why:     "without its replica the master's grants are given back (ErrUnavailable), and holds end",
-	}, {
-		Fault:   "replica-killed",
-		Outcome: play.Unavailable,
-		Inject:  contested(unavailable(redisReplicaKilled, 1, 1.5, redisReplicaFollows)),
-		Why:     "as many replicas as are asked for must live",
-	},
+var redisReplicasCells = slices.Concat(Common(false), cells(
+	row{"master-killed", play.Safe, storm(contested(inOrder((*scene).injected, redisMasterReplaced))),
+		"the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
+			"then it is unsafe but fenced"},
+	row{"master-lost-behind-cut-link", play.Safe, storm(contested(redisMasterReplacedUnseen)),
+		"what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing"},
+	row{"link-cut", play.Unavailable, storm(contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5))),
+		"without its replica the master's grants are given back (ErrUnavailable), and holds end"},
+	row{"replica-killed", play.Unavailable, storm(contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5))),
+		"as many replicas as are asked for must live"},
+))
+
+var (
+	lag         = at(environment.Servers.Lag)
+	redisFollow = at((*environment.RedisPair).Follow)
+	// redisReplicaKilled ends when the replica follows again.
+	redisReplicaKilled = until(func(s *scene) { check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
+)
+
+// redisMasterReplaced kills the master and promotes the replica, which has a replica again at once.
+func redisMasterReplaced(s *scene) {
+	check(in[*environment.RedisPair](s).Master.Kill())
+	s.pause(0, 0.5)
+	check(in[*environment.RedisPair](s).Promote(s.ctx))
+	redisFollow(s)
+	s.Healed()
 }
 
-func redisLinkCut(ctx context.Context, p *play.Phase) error { return redisPairIn(p).Lag(ctx) }
-
-func redisReplicaKilled(_ context.Context, p *play.Phase) error {
-	return redisPairIn(p).Replica.Kill()
+// redisMasterReplacedUnseen replaces the master after a time in which the replica heard nothing.
+func redisMasterReplacedUnseen(s *scene) {
+	s.Injected()
+	lag(s)
+	s.pause(0, 1.2)
+	redisMasterReplaced(s)
 }
 
-func redisReplicaFollows(ctx context.Context, p *play.Phase) error {
-	return redisPairIn(p).Follow(ctx)
+// redisMasterLostUnseen has the replica not hear of a lock, kills the master and promotes the replica.
+func redisMasterLostUnseen(s *scene) {
+	older, newer := s.two()
+	lag(s)
+	s.overtakes(older, newer, func(s *scene) {
+		s.Note("the master is killed, and its replica promoted")
+		check(in[*environment.RedisPair](s).Master.Kill())
+		check(in[*environment.RedisPair](s).Promote(s.ctx))
+	})
 }
 
-// redisMasterLostUnseen has the replica not hear of the lock, which is acquired anew for that, kills the master and promotes the replica.
-func redisMasterLostUnseen(ctx context.Context, p *play.Phase, c *couple) (err error) {
-	w := redisPairIn(p)
-	if err := c.held.Release(ctx); err != nil {
-		return err
-	}
-	w.Link.Freeze()
-	if c.held, err = c.older.Acquire(ctx, p.Name(), p.Environment.TTL); err != nil {
-		return err
-	}
-	p.Note("the master is killed, and its replica promoted")
-	if err := w.Master.Kill(); err != nil {
-		return err
-	}
-	return w.Promote(ctx)
+// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker comes by the address when it
+// leads to the new one.
+func redisTwoMasters(s *scene) {
+	older := s.worker()
+	lag(s)
+	had := s.acquire(older, 1)
+	s.Injected()
+	check(in[*environment.RedisPair](s).Promote(s.ctx))
+	has := s.acquire(s.worker(), 1)
+	s.pause(2, 2) // both renew
+	s.both(had, has)
+	s.Healed()
 }
 
-// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker comes by the
-// address when it leads to the new one.
-func redisTwoMasters(ctx context.Context, p *play.Phase) (err error) {
-	w, c := redisPairIn(p), &couple{}
-	if c.older, err = p.Worker(ctx); err != nil {
-		return err
+// replaced is how long Sentinel takes to replace a master: its silence, and then some.
+var replaced = recovers(6 * time.Second)
+
+var redisSentinelCells = slices.Concat(Common(true), cells(
+	row{"master-killed-behind-cut-link", play.UnsafeFenced, script(sentinelMasterLostUnseen, replaced, tries(12)), // about one in four missed, by a renewal
+		"Sentinel promotes a replica that never heard of the lock, and which grants it again if that takes less than the TTL"},
+	row{"master-killed", play.UnsafeFenced, storm(sentinelMasterGone((*servers.Redis).Kill), replaced, unseen),
+		"Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it"},
+	row{"master-paused", play.UnsafeFenced, storm(sentinelMasterGone((*servers.Redis).Freeze), replaced, unseen),
+		"a master that goes on after it was replaced answers those who are still connected to it, until Sentinel makes it a replica"},
+))
+
+// sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.
+func sentinelMasterGone(blow func(*servers.Redis) error) act {
+	return func(s *scene) {
+		set := in[*environment.RedisSentinel](s)
+		master := must(set.Master(s.ctx))
+		s.Injected()
+		check(blow(master))
+		must(set.WaitFailover(s.ctx, master))
+		s.Healed()
+		s.pause(0, 0.5)
+		_ = master.Thaw() // it is an error if it was killed
 	}
-	w.Link.Freeze()
-	if c.held, err = c.older.Acquire(ctx, p.Name(), p.Environment.TTL); err != nil {
-		return err
-	}
-	p.Injected()
-	if err := w.Promote(ctx); err != nil {
-		return err
-	}
-	if c.newer, err = p.Worker(ctx); err != nil {
-		return err
-	}
-	taken, err := c.newer.Acquire(ctx, p.Name(), p.Environment.TTL)
-	if err != nil {
-		return err
-	}
-	if err := p.Sleep(ctx, 2*p.Environment.TTL); err != nil { // both renew
-		return err
-	}
-	if err := p.Both(ctx, c.held, taken); err != nil {
-		return err
-	}
-	p.Healed()
-	return nil
 }
 
-// redisMasterKilled kills the master and promotes the replica, which has a replica again at once.
-var redisMasterKilled = inOrder(injected, redisMasterReplaced)
-
-// redisMasterKilledUnseen is redisMasterKilled after a time in which the replica heard nothing.
-var redisMasterKilledUnseen = inOrder(injected, redisLinkCut, pause(0, 1.2), redisMasterReplaced)
-
-func redisMasterReplaced(ctx context.Context, p *play.Phase) error {
-	r := redisPairIn(p)
-	return inOrder(
-		func(context.Context, *play.Phase) error { return r.Master.Kill() },
-		pause(0, 0.5),
-		func(ctx context.Context, _ *play.Phase) error { return r.Promote(ctx) },
-		redisReplicaFollows, healed)(ctx, p)
+// sentinelMasterLostUnseen has the replica not hear of a lock, and kills the master. A master that refuses to be copied is as good as a link that is cut.
+func sentinelMasterLostUnseen(s *scene) {
+	set := in[*environment.RedisSentinel](s)
+	older, newer := s.two()
+	master := must(set.Master(s.ctx))
+	must(master.Do(s.ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
+	// A master that is started anew has forgotten that. One that lives, since something failed, must not refuse for ever.
+	defer func() { _, _ = master.Do(context.WithoutCancel(s.ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
+	must(master.Do(s.ctx, "CLIENT", "KILL", "TYPE", "replica"))
+	s.overtakes(older, newer, func(s *scene) {
+		s.Note("the master is killed")
+		check(master.Kill())
+		// The newer worker comes as soon as one sentinel names another master: the older one's next renewal finds it soon too.
+		s.eventually(func(ctx context.Context) error {
+			for _, sentinel := range set.Sentinels {
+				named, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", set.MasterName())
+				if addr, ok := named.([]any); err == nil && ok && len(addr) == 2 && fmt.Sprint(addr[0], ":", addr[1]) != master.Addr() {
+					return nil
+				}
+			}
+			return errors.New("no sentinel names another master")
+		})
+	})
 }

@@ -18,36 +18,30 @@ type Environment struct {
 func All() []Environment {
 	cells := map[string][]play.Cell{
 		"file":           underLoad(fileCells, "holder-killed"),
-		"redis":          underLoad(slices.Concat(Common(false), redisServerCells, redisMemoryCells, redisForgetfulCells), "server-killed"),
-		"redis-failover": slices.Concat(Common(false), redisFailoverCells),
-		"redis-replicas": slices.Concat(Common(false), redisReplicasCells),
-		"redis-sentinel": slices.Concat(Common(true), redisSentinelCells),
-		"redlock":        slices.Concat(Common(false), redlockCells, redlockForgetfulCells),
+		"redis":          underLoad(redisCells, "server-killed"),
+		"redis-failover": redisFailoverCells,
+		"redis-replicas": redisReplicasCells,
+		"redis-sentinel": redisSentinelCells,
+		"redlock":        redlockCells,
 
 		"etcd":         underLoad(etcdCells(10), "leader-killed"),
 		"etcd-alone":   forgets("revision"),
 		"etcd-current": etcdCells(30),
 
-		"zookeeper":       underLoad(slices.Concat(Common(false), zooKeeperMemberCells, zooKeeperRemovalCells), "leader-killed"),
+		"zookeeper":       underLoad(zooKeeperCells, "leader-killed"),
 		"zookeeper-alone": forgets("count of transactions"),
 
-		"postgres":           underLoad(slices.Concat(Common(false, closedBothWays...), postgresCells), "server-killed"),
+		"postgres":           underLoad(postgresCells, "server-killed"),
 		"postgres-failover":  postgresFailoverCells,
-		"postgres-pgbouncer": slices.Concat(Common(false, closedBothWays...), postgresPoolerCells),
+		"postgres-pgbouncer": postgresPoolerCells,
 
-		"mysql": underLoad(slices.Concat(Common(false, closedBothWays...), mySQLCells), "server-killed"),
+		"mysql": underLoad(mySQLCells, "server-killed"),
 	}
 	var all []Environment
 	for _, e := range environment.All() {
 		all = append(all, Environment{e, cells[e.Name]})
 	}
 	return all
-}
-
-// underLoad is cells with one more: one of the faults is injected while tokens are drawn by the thousand.
-func underLoad(cells []play.Cell, fault string) []play.Cell {
-	i := slices.IndexFunc(cells, func(c play.Cell) bool { return c.Fault == fault })
-	return append(slices.Clone(cells), UnderLoad(cells[i]))
 }
 
 // IsRepeated says that an earlier environment of the same backend has the same fault, and that the same is stated of it for the same reason.

@@ -102,6 +102,13 @@ func rendered(t *testing.T) string {
 	require.NoError(t, err)
 	var m faults.Measured
 	require.NoError(t, json.Unmarshal(text, &m))
+	for _, a := range faults.All() {
+		for _, c := range a.Cells {
+			delete(m.Cells, faults.CellKey(&a.Environment, &c))
+		}
+	}
+	require.Empty(t, m.Cells, "faults that are stated no more: their figures are in the sums")
+	require.NoError(t, json.Unmarshal(text, &m))
 	return faults.Render(faults.All(), m)
 }
 

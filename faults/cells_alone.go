@@ -1,0 +1,36 @@
+package faults
+
+import (
+	"fmt"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// forgets is the one cell of environments with a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
+// decide together would have to lose their disks.
+func forgets(counter string) []play.Cell {
+	return cells(row{"server-restarted-empty", play.Unsafe, script(restartedEmpty, tries(3)),
+		"A server that comes back without its data, or restored from a backup, knows of no holder and grants anew, while one whose link is silent believes until its " +
+			"deadline; and its " + counter + " begins anew, so that tokens repeat: the resource must forget those that it has seen."})
+}
+
+// restartedEmpty has a worker take a lock, which had others before it, and then not hear from the server for a while. Meanwhile that is killed, loses its data
+// and comes back, and another worker takes the lock, with a token that is no greater.
+func restartedEmpty(s *scene) {
+	older := s.worker()
+	const holds = 20 // more than the server does by itself when it starts
+	for range holds - 1 {
+		s.release(s.acquire(older, 1))
+	}
+	had := s.acquire(older, 1)
+	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
+	s.Injected()
+	granting.wiped(s)
+	s.Healed()
+	has := s.acquire(s.worker(), 1) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
+	if has.Token > had.Token {
+		check(fmt.Errorf("after token %d came %d: the server has not forgotten everything", had.Token, has.Token))
+	}
+	s.both(had, has)
+}

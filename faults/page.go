@@ -1,0 +1,257 @@
+package faults
+
+import (
+	_ "embed"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+//go:embed page.md.tmpl
+var pageText string
+
+var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
+	"anchor": anchor, "capital": capital, "part": part,
+	"sentence":  func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
+	"thousands": func(n any) string { return thousands(n) },
+}).Parse(pageText))
+
+// page is what the template renders.
+type page struct {
+	Views   []*view
+	Common  []play.Cell
+	Run     Run
+	Timings []timing
+	Missed  []string
+	// Overlapped and Phases are of all cells that are safe or unavailable. Shown is how many of the Unsafe cells were seen to be unsafe.
+	Overlapped, Phases, Shown, Unsafe int
+}
+
+// Render renders, as Markdown, what is stated of all cells, and what was measured.
+func Render(environments []Environment, m Measured) string {
+	p := page{Common: Common(false), Run: m.Run, Timings: timings}
+	for i := range environments {
+		v := newView(&environments[i], m)
+		p.Views = append(p.Views, v)
+		p.Missed = append(p.Missed, v.missed()...)
+		p.Overlapped += v.Safe.Overlapped
+		p.Phases += v.Safe.Phases
+		for _, c := range v.cells {
+			if !c.Outcome.IsSafe() && !c.Argued && c.Figures.Phases > 0 {
+				p.Unsafe++
+				p.Shown += min(1, c.Figures.Overlapped)
+			}
+		}
+	}
+	var out strings.Builder
+	if err := pageTemplate.Execute(&out, p); err != nil {
+		panic(err) // the template is part of the program
+	}
+	return out.String()
+}
+
+// Named are the versions with their names. Go says "go1.26" of itself.
+func (r Run) Named() (all []string) {
+	for _, of := range slices.Sorted(maps.Keys(r.Versions)) {
+		all = append(all, of+" "+strings.TrimPrefix(r.Versions[of], of))
+	}
+	return all
+}
+
+// seen is a cell with its figures.
+type seen struct {
+	*play.Cell
+	Figures history.Figures
+}
+
+// view is an environment with its figures.
+type view struct {
+	*Environment
+	// Sum are the figures of all cells, and Rising those of the cells in which tokens must rise. The counts alone are added up.
+	Sum, Rising history.Figures
+	Safe        struct{ Cells, Overlapped, Phases int }
+	cells       []seen
+}
+
+func newView(e *Environment, m Measured) *view {
+	v := &view{Environment: e, Sum: m.Arrangements[e.Name]}
+	for i := range e.Cells {
+		c := seen{&e.Cells[i], m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
+		v.cells = append(v.cells, c)
+		if c.Outcome.IsSafe() {
+			v.Safe.Overlapped += c.Figures.Overlapped
+			v.Safe.Phases += c.Figures.Phases
+		}
+		if c.Outcome == play.Safe {
+			v.Safe.Cells++
+		}
+		if c.Outcome != play.Unsafe {
+			v.Rising.Add(c.Figures)
+		}
+	}
+	return v
+}
+
+// With names the faults with an outcome.
+func (v *view) With(o play.Outcome) string {
+	var names []string
+	for _, c := range v.cells {
+		if c.Outcome == o {
+			names = append(names, c.Fault)
+		}
+	}
+	if names == nil {
+		return "–"
+	}
+	return strings.Join(names, ", ")
+}
+
+// usual is the common fault of that name, nil if there is none.
+func usual(fault string) *play.Cell {
+	common := Common(false)
+	if i := slices.IndexFunc(common, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
+		return &common[i]
+	}
+	return nil
+}
+
+// HasCommon says that there are common faults.
+func (v *view) HasCommon() bool {
+	return slices.ContainsFunc(v.cells, func(c seen) bool { return usual(c.Fault) != nil })
+}
+
+// Own are the faults of which something else is stated than usual, the worst first.
+func (v *view) Own() (own []seen) {
+	for _, c := range v.cells {
+		if u := usual(c.Fault); u == nil || u.Outcome != c.Outcome || u.Why != c.Why {
+			own = append(own, c)
+		}
+	}
+	slices.SortStableFunc(own, func(a, b seen) int { return int(b.Outcome) - int(a.Outcome) })
+	return own
+}
+
+// Brief is what is stated and was seen of a fault, in a word or two.
+func (v *view) Brief(fault string) string {
+	i := slices.IndexFunc(v.cells, func(c seen) bool { return c.Fault == fault })
+	if i < 0 {
+		return "–"
+	}
+	c := v.cells[i]
+	text := [...]string{"safe", "away", "**fenced**", "**unsafe**"}[c.Outcome]
+	if c.Figures.Phases > 0 {
+		text += fmt.Sprintf(" %d/%d", c.Figures.Overlapped, c.Figures.Phases)
+	}
+	return text
+}
+
+// Told are the silences that were told in time, and Looked the first looks after a pause that were right.
+func (v *view) Told() int   { return v.Sum.Silent - v.Sum.SilentLate }
+func (v *view) Looked() int { return v.Sum.Paused - v.Sum.PausedValid }
+
+// timing is a measured duration.
+type timing struct {
+	Name string
+	of   func(*history.Figures) *history.Samples
+	// worst is what none may exceed under a fault, 0 for no bound.
+	worst func(*view, *play.Cell) time.Duration
+}
+
+const (
+	// promptly is how long after the end of their contexts 99 in 100 acquisitions have returned.
+	promptly = 100 * time.Millisecond
+	// sessionTakeover is within which time a waiter has the lock of a process that was killed, where the server sees its session end.
+	sessionTakeover = 100 * time.Millisecond
+)
+
+var timings = []timing{
+	{"lock of a killed holder", func(f *history.Figures) *history.Samples { return &f.Takeover }, func(v *view, c *play.Cell) time.Duration {
+		if v.Sessions {
+			return max(sessionTakeover, c.Recovery)
+		}
+		return max(v.TTL+time.Second, c.Recovery)
+	}},
+	{"recovery", func(f *history.Figures) *history.Samples { return &f.Recovery },
+		func(v *view, c *play.Cell) time.Duration { return c.RecoveryIn(&v.Environment.Environment) }},
+	{"told of removal", func(f *history.Figures) *history.Samples { return &f.RemovalNotice },
+		func(v *view, _ *play.Cell) time.Duration { return v.RemovalNotice }},
+	{"told of silence", func(f *history.Figures) *history.Samples { return &f.TellingAfter },
+		func(v *view, _ *play.Cell) time.Duration { return v.Margin }},
+	{"late return", func(f *history.Figures) *history.Samples { return &f.LateReturn },
+		func(*view, *play.Cell) time.Duration { return history.Hanging }},
+}
+
+// In are the quantiles of the timing in figures.
+func (t timing) In(f history.Figures) string {
+	q := t.of(&f).Quantiles()
+	if q.N == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%v / %v / %v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
+}
+
+// missed are what was seen that contradicts what is stated.
+func (v *view) missed() (all []string) {
+	add := func(bad bool, format string, args ...any) {
+		if bad {
+			all = append(all, fmt.Sprintf("[%s], ", v.Name)+fmt.Sprintf(format, args...))
+		}
+	}
+	for _, c := range v.cells {
+		f := &c.Figures
+		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
+		add(f.Phases > 0 && disproved, "%s: stated to be %s, and two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
+		for _, t := range timings {
+			worst, bound := t.of(f).Quantiles().Max, t.worst(v, c.Cell)
+			add(bound > 0 && worst > bound, "%s, %s: up to %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
+		}
+	}
+	late := v.Sum.LateReturn.Quantiles().P99
+	add(late > promptly, "late return: %v for 99 in 100 (stated: %v).", rounded(late), promptly)
+	add(v.Tokens && v.Rising.TokenFaults > 0, "%d tokens came twice or fell.", v.Rising.TokenFaults)
+	add(v.Tokens && v.Rising.LostFenced > 0, "%d updates were lost behind the fence.", v.Rising.LostFenced)
+	add(v.Sum.SilentLate > 0, "%d silences were told late.", v.Sum.SilentLate)
+	add(v.Sum.PausedValid > 0, "%d first looks after a pause were wrong.", v.Sum.PausedValid)
+	add(v.Sum.Hung > 0, "%d acquisitions hung.", v.Sum.Hung)
+	return all
+}
+
+// rounded is a duration to a tenth of a millisecond, or to a millisecond where it is long.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// anchor is where a link to a heading leads: what GitHub leaves of it.
+func anchor(heading string) string {
+	name := regexp.MustCompile(`[^\p{L}\p{N} _-]`).ReplaceAllString(strings.ToLower(heading), "")
+	return "#" + strings.ReplaceAll(name, " ", "-")
+}
+
+// capital is s with a capital at its beginning.
+func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// thousands writes a number for people.
+func thousands(n any) string {
+	if n, ok := n.(int64); ok {
+		return history.Thousands(n)
+	}
+	return history.Thousands(n.(int))
+}
+
+// part writes "50 of 50".
+func part(n, all any) string {
+	if thousands(all) == "0" {
+		return "–"
+	}
+	return thousands(n) + " of " + thousands(all)
+}

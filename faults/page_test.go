@@ -1,0 +1,156 @@
+package faults_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+func samples(ms ...float64) (s history.Samples) {
+	for _, ms := range ms {
+		s.Add(time.Duration(ms * float64(time.Millisecond)))
+	}
+	return s
+}
+
+// stated is a small table.
+func stated() []faults.Environment {
+	common := faults.Common(false)
+	return []faults.Environment{
+		{environment.Environment{Name: "one", Title: "one server (replicas=1), alone", Backend: "redis", TTL: 2 * time.Second, Tokens: true,
+			Margin: 110 * time.Millisecond, RemovalNotice: 500 * time.Millisecond}, []play.Cell{common[0], common[1],
+			{Fault: "server-away", Outcome: play.Unavailable, Why: "nobody reaches it"},
+			{Fault: "clock-set", Outcome: play.UnsafeFenced, Why: "It expires early.", Recovery: 5 * time.Second},
+			{Fault: "master-killed", Outcome: play.UnsafeFenced, Argued: true, Why: "it has not copied"},
+			{Fault: "node-killed", Why: "there are others"},
+		}},
+		{environment.Environment{Name: "five", Title: "five servers", Backend: "postgres", TTL: 1500 * time.Millisecond, Sessions: true}, []play.Cell{
+			common[0],
+			{Fault: "holder-cut", Outcome: play.UnsafeFenced, Argued: true, Why: "both sides close"},
+			{Fault: "split-brain", Outcome: play.Unsafe, Why: "two majorities"},
+		}},
+	}
+}
+
+// measured are figures in which all is as it must be, save in what spoil makes worse in a cell.
+func measured(cell string, spoil func(f *history.Figures)) faults.Measured {
+	m := faults.Measured{Run: faults.Run{Seed: 7, Machine: "2 processors", Duration: "2h3m0s", Versions: map[string]string{"redis": "7.0", "go": "go1.26"}}}
+	for _, e := range stated() {
+		for _, c := range e.Cells {
+			key := faults.CellKey(&e.Environment, &c)
+			if key == "one/server-away" {
+				continue // not run
+			}
+			f := history.Figures{Phases: 100, Faults: 300, Acquisitions: 2000, Silent: 25, Paused: 500, Wrote: 1000, LostBare: 1,
+				Recovery: samples(1.25, 20.4999, 2001.6), LateReturn: samples(99)}
+			if !c.Outcome.IsSafe() && !c.Argued {
+				f.Overlapped = 3
+			}
+			if c.Outcome == play.Unsafe {
+				f.TokenFaults, f.LostFenced = 11, 12 // as is stated
+			}
+			if key == cell {
+				spoil(&f)
+			}
+			m.Add(&e.Environment, &c, f)
+		}
+	}
+	return m
+}
+
+func TestPageSaysWhatIsStated(t *testing.T) {
+	page := faults.Render(stated(), faults.Measured{})
+	for _, want := range []string{
+		"| [one] | one server (replicas=1), alone | – | clock-set, master-killed | server-away | 3 |\n| [five] | five servers | split-brain | holder-cut | – | 1 |",
+		"Not run yet", "\n- **holder-stopped**: *safe*. A process that was stopped (SIGSTOP)",
+		"\n| [five] | safe | – | **fenced** | – |",
+		"### One server (replicas=1), alone\n\nBackend [redis](backends/redis.md), TTL 2s, fencing tokens. `go test ./faults -run 'TestCells/one$' -v` runs it.\n\n" +
+			"- **clock-set**: *unsafe but fenced*. It expires early.\n- **master-killed**: *unsafe but fenced* by argument. It has not copied.\n" +
+			"- **server-away**: *unavailable*. Nobody reaches it.\n- **node-killed**: *safe*. There are others.\n",
+		"TTL 1.5s, no fencing tokens.", "- **split-brain**: *unsafe*. Two majorities.\n- **holder-cut**: *unsafe but fenced* by argument. Both sides close.\n",
+		"### What was measured\n\nNot run.\n", "\n[one]: #one-server-replicas1-alone\n",
+	} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestPageSaysWhatWasMeasured(t *testing.T) {
+	page := faults.Render(stated(), measured("", nil))
+	for _, want := range []string{
+		"in 0 of 400 phases of faults that are\nstated to be safe or to leave locks unavailable, and under 2 of 2 faults",
+		"\n| [one] | safe 0/100 | safe 0/100 | – |", "- **clock-set**: *unsafe but fenced*, two believed in 3 of 100 phases. It expires early.",
+		"- **server-away**: *unavailable*, not run. Nobody",
+		"One run of 2h3m0s with the seed 7: 800 phases and 2,400 faults, on 2 processors; go 1.26, redis 7.0.",
+		"\n| [one] | 10,000 | 0 of 300 | 0 of 10,000 | 0 of 5,000 | 5 | 125 of 125 | 2,500 of 2,500 | 0 |",
+		"\n| [five] | 6,000 | 0 of 100 | – | – | 3 |", "| – | 20ms / 2.002s / 2.002s (15) | – | – | 99ms / 99ms / 99ms (5) |",
+		"No figure misses what is stated.",
+	} {
+		require.Contains(t, page, want)
+	}
+}
+
+// What is not as it must be is named.
+func TestPageSaysWhatIsMissed(t *testing.T) {
+	for _, c := range []struct {
+		want, cell string
+		spoil      func(f *history.Figures)
+	}{
+		{"holder-stopped: stated to be safe, and two believed in 1 of 100 phases.", "one/holder-stopped", func(f *history.Figures) { f.Overlapped = 1 }},
+		{"clock-set: stated to be unsafe but fenced, and two believed in 0 of 100 phases.", "one/clock-set", func(f *history.Figures) { f.Overlapped = 0 }},
+		{"2 tokens came twice or fell.", "one/clock-set", func(f *history.Figures) { f.TokenFaults = 2 }},
+		{"2 updates were lost behind the fence.", "one/clock-set", func(f *history.Figures) { f.LostFenced = 2 }},
+		{"1 silences were told late.", "five/split-brain", func(f *history.Figures) { f.SilentLate = 1 }},
+		{"1 first looks after a pause were wrong.", "five/split-brain", func(f *history.Figures) { f.PausedValid = 1 }},
+		{"1 acquisitions hung.", "five/split-brain", func(f *history.Figures) { f.Hung = 1 }},
+		{"holder-killed, lock of a killed holder: up to 3.001s (stated: 3s).", "one/holder-killed", func(f *history.Figures) { f.Takeover = samples(10, 3001) }},
+		{"holder-killed, lock of a killed holder: up to 101ms (stated: 100ms).", "five/holder-killed", func(f *history.Figures) { f.Takeover = samples(101) }},
+		{"node-killed, recovery: up to 4s (stated: 3s).", "one/node-killed", func(f *history.Figures) { f.Recovery = samples(1, 4000) }},
+		{"holder-killed, told of removal: up to 501ms (stated: 500ms).", "one/holder-killed", func(f *history.Figures) { f.RemovalNotice = samples(501) }},
+		{"holder-killed, told of silence: up to 111ms (stated: 110ms).", "one/holder-killed", func(f *history.Figures) { f.TellingAfter = samples(111) }},
+		{"late return: 300ms for 99 in 100 (stated: 100ms).", "five/holder-cut", func(f *history.Figures) { f.LateReturn = samples(300) }},
+		{"holder-cut, late return: up to 1.001s (stated: 1s).", "five/holder-cut", func(f *history.Figures) { f.LateReturn = samples(append(make([]float64, 200), 1001)...) }},
+	} {
+		name, _, _ := strings.Cut(c.cell, "/")
+		page := faults.Render(stated(), measured(c.cell, c.spoil))
+		require.Contains(t, page, "\n- **Missed**: ["+name+"], "+c.want+"\n")
+		require.Equal(t, 1, strings.Count(page, "**Missed**"))
+		require.NotContains(t, page, "No figure misses")
+	}
+}
+
+// Each fault of each environment is on the page, and each link on it leads to a heading.
+func TestPageIsWhole(t *testing.T) {
+	page := faults.Render(faults.All(), faults.Measured{})
+	for _, a := range faults.All() {
+		_, section, found := strings.Cut(page, "\n### "+strings.ToUpper(a.Title[:1])+a.Title[1:]+"\n")
+		require.True(t, found, a.Title)
+		section, _, _ = strings.Cut(section, "\n### ")
+		for _, c := range a.Cells {
+			shared := strings.Contains(page, "| "+c.Fault+" ") // a column of the common ones
+			require.True(t, shared || strings.Contains(section, "- **"+c.Fault+"**: *"+c.Outcome.String()+"*"), "%s under %s", a.Name, c.Fault)
+		}
+	}
+	whole, err := os.ReadFile(filepath.Join("..", "docs", "guarantees.md"))
+	require.NoError(t, err)
+	anchors := make(map[string]int)
+	for _, heading := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(string(whole), -1) {
+		name := strings.NewReplacer(" ", "-", ",", "", "(", "", ")", "", "=", "", ".", "", "`", "").Replace(strings.ToLower(heading[1]))
+		anchors[name]++
+		require.Equal(t, 1, anchors[name], name)
+	}
+	links := regexp.MustCompile(`(?:\]\(|\]: )#([^)\n]*)`).FindAllStringSubmatch(page, -1)
+	require.Greater(t, len(links), len(faults.All()))
+	for _, link := range links {
+		require.Equal(t, 1, anchors[link[1]], link[1])
+	}
+}

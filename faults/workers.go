@@ -1,0 +1,255 @@
+package faults
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// Common are the faults of workers, and unless local those of their network, which every environment has. They are safe, unless changed has a cell of the same
+// name, which may have the usual fault.
+func Common(local bool, changed ...play.Cell) []play.Cell {
+	common := workerCells
+	if !local {
+		common = slices.Concat(workerCells, networkCells)
+	}
+	common = slices.Clone(common)
+	for _, c := range changed {
+		i := slices.IndexFunc(common, func(usual play.Cell) bool { return usual.Fault == c.Fault })
+		if c.Inject == nil {
+			c.Inject = common[i].Inject
+		}
+		common[i] = c
+	}
+	return common
+}
+
+var workerCells = cells(
+	row{"holder-killed", play.Safe, storm(killHolders),
+		"the lock of a process that is killed (kill -9) is granted again when its TTL has passed, or its session has ended"},
+	row{"holder-stopped", play.Safe, storm(inOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2))),
+		"a process that was stopped (SIGSTOP) for longer than its TTL finds its hold ended before it looks at it again"},
+)
+
+var networkCells = cells(
+	row{"holder-cut", play.Safe, storm(onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut))),
+		"a holder whose connections are closed, and who cannot connect again, ends its hold before the server does"},
+	row{"holder-silent", play.Safe, storm(onHolder(0.3, 1.7, silence)),
+		"a holder whose network is silent (half-open) ends its hold before the server does; what was on its way arrives late and changes nothing"},
+	row{"holder-slow", play.Safe, storm(lasting(slow, 1.5, 1.5)),
+		"validity is counted from the sending of a request, so that slow replies shorten it"},
+	row{"replies-lost", play.Safe, storm(inOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
+		"a request whose reply is lost may have been carried out: it is undone, or repeated, until that is certain"},
+	row{"first-look", play.Safe, script(lookAfterPause),
+		"a process that was stopped past its deadline is told so by its first look at the lock, before any timer has told it"},
+	row{"holder-stopped-and-probed", play.Safe, script(probeUntilExpiry),
+		"whoever asks for the lock of a stopped process all the time, not only when it should be free, gets it when its TTL has passed and not before"},
+	row{"validity-from-sending", play.Safe, script(countValidity),
+		"the deadline of a hold whose replies are slow is the TTL after its request was sent, not after its reply came"},
+	row{"acquire-reply-lost", play.Safe, script(loseAcquireReply),
+		"a claim whose reply is lost is undone by the process that gave up, so that others need not wait for its TTL"},
+	row{"all-cut", play.Unavailable, storm(unavailable(cutAll, 0.25, 1, 1.5)),
+		"nobody reaches the servers: all holds end in time, and nobody acquires"},
+)
+
+// injections is how often a brief fault is injected into a holder in a phase.
+const injections = 3
+
+func killHolders(s *scene) {
+	for range injections {
+		w := s.holder()
+		s.Injected()
+		check(w.Kill())
+		s.pause(0, 0.5)
+	}
+	s.pause(1, 1) // the last of them keep what they held for so long
+}
+
+// workerFault is a fault of one worker, until end is called.
+type workerFault func(s *scene, w *play.Worker) (end func())
+
+// onHolder injects a fault into a holder for between least and most TTLs.
+func onHolder(least, most float64, f workerFault) act {
+	return func(s *scene) {
+		w := s.holder()
+		s.Injected()
+		end := f(s, w)
+		s.pause(least, most)
+		end()
+	}
+}
+
+func stopHolder(least, most float64) act {
+	return onHolder(least, most, func(_ *scene, w *play.Worker) func() {
+		check(w.Stop())
+		return func() { check(w.Resume()) }
+	})
+}
+
+// links does something to the links of a worker.
+func links(do func(*faultproxy.Proxy)) workerFault {
+	return func(_ *scene, w *play.Worker) func() {
+		w.Endpoint.Links.Each(do)
+		return func() { w.Endpoint.Links.Each((*faultproxy.Proxy).Restore) }
+	}
+}
+
+// silence makes the links of a worker silent. What was on its way then arrives late, or never.
+func silence(s *scene, w *play.Worker) func() {
+	end := links((*faultproxy.Proxy).Freeze)(s, w)
+	if s.Rand.IntN(2) == 0 {
+		end = func() { w.Endpoint.Links.Each((*faultproxy.Proxy).DropHeld) }
+	}
+	return end
+}
+
+// onEverybody is a fault of all workers.
+func onEverybody(f workerFault) fault {
+	return func(s *scene) func() {
+		var ends []func()
+		for _, w := range s.Workers() {
+			ends = append(ends, f(s, w))
+		}
+		return func() {
+			for _, end := range ends {
+				end()
+			}
+		}
+	}
+}
+
+var cutAll = onEverybody(links((*faultproxy.Proxy).Cut))
+
+// slow makes the network slow, for each worker as much as for the next or not.
+var slow = onEverybody(func(s *scene, w *play.Worker) func() {
+	delay := s.BetweenTTLs(0, 1.0/6)
+	return links(func(l *faultproxy.Proxy) { l.Delay(delay) })(s, w)
+})
+
+// loseReplies has single replies of holders lost.
+func loseReplies(s *scene) {
+	s.Injected()
+	for range 4 * injections {
+		links := s.holder().Endpoint.Links
+		links[s.Rand.IntN(len(links))].DropReply(nil)
+		s.pause(0, 0.05)
+	}
+}
+
+// warm is a hold by which what a client does but once, connecting for instance, is behind it.
+func (s *scene) warm(w *play.Worker) *play.Hold {
+	return must(w.Acquire(s.ctx, s.Name()+"-before", s.ttl))
+}
+
+// loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
+func loseAcquireReply(s *scene) {
+	hasty, patient := s.two()
+	s.release(s.warm(hasty))
+	s.Injected()
+	restore := links((*faultproxy.Proxy).BlackholeReplies)(s, hasty)
+	if _, err := hasty.Acquire(s.ctx, s.Name(), s.ttl/8); err == nil {
+		check(fmt.Errorf("%s got the lock without a reply", hasty.Name))
+	}
+	restore()
+	s.Healed()
+	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
+	h, err := patient.AcquireAtLast(s.ctx, s.Name(), limit, limit) // a first try may find no server
+	if err != nil {
+		check(fmt.Errorf("the lock stays with who has given up: %w", err))
+	}
+	s.release(h)
+}
+
+// looks is how many locks a process holds that is stopped.
+const looks = 10
+
+// lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
+func lookAfterPause(s *scene) {
+	w := s.worker()
+	for i := range looks {
+		must(w.Acquire(s.ctx, fmt.Sprintf("%s-%d", s.Name(), i), s.ttl))
+	}
+	s.Injected()
+	check(w.Stop())
+	s.pause(1, 1.25)
+	from, left := s.Length(), looks
+	check(w.Resume())
+	must(s.Await(s.ctx, from, func(e history.Event) bool {
+		if e.Worker == w.Name && e.Kind == history.Checked {
+			left--
+		}
+		return left == 0
+	}))
+}
+
+// probeUntilExpiry stops a holder and has another worker try to get its lock again and again: those who wait look only when it should be free, so
+// that a lock that is granted a little too early is nobody's in a storm. The holder is continued at once when the other has the lock.
+func probeUntilExpiry(s *scene) {
+	holder, rival := s.two()
+	s.acquire(holder, 1)
+	s.Injected()
+	check(holder.Stop())
+	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
+	for begun := time.Now(); ; s.wait(5 * time.Millisecond) {
+		h, err := rival.TryAcquire(s.ctx, s.Name(), s.ttl)
+		if err == nil {
+			check(holder.Resume())
+			s.release(h)
+			return
+		}
+		if time.Since(begun) > limit {
+			check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", limit, err))
+		}
+	}
+}
+
+// countValidity has replies come late, and looks whether the deadlines of a claim and of its first renewal are that much earlier.
+func countValidity(s *scene) {
+	w, late := s.worker(), s.ttl/16 // there and back within what a renewal waits
+	warm := s.warm(w)
+	s.extended(warm)
+	s.release(warm)
+	s.Injected()
+	links(func(l *faultproxy.Proxy) { l.Delay(late) })(s, w)
+	h := s.acquire(w, 2)
+	most := s.ttl - s.Environment.Margin - late
+	inTime := func(what string, left time.Duration) {
+		if left > most {
+			check(fmt.Errorf("%s whose reply came %v late had a deadline in %v, which is more than %v", what, late, left, most))
+		}
+	}
+	inTime("a claim", h.Deadline.Sub(history.Now()))
+	e := s.extended(h)
+	inTime("a renewal", e.Deadline.Sub(e.At))
+	s.release(h)
+}
+
+// extended waits for the first renewal of a hold.
+func (s *scene) extended(h *play.Hold) history.Event {
+	e := must(h.Worker.Await(s.ctx, 0, func(e history.Event) bool {
+		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told)
+	}))
+	if e.Kind == history.Told {
+		check(fmt.Errorf("a hold was not renewed: %s", e.Err))
+	}
+	return e
+}
+
+// underLoad is cells with one more, in which workers take and release locks as fast as they can while one of the faults is injected: thousands of tokens.
+func underLoad(cells []play.Cell, fault string) []play.Cell {
+	const grants = 4000
+	c := cells[slices.IndexFunc(cells, func(c play.Cell) bool { return c.Fault == fault })]
+	inject := c.Inject
+	c.Inject = act(func(s *scene) {
+		check(s.Grants(s.ctx, grants/2))
+		check(inject(s.ctx, s.Phase))
+		check(s.Grants(s.ctx, grants/2))
+	}).run
+	c.Fault, c.Busy, c.Outcome = fault+"-under-load", true, play.Safe
+	c.Why = "tokens grow with every grant, before, during and after: none comes twice, none falls"
+	return append(slices.Clone(cells), c)
+}
