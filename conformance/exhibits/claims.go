@@ -7,21 +7,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lockport/lockport/backend/memory"
-	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 )
 
 // claims are locks that grant what they should not.
 var claims = []Exhibit{
-	newExhibit("a-lock-for-each-client", "every client has a lock of its own", "",
-		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(b *Backend) driver.Backend {
-			b.inner = memory.NewBackend(memory.Options{})
-			return b
-		}),
-	newExhibit("look-then-take", "it looks whether the name is free, and takes it in a second request whoever has come between", "",
-		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			st, err := b.Inspect(ctx, req.Name)
+	{"a-lock-for-each-client", "every client has a lock of its own", "",
+		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) driver.Backend {
+			l.hangUp()
+			return newLock(nil, l.net, l.shared)
+		}},
+	{"look-then-take", "it looks whether the name is free, and takes it in a second request whoever has come between", "",
+		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			st, err := l.sound.Inspect(ctx, req.Name)
 			if err != nil {
 				return nil, err
 			}
@@ -29,91 +27,118 @@ var claims = []Exhibit{
 				return nil, &driver.HeldError{Poll: 5 * time.Millisecond}
 			}
 			time.Sleep(time.Millisecond)
-			if st, _ := b.Inspect(ctx, req.Name); st.Held && st.Owner != req.Owner {
-				b.wire.server.LoseSilently(req.Name)
-			}
-			return b.TryAcquire(ctx, req)
-		})),
-	newExhibit("session-re-enters", "the lock belongs to the connection, and lets its own client in again", "another claim was granted",
-		caught{"exclusion/two-claims"}, func(b *Backend) driver.Backend {
+			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner != req.Owner })
+			return l.sound.TryAcquire(ctx, req)
+		})},
+	{"session-re-enters", "the lock belongs to the connection, and lets its own client in again", "another claim was granted",
+		caught{"exclusion/two-claims"}, func(l *lock) driver.Backend {
 			var mu sync.Mutex
 			mine := make(map[string]driver.Lease)
-			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				mu.Lock()
 				defer mu.Unlock()
-				if l := mine[req.Name]; l != nil {
-					return l, nil
+				if again := mine[req.Name]; again != nil {
+					return again, nil
 				}
-				l, err := b.TryAcquire(ctx, req)
+				granted, err := l.sound.TryAcquire(ctx, req)
 				if err == nil {
-					mine[req.Name] = l
+					mine[req.Name] = granted
 				}
-				return l, err
-			}}
-		}),
-	newExhibit("grants-its-owner-twice", "a claim that is made again with the same owner is granted anew", "granted anew",
-		caught{"contract/same-owner"}, claiming(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			if st, _ := b.Inspect(ctx, req.Name); st.Held && st.Owner == req.Owner {
-				b.wire.server.LoseSilently(req.Name)
-			}
-			return b.TryAcquire(ctx, req)
-		})),
-	newExhibit("folds-case", "names that differ in case only share a lock", "differs from all that are held",
-		caught{"names/quick", "names/distinct"}, asking(func(req *driver.Request) { req.Name = strings.ToLower(req.Name) })),
-	newExhibit("truncates-names", "names that differ after 1,023 bytes only share a lock", "differs from all that are held",
-		caught{"names/quick", "names/distinct"}, asking(func(req *driver.Request) { req.Name = req.Name[:min(len(req.Name), 1023)] })),
-	newExhibit("normalises-names", "é is the same as e with an accent", "differs from all that are held",
-		caught{"names/quick", "names/distinct"}, asking(func(req *driver.Request) { req.Name = strings.ReplaceAll(req.Name, "e\u0301", "é") })),
-	newExhibit("trims-names", "spaces at the end of a name do not count, as in a CHAR column", "differs from all that are held",
-		caught{"names/distinct"}, asking(func(req *driver.Request) { req.Name = strings.TrimRight(req.Name, " ") })),
-	newExhibit("cleans-paths", "names are paths, and a//b is a/b", "differs from all that are held",
-		caught{"names/distinct"}, asking(func(req *driver.Request) { req.Name = strings.ReplaceAll(req.Name, "//", "/") })),
-	newExhibit("decodes-names", "%2F in a name is the same as /", "differs from all that are held",
-		caught{"names/quick", "names/distinct"}, asking(func(req *driver.Request) { req.Name = strings.ReplaceAll(req.Name, "%2F", "/") })),
-	newExhibit("client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", "",
+				return granted, err
+			})(l)
+		}},
+	{"grants-its-owner-twice", "a claim that is made again with the same owner is granted anew", "granted anew",
+		caught{"contract/same-owner"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			l.takeFrom(ctx, req.Name, func(owner string) bool { return owner == req.Owner })
+			return l.sound.TryAcquire(ctx, req)
+		})},
+	{"folds-case", "names that differ in case only share a lock", "differs from all that are held",
+		caught{"names/quick", "names/distinct"}, naming(strings.ToLower)},
+	{"truncates-names", "names that differ after 1,023 bytes only share a lock", "differs from all that are held",
+		caught{"names/quick", "names/distinct"}, naming(func(name string) string { return name[:min(len(name), 1023)] })},
+	{"normalises-names", "é is the same as e with an accent", "differs from all that are held",
+		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("e\u0301", "é").Replace)},
+	{"trims-names", "spaces at the end of a name do not count, as in a CHAR column", "differs from all that are held",
+		caught{"names/distinct"}, naming(func(name string) string { return strings.TrimRight(name, " ") })},
+	{"cleans-paths", "names are paths, and a//b is a/b", "differs from all that are held",
+		caught{"names/distinct"}, naming(strings.NewReplacer("//", "/").Replace)},
+	{"decodes-names", "%2F in a name is the same as /", "differs from all that are held",
+		caught{"names/quick", "names/distinct"}, naming(strings.NewReplacer("%2F", "/").Replace)},
+	{"client-is-the-owner", "a claim's owner is its client, not the claim (a process or thread id)", "",
 		caught{"ownership/abandon-of-others", "exclusion/two-claims"},
-		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })),
-	newExhibit("truncates-owners", "owner ids are cut off after 255 bytes", "",
-		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })),
-	newExhibit("repeats-tokens", "tokens are counted by each client for itself", "token",
-		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(b *Backend) driver.Backend {
+		asking(func(req *driver.Request) { req.Owner = strings.Repeat("0", 32) + ":" + driver.OwnerClient(req.Owner) })},
+	{"truncates-owners", "owner ids are cut off after 255 bytes", "",
+		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
+	{"repeats-tokens", "tokens are counted by each client for itself", "token",
+		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) driver.Backend {
 			var last atomic.Uint64
-			return leased(b, func(l *lease) driver.Lease { l.grant.Token = last.Add(1); return l })
-		}),
-	newExhibit("no-tokens", "tokens are stated, and there are none", "the token is 0",
-		caught{"contract/grant"}, leasing(func(l *lease) driver.Lease { l.grant.Token = 0; return l })),
-	newExhibit("counts-the-grant-from-its-reply", "the validity of a grant counts from when its reply came", "late",
-		caught{"contract/grant-counts-from-sending"}, leasing(func(l *lease) driver.Lease { l.grant.Until = time.Now().Add(l.ttl); return l })),
-	newExhibit("rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", "lasted for",
-		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })),
-	newExhibit("a-waiter-prolongs-the-holder", "SETNX, and EXPIRE although SETNX failed: who fails to get the lock prolongs it", "nobody but the failed claims",
-		caught{"exclusion/a-claim-that-failed"}, func(b *Backend) driver.Backend {
-			shared := b.wire.leases()
-			return claimed{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-				l, err := b.TryAcquire(ctx, req)
-				if err == nil {
-					shared.Store(req.Name, l)
-				} else if holder, ok := shared.Load(req.Name); ok && isHeld(err) {
-					_, _ = holder.(driver.Lease).Renew(ctx)
-				}
-				return l, err
-			}}
-		}),
-	newExhibit("expiry-in-a-second-request", "SETNX, then EXPIRE: who dies between leaves a lock that never ends", "cut off after request 1",
-		caught{"unknown/cut-after-each-request-orphan"}, claiming(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			return granting(func(l *lease) { l.grant.Token = last.Add(1) })(l)
+		}},
+	{"no-tokens", "tokens are stated, and there are none", "the token is 0",
+		caught{"contract/grant"}, granting(func(l *lease) { l.grant.Token = 0 })},
+	{"counts-the-grant-from-its-reply", "the validity of a grant counts from when its reply came", "late",
+		caught{"contract/grant-counts-from-sending"}, granting(func(l *lease) { l.grant.Until = time.Now().Add(l.req.TTL) })},
+	{"rounds-the-ttl-down", "the TTL goes to the server in whole tenths of a second, rounded down", "lasted for",
+		caught{"capabilities/grain"}, asking(func(req *driver.Request) { req.TTL = max(req.TTL.Truncate(100*time.Millisecond), time.Millisecond) })},
+	{"a-waiter-prolongs-the-holder", "SETNX, and EXPIRE although SETNX failed: who fails to get the lock prolongs it", "nobody but the failed claims",
+		caught{"exclusion/a-claim-that-failed"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			granted, err := l.sound.TryAcquire(ctx, req)
+			if err == nil {
+				l.shared.Store(req.Name, granted)
+			} else if holder, ok := l.shared.Load(req.Name); ok && isHeld(err) {
+				_, _ = holder.(driver.Lease).Renew(ctx)
+			}
+			return granted, err
+		})},
+	{"expiry-in-a-second-request", "SETNX, then EXPIRE: who dies between leaves a lock that never ends", "cut off after request 1",
+		caught{"unknown/cut-after-each-request-orphan"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			forEver := req
 			forEver.TTL = time.Hour
-			l, err := b.TryAcquire(ctx, forEver)
+			if _, err := l.sound.TryAcquire(ctx, forEver); err != nil {
+				return nil, err
+			}
+			granted, err := l.sound.TryAcquire(ctx, req) // the same owner: the server now has the TTL that it should have had
 			if err != nil {
 				return nil, err
 			}
-			sent := time.Now()
-			if err := b.send(ctx, conformance.OpAcquire, func() {
-				_, _ = b.inner.TryAcquire(ctx, req) // the same owner: its TTL is now the one that it should have had
-				_, _ = core(l).inner.Renew(ctx)
-			}); err != nil {
-				return nil, err
+			until := time.Now().Add(req.TTL)
+			_, err = granted.Renew(ctx)
+			return &lease{Lease: granted, lock: l, req: req, grant: driver.Grant{Token: granted.Grant().Token, Until: until}}, err
+		})},
+}
+
+// takeFrom takes name from a holder who is one of those.
+func (l *lock) takeFrom(ctx context.Context, name string, those func(owner string) bool) {
+	if st, _ := l.sound.Inspect(ctx, name); st.Held && those(st.Owner) {
+		l.take(name)
+	}
+}
+
+// claiming replaces how a claim is made, also before waiting.
+func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) { return claim(l, ctx, req) }
+		l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+			if granted, err := claim(l, ctx, req); !isHeld(err) {
+				return granted, err
 			}
-			return b.lease(core(l).inner, req, sent), nil
-		})),
+			return l.sound.Wait(ctx, req)
+		}
+		return l
+	}
+}
+
+// granting changes leases.
+func granting(change func(*lease)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend { l.grant = change; return l }
+}
+
+// asking changes requests.
+func asking(change func(*driver.Request)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend { l.request = change; return l }
+}
+
+// naming changes names.
+func naming(change func(string) string) func(*lock) driver.Backend {
+	return asking(func(req *driver.Request) { req.Name = change(req.Name) })
 }

@@ -1,7 +1,6 @@
-// Package exhibits is a collection of locks that are broken, each in one way in which real ones are, so that the package
-// conformance can be held against them: a suite that passes a broken lock proves nothing. Nobody should use them for
-// anything else.
+// Package exhibits is a collection of broken locks. Each is broken in one way in which real locks are. They test the package
+// conformance: a suite that passes a broken lock proves nothing. Do not use them for anything else.
 //
-// Each exhibit is a backend over the memory of the process, behind a Wire that can be broken like a network. The same Wire with
-// nothing broken behind it passes every case that needs no other process.
+// All are made of one sound lock: a client of the memory backend, behind faults like those of a network. An exhibit takes one of its steps
+// another way. The sound lock passes every case that needs no other process.
 package exhibits

@@ -10,44 +10,36 @@ import (
 
 // waits are locks that let others wait wrongly.
 var waits = []Exhibit{
-	newExhibit("never-wakes", "who waits is never told that the name is free, and is not asked to look again either", "",
-		caught{"waiting/notified", "liveness/hand-offs"}, func(b *Backend) driver.Backend {
-			return silent{plain{states(b, func(c *driver.Capabilities) {
-				c.Wake, c.Fair, c.Queue, c.Poll = driver.WakeNotify, driver.FairNone, false, time.Hour
-			})}}
-		}),
-	newExhibit("wakes-who-asked-in-time-only", "a release between the claim and the request to be notified is not told", "before it asked",
-		caught{"waiting/notified"}, func(b *Backend) driver.Backend {
-			return forgetful{silent{plain{states(b, func(c *driver.Capabilities) {
-				c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
-			})}}}
-		}),
-	newExhibit("waits-for-ever", "Wait is not granted a name that was released", "was not granted it within",
-		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(b *Backend, ctx context.Context, _ driver.Request) (driver.Lease, error) {
+	{"never-wakes", "a waiter is never told that the name is free, and is not asked to look again either", "",
+		caught{"waiting/notified", "liveness/hand-offs"}, func(l *lock) driver.Backend { return silently(l) }},
+	{"wakes-who-asked-in-time-only", "a release between the claim and the request to be notified is not told", "before it asked",
+		caught{"waiting/notified"}, func(l *lock) driver.Backend { return forgetful{silently(l)} }},
+	{"waits-for-ever", "Wait is not granted a name that was released", "was not granted it within",
+		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-		})),
-	newExhibit("wait-ignores-cancellation", "Wait waits for its grant whatever becomes of its context", "Wait has not returned",
-		caught{"cancellation/waiting"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+		})},
+	{"wait-ignores-cancellation", "Wait waits for its grant whatever becomes of its context", "Wait has not returned",
+		caught{"cancellation/waiting"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			long, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 			defer cancel()
-			return b.Wait(long, req)
-		})),
-	newExhibit("wait-counts-from-its-beginning", "the claim that was won by waiting is believed to be as fresh as when it is told", "",
-		caught{"waiting/long-wait"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
-			l, err := b.Wait(ctx, req)
+			return l.sound.Wait(long, req)
+		})},
+	{"wait-counts-from-its-beginning", "the claim that was won by waiting is believed to be as fresh as when it is told", "",
+		caught{"waiting/long-wait"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			granted, err := l.sound.Wait(ctx, req)
 			if err != nil {
 				return nil, err
 			}
-			late := l.(*lease)
-			late.grant.Until = late.grant.Until.Add(late.ttl / 2)
+			late := &lease{Lease: granted, lock: l, req: req, grant: granted.Grant()}
+			late.grant.Until = late.grant.Until.Add(req.TTL / 2)
 			return late, nil
-		})),
-	newExhibit("spins", "who waits asks the server every five milliseconds", "one waiter cost",
-		caught{"cost/waiters"}, waiting(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+		})},
+	{"spins", "a waiter asks the server every five milliseconds", "one waiter cost",
+		caught{"cost/waiters"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			for {
-				if l, err := b.TryAcquire(ctx, req); !isHeld(err) {
-					return l, err
+				if granted, err := l.sound.TryAcquire(ctx, req); !isHeld(err) {
+					return granted, err
 				}
 				select {
 				case <-time.After(5 * time.Millisecond):
@@ -55,73 +47,72 @@ var waits = []Exhibit{
 					return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
 				}
 			}
-		})),
-	newExhibit("overtakes", "a queue is stated, and whoever comes at the right moment gets the name", "before client",
-		caught{"waiting/order"}, claiming(func(b *Backend, ctx context.Context, req driver.Request) (driver.Lease, error) {
+		})},
+	{"overtakes", "a queue is stated, and whoever comes at the right moment gets the name", "before client",
+		caught{"waiting/order"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false
-			return b.TryAcquire(ctx, req)
-		})),
-	newExhibit("never-says-contended", "Contended is stated, and holders are not told that others wait", "was not told",
-		caught{"waiting/contended"}, asking(func(req *driver.Request) { req.Contended = nil })),
+			return l.sound.TryAcquire(ctx, req)
+		})},
+	{"never-says-contended", "Contended is stated, and holders are not told that others wait", "was not told",
+		caught{"waiting/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
 
-// waiters is a backend with another Wait.
-type waiters struct {
-	*Backend
-	wait func(context.Context, driver.Request) (driver.Lease, error)
-}
-
-// waiting makes backends with another Wait.
-func waiting(wait func(*Backend, context.Context, driver.Request) (driver.Lease, error)) func(*Backend) driver.Backend {
-	return func(b *Backend) driver.Backend {
-		return waiters{b, func(ctx context.Context, req driver.Request) (driver.Lease, error) { return wait(b, ctx, req) }}
+// waiting replaces how a claim waits.
+func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) { return wait(l, ctx, req) }
+		return l
 	}
 }
 
-// Wait implements driver.Waiter.
-func (b waiters) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.wait(ctx, req)
-}
-
-// plain hides what a backend is beside a driver.Backend.
+// plain hides what a lock is beside a driver.Backend.
 type plain struct{ driver.Backend }
+
+// plainly is a sound lock that is a driver.Backend and nothing more.
+func plainly(l *lock) driver.Backend {
+	l.state = func(c *driver.Capabilities) {
+		c.Wake, c.Poll, c.Fair, c.Queue, c.Contended = driver.WakePoll, 50*time.Millisecond, driver.FairNone, false, false
+	}
+	return plain{l}
+}
 
 // silent is a driver.Notifier that never wakes anybody.
 type silent struct{ plain }
 
-// TryAcquire implements driver.Backend.
-func (b silent) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.plain.TryAcquire(ctx, req)
-	if isHeld(err) {
-		return nil, &driver.HeldError{Poll: time.Hour}
+func silently(l *lock) silent {
+	l.state = func(c *driver.Capabilities) {
+		c.Wake, c.Poll, c.Fair, c.Queue = driver.WakeNotify, time.Hour, driver.FairNone, false
 	}
-	return l, err
+	l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+		granted, err := l.sound.TryAcquire(ctx, req)
+		if isHeld(err) {
+			err = &driver.HeldError{Poll: time.Hour}
+		}
+		return granted, err
+	}
+	return silent{plain{l}}
 }
 
-// Notify implements driver.Notifier.
-func (b silent) Notify(driver.Request, func()) (stop func()) { return func() {} }
+func (silent) Notify(driver.Request, func()) (stop func()) { return func() {} }
 
-// forgetful is a driver.Notifier that polls, but only for a name that it found held.
+// forgetful is a driver.Notifier that polls, but wakes only for a name that it found held.
 type forgetful struct{ silent }
 
-// Notify implements driver.Notifier.
 func (b forgetful) Notify(req driver.Request, wake func()) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		seen := false
-		for ctx.Err() == nil {
-			probe := req
-			probe.Owner = "probe:" + req.Owner
-			_, err := b.plain.TryAcquire(ctx, probe)
+		probe := req
+		probe.Owner = "probe:" + req.Owner
+		for seen := false; ctx.Err() == nil; time.Sleep(2 * time.Millisecond) {
+			_, err := b.TryAcquire(ctx, probe)
 			_ = b.Abandon(ctx, probe)
 			if isHeld(err) {
 				seen = true
 			} else if seen {
 				wake()
 			}
-			time.Sleep(2 * time.Millisecond)
 		}
 	}()
 	return func() { cancel(); <-over }

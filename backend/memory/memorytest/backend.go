@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -19,8 +18,8 @@ type Backend struct {
 
 	server *memory.Server
 	client *memory.Backend
-	close  sync.Once
-	closed chan struct{}
+	open   context.Context // ends with Close
+	close  context.CancelFunc
 }
 
 var _ interface {
@@ -41,7 +40,9 @@ func NewBackend(server *memory.Server, faults *Faults) *Backend {
 	if faults == nil {
 		faults = new(Faults)
 	}
-	return &Backend{Faults: faults, server: server, client: memory.NewBackend(memory.Options{Server: server}), closed: make(chan struct{})}
+	b := &Backend{Faults: faults, server: server, client: memory.NewBackend(memory.Options{Server: server})}
+	b.open, b.close = context.WithCancel(context.Background())
+	return b
 }
 
 // New is lockport.New of NewBackend(server, faults).
@@ -70,27 +71,27 @@ func (l *lease) Grant() driver.Grant {
 }
 
 // Renew implements driver.Lease.
-func (l *lease) Renew(ctx context.Context) (until time.Time, err error) {
-	err = l.b.call(ctx, Renew, func(late time.Duration) (err error) {
-		until, err = l.Lease.Renew(ctx)
-		until = until.Add(-late)
-		return err
+func (l *lease) Renew(ctx context.Context) (time.Time, error) {
+	return call(ctx, l.b, Renew, func(ctx context.Context, late time.Duration) (time.Time, error) {
+		until, err := l.Lease.Renew(ctx)
+		return until.Add(-late), err
 	})
-	return until, err
 }
 
 // Release implements driver.Lease.
-func (l *lease) Release(ctx context.Context) error {
-	return l.b.call(ctx, Release, func(time.Duration) error { return l.Lease.Release(ctx) })
+func (l *lease) Release(ctx context.Context) error { return l.b.do(ctx, Release, l.Lease.Release) }
+
+// do makes a call that has no other result than an error.
+func (b *Backend) do(ctx context.Context, kind Call, f func(context.Context) error) error {
+	_, err := call(ctx, b, kind, func(ctx context.Context, _ time.Duration) (struct{}, error) { return struct{}{}, f(ctx) })
+	return err
 }
 
 // heard is req as its client hears of it: the server's callbacks arrive if and when they get through.
 func (b *Backend) heard(req driver.Request) driver.Request {
 	tell := func(callback func()) {
 		b.say(func() {
-			select {
-			case <-b.closed:
-			default:
+			if b.open.Err() == nil {
 				callback()
 			}
 		})
@@ -104,42 +105,29 @@ func (b *Backend) heard(req driver.Request) driver.Request {
 	return req
 }
 
-// claim makes a claim by one call, and gives no lease away whose reply was lost.
-func (b *Backend) claim(ctx context.Context, claim func() (driver.Lease, error)) (driver.Lease, error) {
-	var granted driver.Lease
-	err := b.call(ctx, Claim, func(late time.Duration) error {
-		l, err := claim()
-		granted = &lease{l, b, late}
-		return err
+// claim makes a claim by one call.
+func (b *Backend) claim(ctx context.Context, req driver.Request,
+	f func(context.Context, driver.Request) (driver.Lease, error)) (driver.Lease, error) {
+	return call(ctx, b, Claim, func(ctx context.Context, late time.Duration) (driver.Lease, error) {
+		l, err := f(ctx, b.heard(req))
+		if err != nil {
+			return nil, err
+		}
+		return &lease{l, b, late}, nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return granted, nil
 }
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, func() (driver.Lease, error) { return b.client.TryAcquire(ctx, b.heard(req)) })
+	return b.claim(ctx, req, b.client.TryAcquire)
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, func() (driver.Lease, error) {
-		waiting, stop := context.WithCancelCause(ctx)
-		defer stop(nil)
-		broken, over := b.breaks(), make(chan struct{})
-		defer close(over)
-		go func() {
-			select {
-			case <-broken:
-				stop(errDown)
-			case <-over:
-			}
-		}()
-		l, err := b.client.Wait(waiting, b.heard(req))
-		if err != nil && ctx.Err() == nil && errors.Is(context.Cause(waiting), errDown) {
-			err = unknown(errDown)
+	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+		l, err := b.client.Wait(ctx, req)
+		if err != nil && ctx.Err() != nil {
+			err = unknown(context.Cause(ctx)) // which may be that the connection broke
 		}
 		return l, err
 	})
@@ -147,23 +135,23 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	return b.call(ctx, Abandon, func(time.Duration) error { return b.client.Abandon(ctx, req) })
+	return b.do(ctx, Abandon, func(ctx context.Context) error { return b.client.Abandon(ctx, req) })
 }
 
 // RenewBatch implements driver.BatchRenewer. A fault for Renew strikes the whole batch.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	err := b.call(ctx, Renew, func(late time.Duration) error {
-		inner := make([]driver.Lease, len(leases))
+	renewed, err := call(ctx, b, Renew, func(ctx context.Context, late time.Duration) ([]driver.Renewal, error) {
+		inner, renewed := make([]driver.Lease, len(leases)), make([]driver.Renewal, len(leases))
 		for i, l := range leases {
 			inner[i] = l.(*lease).Lease
 		}
-		b.client.RenewBatch(ctx, inner, results)
-		for i := range results {
-			results[i].Until = results[i].Until.Add(-late)
+		b.client.RenewBatch(ctx, inner, renewed)
+		for i := range renewed {
+			renewed[i].Until = renewed[i].Until.Add(-late)
 		}
-		return nil
+		return renewed, nil
 	})
-	if err != nil {
+	if copy(results, renewed); err != nil {
 		for i := range results {
 			results[i] = driver.Renewal{Err: err}
 		}
@@ -172,58 +160,54 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 
 // Requeue implements driver.Requeuer. A fault for Release or, if there is none, for Claim strikes it.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (next driver.Lease, gone, err error) {
+	type outcome struct {
+		next      driver.Lease
+		gone, err error
+	}
 	kind := Claim
 	if b.pending(Release) {
 		kind = Release
 	}
-	callErr := b.call(ctx, kind, func(late time.Duration) error {
-		var l driver.Lease
-		if l, gone, err = b.client.Requeue(ctx, old.(*lease).Lease, b.heard(req)); err == nil {
-			next = &lease{l, b, late}
+	o, err := call(ctx, b, kind, func(ctx context.Context, late time.Duration) (outcome, error) {
+		l, gone, err := b.client.Requeue(ctx, old.(*lease).Lease, b.heard(req))
+		if err != nil {
+			return outcome{nil, gone, err}, nil
 		}
-		return nil
+		return outcome{&lease{l, b, late}, gone, nil}, nil
 	})
-	if callErr != nil {
-		return nil, callErr, callErr
+	if err != nil {
+		return nil, err, err
 	}
-	return next, gone, err
+	return o.next, o.gone, o.err
 }
 
 // Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
 // and its callbacks are not called any more.
 func (b *Backend) Close() error {
-	b.close.Do(func() { close(b.closed) })
+	b.close()
 	return b.client.Close()
 }
 
 // Inspect implements driver.Inspector.
-func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
-	err = b.call(ctx, Look, func(time.Duration) (err error) {
-		st, err = b.client.Inspect(ctx, name)
-		return err
-	})
-	return st, err
+func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	return call(ctx, b, Look, func(ctx context.Context, _ time.Duration) (driver.Status, error) { return b.client.Inspect(ctx, name) })
 }
 
 // List implements driver.Inspector.
-func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	err = b.call(ctx, Look, func(time.Duration) (err error) {
-		all, err = b.client.List(ctx, prefix)
-		return err
-	})
-	return all, err
+func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+	return call(ctx, b, Look, func(ctx context.Context, _ time.Duration) ([]driver.Status, error) { return b.client.List(ctx, prefix) })
 }
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	return b.call(ctx, Look, func(time.Duration) error { return b.client.Break(ctx, name, owner) })
+	return b.do(ctx, Look, func(ctx context.Context) error { return b.client.Break(ctx, name, owner) })
 }
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	err := b.call(ctx, Look, func(time.Duration) error { return nil })
+	err := b.do(ctx, Look, func(context.Context) error { return nil })
 	if errors.Is(err, driver.ErrUnknown) { // it would have changed nothing
-		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errors.New("the reply was lost")))
+		err = fmt.Errorf("%w: no answer: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errBroken))
 	}
 	return nil, err
 }

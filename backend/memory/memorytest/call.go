@@ -10,77 +10,73 @@ import (
 )
 
 var (
-	// errDown is why a call that was on its way failed.
-	errDown = errors.New("the connection broke")
+	// errBroken is why a call that was under way failed.
+	errBroken = errors.New("the connection broke")
 	// errClosed is why a call of a closed Backend failed.
 	errClosed = errors.New("the backend is closed")
 )
 
-// call makes one call to the server, with the faults that were asked for. effect is told how late the call reaches the server.
-func (b *Backend) call(ctx context.Context, kind Call, effect func(late time.Duration) error) error {
+// call makes one call to the server, with its faults. effect learns how late the call reaches the server.
+func call[T any](ctx context.Context, b *Backend, kind Call, effect func(ctx context.Context, late time.Duration) (T, error)) (T, error) {
+	var none T
 	sent := time.Now()
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
+		return none, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	f := b.Faults.take(kind)
-	if err := b.pass(ctx); err != nil {
-		return err
-	}
-	if err := b.sleep(ctx, f.delay); err != nil {
-		return err
+	f, line := b.take(kind)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(line, func() { cancel(errBroken) })()
+	defer context.AfterFunc(b.open, func() { cancel(errClosed) })()
+
+	if err := b.travel(ctx, f.delay); err != nil {
+		return none, err
 	}
 	if f.err != nil {
-		return f.err
+		return none, f.err
 	}
 	if _, _, down := b.state(); down != nil {
-		return down
+		return none, down
 	}
-	err := effect(time.Since(sent))
-	if err := b.pass(ctx); err != nil {
-		return err
+	if f.cut { // also if it waits at the server
+		timer := time.AfterFunc(time.Millisecond, b.Cut)
+		defer func() {
+			if timer.Stop() {
+				b.Cut()
+			}
+		}()
 	}
+	result, err := effect(ctx, time.Since(sent))
 	_, delay, _ := b.state()
-	if err := b.sleep(ctx, delay); err != nil {
-		return err
+	if broken := b.travel(ctx, delay); broken != nil {
+		return none, broken
 	}
-	if f.loseReply {
-		return unknown(errors.New("the reply was lost"))
+	if f.loseReply || f.cut {
+		return none, unknown(errors.New("the reply was lost"))
 	}
-	return err
+	return result, err
 }
 
-// pass returns once calls get through.
-func (b *Backend) pass(ctx context.Context) error {
-	for {
-		paused, _, _ := b.state()
-		if paused == nil {
-			return nil
-		}
-		if err := block(ctx, b, paused); err != nil {
+// travel takes a request or a reply past Pause, and lets d pass.
+func (b *Backend) travel(ctx context.Context, d time.Duration) error {
+	for paused, _, _ := b.state(); paused != nil; paused, _, _ = b.state() {
+		if err := block(ctx, paused); err != nil {
 			return err
 		}
 	}
-}
-
-// sleep lets d pass.
-func (b *Backend) sleep(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return nil
 	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	return block(ctx, b, t.C)
+	return block(ctx, time.After(d))
 }
 
 // block waits for c.
-func block[T any](ctx context.Context, b *Backend, c <-chan T) error {
+func block[T any](ctx context.Context, c <-chan T) error {
 	select {
 	case <-c:
 		return nil
 	case <-ctx.Done():
-		return unknown(ctx.Err())
-	case <-b.closed:
-		return unknown(errClosed)
+		return unknown(context.Cause(ctx))
 	}
 }
 

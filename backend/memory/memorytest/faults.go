@@ -1,6 +1,7 @@
 package memorytest
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"time"
@@ -25,13 +26,15 @@ const (
 // called concurrently.
 type Faults struct {
 	mu     sync.Mutex
-	next   map[Call][]fault // for the next calls of a kind, in order
+	next   map[Call][]*fault // for the next calls of a kind, in order
+	cuts   []*fault          // for calls of any kind, once so many have come
 	counts map[Call]int
-	paused chan struct{} // closed by Resume; nil: not paused
-	down   error         // what every call fails with; nil: it does not
-	broken chan struct{} // closed when down is set, for calls on their way
-	delay  time.Duration // of every call
-	unsaid []func()      // callbacks that came meanwhile
+	paused chan struct{}      // closed by Resume; nil: not paused
+	down   error              // what every call fails with; nil: it does not
+	delay  time.Duration      // of every call
+	line   context.Context    // ends when the connection breaks, for calls under way; nil: there are none
+	cut    context.CancelFunc // ends line
+	unsaid []func()           // callbacks that came meanwhile
 }
 
 // fault is what happens to one call.
@@ -39,49 +42,76 @@ type fault struct {
 	delay     time.Duration
 	err       error
 	loseReply bool
+	cut       bool
+	calls     int // how many more must come, of a cut
 	happened  chan struct{}
 }
 
-// FailNext makes the next call of the kind, after those that faults are set for already, return err without reaching the
+// FailNext makes the next call of the kind, after those that already have a fault, return err without reaching the
 // server. err should match an error class of the package driver, such as driver.ErrUnavailable; nil is that. The channel
 // is closed when it has happened.
 func (f *Faults) FailNext(c Call, err error) <-chan struct{} {
 	if err == nil {
 		err = fmt.Errorf("%w: FailNext", driver.ErrUnavailable)
 	}
-	return f.add(c, fault{err: err})
+	return f.add(c, &fault{err: err})
 }
 
-// DelayNext makes the next call of the kind, after those that faults are set for already, take d longer to reach the server. If
+// DelayNext makes the next call of the kind, after those that already have a fault, take d longer to reach the server. If
 // its context ends before, it does not reach the server, and returns driver.ErrUnknown, as over a network. The channel is
 // closed when it has begun.
-func (f *Faults) DelayNext(c Call, d time.Duration) <-chan struct{} { return f.add(c, fault{delay: d}) }
+func (f *Faults) DelayNext(c Call, d time.Duration) <-chan struct{} {
+	return f.add(c, &fault{delay: d})
+}
 
-// LoseNextReply lets the next call of the kind, after those that faults are set for already, take effect, and makes it return
+// LoseNextReply lets the next call of the kind, after those that already have a fault, take effect, and makes it return
 // driver.ErrUnknown: a claim is granted, but its client does not learn of it. The channel is closed when it has happened.
-func (f *Faults) LoseNextReply(c Call) <-chan struct{} { return f.add(c, fault{loseReply: true}) }
+func (f *Faults) LoseNextReply(c Call) <-chan struct{} { return f.add(c, &fault{loseReply: true}) }
 
-func (f *Faults) add(c Call, one fault) <-chan struct{} {
+func (f *Faults) add(c Call, one *fault) <-chan struct{} {
 	one.happened = make(chan struct{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.next == nil {
-		f.next = make(map[Call][]fault)
+		f.next = make(map[Call][]*fault)
 	}
 	f.next[c] = append(f.next[c], one)
 	return one.happened
 }
 
-// Fail makes every call fail with err, without reaching the server, until Fail(nil); those that wait in the server's queue
-// return driver.ErrUnknown. What the server has to say meanwhile arrives afterwards. Locks that are not renewed expire.
+// CutAfter lets n more calls of any kind (n ≥ 1) reach the server, and does Cut before the reply of the last one. The channel is closed when
+// that call has begun.
+func (f *Faults) CutAfter(n int) <-chan struct{} {
+	one := &fault{cut: true, calls: n, happened: make(chan struct{})}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.cuts = append(f.cuts, one)
+	return one.happened
+}
+
+// Cut breaks the connection once. Calls under way return driver.ErrUnknown; later ones succeed.
+func (f *Faults) Cut() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.breakLine()
+}
+
+// Fail makes every call fail with err, without reaching the server, until Fail(nil); those under way return driver.ErrUnknown.
+// What the server has to say meanwhile arrives afterwards. Locks that are not renewed expire.
 func (f *Faults) Fail(err error) {
 	f.change(func() {
-		f.down = err
-		if err != nil && f.broken != nil {
-			close(f.broken)
-			f.broken = nil
+		if f.down = err; err != nil {
+			f.breakLine()
 		}
 	})
+}
+
+// breakLine ends the calls under way. The caller has the mutex.
+func (f *Faults) breakLine() {
+	if f.line != nil {
+		f.cut()
+		f.line = nil
+	}
 }
 
 // Pause cuts clients off: until Resume, every call blocks until its context ends, replies of calls on their way do not arrive,
@@ -106,6 +136,12 @@ func (f *Faults) Resume() {
 
 // Delay makes the reply of every call come d later, until Delay(0).
 func (f *Faults) Delay(d time.Duration) { f.change(func() { f.delay = d }) }
+
+// Restore ends Pause, Fail and Delay, and takes back what has not happened yet of the others.
+func (f *Faults) Restore() {
+	f.change(func() { f.next, f.cuts, f.down, f.delay = nil, nil, nil, 0 })
+	f.Resume()
+}
 
 // change changes f and says what can be said then.
 func (f *Faults) change(how func()) {
@@ -144,21 +180,29 @@ func (f *Faults) say(callback func()) {
 	}
 }
 
-// take counts a call and takes the fault that it meets.
-func (f *Faults) take(c Call) fault {
+// take counts a call and takes the fault that it meets. The context ends when its connection breaks.
+func (f *Faults) take(c Call) (fault, context.Context) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.counts == nil {
 		f.counts = make(map[Call]int)
 	}
 	f.counts[c]++
-	if len(f.next[c]) == 0 {
-		return fault{}
+	if f.line == nil {
+		f.line, f.cut = context.WithCancel(context.Background())
 	}
-	one := f.next[c][0]
-	f.next[c] = f.next[c][1:]
-	close(one.happened)
-	return one
+	var met fault
+	if next := f.next[c]; len(next) > 0 {
+		met, f.next[c] = *next[0], next[1:]
+		close(met.happened)
+	}
+	for _, one := range f.cuts {
+		if one.calls--; one.calls == 0 {
+			met.cut = true
+			close(one.happened)
+		}
+	}
+	return met, f.line
 }
 
 // pending says that a fault is set for the next call of the kind.
@@ -173,14 +217,4 @@ func (f *Faults) state() (paused chan struct{}, delay time.Duration, down error)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.paused, f.delay, f.down
-}
-
-// breaks is closed by the next Fail.
-func (f *Faults) breaks() <-chan struct{} {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.broken == nil {
-		f.broken = make(chan struct{})
-	}
-	return f.broken
 }

@@ -228,6 +228,48 @@ func TestFail(t *testing.T) {
 	})
 }
 
+// A cut fails the calls under way, also those that wait, and none that come later. What it cut off has reached the server.
+func TestCut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, a, b := pair()
+		holder := claim(t, b, request("x", "b"))
+		waiting := request("x", "a")
+		w := wait(t.Context(), a, waiting)
+		synctest.Wait()
+		cut := a.CutAfter(2)
+		claim(t, a, request("y", "a"))
+		require.Empty(t, w)
+		last := request("z", "a")
+		_, err := a.TryAcquire(t.Context(), last)
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		<-cut
+		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
+		require.NoError(t, a.Abandon(t.Context(), waiting))
+		claim(t, a, last)
+
+		waiting = request("x", "a")
+		a.CutAfter(1)
+		require.ErrorIs(t, (<-wait(t.Context(), a, waiting)).err, driver.ErrUnknown)
+		st, err := b.Inspect(t.Context(), "x")
+		require.NoError(t, err)
+		require.Equal(t, 1, st.Waiters, "it was cut off at the server")
+		release(t, holder)
+		claim(t, a, waiting)
+	})
+}
+
+// Restore takes back all faults.
+func TestRestore(t *testing.T) {
+	_, a, _ := pair()
+	a.Pause()
+	a.Fail(driver.ErrUnavailable)
+	a.Delay(time.Hour)
+	a.LoseNextReply(memorytest.Claim)
+	a.CutAfter(1)
+	a.Restore()
+	release(t, claim(t, a, request("x", "a")))
+}
+
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, _ := pair()

@@ -1,0 +1,157 @@
+package exhibits
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
+)
+
+// lock is the sound lock, step by step. An exhibit replaces steps.
+type lock struct {
+	sound  *memorytest.Backend
+	net    *network
+	shared *sync.Map // what exhibits on one server keep there, by name
+	hangUp func()    // ends the connection
+
+	state   func(*driver.Capabilities)
+	request func(*driver.Request)
+	claim   func(context.Context, driver.Request) (driver.Lease, error)
+	wait    func(context.Context, driver.Request) (driver.Lease, error)
+	grant   func(*lease)
+	renew   func(context.Context, *lease) (time.Time, error) // nil: sound, in batches
+	batch   func([]driver.Renewal)
+	release func(context.Context, *lease) error
+	abandon func(context.Context, driver.Request) error
+	inspect func(context.Context, string) (driver.Status, error)
+	list    func(context.Context, string) ([]driver.Status, error)
+	end     func(ctx context.Context, name, owner string) error
+	check   func(context.Context) ([]driver.Notice, error)
+}
+
+// network is a way to the server.
+type network struct {
+	memorytest.Faults
+	conns atomic.Int64
+}
+
+func newLock(server *memory.Server, net *network, shared *sync.Map) *lock {
+	b := memorytest.NewBackend(server, &net.Faults)
+	net.conns.Add(1)
+	return &lock{
+		sound: b, net: net, shared: shared, hangUp: sync.OnceFunc(func() { net.conns.Add(-1) }),
+		state: func(*driver.Capabilities) {}, request: func(*driver.Request) {}, grant: func(*lease) {}, batch: func([]driver.Renewal) {},
+		claim: b.TryAcquire, wait: b.Wait, abandon: b.Abandon, inspect: b.Inspect, list: b.List, end: b.Break, check: b.Check,
+		release: func(ctx context.Context, l *lease) error { return l.Lease.Release(ctx) },
+	}
+}
+
+// take takes name from whoever holds it, past the network.
+func (l *lock) take(name string) { l.sound.Server().LoseSilently(name) }
+
+// direct is another client of the server, past the network.
+func (l *lock) direct() *memory.Backend {
+	return memory.NewBackend(memory.Options{Server: l.sound.Server()})
+}
+
+// A lock implements all that a memory.Backend does.
+
+func (l *lock) Capabilities() driver.Capabilities {
+	caps := l.sound.Capabilities()
+	l.state(&caps)
+	return caps
+}
+
+func (l *lock) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l.request(&req)
+	sound, err := l.claim(ctx, req)
+	return l.granted(req, sound, err)
+}
+
+func (l *lock) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	l.request(&req)
+	sound, err := l.wait(ctx, req)
+	return l.granted(req, sound, err)
+}
+
+func (l *lock) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (driver.Lease, error, error) {
+	l.request(&req)
+	sound, gone, err := l.sound.Requeue(ctx, old.(*lease).Lease, req)
+	next, err := l.granted(req, sound, err)
+	return next, gone, err
+}
+
+// granted makes a lease of what a step returned.
+func (l *lock) granted(req driver.Request, sound driver.Lease, err error) (driver.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	if _, ours := sound.(*lease); ours {
+		return sound, nil
+	}
+	granted := &lease{Lease: sound, lock: l, req: req, grant: sound.Grant()}
+	l.grant(granted)
+	return granted, nil
+}
+
+func (l *lock) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	sound := make([]driver.Lease, len(leases))
+	for i, one := range leases {
+		sound[i] = one.(*lease).Lease
+		if l.renew != nil {
+			results[i].Until, results[i].Err = one.Renew(ctx)
+		}
+	}
+	if l.renew == nil {
+		l.sound.RenewBatch(ctx, sound, results)
+	}
+	l.batch(results)
+}
+
+func (l *lock) Abandon(ctx context.Context, req driver.Request) error {
+	l.request(&req)
+	return l.abandon(ctx, req)
+}
+
+func (l *lock) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	return l.inspect(ctx, name)
+}
+
+func (l *lock) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+	return l.list(ctx, prefix)
+}
+
+func (l *lock) Break(ctx context.Context, name, owner string) error { return l.end(ctx, name, owner) }
+
+func (l *lock) Check(ctx context.Context) ([]driver.Notice, error) { return l.check(ctx) }
+
+func (l *lock) Close() error {
+	l.hangUp()
+	return l.sound.Close()
+}
+
+// lease is a lease of a lock.
+type lease struct {
+	driver.Lease // the sound one
+	lock         *lock
+	req          driver.Request
+	grant        driver.Grant
+}
+
+func (l *lease) Grant() driver.Grant { return l.grant }
+
+func (l *lease) Renew(ctx context.Context) (time.Time, error) {
+	if l.lock.renew != nil {
+		return l.lock.renew(ctx, l)
+	}
+	return l.Lease.Renew(ctx)
+}
+
+func (l *lease) Release(ctx context.Context) error { return l.lock.release(ctx, l) }
+
+func isHeld(err error) bool { return errors.Is(err, driver.ErrHeld) }
