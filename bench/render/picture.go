@@ -18,10 +18,10 @@ var panels = []struct{ scenario, about string }{
 // Picture shows how many times better lockport did than the others and the bare commands, in SVG. Empty if there is nothing to show.
 func Picture(r *result.Results, family stage.Family) []byte {
 	c := report.Chart{
-		Title: family.Title + ": lockport beside others", Log: true, Tick: func(v float64) string { return Number(v) + "×" },
+		Title: family.Title + ": lockport beside others", Tick: func(v float64) string { return Number(v) + "×" },
 		Axis: "how many times better lockport is: 1 is as good, less is worse; whiskers are what the turns gave at least and at most",
 	}
-	for i, p := range panels {
+	for _, p := range panels {
 		s, _ := r.Scenario(family.Name, p.scenario)
 		ours, ok := s.Row("lockport")
 		figure, _ := ours.Figure(headline(s))
@@ -36,7 +36,7 @@ func Picture(r *result.Results, family stage.Family) []byte {
 			if spread.Low > 0 {
 				c.Bars = append(c.Bars, report.Bar{
 					Title: row.Library, About: p.about, Value: spread.Median, From: spread.Low, To: spread.High, Figure: Number(spread.Median) + "×",
-					Series: i % 8, Hollow: row.Kind == "floor",
+					Hollow: row.Kind == "floor",
 				})
 			}
 		}

@@ -29,7 +29,16 @@ func millis(ms float64) string {
 	return micros(ms * 1e3)
 }
 
-// significant is v with three digits that say something, and more before the point if it has more: "9.31", "1,216".
+// seconds is how long something took: "47 s", "2 min 41 s".
+func seconds(s float64) string {
+	whole := int(math.Round(math.Min(finite(s), 1e9)))
+	if whole < 60 {
+		return strconv.Itoa(whole) + " s"
+	}
+	return strconv.Itoa(whole/60) + " min " + strconv.Itoa(whole%60) + " s"
+}
+
+// significant is v with three significant digits, and with all digits before the point: "9.31", "1,216".
 func significant(v float64) string {
 	v = finite(v)
 	switch a := math.Abs(v); {
@@ -47,9 +56,6 @@ func significant(v float64) string {
 	return strconv.FormatFloat(v, 'g', 3, 64)
 }
 
-// count is a whole number.
-func count(n int) string { return thousands(strconv.Itoa(n)) }
-
 // thousands puts commas between the thousands of a whole number.
 func thousands(digits string) string {
 	digits, minus := strings.CutPrefix(digits, "-")
@@ -62,29 +68,24 @@ func thousands(digits string) string {
 	return digits
 }
 
-// times is a ratio with its spread: "9.31 (8.80–10.1)".
-func (s Spread) times() string {
-	if s.N == 0 {
-		return "–"
+func count(n int) string { return thousands(strconv.Itoa(n)) }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
 	}
-	return figureSpread(s) + " ×"
+	return count(n) + " " + many
 }
 
 // times is a ratio: "9.31 ×".
 func times(v float64) string { return significant(v) + " ×" }
 
-// of is a ratio with its spread, of a thing: "9.31 × PING (8.80–10.1)".
-func (s Spread) of(thing string) string {
-	text := significant(s.Median) + " × " + thing
-	if spread := figureSpread(s); strings.Contains(spread, "(") {
-		text += strings.TrimPrefix(spread, significant(s.Median))
-	}
-	return text
-}
-
-// figureSpread is a figure with its spread, and without where it has none.
-func figureSpread(s Spread) string {
-	if s.N < 2 || s.Low == s.High {
+// String is the median with its spread: "9.31 (8.80–10.1)".
+func (s Spread) String() string {
+	switch {
+	case s.N == 0:
+		return "–"
+	case s.N == 1 || s.Low == s.High:
 		return significant(s.Median)
 	}
 	return significant(s.Median) + " (" + significant(s.Low) + "–" + significant(s.High) + ")"
@@ -92,43 +93,15 @@ func figureSpread(s Spread) string {
 
 // memory is an amount of memory: "15.6 GiB".
 func memory(n int64) string {
-	for i, unit := range []string{"B", "KiB", "MiB", "GiB", "TiB"} {
-		if v := float64(n) / math.Pow(1024, float64(i)); v < 1024 || unit == "TiB" {
-			return significant(v) + " " + unit
-		}
-	}
-	return ""
+	return significant(float64(n)/(1<<30)) + " GiB"
 }
 
-// seconds is how long something took, for people: "47 s", "2 min 41 s".
-func seconds(s float64) string {
-	whole := int(math.Round(math.Min(finite(s), 1e9)))
-	if whole < 60 {
-		return strconv.Itoa(whole) + " s"
+// finite is v, or 0 for NaN and the infinities.
+func finite(v float64) float64 {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0
 	}
-	return strconv.Itoa(whole/60) + " min " + strconv.Itoa(whole%60) + " s"
-}
-
-// The ticks of axes: round numbers, without zeroes behind their point.
-func tickMicros(us float64) string {
-	switch {
-	case us < 1e3:
-		return number(us) + " µs"
-	case us < 1e6:
-		return number(us/1e3) + " ms"
-	case us < 1e12:
-		return thousands(number(us/1e6)) + " s"
-	}
-	return significant(us/1e6) + " s"
-}
-
-func tickMillis(ms float64) string { return tickMicros(ms * 1e3) }
-
-func tickCount(v float64) string {
-	if v < 1 || v > 1e9 {
-		return strconv.FormatFloat(v, 'g', 1, 64)
-	}
-	return thousands(strconv.FormatFloat(v, 'f', 0, 64))
+	return v
 }
 
 // list joins names: "a, b and c".
@@ -137,13 +110,6 @@ func list(names []string) string {
 		return strings.Join(names, "")
 	}
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
-}
-
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return count(n) + " " + many
 }
 
 // anchorOf makes an anchor, or a part of a file's name, of a text: "H7" stays, "replicas=1" becomes "replicas-1".
@@ -156,7 +122,7 @@ func anchorOf(name string) string {
 	}, name)
 }
 
-// capital is a name as it begins a line; a single word, such as "etcd", stays as it is.
+// capital is a name as it begins a line. A single word, such as "etcd", stays as it is.
 func capital(name string) string {
 	first, size := utf8.DecodeRuneInString(name)
 	if strings.Contains(name[size:], " ") {
@@ -171,4 +137,22 @@ func fullStop(text string) string {
 		return capital(text)
 	}
 	return capital(text) + "."
+}
+
+// cut is text with so many characters at most.
+func cut(text string, most int) string {
+	if runes := []rune(text); len(runes) > most {
+		return string(runes[:max(0, most-1)]) + "…"
+	}
+	return text
+}
+
+// oneLine is text without control characters, such as those that move a terminal's cursor.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }

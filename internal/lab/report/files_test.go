@@ -120,7 +120,7 @@ func TestFigures(t *testing.T) {
 		"0.0 µs": micros(0), "85.0 µs": micros(85), "1.24 ms": micros(1240), "12.0 s": micros(12e6), "999 µs": micros(999.4), "1.00 ms": micros(999.6),
 		"2.10 s": millis(2100), "0 ms": millis(0), "1,234 s": micros(1234e6), "0.004": significant(0.004), "-1,216": significant(-1216), "0": significant(math.NaN()),
 		"2 min 41 s": seconds(161.3), "47 s": seconds(47), "7.75 GiB": memory(8323186688), "1,000,000": count(1e6),
-		"9.31 (8.80–10.1) ×": Spread{3, 9.31, 8.8, 10.1}.times(), "9.31 × PING (8.80–10.1)": Spread{3, 9.31, 8.8, 10.1}.of("PING"), "–": Spread{}.times(),
+		"9.31 (8.80–10.1)": Spread{3, 9.31, 8.8, 10.1}.String(), "–": Spread{}.String(),
 	} {
 		require.Equal(t, want, got)
 	}

@@ -33,27 +33,29 @@ func (r *Report) findings() (all []finding) {
 			}
 		}
 	}
-	backend := func(c *Cell) bool { return c.Subject != Article && c.NotRun == "" }
-	for _, class := range slices.Backward(Classes()) {
-		if items := r.where(func(c *Cell) bool { return backend(c) && c.Class == class && Harmful(class) }); len(items) > 0 {
-			all = append(all, finding{class, false, lookOf(class).Harm, items})
+	add := func(f finding, such func(*Cell) bool) {
+		if f.Items = r.where(such); len(f.Items) > 0 {
+			all = append(all, f)
 		}
 	}
+	for _, class := range slices.Backward(Classes()) {
+		add(finding{Class: class, Text: lookOf(class).Harm}, func(c *Cell) bool { return c.Class == class && Harmful(class) })
+	}
 	for _, class := range Classes() {
-		if items := r.where(func(c *Cell) bool { return backend(c) && c.Class == class && c.Landed() }); len(items) > 0 {
-			all = append(all, finding{class, true, "A write by an older holder landed after a newer one had the lock", items})
-		}
+		add(finding{Class: class, Late: true, Text: "A write by an older holder landed after a newer one had the lock"},
+			func(c *Cell) bool { return c.Class == class && c.Landed() })
 	}
 	return slices.Concat(all, r.articleFindings(), r.soundFindings(), r.costFindings())
 }
 
-// where are the hazards of which there are such cells, and which those are.
+// where names the hazards with such cells of backends, and these cells.
 func (r *Report) where(such func(*Cell) bool) (items []string) {
 	for _, m := range r.rows() {
 		var on []string
-		for _, c := range m.All() {
-			if such(c) {
-				on = append(on, fmt.Sprintf("%s (%s%s)", r.title(c.Subject), strings.TrimPrefix(c.Variant+"; ", "; "), c.runs()))
+		for _, e := range m.All() {
+			if e.Subject != Article && e.NotRun == "" && such(e.Cell) {
+				runs := e.Often() + strings.TrimPrefix(plural(e.Of, " run", " runs"), count(e.Of)+" ")
+				on = append(on, fmt.Sprintf("%s (%s%s)", e.Who, strings.TrimPrefix(e.Variant+"; ", "; "), runs))
 			}
 		}
 		if len(on) > 0 {
@@ -61,11 +63,6 @@ func (r *Report) where(such func(*Cell) bool) (items []string) {
 		}
 	}
 	return items
-}
-
-// runs is in how many runs of a cell its harm was seen: "2 of 3 runs".
-func (c *Cell) runs() string {
-	return c.Often() + map[bool]string{true: " run", false: " runs"}[c.Of == 1]
 }
 
 // articleFindings say how the locks of the articles fared.
@@ -79,12 +76,12 @@ func (r *Report) articleFindings() []finding {
 				hazards = append(hazards, c.Hazard)
 			}
 		}
-		all += len(hazards)
-		if Harmful(class) {
-			bad += len(hazards)
-		}
 		if n := len(hazards); n > 0 {
 			items = append(items, fmt.Sprintf("%s: %s (%s)", class, count(n), strings.Join(slices.Compact(hazards), ", ")))
+			all += n
+			if Harmful(class) {
+				bad += n
+			}
 		}
 	}
 	if all == 0 {
@@ -96,30 +93,29 @@ func (r *Report) articleFindings() []finding {
 // soundFindings name the backends without harm, and those that were unavailable while a fault lasted.
 func (r *Report) soundFindings() (all []finding) {
 	var sound, away []string
-	runs := 0
+	total := 0
 	for _, s := range r.columns() {
-		harm, n := false, 0
+		harm, runs := false, 0
 		var unavailable []string
 		for _, c := range r.Cells {
-			if c.Subject != s.Name || c.NotRun != "" || c.Subject == Article {
-				continue
-			}
-			n += c.Of
-			harm = harm || Harmful(c.Class)
-			if c.Class == Unavailable {
-				unavailable = append(unavailable, strings.TrimSpace(c.Hazard+" "+c.Variant))
+			if c.Subject == s.Name && c.Subject != Article && c.NotRun == "" {
+				runs += c.Of
+				harm = harm || Harmful(c.Class)
+				if c.Class == Unavailable {
+					unavailable = append(unavailable, strings.TrimSpace(c.Hazard+" "+c.Variant))
+				}
 			}
 		}
-		if !harm && n > 0 {
+		if !harm && runs > 0 {
 			sound = append(sound, s.Title)
-			runs += n
+			total += runs
 		}
 		if len(unavailable) > 0 {
 			away = append(away, fmt.Sprintf("%s (%s)", s.Title, strings.Join(unavailable, ", ")))
 		}
 	}
 	if len(sound) > 0 {
-		all = append(all, finding{Text: fmt.Sprintf("On %s no harm was seen, in %s. That does not prove that nothing can happen.", list(sound), plural(runs, "run", "runs"))})
+		all = append(all, finding{Text: fmt.Sprintf("On %s no harm was seen, in %s. That does not prove that nothing can happen.", list(sound), plural(total, "run", "runs"))})
 	}
 	if len(away) > 0 {
 		all = append(all, finding{Text: "While a fault lasted nobody could get a lock on " + list(away) + "."})
@@ -131,23 +127,25 @@ func (r *Report) soundFindings() (all []finding) {
 func (r *Report) costFindings() []finding {
 	var items []string
 	for _, m := range metrics {
-		var all []*Costs
-		for i := range r.Costs {
-			if _, ok := m.of(&r.Costs[i]); ok && m.finding != "" {
-				all = append(all, &r.Costs[i])
+		type figure struct {
+			value float64
+			on    string
+		}
+		var all []figure
+		for _, c := range r.Costs {
+			if n, value := m.of(c.filled()); n > 0 {
+				all = append(all, figure{value, m.text(value) + " on " + r.title(c.Subject)})
 			}
 		}
-		if len(all) == 0 {
+		if len(all) == 0 || m.finding == "" {
 			continue
 		}
-		value := func(c *Costs) float64 { v, _ := m.of(c); return v }
-		slices.SortStableFunc(all, func(a, b *Costs) int { return cmp.Compare(value(a), value(b)) })
-		tell := func(c *Costs) string { return m.text(value(c)) + " on " + r.title(c.Subject) }
-		if len(all) == 1 {
-			items = append(items, m.finding+": "+tell(all[0]))
-		} else {
-			items = append(items, fmt.Sprintf("%s: from %s to %s", m.finding, tell(all[0]), tell(all[len(all)-1])))
+		less := func(a, b figure) int { return cmp.Compare(a.value, b.value) }
+		text := m.finding + ": "
+		if len(all) > 1 {
+			text += "from " + slices.MinFunc(all, less).on + " to "
 		}
+		items = append(items, text+slices.MaxFunc(all, less).on)
 	}
 	if len(items) == 0 {
 		return nil

@@ -2,18 +2,22 @@ package report
 
 import (
 	"fmt"
-	"math"
 	"slices"
-	"strings"
 )
 
 // row is a hazard in the matrix: its cells for each subject, in the order of the subjects.
 type row struct {
 	Hazard
-	Cells [][]*Cell
+	Cells [][]*entry
 }
 
-// columns are the subjects that have a cell, also those that no subject describes.
+// entry is a cell with what people call its subject.
+type entry struct {
+	*Cell
+	Who string
+}
+
+// columns are the subjects that have a cell, including those that no subject describes.
 func (r *Report) columns() (all []Subject) {
 	for _, s := range r.Subjects {
 		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name }) {
@@ -28,7 +32,7 @@ func (r *Report) columns() (all []Subject) {
 	return all
 }
 
-// rows are hazards by subjects. Hazards that only a cell knows have no texts.
+// rows are hazards by subjects. A hazard that only a cell knows has no texts.
 func (r *Report) rows() (rows []row) {
 	columns, hazards := r.columns(), slices.Clone(r.Hazards)
 	for _, c := range r.Cells {
@@ -40,64 +44,17 @@ func (r *Report) rows() (rows []row) {
 		return nil
 	}
 	for _, h := range hazards {
-		m := row{h, make([][]*Cell, len(columns))}
-		for i := range r.Cells {
-			if c := &r.Cells[i]; c.Hazard == h.ID {
-				at := slices.IndexFunc(columns, func(s Subject) bool { return s.Name == c.Subject })
-				m.Cells[at] = append(m.Cells[at], c)
+		m := row{h, make([][]*entry, len(columns))}
+		for i, s := range columns {
+			for j := range r.Cells {
+				if c := &r.Cells[j]; c.Hazard == h.ID && c.Subject == s.Name {
+					m.Cells[i] = append(m.Cells[i], &entry{c, r.title(s.Name)})
+				}
 			}
 		}
 		rows = append(rows, m)
 	}
 	return rows
-}
-
-// Anchor is the hazard's place in the page.
-func (m row) Anchor() string { return anchorOf(m.ID) }
-
-// All are its cells, one after the other.
-func (m row) All() []*Cell { return slices.Concat(m.Cells...) }
-
-// Worst is its cell with the greatest harm; nil if there was none.
-func (m row) Worst() (worst *Cell) {
-	for _, c := range m.All() {
-		if c.NotRun == "" && Harmful(c.Class) && (worst == nil || severity(c.Class) > severity(worst.Class)) {
-			worst = c
-		}
-	}
-	return worst
-}
-
-// shown are the cells of a hazard and subject in the matrix: without those that only a full run plays, if there is another.
-func shown(cells []*Cell) []*Cell {
-	some := slices.DeleteFunc(slices.Clone(cells), func(c *Cell) bool { return c.NotRun == OnlyFull })
-	if len(some) == 0 {
-		return cells
-	}
-	return some
-}
-
-// Landed says that a late write landed although no two clients believed they held the lock at once. The cell is as safe as a lock can be, but what
-// the lock protects is not.
-func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
-
-// landed says that there is such a cell.
-func (r *Report) landed() bool {
-	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Landed() })
-}
-
-// Often is in how many of its runs the harm was seen.
-func (c *Cell) Often() string { return fmt.Sprintf("%s of %s", count(c.Seen), count(c.Of)) }
-
-// best is the run that shows the cell's class, which is drawn first; -1 if there is none.
-func (c *Cell) best() int {
-	best := min(0, len(c.Runs)-1)
-	for i, r := range slices.Backward(c.Runs) {
-		if r.Class == c.Class && (r.Observed == c.Observed || c.Runs[best].Observed != c.Observed || c.Runs[best].Class != c.Class) {
-			best = i
-		}
-	}
-	return best
 }
 
 // title is what people call a subject.
@@ -108,71 +65,52 @@ func (r *Report) title(name string) string {
 	return name
 }
 
-const (
-	chipHeight = 36.0
-	chipGap    = 4.0
-)
+// Anchor is the hazard's place in the page.
+func (m row) Anchor() string { return anchorOf(m.ID) }
 
-// matrixPicture is the matrix as a picture, which is as wide as its columns.
-func (r *Report) matrixPicture() *picture {
-	const left, column = 236.0, 112.0
-	rows, columns := r.rows(), r.columns()
-	c := &canvas{w: left + column*float64(len(columns)) + 8, h: 1e6}
-	var figures []string
-	body, y := font{size: 12}, 18.0
-	for i, s := range columns {
-		for j, text := range strong.wrap(capital(s.Title), column-8, 2) {
-			c.text("", strong, start, left+column*float64(i)+4, 18+float64(j)*strong.size*leading, text)
-			y = max(y, 18+float64(j+1)*strong.size*leading)
+// All are its cells, one after the other.
+func (m row) All() []*entry { return slices.Concat(m.Cells...) }
+
+// Worst is its cell with the greatest harm; nil if there was none.
+func (m row) Worst() (worst *entry) {
+	for _, e := range m.All() {
+		if Harmful(e.Class) && (worst == nil || severity(e.Class) > severity(worst.Class)) {
+			worst = e
 		}
 	}
-	for _, m := range rows {
-		c.line("rule", 4, y, c.w-4, y)
-		title := body.wrap(m.Title, left-48, 3)
-		c.text("", strong, start, 6, y+20, strong.fit(m.ID, 34))
-		for j, text := range title {
-			c.text("", body, start, 42, y+20+float64(j)*body.size*leading, text)
-		}
-		height := max(chipHeight, 12+float64(len(title))*body.size*leading) + 2*chipGap
-		for i, cells := range m.Cells {
-			at := y + chipGap
-			for _, cell := range shown(cells) {
-				at += c.chip(cell, left+column*float64(i), at, column-6) + chipGap
-				if cell.NotRun == "" {
-					figures = append(figures, fmt.Sprintf("%s %s %s: %s, %s", m.ID, columns[i].Title, cell.Variant, cell.Class, cell.Often()))
-				}
-			}
-			height = max(height, at-y)
-		}
-		y += height
-	}
-	c.h = math.Ceil(y + 4)
-	return &picture{"matrix", "What was observed of each hazard on each subject", strings.Join(figures, "; ") + ".", c, c}
+	return worst
 }
 
-// chip draws a cell with its icon, its word and how often, and returns how high it is.
-func (c *canvas) chip(cell *Cell, x, y, width float64) float64 {
-	if cell.NotRun != "" {
-		c.titled(cell.NotRun, func() {
-			for i, line := range small.wrap("– not run "+cell.Variant, width-10, 2) {
-				c.text("soft", small, start, x+6, y+16+float64(i)*small.size*leading, line)
-			}
-		})
-		return chipHeight
+// shown are the cells of a hazard and subject in the matrix: without those that only a full run plays, if there are others.
+func shown(cells []*entry) []*entry {
+	some := slices.DeleteFunc(slices.Clone(cells), func(e *entry) bool { return e.NotRun == OnlyFull })
+	if len(some) == 0 {
+		return cells
 	}
-	l := lookOf(cell.Class)
-	lines := slices.Concat(small.wrap(string(cell.Class), width-30, 2), small.wrap(cell.Variant, width-30, 3), []string{cell.Often()})
-	if cell.Landed() {
-		lines = append(lines, small.wrap(lateLanded, width-30, 2)...)
+	return some
+}
+
+// Landed says that a late write landed although no two clients believed they held the lock at once. The lock is safe, but what it protects is not.
+func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
+
+// landed says that there is such a cell.
+func (r *Report) landed() bool {
+	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Landed() })
+}
+
+// Often is in how many of its runs the harm was seen.
+func (c *Cell) Often() string { return fmt.Sprintf("%s of %s", count(c.Seen), count(c.Of)) }
+
+// best is the run that shows the cell's class, which is drawn first; -1 without any run.
+func (c *Cell) best() int {
+	for _, shows := range []func(Run) bool{
+		func(r Run) bool { return r.Class == c.Class && r.Observed == c.Observed },
+		func(r Run) bool { return r.Class == c.Class },
+		func(Run) bool { return true },
+	} {
+		if i := slices.IndexFunc(c.Runs, shows); i >= 0 {
+			return i
+		}
 	}
-	height := 8 + float64(len(lines))*small.size*leading
-	c.rect("chip-box "+l.Key, box{x, y, x + width, y + height}, 5)
-	if cell.Landed() {
-		c.rect("landed", box{x + 1, y + 1, x + width - 1, y + height - 1}, 4)
-	}
-	c.element("use", "class", "icon "+l.Key, "href", "#i-"+l.Key, "x", x+6, "y", y+5, "width", 13.0, "height", 13.0)
-	for i, text := range lines {
-		c.text("on-"+l.Key, small, start, x+24, y+14+float64(i)*small.size*leading, small.fit(text, width-26))
-	}
-	return max(chipHeight, height)
+	return -1
 }

@@ -2,6 +2,26 @@ package report
 
 import "slices"
 
+// Quantiles are what is told of samples. The unit stands at the field that has them.
+type Quantiles struct {
+	N   int     `json:"n"`
+	Min float64 `json:"min"`
+	P25 float64 `json:"p25"`
+	P50 float64 `json:"p50"`
+	P75 float64 `json:"p75"`
+	P90 float64 `json:"p90"`
+	P99 float64 `json:"p99"`
+	Max float64 `json:"max"`
+}
+
+// Spread is a figure that was taken several times in one run: its median, and the least and the greatest.
+type Spread struct {
+	N      int     `json:"n"`
+	Median float64 `json:"median"`
+	Low    float64 `json:"low"`
+	High   float64 `json:"high"`
+}
+
 // QuantilesOf are those of samples, which it does not change; the zero value if there are none. A quantile is the least
 // sample that so many percent of the samples do not exceed (the nearest rank): each is one that was really measured.
 func QuantilesOf(samples []float64) Quantiles {

@@ -58,23 +58,3 @@ type Missing struct {
 	Program  string   `json:"program"`
 	Install  string   `json:"install"` // the command that installs it
 }
-
-// Quantiles are what is told of samples. The unit stands at the field that has them.
-type Quantiles struct {
-	N   int     `json:"n"`
-	Min float64 `json:"min"`
-	P25 float64 `json:"p25"`
-	P50 float64 `json:"p50"`
-	P75 float64 `json:"p75"`
-	P90 float64 `json:"p90"`
-	P99 float64 `json:"p99"`
-	Max float64 `json:"max"`
-}
-
-// Spread is a figure that was taken several times in one run: its median, and the least and the greatest.
-type Spread struct {
-	N      int     `json:"n"`
-	Median float64 `json:"median"`
-	Low    float64 `json:"low"`
-	High   float64 `json:"high"`
-}

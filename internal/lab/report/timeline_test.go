@@ -2,24 +2,15 @@ package report
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// texts are what is written in a drawing.
-func texts(c *canvas) (all []string) {
-	for _, l := range c.labels {
-		all = append(all, l.text)
-	}
-	return all
-}
-
-// Both tokens of an overlap are told, and what lasted a moment beside what lasted long can be seen.
+// What a timeline cannot draw in the room it has, it tells.
 func TestTimelineTellsAll(t *testing.T) {
-	r := &Run{
+	r := Run{
 		Took: 600,
 		Lanes: []Lane{
 			{Client: "A", Spans: []Span{{Held: true, Got: 1, Until: 590, Token: 1838382875473723392}}, Cut: []Band{{From: 10, To: 400, What: "slow"}}},
@@ -27,29 +18,29 @@ func TestTimelineTellsAll(t *testing.T) {
 			{Client: "C", Spans: []Span{{Held: true, Asked: 300, Got: 300, Until: 300.1, Token: 1838382875508483073, Ending: "released"}}},
 			{Client: "D"},
 		},
+		Marks:    []Mark{{At: 50, What: "a fault"}, {At: 20, What: "another"}, {At: 70, What: "a fault"}},
 		Overlaps: []Overlap{{From: 6, To: 590, Older: "A", Newer: "B", Tokens: [2]Token{1838382875473723392, 1838382875508483072}}},
 	}
-	for _, width := range []float64{wideWidth, narrowWidth} {
-		c := drawTimeline(r, width)
-		all := texts(c)
-		require.Contains(t, strings.Join(all, " "), "A (…473723392) and B (…508483072), 584 ms")
-		require.Contains(t, all, "slow", "what befell its network, by its name")
-		require.NotContains(t, all, "cut off")
+	e := &entry{&Cell{Runs: []Run{r}, Hazard: "H1", Subject: "redis"}, "Redis"}
+	both := e.timeline(0)
+	for _, d := range []*drawing{both.Wide, both.Narrow} {
+		var all []string
+		for _, s := range d.Shapes {
+			if s.Kind == "text" {
+				all = append(all, s.Text)
+			}
+			if s.Class == "hold" {
+				require.GreaterOrEqual(t, s.W, shortest, "what lasted a moment beside what lasted long can be seen")
+			}
+		}
+		text := strings.Join(all, " ")
+		require.Contains(t, text, "both: A (…473723392) and B (…508483072), 584 ms")
+		require.Contains(t, text, "1 at 0.01 s: A: slow")
+		require.Contains(t, text, "2 at 0.02 s: another 3 at 0.05 s: a fault (2 times)", "in their order, and each once")
 		require.NotContains(t, all, "D", "who did nothing with this lock")
-		require.True(t, slices.ContainsFunc(all, func(text string) bool { return strings.HasSuffix(text, " ms") && text != "584 ms" }), "a short run counts in milliseconds")
-		for _, m := range regexp.MustCompile(`<rect class="hold" [^>]*width="([0-9.]+)"`).FindAllStringSubmatch(c.body.String(), -1) {
-			require.False(t, strings.HasPrefix(m[1], "0") || strings.HasPrefix(m[1], "1.") || m[1] == "1", "a hold of %s pixels", m[1])
-		}
+		require.Contains(t, d.Desc, "2 at 0.02 s: another.", "also for those who cannot see it")
+		require.Equal(t, d == both.Wide, strings.Contains(text, "token …508483073; held for 100 µs; released"))
 	}
-	for to := 100.0; to < 600; to += 50 { // with more room beside it, and less
-		r.Overlaps[0].To = to
-		for _, text := range texts(drawTimeline(r, wideWidth)) {
-			require.False(t, strings.HasSuffix(text, "…"), text)
-		}
-	}
-	all := texts(drawTimeline(r, wideWidth))
-	require.Contains(t, all, "held for 100 µs; released")
-	require.Contains(t, all, "token …508483073")
 }
 
 // A picture alone has all that it refers to, and little else.

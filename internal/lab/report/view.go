@@ -1,32 +1,19 @@
 package report
 
 import (
+	"cmp"
 	"embed"
 	"fmt"
 	"html/template"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	text "text/template"
 )
 
 //go:embed templates
 var templates embed.FS
-
-// What every drawing looks like: the colours, in light and in dark, and the classes and patterns that drawings use.
-var (
-	coloursCSS = embedded("colours.css")
-	drawingCSS = embedded("drawing.css")
-	defsSVG    = embedded("defs.svg")
-)
-
-func embedded(name string) string {
-	b, err := templates.ReadFile("templates/" + name)
-	if err != nil {
-		panic(err) // it was embedded
-	}
-	return string(b)
-}
 
 // docs is where the documentation is, whose pages a report names.
 const docs = "https://github.com/lockport/lockport/blob/main/docs/"
@@ -42,6 +29,7 @@ type view struct {
 	Columns                                []Subject
 	Matrix                                 []row
 	Looks                                  []look
+	Legend                                 *pictures
 	Lessons, Ran                           Table
 	Sections                               []section
 	NotMeasured                            []string
@@ -50,8 +38,9 @@ type view struct {
 
 func (r *Report) view() *view {
 	v := &view{
-		Report: r, Heading: "Distributed locks: what goes wrong, and what they cost", Mode: "quick", Took: seconds(r.Seconds), On: r.Machine.String(), Docs: docs, Command: r.command(),
-		Findings: r.findings(), Columns: r.columns(), Matrix: r.rows(), Looks: looks, Lessons: lessons, Ran: r.subjectTable(), Sections: r.costSections(), NotMeasured: r.notMeasured(),
+		Report: r, Heading: "Distributed locks: what goes wrong, and what they cost", Mode: "quick", Took: seconds(r.Seconds), On: r.Machine.String(), Docs: docs,
+		Command: r.command(), Findings: r.findings(), Columns: r.columns(), Matrix: r.rows(), Looks: looks, Legend: legend(), Ran: r.subjectTable(),
+		Sections: r.costSections(), NotMeasured: r.notMeasured(),
 		OwnServers: !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" }),
 	}
 	if r.Full {
@@ -63,9 +52,8 @@ func (r *Report) view() *view {
 	case len(r.Cells) > 0 && len(r.Costs) == 0:
 		v.Heading = "Distributed locks: what goes wrong"
 	}
-	of := func(c Cell) bool { return c.Subject == Article }
-	if !slices.ContainsFunc(r.Hazards, func(h Hazard) bool { return len(h.Articles) > 0 }) && !slices.ContainsFunc(r.Cells, of) {
-		v.Lessons = Table{}
+	if slices.ContainsFunc(r.Hazards, func(h Hazard) bool { return len(h.Articles) > 0 }) || slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == Article }) {
+		v.Lessons = lessons
 	}
 	if r.landed() {
 		v.Looks = append(slices.Clone(looks), look{lateLanded, "safe", "", meansLanded, ""})
@@ -73,54 +61,45 @@ func (r *Report) view() *view {
 	return v
 }
 
-// functions are what templates call, for texts that are escaped by escape.
-func (r *Report) functions(escape func(string) string) map[string]any {
-	return map[string]any{
-		"md": escape, "code": func(s string) string { return strings.ReplaceAll(oneLine(s), "`", "'") }, "capital": capital, "stop": fullStop, "list": list,
-		"title": r.title, "look": lookOf, "shown": shown, "plays": r.plays, "late": lateWrite, "legend": timelineLegend, "lateLanded": func() string { return lateLanded },
-		"style": func() template.CSS { return template.CSS(coloursCSS + drawingCSS + embedded("style.css")) },
-		"defs":  func() template.HTML { return template.HTML(defsSVG) },
-		"lesson": func(number string) string {
-			if i := slices.IndexFunc(lessons.Rows, func(row []string) bool { return row[0] == number }); i >= 0 {
-				return lessons.IDs[i]
-			}
-			return ""
-		},
-		"titles": func(names []string) string {
-			var all []string
-			for _, name := range names {
-				all = append(all, r.title(name))
-			}
-			return list(all)
-		},
+// Titles are what people call subjects: "Redis and etcd".
+func (v *view) Titles(names []string) string {
+	var all []string
+	for _, name := range names {
+		all = append(all, v.title(name))
 	}
+	return list(all)
 }
+
+// functions are what templates call.
+var functions = map[string]any{
+	"md": md, "code": func(s string) string { return strings.ReplaceAll(oneLine(s), "`", "'") }, "capital": capital, "stop": fullStop, "look": lookOf, "shown": shown,
+	"lateLanded": func() string { return lateLanded },
+	"css": func(name string) (template.CSS, error) {
+		b, err := templates.ReadFile("templates/" + name)
+		return template.CSS(b), err
+	},
+	"lesson": func(number string) string {
+		if i := slices.IndexFunc(lessons.Rows, func(r Row) bool { return r.Cells[0] == number }); i >= 0 {
+			return lessons.Rows[i].ID
+		}
+		return ""
+	},
+}
+
+// pages are the templates of HTML and SVG, parsed when they are first needed.
+var pages = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/*.html.tmpl", "templates/*.svg.tmpl"))
+})
 
 // HTML writes the report as one HTML file that opens offline. It has no script and loads nothing.
 func (r *Report) HTML(w io.Writer) error {
-	t, err := template.New("report.html.tmpl").Funcs(r.functions(oneLine)).ParseFS(templates, "templates/report.html.tmpl")
-	if err != nil {
-		return err
-	}
-	var b strings.Builder
-	if err := t.Execute(&b, r.view()); err != nil {
-		return err
-	}
-	_, err = io.WriteString(w, strings.Map(character, strings.ToValidUTF8(b.String(), "\uFFFD")))
+	_, err := io.WriteString(w, render("report.html.tmpl", r.view()))
 	return err
-}
-
-// character is r, or U+FFFD for what no HTML may have.
-func character(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 {
-		return '\uFFFD'
-	}
-	return r
 }
 
 // Markdown writes the report as Markdown, with the pictures of [Report.Pictures] in a folder "pictures" beside it.
 func (r *Report) Markdown(w io.Writer) error {
-	t, err := text.New("report.md.tmpl").Funcs(r.functions(md)).ParseFS(templates, "templates/report.md.tmpl")
+	t, err := text.New("report.md.tmpl").Funcs(functions).ParseFS(templates, "templates/report.md.tmpl")
 	if err != nil {
 		return err
 	}
@@ -136,27 +115,27 @@ func md(text string) string {
 // play is a run of a cell on the page.
 type play struct {
 	Caption string
-	Picture *picture // nil for those that are only told
+	Picture *pictures // nil for those that are only told
 }
 
-// plays are the runs of a cell: the first shows its class.
-func (r *Report) plays(c *Cell) (all []play) {
-	best, drawn := c.best(), 1
-	for i, run := range c.Runs {
+// Plays are the runs of a cell: the first shows its class.
+func (e *entry) Plays() (all []play) {
+	best, drawn := e.best(), 1
+	for i, run := range e.Runs {
 		p := play{}
-		if len(c.Runs) > 1 {
-			p.Caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(c.Runs), run.Class)
-			if run.Observed != c.Observed {
+		if len(e.Runs) > 1 {
+			p.Caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(e.Runs), run.Class)
+			if run.Observed != e.Observed {
 				p.Caption += " " + run.Observed
 			}
 		}
 		switch {
 		case i == best:
-			p.Picture = r.timelinePicture(c, i)
+			p.Picture = e.timeline(i)
 			all = slices.Insert(all, 0, p)
 			continue
-		case run.Class != c.Class && drawn < mostRuns:
-			p.Picture = r.timelinePicture(c, i)
+		case run.Class != e.Class && drawn < mostRuns:
+			p.Picture = e.timeline(i)
 			drawn++
 		}
 		all = append(all, p)
@@ -164,55 +143,56 @@ func (r *Report) plays(c *Cell) (all []play) {
 	return all
 }
 
-// lateWrite says what became of a late write.
-func lateWrite(c *Cell) string {
+// Late says what became of a late write.
+func (c *Cell) Late() string {
 	switch c.LateWrite {
 	case "":
 		return ""
-	case "refused", "landed":
-		return "The late write of the older holder " + map[bool]string{true: "landed.", false: "was refused."}[c.LateWrite == "landed"]
+	case "refused":
+		return "The late write of the older holder was refused."
 	}
-	return "The late write of the older holder: " + c.LateWrite
+	return "The late write of the older holder " + c.LateWrite + "."
 }
 
 // lessons are the articles whose locks are compared, by the numbers that hazards name.
 var lessons = Table{
 	Head: []string{"article", "language", "what it teaches"},
-	Rows: [][]string{
-		{"000", "PHP", "SETNX, EXPIRE and DEL; then SET NX EX, and a script that releases; waiters ask every 200 ms, ten times"},
-		{"001", "Python", "SETNX and EXPIRE, and a release by WATCH and MULTI; waiters ask every millisecond; and what if the server is down"},
-		{"002", "Java", "Redlock as Redisson has it: five servers, asked one after the other"},
-		{"003", "Java", "SETNX with the id of a thread, released by a plain DEL, by GET and then DEL, and by a script at last"},
-		{"004", "PHP", "SET NX EX with an owner of four digits, a script that releases, waiters that ask every 5 ms; and what Redlock does not solve"},
+	Rows: []Row{
+		{ID: "article-000", Cells: []string{"000", "PHP", "SETNX, EXPIRE and DEL; then SET NX EX, and a script that releases; waiters ask every 200 ms, ten times"}},
+		{ID: "article-001", Cells: []string{"001", "Python", "SETNX and EXPIRE, and a release by WATCH and MULTI; waiters ask every millisecond; and what if the server is down"}},
+		{ID: "article-002", Cells: []string{"002", "Java", "Redlock as Redisson has it: five servers, asked one after the other"}},
+		{ID: "article-003", Cells: []string{"003", "Java", "SETNX with the id of a thread, released by a plain DEL, by GET and then DEL, and by a script at last"}},
+		{ID: "article-004", Cells: []string{"004", "PHP", "SET NX EX with an owner of four digits, a script that releases, waiters that ask every 5 ms; and what Redlock does not solve"}},
 	},
-	IDs: []string{"article-000", "article-001", "article-002", "article-003", "article-004"},
 }
 
 // String is the machine for people.
-func (m Machine) String() string {
-	parts := []string{m.OS, m.CPU, plural(m.Cores, "core", "cores"), memory(m.Memory), m.Go, "lockport " + m.Lockport}
-	has := []bool{true, m.CPU != "", m.Cores > 0, m.Memory > 0, m.Go != "", m.Lockport != ""}
-	var all []string
-	for i, part := range parts {
-		if has[i] {
-			all = append(all, part)
+func (m Machine) String() (text string) {
+	for _, part := range []struct {
+		known bool
+		text  string
+	}{
+		{true, m.OS}, {m.CPU != "", m.CPU}, {m.Cores > 0, plural(m.Cores, "core", "cores")}, {m.Memory > 0, memory(m.Memory)}, {m.Go != "", m.Go},
+		{m.Lockport != "", "lockport " + m.Lockport},
+	} {
+		if part.known {
+			text += ", " + part.text
 		}
 	}
-	return strings.Join(all, ", ")
+	return strings.TrimPrefix(text, ", ")
 }
 
 // subjectTable is what was compared.
 func (r *Report) subjectTable() Table {
 	t := Table{Head: []string{"", "servers", "how they were set up to be measured"}}
 	for _, s := range r.Subjects {
-		servers, setup := strings.TrimSpace(s.Servers+" "+s.URL), "–"
-		if servers == "" {
-			servers = "none"
+		setup := ""
+		for _, c := range r.Costs {
+			if c.Subject == s.Name {
+				setup = c.Setup
+			}
 		}
-		if i := slices.IndexFunc(r.Costs, func(c Costs) bool { return c.Subject == s.Name && c.Setup != "" }); i >= 0 {
-			setup = r.Costs[i].Setup
-		}
-		t.Rows = append(t.Rows, []string{capital(r.title(s.Name)), servers, setup})
+		t.Rows = append(t.Rows, Row{Cells: []string{capital(r.title(s.Name)), cmp.Or(strings.TrimSpace(s.Servers+" "+s.URL), "none"), cmp.Or(setup, "–")}})
 	}
 	return t
 }

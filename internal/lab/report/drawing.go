@@ -1,0 +1,205 @@
+package report
+
+import (
+	"math"
+	"strings"
+)
+
+// shape is a part of a drawing: a "rect", a "line" (W to the right and H down from its start), a "text" with its baseline at Y, or a "use" of a
+// definition in defs.svg.
+type shape struct {
+	Kind, Class string
+	X, Y, W, H  float64
+	Text        string // what a text says, and the name of what is used
+	Title       string // what a pointer's tooltip says
+}
+
+// drawing is an SVG whose units are CSS pixels.
+type drawing struct {
+	Name, Title, Desc string // the name of its file, what it shows, and its contents for those who cannot see it
+	W, H              float64
+	Shapes            []shape
+}
+
+// How wide letters are at most on average, in the two fonts of drawings, and how high a line is. They are those of DejaVu Sans, the widest of the usual
+// fonts.
+const (
+	small  = 7.0
+	bold   = 8.5
+	lining = 14.0
+)
+
+func (d *drawing) add(kind, class string, x, y, w, h float64, text, title string) {
+	tenth := func(v float64) float64 { return math.Round(finite(v)*10) / 10 }
+	d.Shapes = append(d.Shapes, shape{kind, class, tenth(x), tenth(y), tenth(w), tenth(h), text, title})
+}
+
+func (d *drawing) rect(class string, x, y, w, h float64, title string) {
+	d.add("rect", class, x, y, w, h, "", title)
+}
+
+func (d *drawing) line(class string, x, y, w, h float64) { d.add("line", class, x, y, w, h, "", "") }
+
+func (d *drawing) text(class string, x, y float64, text string) {
+	d.add("text", class, x, y, 0, 0, text, "")
+}
+
+func (d *drawing) use(name, class string, x, y, size float64, title string) {
+	d.add("use", class, x, y, size, size, name, title)
+}
+
+// lines writes a text in so many lines at most, none wider than width, the first at y, and returns where the next one would be.
+func (d *drawing) lines(class string, x, y, width float64, most int, text string) float64 {
+	for _, line := range wrap(text, int(width/small), most) {
+		d.text(class, x, y, line)
+		y += lining
+	}
+	return y
+}
+
+// wrap is text in lines of so many characters. What does not fit into so many lines is cut.
+func wrap(text string, width, lines int) (all []string) {
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case len(all) == lines-1 || len([]rune(line+" "+word)) <= width:
+			line += " " + word
+		default:
+			all, line = append(all, cut(line, width)), word
+		}
+	}
+	if line != "" {
+		all = append(all, cut(line, width))
+	}
+	return all
+}
+
+// scale maps values from 0 to high to coordinates.
+type scale struct{ high, from, to float64 }
+
+// at is the coordinate of a value; of one that is off the scale, its nearer end.
+func (s scale) at(v float64) float64 {
+	if math.IsNaN(v) {
+		return s.from
+	}
+	return s.from + (s.to-s.from)*math.Min(1, math.Max(0, v/s.high))
+}
+
+// ticks are at most n+1 round numbers from 0 to high.
+func (s scale) ticks(n float64) (ticks []float64) {
+	step := math.Pow(10, math.Floor(math.Log10(s.high/n)))
+	for i := 0; s.high/step > n; i++ { // 1, 2, 5, 10
+		step *= [...]float64{2, 2.5, 2}[i%3]
+	}
+	for v := 0.0; v <= s.high*(1+1e-9); v += step {
+		ticks = append(ticks, v)
+	}
+	return ticks
+}
+
+// SVG is the drawing as a file that stands alone, with a margin around it. It follows the reader's choice of light or dark.
+func (d *drawing) SVG() []byte {
+	const margins = 24
+	return []byte(render("picture.svg.tmpl", struct {
+		*drawing
+		FileW, FileH float64
+	}{d, d.W + margins, d.H + margins}))
+}
+
+// Label is what a screen reader says of the drawing.
+func (d *drawing) Label() string { return d.Title + ". " + d.Desc }
+
+// pictures are a drawing in two widths, for a desk and for a phone.
+type pictures struct{ Wide, Narrow *drawing }
+
+func inTwoWidths(draw func(width float64) *drawing) *pictures { return &pictures{draw(960), draw(300)} }
+
+// Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, a legend, and for each cell who held the lock when in the run
+// that shows its class, by [Cell.ID].
+func (r *Report) Pictures() map[string][]byte {
+	files := make(map[string][]byte)
+	if len(r.Cells) == 0 {
+		return files
+	}
+	all := []*drawing{r.drawMatrix(), legend().Wide}
+	for _, m := range r.rows() {
+		for _, e := range m.All() {
+			if best := e.best(); best >= 0 {
+				all = append(all, e.timeline(best).Wide)
+			}
+		}
+	}
+	for _, d := range all {
+		files[d.Name+".svg"] = d.SVG()
+	}
+	return files
+}
+
+// drawMatrix is the matrix as a picture, which is as wide as its columns.
+func (r *Report) drawMatrix() *drawing {
+	const left, column, gap = 236.0, 112.0, 4.0
+	columns := r.columns()
+	d := &drawing{Name: "matrix", Title: "What was observed of each hazard on each subject", W: left + column*float64(len(columns)) + 8}
+	y := lining
+	for i, s := range columns {
+		y = max(y, d.lines("strong", left+column*float64(i)+4, 18, column*0.8, 2, capital(s.Title)))
+	}
+	var figures []string
+	for _, m := range r.rows() {
+		d.line("rule", 4, y, d.W-8, 0)
+		d.text("strong", 6, y+20, cut(m.ID, 4))
+		bottom := d.lines("", 42, y+20, left-48, 3, m.Title)
+		for i, cells := range m.Cells {
+			at := y + gap
+			for _, e := range shown(cells) {
+				at = d.chip(e, left+column*float64(i), at, column-6) + gap
+				if e.NotRun == "" {
+					figures = append(figures, strings.Join([]string{m.ID, e.Who, e.Variant + ":", string(e.Class) + ",", e.Often()}, " "))
+				}
+			}
+			bottom = max(bottom, at)
+		}
+		y = bottom
+	}
+	d.H, d.Desc = y+4, strings.Join(figures, "; ")+"."
+	return d
+}
+
+// chip draws a cell with its icon, its word and how often, and returns where it ends.
+func (d *drawing) chip(e *entry, x, y, width float64) float64 {
+	if e.NotRun != "" {
+		return d.lines("soft", x+6, y+16, width-6, 2, "– not run "+e.Variant)
+	}
+	key := lookOf(e.Class).Key
+	box := len(d.Shapes)
+	d.rect("chip-box "+key, x, y, width, 0, "")
+	d.use("i-"+key, "icon "+key, x+6, y+5, 13, "")
+	at := d.lines("on-"+key, x+24, y+lining, width-20, 2, string(e.Class))
+	at = d.lines("on-"+key, x+24, at, width-20, 3, e.Variant)
+	at = d.lines("on-"+key, x+24, at, width-20, 1, e.Often())
+	if e.Landed() {
+		at = d.lines("on-"+key, x+24, at, width-20, 2, lateLanded)
+		d.Shapes[box].Class += " landed"
+	}
+	d.Shapes[box].H = max(36, at-y-6)
+	return y + d.Shapes[box].H
+}
+
+// render executes an embedded template. It panics where one is broken, which no data can cause.
+func render(name string, data any) string {
+	var b strings.Builder
+	if err := pages().ExecuteTemplate(&b, name, data); err != nil {
+		panic(err)
+	}
+	return strings.Map(character, strings.ToValidUTF8(b.String(), "\uFFFD"))
+}
+
+// character is r, or U+FFFD for what neither HTML nor XML may have.
+func character(r rune) rune {
+	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
+		return '\uFFFD'
+	}
+	return r
+}
