@@ -3,6 +3,7 @@ package lockport_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -35,6 +36,20 @@ func TestAcquireAndRelease(t *testing.T) {
 		w.nobodyHolds("a")
 		require.Equal(t, 1, b.Calls(memorytest.Claim))
 		require.Equal(t, 1, b.Calls(memorytest.Release))
+	})
+}
+
+func TestHideHost(t *testing.T) {
+	bubble(t, func(w *world) {
+		host, err := os.Hostname()
+		require.NoError(w, err)
+		c, _ := w.client(lockport.HideHost(), lockport.Label("batch"))
+		l := w.acquire(c, "a")
+		require.NotContains(w, l.Owner(), host)
+		claimant, ok := driver.OwnerClaimant(l.Owner())
+		require.True(w, ok)
+		require.Equal(w, driver.Claimant{Host: "hidden", PID: os.Getpid(), Label: "batch"}, claimant)
+		w.release(l)
 	})
 }
 

@@ -91,7 +91,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		backend:   b,
 		caps:      caps,
 		cfg:       cfg,
-		identity:  newIdentity(cfg.label),
+		identity:  newIdentity(cfg.label, cfg.hideHost),
 		suspended: clock.Suspended(),
 		base:      clock.Now(),
 		done:      make(chan struct{}),

@@ -36,6 +36,7 @@ type SharedOption interface {
 type config struct {
 	acquisition
 	label     string
+	hideHost  bool
 	logger    *slog.Logger
 	hooks     Hooks
 	noHandOff bool
@@ -111,6 +112,12 @@ func Label(s string) Option {
 		c.label = s
 		return nil
 	})
+}
+
+// HideHost leaves the host's name out of owner ids, which everybody who may look at the lock server sees. They say "hidden" instead.
+// Default: the host's name, so that a person can find a holder that hangs.
+func HideHost() Option {
+	return clientOption(func(c *config) error { c.hideHost = true; return nil })
 }
 
 // Logger receives what happens in the background: losses, renewals that fail, notices about the server, claims that are

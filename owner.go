@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/hex"
 	"os"
@@ -12,10 +13,11 @@ import (
 
 // newIdentity is the part of owner ids that all claims of one client share: who asks, for people to read, and a random part that
 // makes it unique.
-func newIdentity(label string) string {
-	host, err := os.Hostname()
-	if err != nil || host == "" {
-		host = "unknown"
+func newIdentity(label string, hideHost bool) string {
+	host := "hidden"
+	if !hideHost {
+		host, _ = os.Hostname()
+		host = cmp.Or(host, "unknown")
 	}
 	if label == "" {
 		label = "lockport"

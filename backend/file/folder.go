@@ -114,6 +114,8 @@ func (d *folder) explainLocked(err error) error {
 		return fmt.Errorf("%w: there is no lock folder %s (%w); make it with mkdir -m 700", driver.ErrRefused, d.path, err)
 	case is(syscall.ELOOP):
 		return fmt.Errorf("%w: a symbolic link stands in place of a lock file: %w; remove it", driver.ErrRefused, err)
+	case is(syscall.EISDIR):
+		return fmt.Errorf("%w: a folder stands in place of a lock file: %w; remove it", driver.ErrRefused, err)
 	case is(fs.ErrPermission, syscall.EROFS):
 		return fmt.Errorf("%w: %w; user %d must be allowed to write in the lock folder, and own the files in it",
 			driver.ErrRefused, err, os.Geteuid())

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -54,6 +55,46 @@ func TestOwnFolder(t *testing.T) {
 	require.ErrorIs(t, try("another"), driver.ErrRefused)
 	require.NoError(t, os.Chmod(parent, 0o777|fs.ModeSticky))
 	require.NoError(t, try("another"))
+}
+
+// What stands in place of a lock file and another user may have put there is refused, and not touched.
+func TestForeignFileInPlaceOfALock(t *testing.T) {
+	for what, put := range map[string]func(path string) error{
+		"it is no regular file":    func(path string) error { return syscall.Mkfifo(path, 0o666) },
+		"a symbolic link stands":   func(path string) error { return os.Symlink("/etc/passwd", path) },
+		"it has another name":      func(path string) error { return os.WriteFile(path+"2", []byte("data"), 0o600) },
+		"it belongs to user 12345": func(path string) error { return os.WriteFile(path, []byte("data"), 0o600) },
+		"must be allowed to write": func(path string) error { return os.WriteFile(path, []byte("data"), 0o400) },
+		"is a directory":           func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		t.Run(what, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), FileName("job"))
+			require.NoError(t, put(path))
+			switch what {
+			case "it has another name":
+				require.NoError(t, os.Link(path+"2", path))
+			case "it belongs to user 12345":
+				if os.Geteuid() != 0 {
+					t.Skip("needs root, to give a file away")
+				}
+				require.NoError(t, os.Chown(path, 12345, -1))
+			case "must be allowed to write":
+				if os.Geteuid() == 0 {
+					t.Skip("root may write to every file")
+				}
+			}
+			b, err := NewBackend(Options{Dir: filepath.Dir(path)})
+			require.NoError(t, err)
+			defer b.Close()
+			_, err = b.TryAcquire(t.Context(), driver.Request{Name: "job", Owner: "o", TTL: time.Minute})
+			require.ErrorIs(t, err, driver.ErrRefused)
+			require.ErrorContains(t, err, what)
+			text, err := os.ReadFile(path + "2")
+			if err == nil {
+				require.Equal(t, "data", string(text))
+			}
+		})
+	}
 }
 
 // The default folder is made again when it was removed.

@@ -3,23 +3,59 @@
 package file
 
 import (
+	"fmt"
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/lockport/lockport/driver"
 )
 
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported error
 
 // openLock opens a lock file, which it makes if there is none: never with O_EXCL, since whether the file exists means nothing. A
-// child process does not inherit it (package os sets O_CLOEXEC), and a link is not followed.
+// child process does not inherit it (package os sets O_CLOEXEC), and a link is not followed. What another user may have put there is
+// refused before it is touched.
 func openLock(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW, 0o600)
+	return openRegular(path, os.O_CREATE|os.O_RDWR, func(st *syscall.Stat_t) error {
+		switch {
+		case int(st.Uid) != os.Geteuid():
+			return notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))
+		case st.Nlink > 1:
+			return notALock(path, "it has another name as well (a hard link)")
+		}
+		return nil
+	})
 }
 
 // openToLook opens a lock file to read it.
 func openToLook(path string) (*os.File, error) {
-	return os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	return openRegular(path, os.O_RDONLY, func(*syscall.Stat_t) error { return nil })
+}
+
+// openRegular opens a regular file that passes check, and does not wait for the other end of a pipe.
+func openRegular(path string, flag int, check func(*syscall.Stat_t) error) (*os.File, error) {
+	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	var st syscall.Stat_t
+	switch err = syscall.Fstat(int(f.Fd()), &st); {
+	case err == nil && st.Mode&syscall.S_IFMT != syscall.S_IFREG:
+		err = notALock(path, "it is no regular file")
+	case err == nil:
+		err = check(&st)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func notALock(path, why string) error {
+	return fmt.Errorf("%w: %s cannot be a lock file: %s; find out who made it, and remove it", driver.ErrRefused, path, why)
 }
 
 // tryFlock locks f for this descriptor alone, and says whether it could.

@@ -25,7 +25,9 @@ Example:
 
 func backendsVerb(_ context.Context, c *console, args []string) error {
 	var markdown bool
-	a, err := parse("backends", args, []option{{long: "markdown", flag: &markdown}})
+	options := newOptions("backends")
+	options.flag(&markdown, "markdown", "")
+	a, err := options.parse(args)
 	switch {
 	case err != nil:
 		return err

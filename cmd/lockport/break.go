@@ -16,7 +16,9 @@ const breakHelp = `Usage: lockport break [OPTION…] NAME
 Ends somebody else's hold of the lock NAME by force, for a holder that hangs. Shows the holder first, and asks. Ends the hold
 of that holder and of no other: if it has given the lock up meanwhile, nothing happens.
 
-  --url URL         the lock server; default: $LOCKPORT_URL, else files of this machine
+  --url URL         the lock server; default: $LOCKPORT_URL, else files of this machine.
+                    Other users of this machine see it: put a URL with a password into a file
+  --url-file FILE   a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
   --yes             do not ask: for scripts
   --all-of-session  on a database, which can end a session only: end it even though it has other locks, which are lost
                     with it. Without this option break says how many they are (on MySQL: which), and ends nothing
@@ -42,11 +44,11 @@ type breakOptions struct {
 
 func parseBreak(args []string) (breakOptions, error) {
 	var o breakOptions
-	a, err := parse("break", args, []option{
-		{long: "url", value: urlValue(&o.url)},
-		{long: "yes", flag: &o.yes},
-		{long: "all-of-session", flag: &o.whole},
-	})
+	options := newOptions("break")
+	server := options.server()
+	options.flag(&o.yes, "yes", "")
+	options.flag(&o.whole, "all-of-session", "")
+	a, err := options.parse(args)
 	names := append(a.before, a.after...)
 	switch {
 	case err != nil:
@@ -56,7 +58,10 @@ func parseBreak(args []string) (breakOptions, error) {
 	case len(names) > 1:
 		return o, usagef("break takes one lock name: %q", names)
 	}
-	o.name, o.url = names[0], lockURL(o.url)
+	if o.url, err = server.url(); err != nil {
+		return o, err
+	}
+	o.name = names[0]
 	return o, checkLockName(o.name)
 }
 

@@ -7,9 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // child is the command in its process group, whose number is the child's process id.
@@ -19,16 +22,29 @@ type child struct {
 	events <-chan syscall.WaitStatus // it stopped; at last: it ended
 }
 
-// findCommand finds the command before anything is locked for it.
+// findCommand finds the command before anything is locked for it. It looks where a shell would: in the folders of PATH, and for
+// root in those alone that PATH names in full.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
-	case err == nil || errors.Is(err, exec.ErrDot) && path != "":
+	case err == nil:
+		return path, nil
+	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // anybody may have put it there
+		return "", failf(exitNotFound, "command not found: %s (for root, PATH does not lead into the current folder: write %s)", name, absolute(path))
+	case errors.Is(err, exec.ErrDot):
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return "", failf(exitNotFound, "command not found: %s", name)
 	}
 	return "", failf(exitCannotStart, "cannot start %s: %v", name, rootCause(err))
+}
+
+// absolute is path from the root of the file system, if that can be told.
+func absolute(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		return whole
+	}
+	return path
 }
 
 // rootCause drops what an error of os/exec says about the path, which the message names already.
@@ -61,7 +77,7 @@ func startChild(path string, command, env []string) (*child, error) {
 	defer waits.Close()
 	// The command may expect inherited descriptors at their places, so the gate stays at its own number.
 	fd := waits.Fd()
-	if err := keepAcrossExec(fd); err != nil {
+	if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil { // it is inherited
 		gate.Close()
 		return nil, err
 	}
@@ -101,12 +117,4 @@ func (c *child) open(begin bool) {
 		_, _ = c.gate.Write([]byte{1}) // if nobody waits there any more, its end is reported
 	}
 	c.gate.Close()
-}
-
-// keepAcrossExec lets fd be inherited.
-func keepAcrossExec(fd uintptr) error {
-	if _, _, errno := syscall.Syscall(syscall.SYS_FCNTL, fd, syscall.F_SETFD, 0); errno != 0 {
-		return errno
-	}
-	return nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"syscall"
 	"unsafe"
+
+	"golang.org/x/sys/unix"
 )
 
 // selfPath is this program, even if its file was replaced or deleted. As a side effect the guard is called "exe", so that
@@ -21,19 +23,17 @@ func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 // watch reports when the child stops, and at last that it ended, leaving it a zombie: until reap, its process id, which is its
 // group's number too, can belong to nobody else.
 func watch(pid int, events chan<- syscall.WaitStatus) {
-	const pPID = 1
 	defer close(events)
 	for {
-		var info [128]byte // siginfo_t
-		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, pPID, uintptr(pid), uintptr(unsafe.Pointer(&info)),
-			syscall.WEXITED|syscall.WSTOPPED|syscall.WNOWAIT, 0, 0)
-		if errno == syscall.EINTR {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		if err == unix.EINTR {
 			continue
 		}
-		if errno != 0 {
+		if err != nil {
 			return
 		}
-		status, ended := siginfoStatus(info)
+		status, ended := endStatus(&info)
 		if !ended {
 			if n, err := syscall.Wait4(pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil); n == 0 || err != nil {
 				continue // it went on before it was asked why it had stopped
@@ -47,14 +47,14 @@ func watch(pid int, events chan<- syscall.WaitStatus) {
 	}
 }
 
-// siginfoStatus makes a wait status of what waitid(2) reports: si_code, the third int, and si_status, the sixth (behind si_pid and si_uid,
-// which begin at a multiple of a pointer's size).
-func siginfoStatus(info [128]byte) (status syscall.WaitStatus, ended bool) {
+// endStatus makes a wait status of what waitid(2) reports of a process that has ended: si_code, and si_status, which
+// stands behind si_pid and si_uid. Those begin at a multiple of a pointer's size.
+func endStatus(info *unix.Siginfo) (status syscall.WaitStatus, ended bool) {
 	const exited, killed, dumped = 1, 2, 3
-	const pidAt = (12 + unsafe.Sizeof(uintptr(0)) - 1) &^ (unsafe.Sizeof(uintptr(0)) - 1)
-	code := *(*int32)(unsafe.Pointer(&info[8]))
-	value := *(*int32)(unsafe.Pointer(&info[pidAt+8]))
-	switch code {
+	const align = unsafe.Alignof(uintptr(0))
+	const statusAt = (3*4+align-1)&^(align-1) + 2*4
+	value := *(*int32)(unsafe.Add(unsafe.Pointer(info), statusAt))
+	switch info.Code {
 	case exited:
 		return syscall.WaitStatus(value&0xff) << 8, true
 	case killed, dumped:

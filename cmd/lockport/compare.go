@@ -28,7 +28,9 @@ minutes. What is not installed is named.
 With --url it measures your own server, and does it no harm: no hazards, and names of its own, all of which it releases. Up to
 64 clients take locks as fast as they can for half a minute: choose a time at which nothing else on it suffers from that.
 
-  --url URL        measure this server; may be given several times
+  --url URL        measure this server; may be given several times. Other users of this machine see it: put a URL with
+                   a password into a file
+  --url-file FILE  measure the server whose URL this file holds in one line; may be given several times
   --full           everything, and oftener: up to 15 minutes
   --scenario NAME  only this: hazards or costs; H1 to H15; cycle, contention, handoff, takeover, failover, waiters. May be
                    given several times, or several at once, with commas
@@ -55,16 +57,13 @@ type compareOptions struct {
 
 func parseCompare(args []string) (compareOptions, error) {
 	o := compareOptions{out: "lockport-report"}
-	a, err := parse("compare", args, []option{
-		{long: "url", value: func(s string) error {
-			o.URLs = append(o.URLs, "")
-			return urlValue(&o.URLs[len(o.URLs)-1])(s)
-		}},
-		{long: "full", flag: &o.Full},
-		{long: "scenario", value: listValue(&o.Scenarios)},
-		{long: "backend", value: listValue(&o.Subjects)},
-		{long: "out", value: stringValue(&o.out)},
-	})
+	options := newOptions("compare")
+	server := options.server()
+	options.flag(&o.Full, "full", "")
+	options.list(&o.Scenarios, "scenario")
+	options.list(&o.Subjects, "backend")
+	options.text(&o.out, "out")
+	a, err := options.parse(args)
 	switch {
 	case err != nil:
 		return o, err
@@ -73,20 +72,13 @@ func parseCompare(args []string) (compareOptions, error) {
 	case o.out == "":
 		return o, usagef("--out needs the name of a folder")
 	}
+	if o.URLs, err = server.named(); err != nil {
+		return o, err
+	}
 	if err := o.Check(); err != nil {
 		return o, usagef("%v", err)
 	}
 	return o, nil
-}
-
-// listValue adds the values of an option that may be given several times, and several at once, with commas.
-func listValue(to *[]string) func(string) error {
-	return func(s string) error {
-		for name := range strings.SplitSeq(s, ",") {
-			*to = append(*to, strings.TrimSpace(name))
-		}
-		return nil
-	}
 }
 
 // compareVerb is "lockport compare".

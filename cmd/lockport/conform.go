@@ -23,14 +23,16 @@ Runs the conformance suite against a lock server: each case tries to break one r
 which. It uses lock names of its own and releases them. Cases that need a fault which cannot be produced from here (a restart
 of the server, say) are reported as not run, never as passed.
 
-  --url URL     the lock server; default: $LOCKPORT_URL, else files of this machine
-  --run REGEXP  only the cases whose GROUP/NAME matches
-  --short       only the quick cases
-  --soak TIME   instead of the cases: for so long, crowds in several processes race for names, give up at random moments and are
-                killed; a second holder, a token out of order, a loss, starvation or a hang ends it with exit status 1
+  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
+                   Other users of this machine see it: put a URL with a password into a file
+  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
+  --run REGEXP     only the cases whose GROUP/NAME matches
+  --short          only the quick cases
+  --soak TIME      instead of the cases: for so long, crowds in several processes race for names, give up at random moments and
+                   are killed; a second holder, a token out of order, a loss, starvation or a hang ends it with exit status 1
   --processes N, --goroutines N
-                of a soak: how many processes (4), each with how many goroutines (512)
-  --json FILE   write the report as JSON, too; - is standard output, and the lines for people then go to standard error
+                   of a soak: how many processes (4), each with how many goroutines (512)
+  --json FILE      write the report as JSON, too; - is standard output, and the lines for people then go to standard error
 
 Exit status: 0 no case failed; 1 a case failed; 69 the lock server cannot be reached, or refuses; 64 wrong usage; 130
 interrupted.
@@ -51,15 +53,15 @@ type conformOptions struct {
 
 func parseConform(args []string) (conformOptions, error) {
 	var o conformOptions
-	a, err := parse("conform", args, []option{
-		{long: "url", value: urlValue(&o.url)},
-		{long: "json", value: stringValue(&o.json)},
-		{long: "short", flag: &o.short},
-		{long: "soak", value: durationValue(&o.soak.For, time.Second)},
-		{long: "processes", value: countValue(&o.soak.Processes)},
-		{long: "goroutines", value: countValue(&o.soak.Goroutines)},
-		{long: "run", value: func(s string) (err error) { o.match, err = regexp.Compile(s); return err }},
-	})
+	options := newOptions("conform")
+	server := options.server()
+	options.text(&o.json, "json")
+	options.flag(&o.short, "short", "")
+	options.duration(&o.soak.For, time.Second, "soak", "")
+	options.count(&o.soak.Processes, "processes")
+	options.count(&o.soak.Goroutines, "goroutines")
+	options.Func("run", "", func(s string) (err error) { o.match, err = regexp.Compile(s); return err })
+	a, err := options.parse(args)
 	switch {
 	case err != nil:
 		return o, err
@@ -70,8 +72,8 @@ func parseConform(args []string) (conformOptions, error) {
 	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
 		return o, usagef("--processes and --goroutines are of a soak; give --soak TIME")
 	}
-	o.url = lockURL(o.url)
-	return o, nil
+	o.url, err = server.url()
+	return o, err
 }
 
 // conformVerb is "lockport conform".

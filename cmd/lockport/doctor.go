@@ -20,8 +20,10 @@ let this user see is listed separately. It changes no lock. Like every client th
 there (a folder, a chroot, a database's sequence or table for tokens), and takes a lock of its own for a moment where only that
 shows that the user may.
 
-  --url URL  the lock server; default: $LOCKPORT_URL, else files of this machine
-  --json     for programs: see below
+  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
+                   Other users of this machine see it: put a URL with a password into a file
+  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
+  --json           for programs: see below
 
 docs/doctor.md lists every notice.
 
@@ -41,24 +43,27 @@ const doctorLimit = 10 * time.Second
 
 // doctorVerb is "lockport doctor".
 func doctorVerb(ctx context.Context, c *console, args []string) error {
-	var rawURL string
 	var asJSON bool
-	a, err := parse("doctor", args, []option{
-		{long: "url", value: urlValue(&rawURL)},
-		{long: "json", flag: &asJSON},
-	})
+	options := newOptions("doctor")
+	server := options.server()
+	options.flag(&asJSON, "json", "")
+	a, err := options.parse(args)
 	switch {
 	case err != nil:
 		return err
 	case len(a.before) > 0 || a.dashes:
 		return usagef("doctor takes options only; the server is named by --url")
 	}
+	rawURL, err := server.url()
+	if err != nil {
+		return err
+	}
 	interrupted, stop := signal.NotifyContext(ctx, os.Interrupt)
 	defer stop()
 	context.AfterFunc(interrupted, stop) // a second Ctrl-C ends this process at once
 	limited, cancel := context.WithTimeout(interrupted, doctorLimit)
 	defer cancel()
-	d, err := diagnose(limited, lockURL(rawURL))
+	d, err := diagnose(limited, rawURL)
 	switch {
 	case interrupted.Err() != nil:
 		return exitWith(signalCode(syscall.SIGINT))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/lockport/lockport"
 )
@@ -37,4 +38,10 @@ next:
 		kept = append(kept, e)
 	}
 	return kept
+}
+
+// firstOf is what stands in s before sep.
+func firstOf(s, sep string) string {
+	first, _, _ := strings.Cut(s, sep)
+	return first
 }

@@ -1,93 +1,33 @@
 package main
 
 import (
+	"errors"
+	"io"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
-// option is one option of a verb, as getopt_long(3) knows them: "--ttl 10s", "--ttl=10s", "-w 10s", "-w10s", "-n".
-// The standard flag package knows neither "-w10s" nor what stood behind "--".
-type option struct {
-	long, short string             // without dashes; either may be empty
-	flag        *bool              // set by an option without a value
-	value       func(string) error // called with the value of an option that has one
+// options are the options of a verb. They may stand before and behind other arguments, up to "--".
+type options struct{ *pflag.FlagSet }
+
+func newOptions(verb string) options {
+	o := options{pflag.NewFlagSet(verb, pflag.ContinueOnError)}
+	o.SetOutput(io.Discard) // the error says it
+	return o
 }
 
-// arguments is what is left when the options are taken out.
-type arguments struct {
-	before []string // in front of "--"
-	dashes bool     // there was a "--"
-	after  []string // behind it, untouched
-}
+// text adds an option that takes any text.
+func (o options) text(to *string, name string) { o.StringVar(to, name, *to, "") }
 
-// parse takes options out of args. Options may stand before and behind other arguments, up to "--".
-func parse(verb string, args []string, options []option) (arguments, error) {
-	var out arguments
-	for i := 0; i < len(args); i++ {
-		arg := args[i]
-		switch {
-		case arg == "--":
-			out.dashes, out.after = true, args[i+1:]
-			return out, nil
-		case len(arg) < 2 || arg[0] != '-':
-			out.before = append(out.before, arg)
-		default:
-			o, name, value, attached := match(arg, options)
-			switch {
-			case o == nil:
-				return out, usagef("unknown option %s; try: lockport %s --help", firstOf(arg, "="), verb)
-			case o.flag != nil && attached:
-				return out, usagef("option %s takes no value", name)
-			case o.flag != nil:
-				*o.flag = true
-				continue
-			case !attached && i+1 == len(args):
-				return out, usagef("option %s needs a value", name)
-			case !attached:
-				i++
-				value = args[i]
-			}
-			if err := o.value(value); err != nil {
-				return out, usagef("option %s: %s", name, oneLine(err.Error()))
-			}
-		}
-	}
-	return out, nil
-}
+// flag adds an option without a value. short may be empty.
+func (o options) flag(to *bool, name, short string) { o.BoolVarP(to, name, short, *to, "") }
 
-// match finds the option that arg names, and a value that is attached to it.
-func match(arg string, options []option) (found *option, name, value string, attached bool) {
-	if long, ok := strings.CutPrefix(arg, "--"); ok {
-		long, value, attached = strings.Cut(long, "=")
-		for i := range options {
-			if options[i].long == long {
-				return &options[i], "--" + long, value, attached
-			}
-		}
-		return nil, "", "", false
-	}
-	for i := range options {
-		if o := &options[i]; o.short != "" && strings.HasPrefix(arg[1:], o.short) {
-			value = strings.TrimPrefix(arg[2:], "=")
-			return o, "-" + o.short, value, len(arg) > 2
-		}
-	}
-	return nil, "", "", false
-}
-
-func firstOf(s, sep string) string {
-	first, _, _ := strings.Cut(s, sep)
-	return first
-}
-
-// stringValue is the value of an option that takes any text.
-func stringValue(to *string) func(string) error {
-	return func(s string) error { *to = s; return nil }
-}
-
-// durationValue is the value of an option that takes a duration of at least smallest.
-func durationValue(to *time.Duration, smallest time.Duration) func(string) error {
-	return func(s string) error {
+// duration adds an option that takes a duration of at least smallest.
+func (o options) duration(to *time.Duration, smallest time.Duration, name, short string) {
+	o.FuncP(name, short, "", func(s string) error {
 		d, err := time.ParseDuration(s)
 		switch {
 		case err != nil:
@@ -99,7 +39,72 @@ func durationValue(to *time.Duration, smallest time.Duration) func(string) error
 		}
 		*to = d
 		return nil
+	})
+}
+
+// count adds an option that takes a number of at least 1.
+func (o options) count(to *int, name string) {
+	o.Func(name, "", func(s string) error {
+		n, err := strconv.Atoi(s)
+		if err != nil || n < 1 {
+			return usagef("bad number %q: want at least 1", s)
+		}
+		*to = n
+		return nil
+	})
+}
+
+// list adds an option that may be given several times, and takes several values with commas between them.
+func (o options) list(to *[]string, name string) {
+	o.Func(name, "", func(s string) error {
+		for value := range strings.SplitSeq(s, ",") {
+			*to = append(*to, strings.TrimSpace(value))
+		}
+		return nil
+	})
+}
+
+// arguments is what is left when the options are taken out.
+type arguments struct {
+	before []string // in front of "--"
+	dashes bool     // there was a "--"
+	after  []string // behind it, untouched
+}
+
+// parse takes the options out of args.
+func (o options) parse(args []string) (arguments, error) {
+	if err := o.Parse(args); err != nil {
+		return arguments{}, o.explain(err)
 	}
+	rest, n := o.Args(), o.ArgsLenAtDash()
+	if n < 0 {
+		return arguments{before: rest}, nil
+	}
+	return arguments{before: rest[:n], dashes: true, after: rest[n:]}, nil
+}
+
+// explain says in our words what pflag found wrong.
+func (o options) explain(err error) error {
+	var unknown *pflag.NotExistError
+	var missing *pflag.ValueRequiredError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
+		return usagef("unknown option -%s; try: lockport %s --help", unknown.GetSpecifiedName(), o.Name())
+	case errors.As(err, &unknown):
+		return usagef("unknown option --%s; try: lockport %s --help", unknown.GetSpecifiedName(), o.Name())
+	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
+		return usagef("option -%s needs a value", missing.GetSpecifiedName())
+	case errors.As(err, &missing):
+		return usagef("option --%s needs a value", missing.GetSpecifiedName())
+	case errors.As(err, &invalid):
+		name := "--" + invalid.GetFlag().Name
+		if short := invalid.GetFlag().Shorthand; short != "" {
+			name = "-" + short
+		}
+		return usagef("option %s: %s", name, oneLine(invalid.Unwrap().Error()))
+	}
+	return usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
 }
 
 // wantsHelp says whether args ask for help, in front of "--".

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -17,6 +19,8 @@ func TestOptionsParse(t *testing.T) {
 		{args: []string{"-n", "a", "--", "true"}, want: runOptions{name: "a", once: true, wait: -1}},
 		{args: []string{"a", "-n", "--", "true"}, want: runOptions{name: "a", once: true, wait: -1}},
 		{args: []string{"-w10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
+		{args: []string{"--no-wait", "a", "--", "true"}, want: runOptions{name: "a", once: true, wait: -1}},
+		{args: []string{"--wait", "10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
 		{args: []string{"-w", "10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
 		{args: []string{"-w=10s", "a", "--", "true"}, want: runOptions{name: "a", wait: 10 * time.Second}},
 		{args: []string{"-w0s", "a", "--", "true"}, want: runOptions{name: "a", once: true, wait: 0}},
@@ -29,7 +33,7 @@ func TestOptionsParse(t *testing.T) {
 
 		{args: []string{"--fast=yes", "a", "--", "true"}, wantErr: "unknown option --fast; try: lockport run --help"},
 		{args: []string{"-x", "a", "--", "true"}, wantErr: "unknown option -x; try: lockport run --help"},
-		{args: []string{"-nx", "a", "--", "true"}, wantErr: "option -n takes no value"},
+		{args: []string{"-nx", "a", "--", "true"}, wantErr: "unknown option -x; try: lockport run --help"},
 		{args: []string{"--url=", "a", "--", "true"}, wantErr: "option --url: the URL is empty: want that of a lock server, or file: for files of this machine"},
 		{args: []string{"a", "-w"}, wantErr: "option -w needs a value"},
 		{args: []string{"-w", "10", "a", "--", "true"}, wantErr: `option -w: bad duration "10": want something like 10s, 1m30s or 250ms`},
@@ -77,6 +81,45 @@ func TestKillAfterFollowsTheTTL(t *testing.T) {
 	require.ErrorContains(t, err, "--kill-after: 3s is not below half of the TTL, 6s")
 	_, err = parseWith("--kill-after=7500ms")
 	require.ErrorContains(t, err, "half of the TTL, 15s")
+}
+
+func TestURLComesFromAFile(t *testing.T) {
+	write := func(text string) string {
+		file := filepath.Join(t.TempDir(), "url")
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		return file
+	}
+	good := write("redis://:secret@localhost\n")
+	for _, tt := range []struct {
+		args          []string
+		url, file     string // in the environment
+		want, wantErr string
+	}{
+		{want: "file:"},
+		{url: "memory:", want: "memory:"},
+		{file: good, want: "redis://:secret@localhost"},
+		{args: []string{"--url-file", good}, url: "memory:", want: "redis://:secret@localhost"},
+		{args: []string{"--url", "memory:"}, file: good, want: "memory:"},
+		{args: []string{"--url", "memory:", "--url-file", good}, wantErr: "options --url and --url-file exclude each other"},
+		{url: "memory:", file: good, wantErr: "LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other"},
+		{args: []string{"--url-file="}, wantErr: "option --url-file: the name of the file is empty"},
+		{args: []string{"--url-file", good + "s"}, wantErr: "the file with the URL: open " + good + "s: no such file or directory"},
+		{args: []string{"--url-file", write("secret one\nsecret two\n")}, wantErr: "must hold one line: the URL of a lock server"},
+		{args: []string{"--url-file", write(" \n")}, wantErr: "must hold one line: the URL of a lock server"},
+		{args: []string{"--url-file", "/dev/zero"}, wantErr: "the file /dev/zero must hold one line: the URL of a lock server"},
+	} {
+		t.Setenv("LOCKPORT_URL", tt.url)
+		t.Setenv("LOCKPORT_URL_FILE", tt.file)
+		got, err := parseStatus(tt.args)
+		if tt.wantErr != "" {
+			require.ErrorContains(t, err, tt.wantErr, "%q", tt.args)
+			require.NotContains(t, err.Error(), "secret")
+			require.Equal(t, exitUsage, err.(*exitError).code, "%q", tt.args)
+			continue
+		}
+		require.NoError(t, err, "%q", tt.args)
+		require.Equal(t, tt.want, got.url, "%q", tt.args)
+	}
 }
 
 func TestMessagesAreOneLine(t *testing.T) {

@@ -12,6 +12,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -120,15 +122,15 @@ type deadlineReader struct {
 // then counts, however late this process gets to run: it must not kill the group of a lock that was renewed.
 func (r *deadlineReader) next(deadline time.Time) (later time.Time, ok bool) {
 	for {
-		var input syscall.FdSet
+		var input unix.FdSet
 		input.Bits[0] = 1
-		var limit *syscall.Timeval
+		var limit *unix.Timeval
 		if !deadline.IsZero() {
-			left := syscall.NsecToTimeval(int64(max(time.Until(deadline), 0)))
+			left := unix.NsecToTimeval(int64(max(time.Until(deadline), 0)))
 			limit = &left
 		}
-		switch err := selectInput(&input, limit); {
-		case err == syscall.EINTR:
+		switch _, err := unix.Select(1, &input, nil, nil, limit); {
+		case err == unix.EINTR:
 			continue
 		case err != nil || input.Bits[0] == 0:
 			return time.Time{}, false

@@ -90,6 +90,26 @@ func TestRunUsage(t *testing.T) {
 	}
 }
 
+// Root does not run what anybody may have put into the current folder.
+func TestCommandInTheCurrentFolder(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "report"), []byte("#!/bin/sh\n"), 0o700))
+	t.Chdir(dir)
+	for _, path := range []string{".", ":/bin", "/bin:."} {
+		t.Setenv("PATH", path)
+		found, err := findCommand("report")
+		if os.Geteuid() == 0 {
+			require.ErrorContains(t, err, "command not found: report (for root, ", "PATH=%s", path)
+			require.Equal(t, exitNotFound, err.(*exitError).code)
+		} else {
+			require.NoError(t, err, "PATH=%s", path)
+			require.NotEmpty(t, found)
+		}
+	}
+	_, err := findCommand("./report")
+	require.NoError(t, err)
+}
+
 func TestRunCommandWithoutInterpreterLine(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script")

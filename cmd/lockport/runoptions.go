@@ -11,9 +11,11 @@ const runHelp = `Usage: lockport run [OPTION…] NAME -- COMMAND [ARGUMENT…]
 Waits for the lock NAME, runs COMMAND while holding it, and exits as COMMAND did. If the lock is
 lost meanwhile, COMMAND is ended before anybody else can have it.
 
-  --url URL            the lock server; default: $LOCKPORT_URL, else files of this machine
-  -n                   do not wait: exit 75 if somebody else has the lock
-  -w DURATION          wait at most so long, then exit 75; default: for ever
+  --url URL            the lock server; default: $LOCKPORT_URL, else files of this machine.
+                       Other users of this machine see it: put a URL with a password into a file
+  --url-file FILE      a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
+  -n, --no-wait        do not wait: exit 75 if somebody else has the lock
+  -w, --wait DURATION  wait at most so long, then exit 75; default: for ever
   --ttl DURATION       how long the lock stays taken after this machine fell silent; default 15s
   --min-hold DURATION  keep the lock at least so long, even if COMMAND ends sooner
   --kill-after DURATION
@@ -55,15 +57,15 @@ type runOptions struct {
 func parseRun(args []string) (runOptions, error) {
 	o := runOptions{wait: -1, killAfter: -1}
 	onLost := "term"
-	a, err := parse("run", args, []option{
-		{long: "url", value: urlValue(&o.url)},
-		{short: "n", flag: &o.once},
-		{short: "w", value: durationValue(&o.wait, 0)},
-		{long: "ttl", value: durationValue(&o.ttl, time.Millisecond)},
-		{long: "min-hold", value: durationValue(&o.minHold, 0)},
-		{long: "kill-after", value: durationValue(&o.killAfter, 0)},
-		{long: "on-lost", value: stringValue(&onLost)},
-	})
+	options := newOptions("run")
+	server := options.server()
+	options.flag(&o.once, "no-wait", "n")
+	options.duration(&o.wait, 0, "wait", "w")
+	options.duration(&o.ttl, time.Millisecond, "ttl", "")
+	options.duration(&o.minHold, 0, "min-hold", "")
+	options.duration(&o.killAfter, 0, "kill-after", "")
+	options.text(&onLost, "on-lost")
+	a, err := options.parse(args)
 	switch {
 	case err != nil:
 		return o, err
@@ -85,7 +87,9 @@ func parseRun(args []string) (runOptions, error) {
 	o.name, o.command = a.before[0], a.after
 	o.ignore = onLost == "ignore"
 	o.once = o.once || o.wait == 0
-	o.url = lockURL(o.url)
+	if o.url, err = server.url(); err != nil {
+		return o, err
+	}
 	return o, o.settle()
 }
 

@@ -4,23 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 
 	"github.com/lockport/lockport/conformance"
 )
-
-// countValue is the value of an option that takes a number of at least 1.
-func countValue(to *int) func(string) error {
-	return func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
-			return usagef("bad number %q: want at least 1", s)
-		}
-		*to = n
-		return nil
-	}
-}
 
 // soak is "lockport conform --soak".
 func soak(ctx context.Context, c *console, lines io.Writer, o conformOptions) error {

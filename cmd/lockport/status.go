@@ -17,7 +17,9 @@ const statusHelp = `Usage: lockport status [OPTION…] [NAME | --prefix PREFIX]
 Shows who holds the lock NAME, since when, until when, with what fencing token, and how many wait for it. Without NAME: all
 locks that are held or waited for, as far as the server knows their names. Looking changes nothing at a lock.
 
-  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine
+  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
+                   Other users of this machine see it: put a URL with a password into a file
+  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
   --prefix PREFIX  only the locks whose names start with PREFIX
   --json           for programs: see below
 
@@ -51,24 +53,25 @@ type statusOptions struct {
 
 func parseStatus(args []string) (statusOptions, error) {
 	var o statusOptions
-	var prefixGiven bool
-	a, err := parse("status", args, []option{
-		{long: "url", value: urlValue(&o.url)},
-		{long: "prefix", value: func(s string) error { o.prefix, prefixGiven = s, true; return nil }},
-		{long: "json", flag: &o.json},
-	})
+	options := newOptions("status")
+	server := options.server()
+	options.text(&o.prefix, "prefix")
+	options.flag(&o.json, "json", "")
+	a, err := options.parse(args)
 	names := append(a.before, a.after...)
 	switch {
 	case err != nil:
 		return o, err
 	case len(names) > 1:
 		return o, usagef("status takes one lock name, or none: %q", names)
-	case len(names) == 1 && prefixGiven:
+	case len(names) == 1 && options.Changed("prefix"):
 		return o, usagef("a lock's name and --prefix exclude each other")
 	case len(names) == 1:
 		o.name, err = names[0], checkLockName(names[0])
 	}
-	o.url = lockURL(o.url)
+	if err == nil {
+		o.url, err = server.url()
+	}
 	return o, err
 }
 

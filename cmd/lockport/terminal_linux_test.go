@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 // terminal is a process that leads a session on a pseudo-terminal.
@@ -26,18 +26,18 @@ func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	require.NoError(t, err)
 	t.Cleanup(func() { master.Close() })
-	var locked, number int32
-	require.NoError(t, ioctl(master.Fd(), syscall.TIOCSPTLCK, unsafe.Pointer(&locked)))
-	require.NoError(t, ioctl(master.Fd(), syscall.TIOCGPTN, unsafe.Pointer(&number)))
+	require.NoError(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	require.NoError(t, err)
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
 	defer slave.Close()
 	// Linux sends an interrupt key's signal first and throws away what is on its way to the screen then: on a busy machine that is what the signal made
 	// programs write, "code=130" for instance.
-	var settings syscall.Termios
-	require.NoError(t, ioctl(slave.Fd(), syscall.TCGETS, unsafe.Pointer(&settings)))
-	settings.Lflag |= syscall.NOFLSH
-	require.NoError(t, ioctl(slave.Fd(), syscall.TCSETS, unsafe.Pointer(&settings)))
+	settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
+	require.NoError(t, err)
+	settings.Lflag |= unix.NOFLSH
+	require.NoError(t, unix.IoctlSetTermios(int(slave.Fd()), unix.TCSETS, settings))
 
 	p := prepare(url)
 	p.Cmd.Path, p.Cmd.Args = program[0], program

@@ -1,9 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"io"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9/logging"
@@ -21,27 +24,79 @@ const defaultURL = "file:"
 // openLimit bounds the first contact with the server, and the single attempt of run -n.
 const openLimit = 10 * time.Second
 
-// lockURL is the URL of --url, or of LOCKPORT_URL, or the default.
-func lockURL(flag string) string {
-	if flag == "" {
-		flag = os.Getenv("LOCKPORT_URL")
+// server is the lock server that the command line or the environment names.
+type server struct{ urls, files []string }
+
+// server adds the options that name a lock server. A URL must not be empty: where a variable is not set, a server must not become this machine's
+// files, on which two machines do not meet.
+func (o options) server() *server {
+	s := new(server)
+	notEmpty := func(to *[]string, what string) func(string) error {
+		return func(value string) error {
+			if value == "" {
+				return usagef("%s", what)
+			}
+			*to = append(*to, value)
+			return nil
+		}
 	}
-	if flag == "" {
-		flag = defaultURL
-	}
-	return flag
+	o.Func("url", "", notEmpty(&s.urls, "the URL is empty: want that of a lock server, or "+defaultURL+" for files of this machine"))
+	o.Func("url-file", "", notEmpty(&s.files, "the name of the file is empty"))
+	return s
 }
 
-// urlValue is the value of --url. It is not empty: what should be a server must not become this machine's own files where a variable is not set, and
-// two machines do the same work at once.
-func urlValue(to *string) func(string) error {
-	return func(s string) error {
-		if s == "" {
-			return usagef("the URL is empty: want that of a lock server, or %s for files of this machine", defaultURL)
-		}
-		*to = s
-		return nil
+// url returns the one URL to use: that of the options, else that of the environment, else defaultURL.
+func (s *server) url() (string, error) {
+	named, err := s.named()
+	switch {
+	case err != nil:
+		return "", err
+	case len(named) > 0:
+		return named[len(named)-1], nil
 	}
+	file, url := os.Getenv("LOCKPORT_URL_FILE"), os.Getenv("LOCKPORT_URL")
+	switch {
+	case file != "" && url != "":
+		return "", usagef("LOCKPORT_URL and LOCKPORT_URL_FILE exclude each other")
+	case file != "":
+		return readURL(file)
+	}
+	return cmp.Or(url, defaultURL), nil
+}
+
+// named returns the URLs that the options give.
+func (s *server) named() ([]string, error) {
+	if len(s.urls) > 0 && len(s.files) > 0 {
+		return nil, usagef("options --url and --url-file exclude each other")
+	}
+	urls := s.urls
+	for _, file := range s.files {
+		url, err := readURL(file)
+		if err != nil {
+			return nil, err
+		}
+		urls = append(urls, url)
+	}
+	return urls, nil
+}
+
+// readURL reads a URL from a file, which keeps its password out of the list of processes.
+func readURL(file string) (string, error) {
+	const most = 64 << 10
+	f, err := os.Open(file)
+	if err != nil {
+		return "", usagef("the file with the URL: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	url := strings.TrimSpace(string(text))
+	switch {
+	case err != nil:
+		return "", usagef("the file with the URL: %v", err)
+	case len(text) > most, strings.ContainsAny(url, "\r\n"), url == "":
+		return "", usagef("the file %s must hold one line: the URL of a lock server", file)
+	}
+	return url, nil
 }
 
 // urlTTL is the TTL that rawURL asks for, 0 if it asks for none or cannot be read: opening it will say so.

@@ -75,7 +75,7 @@ Example:
 `
 
 func helpVerb(_ context.Context, c *console, args []string) error {
-	a, err := parse("help", args, nil)
+	a, err := newOptions("help").parse(args)
 	switch {
 	case err != nil:
 		return err
@@ -102,7 +102,7 @@ Example:
 `
 
 func versionVerb(_ context.Context, c *console, args []string) error {
-	a, err := parse("version", args, nil)
+	a, err := newOptions("version").parse(args)
 	switch {
 	case err != nil:
 		return err

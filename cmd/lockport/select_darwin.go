@@ -1,8 +1,0 @@
-package main
-
-import "syscall"
-
-// selectInput is select(2) on standard input alone.
-func selectInput(set *syscall.FdSet, limit *syscall.Timeval) error {
-	return syscall.Select(1, set, nil, nil, limit)
-}
