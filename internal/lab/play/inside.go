@@ -120,8 +120,7 @@ func (w *worker) listen() {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		var o order
 		if err := json.Unmarshal(lines.Bytes(), &o); err != nil {
-			w.say(history.Event{Kind: history.Answered}, err)
-			continue
+			panic(err) // the parent is the same program
 		}
 		w.busy.Go(func() { w.do(o) })
 	}

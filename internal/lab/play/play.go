@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -104,7 +105,7 @@ func (p *Phase) staff(ctx context.Context, names []string) error {
 	})...)
 }
 
-// each calls f with all items at once, and returns what it returned.
+// each calls f with all items at once, and returns the errors.
 func each[T any](items []T, f func(T) error) []error {
 	errs := make([]error, len(items))
 	var calls sync.WaitGroup
@@ -112,20 +113,20 @@ func each[T any](items []T, f func(T) error) []error {
 		calls.Go(func() { errs[i] = f(item) })
 	}
 	calls.Wait()
-	return errs
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // heal ends every fault: of the workers, of their links, of the servers; also when ctx has ended, for the next phase needs the servers.
 func (p *Phase) heal(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), healTime, fmt.Errorf("it took longer than %v", healTime))
 	defer cancel()
-	var errs []error
+	var err error
 	for _, w := range p.Workers() {
-		errs = append(errs, w.Resume())
+		err = errors.Join(err, w.Resume())
 		w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 	}
-	if err := p.Environment.Heal(ctx); err != nil {
-		errs = append(errs, fmt.Errorf("the servers could not be healed: %w", err))
+	if failed := p.Environment.Heal(ctx); failed != nil {
+		err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
 	}
 	noted := "" // last
 	for _, e := range p.Events() {
@@ -136,7 +137,7 @@ func (p *Phase) heal(ctx context.Context) error {
 	if noted != history.Healed {
 		p.Healed()
 	}
-	return errors.Join(errs...)
+	return err
 }
 
 // recovered waits until every worker has acquired a lock since the servers were healed, and names those who did not in time.
@@ -157,9 +158,7 @@ func (p *Phase) recovered(ctx context.Context) (stuck []string) {
 // end ends all workers, and names those who would not.
 func (p *Phase) end() (stuck []string) {
 	for _, err := range each(p.workers, (*Worker).end) {
-		if err != nil {
-			stuck = append(stuck, err.Error())
-		}
+		stuck = append(stuck, err.Error())
 	}
 	for _, w := range p.workers {
 		w.Endpoint.Links.Close()

@@ -23,13 +23,8 @@ type register struct {
 	server http.Server
 	fence  fence.Memory
 
-	mu      sync.Mutex
-	numbers map[numberKey]number
-}
-
-type numberKey struct {
-	name   string
-	fenced bool
+	mu           sync.Mutex
+	fenced, bare map[string]number
 }
 
 // number is a value and how often it was written.
@@ -38,11 +33,12 @@ type number struct{ value, accepted int64 }
 // registerValues are the two numbers of a name.
 type registerValues struct{ Fenced, Bare int64 }
 
-// registerRequest reads, or writes if Write is set.
+// registerRequest reads the values, or writes them.
 type registerRequest struct {
+	registerValues
 	Name  string
 	Token lockport.Token
-	Write *registerValues
+	Write bool
 }
 
 // registerReply is what the register has now. With Stale the fence refused the token.
@@ -57,7 +53,7 @@ func newRegister() (*register, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &register{url: "http://" + l.Addr().String(), numbers: make(map[numberKey]number)}
+	r := &register{url: "http://" + l.Addr().String(), fenced: make(map[string]number), bare: make(map[string]number)}
 	r.server.Handler = r
 	go func() { _ = r.server.Serve(l) }()
 	return r, nil
@@ -69,19 +65,19 @@ func (r *register) close() { _ = r.server.Close() }
 func (r *register) lost(name string) (fenced, bare int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	f, b := r.numbers[numberKey{name, true}], r.numbers[numberKey{name, false}]
+	f, b := r.fenced[name], r.bare[name]
 	return f.accepted - f.value, b.accepted - b.value
 }
 
 // ServeHTTP carries out a request.
 func (r *register) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	var q registerRequest
-	var reply registerReply
 	err := json.NewDecoder(request.Body).Decode(&q)
+	reply := registerReply{registerValues: q.registerValues}
 	if err == nil && q.Token != 0 {
 		// The fence guards the whole update: it registers no other token between this one and the write.
 		err = r.fence.Do(context.Background(), q.Name, q.Token, func() error {
-			reply.Fenced = r.do(numberKey{q.Name, true}, q.Write, func(v *registerValues) int64 { return v.Fenced })
+			r.do(r.fenced, q, &reply.Fenced)
 			return nil
 		})
 	}
@@ -89,20 +85,18 @@ func (r *register) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
 	}
-	reply.Bare = r.do(numberKey{q.Name, false}, q.Write, func(v *registerValues) int64 { return v.Bare })
+	r.do(r.bare, q, &reply.Bare)
 	_ = json.NewEncoder(w).Encode(reply)
 }
 
-// do writes the value of written, unless that is nil, and returns what is then there.
-func (r *register) do(k numberKey, written *registerValues, of func(*registerValues) int64) int64 {
+// do writes the value, or reads it.
+func (r *register) do(numbers map[string]number, q registerRequest, value *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	n := r.numbers[k]
-	if written != nil {
-		n = number{of(written), n.accepted + 1}
-		r.numbers[k] = n
+	if q.Write {
+		numbers[q.Name] = number{*value, numbers[q.Name].accepted + 1}
 	}
-	return n.value
+	*value = numbers[q.Name].value
 }
 
 // registerClient is a worker's way to a register at url. Safe for concurrent use.
@@ -121,7 +115,7 @@ func (c *registerClient) read(name string, token lockport.Token) (fenced, bare i
 // write writes the two numbers of name: the bare one always, the fenced one only if token is not 0 and no newer one was seen. Otherwise the error
 // matches [fence.ErrStale], or is nil with a token of 0. After another error the write may have been carried out or not.
 func (c *registerClient) write(name string, token lockport.Token, fenced, bare int64) error {
-	_, err := c.ask(registerRequest{Name: name, Token: token, Write: &registerValues{fenced, bare}})
+	_, err := c.ask(registerRequest{registerValues{fenced, bare}, name, token, true})
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -26,9 +27,11 @@ type Worker struct {
 	phase   *Phase
 	process *process.Process
 
-	mu              sync.Mutex
-	stopped, killed bool // by us
-	orders          int64
+	killed atomic.Bool // by us
+	orders atomic.Int64
+
+	mu      sync.Mutex
+	stopped bool
 }
 
 // Worker starts one more worker on an endpoint of its own, and returns when it is ready. It does what it is told.
@@ -76,9 +79,7 @@ func (p *Phase) Worker(ctx context.Context) (*Worker, error) {
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
 func (w *Worker) Kill() error {
-	w.mu.Lock()
-	w.killed = true
-	w.mu.Unlock()
+	w.killed.Store(true)
 	w.phase.say(history.Event{Kind: history.Killed, Worker: w.Name})
 	w.process.Kill()
 	return nil
@@ -116,8 +117,6 @@ func (w *Worker) end() error {
 	before := !w.process.Alive()
 	limit := endTime + 2*w.phase.Environment.TTL
 	hung := w.process.End(limit) != nil
-	w.mu.Lock()
-	defer w.mu.Unlock()
 	what := fmt.Sprintf("ended with %v", w.process.State())
 	printed := w.process.Printed()
 	switch {
@@ -125,7 +124,7 @@ func (w *Worker) end() error {
 		what = fmt.Sprintf("hung: it did not end within %v of being asked to", limit)
 	case strings.Contains(printed, "WARNING: DATA RACE"):
 		what = "has a data race"
-	case w.killed, !before && w.process.State().Success():
+	case w.killed.Load(), !before && w.process.State().Success():
 		return nil
 	case before:
 		what = fmt.Sprintf("ended by itself (%v)", w.process.State())
@@ -147,9 +146,8 @@ func (w *Worker) ask(ctx context.Context, o order, kinds ...history.Kind) (histo
 	return w.Await(ctx, from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
 }
 
-// AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned.
+// AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned: its text, and what sort of error it is.
 type AcquireError struct {
-	// Worker is its name, Text what it was told, and Class what sort of error that is.
 	Worker, Text string
 	Class        history.Class
 }
@@ -180,11 +178,7 @@ func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit t
 }
 
 func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
-	w.mu.Lock()
-	w.orders++
-	op := w.orders
-	w.mu.Unlock()
-	e, err := w.ask(ctx, order{Do: do, Op: op, Name: name, Within: within}, history.Got, history.Failed)
+	e, err := w.ask(ctx, order{Do: do, Op: w.orders.Add(1), Name: name, Within: within}, history.Got, history.Failed)
 	if err != nil {
 		return nil, err
 	}

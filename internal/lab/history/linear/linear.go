@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/anishathalye/porcupine"
@@ -74,28 +73,28 @@ var model = porcupine.Model{
 	},
 }
 
-// explain looks for an order again, and tells how far the longest goes.
+// explain looks for an order again, and tells what comes last in the longest and which holds do not fit in.
 func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) string {
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
 	longest := slices.MaxFunc(info.PartialLinearizationsOperations()[0], func(a, b []porcupine.Operation) int { return len(a) - len(b) })
-	placed := make(map[any]bool, len(longest))
-	for _, op := range longest {
-		placed[op.Input] = true
-	}
-	var text strings.Builder
-	fmt.Fprintf(&text, "%q is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is %d steps", name, len(longest))
-	const shown = 6 // of the last steps
+	text := fmt.Sprintf("%q is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is %d steps", name, len(longest))
+	const shown = 6
 	for _, op := range longest[max(0, len(longest)-shown):] {
-		if s := op.Input.(*step); s.ends {
-			fmt.Fprintf(&text, "\n  then %s ends", s.hold)
-		} else {
-			fmt.Fprintf(&text, "\n  then %s", h.Line(s.hold))
-		}
+		text += "\n  then " + op.Input.(*step).describe(h)
 	}
-	rest := slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool { return op.Input.(*step).ends || placed[op.Input] })
+	rest := slices.DeleteFunc(slices.Clone(ops), func(op porcupine.Operation) bool {
+		return op.Input.(*step).ends || slices.ContainsFunc(longest, func(o porcupine.Operation) bool { return o.Input == op.Input })
+	})
 	slices.SortFunc(rest, func(a, b porcupine.Operation) int { return int(a.Return - b.Return) })
 	for _, op := range rest[:min(2, len(rest))] {
-		fmt.Fprintf(&text, "\n  does not fit in: %s\n  meanwhile: %s", h.Line(op.Input.(*step).hold), h.Notes(h.Start, history.Instant(op.Return)))
+		text += fmt.Sprintf("\n  does not fit in: %s\n  meanwhile: %s", op.Input.(*step).describe(h), h.Notes(h.Start, history.Instant(op.Return)))
 	}
-	return text.String()
+	return text
+}
+
+func (s *step) describe(h *history.History) string {
+	if s.ends {
+		return s.hold.String() + " ends"
+	}
+	return h.Line(s.hold)
 }

@@ -33,35 +33,37 @@ func Events(text string) (events []history.Event) {
 }
 
 func event(line string) (e history.Event) {
-	words, err, _ := strings.Cut(line, ":")
-	e.Err = strings.TrimSpace(err)
-	w := strings.Fields(words)
-	e.Kind = history.Kind(w[2])
+	line, e.Err, _ = strings.Cut(line, ":")
+	e.Err = strings.TrimSpace(e.Err)
+	w := strings.Fields(line)
 	who, op, acquisition := strings.Cut(strings.Trim(w[1], "-"), "/")
-	e.Worker = who
+	e.At, e.Worker, e.Kind = instant(w[0]), who, history.Kind(w[2])
 	if acquisition {
 		e.Name = "n"
 		scan(op, &e.Op)
 	}
-	var at, deadline, limit float64
-	scan(w[0], &at)
-	fields := map[string]any{"token": &e.Token, "deadline": &deadline, "limit": &limit, "value": &e.Value, "name": &e.Name, "class": &e.Class}
 	for w = w[3:]; len(w) > 0; w = w[1:] {
 		if w[0] == "valid" {
 			e.Valid = true
 			continue
 		}
-		scan(w[1], fields[w[0]])
+		switch word := w[0]; word {
+		case "deadline":
+			e.Deadline = instant(w[1])
+		case "limit":
+			e.Limit = instant(w[1])
+		default:
+			scan(w[1], map[string]any{"token": &e.Token, "value": &e.Value, "name": &e.Name, "class": &e.Class}[word])
+		}
 		w = w[1:]
 	}
-	e.At = At(at)
-	if deadline != 0 {
-		e.Deadline = At(deadline)
-	}
-	if limit != 0 {
-		e.Limit = At(limit)
-	}
 	return e
+}
+
+func instant(word string) history.Instant {
+	var ms float64
+	scan(word, &ms)
+	return At(ms)
 }
 
 func scan(word string, to any) {
