@@ -16,20 +16,22 @@ func measure(t *testing.T, text string) history.Figures {
 	return history.Measure(read(t, text), 110*time.Millisecond)
 }
 
-// one is the quantiles of one sample.
+// one is the quantiles of one sample; 0: of none.
 func one(ms float64) history.Quantiles {
+	if ms == 0 {
+		return history.Quantiles{}
+	}
 	d := time.Duration(ms * float64(time.Millisecond))
 	return history.Quantiles{N: 1, P50: d, P99: d, Max: d}
 }
 
 func TestQuantiles(t *testing.T) {
-	var s history.Samples
+	var s, other history.Samples
 	require.Zero(t, s.Quantiles())
 	for i := range 200 {
 		s.Add(time.Duration(200-i) * time.Millisecond)
 	}
 	require.Equal(t, history.Quantiles{N: 200, P50: 100 * time.Millisecond, P99: 198 * time.Millisecond, Max: 200 * time.Millisecond}, s.Quantiles())
-	var other history.Samples
 	other.Add(time.Second)
 	s.Merge(other)
 	require.Equal(t, time.Second, s.Quantiles().Max)
@@ -46,162 +48,124 @@ func TestFiguresAreCounted(t *testing.T) {
 		30   w2/1 got token 1024
 		40   w3/1 asked
 		50   w3/1 failed class held: held
-		60   w3/2 asked
-		70   w3/2 failed class held: held
 		80   w1/1 wrote
 		81   w2/1 wrote
 		82   w2/1 refused
-		100  - noted: injected
+		83   w1/1 checked valid deadline 100
+		100  w1/1 checked valid deadline 100
+		101  w1/1 checked deadline 100
+		102  w1/1 checked valid deadline 100
+		103  w1/1 checked valid
+		104  - noted: injected
 		110  w1/1 releasing
 		111  w1/1 released
 		112  w2/1 releasing`)
-	require.Equal(t, history.Figures{Phases: 1, Faults: 2, Acquisitions: 2, Overlaps: 1, Overlapped: 1, TokenFaults: 1, Wrote: 2}, f)
+	require.Equal(t, history.Figures{Phases: 1, Faults: 2, Acquisitions: 2, Overlaps: 1, Overlapped: 1, TokenFaults: 1, Wrote: 2, Paused: 2, PausedValid: 1}, f)
 }
 
-func TestPauses(t *testing.T) {
-	f := measure(t, `
-		0  w1/1 asked
-		1  w1/1 got deadline 100
-		50 w1/1 checked valid deadline 100
-		100 w1/1 checked valid deadline 100
-		101 w1/1 checked deadline 100
-		102 w1/1 checked valid deadline 100
-		103 w1/1 checked valid`)
-	require.Equal(t, 2, f.Paused)
-	require.Equal(t, 1, f.PausedValid)
-}
-
-func TestSilence(t *testing.T) {
-	const got = "0 w1/1 asked\n 10 w1/1 got deadline 1890\n"
-	for _, c := range []struct {
-		name, then   string
-		silent, late int
-		after        float64
-	}{
-		{"told at the deadline", "1891 w1/1 told: silence", 1, 0, 1},
-		{"told at the end of the margin", "2000 w1/1 told: silence", 1, 0, 110},
-		{"told after the server could grant it anew", "2000.5 w1/1 told: silence", 1, 1, 110.5},
-		{"never told", "5000 - noted: the end", 1, 1, 3110},
-		{"released without having been told", "3000 w1/1 releasing", 1, 1, 1110},
-		{"not yet told", "2500 - noted: the end", 0, 0, 0},
-		{"told of something else", "600 w1/1 told: removed\n 5000 - noted: the end", 0, 0, 0},
-		{"released", "600 w1/1 releasing\n 5000 w1/1 released", 0, 0, 0},
-		{"killed", "1900 w1 killed\n 5000 - noted: the end", 0, 0, 0},
-		{"stopped then", "1000 w1 stopped\n 4000 w1 continued\n 4001 w1/1 told: silence", 0, 0, 0},
-		{"stopped before", "1000 w1 stopped\n 1500 w1 continued\n 2001 w1/1 told: silence", 1, 1, 111},
-		{"another was stopped", "1000 w2 stopped\n 4000 w2 continued\n 4001 w1/1 told: silence", 1, 1, 2111},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			f := measure(t, got+c.then)
-			require.Equal(t, [2]int{c.silent, c.late}, [2]int{f.Silent, f.SilentLate})
-			if c.silent > 0 {
-				require.Equal(t, one(c.after), f.TellingAfter.Quantiles())
-			} else {
-				require.Zero(t, f.TellingAfter.Quantiles())
-			}
-		})
-	}
-}
-
-func TestRemovalNotice(t *testing.T) {
-	const text = "0 w1/1 asked\n 10 w1/1 got deadline 1890\n 20 w2/1 asked name m\n 30 w2/1 got name m\n 500 - noted: removed n\n"
-	f := measure(t, text+"510 w3/1 asked\n 520 w3/1 got\n 650 w1/1 told: removed\n 700 w2/1 told name m: removed\n 900 w3/1 told: of another loss")
-	require.Equal(t, one(150), f.RemovalNotice.Quantiles())
-	f = measure(t, text+"650 w1/1 releasing\n 700 w2/1 told name m: removed")
-	require.Zero(t, f.RemovalNotice.Quantiles())
-}
-
-func TestLateReturns(t *testing.T) {
+func TestTimes(t *testing.T) {
+	const (
+		got     = "0 w1/1 asked\n 10 w1/1 got deadline 1890\n"
+		asked   = "0 w1/1 asked limit 500\n"
+		removed = got + "20 w2/1 asked name m\n 30 w2/1 got name m\n 500 - noted: removed n\n"
+		killed  = got + `
+			10 w1/2 asked name m
+			20 w1/2 got name m deadline 1890
+			30 w1/2 releasing name m
+			500 w1 killed
+			600 w2/1 asked name m
+			601 w2/1 got name m
+			700 w2/2 asked
+		`
+	)
+	telling := func(f *history.Figures) *history.Samples { return &f.TellingAfter }
+	late := func(f *history.Figures) *history.Samples { return &f.LateReturn }
+	notice := func(f *history.Figures) *history.Samples { return &f.RemovalNotice }
+	takeover := func(f *history.Figures) *history.Samples { return &f.Takeover }
+	recovery := func(f *history.Figures) *history.Samples { return &f.Recovery }
 	for _, c := range []struct {
 		name, text string
-		late       float64 // 0: no sample
-		hung       int
+		of         func(*history.Figures) *history.Samples
+		ms         float64 // the sample; 0: none
+		bad        int     // told too late, or hung
 	}{
-		{"in time", "0 w1/1 asked limit 500\n 499 w1/1 failed class unavailable: no", 0, 0},
-		{"failed", "0 w1/1 asked limit 500\n 520 w1/1 failed: no", 20, 0},
-		{"got", "0 w1/1 asked limit 500\n 530 w1/1 got", 30, 0},
-		{"much too late", "0 w1/1 asked limit 500\n 1501 w1/1 failed: no", 1001, 1},
-		{"never", "0 w1/1 asked limit 500\n 1501 - noted: the end", 0, 1},
-		{"not yet", "0 w1/1 asked limit 500\n 1400 - noted: the end", 0, 0},
-		{"no limit", "0 w1/1 asked\n 9000 w1/1 failed: no", 0, 0},
-		{"killed", "0 w1/1 asked limit 500\n 600 w1 killed\n 9000 - noted: the end", 0, 0},
-		{"killed when it hung", "0 w1/1 asked limit 500\n 1600 w1 killed\n 9000 - noted: the end", 0, 1},
-		{"stopped", "0 w1/1 asked limit 500\n 400 w1 stopped\n 600 w1 continued\n 1800 w1/1 failed: no", 0, 0},
-		{"stopped before", "0 w1/1 asked limit 500\n 300 w1 stopped\n 400 w1 continued\n 540 w1/1 failed: no", 40, 0},
+		{"told at the deadline", got + "1891 w1/1 told: silence", telling, 1, 0},
+		{"told at the end of the margin", got + "2000 w1/1 told: silence", telling, 110, 0},
+		{"told after the server could grant it anew", got + "2000.5 w1/1 told: silence", telling, 110.5, 1},
+		{"never told", got + "5000 - noted: the end", telling, 3110, 1},
+		{"released without having been told", got + "3000 w1/1 releasing", telling, 1110, 1},
+		{"not yet told", got + "2500 - noted: the end", telling, 0, 0},
+		{"told of something else", got + "600 w1/1 told: removed\n 5000 - noted: the end", telling, 0, 0},
+		{"released", got + "600 w1/1 releasing\n 5000 w1/1 released", telling, 0, 0},
+		{"killed", got + "1900 w1 killed\n 5000 - noted: the end", telling, 0, 0},
+		{"stopped then", got + "1000 w1 stopped\n 4000 w1 continued\n 4001 w1/1 told: silence", telling, 0, 0},
+		{"stopped before", got + "1000 w1 stopped\n 1500 w1 continued\n 2001 w1/1 told: silence", telling, 111, 1},
+		{"another was stopped", got + "1000 w2 stopped\n 4000 w2 continued\n 4001 w1/1 told: silence", telling, 2111, 1},
+
+		{"returned in time", asked + "499 w1/1 failed class unavailable: no", late, 0, 0},
+		{"failed late", asked + "520 w1/1 failed: no", late, 20, 0},
+		{"got late", asked + "530 w1/1 got", late, 30, 0},
+		{"failed much too late", asked + "1501 w1/1 failed: no", late, 1001, 1},
+		{"never returned", asked + "1501 - noted: the end", late, 0, 1},
+		{"not yet returned", asked + "1400 - noted: the end", late, 0, 0},
+		{"no limit", "0 w1/1 asked\n 9000 w1/1 failed: no", late, 0, 0},
+		{"killed while it asked", asked + "600 w1 killed\n 9000 - noted: the end", late, 0, 0},
+		{"killed when it hung", asked + "1600 w1 killed\n 9000 - noted: the end", late, 0, 1},
+		{"stopped at its limit", asked + "400 w1 stopped\n 600 w1 continued\n 1800 w1/1 failed: no", late, 0, 0},
+		{"stopped before its limit", asked + "300 w1 stopped\n 400 w1 continued\n 540 w1/1 failed: no", late, 40, 0},
+
+		{"told of a removal", removed + "510 w3/1 asked\n 520 w3/1 got\n 650 w1/1 told: removed\n 700 w2/1 told name m: removed\n 900 w3/1 told: of another loss", notice, 150, 0},
+		{"released after a removal", removed + "650 w1/1 releasing\n 700 w2/1 told name m: removed", notice, 0, 0},
+		{"taken over: what it held, and not what it had released", killed + "2010 w2/2 got", takeover, 1510, 0},
+		{"not taken over", killed + "2010 w2/2 failed", takeover, 0, 0},
+		{"recovered, by the first of those who were there before", `
+			0 w1/1 asked
+			0 w2/1 asked
+			5 w2/1 got
+			10 - noted: injected
+			100 - noted: healed
+			110 w4 spawned
+			111 w4/1 asked
+			112 w4/1 got
+			120 w1/1 got
+			150 w2/1 releasing
+			151 w2/2 asked
+			160 w2/2 got
+			170 - noted: injected
+			190 - noted: healed`, recovery, 20, 0},
+		{"not recovered until the next fault", "0 - noted: injected\n 10 - noted: healed\n 20 w1/1 asked\n 30 - noted: injected\n 40 w1/1 got", recovery, 0, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f := measure(t, c.text)
-			require.Equal(t, c.hung, f.Hung)
-			if c.late > 0 {
-				require.Equal(t, one(c.late), f.LateReturn.Quantiles())
-			} else {
-				require.Zero(t, f.LateReturn.Quantiles())
-			}
+			require.Equal(t, one(c.ms), c.of(&f).Quantiles())
+			require.Equal(t, c.bad, f.SilentLate+f.Hung)
+			require.Equal(t, f.TellingAfter.Quantiles().N, f.Silent)
 		})
 	}
 }
 
-func TestTakeover(t *testing.T) {
-	const text = `
-		0 w1/1 asked
-		10 w1/1 got deadline 1890
-		10 w1/2 asked name m
-		20 w1/2 got name m deadline 1890
-		30 w1/2 releasing name m
-		500 w1 killed
-		600 w2/1 asked name m
-		601 w2/1 got name m
-		700 w2/2 asked
-	`
-	f := measure(t, text+"2010 w2/2 got")
-	require.Equal(t, one(1510), f.Takeover.Quantiles(), "of the lock that it held, and not of what it had released")
-	f = measure(t, text+"2010 w2/2 failed")
-	require.Zero(t, f.Takeover.Quantiles())
-}
-
-func TestRecovery(t *testing.T) {
-	f := measure(t, `
-		0 w1/1 asked
-		0 w2/1 asked
-		0 w3/1 asked
-		5 w2/1 got
-		10 - noted: injected
-		100 - noted: healed
-		120 w1/1 got
-		130 w1/1 releasing
-		131 w1/2 asked
-		132 w4 spawned
-		133 w4/1 asked
-		134 w4/1 got
-		140 w1/2 got
-		150 w2/1 releasing
-		151 w2/2 asked
-		160 w2/2 got
-		170 - noted: injected
-		180 w3/1 got
-		190 - noted: healed`)
-	require.Equal(t, one(20), f.Recovery.Quantiles())
-}
-
 func TestFiguresAddUp(t *testing.T) {
-	full := func() history.Figures {
-		var s history.Samples
-		s.Add(12340 * time.Microsecond)
-		return history.Figures{Phases: 1, Faults: 2, Acquisitions: 3, Overlaps: 5, Overlapped: 17, TokenFaults: 6,
-			Wrote: 8, LostFenced: 10, LostBare: 11, Paused: 12, PausedValid: 13, Silent: 14, SilentLate: 15, TellingAfter: s, RemovalNotice: s,
-			LateReturn: s, Hung: 16, Takeover: s, Recovery: s}
-	}
-	for i := range reflect.TypeFor[history.Figures]().NumField() {
-		require.False(t, reflect.ValueOf(full()).Field(i).IsZero(), "a field that this test leaves out: %s", reflect.TypeFor[history.Figures]().Field(i).Name)
+	// full has f times its number in each field, or a sample.
+	full := func(f int) (all history.Figures) {
+		v := reflect.ValueOf(&all).Elem()
+		for i := range v.NumField() {
+			if s, ok := v.Field(i).Addr().Interface().(*history.Samples); ok {
+				s.Add(12340 * time.Microsecond)
+			} else {
+				v.Field(i).SetInt(int64(f * (i + 1)))
+			}
+		}
+		return all
 	}
 	var sum history.Figures
-	sum.Add(full())
-	require.Equal(t, full(), sum, "no field is left out")
-	sum.Add(full())
+	sum.Add(full(1))
+	require.Equal(t, full(1), sum)
+	sum.Add(full(1))
 	require.Equal(t, 2, sum.Takeover.Quantiles().N)
-	require.Equal(t, int64(22), sum.LostBare)
+	require.Equal(t, full(2).LostBare, sum.LostBare)
+	require.Equal(t, full(2).Hung, sum.Hung)
 
-	text, err := json.Marshal(full())
+	text, err := json.Marshal(full(1))
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"takeover":{"n":1,"p50_ms":12.3,"p99_ms":12.3,"max_ms":12.3}`)
 	var read history.Figures

@@ -94,30 +94,27 @@ func TestContradictionsAreNotJudged(t *testing.T) {
 	require.Empty(t, h.Overlaps())
 }
 
-func TestInjectionsLastUntilTheyAreHealed(t *testing.T) {
+func TestSpellsLastUntilTheirEnd(t *testing.T) {
 	h := read(t, `
 		10 - noted: injected
+		10 w1 stopped
+		12 w2 stopped
 		15 - noted: leader killed
 		20 - noted: injected
+		20 w1 continued
+		25 w1 continued
 		30 - noted: healed
+		30 w1 stopped
 		35 - noted: healed
 		40 - noted: injected
 		50 - noted: the end`)
-	at := historytext.At
-	require.Equal(t, []history.Spell{{From: at(10), To: at(20)}, {From: at(20), To: at(30)}, {From: at(40), To: at(50)}}, h.Injections())
-	require.Equal(t, "5ms leader killed; 10ms injected", h.Notes(at(11), at(20)))
-}
-
-func TestStopsOfAWorker(t *testing.T) {
-	h := read(t, `
-		10 w1 stopped
-		12 w2 stopped
-		20 w1 continued
-		25 w1 continued
-		30 w1 stopped
-		40 - noted: the end`)
-	at := historytext.At
-	require.Equal(t, []history.Spell{{From: at(10), To: at(20)}, {From: at(30), To: at(40)}}, h.Stops("w1"))
-	require.Equal(t, []history.Spell{{From: at(12), To: at(40)}}, h.Stops("w2"))
+	spell := func(from, to float64) history.Spell {
+		return history.Spell{From: historytext.At(from), To: historytext.At(to)}
+	}
+	require.Equal(t, []history.Spell{spell(10, 20), spell(20, 30), spell(40, 50)}, h.Injections())
+	require.Equal(t, []history.Spell{spell(10, 20), spell(30, 50)}, h.Stops("w1"))
+	require.Equal(t, []history.Spell{spell(12, 50)}, h.Stops("w2"))
 	require.Empty(t, h.Stops("w3"))
+	require.Empty(t, h.Aways())
+	require.Equal(t, "2ms w2 stopped; 5ms leader killed; 10ms injected; 10ms w1 continued", h.Notes(historytext.At(11), historytext.At(20)))
 }

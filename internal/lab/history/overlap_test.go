@@ -2,9 +2,7 @@ package history_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -87,16 +85,4 @@ func TestOverlapIsDescribed(t *testing.T) {
   w2/7 (token 2048) asked at 650ms, got it at 712ms and believed until 1s, it was released; deadline at 2.6s; `+
 		`Release called at 1s; returned at 1.001s
   meanwhile: 600ms injected; 601ms master killed, replica promoted`, overlaps[0].Describe(h))
-}
-
-// Holds of one worker after the other, thousands of them, do not overlap.
-func TestOverlapsOfALongHistory(t *testing.T) {
-	var text strings.Builder
-	for i := range 5_000 {
-		fmt.Fprintf(&text, "%d w1/%d asked\n %d w1/%d got deadline %d\n %d w1/%d releasing\n", 10*i, i, 10*i+1, i, 10*i+2000, 10*i+5, i)
-	}
-	h := read(t, text.String())
-	require.Len(t, h.Spans, 5_000)
-	require.Empty(t, h.Overlaps())
-	require.Equal(t, 49_995*time.Millisecond, h.End.Sub(h.Start))
 }
