@@ -31,14 +31,13 @@ func startMySQL(own bool) func(ctx context.Context) (Servers, error) {
 		if err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
-		return &MySQL{absent: absent{"one MySQL"}, group: group[*servers.MariaDB]{server}, Server: server, Admin: admin, foreign: make(map[string]*sql.Conn)}, nil
+		return &MySQL{base: baseOf("one MySQL", server), Server: server, Admin: admin, foreign: make(map[string]*sql.Conn)}, nil
 	}
 }
 
 // MySQL is one MariaDB or MySQL server.
 type MySQL struct {
-	absent
-	group[*servers.MariaDB]
+	base
 	Server *servers.MariaDB
 	// Admin are connections of the administrator.
 	Admin *sql.DB
@@ -63,9 +62,6 @@ func mySQLAdministrator(server *servers.MariaDB) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// Nodes implements Servers.
-func (m *MySQL) Nodes() []Node { return m.group.Nodes() }
-
 // Addrs implements Servers.
 func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Server).Addr()} }
 
@@ -83,7 +79,7 @@ func (m *MySQL) Close() error {
 	for _, conn := range m.foreign {
 		_ = conn.Close()
 	}
-	return errors.Join(m.Admin.Close(), m.group.Close())
+	return errors.Join(m.Admin.Close(), m.base.Close())
 }
 
 // Heal implements Servers.
