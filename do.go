@@ -9,11 +9,28 @@ import (
 // cause. Do returns fn's error; if the lock was lost before fn returned, an error that matches ErrLost, even if fn returned
 // nil, since what it did was not protected to the end; likewise ErrClosed if l was closed. A release that fails otherwise is joined to fn's error. If fn panics, the lock is
 // released.
-func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) (err error) {
+func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) error {
 	lock, err := l.Acquire(ctx, name, opts...)
 	if err != nil {
 		return err
 	}
+	return during(ctx, lock, fn)
+}
+
+// TryDo is Do, but does not wait: if somebody else has the lock, it skips fn and returns false and no error.
+func TryDo(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) (done bool, err error) {
+	lock, err := l.TryAcquire(ctx, name, opts...)
+	switch {
+	case errors.Is(err, ErrHeld):
+		return false, nil
+	case err != nil:
+		return false, err
+	}
+	return true, during(ctx, lock, fn)
+}
+
+// during calls fn while lock is held, and releases it.
+func during(ctx context.Context, lock *Lock, fn func(context.Context, *Lock) error) (err error) {
 	defer func() {
 		ended := lock.Err()
 		failed := lock.Release(ctx)

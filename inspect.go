@@ -1,0 +1,104 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Status is what the lock server knows of one lock.
+type Status struct {
+	Name    string
+	Held    bool      // false: nobody has it, and only Waiters has a meaning
+	Owner   string    // the id of the hold, for Break; what a foreign client wrote
+	Host    string    // the holder's host, process and label; zero if unknown or foreign
+	PID     int       //
+	Label   string    //
+	Foreign bool      // the holder is no client of lockport
+	Token   Token     // that of the first hold of the grant; 0 if the backend has none, or it is not known
+	Since   time.Time // zero if unknown
+	Expires time.Time // when the hold ends if the server does not hear from the holder again; zero if unknown or never
+	Waiters int       // clients that wait, as far as the server knows; -1 if it cannot know
+}
+
+// newStatus makes a Status of what a driver says.
+func newStatus(st driver.Status) Status {
+	s := Status{Name: st.Name, Held: st.Held, Waiters: st.Waiters}
+	if !st.Held {
+		return s
+	}
+	s.Owner, s.Foreign, s.Since, s.Expires = st.Owner, st.Foreign, st.Since, st.Expires
+	if !st.Foreign {
+		s.Token = Token(st.Token * driver.TokensPerGrant)
+		if who, ok := driver.OwnerClaimant(st.Owner); ok {
+			s.Host, s.PID, s.Label = who.Host, who.PID, who.Label
+		}
+	}
+	return s
+}
+
+// Inspect asks the server who has a lock. It changes nothing. The answer is about the past: use TryAcquire to take a lock that is
+// free. It fails with errors.ErrUnsupported where the backend cannot tell.
+func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
+	inspector, err := supports[driver.Inspector](c, "inspect", name, "show its locks")
+	if err != nil {
+		return Status{}, err
+	}
+	st, err := inspector.Inspect(ctx, name)
+	if err != nil {
+		return Status{}, c.fail("inspect", name, err)
+	}
+	return newStatus(st), nil
+}
+
+// List asks the server for all locks that are held and whose names begin with prefix, in no order. With an error the list may be
+// incomplete. It fails with errors.ErrUnsupported where the backend cannot tell.
+func (c *Client) List(ctx context.Context, prefix string) ([]Status, error) {
+	inspector, err := supports[driver.Inspector](c, "list", "", "show its locks")
+	if err != nil {
+		return nil, err
+	}
+	var all []Status
+	found, err := inspector.List(ctx, prefix)
+	for _, st := range found {
+		all = append(all, newStatus(st))
+	}
+	if err != nil {
+		err = c.fail("list", "", err)
+	}
+	return all, err
+}
+
+// Break ends the hold of name whose id is owner, as Inspect shows it, by force: for a holder that hangs. It matches ErrLost if that
+// holder does not have the lock any more; nobody else's hold is ended. The holder is told when it next hears from the server, and may
+// go on working until then: only what checks tokens is safe from it. Where the server can only end a session that has other locks as
+// well, nothing is ended, and errors.As finds a *driver.SharedSessionError that says which. It fails with errors.ErrUnsupported
+// where the backend cannot do it.
+func (c *Client) Break(ctx context.Context, name, owner string) error {
+	breaker, err := supports[driver.Breaker](c, "break", name, "end a hold by force")
+	if err != nil {
+		return err
+	}
+	if err := breaker.Break(ctx, name, owner); err != nil {
+		return c.fail("break", name, err)
+	}
+	return nil
+}
+
+// supports returns the optional interface D of c's backend.
+func supports[D any](c *Client, op, name, what string) (D, error) {
+	d, ok := driver.As[D](c.backend)
+	if !ok {
+		return d, c.fail(op, name, fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, what))
+	}
+	if op == "list" {
+		return d, nil
+	}
+	if !isName(name) {
+		return d, c.fail(op, "", badName(name))
+	}
+	return d, nil
+}

@@ -1,0 +1,93 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
+)
+
+func TestInspectListBreak(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client(lockport.Label("batch"))
+		looker, _ := w.client()
+		free, err := looker.Inspect(w.ctx, "jobs/a")
+		require.NoError(t, err)
+		require.Equal(t, lockport.Status{Name: "jobs/a"}, free)
+
+		l := w.acquire(holder, "jobs/a")
+		w.acquire(holder, "other")
+		st, err := looker.Inspect(w.ctx, "jobs/a")
+		require.NoError(t, err)
+		host, _ := os.Hostname()
+		token, _ := l.Token()
+		require.Equal(t, lockport.Status{Name: "jobs/a", Held: true, Owner: l.Owner(), Host: host, PID: os.Getpid(), Label: "batch",
+			Token: token, Since: st.Since, Expires: st.Expires}, st)
+		all, err := looker.List(w.ctx, "jobs/")
+		require.NoError(t, err)
+		require.Equal(t, []lockport.Status{st}, all)
+
+		require.ErrorIs(t, looker.Break(w.ctx, "jobs/a", "somebody else"), lockport.ErrLost)
+		require.NoError(t, looker.Break(w.ctx, "jobs/a", st.Owner))
+		next := w.acquire(looker, "jobs/a")
+		<-l.Lost()
+		require.ErrorIs(t, l.Err(), lockport.ErrLost)
+		w.release(next)
+
+		_, err = looker.Inspect(w.ctx, "")
+		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.ErrorIs(t, looker.Break(w.ctx, "", "x"), lockport.ErrInvalidName)
+	})
+}
+
+// blind is a backend that cannot show its locks.
+type blind struct{ driver.Backend }
+
+func TestInspectWithoutAnInspector(t *testing.T) {
+	c, err := lockport.New(blind{memorytest.NewBackend(nil, nil)})
+	require.NoError(t, err)
+	defer c.Close()
+	_, inspect := c.Inspect(t.Context(), "a")
+	_, list := c.List(t.Context(), "")
+	for _, err := range []error{inspect, list, c.Break(t.Context(), "a", "x")} {
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+	require.EqualError(t, inspect, `lockport: inspect "a" (memory): unsupported operation: the backend cannot show its locks`)
+}
+
+func TestTryDo(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		other, _ := w.client()
+		l := w.acquire(other, "a")
+		var calls []string
+		call := func(what string, err error) func(context.Context, *lockport.Lock) error {
+			return func(_ context.Context, l *lockport.Lock) error {
+				require.True(t, l.Valid())
+				calls = append(calls, what)
+				return err
+			}
+		}
+		done, err := lockport.TryDo(w.ctx, c, "a", call("while held", nil))
+		require.NoError(t, err)
+		require.False(t, done)
+		w.release(l)
+		done, err = lockport.TryDo(w.ctx, c, "a", call("free", nil))
+		require.NoError(t, err)
+		require.True(t, done)
+		done, err = lockport.TryDo(w.ctx, c, "a", call("fails", os.ErrInvalid))
+		require.ErrorIs(t, err, os.ErrInvalid)
+		require.True(t, done)
+		_, err = lockport.TryDo(w.ctx, c, "", call("no name", nil))
+		require.ErrorIs(t, err, lockport.ErrInvalidName)
+		require.True(t, slices.Equal(calls, []string{"free", "fails"}), calls)
+		w.nobodyHolds("a")
+	})
+}
