@@ -48,7 +48,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.Cells, r.Missing = cells, missing
+		r.Cells, r.Missing = cells, merge(nil, missing)
 		for _, h := range hazards.Hazards() {
 			if slices.ContainsFunc(cells, func(c report.Cell) bool { return c.Hazard == h.ID }) {
 				r.Hazards = append(r.Hazards, h)

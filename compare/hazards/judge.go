@@ -2,6 +2,7 @@ package hazards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/lockport/lockport/internal/lab/history"
@@ -23,13 +24,14 @@ type verdict struct {
 	writes   []write
 }
 
-// write is an attempt to write to what the lock protects.
+// write is an attempt to write to what the lock protects. A write that failed for another reason than its token is none.
 type write struct {
 	history.Event
-	by      *history.Span
-	refused bool
-	over    *history.Span // the newest holder there had been before it, if that was a newer one
+	by   *history.Span
+	over *history.Span // the newest holder there had been before it, if that was a newer one
 }
+
+func (w *write) refused() bool { return w.Kind == history.Refused }
 
 // newHistory is the history of a play. A hold whose worker was seen to believe in it past its deadline lasts until it was last seen to.
 func newHistory(events []history.Event) (*history.History, error) {
@@ -38,40 +40,42 @@ func newHistory(events []history.Event) (*history.History, error) {
 		return nil, err
 	}
 	for _, e := range h.Events {
-		if e.Kind != history.Believed || !e.Valid {
-			continue
-		}
-		for _, s := range h.Spans {
-			if s.Worker == e.Worker && s.Op == e.Op {
-				s.Until = max(s.Until, e.At)
-			}
+		if s := holdOf(h, e); s != nil && e.Kind == history.Believed && e.Valid {
+			s.Until = max(s.Until, e.At)
 		}
 	}
 	return h, nil
 }
 
-// judge says what a play has shown, by what its workers believed and wrote, and by what its script found.
+// holdOf is the hold that an event is about; nil for none.
+func holdOf(h *history.History, e history.Event) *history.Span {
+	i := slices.IndexFunc(h.Spans, func(s *history.Span) bool { return s.Worker == e.Worker && s.Op == e.Op })
+	if i < 0 {
+		return nil
+	}
+	return h.Spans[i]
+}
+
+// judge says what a play has shown: what its script found, and what its workers believed and wrote.
 func judge(h *history.History, p *trial) verdict {
 	v := verdict{class: report.Worse(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
-	said := []string{p.text()}
-	if p.text() == "" {
-		said = nil
-	}
-	var longest *history.Overlap
+	said := slices.Clone(p.observed)
 	for i := range v.overlaps {
-		o := &v.overlaps[i]
-		v.class = report.Worse(v.class, v.classOf(h, o))
-		if longest == nil || o.To.Sub(o.From) > longest.To.Sub(longest.From) {
-			longest = o
-		}
+		v.class = report.Worse(v.class, v.classOf(h, &v.overlaps[i]))
 	}
-	if longest != nil {
-		said = append(said, tellOverlap(longest))
+	if len(v.overlaps) > 0 {
+		said = append(said, tellOverlap(slices.MaxFunc(v.overlaps, func(a, b history.Overlap) int { return int(a.To.Sub(a.From) - b.To.Sub(b.From)) })))
 	} else if unavailable(h) {
 		v.class = report.Worse(v.class, report.Unavailable)
 	}
-	if w := v.lateWrite(); w != nil {
-		said = append(said, tellLate(w))
+	late := slices.DeleteFunc(slices.Clone(v.writes), func(w write) bool { return w.over == nil })
+	if len(late) > 0 { // one that landed tells more than one that was refused
+		telling := max(0, slices.IndexFunc(late, func(w write) bool { return !w.refused() }))
+		v.late = landed
+		if late[telling].refused() {
+			v.late = refused
+		}
+		said = append(said, tellLate(&late[telling]))
 	}
 	if v.class == report.Fenced && v.late != refused {
 		v.class = report.Unsafe
@@ -83,18 +87,15 @@ func judge(h *history.History, p *trial) verdict {
 	return v
 }
 
-// classOf is that of an overlap: fenced if the tokens tell the two apart, and what the older one wrote when the newer one had the lock was refused, which
-// must have been tried.
+// classOf is that of an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock, and was refused.
 func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
 	tried := false
 	for _, w := range v.writes {
-		if !same(w.by, o.First) || w.At < o.Second.Got {
-			continue
+		if w.by == o.First && w.At >= o.Second.Got {
+			if tried = true; !w.refused() {
+				return report.Unsafe
+			}
 		}
-		if !w.refused {
-			return report.Unsafe
-		}
-		tried = true
 	}
 	if !tried || o.First.Token == 0 || o.Second.Token <= o.First.Token || len(h.TokenFaults()) > 0 {
 		return report.Unsafe
@@ -102,24 +103,11 @@ func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
 	return report.Fenced
 }
 
-// same says that two are one hold.
-func same(a, b *history.Span) bool { return a.Worker == b.Worker && a.Op == b.Op }
-
-// writes are all writes, in their order, by whom, and whether a newer holder had been there before.
-func writes(h *history.History) []write {
-	var all []write
+// writes are all writes, in their order.
+func writes(h *history.History) (all []write) {
 	for _, e := range h.Events {
-		stale := e.Kind == history.Refused && e.Class == history.ClassStale
-		if !stale && e.Kind != history.Wrote {
-			continue // what failed for another reason is no write
-		}
-		w := write{Event: e, refused: stale}
-		for _, s := range h.Spans {
-			if s.Worker == e.Worker && s.Op == e.Op {
-				w.by = s
-			}
-		}
-		if w.by == nil {
+		w := write{Event: e, by: holdOf(h, e)}
+		if w.by == nil || e.Kind != history.Wrote && (e.Kind != history.Refused || e.Class != history.ClassStale) {
 			continue
 		}
 		for _, s := range h.Spans {
@@ -132,103 +120,63 @@ func writes(h *history.History) []write {
 	return all
 }
 
-// lateWrite sets what became of late writes, and returns the first one that tells: one that landed tells more than one that was refused.
-func (v *verdict) lateWrite() (first *write) {
-	for i := range v.writes {
-		w := &v.writes[i]
-		if w.over != nil && (first == nil || first.refused && !w.refused) {
-			first = w
-		}
-	}
-	if first != nil {
-		v.late = landed
-		if first.refused {
-			v.late = refused
-		}
-	}
-	return first
-}
-
 // unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
 func unavailable(h *history.History) bool {
 	faulty := h.Aways()
 	if len(faulty) == 0 {
 		faulty = h.Injections()
 	}
-	for _, f := range faulty {
+	return slices.ContainsFunc(faulty, func(f history.Spell) bool {
 		wanted, had := false, false
-		for _, a := range attempts(h) {
-			wanted = wanted || a.Asked < f.To && a.over > f.From
-			had = had || a.Got != 0 && a.Got >= f.From && a.Got <= f.To
+		for _, s := range h.Attempts {
+			over, _ := ending(h, s)
+			wanted = wanted || s.Asked < f.To && over > f.From
+			had = had || s.Got != 0 && s.Got <= f.To && (s.Got >= f.From || s.Until >= f.To)
 		}
-		for _, s := range h.Spans {
-			had = had || s.Got <= f.From && s.Until >= f.To
-		}
-		if wanted && !had {
-			return true
-		}
-	}
-	return false
+		return wanted && !had
+	})
 }
 
-// attempt is an acquisition, whatever came of it.
-type attempt struct {
-	*history.Span
-	over   history.Instant // when it returned, or its worker was killed, or the history ended
-	ending string          // of one that failed, for people
-}
-
-// attempts are all acquisitions, in the order in which they were asked for.
-func attempts(h *history.History) (all []*attempt) {
-	for _, t := range h.Attempts {
-		a := &attempt{Span: t, over: h.End, ending: "the end"}
-		switch {
-		case t.Got != 0:
-			a.over = t.Got
-		case t.Failed != 0:
-			a.over, a.ending = t.Failed, endingOf(t.Class)
-		case t.Killed != 0:
-			a.over, a.ending = t.Killed, "killed"
-		}
-		all = append(all, a)
+// ending is when an attempt got the lock or was over, and for people how one ended that got nothing.
+func ending(h *history.History, s *history.Span) (over history.Instant, how string) {
+	switch {
+	case s.Got != 0:
+		return s.Got, ""
+	case s.Failed != 0 && s.Class == history.ClassTimedOut:
+		return s.Failed, "given up"
+	case s.Failed != 0 && s.Class == history.ClassHeld:
+		return s.Failed, said(s.Class)
+	case s.Failed != 0:
+		return s.Failed, string(s.Class)
+	case s.Killed != 0:
+		return s.Killed, "killed"
 	}
-	return all
-}
-
-// endingOf says for people how an attempt failed.
-func endingOf(c history.Class) string {
-	switch c {
-	case history.ClassHeld:
-		return "somebody else has it"
-	case history.ClassTimedOut:
-		return "given up"
-	}
-	return string(c)
+	return h.End, "the end"
 }
 
 // tellOverlap tells people that two believed.
-func tellOverlap(o *history.Overlap) string {
-	tokens := "there are no tokens to tell them apart"
+func tellOverlap(o history.Overlap) string {
+	older, newer := o.First.Token, o.Second.Token
+	tokens := fmt.Sprintf("their tokens are %d and %d", older, newer)
 	switch {
-	case o.First.Token == 0 || o.Second.Token == 0:
-	case o.First.Token > o.Second.Token:
-		tokens = fmt.Sprintf("their tokens are %d and %d: the server began to count anew, so that the older holder has the greater one", o.First.Token, o.Second.Token)
-	case o.First.Token < o.Second.Token:
-		tokens = fmt.Sprintf("their tokens are %d and %d", o.First.Token, o.Second.Token)
-	default:
-		tokens = fmt.Sprintf("both have the token %d", o.First.Token)
+	case older == 0 || newer == 0:
+		tokens = "there are no tokens to tell them apart"
+	case older > newer:
+		tokens += ": the server began to count anew, so that the older holder has the greater one"
+	case older == newer:
+		tokens = fmt.Sprintf("both have the token %d", older)
 	}
 	return fmt.Sprintf("%s and %s both believed to hold the lock for %s; %s.", lane(o.First.Worker), lane(o.Second.Worker), text(o.To.Sub(o.From)), tokens)
 }
 
 // tellLate tells people what became of a late write.
 func tellLate(w *write) string {
-	older, newer := lane(w.Worker), lane(w.over.Worker)
+	what := "landed, in spite of its token"
 	switch {
-	case w.refused:
-		return fmt.Sprintf("What %s wrote after %s had the lock was refused, since its token is the older one.", older, newer)
+	case w.refused():
+		what = "was refused, since its token is the older one"
 	case w.Token == 0:
-		return fmt.Sprintf("What %s wrote after %s had the lock landed: without a token there is nothing to refuse it by.", older, newer)
+		what = "landed: without a token there is nothing to refuse it by"
 	}
-	return fmt.Sprintf("What %s wrote after %s had the lock landed, in spite of its token.", older, newer)
+	return fmt.Sprintf("What %s wrote after %s had the lock %s.", lane(w.Worker), lane(w.over.Worker), what)
 }

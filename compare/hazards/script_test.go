@@ -25,10 +25,10 @@ func TestScenarios(t *testing.T) {
 	}
 	chosen := regexp.MustCompile(*scenarios)
 	for _, a := range environment.All() {
-		var here []*board
+		var here []*cell
 		for _, s := range table() {
-			b := &board{scenario: &s}
-			if c, _ := b.cell(); s.notRun == "" && s.world == a.Name && chosen.MatchString(c.ID()) {
+			b := &cell{scenario: &s}
+			if c, _ := b.report(); s.notRun == "" && s.environment == a.Name && chosen.MatchString(c.ID()) {
 				here = append(here, b)
 			}
 		}
@@ -41,14 +41,14 @@ func TestScenarios(t *testing.T) {
 			defer func() { require.NoError(t, w.Close()) }()
 			for n := range *times {
 				for _, b := range here {
-					c, _ := b.cell()
+					c, _ := b.report()
 					begun := time.Now()
-					r, late, err := b.play(t.Context(), w, n)
+					r, err := b.play(t.Context(), w, n)
 					if err != nil {
 						t.Errorf("%s could not be played: %v", c.ID(), err)
 						continue
 					}
-					t.Logf("%-40s %5.1f s: %s, late write %s: %s", c.ID(), time.Since(begun).Seconds(), r.Class, late, r.Observed)
+					t.Logf("%-40s %5.1f s: %s, late write %s: %s", c.ID(), time.Since(begun).Seconds(), r.Class, r.late, r.Observed)
 					if want := cmp.Or(golden[c.ID()], goldenFull[c.ID()]); r.Class != want {
 						t.Errorf("%s is stated to be %q, and was seen to be %q", c.ID(), want, r.Class)
 					}

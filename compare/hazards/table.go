@@ -2,34 +2,41 @@ package hazards
 
 import (
 	"cmp"
-	"fmt"
+	_ "embed"
+	"encoding/json"
 	"slices"
+	"time"
 
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
+//go:embed hazards.json
+var texts []byte
+
+// Hazards are the fifteen ways in which a distributed lock goes wrong, in the order of their numbers, explained to people who have not read about them. The
+// caller owns the result.
+func Hazards() (all []report.Hazard) {
+	if err := json.Unmarshal(texts, &all); err != nil {
+		panic(err) // it is embedded
+	}
+	return all
+}
+
 // scenario is one hazard on one subject: the servers, what is done to them and to the clients, and how often.
 type scenario struct {
 	hazard, subject, variant string
-	// setup is report.Cell.Setup.
-	setup string
-	// world is the name of the environment on which it is played.
-	world string
-	// lock is the exhibit of conformance/exhibits/articles that takes the place of lockport's own lock; empty for that.
-	lock string
-	// notRun says why it cannot happen here; nothing else is set then.
-	notRun string
-	// full is for what only full runs play.
-	full bool
-	// plays is how often a quick run plays it (0 is once); a full run does so three times as often.
-	plays int
-	// alone says that it does something to the servers, so that nothing else can be played on them at the same time.
-	alone bool
-	// script plays it. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
-	script script
+	setup                    string        // report.Cell.Setup
+	environment              string        // the name of the servers'
+	ttl                      time.Duration // of the locks, where it is not the environment's
+	lock                     string        // the exhibit of conformance/exhibits/articles that takes the place of lockport's own lock
+	notRun                   string        // why it cannot happen here; nothing else is set then
+	full                     bool          // only full runs play it
+	plays                    int           // how often a quick run plays it (0 is once)
+	alone                    bool          // it harms the servers, so that nothing else can be played on them at the same time
+	script                   script
 }
 
-// script is what a scenario plays.
+// script plays a scenario. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
 type script = func(p *trial)
 
 // standing are the backends, in the order of the columns, and the servers on which each is by itself.
@@ -47,40 +54,48 @@ var subjects = func() []string {
 	return all
 }()
 
-// everywhere makes scenarios of one script for each backend but those of instead, which have their own, and for articles. The setup follows upon the servers.
-func everywhere(hazard, variant string, plays int, setup string, s script, instead ...scenario) (all []scenario) {
+// everywhere makes scenarios of s for each backend, and of instead, which take what they lack from s. The setup follows upon the servers.
+func everywhere(s scenario, instead ...scenario) []scenario {
+	all := instead
 	for _, at := range standing {
-		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == at.subject }) {
-			all = append(all, scenario{subject: at.subject, world: at.subject, setup: at.what + "; " + setup, plays: plays, script: s})
+		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == at.subject && o.variant == "" }) {
+			all = append(all, scenario{subject: at.subject})
 		}
 	}
-	all = append(all, instead...)
 	for i := range all {
 		one := &all[i]
-		one.hazard, one.variant = hazard, cmp.Or(one.variant, variant)
-		if one.lock != "" && one.setup == "" {
-			one.setup, one.plays = "one Redis that keeps its data; "+setup, min(plays*2-1, 3)
+		one.hazard, one.variant = s.hazard, cmp.Or(one.variant, s.variant)
+		if one.notRun != "" {
+			continue
 		}
-		if one.script == nil && one.notRun == "" {
-			one.script = s
+		one.environment, one.ttl, one.plays = cmp.Or(one.environment, one.subject), cmp.Or(one.ttl, s.ttl), cmp.Or(one.plays, s.plays)
+		if one.lock != "" && s.plays > 1 {
+			one.plays = 3
+		}
+		if one.setup == "" {
+			at := slices.IndexFunc(standing, func(o struct{ subject, what string }) bool { return o.subject == one.environment })
+			one.setup = standing[at].what + "; " + s.setup
+		}
+		if one.script == nil {
+			one.script = s.script
 		}
 	}
 	return all
 }
 
-// article is the lock of an article on one Redis, with the setup and script of the others, or its own.
-func article(lock string) scenario {
-	return scenario{subject: report.Article, world: "redis", lock: lock}
+// by is the lock of an article on one Redis.
+func by(lock string) scenario {
+	return scenario{subject: report.Article, environment: "redis", lock: lock}
 }
 
-// is gives a scenario a variant, for full runs.
-func (s scenario) inFull(variant string) scenario {
+// in gives a scenario a variant that only full runs play.
+func (s scenario) in(variant string) scenario {
 	s.variant, s.full = variant, true
 	return s
 }
 
-// by gives a scenario a setup and a script of its own.
-func (s scenario) by(setup string, script script) scenario {
+// doing gives a scenario a setup and a script of its own.
+func (s scenario) doing(setup string, script script) scenario {
 	s.setup, s.script = setup, script
 	return s
 }
@@ -91,8 +106,8 @@ func none(hazard, subject, why string) scenario {
 }
 
 // harm is a scenario that harms servers of its own.
-func harm(hazard, subject, variant, world, setup string, s script) scenario {
-	return scenario{hazard: hazard, subject: subject, variant: variant, world: world, setup: setup, script: s, alone: true}
+func harm(hazard, subject, variant, environment, setup string, s script) scenario {
+	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: s, alone: true}
 }
 
 // with has the lock of an article take the place of lockport's.
@@ -105,61 +120,55 @@ func (s scenario) with(lock string) scenario {
 func table() []scenario {
 	all := slices.Concat(clientHazards(), failOvers(), restarts(), clocks(), absences())
 	slices.SortStableFunc(all, func(a, b scenario) int {
-		return cmp.Or(cmp.Compare(number(a.hazard), number(b.hazard)), cmp.Compare(slices.Index(subjects, a.subject), slices.Index(subjects, b.subject)))
+		return cmp.Or(cmp.Compare(len(a.hazard), len(b.hazard)), cmp.Compare(a.hazard, b.hazard), cmp.Compare(slices.Index(subjects, a.subject), slices.Index(subjects, b.subject)))
 	})
 	return all
 }
 
-// number is 7 for "H7".
-func number(hazard string) (n int) {
-	_, _ = fmt.Sscanf(hazard, "H%d", &n)
-	return n
-}
-
 // clientHazards come from clients and their network, and can happen to every backend.
 func clientHazards() []scenario {
-	const often, once = 2, 1
 	const session = "There are no ids of owners: a lock belongs to a session, which the server tells from others by its connection."
 	const stoppedA = "A has the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock"
 	const compared = "one Redis that keeps its data; A releases its lock; it has asked whose that is and been told, and what it sends next the network holds up until the TTL has passed and B " +
 		"has the lock; then that arrives; C asks for the lock"
-	deleted := func(lock string) scenario {
-		s := article(lock).by(compared, releaseHeldUp(2))
-		s.plays = 3
-		return s
+	row := func(hazard, variant string, plays int, setup string, s script) scenario {
+		return scenario{hazard: hazard, variant: variant, plays: plays, setup: setup, script: s}
 	}
 	return slices.Concat(
-		everywhere("H1", "", often, "A is cut off after the first request of its claim and killed (kill -9), in further rounds others after the second and the third; B asks for the lock then",
-			cutInTheMiddle, article("setnx-then-expire"),
-			scenario{subject: "file", world: "file", script: killedWhileAsking,
-				setup: "a folder of one machine; a process is killed (kill -9) while it asks for the lock, or has just got it, and another one waits for it"}),
-		everywhere("H2", "", often, "A has the lock and is killed (kill -9); B asks for it every eighth of the TTL", askedForADeadOnes, article("expire-after-failed-setnx")),
-		everywhere("H3", "", often, stoppedA+"; A goes on and releases what it takes for its lock; C asks for it", releasedLate, article("plain-del")),
-		everywhere("H4", "", often, "A releases its lock, and the network holds that up until the TTL has passed and B has the lock; then it arrives; C asks for the lock", releaseHeldUp(1),
-			deleted("get-then-del"), deleted("watch-multi").inFull("WATCH"),
+		everywhere(row("H1", "", 2, "A is cut off after the first request of its claim and killed (kill -9), in further rounds others after the second and the third; B asks for the lock then",
+			claimantsKilled(afterRequest)),
+			by("setnx-then-expire"),
+			scenario{subject: "file"}.doing("a folder of one machine; a process is killed (kill -9) while it asks for the lock, or has just got it, and another one waits for it",
+				claimantsKilled(whileAsking))),
+		everywhere(row("H2", "", 2, "A has the lock and is killed (kill -9); B asks for it every eighth of the TTL", holderKilledWhileOthersTry), by("expire-after-failed-setnx")),
+		everywhere(row("H3", "", 2, stoppedA+"; A goes on and releases what it takes for its lock; C asks for it", stoppedBeforeItReleases), by("plain-del")),
+		everywhere(row("H4", "", 2, "A releases its lock, and the network holds that up until the TTL has passed and B has the lock; then it arrives; C asks for the lock", releaseHeldUp(1)),
+			by("get-then-del").doing(compared, releaseHeldUp(2)), by("watch-multi").in("WATCH").doing(compared, releaseHeldUp(2)),
 			none("H4", "file", "There is no network on which a release could be held up, and nothing to compare: the system ends a process's own lock.")),
-		everywhere("H5", "", often, stoppedA+", by the first owner id of its own process; A goes on and releases by its owner id; C asks for the lock", releasedLate,
-			article("four-digit-owner"), article("thread-id-owner").inFull("thread id"),
+		everywhere(row("H5", "", 2, stoppedA+", by the first owner id of its own process; A goes on and releases by its owner id; C asks for the lock", stoppedBeforeItReleases),
+			by("four-digit-owner"), by("thread-id-owner").in("thread id"),
 			none("H5", "file", "There are no ids of owners: the system knows which process has a file locked."), none("H5", "postgres", session), none("H5", "mysql", session)),
-		everywhere("H6", "", often, "A has the lock and works for two and a half times its TTL; B waits for it", workedLong, article("nobody-tells-the-holder")),
-		everywhere("H6", "paused", often, "A has the lock, looks, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock; B writes; A goes on and writes without "+
-			"another look", stoppedBeforeItWrites, article("nobody-tells-the-holder")),
-		everywhere("H10", "", once, "all that A sends and is sent comes 300 ms late (to ZooKeeper 100 ms), and when it has the lock its network falls silent, while B asks for the lock", slowAnswers,
+		everywhere(row("H6", "", 2, "A has the lock and works for two and a half times its TTL; B waits for it", worksLong), by("nobody-tells-the-holder")),
+		everywhere(row("H6", "paused", 2, "A has the lock, looks, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock; B writes; A goes on and writes without "+
+			"another look", stoppedBeforeItWrites), by("nobody-tells-the-holder")),
+		everywhere(row("H10", "", 1, "all that A sends and is sent comes 300 ms late (to ZooKeeper 100 ms), and when it has the lock its network falls silent, while B asks for the lock",
+			slowAnswers("what A sends and is sent comes 300 ms late", late(300*time.Millisecond))),
 			none("H10", "file", "There is no network between a process and the files of its machine, and nobody to be waited for."),
-			scenario{subject: "article", world: "redlock", lock: "believes-from-the-last-answer", script: lastAnswer,
-				setup: "five Redis, the last of which does not answer A, which waits for its answer and then takes the lock as had; B asks for the lock meanwhile"},
-			scenario{subject: "redlock", world: "redlock", script: minorityHangs,
-				setup: "five Redis, two of which do not answer A; when it has the lock its network falls silent as a whole, while B asks for the lock"}),
-		everywhere("H11", "", once, "A holds the lock, and three other processes wait for it, whose requests are counted for 3 s", waitersCounted,
-			article("asks-every-five-milliseconds"), article("asks-every-millisecond").inFull("every millisecond"),
+			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 3 * time.Second}.doing("five Redis, the last of which does not "+
+				"answer A, which waits for its answer and then takes the lock as had; B asks for the lock meanwhile", lastAnswer),
+			scenario{subject: "redlock"}.doing("five Redis, two of which do not answer A; when it has the lock its network falls silent as a whole, while B asks for the lock",
+				slowAnswers("two of the five servers do not answer A", hung)),
+			scenario{subject: "zookeeper", script: slowAnswers("what A sends and is sent comes 100 ms late", late(100*time.Millisecond))}), // a claim has four requests, one after the other
+		everywhere(scenario{hazard: "H11", ttl: 10 * time.Second, setup: "A holds the lock, and three other processes wait for it, whose requests are counted for 3 s", script: waitersCounted},
+			by("asks-every-five-milliseconds"), by("asks-every-millisecond").in("every millisecond"),
 			none("H11", "file", "There is no server that could have too much to do: who waits looks at a file of its own machine, every 10 to 30 ms.")),
-		everywhere("H13", "", once, "an operator takes the lock away while A holds it (deletes its key or file, or ends its session), twice: once A goes on and is told; once A is stopped in the middle "+
-			"of its work, B takes the lock and writes, and A goes on and writes too", tampered(removed),
-			article("set-nx-px").by("one Redis that keeps its data; an operator deletes the key while A holds the lock, once while A runs, and once while it is stopped and B takes the lock",
+		everywhere(scenario{hazard: "H13", ttl: 4 * time.Second, setup: "an operator takes the lock away while A holds it (deletes its key or file, or ends its session), twice: once A goes on and is " +
+			"told; once A is stopped in the middle of its work, B takes the lock and writes, and A goes on and writes too", script: tampered(removed)},
+			by("set-nx-px").doing("one Redis that keeps its data; an operator deletes the key while A holds the lock, once while A runs, and once while it is stopped and B takes the lock",
 				tampered(articleDeleted))),
-		everywhere("H14", "", often, "A has the lock, and asks for it again, by one attempt and by waiting for it", askedTwice,
+		everywhere(row("H14", "", 2, "A has the lock, and asks for it again, by one attempt and by waiting for it", asksTwice),
 			none("H14", report.Article, "None of the locks that the articles build lets its holder in again; they tell of a library's that counts.")),
-		everywhere("H15", "", often, "A has the lock and is killed (kill -9); B waits for it", waitedForADeadOnes, article("setnx-without-expiry")),
+		everywhere(row("H15", "", 2, "A has the lock and is killed (kill -9); B waits for it", holderKilled), by("setnx-without-expiry")),
 	)
 }
 
@@ -167,7 +176,7 @@ func clientHazards() []scenario {
 func failOvers() []scenario {
 	const lags = "a Redis with a replica; the link between them is cut, A takes the lock, the master is killed and the replica promoted"
 	lives := func(variant, fault, setup string) scenario {
-		return harm("H7", "postgres", "", "postgres-failover", setup, of("postgres-failover", fault, 0)).inFull(variant)
+		return harm("H7", "postgres", "", "postgres-failover", setup, of("postgres-failover", fault)).in(variant)
 	}
 	return []scenario{
 		harm("H7", "", "", "redis-failover", lags, unreplicated).with("set-nx-px"),
@@ -176,7 +185,7 @@ func failOvers() []scenario {
 		harm("H7", "redis", "replicas=1", "redis-replicas", "the same, with the option replicas=1: a lock counts as had when the replica has it; the link is cut while A holds the lock, the "+
 			"master is killed, and the replica promoted", watched(replicated)),
 		harm("H7", "redis", "", "redis-sentinel", "a Redis with a replica and three Sentinels; the replica is kept from copying, A takes the lock, the master is killed, and the Sentinels "+
-			"promote the replica", of("redis-sentinel", "master-killed-behind-cut-link", patientTTL)).inFull("Sentinel"),
+			"promote the replica", of("redis-sentinel", "master-killed-behind-cut-link")).in("Sentinel"),
 		harm("H7", "redlock", "", "redlock", "five Redis that know nothing of each other; one of them is killed while A holds the lock", watched(nodeKilled)),
 		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(leaderKilled)),
 		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(leaderKilled)),
@@ -185,7 +194,7 @@ func failOvers() []scenario {
 		lives("two primaries", "split-brain", "a PostgreSQL with a replica that lags; the replica is promoted while the old primary lives on, and A with it"),
 		lives("two primaries and a crash", "split-brain-and-crash",
 			"a PostgreSQL with a replica, which is promoted while the old primary lives on, and A with it; the old primary crashes and starts again"),
-		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", twoMariaDBs),
+		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", of("mysql", "split-brain")),
 	}
 }
 
@@ -197,18 +206,18 @@ func restarts() []scenario {
 	all := []scenario{
 		harm("H8", "", "", "redlock", vote, votesForgotten(3, 1, what, restartedEmpty)).with("redlock"),
 		harm("H8", "file", "", "file", "a folder; A holds the lock and is stopped in the middle of its work, the folder is replaced by an empty one, B takes the lock, and A goes on",
-			func(p *trial) { p.behindTheBack(p.worker(), folderReplaced) }),
+			folderReplaced),
 		harm("H8", "redis", "", "redis", "one Redis; while A holds the lock it is killed, loses its disk and starts again, empty", overtaken(diskLostAlone)),
 		harm("H8", "redlock", "", "redlock", vote, votesForgotten(3, 1, what, restartedEmpty)),
 		harm("H8", "redlock", "", "redlock", "five Redis without persistence; while A holds the lock on all of them, three are killed and start again at once, empty",
-			votesForgotten(5, 3, what, restartedEmpty)).inFull("three of five"),
+			votesForgotten(5, 3, what, restartedEmpty)).in("three of five"),
 	}
 	for _, of3 := range []struct{ subject, what, name string }{{"etcd", "three etcds", "etcd"}, {"zookeeper", "three ZooKeepers", "ZooKeeper"}} {
-		world := of3.subject + "-alone"
+		alone := of3.subject + "-alone"
 		all = append(all,
 			harm("H8", of3.subject, "", of3.subject, of3.what+"; while A holds the lock one of them is killed, loses its disk and is started again", watched(diskLost)),
-			harm("H8", of3.subject, "alone", world, "one "+of3.name+"; the network of A, which holds the lock, falls silent, and the "+of3.name+
-				" is killed, loses its disk and starts again, empty", of(world, "server-restarted-empty", 0)))
+			harm("H8", of3.subject, "alone", alone, "one "+of3.name+"; the network of A, which holds the lock, falls silent, and the "+of3.name+
+				" is killed, loses its disk and starts again, empty", of(alone, "server-restarted-empty")))
 	}
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
@@ -225,11 +234,12 @@ func clocks() []scenario {
 	return []scenario{
 		harm("H9", "", "", "redis", forward, overtaken(clockForward)).with("set-nx-px"),
 		harm("H9", "redis", "", "redis", forward, overtaken(clockForward)),
-		harm("H9", "redis", "", "redis", "one Redis; A, which holds the lock, is killed, and the clock of the Redis is set back by an hour", clockSetBack).inFull("set back"),
+		scenario{hazard: "H9", subject: "redis", environment: "redis", alone: true}.in("set back").
+			doing("one Redis; A, which holds the lock, is killed, and the clock of the Redis is set back by an hour", clockSetBack),
 		harm("H9", "redlock", "", "redlock", "five Redis; A reaches three of them and takes the lock there, the clock of one of the three is set forward by more than the TTL, and "+
 			"B takes the lock with the votes of that one and the two others", votesForgotten(3, 1, what, clockSetForward)),
 		harm("H9", "redlock", "", "redlock", "five Redis; the clocks of three of them are set forward by more than the TTL while A holds the lock on all of them",
-			votesForgotten(5, 3, what, clockSetForward)).inFull("three of five"),
+			votesForgotten(5, 3, what, clockSetForward)).in("three of five"),
 		none("H9", "file", not+"a lock of the system ends with its process, and no clock has a part in that."),
 		none("H9", "etcd", not+"the leader of the etcds counts leases by a clock that nobody sets, not by the time of day."),
 		none("H9", "zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),
@@ -242,10 +252,12 @@ func clocks() []scenario {
 // absences are H12, a server that is not there when a lock is acquired or released.
 func absences() []scenario {
 	const setup = "the network falls silent for A, which holds the lock and releases it, and for B, which asks for another lock with a limit of 1 s; when it is back, C asks for A's lock"
-	return everywhere("H12", "", 1, setup, away(0, silent),
-		article("release-swallows-errors").by("one Redis that keeps its data; "+setup, away(patientTTL, silent)),
-		scenario{subject: report.Article, variant: "an error is taken for held", world: "redis", lock: "takes-an-error-for-held", script: away(0, closed),
-			setup: "one Redis; the network is cut for A, which holds the lock and releases it, and for B, which asks for another lock; when it is back, C asks for A's lock"},
-		scenario{subject: "file", world: "file", alone: true, script: away(0, folderAway),
-			setup: "a folder; it is moved away while A holds the lock, A releases it, and B asks for another lock with a limit of 1 s; when the folder is back, C asks for A's lock"})
+	swallows := by("release-swallows-errors")
+	swallows.ttl = patientTTL
+	mistakes := by("takes-an-error-for-held").doing("one Redis; the network is cut for A, which holds the lock and releases it, and for B, which asks for another lock; when it is back, C asks "+
+		"for A's lock", away(openly))
+	mistakes.variant = "an error is taken for held"
+	folder := harm("H12", "file", "", "file", "a folder; it is moved away while A holds the lock, A releases it, and B asks for another lock with a limit of 1 s; when the folder is back, C asks "+
+		"for A's lock", away(folderAway))
+	return everywhere(scenario{hazard: "H12", setup: setup, script: away(silently)}, swallows, mistakes, folder)
 }

@@ -31,13 +31,14 @@ func startMySQL(own bool) func(ctx context.Context) (Servers, error) {
 		if err != nil {
 			return nil, errors.Join(err, server.Close())
 		}
-		return &MySQL{base: baseOf("one MySQL", server), Server: server, Admin: admin, foreign: make(map[string]*sql.Conn)}, nil
+		return &MySQL{absent: absent{"one MySQL"}, group: group[*servers.MariaDB]{server}, Server: server, Admin: admin, foreign: make(map[string]*sql.Conn)}, nil
 	}
 }
 
 // MySQL is one MariaDB or MySQL server.
 type MySQL struct {
-	base
+	absent
+	group[*servers.MariaDB]
 	Server *servers.MariaDB
 	// Admin are connections of the administrator.
 	Admin *sql.DB
@@ -62,6 +63,9 @@ func mySQLAdministrator(server *servers.MariaDB) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
+// Nodes implements Servers.
+func (m *MySQL) Nodes() []Node { return m.group.Nodes() }
+
 // Addrs implements Servers.
 func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Server).Addr()} }
 
@@ -79,7 +83,7 @@ func (m *MySQL) Close() error {
 	for _, conn := range m.foreign {
 		_ = conn.Close()
 	}
-	return errors.Join(m.Admin.Close(), m.base.Close())
+	return errors.Join(m.Admin.Close(), m.group.Close())
 }
 
 // Heal implements Servers.

@@ -30,18 +30,22 @@ var postgresEnvironment = sqlOf("postgres", "one PostgreSQL", "postgres", []stri
 	if err != nil {
 		return nil, err
 	}
-	return &Postgres{base: baseOf("one PostgreSQL", s), Server: s}, nil
+	return &Postgres{absent: absent{"one PostgreSQL"}, group: group[*servers.Postgres]{s}, Server: s}, nil
 })
 
 // Postgres is one PostgreSQL server.
 type Postgres struct {
-	base
+	absent
+	group[*servers.Postgres]
 	Server *servers.Postgres
 
 	mu      sync.Mutex
 	foreign []*pgx.Conn // those of somebody else
 	names   sync.Map    // that were asked for: the server's keys do not tell them
 }
+
+// Nodes implements Servers.
+func (p *Postgres) Nodes() []Node { return p.group.Nodes() }
 
 // URL implements Servers.
 func (p *Postgres) URL(addrs []string) string { return postgresURL(p.Server.URL(), addrs) }
@@ -60,12 +64,12 @@ func (p *Postgres) Close() error {
 	for _, conn := range p.foreign {
 		_ = conn.Close(context.Background())
 	}
-	return p.base.Close()
+	return p.group.Close()
 }
 
 // Heal implements Servers.
 func (p *Postgres) Heal(ctx context.Context) error {
-	if err := p.base.Heal(ctx); err != nil {
+	if err := Revive(ctx, p.Server); err != nil {
 		return err
 	}
 	return AskPostgres(ctx, p.Server, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
@@ -191,18 +195,20 @@ func (n *noting) TryAcquire(ctx context.Context, r driver.Request) (driver.Lease
 // postgresPooler is a PostgreSQL behind a PgBouncer in session mode.
 var postgresPooler = sqlOf("postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", "postgres", []string{"postgres", "pgbouncer"},
 	func(ctx context.Context) (Servers, error) {
-		postgres, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+		server, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
 		if err != nil {
 			return nil, err
 		}
-		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: postgres, Config: []string{
+		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: server, Config: []string{
 			"default_pool_size = 60", "admin_users = lockport",
 			"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
 		}})
 		if err != nil {
-			return nil, errors.Join(err, postgres.Close())
+			return nil, errors.Join(err, server.Close())
 		}
-		return &PooledPostgres{Postgres{base: hiddenOf[server]("a pooled PostgreSQL", pooler, postgres), Server: postgres}, pooler}, nil
+		p := &PooledPostgres{Pooler: pooler}
+		p.absent, p.group, p.Server = absent{"a pooled PostgreSQL"}, group[*servers.Postgres]{server}, server
+		return p, nil
 	})
 
 // PooledPostgres is a PostgreSQL server behind a PgBouncer.
@@ -211,15 +217,27 @@ type PooledPostgres struct {
 	Pooler *servers.PgBouncer
 }
 
+// Nodes implements Servers: clients reach the pooler.
+func (p *PooledPostgres) Nodes() []Node { return nil }
+
 // Addrs implements Servers.
 func (p *PooledPostgres) Addrs() []string { return []string{p.Pooler.Addr()} }
 
 // URL implements Servers.
 func (p *PooledPostgres) URL(addrs []string) string { return postgresURL(p.Pooler.URL(), addrs) }
 
+// Close implements Servers.
+func (p *PooledPostgres) Close() error { return errors.Join(p.Pooler.Close(), p.Postgres.Close()) }
+
+// Log implements Servers.
+func (p *PooledPostgres) Log() string { return p.Server.Log() + "--- PgBouncer:\n" + p.Pooler.Log() }
+
 // Heal implements Servers.
 func (p *PooledPostgres) Heal(ctx context.Context) error {
 	if err := p.Postgres.Heal(ctx); err != nil {
+		return err
+	}
+	if err := Revive(ctx, p.Pooler); err != nil {
 		return err
 	}
 	return p.Set(ctx, "client_idle_timeout", 0)

@@ -22,12 +22,12 @@ var postgresFailover = sqlOf("postgres-failover", "a PostgreSQL with a replica, 
 		if err != nil {
 			return nil, errors.Join(err, primary.Close())
 		}
-		return &PostgresPair{base: hiddenOf("a PostgreSQL with a replica", replica, primary), primary: primary, replica: replica}, nil
+		return &PostgresPair{absent: absent{"a PostgreSQL with a replica"}, primary: primary, replica: replica}, nil
 	})
 
 // PostgresPair is a primary and its replica.
 type PostgresPair struct {
-	base
+	absent
 
 	mu               sync.Mutex
 	primary, replica *servers.Postgres // where clients are led; the other one
@@ -51,6 +51,18 @@ func (p *PostgresPair) Addrs() []string {
 func (p *PostgresPair) URL(addrs []string) string {
 	primary, _ := p.Both()
 	return postgresURL(primary.URL(), addrs)
+}
+
+// Close implements Servers. The replica goes first.
+func (p *PostgresPair) Close() error {
+	primary, replica := p.Both()
+	return errors.Join(replica.Close(), primary.Close())
+}
+
+// Log implements Servers.
+func (p *PostgresPair) Log() string {
+	primary, replica := p.Both()
+	return primary.Log() + "--- the other:\n" + replica.Log()
 }
 
 // Heal makes the replica follow the primary, as a copy made anew if they have parted.

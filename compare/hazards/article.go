@@ -1,0 +1,73 @@
+package hazards
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/exhibits/articles"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// articleScheme is that of the URLs by which workers open the lock of an article: "article://127.0.0.1:6379/0?lock=plain-del".
+const articleScheme = "article"
+
+// WorkerMain is the first line of main, and of TestMain. In a process that was started as a worker of a play it works and exits; in others
+// it returns at once. The program must import the backends. The locks of the articles can be opened in workers alone: nobody else should.
+func WorkerMain() {
+	if play.IsWorker() {
+		lockport.Register(lockport.Scheme{Name: articleScheme, Open: func(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
+			at := url.URL{Scheme: "redis", Host: u.Host, Path: u.Path}
+			return article(u.Query().Get("lock")).Open(context.Background(), at.String())
+		}})
+	}
+	play.WorkerMain()
+}
+
+// article is the lock of an article by its name.
+func article(name string) articles.Exhibit {
+	all := slices.Concat(articles.All(), articles.Sound())
+	i := slices.IndexFunc(all, func(x articles.Exhibit) bool { return x.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("no lock of an article has the name %q", name))
+	}
+	return all[i]
+}
+
+// environmentOf is what the scenario is played on: the servers of running with the lock of an article, and the TTL, where the scenario has one. Only a scenario that
+// has the servers alone has them healed after a play, unless ctx has ended, for then they are about to be closed.
+func (s *scenario) environmentOf(ctx context.Context, running *environment.Running) *environment.Running {
+	r, e := *running, *running.Environment
+	r.Environment = &e
+	was := "ttl=" + e.TTL.String() // in URLs, where the TTL belongs to the session
+	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" {
+		e.Margin += (s.ttl - e.TTL) / 20
+		e.TTL = s.ttl
+	}
+	e.Tokens = e.Tokens && s.lock == ""
+	r.Endpoint = func() (*environment.Endpoint, error) {
+		at, err := running.Endpoint()
+		if err != nil {
+			return nil, err
+		}
+		at.URL = strings.Replace(at.URL, was, "ttl="+e.TTL.String(), 1)
+		if s.lock != "" {
+			u, _ := url.Parse(at.URL)
+			u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.lock}}.Encode()
+			at.URL = u.String()
+		}
+		return at, nil
+	}
+	r.Heal = func(healing context.Context) error {
+		if !s.alone || ctx.Err() != nil {
+			return nil
+		}
+		return running.Heal(healing)
+	}
+	return &r
+}
