@@ -99,99 +99,80 @@ func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
 }
 
 func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
-	leave := func(t *testing.T, h *hand, f func(c *handConn, req driver.Request)) {
-		ctx, cancel := context.WithCancel(t.Context())
-		req := request("a")
-		o := h.try(ctx, req)
-		c := h.accept()
-		require.Equal(t, "Ta", c.asked())
-		cancel()
-		o.is(t, driver.ErrUnknown)
-		o.is(t, context.Canceled)
-		f(c, req)
-	}
-	t.Run("nobody asks again", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, req driver.Request) {
-				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
-				c.answer("Ta")
-				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
-				c.answer("Fa")
-				next := h.try(t.Context(), request("a"))
-				c.answer("Ta")
-				next.is(t, nil)
-				h.abandon(t.Context(), req).is(t, nil)
-				require.Empty(t, c.asked())
-			})
-		})
-	})
-	t.Run("the same owner asks again", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, req driver.Request) {
-				again := h.try(t.Context(), req)
-				again.pending(t)
-				h.try(t.Context(), req).is(t, driver.ErrHeld) // while the other is on its way
-				c.answer("Ta")
-				again.is(t, nil)
-				require.Empty(t, c.asked())
-				h.try(t.Context(), req).is(t, driver.ErrHeld) // it was granted: not twice
-			})
-		})
-	})
-	t.Run("the same owner asks again and the name is held", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, req driver.Request) {
-				again := h.try(t.Context(), req)
-				c.answer("Ta", "a")
-				again.is(t, driver.ErrHeld)
-				require.Empty(t, c.asked())
-			})
-		})
-	})
-	t.Run("another owner asks", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, _ driver.Request) {
-				woken := 0
-				h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
-				stop := h.b.Notify(request("a"), func() { woken++ })
-				c.answer("Ta")
-				c.answer("Aa Fa")
-				synctest.Wait()
-				require.Equal(t, 2, woken, "that it is awaited now, and that it was given back")
-				stop()
-				time.Sleep(2 * leaveWithin)
-				c.answer("La")
-			})
-		})
-	})
-	t.Run("and abandons", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, req driver.Request) {
+	for name, then := range map[string]func(t *testing.T, h *hand, c *handConn, req driver.Request){
+		"nobody asks again": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
+			h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+			c.answer("Ta")
+			h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+			c.answer("Fa")
+			next := h.try(t.Context(), request("a"))
+			c.answer("Ta")
+			next.is(t, nil)
+			h.abandon(t.Context(), req).is(t, nil)
+			require.Empty(t, c.asked())
+		},
+		"the same owner asks again": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
+			again := h.try(t.Context(), req)
+			again.pending(t)
+			h.try(t.Context(), req).is(t, driver.ErrHeld) // while the other is on its way
+			c.answer("Ta")
+			again.is(t, nil)
+			require.Empty(t, c.asked())
+			h.try(t.Context(), req).is(t, driver.ErrHeld) // it was granted: not twice
+		},
+		"the same owner asks again and the name is held": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
+			again := h.try(t.Context(), req)
+			c.answer("Ta", "a")
+			again.is(t, driver.ErrHeld)
+			require.Empty(t, c.asked())
+		},
+		"another owner asks": func(t *testing.T, h *hand, c *handConn, _ driver.Request) {
+			woken := 0
+			h.try(t.Context(), request("a")).is(t, driver.ErrHeld)
+			stop := h.b.Notify(request("a"), func() { woken++ })
+			c.answer("Ta")
+			c.answer("Aa Fa")
+			synctest.Wait()
+			require.Equal(t, 2, woken, "that it is awaited now, and that it was given back")
+			stop()
+			time.Sleep(2 * leaveWithin)
+			c.answer("La")
+		},
+		"and abandons": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
+			ctx, cancel := context.WithCancel(t.Context())
+			first := h.abandon(ctx, req)
+			first.pending(t)
+			cancel()
+			first.is(t, driver.ErrUnknown)
+			second, third := h.abandon(t.Context(), req), h.abandon(t.Context(), req)
+			c.answer("Ta")
+			second.pending(t)
+			c.answer("Fa")
+			second.is(t, nil)
+			third.is(t, nil)
+		},
+		"and the session ends": func(t *testing.T, h *hand, c *handConn, req driver.Request) {
+			abandoned := h.abandon(t.Context(), req)
+			c.fail(errCut)
+			abandoned.pending(t)
+			h.accept().answer("Esession-0")
+			abandoned.is(t, nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byHand(t, Options{}, func(t *testing.T, h *hand) {
 				ctx, cancel := context.WithCancel(t.Context())
-				first := h.abandon(ctx, req)
-				first.pending(t)
+				req := request("a")
+				o := h.try(ctx, req)
+				c := h.accept()
+				require.Equal(t, "Ta", c.asked())
 				cancel()
-				first.is(t, driver.ErrUnknown)
-				second, third := h.abandon(t.Context(), req), h.abandon(t.Context(), req)
-				c.answer("Ta")
-				second.pending(t)
-				c.answer("Fa")
-				second.is(t, nil)
-				third.is(t, nil)
+				o.is(t, driver.ErrUnknown)
+				o.is(t, context.Canceled)
+				then(t, h, c, req)
 			})
 		})
-	})
-	t.Run("and the session ends", func(t *testing.T) {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			leave(t, h, func(c *handConn, req driver.Request) {
-				abandoned := h.abandon(t.Context(), req)
-				c.fail(errCut)
-				abandoned.pending(t)
-				h.accept().answer("Esession-0")
-				abandoned.is(t, nil)
-			})
-		})
-	})
+	}
 }
 
 func TestAbandonWhileTheCallIsOnItsWay(t *testing.T) {

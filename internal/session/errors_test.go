@@ -17,8 +17,8 @@ func TestHarmless(t *testing.T) {
 	refused := fmt.Errorf("%w: no", driver.ErrRefused)
 	require.Equal(t, refused, Harmless(refused))
 	for _, err := range []error{
-		unknown(context.Canceled), unknown(driver.ErrRefused), driver.ErrUnknown, errors.Join(driver.ErrUnknown), errors.Join(errErr, driver.ErrUnknown),
-		fmt.Errorf("%w", driver.ErrUnknown), fmt.Errorf("a: %w: %w: %w", driver.ErrUnknown, errErr, errErr),
+		unknown(context.Canceled), unknown(driver.ErrRefused), driver.ErrUnknown, errors.Join(driver.ErrUnknown), errors.Join(errCut, driver.ErrUnknown),
+		fmt.Errorf("%w", driver.ErrUnknown), fmt.Errorf("a: %w: %w: %w", driver.ErrUnknown, errCut, errCut),
 	} {
 		harmless := Harmless(err)
 		require.ErrorIs(t, harmless, driver.ErrUnavailable)
@@ -27,4 +27,18 @@ func TestHarmless(t *testing.T) {
 	}
 }
 
-var errErr = errors.New("an error")
+func TestErrorsHaveOneClass(t *testing.T) {
+	classes := []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
+	for _, class := range classes {
+		for _, cause := range append(classes, errCut, context.Canceled) {
+			err := of(class, fmt.Errorf("so: %w", cause))
+			for _, other := range classes {
+				require.Equal(t, other == class, errors.Is(err, other), "%v", err)
+			}
+			require.Equal(t, cause == context.Canceled, errors.Is(err, context.Canceled))
+		}
+		require.Equal(t, driver.ErrLost, classOf(lost(class)))
+	}
+	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrRefused)), driver.ErrRefused)
+	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrUnknown)), driver.ErrUnavailable)
+}

@@ -16,6 +16,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
+func plainLayout(name string) (Key, error) { return Key(name), nil }
+
+// kindLetters are the kinds of requests.
+const kindLetters = "TFPALEQ"
+
 // handTTL is the TTL of the backends whose server is the test itself.
 const handTTL = 9 * time.Second
 

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -146,20 +145,4 @@ func TestOneRequestAtATime(t *testing.T) {
 		require.EqualValues(t, 1, s.most.Load(), "requests at the same time")
 		require.NoError(t, b.Close())
 	})
-}
-
-func TestErrorsHaveOneClass(t *testing.T) {
-	classes := []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
-	for _, class := range classes {
-		for _, cause := range append(classes, errCut, context.Canceled) {
-			err := of(class, fmt.Errorf("so: %w", cause))
-			for _, other := range classes {
-				require.Equal(t, other == class, errors.Is(err, other), "%v", err)
-			}
-			require.Equal(t, cause == context.Canceled, errors.Is(err, context.Canceled))
-		}
-		require.Equal(t, driver.ErrLost, classOf(lost(class)))
-	}
-	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrRefused)), driver.ErrRefused)
-	require.ErrorIs(t, unsent(fmt.Errorf("%w: no", driver.ErrUnknown)), driver.ErrUnavailable)
 }

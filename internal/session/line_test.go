@@ -88,72 +88,34 @@ func (x *lined) answer(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// TestLineIsReadByWhoAsks: with the reader at the socket or not, one after the other, and until the context ends; the reader goes on for who has left.
+// TestLineIsReadByWhoAsks: with the reader at the socket or not, one after the other, and until the context ends. The reader goes on for a caller who has
+// left, and nothing of that flight comes to the next.
 func TestLineIsReadByWhoAsks(t *testing.T) {
-	for _, blocks := range []bool{false, true} {
+	for _, c := range []struct{ blocks, stays bool }{{false, false}, {true, false}, {false, true}} {
 		x := newLined(t)
+		x.stays.Store(c.stays)
 		x.Begin()
 		for i := range 30 {
 			ctx, cancel := context.WithCancel(t.Context())
-			returned, done := x.fly(Flight{Context: ctx, Patience: time.Minute, Blocks: blocks})
+			returned, done := x.fly(Flight{Context: ctx, Patience: time.Minute, Blocks: c.blocks})
 			switch i % 3 {
 			case 0: // the answer comes
 				x.answer(t)
 				<-returned
 				require.Len(t, done, 1)
-				require.NoError(t, <-done)
 			case 1: // the context ends first
 				cancel()
 				<-returned
 				require.Empty(t, done)
 				x.answer(t)
-				require.NoError(t, <-done)
 			case 2: // both
 				go cancel()
 				x.answer(t)
 				<-returned
-				require.NoError(t, <-done)
-			}
-			require.Empty(t, done)
-			cancel()
-		}
-		require.Empty(t, x.ends)
-	}
-}
-
-// TestLineWithItsReaderAtTheSocket: who asks waits for the reader, and until his context ends; nothing of a flight that he has left comes to the next.
-func TestLineWithItsReaderAtTheSocket(t *testing.T) {
-	for _, first := range []string{"answer", "end", "both"} {
-		x := newLined(t)
-		x.stays.Store(true) // so that it stays there
-		x.Begin()
-		for range 10 {
-			ctx, cancel := context.WithCancel(t.Context())
-			returned, done := x.fly(Flight{Context: ctx})
-			switch first {
-			case "answer":
-				x.answer(t)
-				<-returned
-				require.Len(t, done, 1)
-			case "end":
-				cancel()
-				<-returned
-				require.Empty(t, done)
-				x.answer(t)
-			case "both":
-				go cancel()
-				x.answer(t)
-				<-returned
 			}
 			require.NoError(t, <-done)
 			require.Empty(t, done)
 			cancel()
-
-			returned, done = x.fly(Flight{Context: t.Context()})
-			require.Empty(t, done)
-			x.answer(t)
-			<-returned
-			require.NoError(t, <-done)
 		}
 		require.Empty(t, x.ends)
 	}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,17 +9,15 @@ import (
 
 // lockServer is a lock server in memory: re-entrant locks that belong to sessions, as those of the databases are. It notes what no engine may do.
 type lockServer struct {
-	mu      sync.Mutex
-	boot    string // so that ids are not used again after a restart
-	born    int
-	peers   map[string]*peer
-	has     map[Key]*holding
-	waits   map[Key][]*peer
-	awaits  map[Key][]*peer
-	tokens  uint64
-	deaf    bool     // cannot tell who waits
-	wrong   []string // what was done wrong
-	refuses map[Key]error
+	mu     sync.Mutex
+	born   int
+	peers  map[string]*peer
+	has    map[Key]*holding
+	waits  map[Key][]*peer
+	awaits map[Key][]*peer
+	tokens uint64
+	deaf   bool     // cannot tell who waits
+	wrong  []string // what was done wrong
 }
 
 type holding struct {
@@ -39,20 +35,10 @@ type peer struct {
 	waiting *Op
 	over    bool
 	ended   func() // closes its connection
-	foreign bool   // a session that is not lockport's
 }
 
 func newLockServer() *lockServer {
-	l := &lockServer{tokens: 100}
-	l.reset()
-	return l
-}
-
-func (l *lockServer) reset() {
-	var b [4]byte
-	_, _ = rand.Read(b[:])
-	l.boot = hex.EncodeToString(b[:])
-	l.peers, l.has, l.waits, l.awaits = map[string]*peer{}, map[Key]*holding{}, map[Key][]*peer{}, map[Key][]*peer{}
+	return &lockServer{tokens: 100, peers: map[string]*peer{}, has: map[Key]*holding{}, waits: map[Key][]*peer{}, awaits: map[Key][]*peer{}}
 }
 
 // join begins a session.
@@ -60,7 +46,7 @@ func (l *lockServer) join(p *peer) *peer {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.born++
-	p.id = fmt.Sprintf("%s-%d", l.boot, l.born)
+	p.id = fmt.Sprint(l.born)
 	l.peers[p.id] = p
 	return p
 }
@@ -138,9 +124,6 @@ func (l *lockServer) do(p *peer, op *Op) {
 }
 
 func (l *lockServer) try(p *peer, op *Op) {
-	if op.Err = l.refuses[op.Key]; op.Err != nil {
-		return
-	}
 	h := l.has[op.Key]
 	switch {
 	case h != nil && h.by == p:
@@ -170,7 +153,7 @@ func (l *lockServer) wait(p *peer, op *Op, granted func(*Op)) {
 	if p.over {
 		return
 	}
-	if l.try(p, op); op.OK || op.Err != nil {
+	if l.try(p, op); op.OK {
 		granted(op)
 		return
 	}
@@ -200,46 +183,6 @@ func (l *lockServer) free(key Key) {
 		if p.tell != nil {
 			p.tell("freed", key)
 		}
-	}
-}
-
-// kick ends the session that has key, and reports whether there was one.
-func (l *lockServer) kick(key Key) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	h := l.has[key]
-	if h != nil {
-		l.drop(h.by)
-	}
-	return h != nil
-}
-
-// seize gives key to a session that is not ours, whoever has it now.
-func (l *lockServer) seize(key Key) {
-	p := l.join(&peer{foreign: true})
-	for {
-		op := &Op{Kind: Try, Key: key}
-		if l.do(p, op); op.OK {
-			return
-		}
-		l.kick(key)
-	}
-}
-
-// restart ends all sessions.
-func (l *lockServer) restart(keepData bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, p := range l.peers {
-		p.waiting = nil
-	}
-	l.has, l.waits, l.awaits = map[Key]*holding{}, map[Key][]*peer{}, map[Key][]*peer{}
-	for _, p := range l.peers {
-		l.drop(p)
-	}
-	l.reset()
-	if !keepData {
-		l.tokens = 100
 	}
 }
 

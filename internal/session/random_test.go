@@ -15,10 +15,11 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// TestRandomInterleavings has some backends claim a few names on a server and links that fail in every way, and holds against a model that nobody believes in a
-// lock while somebody else does; that the engine never takes a key twice, nor gives back what it does not have; and that nothing is left at the end.
+// TestRandomInterleavings has some backends claim a few names on a server that can tell who waits or cannot, with some blockers or none, and links that
+// fail in every way. A model checks that nobody believes in a lock while somebody else does, that the engine never takes a key twice, nor gives back what
+// it does not have, and that nothing is left at the end.
 func TestRandomInterleavings(t *testing.T) {
-	seeds := uint64(40)
+	seeds := uint64(60)
 	if testing.Short() {
 		seeds = 5
 	}
@@ -31,14 +32,17 @@ func TestRandomInterleavings(t *testing.T) {
 
 // model is who believes to have what.
 type model struct {
-	t *testing.T
-	s *simulated
+	t        *testing.T
+	s        *simulated
+	blockers int
 
 	mu      sync.Mutex
 	holders map[string]*belief
 	wrong   []string
 	grants  int
 	lost    int
+	// contended is how often a holder was told that others wait.
+	contended int
 }
 
 // belief is that of one claim: from its grant until it is told, its time is up, or it begins to release.
@@ -50,14 +54,16 @@ type belief struct {
 }
 
 func newModel(t *testing.T, seed uint64) *model {
-	return &model{t: t, s: newSimulated(seed, 2*time.Second), holders: make(map[string]*belief)}
+	m := &model{t: t, s: newSimulated(seed, 2*time.Second), blockers: 2 * int(seed%3), holders: make(map[string]*belief)}
+	m.s.deaf = seed%2 == 0
+	return m
 }
 
 func (m *model) run() {
 	var workers sync.WaitGroup
 	var backends []*Backend
 	for range 3 {
-		b := New(m.s, Options{TTL: m.s.ttl, Blockers: 2, Layout: plainLayout})
+		b := New(m.s, Options{TTL: m.s.ttl, Blockers: m.blockers, Layout: plainLayout})
 		backends = append(backends, b)
 		for range 5 {
 			workers.Go(func() {
@@ -78,6 +84,7 @@ func (m *model) run() {
 	require.Empty(m.t, m.s.mistakes())
 	require.Empty(m.t, m.s.left(""))
 	require.Greater(m.t, m.grants, 30)
+	require.Equal(m.t, m.s.deaf, m.contended == 0)
 	for _, b := range backends {
 		require.Empty(m.t, b.table)
 		require.Empty(m.t, b.dead)
@@ -130,6 +137,11 @@ func (m *model) work(b *Backend, name string) {
 		if told++; told > 1 {
 			m.wrong = append(m.wrong, "told twice")
 		}
+	}
+	req.Contended = func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.contended++
 	}
 	claim := b.TryAcquire
 	if s.under(3) == 0 {

@@ -125,14 +125,23 @@ func (s *simulated) Dial(ctx context.Context, label string, e Events) (Conn, err
 		return nil, unavailable(errors.New("no route"))
 	}
 	c := &simConn{s: s, events: e, gone: make(chan struct{})}
-	c.peer = s.join(&peer{label: label, ended: func() {
-		close(c.gone)
+	hear := func(f func()) {
 		go func() {
 			s.delay()
 			if c.passes() {
-				c.end(errors.New("the server hung up"))
+				f()
 			}
 		}()
+	}
+	c.peer = s.join(&peer{label: label, ended: func() {
+		close(c.gone)
+		hear(func() { c.end(errors.New("the server hung up")) })
+	}, tell: func(event string, key Key) {
+		if event == "freed" {
+			hear(func() { e.Freed(key) })
+		} else {
+			hear(func() { e.Contended(key) })
+		}
 	}})
 	c.idle = time.AfterFunc(s.ttl, func() { s.leave(c.peer) })
 	s.mu.Lock()
