@@ -1,111 +1,146 @@
 // Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, and the floors, which are the bare commands
-// through the same clients. A new one calls [register].
+// through the same clients.
 package lib
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"runtime/debug"
+	"errors"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/lockport/lockport/bench/result"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
 // Library is one way to take locks on one family of servers.
 type Library struct {
-	Name   string // as tables show it
-	Family string // whose servers it is for: see package stage
-	Kind   Kind
-	Module string // the Go module whose version is shown
-	How    string // what is called, and which settings are not the defaults, for people
-
-	Renewal Renewal
-	// Waits: Acquire waits for who has the name. Without, it is left out wherever somebody waits.
+	Family, Name string // Name is as tables show it
+	Kind         string // one of Ours, Variant, Theirs, Floor
+	Module       string // the Go module whose version is shown; empty for lockport's own
+	Renewal      string // what keeps a hold alive for longer than the TTL
+	How          string // what is called, and which settings are not the defaults
+	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
 	Waits bool
-	// Nothing: no lock is taken at all, only requests are made.
-	Nothing bool
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
 	Only []string
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
 	MostWaiters, MostHeld int
 	WhyMost               string
-
 	// Open opens it for a process. ctx bounds the opening alone.
-	Open func(ctx context.Context, c Config) (Locker, error)
+	Open func(ctx context.Context, c measure.Config) (measure.Locker, error)
 }
 
-// Kind is whose it is.
-type Kind string
+// The kinds of libraries.
+const (
+	Ours    = "ours"
+	Variant = "variant" // ours with another setting, which nobody is compared with
+	Theirs  = "theirs"
+	Floor   = "floor" // the bare commands, that no lock can do without
+)
+
+// What renews a hold.
+const (
+	itself   = "itself"
+	loopEach = "a loop for each lock, which its user writes"
+	session  = "the session" // of a connection, which needs none
+	nothing  = "nothing"
+)
+
+// All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
+var All = append(ours(), []Library{
+	{
+		Family: "redis", Name: "redislock", Kind: Theirs, Module: "github.com/bsm/redislock", Renewal: loopEach, Waits: true, Open: openRedislock,
+		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
+		MostWaiters: 1000, WhyMost: "it asks ten times a second for each waiter",
+	},
+	redsyncOn("redis", 0),
+	redsyncOn("redlock", 1000), // on five servers each loop asks all of them
+	{
+		Family: "redis", Name: "rueidislock", Kind: Theirs, Module: "github.com/redis/rueidis", Renewal: itself, Waits: true, Open: openRueidis(true),
+		How: "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
+	},
+	{
+		Family: "redis", Name: "rueidislock, loop tracking", Kind: Theirs, Module: "github.com/redis/rueidis", Renewal: itself, Waits: true,
+		How:  "WithContext with loop tracking, which is its default, TryNextAfter of 1s, and the returned cancel",
+		Only: []string{"cycle", "own-"}, Open: openRueidis(false),
+	},
+	{
+		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: nothing, How: "two round trips that do nothing",
+		Only: []string{"cycle"}, Open: openPings,
+	},
+	{
+		Family: "redis", Name: "SET NX, EVALSHA", Kind: Floor, Module: goredisModule, Renewal: nothing,
+		How: "SET NX PX, and EVALSHA of a compare-and-delete", Open: openBareRedis,
+	},
+	{
+		Family: "redis", Name: "PUBLISH, SET NX", Kind: Floor, Module: goredisModule, Renewal: nothing, Waits: true,
+		How:  "DEL and PUBLISH in one pipeline; who has subscribed before sends SET NX",
+		Only: []string{"handoff-other"}, Open: openPublished,
+	},
+	{
+		Family: "etcd", Name: "concurrency.Mutex", Kind: Theirs, Module: etcdModule, Renewal: session, Waits: true, Open: openMutexes,
+		How:         "Lock and Unlock; a session for each goroutine that wants the same name, as one session gets in where it already is",
+		MostWaiters: 1000, WhyMost: "each takes a session with a lease",
+	},
+	{
+		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: session, Open: openBareEtcd,
+		How: "a Txn that puts a key which is not there, on one lease, and a Delete",
+	},
+	{
+		Family: "etcd", Name: "watch, Txn", Kind: Floor, Module: etcdModule, Renewal: session, Waits: true, Open: openBareEtcd,
+		How: "Delete; who has an open watch sends the Txn", Only: []string{"handoff-other"},
+	},
+	{
+		Family: "zookeeper", Name: "zk.Lock", Kind: Theirs, Module: zkModule, Renewal: session, Waits: true, Open: openZKLocks,
+		How:         "NewLock, Lock and Unlock on one session",
+		MostWaiters: 1000, WhyMost: "each reads the names of all the others",
+	},
+	{
+		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: session, Open: openBareZK,
+		How: "create of an ephemeral node, and delete",
+	},
+	{
+		Family: "zookeeper", Name: "exists, create", Kind: Floor, Module: zkModule, Renewal: session, Waits: true, Open: openBareZK,
+		How: "delete; who has a watch of exists sends the create", Only: []string{"handoff-other"},
+	},
+	{
+		Family: "postgres", Name: "pg_advisory_lock", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: session, Waits: true, Open: openAdvisory,
+		How:         "pg_try_advisory_lock, or where it waits pg_advisory_lock, and pg_advisory_unlock, with a connection for each hold and each waiter",
+		MostWaiters: 100, WhyMost: "each takes a connection",
+	},
+	{
+		Family: "mysql", Name: "GET_LOCK", Kind: Floor, Module: "github.com/go-sql-driver/mysql", Renewal: session, Waits: true, Open: openNamed,
+		How:         "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
+		MostWaiters: 100, WhyMost: "each takes a connection",
+	},
+}...)
 
 const (
-	Ours    Kind = "ours"
-	Variant Kind = "variant" // ours with another setting, which nobody is compared with
-	Theirs  Kind = "theirs"
-	Floor   Kind = "floor" // the bare commands, that no lock can do without
+	goredisModule = "github.com/redis/go-redis/v9"
+	etcdModule    = "go.etcd.io/etcd/client/v3"
+	zkModule      = "github.com/go-zookeeper/zk"
+
+	// Pings is the library that takes no lock: it only makes requests.
+	Pings = "PING twice"
 )
 
-// Renewal is what keeps a hold alive for longer than the TTL.
-type Renewal string
-
-const (
-	Renews     Renewal = "itself"
-	LoopEach   Renewal = "a loop for each lock, which its user writes"
-	WithServer Renewal = "the session" // of a connection, which needs none
-	Never      Renewal = "nothing"
-)
-
-// What libraries are opened with, and what they offer.
-type (
-	Config = measure.Config
-	Locker = measure.Locker
-	Hold   = measure.Hold
-)
-
-// ErrHeld is what Try says of a name that is held.
-var ErrHeld = measure.ErrHeld
-
-// WorkerMain is the first line of main, and of TestMain: see [measure.WorkerMain].
-func WorkerMain() {
-	measure.WorkerMain(func(ctx context.Context, c Config) (Locker, error) {
-		l, err := Find(c.Family, c.Library)
-		if err != nil {
-			return nil, err
-		}
-		return l.Open(ctx, c)
-	})
-}
-
-var all []Library
-
-func register(l Library) { all = append(all, l) }
-
-// Register adds a library, for tests. It is to be called before anything runs.
-func Register(l Library) { register(l) }
-
-// All are the libraries of a family: ours, then theirs by name, then the floors.
-func All(family string) []Library {
-	var of []Library
-	for _, l := range all {
-		if l.Family == family {
-			of = append(of, l)
-		}
+func redsyncOn(family string, mostHeld int) Library {
+	return Library{
+		Family: family, Name: "redsync", Kind: Theirs, Module: "github.com/go-redsync/redsync/v4", Renewal: loopEach, Waits: true, Open: openRedsync,
+		How:         "NewMutex with any number of tries, LockContext and UnlockContext",
+		MostWaiters: 1000, MostHeld: mostHeld,
+		WhyMost: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
 	}
-	rank := map[Kind]int{Ours: 0, Variant: 1, Theirs: 2, Floor: 3}
-	slices.SortFunc(of, func(a, b Library) int { return cmp.Or(rank[a.Kind]-rank[b.Kind], cmp.Compare(a.Name, b.Name)) })
-	return of
 }
 
 // Find is the library of that name.
-func Find(family, name string) (Library, error) {
-	for _, l := range all {
+func Find(family, name string) (l Library, found bool) {
+	for _, l := range All {
 		if l.Family == family && l.Name == name {
-			return l, nil
+			return l, true
 		}
 	}
-	return Library{}, fmt.Errorf("there is no library %q for %s", name, family)
+	return l, false
 }
 
 // In says whether it takes part in a scenario.
@@ -113,31 +148,62 @@ func (l Library) In(scenario string) bool {
 	return len(l.Only) == 0 || slices.ContainsFunc(l.Only, func(beginning string) bool { return strings.HasPrefix(scenario, beginning) })
 }
 
-// Most is how many waiters or held locks it is asked for at most in a scenario; 0: any number.
-func (l Library) Most(scenario string) int {
-	if strings.HasPrefix(scenario, "held-") {
-		return l.MostHeld
-	}
-	return l.MostWaiters
+// WorkerMain is the first line of main, and of TestMain: see [measure.WorkerMain].
+func WorkerMain() {
+	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+		l, found := Find(c.Family, c.Library)
+		if !found {
+			return measure.Locker{}, errors.New("there is no library " + c.Library)
+		}
+		return l.Open(ctx, c)
+	})
 }
 
-// Result is what results say of it.
-func (l Library) Result() result.Library {
-	return result.Library{
-		Family: l.Family, Name: l.Name, Kind: string(l.Kind), Module: l.Module, Version: l.Version(), How: l.How, Renewal: string(l.Renewal),
+// unlessHeld is the outcome of a release that tells whether the lock was held.
+func unlessHeld(held bool, err error) error {
+	if err == nil && !held {
+		err = errors.New("it was not held")
 	}
+	return err
 }
 
-// Version is that of the library's module in this program; empty where it is the program's own.
-func (l Library) Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || l.Kind == Ours || l.Kind == Variant {
-		return ""
-	}
-	for _, m := range info.Deps {
-		if m.Path == l.Module {
-			return m.Version
+// untilTaken tries until the name is free. await returns when it may be.
+func untilTaken(try func() (measure.Release, error), await func() error) (measure.Release, error) {
+	for {
+		r, err := try()
+		if !errors.Is(err, measure.ErrHeld) {
+			return r, err
+		}
+		if err := await(); err != nil {
+			return nil, err
 		}
 	}
-	return ""
+}
+
+// loop is the loop that a user of the library would write for a hold, if the configuration asks for it: it extends the lock at a third of the TTL until it is
+// released.
+func loop(c measure.Config, release measure.Release, extend func(ctx context.Context) error) measure.Release {
+	if !c.Loop {
+		return release
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		tick := time.NewTicker(c.TTL / 3)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				_ = extend(ctx) // it is tried again, as long as the lock is held
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return func(ctx context.Context) error {
+		stop()
+		<-over
+		return release(ctx)
+	}
 }

@@ -3,63 +3,60 @@ package lib
 import (
 	"context"
 	"errors"
-	"net/url"
+	"strings"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
+	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-const ourModule = "github.com/lockport/lockport"
-
-func init() {
-	for _, family := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"} {
-		register(Library{
-			Name: "lockport", Family: family, Kind: Ours, Module: ourModule,
-			How: "Acquire and Release", Renewal: Renews, Waits: true, Open: openLockport(""),
-		})
-		register(Library{
-			Name: "lockport, no hand-off", Family: family, Kind: Variant, Module: ourModule, Only: []string{"contend-"},
-			How: "the same with WithoutHandOff: every hold is the server's to give", Renewal: Renews, Waits: true,
-			Open: openLockport("", lockport.WithoutHandOff()),
-		})
+// ours are lockport's own ways.
+func ours() (all []Library) {
+	add := func(l Library, parameters string, options ...lockport.Option) {
+		l.Waits, l.Open = true, openLockport(parameters, options)
+		all = append(all, l)
 	}
-	register(Library{
-		Name: "lockport", Family: "file", Kind: Ours, Module: ourModule, Only: []string{"handoff-same", "takeover"},
-		How: "Acquire and Release", Renewal: WithServer, Waits: true, Open: openLockport(""),
-	})
-	register(Library{
-		Name: "lockport, no tokens", Family: "mysql", Kind: Variant, Module: ourModule, Only: []string{"cycle", "own-"},
-		How: "the same with tokens=false: no row is written for a token", Renewal: Renews, Waits: true, Open: openLockport("tokens=false"),
-	})
+	for _, family := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"} {
+		add(Library{Family: family, Name: "lockport", Kind: Ours, Renewal: itself, How: "Acquire and Release"}, "")
+		if family == "mysql" {
+			add(Library{
+				Family: family, Name: "lockport, no tokens", Kind: Variant, Renewal: itself, Only: []string{"cycle", "own-"},
+				How: "the same with tokens=false: no row is written for a token",
+			}, "?tokens=false")
+		}
+		add(Library{
+			Family: family, Name: "lockport, no hand-off", Kind: Variant, Renewal: itself, Only: []string{"contend-"},
+			How: "the same with WithoutHandOff: every hold is the server's to give",
+		}, "", lockport.WithoutHandOff())
+	}
+	add(Library{Family: "file", Name: "lockport", Kind: Ours, Renewal: session, Only: []string{"handoff-same", "takeover"}, How: "Acquire and Release"}, "")
+	return all
 }
 
-// openLockport opens a URL, to whose parameters it adds more.
-func openLockport(parameters string, more ...lockport.Option) func(context.Context, Config) (Locker, error) {
-	return func(ctx context.Context, c Config) (Locker, error) {
-		u, err := url.Parse(c.URL)
+// openLockport opens a URL with more parameters, which begin with "?".
+func openLockport(parameters string, options []lockport.Option) func(context.Context, measure.Config) (measure.Locker, error) {
+	return func(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
+		url := c.URL + parameters
+		if strings.Contains(c.URL, "?") {
+			url = c.URL + strings.Replace(parameters, "?", "&", 1)
+		}
+		client, err := lockport.Open(ctx, url, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
 		if err != nil {
-			return nil, err
+			return l, err
 		}
-		if parameters != "" {
-			u.RawQuery = parameters + "&" + u.RawQuery
-		}
-		client, err := lockport.Open(ctx, u.String(), append(more, lockport.TTL(c.TTL), lockport.Logger(nil))...)
-		if err != nil {
-			return nil, err
-		}
-		return takes{func(ctx context.Context, name string, wait bool) (release, error) {
-			take := client.TryAcquire
+		return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
+			acquire := client.TryAcquire
 			if wait {
-				take = client.Acquire
+				acquire = client.Acquire
 			}
-			l, err := take(ctx, name)
+			lock, err := acquire(ctx, name)
 			switch {
 			case !wait && errors.Is(err, lockport.ErrHeld):
-				return nil, ErrHeld
+				return nil, measure.ErrHeld
 			case err != nil:
 				return nil, err
 			}
-			return l.Release, nil
-		}, client.Close}, nil
+			return lock.Release, nil
+		}}, nil
 	}
 }

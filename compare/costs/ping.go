@@ -4,10 +4,10 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"net/url"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
@@ -15,105 +15,71 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
+
+	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// pinger makes bare round trips to the servers of a URL with a client of its own: what a lock costs is told as a multiple of them.
-type pinger struct {
-	question string // what is asked, such as "PING"
-	ping     func(context.Context) error
-	close    func()
+// pinging is the measure.Config.Library that takes no lock: Acquire is a bare round trip to the servers of a URL, with a client of its own.
+const pinging = "ping"
+
+// questions are what is asked in a bare round trip, by scheme, and how the servers of a URL are opened for it.
+var questions = map[string]struct {
+	question string
+	open     func(ctx context.Context, u *url.URL) (ask func(context.Context) error, end func() error, err error)
+}{
+	"file":       {"stat of the folder", pingFile},
+	"redis":      {"PING", pingRedis},
+	"redlock":    {"PING of a majority", pingRedis},
+	"etcd":       {"linearizable read", pingEtcd},
+	"zookeeper":  {"sync", pingZooKeeper},
+	"postgres":   {"SELECT 1", pingPostgres},
+	"postgresql": {"SELECT 1", pingPostgres},
+	"mysql":      {"COM_PING", pingMySQL},
 }
 
-// Question implements measure.Pinger. p may be nil.
-func (p *pinger) Question() string {
-	if p == nil {
+// question is what is asked in a bare round trip to a URL. It is empty where no ping is known, or where it would need more of the URL than hosts, a user and
+// a password, as TLS does: then there are no ratios.
+func question(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Scheme == "mysql" && (u.Query().Has("tls") || u.Host == "") {
 		return ""
 	}
-	return p.question
+	return questions[u.Scheme].question
 }
 
-// Ping implements measure.Pinger.
-func (p *pinger) Ping(ctx context.Context) error { return p.ping(ctx) }
-
-// openPinger opens the pinger of a lockport URL. It is nil where there is no server, or where the URL needs more than a host, a user and a password, as TLS
-// does: then there are no ratios. Parameters of locks in the URL are ignored.
-func openPinger(ctx context.Context, rawURL string) (*pinger, error) {
+func openPing(ctx context.Context, rawURL string) (measure.Locker, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, errors.New("the URL is malformed")
+		return measure.Locker{}, errors.New("the URL is malformed")
 	}
-	hosts := append(strings.Split(u.Host, ","), u.Query()["addr"]...)
-	password, _ := u.User.Password()
-	switch u.Scheme {
-	case "file":
-		stat := func(context.Context) error { _, err := os.Stat(orElse(u.Path, os.TempDir())); return err }
-		return &pinger{"stat of the folder", stat, func() {}}, nil
-	case "redis", "redlock":
-		return pingRedis(u, hosts), nil
-	case "etcd":
-		client, err := clientv3.New(clientv3.Config{
-			Endpoints: withPorts(hosts, "2379"), Username: u.User.Username(), Password: password, DialTimeout: openTime, Logger: zap.NewNop(),
-		})
-		if err != nil {
-			return nil, err
-		}
-		get := func(ctx context.Context) error {
-			_, err := client.Get(ctx, "lockport-compare", clientv3.WithCountOnly())
-			return err
-		}
-		return &pinger{"linearizable read", get, func() { _ = client.Close() }}, nil
-	case "zookeeper":
-		conn, _, err := zk.Connect(withPorts(hosts, "2181"), openTime, zk.WithLogInfo(false), zk.WithLogger(silent{}))
-		if err != nil {
-			return nil, err
-		}
-		// A sync goes to the leader and back, as a claim does; a read would not leave the server.
-		return &pinger{"sync", func(context.Context) error { _, err := conn.Sync("/"); return err }, conn.Close}, nil
-	case "postgres", "postgresql":
-		own := *u
-		own.RawQuery = url.Values{"sslmode": {orElse(u.Query().Get("sslmode"), "prefer")}}.Encode()
-		conn, err := pgx.Connect(ctx, own.String())
-		if err != nil {
-			return nil, errors.New("the database cannot be opened for bare round trips") // the error of pgx may quote the URL
-		}
-		ping := func(ctx context.Context) error { _, err := conn.Exec(ctx, "SELECT 1"); return err }
-		return &pinger{"SELECT 1", ping, func() { _ = conn.Close(context.Background()) }}, nil
-	case "mysql":
-		if u.Query().Has("tls") || u.Host == "" {
-			return nil, nil
-		}
-		config := mysql.NewConfig()
-		config.Net, config.Addr, config.User, config.Passwd = "tcp", withPorts(hosts, "3306")[0], u.User.Username(), password
-		connector, err := mysql.NewConnector(config)
-		if err != nil {
-			return nil, err
-		}
-		db := sql.OpenDB(connector)
-		db.SetMaxOpenConns(1)
-		return &pinger{"COM_PING", db.PingContext, func() { _ = db.Close() }}, nil
-	}
-	return nil, nil
+	ask, end, err := questions[u.Scheme].open(ctx, u)
+	nothing := func(context.Context) error { return nil }
+	return measure.Locker{Close: end, Acquire: func(ctx context.Context, _ string, _ bool) (measure.Release, error) { return nothing, ask(ctx) }}, err
 }
 
+func pingFile(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+	folder := u.Path
+	if folder == "" {
+		folder = os.TempDir()
+	}
+	return func(context.Context) error { _, err := os.Stat(folder); return err }, func() error { return nil }, nil
+}
+
+func hosts(u *url.URL) []string { return append(strings.Split(u.Host, ","), u.Query()["addr"]...) }
+
 // pingRedis asks all nodes at once, and waits for a majority of them, as a claim does.
-func pingRedis(u *url.URL, hosts []string) *pinger {
+func pingRedis(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
 	var nodes []*goredis.Client
-	for _, host := range withPorts(hosts, "6379") {
-		password, _ := u.User.Password()
-		o := &goredis.Options{Addr: host, Username: u.User.Username(), Password: password, ContextTimeoutEnabled: true}
-		_, _ = fmt.Sscan(strings.Trim(u.Path, "/"), &o.DB)
+	for _, host := range hosts(u) {
+		one := url.URL{Scheme: "redis", User: u.User, Host: host, Path: u.Path}
+		o, err := goredis.ParseURL(one.String())
+		if err != nil {
+			return nil, nil, errors.New("the servers cannot be opened for bare round trips") // the error may quote the URL
+		}
+		o.ContextTimeoutEnabled = true
 		nodes = append(nodes, goredis.NewClient(o))
 	}
-	p := &pinger{"PING", func(ctx context.Context) error { return nodes[0].Ping(ctx).Err() }, func() {
-		for _, node := range nodes {
-			_ = node.Close()
-		}
-	}}
-	if u.Scheme != "redlock" {
-		return p
-	}
-	p.question = "PING of a majority"
-	p.ping = func(ctx context.Context) (err error) {
+	ask := func(ctx context.Context) (err error) {
 		answers := make(chan error, len(nodes))
 		for _, node := range nodes {
 			go func() { answers <- node.Ping(ctx).Err() }()
@@ -127,28 +93,73 @@ func pingRedis(u *url.URL, hosts []string) *pinger {
 		}
 		return err
 	}
-	return p
+	return ask, func() (err error) {
+		for _, node := range nodes {
+			err = errors.Join(err, node.Close())
+		}
+		return err
+	}, nil
 }
 
-// withPorts adds port to the hosts that have none.
-func withPorts(hosts []string, port string) []string {
-	all := make([]string, len(hosts))
-	for i, host := range hosts {
-		if all[i] = host; !strings.Contains(host[strings.LastIndex(host, "]")+1:], ":") {
-			all[i] += ":" + port
+func pingEtcd(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+	password, _ := u.User.Password()
+	endpoints := hosts(u)
+	for i, host := range endpoints {
+		if !strings.Contains(host[strings.LastIndex(host, "]")+1:], ":") {
+			endpoints[i] += ":2379"
 		}
 	}
-	return all
-}
-
-func orElse(text, or string) string {
-	if text == "" {
-		return or
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: endpoints, Username: u.User.Username(), Password: password, DialTimeout: openTime, Logger: zap.NewNop(),
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	return text
+	return func(ctx context.Context) error {
+		_, err := client.Get(ctx, "lockport-compare", clientv3.WithCountOnly())
+		return err
+	}, client.Close, nil
 }
 
-// silent is a zk.Logger.
+// pingZooKeeper asks for a sync, which goes to the leader and back as a claim does. A read would not leave the server.
+func pingZooKeeper(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+	conn, _, err := zk.Connect(hosts(u), openTime, zk.WithLogInfo(false), zk.WithLogger(silent{}))
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(context.Context) error { _, err := conn.Sync("/"); return err }, func() error { conn.Close(); return nil }, nil
+}
+
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
+
+func pingPostgres(ctx context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+	own := *u
+	own.RawQuery = "sslmode=prefer"
+	if mode := u.Query().Get("sslmode"); mode != "" {
+		own.RawQuery = url.Values{"sslmode": {mode}}.Encode()
+	}
+	conn, err := pgx.Connect(ctx, own.String())
+	if err != nil {
+		return nil, nil, errors.New("the database cannot be opened for bare round trips") // the error may quote the URL
+	}
+	ask := func(ctx context.Context) error { _, err := conn.Exec(ctx, "SELECT 1"); return err }
+	return ask, func() error { return conn.Close(context.Background()) }, nil
+}
+
+func pingMySQL(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+	config := mysql.NewConfig()
+	config.Net, config.Addr, config.User = "tcp", hosts(u)[0], u.User.Username()
+	config.Passwd, _ = u.User.Password()
+	connector, err := mysql.NewConnector(config)
+	if err != nil {
+		return nil, nil, err
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(1)
+	return db.PingContext, db.Close, nil
+}
+
+// openTime bounds the opening of a URL.
+const openTime = 10 * time.Second

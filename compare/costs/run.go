@@ -1,3 +1,8 @@
+// Package costs measures what locks cost, on servers of our own or on a user's: an uncontended cycle against the bare round trip, contention by many
+// clients of several processes, hand-off, takeover after the death of a holder, the gap of a fail-over, and the load of waiting clients.
+//
+// The scenarios are those of package measure. One runs at a time, in turns with bare round trips, since a machine is not equally fast at all times: ratios
+// compare what was measured within a turn.
 package costs
 
 import (
@@ -7,7 +12,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -28,39 +32,30 @@ type Options struct {
 }
 
 // Scenarios are the names of what is measured.
-func Scenarios() []string {
-	var names []string
+func Scenarios() (names []string) {
 	for _, s := range scenarios {
 		names = append(names, s.name)
 	}
 	return names
 }
 
-// Run measures, one subject after the other, and returns what was seen, of what, and which servers are not installed. A URL that cannot be opened is an
-// error before anything is measured. What fails on the way is said in Costs.NotRun, and the rest goes on. When ctx ends, Run returns its error within a few
-// seconds: all processes have ended, and locks are released. Its workers are this binary again: see
-// [WorkerMain].
+// Run measures one subject after the other. It returns what was seen, of what, and which servers are not installed. A URL that cannot be opened is an
+// error before anything is measured. A failure on the way is noted in Costs.NotRun, and the rest goes on. When ctx ends, Run returns its error within a few
+// seconds: all processes have ended, and locks are released. Its workers are this binary again: see [WorkerMain].
 func Run(ctx context.Context, o Options) ([]report.Costs, []report.Subject, []report.Missing, error) {
-	p := quick
+	r := &runner{Options: o, plan: quick, subjects: ours}
 	if o.Full {
-		p = full
+		r.plan = full
 	}
-	subjects := ours
+	var err error
 	if len(o.URLs) > 0 {
-		var err error
-		if subjects, err = theirs(ctx, o.URLs); err != nil {
-			return nil, nil, nil, err
-		}
+		r.subjects, err = theirs(ctx, o.URLs)
 	}
-	r := &runner{Options: o, plan: p, subjects: subjects}
-	err := r.run(ctx)
+	if err == nil {
+		err = r.run(ctx)
+	}
 	return r.costs, r.seen, r.missing, err
 }
-
-// notRun is an error that says why there is nothing to measure.
-type notRun string
-
-func (e notRun) Error() string { return string(e) }
 
 // runner measures one subject after the other.
 type runner struct {
@@ -85,7 +80,7 @@ func (r *runner) run(ctx context.Context) error {
 			continue
 		}
 		if s.URL == "" {
-			s.Servers = s.version(versions)
+			s.Servers = strings.TrimSpace(s.server + " " + versions[s.kind])
 		}
 		r.seen = append(r.seen, s.Subject)
 		r.tell(s, "starting")
@@ -107,14 +102,9 @@ func (r *runner) run(ctx context.Context) error {
 	return nil
 }
 
-// chosen are the indexes of the scenarios that are wanted of a subject.
-func (r *runner) chosen(s subject) (chosen []int) {
-	for i, scenario := range scenarios {
-		if r.Match == nil || r.Match(scenario.name, s.Name) {
-			chosen = append(chosen, i)
-		}
-	}
-	return chosen
+// chosen are the scenarios that are wanted of a subject.
+func (r *runner) chosen(s subject) []scenario {
+	return slices.DeleteFunc(slices.Clone(scenarios), func(c scenario) bool { return r.Match != nil && !r.Match(c.name, s.Name) })
 }
 
 func (r *runner) tell(s subject, what string) {
@@ -123,72 +113,48 @@ func (r *runner) tell(s subject, what string) {
 	}
 }
 
-// measure measures a subject on a stage. The only error is ctx's.
-func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []int) error {
+// measure measures a subject on its servers. The only error is ctx's.
+func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []scenario) error {
 	m := &measurement{
-		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, stage: st, names: "lockport-compare-" + rand.Text()[:8] + "-",
-		costs: &report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)},
+		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, subject: s, stage: st, names: "lockport-compare-" + rand.Text()[:8] + "-",
+		costs: report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)},
 	}
-	for len(chosen) > 0 {
-		now := chosen[:1]
-		for scenarios[chosen[0]].idle && len(now) < len(chosen) && scenarios[chosen[len(now)]].idle {
-			now = chosen[:len(now)+1]
+	defer m.close()
+	for _, c := range chosen {
+		r.tell(s, c.name)
+		err := c.measure(m, ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
 		}
-		chosen = chosen[len(now):]
-		if err := r.together(ctx, s, m, now); err != nil {
-			return err
+		var because notRun
+		switch {
+		case errors.As(err, &because):
+			m.costs.NotRun[c.name] = string(because)
+		case err != nil:
+			m.costs.NotRun[c.name] = "it failed: " + strings.Join(strings.Fields(err.Error()), " ")
 		}
+		r.done++
+		r.tell(s, c.name)
 	}
-	if len(m.pings) > 0 {
-		q := report.QuantilesOf(m.pings)
+	if len(m.roundTrips) > 0 {
+		q := report.QuantilesOf(m.roundTrips)
 		m.costs.RoundTrip = &q
 	}
-	r.costs = append(r.costs, *m.costs)
+	r.costs = append(r.costs, m.costs)
 	return nil
 }
 
-// together measures some scenarios at the same time.
-func (r *runner) together(ctx context.Context, s subject, m *measurement, some []int) error {
-	var names []string
-	for _, i := range some {
-		names = append(names, scenarios[i].name)
-	}
-	what := strings.Join(names, ", ")
-	r.tell(s, what)
-	errs := make([]error, len(some))
-	var all sync.WaitGroup
-	for at, i := range some {
-		all.Go(func() { errs[at] = scenarios[i].measure(m, ctx) })
-	}
-	all.Wait()
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	for at, err := range errs {
-		if err != nil {
-			m.costs.NotRun[names[at]] = why(err)
-		}
-	}
-	r.done += len(some)
-	r.tell(s, what)
-	return nil
-}
+// notRun is an error that says why there is nothing to measure.
+type notRun string
 
-// why is an error for people, in one line.
-func why(err error) string {
-	var because notRun
-	if errors.As(err, &because) {
-		return because.Error()
-	}
-	return "it failed: " + strings.Join(strings.Fields(err.Error()), " ")
-}
+func (e notRun) Error() string { return string(e) }
 
 // miss notes that a program is not installed of which a subject has need.
 func (r *runner) miss(subject string, e *servers.NotInstalled) {
 	i := slices.IndexFunc(r.missing, func(m report.Missing) bool { return m.Program == e.Program })
 	if i < 0 {
-		r.missing = append(r.missing, report.Missing{Subjects: []string{subject}, Program: e.Program, Install: e.Install})
-		return
+		i = len(r.missing)
+		r.missing = append(r.missing, report.Missing{Program: e.Program, Install: e.Install})
 	}
 	r.missing[i].Subjects = append(r.missing[i].Subjects, subject)
 }

@@ -12,166 +12,200 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// scenarios are what is measured of each subject, in this order.
-var scenarios = []struct {
+// plan is how long, and how often, things are measured.
+type plan struct {
+	turns       int           // of cycles and of hand-offs
+	cycles      int           // in a turn at most
+	cycleTime   time.Duration // of a turn at most
+	pings       int           // bare round trips in a turn at most
+	pingTime    time.Duration
+	handOffs    int   // in a turn
+	clients     []int // of contention
+	contentions int   // turns of it
+	contendTime time.Duration
+	takeovers   int   // kills
+	failovers   int   // kills
+	waiters     []int // goroutines
+	waitTime    time.Duration
+}
+
+var quick = plan{
+	turns: 5, cycles: 1000, cycleTime: 150 * time.Millisecond, pings: 1000, pingTime: 50 * time.Millisecond, handOffs: 20,
+	clients: []int{2, 8, 64}, contentions: 3, contendTime: 500 * time.Millisecond,
+	takeovers: 1, failovers: 1, waiters: []int{1, 30}, waitTime: 2 * time.Second,
+}
+
+var full = plan{
+	turns: 11, cycles: 2000, cycleTime: 400 * time.Millisecond, pings: 1000, pingTime: 100 * time.Millisecond, handOffs: 50,
+	clients: []int{2, 4, 8, 16, 32, 64}, contentions: 5, contendTime: 800 * time.Millisecond,
+	takeovers: 5, failovers: 5, waiters: []int{1, 30, 300}, waitTime: 3 * time.Second,
+}
+
+const (
+	processes     = 4                    // of clients, at most
+	handOffPause  = 7 * time.Millisecond // how long a hold of the hand-off lasts at least
+	takeoverNames = 10                   // locks of a process that is killed: a sample each
+	waitProcesses = 3                    // over which waiters are spread
+	mostSpinning  = 30                   // waiters that may poll: more would be in each other's way
+	// lastHoldTime is how long the last holds of a turn may take to come. Nobody gives up before: that would cost the server something that is not measured.
+	lastHoldTime = 20 * time.Second
+)
+
+type scenario struct {
 	name    string
 	measure func(*measurement, context.Context) error
-	// idle says that nearly all of its time is spent waiting for a TTL to pass: such scenarios are measured at the same time.
-	idle bool
-}{
-	{name: "cycle", measure: (*measurement).cycle},
-	{name: "contention", measure: (*measurement).contention},
-	{name: "handoff", measure: (*measurement).handOff},
-	{name: "takeover", measure: (*measurement).takeover, idle: true},
-	{name: "waiters", measure: (*measurement).waiters, idle: true},
-	{name: "failover", measure: (*measurement).failover}, // the last: it changes the servers
+}
+
+// scenarios are what is measured of each subject, in this order.
+var scenarios = []scenario{
+	{"cycle", (*measurement).cycle},
+	{"contention", (*measurement).contention},
+	{"handoff", (*measurement).handOff},
+	{"takeover", (*measurement).takeover},
+	{"waiters", (*measurement).waiters},
+	{"failover", (*measurement).failover}, // the last: it changes the servers
 }
 
 // measurement is that of one subject.
 type measurement struct {
 	plan
 	measure.Config
-	stage *stage
-	costs *report.Costs
-	names string    // what the names of its locks begin with
-	pings []float64 // of all turns
+	subject    subject
+	stage      *stage
+	names      string // what the names of its locks begin with
+	costs      report.Costs
+	pinger     *measure.Workers // makes bare round trips; nil before the first of them, and where there are none
+	roundTrips []float64        // of all turns, in microseconds
 }
 
-// pinging starts n workers that can make bare round trips.
-func (m *measurement) pinging(ctx context.Context, n int) (*measure.Workers, error) {
-	c := m.Config
-	c.Pings = true
-	return measure.Start(ctx, c, n)
+func (m *measurement) close() {
+	if m.pinger != nil {
+		m.pinger.Close()
+	}
 }
 
-// cycle measures one client that acquires and releases a lock that nobody else wants, with a bare round trip before each cycle.
-func (m *measurement) cycle(ctx context.Context) error {
-	w, err := m.pinging(ctx, 1)
-	if err != nil {
-		return err
+// ping makes a turn of bare round trips. There are none where no bare question can be asked.
+func (m *measurement) ping(ctx context.Context) (_ []float64, err error) {
+	if m.costs.Question = question(m.URL); m.costs.Question == "" {
+		return nil, nil
 	}
-	defer w.Close()
-	o := measure.CycleOptions{Name: m.names + "cycle", Goroutines: 1, Most: m.cycles, For: m.cycleTime}
-	warm := o
-	warm.Most = 20 // the first cycles connect, and have a server read its scripts
-	if _, err := w.Cycle(ctx, warm); err != nil {
-		return err
-	}
-	var acquires, releases, ratios []float64
-	for range m.turns {
-		c, err := w.Cycle(ctx, o)
-		if err != nil {
-			return err
+	if m.pinger == nil {
+		c := m.Config
+		c.Library = pinging
+		if m.pinger, err = measure.Start(ctx, c, 1); err != nil {
+			return nil, err
 		}
-		acquires, releases = append(acquires, c.Acquire...), append(releases, c.Release...)
-		m.costs.Question, m.pings = c.Question, append(m.pings, c.Pings...)
-		ratios = addRatio(ratios, median(c.Both), c.Pings)
 	}
-	m.costs.Cycle = &report.Cycle{Acquire: report.QuantilesOf(acquires), Release: report.QuantilesOf(releases), Ratio: report.SpreadOf(ratios)}
-	return nil
+	c, err := m.pinger.Cycle(ctx, measure.CycleOptions{Goroutines: 1, Most: m.pings, For: m.pingTime})
+	m.roundTrips = append(m.roundTrips, c.Acquire...)
+	return c.Acquire, err
 }
 
-// roundTrips makes a turn of bare round trips, in microseconds.
-func (m *measurement) roundTrips(ctx context.Context, w *measure.Workers) ([]float64, error) {
-	pings, err := w.Ping(ctx, m.plan.pings, m.pingTime)
-	m.pings = append(m.pings, pings...)
-	return pings, err
+// inTurns has n figures measured, each between turns of bare round trips, and returns the ratios of the figures to these.
+func (m *measurement) inTurns(ctx context.Context, n int, measure func(turn int) (float64, error)) (ratios []float64, err error) {
+	before, err := m.ping(ctx)
+	for turn := 0; err == nil && turn < n; turn++ {
+		var figure float64
+		if figure, err = measure(turn); err != nil {
+			break
+		}
+		var after []float64
+		if after, err = m.ping(ctx); len(after) > 0 {
+			ratios = append(ratios, figure/median(slices.Concat(before, after)))
+		}
+		before = after
+	}
+	return ratios, err
 }
 
 func median(samples []float64) float64 { return report.SpreadOf(samples).Median }
 
-// addRatio adds the ratio of a turn's figure to the median of its bare round trips, if there are any.
-func addRatio(ratios []float64, figure float64, pings ...[]float64) []float64 {
-	if roundTrip := median(slices.Concat(pings...)); roundTrip > 0 {
-		ratios = append(ratios, figure/roundTrip)
-	}
-	return ratios
-}
-
-// lastHoldTime is how long the last holds of a turn may take to come. Nobody gives up before: that would cost the server something that is not measured.
-const lastHoldTime = 20 * time.Second
-
-// contention measures many clients, of several processes, that take one lock as fast as they can. All numbers of clients have their turn before the next
-// turn begins, and between two of them there are bare round trips.
-func (m *measurement) contention(ctx context.Context) error {
-	w, err := m.pinging(ctx, min(processes, slices.Max(m.clients)))
+// cycle measures one client that acquires and releases a lock that nobody else wants.
+func (m *measurement) cycle(ctx context.Context) error {
+	w, err := measure.Start(ctx, m.Config, 1)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	rates, ratios, waits := make([][]float64, len(m.clients)), make([][]float64, len(m.clients)), make([][]float64, len(m.clients))
-	overlaps := make([]int, len(m.clients))
-	before, err := m.roundTrips(ctx, w)
+	o := measure.CycleOptions{Name: m.names + "cycle", Goroutines: 1, Most: 20, For: m.cycleTime}
+	if _, err := w.Cycle(ctx, o); err != nil { // the first cycles connect, and have a server read its scripts
+		return err
+	}
+	o.Most = m.cycles
+	var acquires, releases []float64
+	ratios, err := m.inTurns(ctx, m.turns, func(int) (float64, error) {
+		c, err := w.Cycle(ctx, o)
+		acquires, releases = append(acquires, c.Acquire...), append(releases, c.Release...)
+		return median(c.Both), err
+	})
+	if err == nil {
+		m.costs.Cycle = &report.Cycle{Acquire: report.QuantilesOf(acquires), Release: report.QuantilesOf(releases), Ratio: report.SpreadOf(ratios)}
+	}
+	return err
+}
+
+// contention measures many clients, of several processes, that take one lock as fast as they can. All numbers of clients have their turn before the next
+// turn begins.
+func (m *measurement) contention(ctx context.Context) error {
+	w, err := measure.Start(ctx, m.Config, min(processes, slices.Max(m.clients)))
 	if err != nil {
 		return err
 	}
-	for turn := range m.contentions {
-		for l, clients := range m.clients {
-			c, err := w.Contend(ctx, fmt.Sprintf("%scontention-%d-%d", m.names, clients, turn), clients, m.contendTime, lastHoldTime)
-			if err == nil && c.Holds == 0 {
-				err = fmt.Errorf("none of %d clients had the lock within %v", clients, m.contendTime)
-			}
-			if err != nil {
-				return err
-			}
-			after, err := m.roundTrips(ctx, w)
-			if err != nil {
-				return err
-			}
-			rates[l] = append(rates[l], float64(c.Holds)/m.contendTime.Seconds())
-			ratios[l] = addRatio(ratios[l], float64(m.contendTime.Microseconds())/float64(c.Holds), before, after)
-			waits[l], overlaps[l] = append(waits[l], c.Waits...), overlaps[l]+c.Overlaps
-			before = after
+	defer w.Close()
+	n := len(m.clients)
+	all := make([]report.Contention, n)
+	rates, ratios, waits := make([][]float64, n), make([][]float64, n), make([][]float64, n)
+	flat, err := m.inTurns(ctx, n*m.contentions, func(turn int) (float64, error) {
+		i, clients := turn%n, m.clients[turn%n]
+		c, err := w.Contend(ctx, fmt.Sprint(m.names, "contention-", turn), clients, m.contendTime, lastHoldTime)
+		if err == nil && c.Holds == 0 {
+			err = fmt.Errorf("none of %d clients had the lock within %v", clients, m.contendTime)
 		}
+		rates[i], waits[i] = append(rates[i], float64(c.Holds)/m.contendTime.Seconds()), append(waits[i], c.Waits...)
+		all[i].Clients, all[i].Processes, all[i].Overlaps = clients, min(processes, clients), all[i].Overlaps+c.Overlaps
+		return float64(m.contendTime.Microseconds()) / float64(c.Holds), err
+	})
+	if err != nil {
+		return err
 	}
-	for l, clients := range m.clients {
-		m.costs.Contention = append(m.costs.Contention, report.Contention{
-			Clients: clients, Processes: min(processes, clients),
-			PerSecond: report.SpreadOf(rates[l]), Ratio: report.SpreadOf(ratios[l]), Wait: report.QuantilesOf(waits[l]), Overlaps: overlaps[l],
-		})
+	for turn, ratio := range flat {
+		ratios[turn%n] = append(ratios[turn%n], ratio)
 	}
+	for i := range all {
+		all[i].PerSecond, all[i].Ratio, all[i].Wait = report.SpreadOf(rates[i]), report.SpreadOf(ratios[i]), report.QuantilesOf(waits[i])
+	}
+	m.costs.Contention = all
 	return nil
 }
-
-// handOffPause is how long a hold of the hand-off lasts at least.
-const handOffPause = 7 * time.Millisecond
 
 // handOff measures two processes that wait for each other in turn.
 func (m *measurement) handOff(ctx context.Context) error {
-	w, err := m.pinging(ctx, 2)
+	w, err := measure.Start(ctx, m.Config, 2)
 	if err != nil {
 		return err
 	}
 	defer w.Close()
-	var all, ratios, before []float64
-	for turn := range 1 + m.turns {
-		times, err := w.HandOff(ctx, m.names+"handoff", m.handOffs, handOffPause)
-		if err != nil {
-			return err
-		}
-		after, err := m.roundTrips(ctx, w)
-		if err != nil {
-			return err
-		}
-		if turn > 0 { // in the first, they connect
-			all = append(all, times...)
-			ratios = addRatio(ratios, median(times), before, after)
-		}
-		before = after
+	if _, err := w.HandOff(ctx, m.names+"handoff", 2, handOffPause); err != nil { // both connect
+		return err
 	}
-	m.costs.HandOff = &report.HandOff{Time: report.QuantilesOf(all), Ratio: report.SpreadOf(ratios)}
-	return nil
+	var all []float64
+	ratios, err := m.inTurns(ctx, m.turns, func(int) (float64, error) {
+		times, err := w.HandOff(ctx, m.names+"handoff", m.handOffs, handOffPause)
+		all = append(all, times...)
+		return median(times), err
+	})
+	if err == nil {
+		m.costs.HandOff = &report.HandOff{Time: report.QuantilesOf(all), Ratio: report.SpreadOf(ratios)}
+	}
+	return err
 }
-
-// takeoverNames is how many locks a process has that is killed: a sample each.
-const takeoverNames = 10
 
 // takeover measures how long the locks of a process that is killed stay taken.
 func (m *measurement) takeover(ctx context.Context) error {
 	var times []float64
 	for i := range m.takeovers {
 		more, err := measure.Takeover(ctx, m.Config, measure.TakeoverOptions{
-			Name: fmt.Sprintf("%stakeover-%d", m.names, i), Locks: takeoverNames, Waiters: processes - 1, Turn: i, Turns: m.takeovers,
+			Name: fmt.Sprint(m.names, "takeover-", i), Locks: takeoverNames, Waiters: processes - 1, Turn: i, Turns: m.takeovers,
 		})
 		if err != nil {
 			return err
@@ -182,31 +216,22 @@ func (m *measurement) takeover(ctx context.Context) error {
 	return nil
 }
 
-const (
-	// waitProcesses is how many processes waiters are spread over.
-	waitProcesses = 3
-	// mostSpinning is how many waiters may ask again and again: more would be in each other's way.
-	mostSpinning = 30
-)
-
 // waiters measures what waiters for a lock that somebody has cost the servers. Each number of them waits for a name of its own, all at the same time:
 // requests are counted, and nobody is in anybody's way.
 func (m *measurement) waiters(ctx context.Context) error {
 	var crowds []report.Waiters
-	for _, library := range slices.Compact([]string{"", m.stage.article}) {
-		for _, n := range m.plan.waiters {
-			if library != "" && n > mostSpinning {
-				continue
+	for _, n := range m.plan.waiters {
+		crowds = append(crowds, report.Waiters{Waiters: n, Processes: min(n, waitProcesses)})
+	}
+	if m.subject.article != "" {
+		x, err := article(m.subject.article)
+		if err != nil {
+			return err
+		}
+		for _, c := range slices.Clone(crowds) {
+			if c.Article = fmt.Sprintf("of article %s: %s", x.Article, x.Is); c.Waiters <= mostSpinning {
+				crowds = append(crowds, c)
 			}
-			crowd := report.Waiters{Waiters: n, Processes: min(n, waitProcesses)}
-			if library != "" {
-				x, err := article(library)
-				if err != nil {
-					return err
-				}
-				crowd.Article = fmt.Sprintf("of article %s: %s", x.Article, x.Is)
-			}
-			crowds = append(crowds, crowd)
 		}
 	}
 	errs := make([]error, len(crowds))
@@ -214,7 +239,7 @@ func (m *measurement) waiters(ctx context.Context) error {
 	for i := range crowds {
 		c := m.Config
 		if crowds[i].Article != "" {
-			c.Library = m.stage.article
+			c.Library = m.subject.article
 		}
 		all.Go(func() {
 			var idle measure.Idle
@@ -225,42 +250,41 @@ func (m *measurement) waiters(ctx context.Context) error {
 		})
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		if errors.Is(err, measure.ErrNotCounted) {
-			err = notRun(measure.ErrNotCounted.Error())
-		}
-		return err
+	err := errors.Join(errs...)
+	switch {
+	case errors.Is(err, measure.ErrNotCounted):
+		return notRun(measure.ErrNotCounted.Error())
+	case err == nil:
+		m.costs.Waiters = crowds
 	}
-	m.costs.Waiters = crowds
-	return nil
+	return err
 }
 
 // failover measures for how long a client cannot have a lock when a server is lost.
-func (m *measurement) failover(ctx context.Context) error {
-	if m.stage.lose == nil {
-		return notRun(m.stage.lostWhy)
+func (m *measurement) failover(ctx context.Context) (err error) {
+	st := m.stage
+	if m.subject.failover != nil {
+		if st, err = m.subject.failover(ctx); err != nil {
+			return err
+		}
+		defer func() { _ = st.close() }()
 	}
-	l, err := m.stage.lose(ctx)
-	if err != nil {
-		return err
+	if st.lose == nil {
+		return notRun(st.what)
 	}
-	if l.close != nil {
-		defer func() { _ = l.close() }()
-	}
-	c := measure.Config{URL: l.url, TTL: m.TTL}
 	var gaps []float64
 	for i := range m.failovers {
-		if i > 0 && l.mend != nil {
-			if err := l.mend(ctx); err != nil {
+		if i > 0 && st.mend != nil {
+			if err := st.mend(ctx); err != nil {
 				return fmt.Errorf("the servers do not mend: %w", err)
 			}
 		}
-		gap, err := measure.Gap(ctx, c, fmt.Sprintf("%sfailover-%d", m.names, i), l.kill)
+		gap, err := measure.Gap(ctx, measure.Config{URL: st.url, TTL: m.TTL}, fmt.Sprint(m.names, "failover-", i), st.lose)
 		if err != nil {
 			return err
 		}
 		gaps = append(gaps, gap)
 	}
-	m.costs.Failover = &report.Failover{What: l.what, Time: report.QuantilesOf(gaps)}
+	m.costs.Failover = &report.Failover{What: st.what, Time: report.QuantilesOf(gaps)}
 	return nil
 }

@@ -18,44 +18,30 @@ type subject struct {
 	setup        string
 	ttl          time.Duration
 	start        func(ctx context.Context) (*stage, error)
+	failover     func(ctx context.Context) (*stage, error) // starts the servers of which one is lost; nil: the same as all else
+	article      string                                    // the name of an article's lock, whose waiters are measured for comparison; empty for none
 }
 
-// stage is the servers on which a subject is measured.
+// stage is servers that run.
 type stage struct {
 	url   string
 	close func() error
-	// article is the name of an article's lock on the same servers, whose waiters are measured for comparison; empty for none.
-	article string
-	// lose sets up what is lost for the scenario failover; nil: see lostWhy.
-	lose    func(ctx context.Context) (*loss, error)
-	lostWhy string
-}
-
-// loss is a server that is lost, and how the others, or itself, get over it.
-type loss struct {
-	what string
-	url  string // of what serves locks meanwhile
-	// kill kills the server that matters most. Where there is only one, it is started again.
-	kill  func(ctx context.Context) error
+	what  string                          // is lost, or why nothing is
+	lose  func(ctx context.Context) error // kills the server that matters most, and starts it again where it is the only one; may be nil
 	mend  func(ctx context.Context) error // makes all whole again, for the next time; may be nil
-	close func() error                    // may be nil
 }
 
 // ownTTL is that of locks on servers of our own: the shortest that an etcd grants with its own default settings.
 const ownTTL = 2 * time.Second
 
-// etcdTick is etcd's own default.
-const etcdTick = 100 * time.Millisecond
-
 // ours are the subjects on servers of our own. All servers are as durable as they are by default, which is what most people run: what they promise to keep
 // is what they sync to disk.
 var ours = []subject{
 	own("file", "File", "", "", "a folder of this machine", startFile),
-	own("redis", "Redis", "redis", "Redis",
-		"one Redis, which writes nothing to disk; for the fail-over a master with a replica and three Sentinels, who take it for dead after 1 s", startRedis),
+	redisSubject,
 	own("redlock", "Redlock", "redis", "Redis", "five Redis that know nothing of each other and write nothing to disk", startRedlock),
 	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; heartbeats and elections as by default",
-		three(servers.StartEtcdCluster, servers.EtcdOptions{Tick: etcdTick})),
+		three(servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
 	// Nodes that hear nothing from each other for 1.5 s believe it: less, and a busy machine elects leaders that nobody asked for.
 	own("zookeeper", "ZooKeeper", "zookeeper", "ZooKeeper",
 		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, for the sake of short sessions",
@@ -66,30 +52,29 @@ var ours = []subject{
 }
 
 func own(name, title, kind, server, setup string, start func(context.Context) (*stage, error)) subject {
-	return subject{report.Subject{Name: name, Title: title, Page: name}, kind, server, setup, ownTTL, start}
+	return subject{Subject: report.Subject{Name: name, Title: title, Page: name}, kind: kind, server: server, setup: setup, ttl: ownTTL, start: start}
 }
+
+// redisSubject has servers of its own for the fail-over: one Redis alone has nothing to fail over to.
+var redisSubject = func() subject {
+	s := own("redis", "Redis", "redis", "Redis",
+		"one Redis, which writes nothing to disk; for the fail-over a master with a replica and three Sentinels, who take it for dead after 1 s",
+		one(servers.StartRedis, servers.RedisOptions{}))
+	s.article = "asks-every-five-milliseconds"
+	s.failover = func(ctx context.Context) (*stage, error) {
+		set, err := servers.StartSentinel(ctx, servers.SentinelOptions{DownAfter: time.Second})
+		if err != nil {
+			return nil, err
+		}
+		kill := func(ctx context.Context) error { _, err := set.KillMaster(ctx); return err }
+		return &stage{set.URL(), set.Close, "the master is killed, and Sentinel promotes its replica", kill, set.Mend}, nil
+	}
+	return s
+}()
 
 func startFile(context.Context) (*stage, error) {
 	folder, err := os.MkdirTemp("", "lockport-costs-")
-	return &stage{url: "file://" + folder, close: func() error { return os.RemoveAll(folder) }, lostWhy: "there is no server to lose"}, err
-}
-
-func startRedis(ctx context.Context) (*stage, error) {
-	server, err := servers.StartRedis(ctx, servers.RedisOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return &stage{url: server.URL(), article: spinning, close: server.Close, lose: loseMaster}, nil
-}
-
-// loseMaster sets up servers of its own: one Redis alone has nothing to fail over to.
-func loseMaster(ctx context.Context) (*loss, error) {
-	set, err := servers.StartSentinel(ctx, servers.SentinelOptions{DownAfter: time.Second})
-	if err != nil {
-		return nil, err
-	}
-	kill := func(ctx context.Context) error { _, err := set.KillMaster(ctx); return err }
-	return &loss{"the master is killed, and Sentinel promotes its replica", set.URL(), kill, set.Mend, set.Close}, nil
+	return &stage{url: "file://" + folder, close: func() error { return os.RemoveAll(folder) }, what: "there is no server to lose"}, err
 }
 
 func startRedlock(ctx context.Context) (*stage, error) {
@@ -108,49 +93,19 @@ func startRedlock(ctx context.Context) (*stage, error) {
 		}
 		nodes, addrs = append(nodes, node), append(addrs, node.Addr())
 	}
-	url := "redlock://" + strings.Join(addrs, ",")
-	return &stage{url: url, close: end, lose: func(context.Context) (*loss, error) {
-		kill := func(context.Context) error { return nodes[0].Kill() }
-		return &loss{"one of five is killed", url, kill, nodes[0].Restart, nil}, nil
-	}}, nil
+	kill := func(context.Context) error { return nodes[0].Kill() }
+	return &stage{"redlock://" + strings.Join(addrs, ","), end, "one of five is killed", kill, nodes[0].Restart}, nil
 }
 
-// node is one server.
-type node interface {
+// server is one server.
+type server interface {
 	Kill() error
 	Restart(ctx context.Context) error
 }
 
-// cluster is several servers of which one leads.
-type cluster[N node] interface {
-	URL() string
-	Leader(ctx context.Context) (N, error)
-	Close() error
-}
-
-// three starts a cluster, whose leader is lost.
-func three[C cluster[N], N node, O any](start func(context.Context, O) (C, error), o O) func(context.Context) (*stage, error) {
-	return func(ctx context.Context) (*stage, error) {
-		c, err := start(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return &stage{url: c.URL(), close: c.Close, lose: func(context.Context) (*loss, error) {
-			var killed N
-			kill := func(ctx context.Context) (err error) {
-				if killed, err = c.Leader(ctx); err != nil {
-					return err
-				}
-				return killed.Kill()
-			}
-			return &loss{"the leader of three is killed", c.URL(), kill, func(ctx context.Context) error { return killed.Restart(ctx) }, nil}, nil
-		}}, nil
-	}
-}
-
 // one starts a server that is lost and started again at once, on what it has on disk.
 func one[S interface {
-	node
+	server
 	URL() string
 	Close() error
 }, O any](start func(context.Context, O) (S, error), o O) func(context.Context) (*stage, error) {
@@ -159,14 +114,30 @@ func one[S interface {
 		if err != nil {
 			return nil, err
 		}
-		return &stage{url: s.URL(), close: s.Close, lose: func(context.Context) (*loss, error) {
-			kill := func(ctx context.Context) error { return errors.Join(s.Kill(), s.Restart(ctx)) }
-			return &loss{"the only server is killed, and started again at once", s.URL(), kill, nil, nil}, nil
-		}}, nil
+		kill := func(ctx context.Context) error { return errors.Join(s.Kill(), s.Restart(ctx)) }
+		return &stage{s.URL(), s.Close, "the only server is killed, and started again at once", kill, nil}, nil
 	}
 }
 
-// version is what a report says of the servers.
-func (s subject) version(versions map[string]string) string {
-	return strings.TrimSpace(s.server + " " + versions[s.kind])
+// three starts a cluster, whose leader is lost.
+func three[C interface {
+	URL() string
+	Leader(ctx context.Context) (S, error)
+	Close() error
+}, S server, O any](start func(context.Context, O) (C, error), o O) func(context.Context) (*stage, error) {
+	return func(ctx context.Context) (*stage, error) {
+		c, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		var killed S
+		kill := func(ctx context.Context) (err error) {
+			if killed, err = c.Leader(ctx); err == nil {
+				err = killed.Kill()
+			}
+			return err
+		}
+		mend := func(ctx context.Context) error { return killed.Restart(ctx) }
+		return &stage{c.URL(), c.Close, "the leader of three is killed", kill, mend}, nil
+	}
 }

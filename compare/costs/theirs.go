@@ -14,51 +14,41 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock.
-func theirs(ctx context.Context, urls []string) ([]subject, error) {
-	var all []subject
+// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock. Several of one backend have numbers.
+func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 	count := make(map[string]int)
 	for _, rawURL := range urls {
-		s, err := their(ctx, rawURL)
+		shown := redacted(rawURL)
+		backend, ttl, err := ask(ctx, rawURL)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%s cannot be measured: %w", shown, err)
 		}
-		count[s.Name]++
+		s := subject{
+			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown,
+			start: func(context.Context) (*stage, error) {
+				return &stage{url: rawURL, close: func() error { return nil }, what: "nothing is done to servers that are not our own"}, nil
+			},
+		}
+		for _, o := range ours {
+			if o.Name == backend {
+				s.Title, s.Page = o.Title, o.Page
+			}
+		}
+		if backend == "mysql" {
+			s.Title = "MySQL" // or MariaDB
+		}
 		all = append(all, s)
+		count[s.Name]++
 	}
 	next := make(map[string]int)
 	for i := range all {
-		name := all[i].Name
-		if count[name] == 1 {
-			continue
+		s := &all[i]
+		if next[s.Name]++; count[s.Name] > 1 {
+			n := next[s.Name]
+			s.Name, s.Title = fmt.Sprint(s.Name, "-", n), fmt.Sprint(s.Title, " ", n)
 		}
-		next[name]++
-		all[i].Name = fmt.Sprint(name, "-", next[name])
-		all[i].Title = fmt.Sprint(all[i].Title, " ", next[name])
 	}
 	return all, nil
-}
-
-// their is the subject of one URL.
-func their(ctx context.Context, rawURL string) (subject, error) {
-	shown := redacted(rawURL)
-	backend, ttl, err := ask(ctx, rawURL)
-	if err != nil {
-		return subject{}, fmt.Errorf("%s cannot be measured: %w", shown, err)
-	}
-	s := subject{Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown}
-	for _, o := range ours {
-		if o.Name == backend {
-			s.Title, s.Page = o.Title, o.Page
-		}
-	}
-	if backend == "mysql" {
-		s.Title = "MySQL" // or MariaDB
-	}
-	s.start = func(context.Context) (*stage, error) {
-		return &stage{url: rawURL, close: func() error { return nil }, lostWhy: "nothing is done to servers that are not our own"}, nil
-	}
-	return s, nil
 }
 
 // ask asks a server whether it grants locks, and with which TTL: that of the URL, or a short one if the server grants it, so that what a holder's death
@@ -108,46 +98,36 @@ func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 }
 
 // plainParams are parameters of URLs that are no secrets, and say how locks were measured.
-var plainParams = []string{
-	"ttl", "prefix", "addr", "replicas", "wait_timeout", "node_timeout", "master_name", "db", "blockers", "exact", "table", "tokens", "tls", "schema", "sslmode",
-	"tick_time", "target_session_attrs",
-}
+var plainParams = strings.Fields("ttl prefix addr replicas wait_timeout node_timeout master_name db blockers exact table tokens tls schema sslmode tick_time " +
+	"target_session_attrs")
 
 // redacted is a URL as it is shown: without its password, and without the values of parameters that might be secrets, which are all but [plainParams]. A
 // user without a password is not shown either: it may be a token.
 func redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
-	if err != nil {
-		return "a URL that cannot be parsed"
-	}
-	shown := u.Scheme + ":"
 	switch {
-	case strings.Contains(u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // what looks like a host may be the beginning of a password
-		return shown + "//xxxxx"
-	case u.Opaque != "":
-		return shown + u.Opaque
+	case err != nil:
+		return "a URL that cannot be parsed"
+	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // what looks like a host may be the beginning of a password
+		return u.Scheme + "://xxxxx"
 	}
-	shown += "//"
+	shown := u.Scheme + "://"
 	if u.User != nil {
 		if _, has := u.User.Password(); has && u.User.Username() != "" {
 			shown += url.User(u.User.Username()).String() + ":"
 		}
 		shown += "xxxxx@"
 	}
-	shown += u.Host + u.EscapedPath()
-	q, _ := url.ParseQuery(u.RawQuery) // what cannot be parsed is not shown
-	var params []string
-	for name, values := range q {
-		for _, value := range values {
-			if !slices.Contains(plainParams, name) {
-				value = "xxxxx"
-			}
-			params = append(params, name+"="+value)
+	shown += u.Host + u.Opaque + u.EscapedPath()
+	q := u.Query() // what cannot be parsed is not shown
+	for name := range q {
+		if !slices.Contains(plainParams, name) {
+			q.Set(name, "xxxxx")
 		}
 	}
-	if len(params) > 0 {
-		slices.Sort(params)
-		shown += "?" + strings.Join(params, "&")
+	if len(q) > 0 {
+		text, _ := url.QueryUnescape(q.Encode())
+		shown += "?" + text
 	}
 	return shown
 }

@@ -37,7 +37,7 @@ func (w *Workers) Contend(ctx context.Context, name string, clients int, time, g
 	begin := history.Now().Add(startTime)
 	answers := make([]answer, len(all))
 	err := all.Each(func(i int, h *worker.Handle[order, answer]) (err error) {
-		answers[i], err = h.Ask(ctx, order{Do: doContend, Name: name, Goroutines: share(clients, len(all), i), Begin: begin, For: time, Grace: grace})
+		answers[i], err = h.Ask(ctx, order{Do: "contend", Name: name, Goroutines: share(clients, len(all), i), Begin: begin, For: time, Grace: grace})
 		return err
 	})
 	if err != nil {
@@ -117,7 +117,7 @@ func (l *laborer) contend(o order) (answer, error) {
 		all.Go(func() {
 			time.Sleep(o.Begin.Sub(history.Now()))
 			for asked := history.Now(); asked < end; asked = history.Now() {
-				h, err := l.locker.Acquire(ctx, o.Name)
+				release, err := l.locker.Acquire(ctx, o.Name, true)
 				got := history.Now()
 				if err != nil {
 					if ctx.Err() == nil {
@@ -127,7 +127,7 @@ func (l *laborer) contend(o order) (answer, error) {
 					return
 				}
 				ended := history.Now()
-				if errs[i] = h.Release(context.Background()); errs[i] != nil {
+				if errs[i] = release(context.Background()); errs[i] != nil {
 					return
 				}
 				holds[i] = append(holds[i], hold{Client: int64(i), Asked: asked, Got: got, Ended: ended})

@@ -5,76 +5,83 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// HandOff hands a lock to and fro between the first two workers, n times, and returns the times from a release to the waiter's grant in microseconds.
-// Each hold lasts between pause and twice that: long enough for the other to wait in earnest, and never equally long, so that a waiter which asks again and
-// again is met at any moment of its period.
-func (w *Workers) HandOff(ctx context.Context, name string, n int, pause time.Duration) ([]float64, error) {
-	take := order{Do: doAcquire, Name: name, For: grantLimit}
-	holder, waiter := w.all[0], w.all[1]
-	if _, err := holder.Ask(ctx, take); err != nil {
+// HandOff hands a lock to and fro between the first and the last worker, n times, and returns the times from a release to the waiter's grant in microseconds.
+// A single worker hands it to itself. Each hold lasts between pause and twice that: long enough for the other to wait in earnest, and never equally long, so
+// that a waiter which polls is met at any moment of its period.
+func (w *Workers) HandOff(ctx context.Context, name string, n int, pause time.Duration) (times []float64, err error) {
+	holder, waiter := w.all[0], w.all[len(w.all)-1]
+	if _, err := acquire(holder, name, grantLimit)(ctx); err != nil {
 		return nil, err
 	}
-	var times []float64
 	for range n {
-		await := waiter.Send(take)
+		await := acquire(waiter, name, grantLimit)
 		if err := sleep(ctx, pause+rand.N(pause)); err != nil {
 			return nil, err
 		}
-		released, err := holder.Ask(ctx, order{Do: doRelease, Name: name})
+		released, err := holder.Ask(ctx, order{Do: "release", Name: name})
 		if err != nil {
 			return nil, err
 		}
-		got, err := await(ctx)
+		granted, err := await(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if got.At < released.At {
-			return nil, fmt.Errorf("it was had by the next %v before it was released", released.At.Sub(got.At))
+		took, err := passed(released.At, granted, "it was released")
+		if err != nil {
+			return nil, err
 		}
-		times = append(times, micros(got.At.Sub(released.At)))
+		times = append(times, micros(took))
 		holder, waiter = waiter, holder
 	}
-	_, err := holder.Ask(ctx, order{Do: doRelease, Name: name})
+	_, err = holder.Ask(ctx, order{Do: "release", Name: name})
 	return times, err
 }
 
-// HandOffInside is HandOff between goroutines of the first worker.
-func (w *Workers) HandOffInside(ctx context.Context, name string, n int, pause time.Duration) ([]float64, error) {
-	a, err := w.all[0].Ask(ctx, order{Do: doHandOff, Name: name, Most: n, For: pause})
-	return a.Samples, err
+// TakeoverOptions say who is killed.
+type TakeoverOptions struct {
+	Name    string
+	Locks   int // of the process that is killed: a sample each
+	Waiters int // processes that wait for them
+	// Turn of Turns kills come at several moments of the period of renewals, which is a third of the TTL.
+	Turn, Turns int
 }
 
-// handOff is the worker's part of HandOffInside.
-func (l *laborer) handOff(o order) (a answer, err error) {
-	h, err := l.locker.Acquire(l.ctx, o.Name)
+// Takeover kills the process of a holder, and returns how long its locks stayed taken, in milliseconds.
+func Takeover(ctx context.Context, c Config, o TakeoverOptions) (times []float64, err error) {
+	w, err := Start(ctx, c, 1+o.Waiters)
 	if err != nil {
-		return a, err
+		return nil, err
 	}
-	type grant struct {
-		at   time.Time
-		err  error
-		hold Hold
+	defer w.Close()
+	holder, others := w.all[0], w.all[1:]
+	var waits []func(context.Context) (history.Instant, error)
+	for i := range o.Locks {
+		name := fmt.Sprint(o.Name, "-", i)
+		if _, err := acquire(holder, name, grantLimit)(ctx); err != nil {
+			return nil, err
+		}
+		waits = append(waits, acquire(others[i%len(others)], name, c.TTL+grantLimit))
 	}
-	for range o.Most {
-		granted := make(chan grant, 1)
-		go func() {
-			next, err := l.locker.Acquire(l.ctx, o.Name)
-			granted <- grant{time.Now(), err, next}
-		}()
-		if err := sleep(l.ctx, o.For); err != nil {
-			return a, err
-		}
-		began := time.Now()
-		if err := h.Release(context.Background()); err != nil {
-			return a, err
-		}
-		g := <-granted
-		if g.err != nil {
-			return a, g.err
-		}
-		h, a.Samples = g.hold, append(a.Samples, micros(g.at.Sub(began)))
+	into := c.TTL / 3 * time.Duration(2*o.Turn+1) / time.Duration(2*o.Turns)
+	if err := sleep(ctx, settleStep+into); err != nil {
+		return nil, err
 	}
-	return a, h.Release(context.Background())
+	killed := history.Now()
+	holder.Kill()
+	for _, await := range waits {
+		granted, err := await(ctx)
+		if err != nil {
+			return nil, err
+		}
+		took, err := passed(killed, granted, "its holder was killed")
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, millis(took))
+	}
+	return times, nil
 }

@@ -19,8 +19,8 @@ type IdleOptions struct {
 	Held      int // instead of them: locks that are held
 	Processes int // of the waiters; 0: one
 	For       time.Duration
-	// Server, if not nil, is asked for the processor time and the memory of the servers.
-	Server func(ctx context.Context) (cpu time.Duration, memory int64, err error)
+	// Server, if not nil, tells the processor time and the memory of the servers.
+	Server func() (cpu time.Duration, memory int64)
 	// Kill ends waiters at once: some libraries do not notice that nobody wants to wait any more.
 	Kill bool
 }
@@ -40,7 +40,7 @@ type Idle struct {
 var ErrNotCounted = errors.New("requests cannot be counted: there is no server, or no proxy can stand before it (TLS, and servers that name each other's addresses)")
 
 // MeasureIdle measures waiters or held locks, behind proxies of their own that count requests.
-func MeasureIdle(ctx context.Context, c Config, o IdleOptions) (_ Idle, err error) {
+func MeasureIdle(ctx context.Context, c Config, o IdleOptions) (Idle, error) {
 	through, links, err := faultproxy.ForURL(c.URL)
 	if err != nil {
 		return Idle{}, err
@@ -58,8 +58,8 @@ func MeasureIdle(ctx context.Context, c Config, o IdleOptions) (_ Idle, err erro
 		if err != nil {
 			return Idle{}, err
 		}
-		defer func() { end(holder) }()
-		if _, err := holder.all[0].Ask(ctx, order{Do: doAcquire, Name: o.Name, For: grantLimit}); err != nil {
+		defer end(holder)
+		if _, err := acquire(holder.all[0], o.Name, grantLimit)(ctx); err != nil {
 			return Idle{}, err
 		}
 	}
@@ -68,35 +68,37 @@ func MeasureIdle(ctx context.Context, c Config, o IdleOptions) (_ Idle, err erro
 	if err != nil {
 		return Idle{}, err
 	}
-	defer func() { end(w) }() // before the holder, so that nobody is handed the lock
-	if o.Server == nil {
-		o.Server = func(context.Context) (time.Duration, int64, error) { return 0, 0, nil }
-	}
+	defer end(w) // before the holder, so that nobody is handed the lock
 	return w.idle(ctx, links, o)
 }
 
+// load is what was used until an instant.
+type load struct {
+	usage
+	at           history.Instant
+	requests     int64
+	serverCPU    time.Duration
+	serverMemory int64
+}
+
 func (w *Workers) idle(ctx context.Context, links faultproxy.Group, o IdleOptions) (i Idle, err error) {
-	usage := func(settled bool) (u Usage) {
+	look := func(settled bool) (l load) {
 		if err == nil {
 			var a answer
-			a, err = w.all[0].Ask(ctx, order{Do: doUsage, Flag: settled})
-			u = a.After
+			a, err = w.all[0].Ask(ctx, order{Do: "usage", Flag: settled})
+			l = load{usage: a.After, at: history.Now(), requests: links.Requests()}
 		}
-		return u
-	}
-	server := func() (cpu time.Duration, memory int64) {
-		if err == nil {
-			cpu, memory, err = o.Server(ctx)
+		if o.Server != nil {
+			l.serverCPU, l.serverMemory = o.Server()
 		}
-		return cpu, memory
+		return l
 	}
-	before := usage(true)
-	_, empty := server()
+	before := look(true)
 	if err == nil {
 		err = w.all.Each(func(n int, h *worker.Handle[order, answer]) error {
-			do := order{Do: doWait, Name: o.Name, Goroutines: share(o.Waiters, len(w.all), n)}
+			do := order{Do: "wait", Name: o.Name, Goroutines: share(o.Waiters, len(w.all), n)}
 			if o.Held > 0 {
-				do = order{Do: doHold, Name: o.Name, Most: o.Held}
+				do = order{Do: "hold", Name: o.Name, Most: o.Held}
 			}
 			_, err := h.Ask(ctx, do)
 			return err
@@ -105,18 +107,15 @@ func (w *Workers) idle(ctx context.Context, links faultproxy.Group, o IdleOption
 	if err == nil {
 		err = settle(ctx, links)
 	}
-	there := usage(true)
-	cpu, memory := server()
-	began, requests, at := usage(false), links.Requests(), history.Now()
+	began := look(true)
 	if err == nil {
 		err = sleep(ctx, o.For)
 	}
-	seconds := history.Now().Sub(at).Seconds()
-	i.Requests = float64(links.Requests()-requests) / seconds
-	ended := usage(false)
-	cpuEnd, _ := server()
-	i.ClientCPU, i.ServerCPU = (ended.CPU-began.CPU).Seconds()/seconds, (cpuEnd-cpu).Seconds()/seconds
-	i.Goroutines, i.Memory, i.Server = there.Goroutines-before.Goroutines, there.Memory-before.Memory, max(0, memory-empty)
+	ended := look(false)
+	seconds := ended.at.Sub(began.at).Seconds()
+	i.Requests = float64(ended.requests-began.requests) / seconds
+	i.ClientCPU, i.ServerCPU = (ended.CPU-began.CPU).Seconds()/seconds, (ended.serverCPU-began.serverCPU).Seconds()/seconds
+	i.Goroutines, i.Memory, i.Server = began.Goroutines-before.Goroutines, began.Memory-before.Memory, max(0, began.serverMemory-before.serverMemory)
 	links.Each(func(p *faultproxy.Proxy) { i.Connections += p.Conns() })
 	return i, err
 }

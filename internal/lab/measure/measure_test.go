@@ -19,43 +19,39 @@ import (
 func TestMain(m *testing.M) {
 	WorkerMain(func(ctx context.Context, c Config) (Locker, error) {
 		if c.Library == "broken" {
-			return broken{}, nil
+			return broken, nil
 		}
 		client, err := lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(nil))
-		return locks{client}, err
+		if err != nil {
+			return Locker{}, err
+		}
+		return Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (Release, error) {
+			acquire := client.TryAcquire
+			if wait {
+				acquire = client.Acquire
+			}
+			l, err := acquire(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return l.Release, nil
+		}}, nil
 	})
 	os.Exit(m.Run())
 }
 
-// locks are those of lockport on files.
-type locks struct{ *lockport.Client }
-
-func (l locks) Acquire(ctx context.Context, name string) (Hold, error) {
-	return l.Client.Acquire(ctx, name)
-}
-func (l locks) Try(ctx context.Context, name string) (Hold, error) {
-	return l.Client.TryAcquire(ctx, name)
-}
-func (l locks) Question() string           { return "nothing" }
-func (l locks) Ping(context.Context) error { return nil }
-
 // broken lets everybody in.
-type broken struct{}
-
-func (b broken) Acquire(context.Context, string) (Hold, error) {
+var broken = Locker{Close: func() error { return nil }, Acquire: func(context.Context, string, bool) (Release, error) {
 	time.Sleep(time.Millisecond)
-	return b, nil
-}
-func (b broken) Try(ctx context.Context, name string) (Hold, error) { return b.Acquire(ctx, name) }
-func (broken) Release(context.Context) error                        { return nil }
-func (broken) Close() error                                         { return nil }
+	return func(context.Context) error { return nil }, nil
+}}
 
 func config(t *testing.T) Config {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("starts processes")
 	}
-	return Config{URL: "file://" + t.TempDir(), TTL: time.Second, Pings: true}
+	return Config{URL: "file://" + t.TempDir(), TTL: time.Second}
 }
 
 func started(t *testing.T, c Config, n int) *Workers {
@@ -71,8 +67,6 @@ func TestCycles(t *testing.T) {
 	c, err := w.Cycle(t.Context(), CycleOptions{Name: "own", Goroutines: 3, Most: 10, For: time.Minute})
 	require.NoError(t, err)
 	require.Len(t, c.Both, 30)
-	require.Len(t, c.Pings, 30)
-	require.Equal(t, "nothing", c.Question)
 	for i := range c.Both {
 		require.Positive(t, c.Acquire[i])
 		require.Equal(t, c.Both[i], c.Acquire[i]+c.Release[i])
@@ -81,9 +75,6 @@ func TestCycles(t *testing.T) {
 	c, err = w.Cycle(t.Context(), CycleOptions{Name: "own", Goroutines: 1, Most: 10, Try: true})
 	require.NoError(t, err)
 	require.Len(t, c.Both, fewest, "however long it takes")
-	pings, err := w.Ping(t.Context(), 7, time.Minute)
-	require.NoError(t, err)
-	require.Len(t, pings, 7)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = w.Cycle(ctx, CycleOptions{Name: "own", Goroutines: 1, Most: 1 << 20, For: time.Hour})
@@ -107,18 +98,15 @@ func TestContend(t *testing.T) {
 }
 
 func TestHandOff(t *testing.T) {
-	w := started(t, config(t), 2)
-	times, err := w.HandOff(t.Context(), "one", 3, 5*time.Millisecond)
-	require.NoError(t, err)
-	require.Len(t, times, 3)
-	times, err = w.HandOffInside(t.Context(), "one", 3, 5*time.Millisecond)
-	require.NoError(t, err)
-	require.Len(t, times, 3)
-
 	bad := config(t)
 	bad.Library = "broken"
-	_, err = started(t, bad, 2).HandOff(t.Context(), "one", 3, 5*time.Millisecond)
-	require.ErrorContains(t, err, "before it was released")
+	for _, processes := range []int{1, 2} {
+		times, err := started(t, config(t), processes).HandOff(t.Context(), "one", 3, 5*time.Millisecond)
+		require.NoError(t, err)
+		require.Len(t, times, 3)
+		_, err = started(t, bad, processes).HandOff(t.Context(), "one", 3, 5*time.Millisecond)
+		require.ErrorContains(t, err, "before it was released")
+	}
 }
 
 func TestTakeoverAndGap(t *testing.T) {
@@ -145,17 +133,17 @@ func TestWorkers(t *testing.T) {
 		return err
 	}
 	require.EqualError(t, ask(0, order{Do: "dance"}), `unknown order "dance"`)
-	require.EqualError(t, ask(0, order{Do: doRelease}), `"a" is not held`)
+	require.EqualError(t, ask(0, order{Do: "release"}), `"a" is not held`)
 
 	// A worker that is asked to end releases what it holds, and its waiters give up.
-	require.NoError(t, ask(0, order{Do: doAcquire}))
-	require.NoError(t, ask(1, order{Do: doWait, Goroutines: 3}))
+	require.NoError(t, ask(0, order{Do: "acquire"}))
+	require.NoError(t, ask(1, order{Do: "wait", Goroutines: 3}))
 	w.all[1].Close()
 	require.True(t, w.all[1].State().Success(), "it had to be killed")
 	require.NoError(t, w.all[0].Signal(os.Interrupt), "Ctrl-C reaches every process of a terminal")
-	require.NoError(t, ask(0, order{Do: doRelease}), "a worker goes on until its parent closes it")
+	require.NoError(t, ask(0, order{Do: "release"}), "a worker goes on until its parent closes it")
 
-	await := w.all[0].Send(order{Do: doContend, Name: "b", Goroutines: 1, For: time.Hour})
+	await := w.all[0].Send(order{Do: "contend", Name: "b", Goroutines: 1, For: time.Hour})
 	w.all[0].Kill()
 	_, err = await(t.Context())
 	require.ErrorIs(t, err, worker.ErrEnded)
@@ -166,7 +154,7 @@ func TestClockIsShared(t *testing.T) {
 	w := started(t, config(t), 1)
 	for i := range 20 {
 		before := history.Now()
-		a, err := w.all[0].Ask(t.Context(), order{Do: doAcquire, Name: fmt.Sprint(i), For: grantLimit})
+		a, err := w.all[0].Ask(t.Context(), order{Do: "acquire", Name: fmt.Sprint(i), For: grantLimit})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, a.At, before)
 		require.LessOrEqual(t, a.At, history.Now())

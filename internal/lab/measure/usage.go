@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Usage is what a worker process has used of the machine until an instant.
-type Usage struct {
+// usage is what a worker process has used of the machine until an instant.
+type usage struct {
 	CPU        time.Duration
 	Goroutines int
 	Memory     int64 // heap and stacks that are in use
@@ -15,14 +15,14 @@ type Usage struct {
 }
 
 // usageNow reads the usage of this process. settled says that garbage is collected first.
-func usageNow(settled bool) Usage {
+func usageNow(settled bool) usage {
 	if settled {
 		runtime.GC()
 		runtime.GC() // the second collects what finalizers and pools kept
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return Usage{
+	return usage{
 		CPU: processor(), Goroutines: runtime.NumGoroutine(), Memory: int64(m.HeapAlloc + m.StackInuse),
 		Allocs: m.Mallocs, Allocated: m.TotalAlloc,
 	}

@@ -2,8 +2,10 @@ package measure
 
 import (
 	"context"
+	"fmt"
 	"time"
 
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -19,22 +21,31 @@ func Start(ctx context.Context, c Config, n int) (*Workers, error) {
 	return &Workers{all}, nil
 }
 
-// Close has the workers release what they hold, and returns when they have ended. A worker that takes too long is killed. w may be nil.
-func (w *Workers) Close() {
-	if w != nil {
-		w.all.Close()
-	}
-}
+// Close has the workers release what they hold, and returns when they have ended. A worker that takes too long is killed.
+func (w *Workers) Close() { w.all.Close() }
 
-// Kill ends the workers at once. w may be nil.
-func (w *Workers) Kill() {
-	if w != nil {
-		w.all.Kill()
-	}
-}
+// Kill ends the workers at once.
+func (w *Workers) Kill() { w.all.Kill() }
 
-// grantLimit is how long a lock that was released at once may take to be granted.
+// grantLimit bounds the grant of a lock that is free, or was released at once.
 const grantLimit = 20 * time.Second
+
+// acquire has a worker acquire name and keep it. await returns when Acquire returned in the worker.
+func acquire(from *worker.Handle[order, answer], name string, limit time.Duration) (await func(context.Context) (history.Instant, error)) {
+	answered := from.Send(order{Do: "acquire", Name: name, For: limit})
+	return func(ctx context.Context) (history.Instant, error) {
+		a, err := answered(ctx)
+		return a.At, err
+	}
+}
+
+// passed is the time from the end of one hold to the grant of the next. A correct lock makes none that is negative.
+func passed(ended, granted history.Instant, end string) (time.Duration, error) {
+	if granted < ended {
+		return 0, fmt.Errorf("it was had by the next %v before %s", ended.Sub(granted), end)
+	}
+	return granted.Sub(ended), nil
+}
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

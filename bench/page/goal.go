@@ -1,0 +1,206 @@
+package page
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/lockport/lockport/internal/lab/report"
+)
+
+// Goal is what one figure of lockport is to be on some families of servers. It is a ratio within one run, or a bound that no machine moves.
+type Goal struct {
+	Row      string // whose part it is
+	Families string
+	What     string // for people: what is compared with what
+	// Scenarios are where it is measured; of several the worst counts.
+	Scenarios string
+	Figure    string
+	Ours      string // "lockport", or a variant
+	// To are the libraries that it is compared with on each family, the best of them in each turn. Nil: the figure itself is bounded.
+	To map[string][]string
+	// Is is ≤ or ≥.
+	Is    string
+	Bound float64
+	// Beyond, if not empty, is the scenario whose figure of lockport's own is subtracted.
+	Beyond string
+}
+
+const (
+	cycle     = "uncontended cycle"
+	own       = "64 goroutines, each its own name"
+	contended = "one name, one process, 8 to 512 goroutines"
+	processes = "one name, 4 processes of 16 goroutines"
+	handOff   = "hand-off to another process"
+	inProcess = "hand-off in the process"
+	waiting   = "10,000 goroutines wait for one name"
+	held      = "10,000 held locks"
+	takeover  = "takeover after kill -9 of the holder"
+
+	ours     = "lockport"
+	noTokens = "lockport, no tokens"
+	servers  = "redis redlock etcd zookeeper postgres mysql"
+	crowds   = "contend-8 contend-64 contend-512"
+)
+
+// peers are the best that others offer to waiters: on the SQL servers the bare calls, which wait themselves.
+var peers = map[string][]string{
+	"redis": {"redislock", "redsync", "rueidislock"}, "redlock": {"redsync"}, "etcd": {"concurrency.Mutex"}, "zookeeper": {"zk.Lock"},
+	"postgres": {"pg_advisory_lock"}, "mysql": {"GET_LOCK"},
+}
+
+var bare = map[string][]string{
+	"redis": {"SET NX, EVALSHA"}, "etcd": {"Txn, Delete"}, "zookeeper": {"create, delete"}, "postgres": {"pg_advisory_lock"}, "mysql": {"GET_LOCK"},
+}
+
+var wakeUp = map[string][]string{"redis": {"PUBLISH, SET NX"}, "etcd": {"watch, Txn"}, "zookeeper": {"exists, create"}}
+
+func to(family, library string) map[string][]string { return map[string][]string{family: {library}} }
+
+// Goals are what lockport is meant to reach, in the order in which they are shown.
+var Goals = []Goal{
+	{cycle, "redis etcd postgres", "p50, to the bare commands", "cycle", "p50", ours, bare, "≤", 1.05, ""},
+	{cycle, "redis", "p50, to redislock", "cycle", "p50", ours, to("redis", "redislock"), "≤", 1, ""},
+	{cycle, "redis", "p50, to rueidislock", "cycle", "p50", ours, to("redis", "rueidislock"), "≤", 1, ""},
+	{cycle, "redlock", "p50, to redsync", "cycle", "p50", ours, to("redlock", "redsync"), "≤", 0.5, ""},
+	{cycle, "zookeeper", "p50, to the bare commands", "cycle", "p50", ours, bare, "≤", 1.15, ""},
+	{cycle, "zookeeper", "p50, to zk.Lock", "cycle", "p50", ours, to("zookeeper", "zk.Lock"), "≤", 1, ""},
+	{cycle, "mysql", "p50, to the bare commands (no tokens)", "cycle", "p50", noTokens, bare, "≤", 1.05, ""},
+
+	{own, "redis", "cycles, to rueidislock", "own-64", "cycles", ours, to("redis", "rueidislock"), "≥", 1.5, ""},
+	{own, "etcd", "cycles, to concurrency.Mutex", "own-64", "cycles", ours, to("etcd", "concurrency.Mutex"), "≥", 1.8, ""},
+	{own, "zookeeper", "cycles, to zk.Lock", "own-64", "cycles", ours, to("zookeeper", "zk.Lock"), "≥", 1, ""},
+	{own, "postgres", "cycles, to the bare commands", "own-64", "cycles", ours, bare, "≥", 2.5, ""},
+	{own, "mysql", "cycles, to the bare commands", "own-64", "cycles", ours, bare, "≥", 1, ""},
+	{own, "mysql", "cycles, to the bare commands (no tokens)", "own-64", "cycles", noTokens, bare, "≥", 1, ""},
+
+	{contended, servers, "hand-offs, to the best peer", crowds, "hand-offs", ours, peers, "≥", 50, ""},
+	{contended, servers, "largest share, to the smallest", crowds, "largest to smallest share", ours, nil, "≤", 1.1, ""},
+	{contended, servers, "goroutines that never had it", crowds, "starved", ours, nil, "≤", 0, ""},
+
+	{processes, servers, "hand-offs, to the best peer", "contend-4x16", "hand-offs", ours, peers, "≥", 20, ""},
+	{processes, servers, "largest share of a process, to the smallest", "contend-4x16", "largest to smallest share of processes", ours, nil, "≤", 1.3, ""},
+
+	{handOff, "redis", "p50, to the bare wake-up and claim", "handoff-other", "p50", ours, wakeUp, "≤", 1.5, ""},
+	{handOff, "redis", "p50, to rueidislock", "handoff-other", "p50", ours, to("redis", "rueidislock"), "≤", 1, ""},
+	{handOff, "etcd zookeeper", "p50, to the bare wake-up and claim", "handoff-other", "p50", ours, wakeUp, "≤", 1.15, ""},
+	{handOff, "postgres mysql", "p50, to the bare commands", "handoff-other", "p50", ours, bare, "≤", 1.1, ""},
+
+	{inProcess, servers + " file", "p50, µs", "handoff-same", "p50", ours, nil, "≤", 25, ""},
+
+	// Waiters cost no more than one waiter, and held locks no more than ten.
+	{waiting, servers, "requests in a second, more than for one", "waiters-10000", "requests", ours, nil, "≤", 1, "waiters-1"},
+	{waiting, servers, "connections, more than for one", "waiters-10000", "connections", ours, nil, "≤", 0, "waiters-1"},
+	{waiting, servers, "the client's CPU, % of a core", "waiters-10000", "client CPU", ours, nil, "≤", 1, ""},
+	{waiting, servers, "bytes each", "waiters-10000", "client memory", ours, nil, "≤", 4096, ""},
+	{held, servers, "goroutines, more than for 10", "held-10000", "goroutines", ours, nil, "≤", 5, "held-10"},
+	{held, "redis", "requests in a third of the TTL", "held-10000", "requests, in a third of the TTL", ours, nil, "≤", 30, ""},
+	{held, servers, "bytes each, 64 of them the name's", "held-10000", "client memory", ours, nil, "≤", 1024 + 64, ""},
+
+	{takeover, "postgres mysql file", "most, ms", "takeover", "most", ours, nil, "≤", 50, ""}, // elsewhere the TTL decides
+}
+
+// What a run can say of a goal, from the best to the worst. A goal is reached in every turn, in some, or in none.
+const (
+	notMeasured = "not measured"
+	reached     = "yes"
+	notCertain  = "not certain"
+	missed      = "no"
+)
+
+var ranks = []string{notMeasured, reached, notCertain, missed}
+
+// outcome is what runs say of a goal.
+type outcome struct {
+	report.Spread
+	reached string
+}
+
+// outcome says what the runs have measured of a goal on one family.
+func (g *Goal) outcome(family string, runs []*Results) outcome {
+	worst := outcome{reached: notMeasured}
+	for _, r := range runs {
+		for _, name := range strings.Fields(g.Scenarios) {
+			each := g.values(r, family, name)
+			if len(each) == 0 {
+				continue
+			}
+			next := outcome{report.SpreadOf(each), g.verdict(each)}
+			rank := slices.Index(ranks, next.reached) - slices.Index(ranks, worst.reached)
+			if rank > 0 || rank == 0 && (next.Median > worst.Median) == (g.Is == "≤") {
+				worst = next
+			}
+		}
+	}
+	return worst
+}
+
+// values are those of all turns in one scenario.
+func (g *Goal) values(r *Results, family, scenario string) []float64 {
+	s := r.Scenario(family, scenario)
+	mine := s.Row(g.Ours)
+	switch {
+	case g.Beyond != "":
+		return mine.against(r.Scenario(family, g.Beyond).Row(g.Ours), g.Figure, difference)
+	case g.To != nil:
+		return mine.ratios(s.best(g.To[family], g.Figure), g.Figure)
+	}
+	return mine.Figure(g.Figure).Each
+}
+
+// best is a row of the best that some libraries had in each turn.
+func (s Scenario) best(libraries []string, figure string) (all Row) {
+	best := make(map[int]Figure)
+	for _, l := range libraries {
+		row := s.Row(l)
+		f := row.Figure(figure)
+		for i, v := range f.Each {
+			old, ok := best[row.Turns[i]]
+			if !ok || (v > old.Each[0]) == (f.Best == "more") {
+				best[row.Turns[i]] = Figure{f.Name, f.Unit, f.Best, []float64{v}}
+			}
+		}
+	}
+	for turn, f := range best {
+		all.Add(turn, f)
+	}
+	return all
+}
+
+func (g *Goal) verdict(each []float64) string {
+	n := 0
+	for _, v := range each {
+		if g.Is == "≤" && v <= g.Bound || g.Is == "≥" && v >= g.Bound {
+			n++
+		}
+	}
+	switch n {
+	case len(each):
+		return reached
+	case 0:
+		return missed
+	}
+	return notCertain
+}
+
+// amount is a number as it is compared: a ratio, a difference, or the figure itself.
+func (g *Goal) amount(v float64) string {
+	switch {
+	case g.To != nil:
+		return number(v) + "×"
+	case g.Beyond != "" && v > 0:
+		return "+" + number(v)
+	}
+	return number(v)
+}
+
+// cell is what the page shows of an outcome.
+func (g *Goal) cell(o outcome) string {
+	text := o.reached
+	if o.reached == notMeasured {
+		return text
+	}
+	if o.reached == missed {
+		text = "**no**"
+	}
+	return text + ": " + between(g.amount(o.Median), o.Spread)
+}

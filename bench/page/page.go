@@ -1,0 +1,303 @@
+package page
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/template"
+
+	"github.com/lockport/lockport/bench/lib"
+	"github.com/lockport/lockport/internal/lab/report"
+)
+
+// The text that is written stands between two lines, so that what people have written around it stays.
+const (
+	begin = "<!-- Written by make bench from docs/benchmarks/*.json: do not edit. -->\n"
+	end   = "<!-- end of what is written by make bench -->\n"
+)
+
+// folder is where results and pictures are, below the folder of the page.
+const folder = "benchmarks"
+
+//go:embed page.md.tmpl
+var text string
+
+var page = template.Must(template.New("page").Parse(text))
+
+// Keep writes one family's results below docs, and the page anew.
+func Keep(r *Results, docs string) error {
+	if err := r.Write(filepath.Join(docs, folder, r.Scenarios[0].Family+".json")); err != nil {
+		return err
+	}
+	return Write(docs)
+}
+
+// Write renders the results of docs/benchmarks/*.json: text into docs/benchmarks.md, between its two lines, and pictures.
+func Write(docs string) error {
+	files, err := files(docs)
+	if err != nil {
+		return err
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files are what [Write] writes, by their names below docs.
+func files(docs string) (map[string]string, error) {
+	const name = "benchmarks.md"
+	old, err := os.ReadFile(filepath.Join(docs, name))
+	if err != nil {
+		return nil, err
+	}
+	runs, err := read(filepath.Join(docs, folder))
+	if err != nil {
+		return nil, err
+	}
+	before, rest, ok := strings.Cut(string(old), begin)
+	_, after, ended := strings.Cut(rest, end)
+	if !ok || !ended {
+		return nil, fmt.Errorf("%s: the lines are missing between which the text is to be", name)
+	}
+	text, err := Text(runs)
+	files := map[string]string{name: before + begin + "\n" + text + end + after}
+	for _, r := range runs {
+		for _, f := range lib.Families {
+			if picture := picture(r, f); picture != "" {
+				files[filepath.Join(folder, f.Name+".svg")] = picture
+			}
+		}
+	}
+	return files, err
+}
+
+// Text is what the page says of the runs of all families.
+func Text(runs []*Results) (string, error) {
+	var sections []section
+	for _, f := range lib.Families {
+		for _, r := range runs {
+			if of := r.Of(f.Name); len(of.Scenarios) > 0 {
+				sections = append(sections, section{of, f})
+			}
+		}
+	}
+	var b strings.Builder
+	err := page.Execute(&b, map[string]any{"Goals": evaluate(runs), "Sections": sections})
+	return b.String(), err
+}
+
+// goals are all goals, and what runs say of them.
+type goals struct {
+	All, Reached, NotCertain, Missed, NotMeasured int
+	Table                                         []string
+}
+
+func evaluate(runs []*Results) (g goals) {
+	head, blank := []string{"goal", "bound"}, ""
+	for _, f := range lib.Families {
+		head, blank = append(head, f.Title), blank+" |"
+	}
+	g.Table = []string{line(head), "|" + strings.Repeat(" --- |", len(head))}
+	last := ""
+	for _, goal := range Goals {
+		if goal.Row != last {
+			last = goal.Row
+			g.Table = append(g.Table, "| **"+last+"** | |"+blank)
+		}
+		text := "| " + goal.What + " | " + goal.Is + " " + goal.amount(goal.Bound) + " |"
+		for _, f := range lib.Families {
+			if slices.Contains(strings.Fields(goal.Families), f.Name) {
+				o := goal.outcome(f.Name, runs)
+				*map[string]*int{reached: &g.Reached, notCertain: &g.NotCertain, missed: &g.Missed, notMeasured: &g.NotMeasured}[o.reached]++
+				g.All++
+				text += " " + goal.cell(o)
+			}
+			text += " |"
+		}
+		g.Table = append(g.Table, text)
+	}
+	return g
+}
+
+func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
+
+func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
+
+// section is one family's results.
+type section struct {
+	*Results
+	Family lib.Family
+}
+
+// Setup says what ran.
+func (s section) Setup() string {
+	setup := s.Scenarios[0].Setup
+	if s.Family.Kind != "" {
+		setup = s.Family.Kind + " " + s.Servers[s.Family.Kind] + ", " + setup
+	}
+	return sentence(setup)
+}
+
+// Go is the version of Go.
+func (s section) Go() string { return strings.Replace(s.Machine.Go, "go", "Go ", 1) }
+
+// Picture says whether there is one.
+func (s section) Picture() bool { return picture(s.Results, s.Family) != "" }
+
+// Source is the library's module and its version.
+func (l Library) Source() string {
+	if l.Version == "" {
+		return ""
+	}
+	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
+}
+
+// headlines are the figures whose ratios are shown, by the beginning of a scenario's name.
+var headlines = [][2]string{
+	{"cycle", "p50"}, {"own-", "cycles"}, {"contend-", "hand-offs"}, {"handoff-", "p50"}, {"mixed-", "its share"}, {"queue-", "p50"},
+	{"waiters-", "requests"}, {"held-", "requests"}, {"takeover", "p50"},
+}
+
+// headline is the figure that a scenario is about.
+func (s Scenario) headline() string {
+	for _, h := range headlines {
+		if strings.HasPrefix(s.Name, h[0]) {
+			return h[1]
+		}
+	}
+	return ""
+}
+
+// Heading says what is measured.
+func (s Scenario) Heading() string { return sentence(s.Title) }
+
+// Table has a row for each library, a column for each figure's median, and one for the ratios of the headline to each reference: lockport's own, and
+// the first of the bare commands that take a lock.
+func (s Scenario) Table() (lines []string) {
+	var columns []Figure
+	var references []Row
+	about := s.headline()
+	compared := map[string]bool{lib.Ours: true, lib.Floor: true}
+	for _, row := range s.Rows {
+		if len(row.Figures) > len(columns) {
+			columns = row.Figures
+		}
+		if compared[row.Kind] && row.Library != lib.Pings && len(s.Rows) > 1 && row.Figure(about).Each != nil {
+			compared[row.Kind] = false
+			references = append(references, row)
+		}
+	}
+	head := []string{""}
+	for _, c := range columns {
+		head = append(head, strings.TrimSpace(c.Name+" "+c.Unit))
+	}
+	for _, r := range references {
+		head = append(head, about+": × "+r.Library)
+	}
+	lines = []string{line(head), "| --- |" + strings.Repeat(" ---: |", len(head)-1)}
+	for _, row := range s.Rows {
+		cells := []string{row.Library}
+		for _, c := range columns {
+			text := ""
+			if f := row.Figure(c.Name); f.Each != nil {
+				text = number(report.SpreadOf(f.Each).Median)
+			}
+			cells = append(cells, text)
+		}
+		for _, r := range references {
+			text := ""
+			if spread := row.Ratio(r, about); spread.N > 0 && r.Library != row.Library {
+				text = between(number(spread.Median), spread)
+			}
+			cells = append(cells, text)
+		}
+		lines = append(lines, line(cells))
+	}
+	return lines
+}
+
+// Notes say which libraries were not measured, or not in all turns.
+func (s Scenario) Notes() string {
+	var notes []string
+	for _, row := range s.Rows {
+		if row.NotRun != "" {
+			notes = append(notes, row.Library+": "+row.NotRun+".")
+		}
+		if n := len(row.Failed); n > 0 {
+			notes = append(notes, fmt.Sprintf("%s: turns that failed: %d, such as %s.", row.Library, n, row.Failed[0]))
+		}
+	}
+	return strings.Join(notes, " ")
+}
+
+// between adds the least and the greatest to a median, if they differ.
+func between(median string, s report.Spread) string {
+	if s.Low == s.High {
+		return median
+	}
+	return median + " (" + number(s.Low) + " to " + number(s.High) + ")"
+}
+
+// number is n with two or three digits that count, and commas.
+func number(n float64) string {
+	if math.Abs(n) < 100 {
+		if n == math.Trunc(n) {
+			return fmt.Sprint(n)
+		}
+		if math.Abs(n) < 0.01 {
+			return fmt.Sprintf("%.2g", n)
+		}
+		digits := 2 - int(math.Floor(math.Log10(math.Abs(n))))
+		return fmt.Sprintf("%.*f", digits, n)
+	}
+	whole := fmt.Sprintf("%.0f", n)
+	for i := len(whole) - 3; i > len(whole)-len(strings.TrimLeft(whole, "-")); i -= 3 {
+		whole = whole[:i] + "," + whole[i:]
+	}
+	return whole
+}
+
+// panels are what a family's picture shows: the headline of these scenarios.
+var panels = []struct{ scenario, about string }{
+	{"cycle", "uncontended cycle"}, {"own-64", "64 own names"}, {"contend-64", "64 goroutines, one name"}, {"contend-4x16", "4 processes of 16, one name"},
+	{"handoff-other", "hand-off to a process"}, {"waiters-1000", "requests of 1,000 waiters"}, {"held-10000", "requests of 10,000 held locks"},
+	{"takeover", "takeover"},
+}
+
+// picture shows how many times better lockport did than the others and the bare commands, in SVG. Empty if there is nothing to show.
+func picture(r *Results, family lib.Family) string {
+	c := report.Chart{
+		Title: family.Title + ": lockport beside others", Tick: func(v float64) string { return number(v) + "×" },
+		Axis: "how many times better lockport is: 1 is as good, less is worse; whiskers are what the turns gave at least and at most",
+	}
+	for _, p := range panels {
+		s := r.Scenario(family.Name, p.scenario)
+		mine := s.Row(ours)
+		for _, row := range s.Rows {
+			if row.Kind != lib.Theirs && row.Kind != lib.Floor || row.Library == lib.Pings {
+				continue
+			}
+			spread := row.Ratio(mine, s.headline())
+			if mine.Figure(s.headline()).Best == "more" {
+				spread = mine.Ratio(row, s.headline())
+			}
+			if spread.Low > 0 {
+				c.Bars = append(c.Bars, report.Bar{
+					Title: row.Library, About: p.about, Value: spread.Median, From: spread.Low, To: spread.High, Figure: number(spread.Median) + "×",
+					Hollow: row.Kind == lib.Floor,
+				})
+			}
+		}
+	}
+	if len(c.Bars) == 0 {
+		return ""
+	}
+	return strings.TrimRight(string(c.SVG()), "\n") + "\n"
+}

@@ -1,0 +1,181 @@
+package page
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/report"
+)
+
+// row has one figure, of the turns that are named.
+func row(library, kind string, f Figure, each map[int]float64) Row {
+	r := Row{Library: library, Kind: kind}
+	for turn := range 3 {
+		if v, ok := each[turn]; ok {
+			f.Each = []float64{v}
+			r.Add(turn, f)
+		}
+	}
+	return r
+}
+
+// A machine is ten times as slow in the second turn, and a library failed in it: the ratios do not notice.
+func TestRatio(t *testing.T) {
+	p50 := Less("p50", "µs", 0)
+	mine := row("lockport", "ours", p50, map[int]float64{0: 10, 1: 100, 2: 10})
+	theirs := row("theirs", "theirs", p50, map[int]float64{0: 20, 1: 200})
+	bare := row("bare", "floor", p50, map[int]float64{1: 50, 2: 5.0000004})
+	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, mine.Ratio(bare, "p50"), "of five digits")
+	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, theirs.Ratio(mine, "p50"))
+	require.Equal(t, report.Spread{N: 1, Median: 4, Low: 4, High: 4}, theirs.Ratio(bare, "p50"))
+	require.Equal(t, report.Spread{}, theirs.Ratio(bare, "p99"))
+	require.Equal(t, []float64{-10, -100}, mine.against(theirs, "p50", difference))
+	none := row("none", "theirs", p50, map[int]float64{0: 0, 1: 0, 2: 0})
+	require.Empty(t, mine.ratios(none, "p50"), "to nothing there is no ratio")
+}
+
+func TestNumber(t *testing.T) {
+	for n, text := range map[float64]string{
+		0: "0", 3: "3", 1.234: "1.23", 0.01234: "0.0123", 0.001234: "0.0012", 99.94: "99.9", 123.4: "123", 1234567: "1,234,567", -4321: "-4,321", -123456: "-123,456",
+	} {
+		require.Equal(t, text, number(n))
+	}
+}
+
+// sample has one scenario of four libraries, one of which failed.
+func sample() *Results {
+	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}
+	for i, name := range []string{"lockport", "slow <one>", "bare"} {
+		r := Row{Library: name, Kind: []string{"ours", "theirs", "floor"}[i]}
+		for turn := range 3 {
+			r.Add(turn, Less("p50", "µs", float64((i*i*1000+20)*(turn+1))), Less("allocations", "each", 12))
+		}
+		s.Rows = append(s.Rows, r)
+	}
+	s.Rows = append(s.Rows, Row{Library: "bad", Kind: "theirs", NotRun: "it failed in every turn", Failed: []string{"turn 1: why"}})
+	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}}
+}
+
+func TestTable(t *testing.T) {
+	s := sample().Scenarios[0]
+	require.Equal(t, []string{
+		`|  | p50 µs | allocations each | p50: × lockport | p50: × bare |`,
+		`| --- | ---: | ---: | ---: | ---: |`,
+		`| lockport | 40 | 12 |  | 0.005 |`,
+		`| slow <one> | 2,040 | 12 | 51 | 0.254 |`,
+		`| bare | 8,040 | 12 | 201 |  |`,
+		`| bad |  |  |  |  |`,
+	}, s.Table())
+	require.Equal(t, "bad: it failed in every turn. bad: turns that failed: 1, such as turn 1: why.", s.Notes())
+}
+
+// The page is written twice: what people have written stays, and stays once.
+func TestWrite(t *testing.T) {
+	docs := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(docs, folder), 0o755))
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(docs, name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	write := func(name, text string) {
+		require.NoError(t, os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600))
+	}
+	write("benchmarks.md", "# Benchmarks\n\nBy hand.\n")
+	require.ErrorContains(t, Write(docs), "the lines are missing")
+	write("benchmarks.md", "# Benchmarks\n\nBy hand.\n\n"+begin+end+"Below.\n")
+	require.NoError(t, Write(docs))
+	require.Contains(t, read("benchmarks.md"), "| not measured |")
+
+	r := sample()
+	require.NoError(t, Keep(r, docs))
+	require.Contains(t, read("benchmarks/redis.json"), `"Each": [20,40,60]`, "short")
+	once := read("benchmarks.md")
+	require.Contains(t, once, "| slow <one> | 2,040 |")
+	require.Contains(t, once, "a quick run")
+	require.NoError(t, Write(docs))
+	require.Equal(t, once, read("benchmarks.md"))
+	picture := read("benchmarks/redis.svg")
+	require.Contains(t, picture, "slow &lt;one&gt;")
+	var err error
+	for d := xml.NewDecoder(strings.NewReader(picture)); err == nil; {
+		_, err = d.Token()
+	}
+	require.True(t, errors.Is(err, io.EOF), err)
+
+	r.Scenarios[0].Rows = r.Scenarios[0].Rows[:1]
+	require.NoError(t, Keep(r, docs))
+	twice := read("benchmarks.md")
+	require.NotContains(t, twice, "slow")
+	require.Equal(t, 1, strings.Count(twice, "## Goals"))
+	require.True(t, strings.HasPrefix(twice, "# Benchmarks\n\nBy hand.\n"))
+	require.True(t, strings.HasSuffix(twice, "Below.\n"))
+	write("benchmarks/bad.json", "{")
+	require.ErrorContains(t, Write(docs), "bad.json")
+}
+
+// docs/benchmarks.md and its pictures are those of the results that are there.
+func TestPage(t *testing.T) {
+	docs := filepath.Join("..", "..", "docs")
+	files, err := files(docs)
+	require.NoError(t, err)
+	for name, must := range files {
+		is, err := os.ReadFile(filepath.Join(docs, name))
+		require.NoError(t, err)
+		require.True(t, string(is) == must, "docs/%s has changed; write it anew: go run . -docs ../docs -page", name)
+	}
+	pictures, err := filepath.Glob(filepath.Join(docs, folder, "*.svg"))
+	require.NoError(t, err)
+	for _, p := range pictures {
+		require.Contains(t, files, filepath.Join(folder, filepath.Base(p)), "nothing that was measured is shown by it")
+	}
+}
+
+func TestOutcome(t *testing.T) {
+	scenario := func(name string, rows map[string][3]float64) Scenario {
+		s := Scenario{Name: name, Family: "redis"}
+		for library, each := range rows {
+			s.Rows = append(s.Rows, row(library, "", More("f", "", 0), map[int]float64{0: each[0], 1: each[1], 2: each[2]}))
+		}
+		return s
+	}
+	runs := []*Results{{}, {Scenarios: []Scenario{
+		scenario("a", map[string][3]float64{"lockport": {10, 20, 30}, "x": {5, 1, 3}, "y": {1, 10, 15}, "idle": {0, 0, 0}}),
+		scenario("b", map[string][3]float64{"lockport": {6, 7, 8}, "x": {6, 6, 6}}),
+	}}}
+	for _, c := range []struct {
+		scenarios string
+		to        []string
+		is        string
+		bound     float64
+		beyond    string
+		cell      string
+	}{
+		{"a", []string{"x", "y"}, "≥", 2, "", "yes: 2×"}, // the best of each turn
+		{"a", []string{"x", "y"}, "≥", 2.1, "", "**no**: 2×"},
+		{"a", []string{"x"}, "≥", 9, "", "not certain: 10× (2 to 20)"},
+		{"a", nil, "≤", 20, "", "not certain: 20 (10 to 30)"},
+		{"c", nil, "≤", 1, "", notMeasured},
+		{"a", []string{"z"}, "≤", 1, "", notMeasured},
+		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // to nothing there is no ratio
+		{"a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
+		{"b a", nil, "≤", 22, "b", "yes: +13 (4 to 22)"},
+		{"a b", []string{"x"}, "≥", 1, "", "yes: 1.17× (1 to 1.33)"}, // of several scenarios the worst counts
+		{"a b", []string{"x"}, "≤", 1, "", "**no**: 10× (2 to 20)"},
+	} {
+		g := Goal{Scenarios: c.scenarios, Figure: "f", Ours: ours, Is: c.is, Bound: c.bound, Beyond: c.beyond}
+		if c.to != nil {
+			g.To = map[string][]string{"redis": c.to}
+		}
+		require.Equal(t, c.cell, g.cell(g.outcome("redis", runs)), "%+v", c)
+	}
+	require.Equal(t, 98, evaluate(runs).All)
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/bench/lib"
+	"github.com/lockport/lockport/bench/page"
+	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// odd are libraries with faults.
+var odd = map[string]func(context.Context, string, bool) (measure.Release, error){
+	"broken": func(context.Context, string, bool) (measure.Release, error) { // everybody gets in
+		time.Sleep(time.Millisecond)
+		return func(context.Context) error { return nil }, nil
+	},
+	"failing": func(context.Context, string, bool) (measure.Release, error) {
+		os.Stderr.WriteString("this library has a bug\n")
+		os.Exit(3)
+		return nil, nil
+	},
+	"hanging": func(context.Context, string, bool) (measure.Release, error) { select {} },
+}
+
+func TestMain(m *testing.M) {
+	for name, acquire := range odd {
+		lib.All = append(lib.All, lib.Library{
+			Name: name, Family: "redis", Kind: lib.Theirs, Waits: true, Open: func(context.Context, measure.Config) (measure.Locker, error) {
+				return measure.Locker{Acquire: acquire, Close: func() error { return nil }}, nil
+			},
+		})
+	}
+	lib.WorkerMain()
+	os.Exit(m.Run())
+}
+
+// measured runs the scenarios of a plan on the libraries that match on a Redis.
+func measured(t *testing.T, p plan, turns int, match func(scenario, library string) bool) *page.Results {
+	t.Helper()
+	servers.SharedRedis(t) // skips without
+	r, err := run(t.Context(), lib.Families[0], options{plan: p, turns: turns, progress: func(string) {}, match: func(_, scenario, library string) bool {
+		return match(scenario, library)
+	}})
+	require.NoError(t, err)
+	return r
+}
+
+// A library that never comes back does not end the run.
+func TestHanging(t *testing.T) {
+	p := quick
+	p.limit = time.Second
+	row := measured(t, p, 1, func(scenario, library string) bool { return scenario == "cycle" && library == "hanging" }).Scenarios[0].Rows[0]
+	require.Equal(t, "it failed in every turn", row.NotRun)
+	require.Len(t, row.Failed, 1)
+}
+
+// All of lockport's scenarios, and a broken library's, are measured on a Redis, quickly.
+func TestRun(t *testing.T) {
+	r := measured(t, quick, 2, func(scenario, library string) bool {
+		switch library {
+		case "lockport":
+			return slices.Contains([]string{"cycle", "contend-4x16", "handoff-same", "takeover", "waiters-30", "held-300"}, scenario)
+		case "broken":
+			return scenario == "cycle" || scenario == "contend-4x16"
+		}
+		return scenario == "cycle" && (library == "failing" || library == lib.Pings)
+	})
+	row := func(scenario, library string) page.Row { return r.Scenario("redis", scenario).Row(library) }
+	value := func(scenario, library, figure string) float64 {
+		t.Helper()
+		require.Empty(t, row(scenario, library).Failed)
+		each := row(scenario, library).Figure(figure).Each
+		require.Len(t, each, 2, "%s: %s has no %s", scenario, library, figure)
+		return (each[0] + each[1]) / 2
+	}
+	require.Len(t, r.Scenario("redis", "cycle").Rows, 4)
+	require.Positive(t, value("cycle", "lockport", "p50"))
+	require.Positive(t, value("cycle", lib.Pings, "allocations"))
+	require.Positive(t, row("cycle", "broken").Ratio(row("cycle", "lockport"), "p50").Low)
+	require.InDelta(t, 2, value("cycle", "lockport", "requests"), 0.5, "one to take it and one to release it")
+	failing := row("cycle", "failing")
+	require.Len(t, failing.Failed, 2, "a turn that failed is not the last")
+	require.Contains(t, failing.Failed[0], "this library has a bug")
+
+	require.Empty(t, row("contend-4x16", lib.Pings))
+	require.Zero(t, value("contend-4x16", "lockport", "overlaps"))
+	require.Positive(t, value("contend-4x16", "lockport", "hand-offs"))
+	require.Positive(t, value("contend-4x16", "broken", "overlaps"), "a lock that lets everybody in must be seen")
+	require.Positive(t, value("handoff-same", "lockport", "p50"))
+	require.Positive(t, value("takeover", "lockport", "most"))
+	require.Less(t, value("waiters-30", "lockport", "requests"), 30.0, "fewer than one for each waiter")
+	require.Less(t, value("held-300", "lockport", "goroutines"), 30.0)
+	require.Positive(t, value("held-300", "lockport", "client memory"))
+}
+
+// Each goal names what exists: a library that takes part in the scenario.
+func TestGoals(t *testing.T) {
+	all := make(map[string]scenario)
+	for _, s := range scenarios(full) {
+		all[s.name] = s
+	}
+	seen := make(map[string]bool)
+	for _, g := range page.Goals {
+		require.Contains(t, []string{"≤", "≥"}, g.Is)
+		require.NotEmpty(t, strings.Fields(g.Scenarios), g.What)
+		for _, family := range strings.Fields(g.Families) {
+			id := family + g.What + g.Scenarios
+			require.False(t, seen[id], id)
+			seen[id] = true
+			require.Equal(t, g.To != nil, g.To[family] != nil, id)
+			for _, library := range append([]string{g.Ours}, g.To[family]...) {
+				for _, name := range strings.Fields(g.Scenarios + " " + g.Beyond) {
+					l, found := lib.Find(family, library)
+					require.True(t, found, "%s: %s", id, library)
+					require.True(t, all[name].measure != nil && l.In(name) && all[name].takes(l), "%s: %s has no part in %s", id, library, name)
+				}
+			}
+		}
+	}
+	require.Len(t, seen, 98)
+}
