@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -16,61 +15,35 @@ const ruleCancellation = "P6 cancellation: a claim that is given up leaves nothi
 var cancellationCases = group("cancellation",
 	quick("before",
 		"P6 cancellation: TryAcquire with a context that has ended returns at once, with the context's error in the chain, and takes nothing", func(e *Env) {
-			p := e.party()
-			name := e.name()
+			p, other, name := e.two()
 			ctx, cancel := context.WithCancel(e.ctx)
 			cancel()
-			req := p.request(name)
-			start := time.Now()
+			req, start := p.request(name), time.Now()
 			lease, err := p.TryAcquire(ctx, req)
-			if lease != nil || !errors.Is(err, context.Canceled) {
-				e.failf("TryAcquire returned a lease: %t, and: %w", lease != nil, orNone(err))
-			}
-			if took := time.Since(start); took > endTime {
-				e.failf("TryAcquire took %v", took)
-			}
+			took := time.Since(start)
+			e.require(lease == nil && errors.Is(err, context.Canceled), "TryAcquire returned a lease: %t, and: %w", lease != nil, err)
+			e.require(took <= endTime, "TryAcquire took %v", took)
 			if certain(err) {
 				p.free(name, "TryAcquire said that it certainly had no effect")
 			}
 			p.abandon(req)
-			e.party().free(name, "the claim was abandoned")
+			other.free(name, "the claim was abandoned")
 		}),
-	quick("at-any-moment", ruleCancellation+", and what is said to have had no effect had none (context cancelled at random moments of TryAcquire)", func(e *Env) {
-		a, b := e.party(), e.party()
-		start := time.Now()
-		a.free(e.name(), "the name is new")
-		usual := time.Since(start)
-		name := e.name()
-		for range 60 {
-			ctx, cancel := context.WithCancel(e.ctx)
-			req := a.request(name)
-			timer := time.AfterFunc(rand.N(2*usual+time.Microsecond), cancel)
-			lease, err := a.sound(a.TryAcquire(ctx, req))
-			timer.Stop()
-			cancel()
-			a.settle(req, lease, err)
-			b.free(name, fmt.Sprintf("TryAcquire returned %v, and was undone where that says it may have had an effect", err))
-		}
-	}),
+	quick("at-any-moment", ruleCancellation+", and what is said to have had no effect had none (context cancelled at random moments of TryAcquire)",
+		func(e *Env) { e.party().ask().cancelledAtAnyMoment(e.party()) }),
 	quick("abandon-meanwhile", ruleCancellation+", also while the call whose context has ended is still on its way", func(e *Env) {
-		a, b := e.party(), e.party()
+		a, b, name := e.two()
 		start := time.Now()
-		a.free(e.name(), "the name is new")
+		a.connected()
 		usual := time.Since(start)
-		name := e.name()
 		for range 40 {
-			ctx, cancel := context.WithCancel(e.ctx)
 			req := a.request(name)
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				_, _ = a.TryAcquire(ctx, req)
-			}()
+			w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return a.TryAcquire(ctx, req) })
 			<-time.After(rand.N(2*usual + time.Microsecond))
-			cancel()
+			w.cancel()
 			a.abandon(req)
 			b.free(name, "Abandon returned nil")
-			e.within(done, endTime, "TryAcquire has not returned %v after its context ended", endTime)
+			_, _ = w.ended(endTime, "its context has ended")
 			b.free(name, "Abandon had returned nil")
 		}
 	}),
@@ -78,185 +51,87 @@ var cancellationCases = group("cancellation",
 		if !e.caps.Queue {
 			e.notRun("the server keeps no queue")
 		}
-		a, b, c := e.party(), e.party(), e.party()
-		name := e.name()
-		lease := a.claim(name)
-		queued := b.request(name)
-		queued.Queue = true
-		e.is(errOf(b.try(queued)), driver.ErrHeld, "a queued claim on a name that is held was not ErrHeld but")
+		a, b, name, lease := e.held()
+		queued := b.queueing(name)
+		e.is(errOf(b.try(queued)), "a queued claim on a name that is held was not ErrHeld but", driver.ErrHeld)
 		b.abandon(queued)
 		b.abandon(queued)
 		a.release(lease)
-		c.free(name, "the only one who waited has abandoned its claim")
-		e.leftovers(soon, "all claims were released or abandoned")
+		e.party().free(name, "the only one who waited has abandoned its claim")
+		e.leftovers("all claims were released or abandoned")
 	}),
 	quick("waiting", "P6 cancellation: Wait returns when its context ends, and leaves nothing behind once it is abandoned", func(e *Env) {
-		a, b, c := e.party(), e.party(), e.party()
-		w := b.waiter()
-		name := e.name()
+		a, b, name := e.two()
+		waiter := b.waiter()
 		lease := a.claim(name)
 		stop := a.keepAlive(lease)
-		ctx, cancel := context.WithCancel(e.ctx)
-		defer cancel()
 		req := b.request(name)
-		over := make(chan error, 1)
-		go func() { _, err := w.Wait(ctx, req); over <- err }()
-		select {
-		case err := <-over:
-			e.failf("Wait on a name that is held returned before its context ended: %w", orNone(err))
-		case <-time.After(e.ttl / 4):
-		}
-		cancel()
-		select {
-		case err := <-over:
-			e.is(err, context.Canceled, "Wait returned, when its context was cancelled")
-		case <-time.After(endTime):
-			e.failf("Wait has not returned %v after its context ended", endTime)
-		}
+		w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return waiter.Wait(ctx, req) })
+		w.notYet(e.ttl/4, "the name is held")
+		w.cancel()
+		e.is(errOf(w.ended(endTime, "its context has ended")), "Wait returned, when its context was cancelled", context.Canceled)
 		b.abandon(req)
 		stop()
 		a.release(lease)
-		c.free(name, "the only one who waited has abandoned its claim")
-		e.leftovers(soon, "all claims were released or abandoned")
+		e.party().free(name, "the only one who waited has abandoned its claim")
+		e.leftovers("all claims were released or abandoned")
 	}),
 	full("waiting-at-the-grant", ruleCancellation+" (a waiting claim whose context ends at the moment of its grant)", func(e *Env) {
-		a, b, c := e.party(), e.party(), e.party()
-		w := b.waiter()
-		name := e.name()
+		a, b, name := e.two()
+		other, waiter := e.party(), b.waiter()
 		for round := range 30 {
-			lease := a.claim(name)
-			ctx, cancel := context.WithCancel(e.ctx)
-			req := b.request(name)
-			var won driver.Lease
-			over := make(chan error, 1)
-			go func() {
-				var err error
-				won, err = w.Wait(ctx, req)
-				over <- err
-			}()
+			lease, req := a.claim(name), b.request(name)
+			w := begin(e, "Wait", func(ctx context.Context) (driver.Lease, error) { return e.sound(waiter.Wait(ctx, req)) })
 			<-time.After(3*time.Millisecond + rand.N(time.Millisecond)) // it waits by then
-			timer := time.AfterFunc(rand.N(2*time.Millisecond), func() {
-				if round%3 == 2 {
-					cancel()
-				}
-			})
-			if round%3 == 0 {
-				cancel()
-			}
-			a.release(lease)
-			if round%3 == 1 {
-				cancel()
-			}
-			select {
-			case err := <-over:
-				b.settle(req, won, err)
-			case <-time.After(endTime + soon):
-				e.failf("Wait has not returned %v after its context ended", endTime)
-			}
-			timer.Stop()
-			cancel()
-			c.free(name, "the waiting claim was released or abandoned")
+			aroundTheRelease(round, w.cancel, func() { a.release(lease) })
+			won, err := w.ended(endTime+soon, "its context has ended")
+			b.settle(req, won, err)
+			other.free(name, "the waiting claim was released or abandoned")
 		}
 	}),
 	full("silent-server",
 		"P6 cancellation: TryAcquire returns when its context ends although the server is silent, as an unknown or unavailable one; "+
 			"what arrives late is undone by Abandon", func(e *Env) {
-			a, b := e.party(), e.observer()
-			a.free(e.name(), "the name is new") // the connection is there
-			name := e.name()
+			a, other, name := e.party().connected(), e.observer(), e.name()
 			e.freeze()
 			req := a.request(name)
-			err := e.endsInTime("TryAcquire", func(ctx context.Context) error {
-				_, err := a.sound(a.TryAcquire(ctx, req))
-				return err
-			})
-			if c := class(err); c != driver.ErrUnknown && c != driver.ErrUnavailable {
-				e.failf("TryAcquire on a silent server was neither unknown nor unavailable but: %w", orNone(err))
-			}
+			err := e.endsInTime("TryAcquire", func(ctx context.Context) error { return errOf(a.TryAcquire(ctx, req)) })
+			e.is(class(err), "TryAcquire on a silent server was neither unknown nor unavailable but", driver.ErrUnknown, driver.ErrUnavailable)
 			// It may be nil where the driver knows that nothing was sent.
 			_ = e.endsInTime("Abandon", func(ctx context.Context) error { return a.Abandon(ctx, req) })
 			e.restore()
 			a.abandon(req)
 			for range 5 { // what was on its way may come late
-				b.free(name, "Abandon has returned nil")
+				other.free(name, "Abandon has returned nil")
 				e.sleep(20 * time.Millisecond)
 			}
-			e.leftovers(soon, "the claim was abandoned")
-		}).needing(NeedFreeze, NeedDirect),
+			e.leftovers("the claim was abandoned")
+		}, "Freeze", "Direct"),
 	full("after-each-request", ruleCancellation+" (context cancelled after the first, the second, … request of TryAcquire)", func(e *Env) {
-		a, b := e.party(), e.party()
-		a.free(e.name(), "the name is new")
-		b.free(e.name(), "the name is new")
-		name := e.name()
-		const late = 30 * time.Millisecond
-		for n := int64(1); n <= 8; n++ {
-			e.delay(late)
-			before := e.requests()
-			ctx, cancel := context.WithCancel(e.ctx)
-			req := a.request(name)
-			stopped := make(chan struct{})
-			go func() {
-				defer close(stopped)
-				for e.requestsNow() < before+n && ctx.Err() == nil {
-					<-time.After(time.Millisecond)
-				}
-				cancel()
-			}()
-			lease, err := a.sound(a.TryAcquire(ctx, req))
-			enough := e.requests() < before+n
-			cancel()
-			<-stopped
-			e.restore()
-			a.settle(req, lease, err)
-			b.free(name, fmt.Sprintf("TryAcquire, cancelled after request %d, returned %v, and was undone", n, err))
-			if enough {
-				break // it needs no more requests than that
-			}
-		}
-	}).needing(NeedDelay, NeedRequests),
+		a := e.party().connected().ask()
+		cancelledAfterEachRequest(e, e.party().connected(), func() *asker { return a })
+	}, "Delay", "Requests"),
 )
 
-// settle does what the client does with the outcome of a claim that nobody wants any more: what may be held is undone, and
-// what certainly has no effect is left alone.
-func (p *party) settle(req driver.Request, lease driver.Lease, err error) {
-	switch {
-	case err == nil:
-		err := p.releases(lease)
-		if class(err) == driver.ErrUnknown { // its connection was cut just after the grant
-			p.abandon(req)
-			return
-		}
-		p.e.check(err, "the release of a claim that is held")
-	case errors.Is(err, driver.ErrHeld):
-		p.e.failf("nobody has the name, yet a claim was: %w", err)
-	case !certain(err):
-		p.abandon(req)
+// aroundTheRelease cancels a wait at about the moment at which the name is released: in turn before, when it still stands in the queue; after, when it may
+// have got the name and not looked yet; and at the same time.
+func aroundTheRelease(round int, cancel, release func()) {
+	switch round % 3 {
+	case 0:
+		cancel()
+		release()
+	case 1:
+		release()
+		cancel()
+	case 2:
+		cancelled := make(chan struct{})
+		go func() {
+			defer close(cancelled)
+			<-time.After(rand.N(500 * time.Microsecond))
+			cancel()
+		}()
+		<-time.After(rand.N(500 * time.Microsecond))
+		release()
+		<-cancelled
 	}
-}
-
-// certain says that a claim with this error certainly had no effect.
-func certain(err error) bool {
-	c := class(err)
-	return c == driver.ErrUnavailable || c == driver.ErrRefused
-}
-
-// waiter is the party's Waiter; a case that needs one is not run without.
-func (p *party) waiter() driver.Waiter {
-	w := optional[driver.Waiter](p)
-	return w
-}
-
-// endsInTime calls f with a context that ends soon, and checks that it returns then.
-func (e *Env) endsInTime(what string, f func(context.Context) error) error {
-	ctx, cancel := context.WithTimeout(e.ctx, 200*time.Millisecond)
-	defer cancel()
-	over := make(chan error, 1)
-	go func() { over <- f(ctx) }()
-	select {
-	case err := <-over:
-		return err
-	case <-time.After(200*time.Millisecond + endTime):
-		e.failf("%s has not returned %v after its context ended", what, endTime)
-	}
-	return nil
 }

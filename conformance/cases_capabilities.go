@@ -62,7 +62,7 @@ var capabilitiesCases = group("capabilities",
 		}
 		smallest := max(e.caps.MinTTL, time.Millisecond)
 		if e.caps.MinTTL > 0 {
-			e.refusesTTL(p, smallest-time.Millisecond)
+			p.refusesTTL(smallest - time.Millisecond)
 		}
 		req := p.request(e.name())
 		req.TTL = smallest
@@ -72,40 +72,34 @@ var capabilitiesCases = group("capabilities",
 			_ = p.releases(lease)
 			return
 		}
-		if errors.Is(err, driver.ErrRefused) {
-			e.failf("MinTTL is %v, yet a claim with a TTL of %v was: %w", e.caps.MinTTL, smallest, err)
-		}
+		e.require(!errors.Is(err, driver.ErrRefused), "MinTTL is %v, yet a claim with a TTL of %v was: %w", e.caps.MinTTL, smallest, err)
 		p.abandon(req)
 	}),
 	quick("fixed-ttl", "capabilities: where FixedTTL is stated, no other TTL is accepted: ErrRefused by the driver, errors.ErrUnsupported by the client", func(e *Env) {
-		ctx := e.ctx
 		if e.caps.FixedTTL == 0 {
 			e.notRun("each claim has a TTL of its own")
 		}
-		p := e.party()
-		e.refusesTTL(p, e.caps.FixedTTL+time.Second)
-		_, err := e.client().TryAcquire(ctx, e.name(), lockport.TTL(e.caps.FixedTTL+time.Second))
-		e.is(err, errors.ErrUnsupported, "TryAcquire with another TTL returned")
+		another := e.caps.FixedTTL + time.Second
+		e.party().refusesTTL(another)
+		_, err := e.client().TryAcquire(e.ctx, e.name(), lockport.TTL(another))
+		e.is(err, "TryAcquire with another TTL returned", errors.ErrUnsupported)
 	}),
 	full("grain", "capabilities: a TTL is rounded up to TTLGrain, never down: the claim lasts for the TTL that was asked for", func(e *Env) {
 		if e.caps.FixedTTL > 0 || e.caps.Ends != driver.EndsTTL {
 			e.notRun("claims have no TTL of their own")
 		}
-		a, b := e.party(), e.party()
-		name := e.name()
+		a, b, name := e.two()
 		req := a.request(name)
 		req.TTL = e.ttl + max(e.caps.TTLGrain/3, 37*time.Millisecond)
-		lease, sent := a.claimOf(req)
+		sent := time.Now()
+		left := time.Until(a.claimOf(req).Grant().Until)
 		most := roundUp(req.TTL, e.caps.TTLGrain)
-		if left := time.Until(lease.Grant().Until); left > most {
-			e.failf("the validity left is %v; the TTL was %v, which the grain %v makes %v", left, req.TTL, e.caps.TTLGrain, most)
-		}
-		b.release(b.takes(name, e.takeover()+most-e.ttl, "a claim that is not renewed ends with its TTL"))
-		if lasted := time.Since(sent); lasted < req.TTL {
-			e.failf("a claim with a TTL of %v lasted for %v", req.TTL, lasted)
-		}
+		e.require(left <= most, "the validity left is %v; the TTL was %v, which the grain %v makes %v", left, req.TTL, e.caps.TTLGrain, most)
+		b.frees(name, e.takeover()+most-e.ttl, "a claim that is not renewed ends with its TTL")
+		lasted := time.Since(sent)
+		e.require(lasted >= req.TTL, "a claim with a TTL of %v lasted for %v", req.TTL, lasted)
 	}),
-	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt).needing(NeedFreeze),
+	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt, "Freeze"),
 	quick("require", "capabilities: lockport.Require fails for exactly what is not stated", func(e *Env) {
 		for requirement, stated := range map[lockport.Requirement]bool{
 			lockport.Tokens:               e.caps.Token >= driver.TokenData,
@@ -116,7 +110,7 @@ var capabilitiesCases = group("capabilities",
 		} {
 			_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
 			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
-				e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, orNone(err))
+				e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, err)
 			}
 		}
 	}),
@@ -127,15 +121,13 @@ func prompt(e *Env) {
 	if !e.caps.Prompt {
 		e.notRun("Capabilities.Prompt is not stated")
 	}
-	connected, fresh := e.party(), e.party()
-	connected.free(e.name(), "the name is new")
+	connected, fresh := e.party().connected(), e.party()
 	e.freeze()
-	const calls, most = 12, 100 * time.Millisecond
+	const calls, limit, most = 12, 50 * time.Millisecond, 100 * time.Millisecond
 	late := make(chan time.Duration, calls)
 	for i := range calls / 4 {
 		p := []*party{connected, fresh}[i%2]
 		e.storm(4, 1, func(ctx context.Context, _ int) error {
-			const limit = 50 * time.Millisecond
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			start := time.Now()
@@ -155,9 +147,8 @@ func prompt(e *Env) {
 			tooLate++
 		}
 	}
-	if tooLate > calls/4 || longest > endTime { // the machine may have been busy for a moment
-		e.failf("of %d calls %d returned later than %v after their context's end, one %v", calls, tooLate, most, longest)
-	}
+	e.require(tooLate <= calls/4 && longest <= endTime, // the machine may have been busy for a moment
+		"of %d calls %d returned later than %v after their context's end, one %v", calls, tooLate, most, longest)
 }
 
 // wrapped is a plain wrapper, as one that counts or traces calls would be.
@@ -167,10 +158,9 @@ type wrapped struct{ driver.Backend }
 func (w wrapped) Unwrap() driver.Backend { return w.Backend }
 
 // refusesTTL checks that a claim with this TTL is ErrRefused.
-func (e *Env) refusesTTL(p *party, ttl time.Duration) {
-	req := p.request(e.name())
+func (p *party) refusesTTL(ttl time.Duration) {
+	req := p.request(p.e.name())
 	req.TTL = ttl
-	if _, err := p.try(req); !errors.Is(err, driver.ErrRefused) {
-		e.failf("a claim with a TTL of %v, which the capabilities exclude, was not ErrRefused but: %w", ttl, orNone(err))
-	}
+	_, err := p.try(req)
+	p.e.require(errors.Is(err, driver.ErrRefused), "a claim with a TTL of %v, which the capabilities exclude, was not ErrRefused but: %w", ttl, err)
 }

@@ -13,71 +13,63 @@ import (
 var closeCases = group("close",
 	quick("holding", "P8 no leaks: Close ends every hold with ErrClosed, not as lost, and frees their names", func(e *Env) {
 		a, b := e.client(), e.client()
-		var locks []*lockport.Lock
-		for range 20 {
-			locks = append(locks, e.acquire(a, e.name()))
-		}
+		locks := e.acquireMany(a, 20)
 		e.check(a.Close(), "Close")
 		for _, l := range locks {
-			if err := l.Err(); !errors.Is(err, lockport.ErrClosed) || errors.Is(err, lockport.ErrLost) {
-				e.failf("after Close Err is: %w", orNone(err))
-			}
-			select {
-			case <-l.Lost():
-				e.failf("Lost was closed by Close")
-			default:
-			}
+			err := l.Err()
+			e.require(errors.Is(err, lockport.ErrClosed) && !errors.Is(err, lockport.ErrLost), "after Close Err is: %w", err)
+			e.notLost(l, "Close")
 			e.check(l.Release(e.ctx), "Release after Close returned")
 			e.release(e.acquireWithin(b, l.Name(), soon, "the holder's client was closed"))
 		}
 	}),
 	quick("waiting", "P8 no leaks: Close ends every wait with ErrClosed, and its claims", func(e *Env) {
-		a, b := e.client(), e.client()
-		l := e.acquire(a, e.name())
-		var waits []*acquiring
+		l, b := e.acquire(e.client(), e.name()), e.client()
+		var waits []*call[*lockport.Lock]
 		for range 5 {
 			waits = append(waits, e.begin(b, l.Name()))
 		}
 		waits[4].notYet(30*time.Millisecond, "the name is held")
 		e.check(b.Close(), "Close")
 		for _, w := range waits {
-			e.is(w.ended(endTime, "the client was closed"), lockport.ErrClosed, "a waiting Acquire, when its client was closed, returned")
+			e.endsClosed(w, endTime)
 		}
 		e.release(l)
 		e.party().free(l.Name(), "the name was released, and who waited has closed")
-		e.leftovers(soon, "everything was released or closed")
+		e.leftovers("everything was released or closed")
 	}),
 	full("busy", "P8 no leaks: Close in the middle of acquisitions, renewals and releases ends them all", func(e *Env) {
 		for range 5 {
 			c := e.client()
-			shared := e.name()
-			own := []string{e.name(), e.name(), e.name(), e.name()}
-			done := make(chan struct{})
-			go func() {
-				defer close(done)
-				e.storm(12, 1000, func(ctx context.Context, i int) error {
-					name := shared
+			names := []string{e.name(), e.name(), e.name(), e.name(), e.name()} // the last one is for most of them
+			var busy []*call[struct{}]
+			for i := range 12 {
+				busy = append(busy, begin(e, "Acquire or Release", func(ctx context.Context) (none struct{}, _ error) {
+					name := names[4]
 					if i%3 == 0 {
-						name = own[i/3]
+						name = names[i/3]
 					}
-					l, err := c.Acquire(ctx, name)
-					if errors.Is(err, lockport.ErrClosed) {
-						return nil
+					for range 1000 {
+						l, err := c.Acquire(ctx, name)
+						if err == nil && i%2 > 0 { // the others stay held, and are renewed, until Close
+							err = l.Release(ctx)
+						}
+						if err != nil && !errors.Is(err, lockport.ErrClosed) {
+							return none, err
+						}
 					}
-					if err != nil {
-						return err
-					}
-					if i%2 == 0 {
-						return nil // it stays held, and is renewed, until Close
-					}
-					return l.Release(ctx)
-				})
-			}()
+					return none, nil
+				}))
+			}
 			e.sleep(20 * time.Millisecond)
-			e.closes(c)
-			e.within(done, soon+endTime, "after Close, calls do not return with ErrClosed")
+			closed := begin(e, "Close, with a server that is well,", func(context.Context) (struct{}, error) { return struct{}{}, c.Close() })
+			e.within(closed.over, soon, "Close, with a server that is well, has not returned after %v; the goroutines:\n%s", soon, lazyStacks(e.prefix))
+			e.check(closed.err, "Close")
+			for _, w := range busy {
+				w.granted(soon+endTime, "the client was closed, and calls return with ErrClosed")
+			}
 			p := e.party()
-			for _, name := range append(own, shared) {
+			for _, name := range names {
 				p.free(name, "the client was closed, without an error")
 			}
 		}
@@ -85,33 +77,23 @@ var closeCases = group("close",
 	full("silent-server", "P8 no leaks: Close ends, with an error, although the server is silent", func(e *Env) {
 		c := e.client()
 		e.acquire(c, e.name())
-		waits := e.begin(e.client(), e.name())
-		_ = waits.granted(soon, "the name is new")
+		e.acquire(e.client(), e.name())
 		e.freeze()
 		pending := e.begin(c, e.name())
-		over := make(chan error, 1)
-		start := time.Now()
-		go func() { over <- c.Close() }()
-		e.is(pending.ended(soon, "the client was closed"), lockport.ErrClosed, "a waiting Acquire, when its client was closed, returned")
-		select {
-		case err := <-over:
-			if err == nil && e.caps.Ends == driver.EndsTTL {
-				e.failf("Close said nothing of the locks that it could not give back")
-			}
-		case <-time.After(4 * callTime):
-			e.failf("Close has not returned after %v", time.Since(start))
-		}
-	}).needing(NeedFreeze).within(time.Minute),
+		closed := begin(e, "Close", func(context.Context) (struct{}, error) { return struct{}{}, c.Close() })
+		e.endsClosed(pending, soon)
+		_, err := closed.ended(4*callTime, "the server is silent")
+		e.require(err != nil || e.caps.Ends != driver.EndsTTL, "Close said nothing of the locks that it could not give back")
+	}, "Freeze").within(time.Minute),
 )
 
-// closes closes a client of a server that is well.
-func (e *Env) closes(c *lockport.Client) {
-	over := make(chan error, 1)
-	go func() { over <- c.Close() }()
-	select {
-	case err := <-over:
-		e.check(err, "Close")
-	case <-time.After(soon):
-		e.failf("Close, with a server that is well, has not returned after %v; the goroutines:\n%s", soon, labelled(e.prefix))
-	}
+// lazyStacks prints the goroutines under a label when it is printed.
+type lazyStacks string
+
+// String implements fmt.Stringer.
+func (label lazyStacks) String() string { return labelled(string(label)) }
+
+// endsClosed checks that an Acquire whose client was closed says so.
+func (e *Env) endsClosed(w *call[*lockport.Lock], limit time.Duration) {
+	e.is(errOf(w.ended(limit, "the client was closed")), "a waiting Acquire, when its client was closed, returned", lockport.ErrClosed)
 }

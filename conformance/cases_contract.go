@@ -12,94 +12,62 @@ import (
 // contractCases hold the form of what a driver returns against the package driver.
 var contractCases = group("contract",
 	quick("grant", "contract: a grant has a token exactly where Capabilities states tokens, and a validity that the server keeps", func(e *Env) {
-		p := e.party()
-		name := e.name()
-		lease, sent := p.claimOf(p.request(name))
-		back := time.Now()
-		g := lease.Grant()
-		if g != lease.Grant() {
-			e.failf("Grant returned %+v, then %+v", g, lease.Grant())
-		}
-		switch {
-		case e.caps.Token == driver.TokenNone && g.Token != 0:
-			e.failf("Capabilities.Token is TokenNone, but the token is %d, not 0", g.Token)
-		case e.caps.Token != driver.TokenNone && (g.Token < 1 || g.Token > driver.MaxToken):
-			e.failf("the token is %d, not from 1 to 2^53-1", g.Token)
-		case e.caps.Ends == driver.EndsTTL && g.Until.IsZero():
-			e.failf("Capabilities.Ends is EndsTTL, but Until is zero")
-		case e.caps.Ends == driver.EndsProcess && !g.Until.IsZero():
-			e.failf("Capabilities.Ends is EndsProcess, but Until is %v", g.Until)
+		sent := time.Now()
+		_, _, _, lease := e.held()
+		back, g := time.Now(), lease.Grant()
+		e.require(g == lease.Grant(), "Grant returned %+v, then %+v", g, lease.Grant())
+		if e.caps.Token == driver.TokenNone {
+			e.require(g.Token == 0, "Capabilities.Token is TokenNone, but the token is %d, not 0", g.Token)
+		} else {
+			e.require(g.Token >= 1 && g.Token <= driver.MaxToken, "the token is %d, not from 1 to 2^53-1", g.Token)
 		}
 		if g.Until.IsZero() {
+			e.require(e.caps.Ends != driver.EndsTTL, "Capabilities.Ends is EndsTTL, but Until is zero")
 			return
 		}
-		if !strings.Contains(g.Until.String(), " m=") {
-			e.failf("Until has no monotonic clock reading: use time.Now and Add")
-		}
-		if !g.Until.After(back) {
-			e.failf("Until was %v before TryAcquire returned", back.Sub(g.Until))
-		}
+		e.require(e.caps.Ends != driver.EndsProcess, "Capabilities.Ends is EndsProcess, but Until is %v", g.Until)
+		e.require(strings.Contains(g.Until.String(), " m="), "Until has no monotonic clock reading: use time.Now and Add")
+		left := g.Until.Sub(back)
+		e.require(left > 0, "Until was %v before TryAcquire returned", -left)
 		// A TTL that is rounded up to the server's grain is allowed; e.ttl is.
-		if longest := g.Until.Sub(back); longest > e.ttl {
-			e.failf("the validity left after the reply, %v, is longer than the TTL %v (sent %v before)", longest, e.ttl, back.Sub(sent))
-		}
+		e.require(left <= e.ttl, "the validity left after the reply, %v, is longer than the TTL %v (sent %v before)", left, e.ttl, back.Sub(sent))
 	}),
 	full("grant-counts-from-sending",
 		"contract, P3a silence: Until counts from before the request was sent that set or confirmed the expiry, not from its reply", func(e *Env) {
-			p := e.party()
-			p.free(e.name(), "the name is new") // the connection is there now
-			late := e.ttl / 6
-			e.delay(late)
-			lease, _ := p.claimOf(p.request(e.name()))
-			e.countsFromSending("the grant", lease.Grant().Until, late)
-		}).needing(NeedDelay),
-	full("renewal-counts-from-sending", "contract, P3a silence: a renewal prolongs the validity to the TTL from before it was sent, not from its reply", func(e *Env) {
-		p := e.party()
-		lease := p.claim(e.name())
-		if lease.Grant().Until.IsZero() {
-			e.notRun("claims have no end of their own, so they are not renewed")
-		}
-		_, err := p.renews(lease) // its connection is there now
-		e.check(err, "renewal")
-		late := e.ttl / 6
-		e.delay(late)
-		until, err := p.renews(lease)
-		e.check(err, "renewal")
-		e.countsFromSending("the renewal", until, late)
-	}).needing(NeedDelay),
+			p := e.party().connected()
+			e.countsFromSending("the grant", func() (time.Time, error) { return p.claim(e.name()).Grant().Until, nil })
+		}, "Delay"),
+	full("renewal-counts-from-sending", "contract, P3a silence: a renewal prolongs the validity to the TTL from before it was sent, not from its reply",
+		func(e *Env) {
+			p, _, _, lease := e.held()
+			e.needsRenewal(lease)
+			e.check(errOf(p.renews(lease)), "renewal") // its connection is there now
+			e.countsFromSending("the renewal", func() (time.Time, error) { return p.renews(lease) })
+		}, "Delay"),
 	quick("renewal", "contract: Renew returns a validity that is never before an earlier one and never longer than the TTL", func(e *Env) {
-		p := e.party()
-		lease := p.claim(e.name())
+		p, _, _, lease := e.held()
+		e.needsRenewal(lease)
 		before := lease.Grant().Until
-		if before.IsZero() {
-			e.notRun("claims have no end of their own, so they are not renewed")
-		}
 		for range 5 {
 			until, err := p.renews(lease)
 			e.check(err, "renewal")
-			if until.Before(before) {
-				e.failf("a renewal moved Until back by %v", before.Sub(until))
-			}
-			if left := time.Until(until); left > e.ttl {
-				e.failf("the validity left after a renewal, %v, is longer than the TTL %v", left, e.ttl)
-			}
+			e.require(!until.Before(before), "a renewal moved Until back by %v", before.Sub(until))
+			left := time.Until(until)
+			e.require(left <= e.ttl, "the validity left after a renewal, %v, is longer than the TTL %v", left, e.ttl)
 			before = until
 		}
 	}),
 	quick("held", "contract, P10 errors: a claim on a name that somebody else has is ErrHeld, and ExpiresIn no longer than the TTL", func(e *Env) {
-		a, b := e.party(), e.party()
-		name := e.name()
-		a.claim(name)
-		_, err := b.try(b.request(name))
-		e.is(err, driver.ErrHeld, "a second claim was not ErrHeld but")
+		_, b, name, _ := e.held()
+		err := errOf(b.try(b.request(name)))
+		e.is(err, "a second claim was not ErrHeld but", driver.ErrHeld)
 		var held *driver.HeldError
 		if errors.As(err, &held) && (held.ExpiresIn < 0 || held.ExpiresIn > e.ttl || held.Poll < 0) {
 			e.failf("HeldError is %+v, where the TTL is %v", *held, e.ttl)
 		}
 	}),
 	quick("release", "contract: a name is free as soon as its claim was released, for every client", func(e *Env) {
-		a, b := e.party(), e.party()
-		name := e.name()
+		a, b, name := e.two()
 		for range 5 {
 			a.release(a.claim(name))
 			b.release(b.claim(name))
@@ -107,89 +75,76 @@ var contractCases = group("contract",
 	}),
 	quick("same-owner", "contract: TryAcquire with the owner of a claim that was granted returns that claim again or ErrHeld; it never grants twice", sameOwner),
 	quick("concurrent-calls", "contract: all methods may be called at once, for the same name with different owners", func(e *Env) {
-		a, b := e.party(), e.party()
-		name := e.name()
+		a, b, name := e.two()
 		e.storm(16, 20, func(ctx context.Context, i int) error {
 			p := []*party{a, b}[i%2]
 			req := p.request(name)
 			lease, err := p.TryAcquire(ctx, req)
-			if errors.Is(err, driver.ErrHeld) {
+			switch {
+			case errors.Is(err, driver.ErrHeld), err == nil && i%3 == 0:
 				return p.Abandon(ctx, req)
-			}
-			if err != nil {
+			case err != nil:
 				return err
-			}
-			if i%3 == 0 {
-				return p.Abandon(ctx, req)
 			}
 			return lease.Release(ctx)
 		})
 		a.free(name, "everybody has released or abandoned the name")
 	}),
 	quick("limits", "contract: every owner id up to MaxOwnerLength is accepted, and told from others that differ in the last byte", func(e *Env) {
-		p := e.party()
-		name := e.name()
+		p, name := e.party(), e.name()
 		req := p.request(name)
 		req.Owner += strings.Repeat("~", driver.MaxOwnerLength-len(req.Owner))
-		lease, _ := p.claimOf(req)
-		other := req
+		lease, other := p.claimOf(req), req
 		other.Owner = req.Owner[:len(req.Owner)-1] + "!"
-		e.is(errOf(p.try(other)), driver.ErrHeld, "a claim by an owner id that differs in its last byte was not ErrHeld but")
+		e.is(errOf(p.try(other)), "a claim by an owner id that differs in its last byte was not ErrHeld but", driver.ErrHeld)
 		p.abandon(other)
 		p.finds(name, "the holder has neither released nor lost the name")
 		p.release(lease)
 	}),
 	quick("closed", "contract: after Close of a backend its claims end as if its process had died, and its other clients go on", func(e *Env) {
-		a, b := e.party(), e.party()
-		mine, theirs := e.name(), e.name()
-		a.claim(mine)
+		a, b, mine, _ := e.held()
+		theirs := e.name()
 		lease := b.claim(theirs)
 		e.check(a.Close(), "Close")
-		if _, err := b.renewsIfItMust(lease); err != nil {
-			e.failf("Close of one backend broke another's claim: %w", err)
-		}
+		e.check(b.renewsIfItMust(lease), "Close of one backend broke another's claim")
 		e.party().finds(theirs, "the other backend still holds it")
-		stop := b.keepAlive(lease)
-		defer stop()
+		defer b.keepAlive(lease)()
 		b.takes(mine, e.takeover(), "the claim of a closed backend ends like that of a dead process")
 	}),
 )
 
-// countsFromSending checks until, which came with a reply that came late by late at the least: whatever request set the
+// countsFromSending checks the validity that came with a reply that came late at the least by a known time: whatever request set the
 // expiry was sent that long ago.
-func (e *Env) countsFromSending(what string, until time.Time, late time.Duration) {
+func (e *Env) countsFromSending(what string, call func() (until time.Time, err error)) {
+	late := e.ttl / 6
+	e.delay(late)
+	until, err := call()
 	back := time.Now()
+	e.check(err, "%s", what)
 	if until.IsZero() {
 		e.notRun("claims have no end of their own")
 	}
-	if left := until.Sub(back); left > e.ttl-late {
-		e.failf("the reply to %s came %v late, so that at most %v of the TTL %v can be left; Until says %v",
-			what, late, e.ttl-late, e.ttl, left)
-	}
+	left := until.Sub(back)
+	e.require(left <= e.ttl-late, "the reply to %s came %v late, so that at most %v of the TTL %v can be left; Until says %v",
+		what, late, e.ttl-late, e.ttl, left)
 }
 
 // sameOwner claims twice with one owner id.
 func sameOwner(e *Env) {
-	p := e.party()
-	name := e.name()
+	p, other, name := e.two()
 	req := p.request(name)
-	first, _ := p.claimOf(req)
+	first := p.claimOf(req)
 	second, err := p.try(req)
-	if err != nil && !errors.Is(err, driver.ErrHeld) {
-		e.failf("the second TryAcquire returned: %w", err)
-	}
+	e.is(err, "the second TryAcquire returned", nil, driver.ErrHeld)
 	if err == nil && second.Grant().Token != first.Grant().Token {
 		e.failf("the second TryAcquire granted anew: token %d after %d", second.Grant().Token, first.Grant().Token)
 	}
 	e.party().finds(name, "the name is held")
 	// One release ends it, however often it was granted.
 	p.release(first)
-	other := e.party()
 	next := other.claim(name)
 	if second != nil {
-		if err := p.releases(second); err != nil && !errors.Is(err, driver.ErrLost) {
-			e.failf("the release of the second lease failed: %w", err)
-		}
+		e.is(p.releases(second), "the release of the second lease failed", nil, driver.ErrLost)
 		e.party().finds(name, "the second lease's release came after the next holder's claim")
 	}
 	other.release(next)

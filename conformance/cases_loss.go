@@ -3,6 +3,8 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -11,63 +13,57 @@ import (
 
 const ruleLoss = "P3b removal: a holder whose lock the server ended is told in the stated time, and its release says ErrLost"
 
+const ruleLossAmongMany = "P3b removal, P7 liveness: the loss of a lock for which many wait in the process is told; nobody is handed what is gone, and all get it anew"
+
 // lossCases are about P3b at the client.
 var lossCases = group("loss",
-	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) {
-		toldOfLoss(e, func(name string) { e.remove(name) })
-	}).needing(NeedRemove),
+	full("forgotten", ruleLoss+" (the server forgot it)", func(e *Env) { toldOfLoss(e, e.remove) }, "Remove"),
 	full("overwritten", ruleLoss+" (somebody else's value took its place)", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		e.overwrite(l.Name())
 		e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
-		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
+		e.lateRelease(l)
 		other := e.party()
 		for range 5 { // what the client undoes in the background must leave it alone
 			other.finds(l.Name(), "somebody who is not a lockport client has the name")
 			e.sleep(20 * time.Millisecond)
 		}
-	}).needing(NeedOverwrite),
-	full("broken", ruleLoss+" (it was broken)", func(e *Env) {
-		toldOfLoss(e, e.breaker())
-	}),
+	}, "Overwrite"),
+	full("broken", ruleLoss+" (it was broken)", func(e *Env) { toldOfLoss(e, e.breaks()) }),
 	full("waiter-gets-it", "P7 liveness: who waits gets the name when the server forgot its holder", func(e *Env) {
-		a, b := e.client(), e.client()
-		l := e.acquire(a, e.name())
-		next := e.begin(b, l.Name())
+		l := e.acquire(e.client(), e.name())
+		next := e.begin(e.client(), l.Name())
 		next.notYet(50*time.Millisecond, "the name is held")
 		e.remove(l.Name())
 		// Nobody may have told the waiter: then it looks when the holder's claim would have ended.
 		e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
 		e.lostWithin(l, e.noticeTime(), "the server forgot the lock")
-	}).needing(NeedRemove),
-	full("forgotten-while-many-wait", ruleLossAmongMany+" (the server forgot it)", func(e *Env) {
-		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { e.remove(l.Name()); return nil })
-	}).needing(NeedRemove),
-	full("overwritten-while-many-wait", ruleLossAmongMany+" (somebody else's value took its place)", func(e *Env) {
-		lostWhileManyWait(e, func(l *lockport.Lock, b *beliefs) func() {
-			b.losses.Store(true)
-			e.overwrite(l.Name())
-			return func() { e.remove(l.Name()) }
-		})
-	}).needing(NeedOverwrite),
-	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)", func(e *Env) {
-		breaks := e.breaker()
-		lostWhileManyWait(e, func(l *lockport.Lock, _ *beliefs) func() { breaks(l.Name()); return nil })
-	}).alone(),
+	}, "Remove"),
+	full("forgotten-while-many-wait", ruleLossAmongMany+" (the server forgot it)",
+		func(e *Env) { lostWhileManyWait(e, e.remove, nil) }, "Remove"),
+	full("overwritten-while-many-wait", ruleLossAmongMany+" (somebody else's value took its place)",
+		func(e *Env) { lostWhileManyWait(e, e.overwrite, e.remove) }, "Overwrite"),
+	full("broken-while-many-wait", ruleLossAmongMany+" (it was broken)",
+		func(e *Env) { lostWhileManyWait(e, e.breaks(), nil) }).alone(),
 	full("forgotten-while-handed-on",
-		"P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens", lostWhileHandedOn).needing(NeedRemove),
+		"P2 fencing, P3b removal: a lock that the server forgets while goroutines of one process hand it to each other has one holder there at a time, and rising tokens",
+		lostWhileHandedOn, "Remove"),
 	full("some-of-many",
-		"P1 exclusion, P3b removal: of many locks that are renewed together those that the server ended are lost, and the others stay for as long as they are held", someOfMany).needing(NeedOverwrite),
+		"P1 exclusion, P3b removal: of many locks that are renewed together those that the server ended are lost, and the others stay for as long as they are held",
+		someOfMany, "Overwrite"),
 )
 
-const ruleLossAmongMany = "P3b removal, P7 liveness: the loss of a lock for which many wait in the process is told; nobody is handed what is gone, and all get it anew"
-
-// noticeTime is within what time a holder must have been told of a removal.
-func (e *Env) noticeTime() time.Duration {
-	if notice := e.caps.RemovalNotice; notice != nil {
-		return notice(e.ttl) + endTime
+// breaks returns what breaks the claim on a name, of the owner that Inspect gives.
+func (e *Env) breaks() func(name string) {
+	p := e.party()
+	breaks, inspector := breaker(p), optional[driver.Inspector](p)
+	return func(name string) {
+		ctx, cancel := e.timed()
+		defer cancel()
+		st, err := inspector.Inspect(ctx, name)
+		e.check(err, "Inspect")
+		e.check(breaks(name, st.Owner), "Break")
 	}
-	return e.ttl + endTime
 }
 
 // toldOfLoss has the server end a lock by end, and checks what its holder learns.
@@ -78,33 +74,133 @@ func toldOfLoss(e *Env, end func(name string)) {
 		c, limit = e.patient(), notice(long)+endTime // so that no renewal comes before the notice
 	}
 	l := e.acquire(c, e.name())
-	lost := l.Lost()
-	ctx, cancel := l.Context(e.ctx)
-	defer cancel()
+	w := e.watch(l)
 	end(l.Name())
-	e.lostWithin(l, limit, "the server ended the lock")
-	e.closedWithin(lost, endTime)
-	e.within(ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
-	if cause := context.Cause(ctx); !errors.Is(cause, lockport.ErrLost) {
-		e.failf("the cause of the context's end is: %w", orNone(cause))
-	}
+	w.lostWithin(limit, "the server ended the lock")
 	next := observer.takes(l.Name(), e.takeover(), "the server ended the lock")
-	for range 2 {
-		e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
-	}
-	e.rises(token(l)/1024, next.Grant().Token)
-	e.stillHolds(observer, l.Name(), next, "the holder whose lock was ended came to release")
+	e.lateRelease(l)
+	e.lateRelease(l)
+	e.rises(token(l)/driver.TokensPerGrant, next.Grant().Token)
+	observer.stillHolds(l.Name(), next, "the holder whose lock was ended came to release")
 }
 
-// breaker returns what breaks the claim on a name, of the owner that Inspect gives.
-func (e *Env) breaker() func(name string) {
-	p := e.party()
-	breaker, inspector := optional[driver.Breaker](p), optional[driver.Inspector](p)
-	return func(name string) {
-		ctx, cancel := e.timed()
-		defer cancel()
-		st, err := inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
-		e.check(breaker.Break(ctx, name, st.Owner), "Break")
+// lostWhileManyWait has the server end a lock for which hundreds of goroutines of the holder's client wait, by end. Where that gives the name to somebody else,
+// free lets them have it; then some may have had it, and lost it, before it was taken from them.
+func lostWhileManyWait(e *Env, end, free func(name string)) {
+	const waiters = 300
+	c, other := e.client(), e.party()
+	dead := e.acquire(c, e.name())
+	name, watch, inside := dead.Name(), e.watch(dead), newHolders()
+	inside.losses.Store(free != nil)
+	_, err := inside.enter(0, dead)
+	e.check(err, "before the loss")
+	var all []*call[struct{}]
+	for range waiters {
+		all = append(all, begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
+			l, err := c.Acquire(ctx, name)
+			switch {
+			case err != nil:
+				return none, err
+			case l.Owner() == dead.Owner():
+				return none, errors.New("who waited in the process was handed the claim that the server had ended")
+			}
+			return none, inside.hold(e.ctx, 0, l, 0)
+		}))
 	}
+	all[waiters-1].notYet(50*time.Millisecond, "the name is held")
+	end(name)
+	watch.lostWithin(e.noticeTime(), "the server ended the lock, for which many wait in the process")
+	if free != nil {
+		other.finds(name, "somebody who is not a lockport client has the name")
+		free(name)
+	}
+	late := time.Now().Add(e.takeover() + 2*soon)
+	for _, w := range all {
+		w.granted(time.Until(late), "the holder's lock was ended, and nobody hinders those who wait in the process")
+	}
+	e.lateRelease(dead)
+	n := inside.counted[0] - 1 // but the one that was lost
+	e.require(n == waiters || free != nil, "%d holds were counted, %d took place", n, waiters)
+	e.rises(inside.lastToken(), other.free(name, "everybody has released the name"))
+}
+
+// lostWhileHandedOn has the server end a lock again and again that goroutines of a process hand to each other: who has it is told, and the others go on with
+// another claim.
+func lostWhileHandedOn(e *Env) {
+	c, other, name, inside := e.client(), e.party(), e.name(), newHolders()
+	inside.losses.Store(true)
+	var all []*call[struct{}]
+	for range 32 {
+		all = append(all, begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
+			for {
+				if err := inside.acquire(ctx, e, c, name, 200*time.Microsecond); ctx.Err() != nil {
+					return none, nil
+				} else if err != nil {
+					e.fail(fmt.Errorf("the server forgot the lock while another goroutine had it, yet: %w", err))
+					return none, err
+				}
+			}
+		}))
+	}
+	for range 3 {
+		before := inside.acquired.Load()
+		e.eventually(e.takeover()+2*soon, func() bool { return inside.acquired.Load() >= before+40 || e.failure() != nil },
+			"the server forgets the lock now and then, and goroutines that hand it to each other go on")
+		e.stopIfFailed()
+		l := e.acquireWithin(c, name, e.takeover()+soon, "the others hold the name for moments only")
+		leave, err := inside.enter(0, l)
+		e.check(err, "between two losses")
+		e.remove(name)
+		e.lostWithin(l, e.noticeTime(), "the server forgot the lock, which goroutines hand to each other")
+		e.check(leave(), "after a loss")
+		e.lateRelease(l)
+	}
+	for _, w := range all {
+		w.cancel()
+		<-w.over
+	}
+	e.stopIfFailed()
+	next := other.takes(name, e.takeover(), "everybody has released the name or lost it")
+	e.rises(inside.lastToken(), next.Grant().Token)
+	other.stillHolds(name, next, "those who lost it earlier are told")
+}
+
+// someOfMany has the server end a few of many locks that are renewed together.
+func someOfMany(e *Env) {
+	const n, why = 40, "the lock is renewed, together with some that are gone"
+	c, other := e.client(), e.party()
+	locks := make([]*lockport.Lock, n)
+	for i := range locks {
+		locks[i] = e.acquire(c, e.name())
+	}
+	e.sleep(e.ttl / 2) // they have been renewed by then
+	rand.Shuffle(n, func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
+	gone, kept := locks[:3], locks[3:]
+	e.remove(gone[0].Name())
+	e.remove(gone[1].Name())
+	e.overwrite(gone[2].Name())
+	for _, l := range gone {
+		e.lostWithin(l, e.noticeTime(), fmt.Sprintf("of %d locks that are renewed together the server ended this one", n))
+	}
+	if e.caps.Ends == driver.EndsSession {
+		if lease, err := other.try(other.request(kept[0].Name())); err == nil {
+			other.release(lease)
+			e.notRun("the locks of a session end together")
+		}
+	}
+	next := other.takes(gone[0].Name(), e.takeover(), "the server forgot the lock")
+	stop := other.keepAlive(next)
+	e.during(2*e.ttl+e.ttl/2, e.ttl/4, func() {
+		for _, l := range kept {
+			e.check(l.Err(), "of %d locks that are renewed together the server ended three, and another one is lost too", n)
+		}
+		other.finds(kept[rand.IntN(len(kept))].Name(), why)
+	})
+	for _, l := range kept {
+		e.stays(l, other, why)
+		e.release(l)
+	}
+	other.finds(gone[2].Name(), "somebody who is not a lockport client has the name")
+	stop()
+	other.stillHolds(gone[0].Name(), next, "the one who lost it has renewed others since")
 }

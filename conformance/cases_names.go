@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"context"
-	"errors"
 	"strconv"
 	"strings"
 	"time"
@@ -22,7 +20,7 @@ var namesCases = group("names",
 		p := e.party()
 		for _, name := range []string{".", "..", "/", "//", "../..", " ", "\t", "\n", "\x00", "%", "%00", "{", "}", "{}", "*", "?", "[",
 			"\\", "'", "\"", "-", ":", "é", "锁"} {
-			p.release(p.takes(name, 2*e.takeover(), "nobody has the name "+quote(name)))
+			p.frees(name, 2*e.takeover(), "nobody has the name "+quote(name))
 		}
 	}),
 	quick("quick", ruleNames, func(e *Env) {
@@ -31,16 +29,10 @@ var namesCases = group("names",
 			pad(n, 1023), pad(n, 1024), pad(n, 1023) + "y"})
 	}),
 	quick("invalid", "P9 names, P10 errors: an empty name, one of 1,025 bytes and one that is not UTF-8 are ErrInvalidName", func(e *Env) {
-		ctx := e.ctx
 		c := e.client()
 		for _, name := range []string{"", pad(e.name(), 1025), e.name() + "\xff", e.name() + "\xed\xa0\x80"} {
-			for op, acquire := range map[string]func(context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error){
-				"Acquire": c.Acquire, "TryAcquire": c.TryAcquire,
-			} {
-				if _, err := acquire(ctx, name); !errors.Is(err, lockport.ErrInvalidName) {
-					e.failf("%s of %s returned: %w", op, quote(name), orNone(err))
-				}
-			}
+			e.is(errOf(c.Acquire(e.ctx, name)), "Acquire of "+quote(name)+" returned", lockport.ErrInvalidName)
+			e.is(errOf(c.TryAcquire(e.ctx, name)), "TryAcquire of "+quote(name)+" returned", lockport.ErrInvalidName)
 		}
 	}),
 )
@@ -77,37 +69,26 @@ func oddNames(base string) []string {
 // distinct claims all names at once, and then finds each of them held.
 func distinct(e *Env, names []string) {
 	a, b := e.party(), e.party()
-	leases := make([]driver.Lease, 0, len(names))
-	tokens := make(map[string]uint64)
+	leases := make(map[string]driver.Lease)
 	for _, name := range names {
-		if !utf8.ValidString(name) || len(name) > driver.MaxNameLength {
-			panic("the suite made a bad name: " + quote(name))
-		}
-		if _, twice := tokens[name]; twice {
-			panic("the suite made a name twice: " + quote(name))
+		if leases[name] != nil || !utf8.ValidString(name) || len(name) > driver.MaxNameLength {
+			panic("the suite made a bad name, or made it twice: " + quote(name))
 		}
 		req := a.request(name)
 		if e.caps.FixedTTL == 0 {
 			req.TTL = time.Minute // on a slow server so many take longer than a TTL
 		}
 		lease, err := a.try(req)
-		if err != nil {
-			e.failf("nobody has the name %s, which differs from all that are held, yet a claim on it was: %w", quote(name), err)
-		}
-		tokens[name] = lease.Grant().Token
-		leases = append(leases, lease)
+		e.check(err, "nobody has the name %s, which differs from all that are held, yet a claim on it was", quote(name))
+		leases[name] = lease
 	}
 	// The other client finds them all: each is held by its own name, and not by one that the server made of it.
-	for i, name := range names {
-		if _, err := a.renewsIfItMust(leases[i]); err != nil {
-			e.failf("the claim on %s, one of %d, was lost: %w", quote(name), len(names), err)
-		}
+	for _, name := range names {
+		e.check(a.renewsIfItMust(leases[name]), "the claim on %s, one of %d, was lost", quote(name), len(names))
 		b.finds(name, "the name "+quote(name)+" is held")
 	}
-	for i, name := range names {
-		if err := a.releases(leases[i]); err != nil {
-			e.failf("the release of %s: %w", quote(name), err)
-		}
+	for _, name := range names {
+		e.check(a.releases(leases[name]), "the release of %s", quote(name))
 	}
 }
 

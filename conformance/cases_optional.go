@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,154 +12,41 @@ import (
 
 // optionalCases are about the optional interfaces of the package driver.
 var optionalCases = group("optional",
-	quick("batch", "contract: RenewBatch says of each lease what its Renew would, in its place, however many there are", func(e *Env) {
-		p, other := e.party(), e.party()
-		batch := optional[driver.BatchRenewer](p)
-		nothing, cancel := e.timed()
-		batch.RenewBatch(nothing, nil, nil)
-		cancel()
-		const n = 300
-		leases := make([]driver.Lease, n)
-		for i := range leases {
-			name := e.name()
-			req := p.patientRequest(name) // to make them all takes its time
-			leases[i], _ = p.claimOf(req)
-			switch i % 10 {
-			case 3:
-				p.abandon(req)
-			case 7:
-				p.abandon(req)
-				defer other.releases(other.claim(name))
-			}
-			if leases[i].Grant().Until.IsZero() {
-				e.notRun("claims have no end of their own, so they are not renewed")
-			}
-		}
-		results := make([]driver.Renewal, n)
-		ctx, cancel := e.timed()
-		defer cancel()
-		sent := time.Now()
-		batch.RenewBatch(ctx, leases, results)
-		ttl := p.patientRequest("").TTL
-		for i, r := range results {
-			switch gone := i%10 == 3 || i%10 == 7; {
-			case gone && !errors.Is(r.Err, driver.ErrLost):
-				e.failf("result %d is of a claim that is gone, and is not ErrLost but: %w", i, orNone(r.Err))
-			case !gone && r.Err != nil:
-				e.failf("result %d is of a claim that is held, and is: %w", i, r.Err)
-			case !gone && (r.Until.Before(leases[i].Grant().Until) || !r.Until.After(sent)):
-				e.failf("result %d: the renewal moved Until by %v, to %v after it was sent",
-					i, r.Until.Sub(leases[i].Grant().Until), r.Until.Sub(sent))
-			case !gone && time.Until(r.Until) > ttl:
-				e.failf("result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
-			}
-		}
-	}),
+	quick("batch", "contract: RenewBatch says of each lease what its Renew would, in its place, however many there are", renewsMany),
 	full("batch-keeps", "P1 exclusion: claims that are renewed by RenewBatch stay for as long as they are renewed", func(e *Env) {
 		p, other := e.party(), e.party()
 		batch := optional[driver.BatchRenewer](p)
 		for range 5 {
-			if renewedStay(e, p, other, batch) {
+			if renewedStay(p, other, batch) {
 				return
 			}
 		}
 		e.notRun("the machine stalls for longer than claims are valid")
 	}),
-	quick("requeue", "contract: Requeue releases the old claim and claims anew, behind who already waits", func(e *Env) {
-		a, b := e.party(), e.party()
-		requeuer := optional[driver.Requeuer](a)
-		ctx, cancel := e.timed()
-		defer cancel()
-		name := e.name()
-		requeue := func(old driver.Lease) (driver.Lease, driver.Request, error, error) {
-			req := a.request(name)
-			req.Queue = true
-			lease, released, err := requeuer.Requeue(ctx, old, req)
-			lease, err = a.sound(lease, err)
-			return lease, req, released, err
-		}
-
-		// Nobody else waits.
-		old := a.claim(name)
-		lease, _, released, err := requeue(old)
-		if released != nil || err != nil {
-			e.failf("nobody else waits, yet Requeue returned released: %v, and: %w", released, orNone(err))
-		}
-		if before, now := old.Grant().Token, lease.Grant().Token; before != 0 && now <= before {
-			e.failf("P2 fencing: Requeue granted token %d after %d", now, before)
-		}
-		if err := a.releases(old); err != nil && !errors.Is(err, driver.ErrLost) {
-			e.failf("the release of the old lease returned: %w", err)
-		}
-		b.finds(name, "Requeue granted the name again, and only the old lease was released")
-
-		// Somebody waits.
-		if !e.caps.Queue {
-			a.release(lease)
-			return
-		}
-		waits := b.request(name)
-		waits.Queue = true
-		e.is(errOf(b.try(waits)), driver.ErrHeld, "a claim on a name that is held was not ErrHeld but")
-		_, again, released, err := requeue(lease)
-		if released != nil {
-			e.failf("Requeue did not release the old claim: %w", released)
-		}
-		if e.caps.Fair != driver.FairNone && !errors.Is(err, driver.ErrHeld) {
-			e.failf("another client waited already, yet the claim of Requeue was not ErrHeld but: %w", orNone(err))
-		}
-		next := b.takesOf(waits, soon, "it waited first")
-		b.release(next)
-		a.release(a.takesOf(again, soon, "it waited, and the other has released the name"))
-
-		// The old claim is gone.
-		gone := a.request(name)
-		old, _ = a.claimOf(gone)
-		a.abandon(gone)
-		lease, again, _, err = requeue(old)
-		a.settle(again, lease, err)
-		b.free(name, "everything was released")
-	}),
+	quick("requeue", "contract: Requeue releases the old claim and claims anew, behind who already waits", requeues),
 	quick("inspect", "contract: Inspect says who holds a name, with what token and until when, and touches nothing", func(e *Env) {
-		p, other := e.party(), e.party()
-		inspector := optional[driver.Inspector](other)
-		ctx, cancel := e.timed()
-		defer cancel()
+		p, inspect := e.party(), e.inspector()
 		name := e.name() + "*?[é/ %"
-		st, err := inspector.Inspect(ctx, name)
-		e.check(err, "Inspect of a name that nobody ever had")
-		if st.Held || st.Name != name {
-			e.failf("Inspect of a name that nobody ever had: %+v", st)
-		}
+		st := inspect(name)
+		e.require(!st.Held && st.Name == name, "Inspect of a name that nobody ever had: %+v", st)
 		req := p.request(name)
-		lease, _ := p.claimOf(req)
-		st, err = inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
-		switch {
-		case !st.Held || st.Foreign || st.Name != name:
-			e.failf("Inspect of a name that a lockport client has: %+v", st)
-		case st.Owner != req.Owner && !e.namesSessionOf(st.Owner, req.Owner):
-			e.failf("Inspect gives the owner as %q; it is %q", st.Owner, req.Owner)
-		case st.Token != 0 && st.Token != lease.Grant().Token:
-			e.failf("Inspect gives the token as %d; it is %d", st.Token, lease.Grant().Token)
-		case !st.Expires.IsZero() && (time.Until(st.Expires) > e.ttl+time.Second || time.Until(st.Expires) < -time.Second):
-			e.failf("Inspect says that the lock expires in %v; its TTL is %v", time.Until(st.Expires), e.ttl)
-		case !st.Since.IsZero() && (time.Since(st.Since) > e.ttl+callTime || time.Since(st.Since) < -time.Second):
-			e.failf("Inspect says that the lock is held for %v", time.Since(st.Since))
-		}
+		lease := p.claimOf(req)
+		st = inspect(name)
+		left, since := time.Until(st.Expires), time.Since(st.Since)
+		e.require(st.Held && !st.Foreign && st.Name == name, "Inspect of a name that a lockport client has: %+v", st)
+		e.require(st.Owner == req.Owner || e.namesSessionOf(st.Owner, req.Owner), "Inspect gives the owner as %q; it is %q", st.Owner, req.Owner)
+		e.require(st.Token == 0 || st.Token == lease.Grant().Token, "Inspect gives the token as %d; it is %d", st.Token, lease.Grant().Token)
+		e.require(st.Expires.IsZero() || left <= e.ttl+time.Second && left >= -time.Second,
+			"Inspect says that the lock expires in %v; its TTL is %v", left, e.ttl)
+		e.require(st.Since.IsZero() || since <= e.ttl+callTime && since >= -time.Second, "Inspect says that the lock is held for %v", since)
 		p.release(lease)
-		st, err = inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
-		if st.Held {
-			e.failf("Inspect of a name that was released: %+v", st)
-		}
+		st = inspect(name)
+		e.require(!st.Held, "Inspect of a name that was released: %+v", st)
 	}),
 	full("inspect-does-not-renew", "contract: looking at a lock does not prolong it", func(e *Env) {
 		p, other := e.party(), e.party()
 		inspector := optional[driver.Inspector](other)
-		if e.caps.Ends != driver.EndsTTL {
-			e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
-		}
+		e.needsTTL()
 		name := e.name()
 		p.claim(name)
 		e.eventually(e.takeover(), func() bool {
@@ -166,8 +54,7 @@ var optionalCases = group("optional",
 			defer cancel()
 			st, err := inspector.Inspect(ctx, name)
 			e.check(err, "Inspect")
-			_, err = inspector.List(ctx, name)
-			e.check(err, "List")
+			e.check(errOf(inspector.List(ctx, name)), "List")
 			return !st.Held
 		}, "a lock that is looked at all the time, and not renewed, ends with its TTL")
 	}),
@@ -189,43 +76,29 @@ var optionalCases = group("optional",
 				e.notRun("the server does not know the names: %v", err)
 			}
 			e.check(err, "List")
-			if len(found) != want {
-				e.failf("List of prefix %q gives %d of the names that are held, not %d: %+v", prefix, len(found), want, found)
-			}
+			e.require(len(found) == want, "List of prefix %q gives %d of the names that are held, not %d: %+v", prefix, len(found), want, found)
 			for _, st := range found {
-				if !st.Held || st.Foreign || len(st.Name) < len(base+prefix) || st.Name[:len(base+prefix)] != base+prefix {
-					e.failf("List of prefix %q gives: %+v", prefix, st)
-				}
+				e.require(st.Held && !st.Foreign && strings.HasPrefix(st.Name, base+prefix), "List of prefix %q gives: %+v", prefix, st)
 			}
 		}
 	}),
 	full("inspect-foreign", "contract: Inspect says of a holder that is no lockport client that it is foreign", func(e *Env) {
-		p := e.party()
-		inspector := optional[driver.Inspector](p)
-		name := e.name()
-		p.free(name, "the name is new")
+		inspect, name := e.inspector(), e.name()
+		e.party().free(name, "the name is new")
 		e.overwrite(name)
-		ctx, cancel := e.timed()
-		defer cancel()
-		st, err := inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
-		if !st.Held || !st.Foreign {
-			e.failf("Inspect of a name that somebody else's value is on: %+v", st)
-		}
-	}).needing(NeedOverwrite),
+		st := inspect(name)
+		e.require(st.Held && st.Foreign, "Inspect of a name that somebody else's value is on: %+v", st)
+	}, "Overwrite"),
 	quick("check", "contract: Check of a server that is well returns no error, and notices that say what to do, and touches no lock", func(e *Env) {
-		p, other := e.party(), e.party()
+		p, other, name := e.two()
 		checker := optional[driver.Checker](p)
-		name := e.name()
 		lease := p.claim(name)
 		ctx, cancel := e.timed()
 		defer cancel()
 		notices, err := checker.Check(ctx)
 		e.check(err, "Check")
 		for _, n := range notices {
-			if n.ID == "" || n.Text == "" || n.Remedy == "" && !n.Unknown {
-				e.failf("a notice lacks its ID, text or remedy: %+v", n)
-			}
+			e.require(n.ID != "" && n.Text != "" && (n.Remedy != "" || n.Unknown), "a notice lacks its ID, text or remedy: %+v", n)
 			e.noPassword(errors.New(n.Text + n.Remedy))
 		}
 		other.finds(name, "its holder has not released it")
@@ -233,73 +106,167 @@ var optionalCases = group("optional",
 		other.free(name, "it was released")
 	}),
 	full("check-silent-server", "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable", func(e *Env) {
-		connected, fresh := e.party(), e.party()
-		connected.free(e.name(), "the name is new")
+		connected, fresh := e.party().connected(), e.party()
 		e.freeze()
 		for _, p := range []*party{connected, fresh} {
-			checker := optional[driver.Checker](p)
-			err := e.endsInTime("Check", func(ctx context.Context) error { _, err := checker.Check(ctx); return err })
-			e.is(err, driver.ErrUnavailable, "Check returned")
-			e.noPassword(err)
+			p.checkFails(func(check func(context.Context) error) error { return e.endsInTime("Check", check) })
 		}
-	}).needing(NeedFreeze),
+	}, "Freeze"),
 	full("check-server-gone", "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password", func(e *Env) {
-		checker := optional[driver.Checker](e.party())
+		p := e.party()
 		e.sever()
+		p.checkFails(func(check func(context.Context) error) error {
+			ctx, cancel := e.timed()
+			defer cancel()
+			return check(ctx)
+		})
+	}, "Sever"),
+)
+
+// checkFails has call make a Check of a server that cannot be heard.
+func (p *party) checkFails(call func(check func(context.Context) error) error) {
+	checker := optional[driver.Checker](p)
+	err := call(func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
+	p.e.is(err, "Check returned", driver.ErrUnavailable)
+	p.e.noPassword(err)
+}
+
+// inspector returns what inspects a name with a backend of its own.
+func (e *Env) inspector() func(name string) driver.Status {
+	inspector := optional[driver.Inspector](e.party())
+	return func(name string) driver.Status {
 		ctx, cancel := e.timed()
 		defer cancel()
-		_, err := checker.Check(ctx)
-		e.is(err, driver.ErrUnavailable, "Check returned")
-		e.noPassword(err)
-	}).needing(NeedSever),
-)
+		st, err := inspector.Inspect(ctx, name)
+		e.check(err, "Inspect")
+		return st
+	}
+}
+
+// renewsMany renews many claims together, some of which are gone.
+func renewsMany(e *Env) {
+	p, other := e.party(), e.party()
+	batch := optional[driver.BatchRenewer](p)
+	ctx, cancel := e.timed()
+	defer cancel()
+	batch.RenewBatch(ctx, nil, nil)
+	const n = 300
+	leases, ttl := make([]driver.Lease, n), p.patientRequest("").TTL
+	for i := range leases {
+		req := p.patientRequest(e.name()) // to make them all takes its time
+		leases[i] = p.claimOf(req)
+		e.needsRenewal(leases[i])
+		if i%10 == 3 || i%10 == 7 {
+			p.abandon(req)
+		}
+		if i%10 == 7 {
+			defer other.releases(other.claim(req.Name))
+		}
+	}
+	results := make([]driver.Renewal, n)
+	ctx, cancelled := e.timed()
+	defer cancelled()
+	sent := time.Now()
+	batch.RenewBatch(ctx, leases, results)
+	for i, r := range results {
+		if i%10 == 3 || i%10 == 7 {
+			e.require(errors.Is(r.Err, driver.ErrLost), "result %d is of a claim that is gone, and is not ErrLost but: %w", i, r.Err)
+			continue
+		}
+		before := leases[i].Grant().Until
+		e.check(r.Err, "result %d is of a claim that is held, and is", i)
+		e.require(!r.Until.Before(before) && r.Until.After(sent),
+			"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(before), r.Until.Sub(sent))
+		e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
+	}
+}
 
 // renewedStay renews claims of p for two TTLs and looks each time whether other gets them while they are valid. false: the machine stalled for so long that
 // they ran out, which says nothing.
-func renewedStay(e *Env, p, other *party, batch driver.BatchRenewer) bool {
+func renewedStay(p, other *party, batch driver.BatchRenewer) (ran bool) {
+	const why = "the holder renews its claim in time, each time with success"
+	e := p.e
 	names := []string{e.name(), e.name(), e.name()}
 	var leases []driver.Lease
-	var first time.Time // the earliest end
+	var ends []time.Time
 	for i, name := range names {
 		leases = append(leases, p.claim(name))
-		until := leases[i].Grant().Until
-		if until.IsZero() {
-			e.notRun("claims have no end of their own, so they are not renewed")
-		}
-		if i == 0 || until.Before(first) {
-			first = until
-		}
+		e.needsRenewal(leases[i])
+		ends = append(ends, leases[i].Grant().Until)
 	}
+	tooLate := func() bool { return !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) }
 	for end := time.Now().Add(2 * e.ttl); time.Now().Before(end); {
 		e.sleep(e.ttl / 4)
+		results, began := make([]driver.Renewal, len(leases)), time.Now()
 		ctx, cancel := e.timed()
-		results := make([]driver.Renewal, len(leases))
-		began := time.Now()
 		batch.RenewBatch(ctx, leases, results)
 		cancel()
-		if !time.Now().Before(first) {
+		if tooLate() {
 			return false
 		}
 		for i, r := range results {
 			e.check(r.Err, "a renewal in time")
-			if !r.Until.After(began) {
-				e.failf("a renewal moved the end to %v before it was sent", began.Sub(r.Until))
-			}
-			if i == 0 || r.Until.Before(first) {
-				first = r.Until
-			}
-			lease, err := other.try(other.request(names[i]))
-			switch late := !time.Now().Before(r.Until); {
-			case late:
+			e.require(r.Until.After(began), "a renewal moved the end to %v before it was sent", began.Sub(r.Until))
+			ends[i] = r.Until
+		}
+		for _, name := range names {
+			lease, err := other.try(other.request(name))
+			if tooLate() {
 				return false
-			case err == nil:
-				e.failf("the holder renews its claim in time, each time with success, yet another claim was granted (token %d)", lease.Grant().Token)
-			case !errors.Is(err, driver.ErrHeld):
-				e.failf("the holder renews its claim in time, each time with success, so another claim must be ErrHeld; it was: %w", err)
 			}
+			if err == nil {
+				e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
+			}
+			e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
 		}
 	}
 	return true
+}
+
+// requeues has a claim exchanged for a new one: where nobody else waits, where somebody does, and when it is gone.
+func requeues(e *Env) {
+	a, b, name := e.two()
+	requeuer := optional[driver.Requeuer](a)
+	requeue := func(old driver.Lease) (lease driver.Lease, req driver.Request, released, err error) {
+		ctx, cancel := e.timed()
+		defer cancel()
+		req = a.request(name)
+		req.Queue = true
+		lease, released, err = requeuer.Requeue(ctx, old, req)
+		lease, err = e.sound(lease, err)
+		return lease, req, released, err
+	}
+
+	// Nobody else waits.
+	old := a.claim(name)
+	lease, _, released, err := requeue(old)
+	e.require(released == nil && err == nil, "nobody else waits, yet Requeue returned released: %v, and: %w", released, err)
+	e.rises(old.Grant().Token, lease.Grant().Token)
+	e.is(a.releases(old), "the release of the old lease returned", nil, driver.ErrLost)
+	b.finds(name, "Requeue granted the name again, and only the old lease was released")
+
+	// Somebody waits.
+	if !e.caps.Queue {
+		a.release(lease)
+		return
+	}
+	waits := b.queueing(name)
+	e.is(errOf(b.try(waits)), "a claim on a name that is held was not ErrHeld but", driver.ErrHeld)
+	_, again, released, err := requeue(lease)
+	e.check(released, "Requeue did not release the old claim")
+	if e.caps.Fair != driver.FairNone {
+		e.is(err, "another client waited already, yet the claim of Requeue was not ErrHeld but", driver.ErrHeld)
+	}
+	b.release(b.takesOf(waits, soon, "it waited first"))
+	a.release(a.takesOf(again, soon, "it waited, and the other has released the name"))
+
+	// The old claim is gone.
+	gone := a.request(name)
+	old = a.claimOf(gone)
+	a.abandon(gone)
+	lease, again, _, err = requeue(old)
+	a.settle(again, lease, err)
+	b.free(name, "everything was released")
 }
 
 // namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim. A server that knows no owner ids shows the session, "session-" and

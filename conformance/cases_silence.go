@@ -1,7 +1,7 @@
 package conformance
 
 import (
-	"errors"
+	"context"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -13,51 +13,36 @@ const ruleSilence = "P3a silence: when nothing is heard from the server, the hol
 // silenceCases are about P3a: renewal, and its failure.
 var silenceCases = group("silence",
 	full("expiry", "P3a silence, P5 crash: a claim that is not renewed is granted again after its validity ended, and soon after its TTL", func(e *Env) {
-		a, b := e.party(), e.party()
-		name := e.name()
-		lease := a.claim(name)
-		b.release(afterExpiry(e, lease, b, name))
+		_, b, name, lease := e.held()
+		b.release(b.afterExpiry(lease, lease.Grant().Until, name))
 	}),
 	full("expiry-after-renewal", "P3a silence: a claim is not granted again before the validity that its last renewal returned has ended", func(e *Env) {
-		a, b := e.party(), e.party()
-		name := e.name()
-		lease := a.claim(name)
-		if e.caps.Ends != driver.EndsTTL {
-			e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
-		}
+		e.needsTTL()
+		a, b, name, lease := e.held()
 		e.sleep(e.ttl / 2)
 		until, err := a.renews(lease)
 		e.check(err, "renewal")
-		if !until.After(lease.Grant().Until) {
-			e.failf("a renewal after half the TTL did not prolong the validity")
-		}
-		next := b.takes(name, e.takeover(), "a claim that is not renewed ends with its TTL")
-		if early := time.Until(until); early > 0 {
-			e.failf("the name was granted again %v before the validity that the renewal returned ended", early)
-		}
-		b.release(next)
+		e.require(until.After(lease.Grant().Until), "a renewal after half the TTL did not prolong the validity")
+		b.release(b.afterExpiry(lease, until, name))
 	}),
 	full("renewal", "P1 exclusion: a hold lasts as long as its holder wants, over many TTLs", func(e *Env) {
-		other := e.party()
-		l := e.acquire(e.client(), e.name())
+		other, l := e.party(), e.acquire(e.client(), e.name())
 		first, renewed := l.Deadline()
-		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
-			e.stays(l, other, "the holder has not released the name")
-			e.sleep(e.ttl / 10)
-		}
-		if last, _ := l.Deadline(); renewed && !last.After(first) {
-			e.failf("the Deadline has not moved in %v", 3*e.ttl)
-		}
+		e.during(3*e.ttl, e.ttl/10, func() { e.stays(l, other, "the holder has not released the name") })
+		last, _ := l.Deadline()
+		e.require(!renewed || last.After(first), "the Deadline has not moved in %v", 3*e.ttl)
 		e.release(l)
 		other.free(l.Name(), "the name was released")
 	}),
-	full("frozen", ruleSilence+" (the server says nothing)", func(e *Env) { toldBeforeGrant(e, e.freeze, false) }).needing(NeedFreeze, NeedDirect),
-	full("gone", ruleSilence+" (the server cannot be reached)", func(e *Env) { toldBeforeGrant(e, e.sever, true) }).needing(NeedSever, NeedDirect),
-	full("slow", ruleSilence+" (every reply comes after the TTL)", func(e *Env) {
-		toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false)
-	}).needing(NeedDelay, NeedDirect),
+	full("frozen", ruleSilence+" (the server says nothing)", func(e *Env) { toldBeforeGrant(e, e.freeze, false) }, "Freeze", "Direct"),
+	full("gone", ruleSilence+" (the server cannot be reached)", func(e *Env) { toldBeforeGrant(e, e.sever, true) }, "Sever", "Direct"),
+	full("slow", ruleSilence+" (every reply comes after the TTL)",
+		func(e *Env) { toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false) }, "Delay", "Direct"),
 	full("brief", "P3a silence: a hold survives a silence that ends well before its validity does", func(e *Env) {
-		other := e.observerIfAny()
+		other := e.party()
+		if e.cfg.Direct != "" {
+			other = e.observer()
+		}
 		l := e.acquire(e.client(), e.name())
 		for range 4 {
 			e.freeze()
@@ -68,99 +53,51 @@ var silenceCases = group("silence",
 		}
 		e.stays(l, other, "the holder has not released the name")
 		e.release(l)
-	}).needing(NeedFreeze),
+	}, "Freeze"),
 	full("cut", "P3a silence: a hold survives the loss of its connections, or, where it ends with them, the holder is told in the stated time", func(e *Env) {
-		other := e.party()
-		l := e.acquire(e.client(), e.name())
+		other, l := e.party(), e.acquire(e.client(), e.name())
+		survives := func() bool {
+			err := l.Err()
+			if e.caps.Ends == driver.EndsTTL {
+				e.check(err, "the connections were closed and can be opened again, and the lock was lost")
+			}
+			return err == nil
+		}
 		for range 3 {
 			e.cut()
 			e.sleep(e.ttl / 2)
-			if !l.Valid() && e.caps.Ends != driver.EndsTTL {
+			if !survives() {
 				return
 			}
-			e.check(l.Err(), "the connections were closed and can be opened again, and the lock was lost")
 		}
 		e.sleep(e.ttl)
-		if l.Valid() {
+		if survives() {
 			other.finds(l.Name(), "the holder was not told of any loss")
 			e.release(l)
-		} else if e.caps.Ends == driver.EndsTTL {
-			e.failf("the connections were closed and can be opened again, and the lock was lost: %w", l.Err())
 		}
-	}).needing(NeedCut),
+	}, "Cut"),
 	full("renewal-reply-lost", "P3a silence: a hold survives the loss of the reply to a renewal", func(e *Env) {
-		other := e.party()
-		other.free(e.name(), "the name is new")
-		l := e.acquire(e.client(), e.name())
+		other, l := e.party().connected(), e.acquire(e.client(), e.name())
 		if _, ok := l.Deadline(); !ok {
 			e.notRun("claims have no end of their own, so they are not renewed")
 		}
-		lost := e.dropReply(OpRenew)
-		select {
-		case <-lost:
-		case <-time.After(e.ttl):
-			e.notRun("the reply to a renewal was to be lost, but the fault found no such request")
-		}
+		e.replyLost(OpRenew, func() {}) // the client's next one
 		e.sleep(e.ttl)
 		if e.caps.Ends != driver.EndsTTL && !l.Valid() {
 			return
 		}
 		e.stays(l, other, "the reply to one renewal was lost, the next ones come through")
 		e.release(l)
-	}).needing(NeedDropReply),
+	}, "DropReply"),
 )
-
-// observerIfAny is an observer, or where there is none an ordinary party.
-func (e *Env) observerIfAny() *party {
-	if e.cfg.Direct != "" {
-		return e.observer()
-	}
-	return e.party()
-}
 
 // toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it. hangsUp: the fault is no silence,
 // both sides see that the connection is closed.
 func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
-	observer := e.observer()
-	l := e.acquire(e.client(), e.name())
-	lost := l.Lost() // asked for before and after
-	ctx, cancel := l.Context(e.ctx)
-	defer cancel()
+	observer, l := e.observer(), e.acquire(e.client(), e.name())
+	watch := e.watch(l)
 	deadline, ends := l.Deadline()
-	// When the holder last believed, by asking it all the time, and when it was told.
-	stop := make(chan struct{})
-	belief := make(chan time.Time, 1)
-	go func() {
-		var last time.Time
-		for {
-			looked := time.Now() // before: whoever is not run between the two believed then, and perhaps no longer
-			if !l.Valid() {
-				break
-			}
-			last = looked
-			select {
-			case <-time.After(time.Millisecond):
-			case <-stop:
-				belief <- last
-				return
-			}
-		}
-		belief <- last
-	}()
-	var stopped bool
-	halt := func() time.Time {
-		if !stopped {
-			stopped = true
-			close(stop)
-		}
-		return <-belief
-	}
-	defer func() {
-		if !stopped {
-			halt()
-		}
-	}()
-
+	believed := lastBelief(e, l)
 	fault()
 	var next driver.Lease
 	var granted time.Time
@@ -171,9 +108,7 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 		return err == nil
 	})
 	if !got {
-		if ends {
-			e.failf("the holder cannot be heard, and %v later the server has not granted the name to another", 2*e.takeover())
-		}
+		e.require(!ends, "the holder cannot be heard, and %v later the server has not granted the name to another", 2*e.takeover())
 		// The server still sees the session: then nobody may have been told wrongly either.
 		e.notRun("the server does not notice that this session's client is cut off, and keeps the lock for it")
 	}
@@ -181,34 +116,42 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	if hangsUp && e.caps.Ends == driver.EndsSession && granted.Before(deadline) {
 		ends = false // a server whose sessions are connections ended this one when it was closed, without waiting for the TTL
 	}
-	if !ends {
-		// Both sides notice the end of the session, each in its own time: that is P3b.
-		limit := e.ttl
-		if e.caps.RemovalNotice != nil {
-			limit = e.caps.RemovalNotice(e.ttl)
-		}
-		e.lostWithin(l, limit+endTime, "the server ended the session and granted the name to another")
-	} else if valid := l.Valid(); valid || halt().After(granted) {
-		e.failf("the server has granted the name to another, and the holder said Valid after that (and says so now: %t)", valid)
+	limit := endTime
+	if ends {
+		valid := l.Valid()
+		e.require(!valid && !believed().After(granted),
+			"the server has granted the name to another, and the holder said Valid after that (and says so now: %t)", valid)
+		e.is(l.Err(), "the reason of the loss is not ErrSilence", lockport.ErrSilence)
+	} else {
+		limit = e.noticeTime() // both sides notice the end of the session, each in its own time: that is P3b
 	}
-	e.saysLost(l)
-	e.lostWithin(l, endTime, "Valid is false")
-	e.closedWithin(lost, endTime)
-	e.within(ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
-	if ends && !errors.Is(l.Err(), lockport.ErrSilence) {
-		e.failf("the reason of the loss is not ErrSilence: %w", l.Err())
-	}
+	watch.lostWithin(limit, "the server ended the session, or heard nothing, and granted the name to another")
 	start := time.Now()
-	e.is(l.Release(e.ctx), lockport.ErrLost, "the release of a lost lock returned")
-	if took := time.Since(start); took > 2*callTime {
-		e.failf("the release of a lost lock took %v", took)
-	}
+	e.lateRelease(l)
+	took := time.Since(start)
+	e.require(took <= 2*callTime, "the release of a lost lock took %v", took)
 	// What the holder had on its way arrives now.
 	e.restore()
 	third := e.observer()
-	for end := time.Now().Add(e.ttl); time.Now().Before(end); e.sleep(e.ttl / 10) {
+	e.during(e.ttl, e.ttl/10, func() {
 		third.finds(l.Name(), "P4 ownership: the earlier holder's late requests came in; the next holder keeps the name")
-	}
+	})
 	stopRenewing()
 	observer.release(next)
+}
+
+// lastBelief asks a lock all the time whether it is held, and returns what ends that and says when it last was.
+func lastBelief(e *Env, l *lockport.Lock) func() time.Time {
+	c := begin(e, "Valid", func(ctx context.Context) (last time.Time, _ error) {
+		for ctx.Err() == nil {
+			looked := time.Now() // before: whoever is not run between the two believed then, and perhaps no longer
+			if !l.Valid() {
+				return last, nil
+			}
+			last = looked
+			<-time.After(time.Millisecond)
+		}
+		return last, nil
+	})
+	return func() time.Time { c.cancel(); <-c.over; return c.result }
 }

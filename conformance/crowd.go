@@ -13,20 +13,21 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// crowd is one process's part in a race of many goroutines for many names, in all the ways in which a lock can be asked for: its client hands
-// names on inside, gives them up at random moments, and competes with the crowds of other processes.
+// crowd is one process's part in a race of many goroutines for names: its client hands names on inside, and competes with the crowds of other processes.
 type crowd struct {
-	Member     int           `json:"member"` // the number of the process, from 1
-	Goroutines int           `json:"goroutines"`
-	For        time.Duration `json:"for"`
-	TTL        time.Duration `json:"ttl"`
-	Patience   time.Duration `json:"patience"` // within which everybody must get a name
-	Prefix     string        `json:"prefix"`   // of the names
-	Register   string        `json:"register"` // the file of the register
+	Member         int // the number of the process, from 1
+	Goroutines     int
+	Rounds         int           // so many holds of one name, of up to Hold, by each; 0: all names, in all the ways in which a lock can be asked for
+	Hold           time.Duration // and given up
+	For            time.Duration // where there are no rounds
+	TTL            time.Duration
+	Patience       time.Duration // within which everybody must get a name
+	HandsNothingOn bool
+	Prefix         string // of the names
+	Register       string // the file of the register
 
-	client   *lockport.Client
-	register *register
-	counted  [crowdNames]int // how often each name was held: only the lock guards it, as the race detector sees
+	client *lockport.Client
+	*holders
 }
 
 // lateness is how long after the end of its context a call may return in a crowd, whose goroutines wait for the processor too.
@@ -36,20 +37,19 @@ const lateness = 5 * time.Second
 // unavailable.
 const slowAnswer = time.Second
 
-// options are those of the client of a crowd. Of three crowds one gives every hold back to the server.
-func (c *crowd) options() []lockport.Option {
+// join joins a race with a register of its own process's, and returns the options of its client.
+func (c *crowd) join(reg *register) []lockport.Option {
+	c.holders = &holders{register: reg, member: int64(c.Member)}
 	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.Acquired) {
 		if a.HandedOff {
-			c.register.handedOff.Add(1)
+			reg.handedOff.Add(1)
 		}
 	}})}
-	if c.handsNothingOn() {
+	if c.HandsNothingOn {
 		opts = append(opts, lockport.WithoutHandOff())
 	}
 	return opts
 }
-
-func (c *crowd) handsNothingOn() bool { return c.Member%3 == 0 }
 
 // run lets the crowd in, and returns when its time is over and everybody has what he waited for, or with the first rule that was broken.
 func (c *crowd) run(ctx context.Context) error {
@@ -57,12 +57,14 @@ func (c *crowd) run(ctx context.Context) error {
 	defer fail(nil)
 	over := time.Now().Add(c.For)
 	var all sync.WaitGroup
-	for g := range c.Goroutines {
-		id := int64(c.Member)<<memberBits + int64(g) + 1 // of its holds, of which it has one at a time
+	for range c.Goroutines {
 		all.Go(func() {
-			for time.Now().Before(over) && ctx.Err() == nil {
-				if err := c.turn(ctx, id); err != nil {
+			for round := 0; round < c.Rounds || c.Rounds == 0 && time.Now().Before(over); round++ {
+				if err := c.turn(ctx); err != nil {
 					fail(err) // the first one counts
+				}
+				if ctx.Err() != nil {
+					return
 				}
 			}
 		})
@@ -75,7 +77,7 @@ func (c *crowd) run(ctx context.Context) error {
 // are so much rarer than those of the others that its goroutines would all end up waiting there.
 func (c *crowd) pick() int {
 	switch n := rand.IntN(100); {
-	case c.handsNothingOn():
+	case c.HandsNothingOn:
 	case n < 30:
 		return 0
 	case n < 45:
@@ -86,130 +88,135 @@ func (c *crowd) pick() int {
 	return rand.IntN(crowdNames)
 }
 
-// moment is a short time: a microsecond as likely as a hundred milliseconds.
-func moment() time.Duration {
-	return time.Duration(math.Pow(10, 3+5*rand.Float64()))
-}
-
 // crowdMaxHold is the MaxHold of a few holds, which are no longer inside when it ends them. Crowds of at least longCrowd have such, and holds that are renewed.
 const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
-// hold is what is done with a lock of a crowd.
-type hold struct {
-	id    int64
+// plan is how a name is asked for, and what is done with it.
+type plan struct {
 	name  int
-	lasts time.Duration
-	ended bool // by MaxHold, which it then waits for
+	lasts time.Duration // at most
+	ended bool          // by MaxHold, which it then waits for
 	opts  []lockport.AcquireOption
+	way   int           // how it is asked for
+	limit time.Duration // within which it must be had, or is given up
 }
 
-// plan plans a hold.
-func (c *crowd) plan(id int64) hold {
-	h := hold{id: id, name: c.pick()}
+// The ways.
+const (
+	plainly = iota
+	once    // by TryAcquire
+	withDeadline
+	cancelled // at the limit
+	byDo
+)
+
+// plan makes one at random.
+func (c *crowd) plan() plan {
+	if c.Rounds > 0 {
+		return plan{lasts: c.Hold, limit: c.Patience}
+	}
+	p := plan{name: c.pick(), limit: c.Patience}
 	switch n := rand.IntN(1000); {
 	case n < 30:
-		h.lasts = rand.N(200 * time.Microsecond)
+		p.lasts = 200 * time.Microsecond
 	case n < 34:
-		h.lasts = rand.N(5 * time.Millisecond)
-	case n < 35 && h.name >= 16 && c.For >= longCrowd:
-		h.lasts = c.TTL/2 + rand.N(c.TTL/2) // it is renewed
+		p.lasts = 5 * time.Millisecond
+	case n < 35 && p.name >= 16 && c.For >= longCrowd:
+		p.lasts = 2 * c.TTL // it is renewed
 	}
 	switch n := rand.IntN(1000); {
 	case n < 3:
-		h.opts = append(h.opts, lockport.MinHold(rand.N(5*time.Millisecond)))
-	case n < 4 && h.lasts == 0 && h.name >= 16 && c.For >= longCrowd:
-		h.opts, h.ended = append(h.opts, lockport.MaxHold(crowdMaxHold)), true
+		p.opts = append(p.opts, lockport.MinHold(rand.N(5*time.Millisecond)))
+	case n < 4 && p.lasts == 0 && p.name >= 16 && c.For >= longCrowd:
+		p.opts, p.ended = append(p.opts, lockport.MaxHold(crowdMaxHold)), true
 	case n < 8 && c.client.Capabilities().FixedTTL == 0:
-		h.opts = append(h.opts, lockport.TTL(c.TTL+c.TTL/2)) // no part of anybody else's claim
+		p.opts = append(p.opts, lockport.TTL(c.TTL+c.TTL/2)) // no part of anybody else's claim
 	}
-	return h
+	switch n := rand.IntN(100); {
+	case n < 10:
+		p.way = once
+	case n < 40: // soon: a microsecond as likely as a hundred milliseconds
+		p.way = withDeadline + n%2
+		p.limit = time.Duration(math.Pow(10, 3+5*rand.Float64()))
+	case n < 45:
+		p.way, p.ended = byDo, false
+	}
+	return p
+}
+
+// ask asks for a lock as planned. Do has used it already.
+func (c *crowd) ask(ctx context.Context, p plan, start time.Time) (l *lockport.Lock, err error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience)
+	defer cancel()
+	name := c.Prefix + strconv.Itoa(p.name)
+	switch p.way {
+	case once:
+		return c.client.TryAcquire(ctx, name, p.opts...)
+	case withDeadline:
+		short, cancel := context.WithDeadline(ctx, start.Add(p.limit))
+		defer cancel()
+		return c.client.Acquire(short, name, p.opts...)
+	case cancelled:
+		defer time.AfterFunc(time.Until(start.Add(p.limit)), cancel).Stop()
+	case byDo:
+		return nil, lockport.Do(ctx, c.client, name, func(_ context.Context, l *lockport.Lock) error {
+			most(&c.longest, time.Since(start))
+			return c.stay(p, l)
+		}, p.opts...)
+	}
+	return c.client.Acquire(ctx, name, p.opts...)
 }
 
 // turn asks for a name once.
-func (c *crowd) turn(ctx context.Context, id int64) error {
-	h := c.plan(id)
-	name := c.Prefix + strconv.Itoa(h.name)
-	patient, cancel := context.WithTimeout(ctx, c.Patience)
-	defer cancel()
-	start := time.Now()
-	limit, limited := start.Add(c.Patience), true
-	var lock *lockport.Lock
-	var err error
-	switch n := rand.IntN(100); {
-	case n < 10:
-		lock, err = c.client.TryAcquire(patient, name, h.opts...)
-		if errors.Is(err, lockport.ErrHeld) {
-			c.register.inVain.Add(1)
-			return nil
-		}
-	case n < 25:
-		limit = start.Add(moment())
-		short, cancel := context.WithDeadline(patient, limit)
-		defer cancel()
-		lock, err = c.client.Acquire(short, name, h.opts...)
-	case n < 40:
-		limit = start.Add(moment())
-		short, cancel := context.WithCancel(patient)
-		defer cancel()
-		defer time.AfterFunc(time.Until(limit), cancel).Stop()
-		lock, err = c.client.Acquire(short, name, h.opts...)
-	case n < 45:
-		limited = false
-		err = lockport.Do(patient, c.client, name, func(_ context.Context, l *lockport.Lock) error {
-			h.ended = false
-			most(&c.register.longest, time.Since(start))
-			return c.keep(h, l)
-		}, h.opts...)
-		if err == nil {
-			return nil
-		}
-	default:
-		limited = false
-		lock, err = c.client.Acquire(patient, name, h.opts...)
-	}
+func (c *crowd) turn(ctx context.Context) error {
+	p, start := c.plan(), time.Now()
+	lock, err := c.ask(ctx, p, start)
+	took := time.Since(start)
 	if ctx.Err() != nil { // another goroutine has failed
 		if lock != nil {
 			_ = lock.Release(ctx)
 		}
 		return nil
 	}
-	if late := time.Since(limit); late > lateness {
-		return fmt.Errorf("P6 cancellation: a call returned %v after its context had ended", late)
-	} else if limited && err != nil {
-		most(&c.register.latest, late)
-	}
+	late := took - p.limit
+	limited := p.way == withDeadline || p.way == cancelled
 	switch {
-	case err == nil:
-		most(&c.register.longest, time.Since(start))
-		return c.use(h, lock)
-	case limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
-		c.register.gaveUp.Add(1)
+	case late > lateness && p.way != byDo:
+		return fmt.Errorf("P6 cancellation: a call returned %v after its context had ended", late)
+	case lock != nil:
+		most(&c.longest, took)
+		return c.use(p, lock)
+	case err == nil: // Do
 		return nil
-	case errors.Is(err, lockport.ErrUnavailable) && time.Since(start) > min(slowAnswer, c.TTL/2) && time.Since(start) < c.Patience:
-		c.register.tooSlow.Add(1)
+	case p.way == once && errors.Is(err, lockport.ErrHeld):
+		c.inVain.Add(1)
+		return nil
+	case limited && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)):
+		most(&c.latest, late)
+		c.gaveUp.Add(1)
+		return nil
+	case errors.Is(err, lockport.ErrUnavailable) && took > min(slowAnswer, c.TTL/2) && took < c.Patience:
+		c.tooSlow.Add(1)
 		return nil
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("P7 liveness: somebody has waited for name %d for %v, while others got it: %w", h.name, c.Patience, err)
+		return fmt.Errorf("P7 liveness: somebody has waited for name %d for %v, while others got it: %w", p.name, c.Patience, err)
 	}
 	return fmt.Errorf("an acquisition failed on a server that is well: %w", err)
 }
 
 // use holds a lock and releases it.
-func (c *crowd) use(h hold, l *lockport.Lock) error {
-	if err := c.keep(h, l); err != nil {
+func (c *crowd) use(p plan, l *lockport.Lock) error {
+	if err := c.stay(p, l); err != nil {
 		return err
 	}
 	ctx := context.Background()
-	if h.ended {
+	if p.ended {
 		select {
 		case <-l.Lost():
 		case <-time.After(crowdMaxHold + lateness):
 		}
-		if err := l.Err(); !errors.Is(err, lockport.ErrMaxHold) {
-			return fmt.Errorf("MaxHold has passed, but Err of the lock says: %w", orNone(err))
-		}
-		if err := l.Release(ctx); !errors.Is(err, lockport.ErrMaxHold) {
-			return fmt.Errorf("the release of a lock that MaxHold ended returned: %w", orNone(err))
+		if said, released := l.Err(), l.Release(ctx); !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
+			return fmt.Errorf("MaxHold has passed, but Err of the lock says: %v; its release returned: %v", said, released)
 		}
 		return nil
 	}
@@ -222,17 +229,17 @@ func (c *crowd) use(h hold, l *lockport.Lock) error {
 	return nil
 }
 
-// keep is inside for as long as the hold lasts.
-func (c *crowd) keep(h hold, l *lockport.Lock) error {
-	if err := c.register.enter(h.name, c.Member, h.id, token(l)); err != nil {
+// stay is inside for as long as the hold lasts.
+func (c *crowd) stay(p plan, l *lockport.Lock) error {
+	leave, err := c.enter(p.name, l)
+	if err != nil {
 		return err
 	}
-	c.counted[h.name]++
-	if h.lasts > 0 {
-		time.Sleep(h.lasts)
+	if p.lasts > 0 {
+		time.Sleep(rand.N(p.lasts))
 	}
 	lost := l.Err()
-	if err := c.register.leave(h.name, h.id); err != nil {
+	if err := leave(); err != nil {
 		return err
 	}
 	if lost != nil {

@@ -6,15 +6,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
-	"os"
 	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -35,10 +32,6 @@ type Env struct {
 	faulty  bool     // a fault was produced that Restore must end
 }
 
-func newEnv(ctx context.Context, r *runner, cfg Config, prefix string) *Env {
-	return &Env{ctx: ctx, r: r, cfg: cfg, prefix: prefix, ttl: r.ttl, caps: r.caps}
-}
-
 // fail records a failure; the first one counts. Any goroutine may call it.
 func (e *Env) fail(err error) {
 	e.mu.Lock()
@@ -54,16 +47,51 @@ func (e *Env) failure() error {
 	return e.err
 }
 
-// failf ends the case with what was seen.
+// stopIfFailed ends the case if a goroutine of its has failed.
+func (e *Env) stopIfFailed() {
+	if e.failure() != nil {
+		runtime.Goexit()
+	}
+}
+
+// failf ends the case with what was seen. A nil error among args reads "none".
 func (e *Env) failf(format string, args ...any) {
+	for i, arg := range args {
+		if arg == nil {
+			args[i] = errNone
+		}
+	}
 	e.fail(fmt.Errorf(format, args...))
 	runtime.Goexit()
+}
+
+var errNone = errors.New("none")
+
+// require ends the case with what was seen, unless ok.
+func (e *Env) require(ok bool, seen string, args ...any) {
+	if !ok {
+		e.failf(seen, args...)
+	}
 }
 
 // notRun ends a case that turns out not to apply.
 func (e *Env) notRun(format string, args ...any) {
 	e.fail(errNotRun{fmt.Sprintf(format, args...)})
 	runtime.Goexit()
+}
+
+// needsTTL ends a case about claims that end with their TTL, where they end otherwise.
+func (e *Env) needsTTL() {
+	if e.caps.Ends != driver.EndsTTL {
+		e.notRun("claims end with their %v, not with a TTL", e.caps.Ends)
+	}
+}
+
+// needsRenewal ends a case about renewals, where claims like lease are not renewed.
+func (e *Env) needsRenewal(lease driver.Lease) {
+	if lease.Grant().Until.IsZero() {
+		e.notRun("claims have no end of their own, so they are not renewed")
+	}
 }
 
 // check ends the case if err is not nil.
@@ -73,18 +101,14 @@ func (e *Env) check(err error, what string, args ...any) {
 	}
 }
 
-// must ends the case with err, if that is not nil.
-func (e *Env) must(err error) {
-	if err != nil {
-		e.failf("%w", err)
+// is ends the case if err is none of those wanted, of which nil is one if it is named.
+func (e *Env) is(err error, what string, wanted ...error) {
+	for _, want := range wanted {
+		if errors.Is(err, want) {
+			return
+		}
 	}
-}
-
-// is ends the case if err is not the error wanted.
-func (e *Env) is(err, wanted error, what string) {
-	if !errors.Is(err, wanted) {
-		e.failf("%s: %w", what, orNone(err))
-	}
+	e.failf("%s: %w", what, err)
 }
 
 // errOf is the error of a call with two results.
@@ -103,6 +127,40 @@ func (e *Env) within(done <-chan struct{}, d time.Duration, what string, args ..
 func (e *Env) eventually(d time.Duration, ok func() bool, what string, args ...any) {
 	if !poll(e.ctx, d, ok) {
 		e.failf("not within %v: %s", d, fmt.Sprintf(what, args...))
+	}
+}
+
+// poll asks ok again and again until it is true, or d has passed, or ctx has ended.
+func poll(ctx context.Context, d time.Duration, ok func() bool) bool {
+	end := time.Now().Add(d)
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		if ok() {
+			return true
+		}
+		if time.Now().After(end) {
+			return false
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ok()
+		}
+	}
+}
+
+// during calls f again and again, with a pause between, until d has passed.
+func (e *Env) during(d, pause time.Duration, f func()) {
+	for end := time.Now().Add(d); time.Now().Before(end); e.sleep(pause) {
+		f()
+	}
+}
+
+// sleep lets d pass, for what is about the passing of time itself.
+func (e *Env) sleep(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-e.ctx.Done():
+		e.failf("the case ran out of time")
 	}
 }
 
@@ -132,7 +190,7 @@ func (e *Env) after(f func()) {
 	e.closers = append(e.closers, f)
 }
 
-// name makes a name that no other case uses.
+// name makes a name that no other case uses. Any goroutine may call it.
 func (e *Env) name() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -149,14 +207,15 @@ func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
 func (e *Env) open(target string) *opened {
 	b, err := e.cfg.Open(e.ctx, target)
 	e.check(err, "Config.Open")
-	o := &opened{Backend: b}
+	o := &opened{Backend: b, e: e}
 	e.after(func() { _ = o.Close() })
 	return o
 }
 
-// opened is a backend that a case can close early, and that says whether a claim was refused.
+// opened is a backend that a case can close early. It holds the form of what claims return against the contract, and says whether one was refused.
 type opened struct {
 	driver.Backend
+	e       *Env
 	once    sync.Once
 	refused atomic.Bool // a claim was, because somebody else has the name
 }
@@ -166,7 +225,7 @@ func (o *opened) Unwrap() driver.Backend { return o.Backend }
 
 // TryAcquire implements driver.Backend.
 func (o *opened) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := o.Backend.TryAcquire(ctx, req)
+	lease, err := o.e.sound(o.Backend.TryAcquire(ctx, req))
 	if errors.Is(err, driver.ErrHeld) {
 		o.refused.Store(true)
 	}
@@ -179,35 +238,23 @@ func (o *opened) Close() (err error) {
 	return err
 }
 
-// client makes a client of its own of the backend under test. Its TTL is the case's, and it is closed when the case has ended.
-func (e *Env) client(opts ...lockport.Option) *lockport.Client {
-	return e.clientOf(e.open(e.cfg.Target), opts...)
-}
-
-func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
-	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(slog.New(slog.DiscardHandler)),
-		lockport.Label("conformance")}, opts...)
-	c, err := lockport.New(b, opts...)
-	e.check(err, "lockport.New")
-	e.after(func() { _ = c.Close() })
-	return c
-}
-
-// randomHex makes n random bytes in hexadecimal digits.
-func randomHex(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
-}
-
-// newPartyName makes what OwnerClient returns for the claims of one backend.
-func newPartyName() string {
-	host, err := os.Hostname()
-	if err != nil || len(host) > 64 {
-		host = "host"
+// sound holds the form of what TryAcquire, Wait and Requeue return against the contract. Any goroutine may call it.
+func (e *Env) sound(lease driver.Lease, err error) (driver.Lease, error) {
+	switch {
+	case err == nil && lease == nil:
+		err = driver.ErrUnknown
+		e.fail(errors.New("the driver returned neither a lease nor an error"))
+	case err != nil && lease != nil:
+		e.fail(fmt.Errorf("the driver returned both a lease and an error: %w", err))
+	case errors.Is(err, driver.ErrLost):
+		e.fail(fmt.Errorf("a claim returned ErrLost, which is for leases: %w", err))
 	}
-	return host + "/" + strconv.Itoa(os.Getpid()) + "/conformance/" + randomHex(4)
+	e.oneClass(err)
+	return lease, err
 }
+
+// classes are those of a driver's errors.
+var classes = []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
 
 // class is the class of a driver's error.
 func class(err error) error {
@@ -222,10 +269,8 @@ func class(err error) error {
 	return driver.ErrUnknown
 }
 
-var classes = []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
-
-// oneClass says what is wrong with an error that matches several classes.
-func oneClass(err error) error {
+// oneClass records a failure if an error matches several classes. Any goroutine may call it.
+func (e *Env) oneClass(err error) {
 	n := 0
 	for _, c := range classes {
 		if errors.Is(err, c) {
@@ -233,14 +278,19 @@ func oneClass(err error) error {
 		}
 	}
 	if n > 1 {
-		return fmt.Errorf("P10 errors: an error belongs to exactly one class; this one matches %d: %w", n, err)
+		e.fail(fmt.Errorf("P10 errors: an error belongs to exactly one class; this one matches %d: %w", n, err))
 	}
-	return nil
 }
 
-// stopIfFailed ends the case if a goroutine of its has failed.
-func (e *Env) stopIfFailed() {
-	if e.failure() != nil {
-		runtime.Goexit()
-	}
+// certain says that a claim with this error certainly had no effect.
+func certain(err error) bool {
+	c := class(err)
+	return c == driver.ErrUnavailable || c == driver.ErrRefused
+}
+
+// randomHex makes n random bytes in hexadecimal digits.
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
 }

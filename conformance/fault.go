@@ -3,130 +3,171 @@ package conformance
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime/pprof"
+	"strings"
 	"time"
 )
 
-// The faults as a case produces them: a fault that says it cannot be produced ends the case as not run, and Restore is called
-// at the end.
-
-func (e *Env) faultErr(name Need, err error) {
-	if errors.Is(err, ErrNoFault) || errors.Is(err, errors.ErrUnsupported) {
-		e.notRun("Faults.%s: %v", name, err)
-	}
-	e.check(err, "Faults.%s", name)
-}
-
 // outside runs f in a goroutine that belongs to no case: what a fault starts, such as a server, is not the backend's leak.
-func outside[T any](f func() (T, error)) (v T, err error) {
+func outside(f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		pprof.SetGoroutineLabels(context.Background())
-		v, err = f()
+		f()
 	}()
 	<-done
-	return v, err
 }
 
-// produce produces a fault by f, which need only say whether it could.
-func (e *Env) produce(name Need, f func(context.Context) error) {
-	_, err := outside(func() (struct{}, error) { return struct{}{}, f(e.ctx) })
-	e.faultErr(name, err)
+// produce calls the function name of Faults. If that cannot do what it is asked, the case is not run.
+func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
+	var err error
+	outside(func() { result, err = f() })
+	if errors.Is(err, ErrNoFault) || errors.Is(err, errors.ErrUnsupported) {
+		e.notRun("Faults.%s: %v", name, err)
+	}
+	e.check(err, "Faults.%s", name)
+	return result
 }
 
-func (e *Env) sever() {
+// inject is produce for a fault that needs no other answer.
+func (e *Env) inject(name string, err func() error) {
+	produce(e, name, func() (struct{}, error) { return struct{}{}, err() })
+}
+
+// lasting is inject for a fault that Restore must end.
+func (e *Env) lasting(name string, err func() error) {
 	e.faulty = true
-	e.produce(NeedSever, e.cfg.Faults.Sever)
+	e.inject(name, err)
 }
 
-func (e *Env) freeze() {
-	e.faulty = true
-	e.produce(NeedFreeze, e.cfg.Faults.Freeze)
-}
-
+func (e *Env) sever()  { e.lasting("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
+func (e *Env) freeze() { e.lasting("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
 func (e *Env) delay(d time.Duration) {
-	e.faulty = true
-	e.produce(NeedDelay, func(ctx context.Context) error { return e.cfg.Faults.Delay(ctx, d) })
+	e.lasting("Delay", func() error { return e.cfg.Faults.Delay(e.ctx, d) })
 }
-
-func (e *Env) restore() {
-	_, _ = outside(func() (struct{}, error) { e.cfg.Faults.Restore(); return struct{}{}, nil })
-}
-
-func (e *Env) cut() { e.produce(NeedCut, e.cfg.Faults.Cut) }
-
-func (e *Env) dropReply(op Op) <-chan struct{} {
-	e.faulty = true
-	done, err := outside(func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
-	e.faultErr(NeedDropReply, err)
-	return done
-}
-
-func (e *Env) cutAfter(n int) <-chan struct{} {
-	e.faulty = true
-	done, err := outside(func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
-	e.faultErr(NeedCutAfter, err)
-	return done
-}
-
+func (e *Env) restore() { outside(e.cfg.Faults.Restore) }
+func (e *Env) cut()     { e.inject("Cut", func() error { return e.cfg.Faults.Cut(e.ctx) }) }
 func (e *Env) remove(name string) {
-	e.produce(NeedRemove, func(ctx context.Context) error { return e.cfg.Faults.Remove(ctx, name) })
+	e.inject("Remove", func() error { return e.cfg.Faults.Remove(e.ctx, name) })
+}
+func (e *Env) restart(keepData bool) {
+	e.inject("Restart", func() error { return e.cfg.Faults.Restart(e.ctx, keepData) })
 }
 
 // overwrite makes somebody else the holder of name until the case has ended.
 func (e *Env) overwrite(name string) {
-	e.produce(NeedOverwrite, func(ctx context.Context) error { return e.cfg.Faults.Overwrite(ctx, name) })
+	e.inject("Overwrite", func() error { return e.cfg.Faults.Overwrite(e.ctx, name) })
 	e.after(func() {
 		ctx, cancel := e.detached(callTime)
 		defer cancel()
-		_, _ = outside(func() (struct{}, error) { return struct{}{}, e.cfg.Faults.Remove(ctx, name) })
+		outside(func() { _ = e.cfg.Faults.Remove(ctx, name) })
 	})
 }
 
-func (e *Env) restart(keepData bool) {
-	e.produce(NeedRestart, func(ctx context.Context) error { return e.cfg.Faults.Restart(ctx, keepData) })
+func (e *Env) dropReply(op Op) <-chan struct{} {
+	e.faulty = true
+	return produce(e, "DropReply", func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
 }
 
-func (e *Env) requests() int64 {
-	n, err := outside(func() (int64, error) { return e.cfg.Faults.Requests(e.ctx) })
-	e.faultErr(NeedRequests, err)
+// replyLost has f lose the reply to its request. If the fault finds no such request, nothing was tried, and the case is not run.
+func (e *Env) replyLost(op Op, f func()) {
+	lost := e.dropReply(op)
+	f()
+	select {
+	case <-lost:
+	case <-time.After(max(soon, e.ttl)):
+		e.notRun("the reply to a request (%v) was to be lost, but the fault found no such request", op)
+	}
+}
+
+// afterEachRequest calls try with n from 1 on, until it needs fewer than n requests. From arm on the connection is to be cut after n requests; try calls over
+// when its request has ended, and the connection works again.
+func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan struct{}), over func())) {
+	enough := false
+	for n := 1; n <= most && !enough; n++ {
+		var cut <-chan struct{}
+		try(n, func() <-chan struct{} {
+			e.faulty = true
+			cut = produce(e, "CutAfter", func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
+			return cut
+		}, func() {
+			select {
+			case <-cut:
+			case <-time.After(50 * time.Millisecond): // it may say so a moment after the call saw it
+				enough = true
+			}
+			e.restore()
+		})
+	}
+}
+
+// requests counts the requests so far. Any goroutine may call it.
+func (e *Env) requests() (n int64) {
+	var err error
+	outside(func() { n, err = e.cfg.Faults.Requests(e.ctx) })
+	if err != nil {
+		e.fail(errNotRun{"Faults.Requests: " + err.Error()})
+	}
 	return n
 }
 
-// leftovers polls until the server keeps nothing of the case, and ends the case if that is not so within d.
-func (e *Env) leftovers(d time.Duration, why string) {
+// conns is the number of connections at the server, 0 where it cannot be known.
+func (e *Env) conns() (int, error) {
+	if f := e.cfg.Faults.Conns; f != nil {
+		return f(context.WithoutCancel(e.ctx))
+	}
+	return 0, nil
+}
+
+// leftovers polls until the server keeps nothing of the case, and ends the case if that is not so soon.
+func (e *Env) leftovers(why string) {
+	e.check(e.kept(soon), "%s, so the server must keep nothing of it", why)
+}
+
+// kept waits for up to d until the server keeps nothing of the case, and says what it keeps.
+func (e *Env) kept(d time.Duration) (kept error) {
 	f := e.cfg.Faults.Leftovers
 	if f == nil {
-		return // the cases in which it matters most need it; the others take what they can get
+		return nil // the cases in which it matters most need it; the others take what they can get
 	}
-	var left []string
-	ok := poll(e.ctx, d, func() bool {
-		var err error
-		left, err = outside(func() ([]string, error) { return f(context.WithoutCancel(e.ctx), e.prefix) })
-		e.faultErr(NeedLeftovers, err)
-		return len(left) == 0
+	ctx := context.WithoutCancel(e.ctx) // which may have ended
+	poll(ctx, d, func() bool {
+		outside(func() {
+			left, err := f(ctx, e.prefix)
+			switch {
+			case err != nil:
+				kept = fmt.Errorf("Faults.Leftovers: %w", err)
+			case len(left) > 0:
+				kept = fmt.Errorf("after %v it keeps: %s", d, strings.Join(left, ", "))
+			default:
+				kept = nil
+			}
+		})
+		return kept == nil
 	})
-	if !ok {
-		e.failf("%s, so the server must keep nothing of it; after %v it keeps %q", why, d, left)
-	}
+	return kept
 }
 
-// happened says whether a fault that happens once has, during a call that is over by now. It may say so a moment after the call saw it.
-func happened(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	case <-time.After(50 * time.Millisecond):
-		return false
-	}
-}
+// leakGrace is how long what a case used may take to go away after it closed everything.
+const leakGrace = 4 * time.Second
 
-// requestsNow is requests for goroutines beside the case's own.
-func (e *Env) requestsNow() int64 {
-	n, err := outside(func() (int64, error) { return e.cfg.Faults.Requests(e.ctx) })
-	if err != nil {
-		e.fail(err)
+// leaks looks for what a case that passed left behind. conns is the number of connections before it.
+func (e *Env) leaks(c Case, conns int) error {
+	ctx := context.WithoutCancel(e.ctx)
+	var left string
+	if !poll(ctx, e.r.grace, func() bool { left = labelled(e.prefix); return left == "" }) {
+		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
 	}
-	return n
+	// A claim whose backend was closed ends like that of a dead process.
+	if err := e.kept(e.ttl + e.r.grace); err != nil {
+		return fmt.Errorf("P8 no leaks: when all is closed, the server must keep nothing for longer than the TTL; %w", err)
+	}
+	var now int
+	var err error
+	if (c.exclusive() || c.faulty()) && !poll(ctx, e.r.grace, func() bool { now, err = e.conns(); return err == nil && now <= conns }) {
+		return errors.Join(err, fmt.Errorf("P8 no leaks: when all is closed, no connection may be left; there were %d before the case, now %d", conns, now))
+	}
+	return nil
 }

@@ -3,27 +3,48 @@ package conformance
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
-// patient makes a client whose claims outlast what a case waits for, so that they end because they are given back and not
-// because their TTL has passed. Where the session has one TTL it is that.
-func (e *Env) patient(opts ...lockport.Option) *lockport.Client {
-	return e.patientOf(e.open(e.cfg.Target), opts...)
+// client makes a client of its own of the backend under test. Its TTL is the case's, and it is closed when the case has ended.
+func (e *Env) client(opts ...lockport.Option) *lockport.Client {
+	return e.clientOf(e.open(e.cfg.Target), opts...)
 }
 
-func (e *Env) patientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
-	if e.caps.FixedTTL == 0 {
-		opts = append(opts, lockport.TTL(e.longTTL()))
+func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
+	opts = append([]lockport.Option{lockport.TTL(e.ttl), lockport.Logger(slog.New(slog.DiscardHandler)),
+		lockport.Label("conformance")}, opts...)
+	c, err := lockport.New(b, opts...)
+	e.check(err, "lockport.New")
+	e.after(func() { _ = c.Close() })
+	return c
+}
+
+// patient makes a client whose claims outlast what a case waits for, so that they end because they are given back and not
+// because their TTL has passed. Where the session has one TTL it is that.
+func (e *Env) patient() *lockport.Client { return e.patientOf(e.open(e.cfg.Target)) }
+
+func (e *Env) patientOf(b driver.Backend) *lockport.Client {
+	if e.caps.FixedTTL > 0 {
+		return e.clientOf(b)
 	}
-	return e.clientOf(b, opts...)
+	return e.clientOf(b, lockport.TTL(e.longTTL()))
 }
 
 // longTTL is the TTL of patient clients.
 func (e *Env) longTTL() time.Duration { return roundUp(max(10*e.ttl, 10*time.Second), e.caps.TTLGrain) }
+
+// ttlIfFree is a TTL option where claims can have one of their own.
+func (e *Env) ttlIfFree(ttl time.Duration) []lockport.AcquireOption {
+	if e.caps.FixedTTL > 0 {
+		return nil
+	}
+	return []lockport.AcquireOption{lockport.TTL(ttl)}
+}
 
 // acquire acquires name, which nobody has.
 func (e *Env) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
@@ -35,9 +56,7 @@ func (e *Env) acquireWithin(c *lockport.Client, name string, limit time.Duration
 	ctx, cancel := context.WithTimeout(e.ctx, limit)
 	defer cancel()
 	lock, err := c.Acquire(ctx, name, opts...)
-	if err != nil {
-		e.failf("%s, but Acquire, with a limit of %v, returned: %w", why, limit, err)
-	}
+	e.check(err, "%s, but Acquire, with a limit of %v, returned", why, limit)
 	return lock
 }
 
@@ -46,7 +65,59 @@ func (e *Env) release(l *lockport.Lock) {
 	e.check(l.Release(e.ctx), "the release of a lock that is held failed")
 }
 
+// lateRelease releases a lock that is lost.
+func (e *Env) lateRelease(l *lockport.Lock) {
+	e.is(l.Release(e.ctx), "the release of a lost lock returned", lockport.ErrLost)
+}
+
+// begin begins to acquire name in a goroutine.
+func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *call[*lockport.Lock] {
+	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, opts...) })
+}
+
+// beginAndWait begins to acquire name, which is held, and returns when the client, one of its own, has been refused once, and a little later: from then on it
+// waits, whatever becomes of the server.
+func (e *Env) beginAndWait(c *lockport.Client, o *opened, name string) *call[*lockport.Lock] {
+	w := e.begin(c, name)
+	e.eventually(soon, o.refused.Load, "the name is held, and an Acquire is told so")
+	w.notYet(100*time.Millisecond, "the name is held")
+	return w
+}
+
+// giveUp cancels an Acquire, and releases what it got.
+func (e *Env) giveUp(w *call[*lockport.Lock]) error {
+	w.cancel()
+	lock, err := w.ended(endTime, "its context has ended")
+	if err == nil {
+		_ = lock.Release(e.ctx)
+	}
+	return err
+}
+
+// watch is what those who watch a lock are told, asked for before it is lost.
+type watch struct {
+	e      *Env
+	l      *lockport.Lock
+	lost   <-chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func (e *Env) watch(l *lockport.Lock) *watch {
+	ctx, cancel := l.Context(e.ctx)
+	e.after(cancel)
+	return &watch{e, l, l.Lost(), ctx, cancel}
+}
+
 // lostWithin waits for the loss of a lock.
+func (w *watch) lostWithin(limit time.Duration, why string) {
+	w.e.lostWithin(w.l, limit, why)
+	w.e.within(w.lost, endTime, "the lock is lost, but the channel that Lost returned before that is not closed")
+	w.e.within(w.ctx.Done(), endTime, "the lock is lost, but its context has not ended %v later", endTime)
+	w.e.is(context.Cause(w.ctx), "the cause of the context's end is", lockport.ErrLost)
+}
+
+// lostWithin is that of watch, for who was not watching.
 func (e *Env) lostWithin(l *lockport.Lock, limit time.Duration, why string) {
 	select {
 	case <-l.Lost():
@@ -56,106 +127,33 @@ func (e *Env) lostWithin(l *lockport.Lock, limit time.Duration, why string) {
 	e.saysLost(l)
 }
 
-// closedWithin checks that what Lost returned before the loss is closed too.
-func (e *Env) closedWithin(lost <-chan struct{}, limit time.Duration) {
-	e.within(lost, limit, "the lock is lost, but the channel that Lost returned before that is not closed")
-}
-
 // saysLost checks what a lock that was lost says.
 func (e *Env) saysLost(l *lockport.Lock) {
-	if err := l.Err(); l.Valid() || !errors.Is(err, lockport.ErrLost) {
-		e.failf("the lock is lost, but Valid is %t, and Err: %w", l.Valid(), orNone(err))
-	}
+	err := l.Err()
+	e.require(!l.Valid() && errors.Is(err, lockport.ErrLost), "the lock is lost, but Valid is %t, and Err: %w", l.Valid(), err)
 	var framed *lockport.Error
-	if !errors.As(l.Err(), &framed) || framed.Name != l.Name() {
-		e.failf("P10 errors: Err is no *lockport.Error with the lock's name: %w", l.Err())
+	if !errors.As(err, &framed) || framed.Name != l.Name() {
+		e.failf("P10 errors: Err is no *lockport.Error with the lock's name: %w", err)
 	}
 }
 
 // stays checks that a lock is held now, by asking another client too.
 func (e *Env) stays(l *lockport.Lock, other *party, why string) {
-	if err := l.Err(); err != nil {
-		e.failf("%s, yet it is lost: %w", why, err)
-	}
+	e.check(l.Err(), "%s, yet it is lost", why)
 	other.finds(l.Name(), why)
-	if err := l.Err(); err != nil {
-		e.failf("%s, yet it is lost: %w", why, err)
+	e.check(l.Err(), "%s, yet it is lost", why)
+}
+
+// noticeTime is within what time a holder must have been told of a removal.
+func (e *Env) noticeTime() time.Duration {
+	if notice := e.caps.RemovalNotice; notice != nil {
+		return notice(e.ttl) + endTime
 	}
-}
-
-// begin begins to acquire name in a goroutine.
-func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *acquiring {
-	ctx, cancel := context.WithCancel(e.ctx)
-	a := &acquiring{e: e, cancel: cancel, over: make(chan struct{})}
-	e.after(func() { cancel(); <-a.over })
-	go func() {
-		defer close(a.over)
-		a.lock, a.err = c.Acquire(ctx, name, opts...)
-	}()
-	return a
-}
-
-// acquiring is an Acquire under way.
-type acquiring struct {
-	e      *Env
-	cancel context.CancelFunc
-	over   chan struct{}
-	lock   *lockport.Lock
-	err    error
-}
-
-// notYet checks that it still waits after d.
-func (a *acquiring) notYet(d time.Duration, why string) {
-	select {
-	case <-a.over:
-		if a.err == nil {
-			a.e.failf("%s, yet another Acquire returned a lock", why)
-		}
-		a.e.failf("%s, so Acquire must wait; it returned: %w", why, a.err)
-	case <-time.After(d):
-	}
-}
-
-// waits returns when it has been refused once, through o, and a little later: from then on it waits, whatever becomes of the server.
-func (a *acquiring) waits(o *opened, why string) {
-	a.e.eventually(soon, o.refused.Load, "%s, and an Acquire is told so", why)
-	a.notYet(100*time.Millisecond, why)
-}
-
-// granted waits for the lock.
-func (a *acquiring) granted(limit time.Duration, why string) *lockport.Lock {
-	a.e.within(a.over, limit, "%s, but a waiting Acquire did not return within %v", why, limit)
-	if a.err != nil {
-		a.e.failf("%s, but a waiting Acquire returned: %w", why, a.err)
-	}
-	return a.lock
-}
-
-// ended waits for its end, whatever it is, after its context ended or the client was closed.
-func (a *acquiring) ended(limit time.Duration, why string) error {
-	a.e.within(a.over, limit, "%s, but Acquire did not return within %v", why, limit)
-	return a.err
-}
-
-// giveUp cancels it, and releases what it got.
-func (a *acquiring) giveUp() error {
-	a.cancel()
-	err := a.ended(endTime, "its context has ended")
-	if err == nil {
-		_ = a.lock.Release(a.e.ctx)
-	}
-	return err
+	return e.ttl + endTime
 }
 
 // token is the fencing token, 0 if there is none.
 func token(l *lockport.Lock) uint64 {
 	t, _ := l.Token()
 	return uint64(t)
-}
-
-// rises checks that token comes after before, where there are tokens.
-func (e *Env) rises(before, token uint64) {
-	if e.caps.Token != driver.TokenNone && token <= before {
-		e.failf("P2 fencing: token %d was given after token %d", token, before)
-	}
 }

@@ -3,17 +3,32 @@ package conformance
 import (
 	"context"
 	"errors"
+	"os"
 	"reflect"
+	"strconv"
 	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
 )
 
+// How long things may take. The suite asserts no speed: these bounds are far above what a correct backend needs, and far below
+// what a broken one takes, on a busy machine too.
+const (
+	// soon is for what follows at once from something else: a wake-up, a callback, the end of a wait.
+	soon = 2 * time.Second
+	// endTime is how long after the end of its context a call may return. Promised are 100 ms in 99 cases of 100.
+	endTime = time.Second
+	// callTime is how long one call to a server that is well may take.
+	callTime = 5 * time.Second
+)
+
+// takeover is how long after its holder fell silent a name may be taken: the TTL, and what a server's clockwork adds.
+func (e *Env) takeover() time.Duration { return e.ttl + e.ttl/4 + 1500*time.Millisecond }
+
 // party is a backend as one client would use it, for the cases that speak to the driver directly.
 type party struct {
-	driver.Backend
-	e  *Env
+	*opened
 	id string // what OwnerClient returns for its claims
 
 	mu      sync.Mutex
@@ -23,22 +38,43 @@ type party struct {
 // party opens the backend under test.
 func (e *Env) party() *party { return e.partyAt(e.cfg.Target) }
 
+// two opens it twice, and makes a name.
+func (e *Env) two() (a, b *party, name string) { return e.party(), e.party(), e.name() }
+
+// held is two, with the name claimed by a.
+func (e *Env) held() (a, b *party, name string, lease driver.Lease) {
+	a, b, name = e.two()
+	return a, b, name, a.claim(name)
+}
+
 // observer opens a backend that no fault touches.
 func (e *Env) observer() *party { return e.partyAt(e.cfg.Direct) }
 
 func (e *Env) partyAt(target string) *party {
-	p := &party{Backend: e.open(target), e: e, id: newPartyName()}
-	e.after(p.tidy)
+	p := &party{opened: e.open(target), id: newPartyName()}
+	e.after(func() { // so that nobody has to wait for the TTL of what the case left
+		ctx, cancel := e.detached(callTime)
+		defer cancel()
+		for _, req := range p.granted {
+			_ = p.Abandon(ctx, req)
+		}
+	})
 	return p
 }
 
-// tidy ends the claims that the case left, so that nobody has to wait for their TTL.
-func (p *party) tidy() {
-	ctx, cancel := p.e.detached(callTime)
-	defer cancel()
-	for _, req := range p.granted {
-		_ = p.Abandon(ctx, req)
+// newPartyName makes what OwnerClient returns for the claims of one backend.
+func newPartyName() string {
+	host, err := os.Hostname()
+	if err != nil || len(host) > 64 {
+		host = "host"
 	}
+	return host + "/" + strconv.Itoa(os.Getpid()) + "/conformance/" + randomHex(4)
+}
+
+// connected has a connection made, by a claim on another name.
+func (p *party) connected() *party {
+	p.free(p.e.name(), "the name is new")
+	return p
 }
 
 // request makes a claim's request with an owner of its own.
@@ -52,6 +88,13 @@ func (p *party) patientRequest(name string) driver.Request {
 	if p.e.caps.FixedTTL == 0 {
 		req.TTL = p.e.longTTL()
 	}
+	return req
+}
+
+// queueing makes one that joins the queue, where there is one.
+func (p *party) queueing(name string) driver.Request {
+	req := p.request(name)
+	req.Queue = p.e.caps.Queue
 	return req
 }
 
@@ -69,83 +112,55 @@ func (e *Env) timed() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTime)
 }
 
-// callTime is how long one call to a server that is well may take.
-const callTime = 5 * time.Second
+// try makes a claim. Any goroutine may call it.
+func (p *party) try(req driver.Request) (driver.Lease, error) { return p.tryIn(p.e.ctx, req) }
 
-// try makes a claim, and ends the case if what the driver returns is against the contract.
-func (p *party) try(req driver.Request) (driver.Lease, error) {
-	ctx, cancel := p.e.timed()
+// tryIn is try in a context of its own.
+func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	lease, err := p.sound(p.TryAcquire(ctx, req))
+	lease, err := p.TryAcquire(ctx, req)
 	if err == nil {
-		p.remember(req)
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.granted = append(p.granted, req)
 	}
-	return lease, err
-}
-
-// remember has a claim ended when the case has.
-func (p *party) remember(req driver.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.granted = append(p.granted, req)
-}
-
-// sound holds the form of what TryAcquire, Wait and Requeue return against the contract.
-func (p *party) sound(lease driver.Lease, err error) (driver.Lease, error) {
-	switch {
-	case err == nil && lease == nil:
-		p.e.failf("the driver returned neither a lease nor an error")
-	case err != nil && lease != nil:
-		p.e.failf("the driver returned both a lease and an error: %w", err)
-	case errors.Is(err, driver.ErrLost):
-		p.e.failf("a claim returned ErrLost, which is for leases: %w", err)
-	}
-	p.e.check(oneClass(err), "claim")
 	return lease, err
 }
 
 // claim makes a claim that must be granted, since nobody has the name.
-func (p *party) claim(name string) driver.Lease {
-	lease, _ := p.claimOf(p.request(name))
-	return lease
-}
+func (p *party) claim(name string) driver.Lease { return p.claimOf(p.request(name)) }
 
-// claimOf is claim for a request of the case's own. sent is from just before.
-func (p *party) claimOf(req driver.Request) (lease driver.Lease, sent time.Time) {
-	sent = time.Now()
+// claimOf is claim for a request of the case's own.
+func (p *party) claimOf(req driver.Request) driver.Lease {
 	lease, err := p.try(req)
 	p.e.check(err, "nobody has the name, yet a claim was not granted")
-	return lease, sent
+	return lease
 }
 
 // finds makes a claim that must be ErrHeld. why says why.
 func (p *party) finds(name, why string) {
-	lease, err := p.try(p.request(name))
+	req := p.request(name)
+	lease, err := p.try(req)
 	if err == nil {
 		p.e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
 	}
-	if !errors.Is(err, driver.ErrHeld) {
-		p.e.failf("%s, so another claim must be ErrHeld; it was: %w", why, err)
-	}
+	p.e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
 }
 
-// free makes a claim that must be granted at once, and releases it. why says why.
+// free makes a claim that must be granted at once, releases it, and returns its token. why says why.
 func (p *party) free(name, why string) uint64 {
 	lease, err := p.try(p.request(name))
-	if err != nil {
-		p.e.failf("%s, so a claim must be granted; it was: %w", why, err)
-	}
+	p.e.check(err, "%s, so a claim must be granted; it was", why)
 	p.release(lease)
 	return lease.Grant().Token
 }
 
-// isFree says whether a claim is granted at once, and releases it.
-func (p *party) isFree(name string) bool {
-	lease, err := p.try(p.request(name))
-	if err == nil {
-		p.release(lease)
-	}
-	return err == nil
+// frees is free for a claim that must be granted within d.
+func (p *party) frees(name string, d time.Duration, why string) uint64 {
+	lease := p.takes(name, d, why)
+	p.release(lease)
+	return lease.Grant().Token
 }
 
 // takes polls until a claim is granted, and ends the case if it is not within d.
@@ -157,14 +172,16 @@ func (p *party) takes(name string, d time.Duration, why string) driver.Lease {
 func (p *party) takesOf(req driver.Request, d time.Duration, why string) driver.Lease {
 	var lease driver.Lease
 	var err error
-	p.e.eventually(d, func() bool {
+	if !poll(p.e.ctx, d, func() bool {
 		lease, err = p.try(req)
 		if err != nil && class(err) == driver.ErrUnknown {
 			p.abandon(req)
 			req.Owner = p.request(req.Name).Owner // one that was abandoned is not used again
 		}
 		return err == nil
-	}, "%s, so a claim must be granted; the last one was: %v", why, lazily{&err})
+	}) {
+		p.e.failf("not within %v: %s, so a claim must be granted; the last one was: %w", d, why, err)
+	}
 	return lease
 }
 
@@ -178,7 +195,7 @@ func (p *party) releases(lease driver.Lease) error {
 	ctx, cancel := p.e.timed()
 	defer cancel()
 	err := lease.Release(ctx)
-	p.e.check(oneClass(err), "release")
+	p.e.oneClass(err)
 	return err
 }
 
@@ -187,52 +204,64 @@ func (p *party) renews(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := p.e.timed()
 	defer cancel()
 	until, err := lease.Renew(ctx)
-	p.e.check(oneClass(err), "renewal")
+	p.e.oneClass(err)
 	return until, err
+}
+
+// renewsIfItMust renews lease where claims are renewed.
+func (p *party) renewsIfItMust(lease driver.Lease) error {
+	if lease.Grant().Until.IsZero() {
+		return nil
+	}
+	return errOf(p.renews(lease))
 }
 
 // abandon abandons a claim, as often as the client would, and ends the case if it never succeeds.
 func (p *party) abandon(req driver.Request) {
-	// Name and owner alone must do.
-	req.Lost, req.Contended, req.Queue = nil, nil, false
+	req.Lost, req.Contended, req.Queue = nil, nil, false // name and owner alone must do
 	var err error
-	p.e.eventually(p.e.ttl+callTime, func() bool {
+	if !poll(p.e.ctx, p.e.ttl+callTime, func() bool {
 		ctx, cancel := p.e.timed()
 		defer cancel()
 		err = p.Abandon(ctx, req)
 		return err == nil
-	}, "Abandon of a claim, on a server that is well, returns nil (the last error was: %v)", lazily{&err})
+	}) {
+		p.e.failf("Abandon of a claim, on a server that is well, must return nil; the last error was: %w", err)
+	}
 }
 
-// lazily prints what an error is when it is printed, not when it was passed.
-type lazily struct{ err *error }
-
-// String implements fmt.Stringer.
-func (l lazily) String() string {
-	if *l.err == nil {
-		return "none"
+// settle does what the client does with the outcome of a claim that nobody wants any more: what may be held is undone, and
+// what certainly has no effect is left alone.
+func (p *party) settle(req driver.Request, lease driver.Lease, err error) {
+	switch {
+	case err == nil:
+		err := p.releases(lease)
+		ended := p.e.faulty && errors.Is(err, driver.ErrLost) && (p.e.caps.Ends != driver.EndsTTL || p.e.caps.FixedTTL > 0)
+		if ended || err != nil && class(err) == driver.ErrUnknown { // its connection was cut just after the grant
+			p.abandon(req)
+			return
+		}
+		p.e.check(err, "the release of a claim that is held")
+	case errors.Is(err, driver.ErrHeld):
+		p.e.failf("nobody has the name, yet a claim was: %w", err)
+	case !certain(err):
+		p.abandon(req)
 	}
-	return (*l.err).Error()
 }
 
 // keepAlive renews lease, which must be there, until stop is called. A renewal whose outcome is unknown is made again until the validity ends, as the client
 // does. Where a claim has no end of its own it does nothing.
 func (p *party) keepAlive(lease driver.Lease) (stop func()) {
-	if lease.Grant().Until.IsZero() {
+	valid := lease.Grant().Until
+	if valid.IsZero() {
 		return func() {}
 	}
-	valid := lease.Grant().Until
-	ctx, cancel := context.WithCancel(p.e.ctx)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(p.e.ttl / 4)
-		defer tick.Stop()
+	c := begin(p.e, "a renewal", func(ctx context.Context) (struct{}, error) {
 		for {
 			select {
-			case <-tick.C:
+			case <-time.After(p.e.ttl / 4):
 			case <-ctx.Done():
-				return
+				return struct{}{}, nil
 			}
 			until, err := lease.Renew(p.e.ctx)
 			switch late := !time.Now().Before(valid); {
@@ -240,17 +269,54 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 				valid = until
 			case ctx.Err() == nil && (errors.Is(err, driver.ErrLost) || late):
 				p.e.fail(errors.Join(errors.New("a renewal of a claim that is held failed"), err))
-				return
+				return struct{}{}, err
 			}
 		}
-	}()
-	return func() { cancel(); <-done }
+	})
+	return func() { c.cancel(); <-c.over }
 }
 
-// renewsIfItMust renews lease where claims are renewed.
-func (p *party) renewsIfItMust(lease driver.Lease) (time.Time, error) {
-	if lease.Grant().Until.IsZero() {
-		return time.Time{}, nil
+// waiter is the party's Waiter; a case that needs one is not run without.
+func (p *party) waiter() driver.Waiter { return optional[driver.Waiter](p) }
+
+// waits begins to Wait for name.
+func (p *party) waits(name string) *call[driver.Lease] {
+	waiter, req := p.waiter(), p.queueing(name)
+	return begin(p.e, "Wait", func(ctx context.Context) (driver.Lease, error) {
+		for {
+			lease, err := p.e.sound(waiter.Wait(ctx, req))
+			if !errors.Is(err, driver.ErrHeld) {
+				return lease, err
+			}
+			select { // it cannot wait just now: as the client does
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	})
+}
+
+// stillHolds checks that lease, of p, is held by it alone, and releases it. after is what happened before.
+func (p *party) stillHolds(name string, lease driver.Lease, after string) {
+	p.e.party().finds(name, after+", but the next holder has not released the name")
+	p.e.check(p.renewsIfItMust(lease), "%s, and the next holder's renewal failed", after)
+	p.e.check(p.releases(lease), "%s, and the next holder's release failed", after)
+}
+
+// afterExpiry claims name once lease, which is not renewed, has expired; not before its validity has ended.
+func (p *party) afterExpiry(lease driver.Lease, until time.Time, name string) driver.Lease {
+	p.e.needsTTL()
+	next := p.takes(name, p.e.takeover(), "a claim that is not renewed ends with its TTL")
+	early := time.Until(until)
+	p.e.require(early <= 0, "P3a silence: the name was granted again %v before the first holder's validity ended", early)
+	p.e.rises(lease.Grant().Token, next.Grant().Token)
+	return next
+}
+
+// rises checks that token comes after before, where there are tokens.
+func (e *Env) rises(before, token uint64) {
+	if e.caps.Token != driver.TokenNone && token <= before {
+		e.failf("P2 fencing: token %d was given after token %d", token, before)
 	}
-	return p.renews(lease)
 }

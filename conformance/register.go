@@ -1,9 +1,16 @@
 package conformance
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 )
 
 // Sizes of a register.
@@ -14,7 +21,7 @@ const (
 	registerFile = "register"
 )
 
-// register is what the locks of a crowd protect, and what its processes have done: memory that they all share, so that whoever comes in sees at once who is
+// register is what locks protect, and what their holders have done: memory that processes can share, so that whoever comes in sees at once who is
 // inside, without a clock or a file between them. It outlives a process that is killed.
 type register struct {
 	cells [crowdNames]cell
@@ -31,35 +38,6 @@ type cell struct {
 	member atomic.Int64  // the process that had it last
 }
 
-// enter notes that a hold, whose process is member, begins.
-func (r *register) enter(name, member int, hold int64, token uint64) error {
-	c := &r.cells[name]
-	if !c.inside.CompareAndSwap(0, hold) {
-		other := c.inside.Load()
-		dead := other != 0 && r.gone[other>>memberBits].Load()
-		if !dead || !c.inside.CompareAndSwap(other, hold) {
-			return fmt.Errorf("process %d got name %d, with token %d, while process %d, which had token %d, had not released it",
-				member, name, token, other>>memberBits, c.token.Load())
-		}
-	}
-	if before := c.token.Swap(token); token != 0 && token <= before {
-		return fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d was given", member, name, token, before)
-	}
-	r.acquired.Add(1)
-	if c.member.Swap(int64(member)) != int64(member) {
-		r.passedOn.Add(1)
-	}
-	return nil
-}
-
-// leave notes that a hold is about to end.
-func (r *register) leave(name int, hold int64) error {
-	if c := &r.cells[name]; !c.inside.CompareAndSwap(hold, 0) {
-		return fmt.Errorf("process %d came in while process %d held name %d", c.inside.Load()>>memberBits, hold>>memberBits, name)
-	}
-	return nil
-}
-
 // most raises a figure to d.
 func most(figure *atomic.Int64, d time.Duration) {
 	for {
@@ -69,3 +47,94 @@ func most(figure *atomic.Int64, d time.Duration) {
 		}
 	}
 }
+
+// holders are those of one process, or of one client, as a register sees them. Every hold of a lock, wherever goroutines or processes contend, is entered here.
+type holders struct {
+	*register
+	member  int64             // the number of the process
+	last    atomic.Int64      // the number of its last hold
+	locks   sync.Map          // by the numbers of their holds
+	losses  atomic.Bool       // holds may be lost: that is no error, and none are counted
+	counted [crowdNames]int64 // how often each name was held: only the lock guards it, as the race detector sees
+}
+
+func newHolders() *holders { return &holders{register: new(register)} }
+
+// enter notes that a hold of a name begins. A lock that is lost by the time that its goroutine gets to run is no hold: others may have had the name since.
+func (h *holders) enter(name int, l *lockport.Lock) (leave func() error, err error) {
+	c, hold := &h.cells[name], h.member<<memberBits+h.last.Add(1)
+	h.locks.Store(hold, l)
+	other, before := c.inside.Swap(hold), c.token.Load()
+	two := other != 0 && !h.isOver(other)
+	token := token(l)
+	if err := l.Err(); err != nil { // looked at after the others were seen: as long as it is valid, there is nobody after it
+		c.inside.CompareAndSwap(hold, other)
+		return nil, fmt.Errorf("a lock was lost before it could be used: %w", err)
+	}
+	switch {
+	case two:
+		return nil, fmt.Errorf("two hold name %d: process %d with token %d, and process %d, which had token %d and had not released it",
+			name, h.member, token, other>>memberBits, before)
+	case token != 0 && token <= before:
+		return nil, fmt.Errorf("P2 fencing: process %d got name %d with token %d, after token %d was given", h.member, name, token, before)
+	}
+	c.token.CompareAndSwap(before, token) // where that fails it was lost since, and somebody else came
+	h.acquired.Add(1)
+	if c.member.Swap(h.member) != h.member {
+		h.passedOn.Add(1)
+	}
+	if !h.losses.Load() {
+		h.counted[name]++
+	}
+	return func() error {
+		defer h.locks.Delete(hold)
+		if !c.inside.CompareAndSwap(hold, 0) && l.Err() == nil {
+			return fmt.Errorf("process %d came in while process %d held name %d", c.inside.Load()>>memberBits, h.member, name)
+		}
+		return nil
+	}, nil
+}
+
+// isOver says whether a hold that has not left was ended by something else.
+func (h *holders) isOver(hold int64) bool {
+	if member := hold >> memberBits; member != h.member {
+		return h.gone[member].Load()
+	}
+	l, ok := h.locks.Load(hold)
+	return ok && !l.(*lockport.Lock).Valid()
+}
+
+// hold holds a lock for up to so long and releases it. What enter finds wrong is told, whatever becomes of the lock.
+func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long time.Duration) error {
+	leave, err := h.enter(name, l)
+	switch {
+	case err == nil:
+		if long > 0 {
+			<-time.After(rand.N(long))
+		}
+		lost := l.Err()
+		if err := leave(); err != nil {
+			return err
+		}
+		err = lost
+	case !errors.Is(err, lockport.ErrLost):
+		return err
+	}
+	err = errors.Join(err, l.Release(ctx))
+	if err == nil || errors.Is(err, lockport.ErrLost) && h.losses.Load() {
+		return nil
+	}
+	return fmt.Errorf("a hold was lost, or its release failed, on a server that is well: %w", err)
+}
+
+// acquire acquires a lock, and holds it as name 0 for up to so long.
+func (h *holders) acquire(ctx context.Context, e *Env, c *lockport.Client, name string, long time.Duration) error {
+	l, err := c.Acquire(ctx, name)
+	if err != nil {
+		return fmt.Errorf("an acquisition failed: %w", err)
+	}
+	return h.hold(e.ctx, 0, l, long)
+}
+
+// lastToken is the driver's token of the last hold of name 0.
+func (h *holders) lastToken() uint64 { return h.cells[0].token.Load() / driver.TokensPerGrant }

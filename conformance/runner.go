@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -98,7 +99,7 @@ func (r *runner) runAll(ctx context.Context, cases []Case, parallel int, done fu
 func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 	res := Result{Group: c.Group, Name: c.Name, Rule: c.Rule}
 	for _, n := range c.Needs {
-		if why := n.missing(cfg); why != "" {
+		if why := missing(cfg, n); why != "" {
 			res.Outcome, res.Reason = NotRun, why
 			return res
 		}
@@ -125,10 +126,10 @@ func (r *runner) run(ctx context.Context, cfg Config, c Case) Result {
 // attempt runs c in a goroutine of its own whose label all goroutines that it starts inherit.
 func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
 	id := strconv.FormatInt(r.count.Add(1), 10)
-	limit := c.limit(r.ttl)
+	limit := cmp.Or(c.Limit, 20*time.Second+20*r.ttl)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	e := newEnv(ctx, r, cfg, r.prefix+"-"+id+"-")
+	e := &Env{ctx: ctx, r: r, cfg: cfg, prefix: r.prefix + "-" + id + "-", ttl: r.ttl, caps: r.caps}
 
 	conns, err := e.conns()
 	if err != nil {
@@ -151,20 +152,12 @@ func (r *runner) attempt(ctx context.Context, cfg Config, c Case) error {
 	select {
 	case <-done:
 	case <-time.After(limit + stuckGrace):
-		return fmt.Errorf("the case hangs: it had %v; earlier failure: %w; its goroutines:\n%s",
-			limit, orNone(e.failure()), labelled(e.prefix))
+		return fmt.Errorf("the case hangs: it had %v; earlier failure: %v; its goroutines:\n%s", limit, e.failure(), labelled(e.prefix))
 	}
 	if err := e.failure(); err != nil {
 		return err // what a failed case left behind says nothing new
 	}
 	return e.leaks(c, conns)
-}
-
-func orNone(err error) error {
-	if err == nil {
-		return errors.New("none")
-	}
-	return err
 }
 
 // goroutineLabel is the name of the label that tells whose a goroutine is.

@@ -1,16 +1,10 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"runtime/pprof"
-	"strconv"
 	"time"
-
-	"github.com/lockport/lockport"
 )
 
 // SoakOptions says how large a soak is, and how long it lasts.
@@ -29,20 +23,11 @@ type SoakOptions struct {
 }
 
 func (o SoakOptions) withDefaults() SoakOptions {
-	orElse := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	orElse(&o.For, time.Minute)
-	orElse(&o.Patience, 2*time.Minute)
-	orElse(&o.KillEvery, 20*time.Second)
-	if o.Processes <= 0 {
-		o.Processes = 4
-	}
-	if o.Goroutines <= 0 {
-		o.Goroutines = 512
-	}
+	o.For = cmp.Or(o.For, time.Minute)
+	o.Patience = cmp.Or(o.Patience, 2*time.Minute)
+	o.KillEvery = cmp.Or(o.KillEvery, 20*time.Second)
+	o.Processes = cmp.Or(max(o.Processes, 0), 4)
+	o.Goroutines = cmp.Or(max(o.Goroutines, 0), 512)
 	return o
 }
 
@@ -125,172 +110,3 @@ const ruleCrowd = "P1 exclusion, P2 fencing: in a crowd that asks for names in e
 // crowdTTL is what the locks of a crowd have where nobody says otherwise: so long that a busy machine renews them in time, and not too long for who waits
 // for the lock of a process that was killed.
 const crowdTTL = 5 * time.Second
-
-// crowds has crowds race, in processes of their own where that can be, and looks at what they leave.
-func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error {
-	reg, path := e.register()
-	local := e.cfg.Local
-	race := &race{e: e, o: o, register: reg, first: crowd{TTL: ttl, Goroutines: o.Goroutines, Patience: o.Patience, Register: path, Prefix: e.name() + "-"}}
-	e.after(func() { race.fill(report) })
-	if local {
-		race.clients()
-	} else {
-		if why := NeedProcesses.missing(e.cfg); why != "" {
-			e.notRun("%s", why)
-		}
-		race.processes()
-	}
-	// What nobody holds is to be had, by whoever comes.
-	c := e.client(lockport.TTL(ttl))
-	for i := range reg.cells {
-		limit := e.takeover() + 2*callTime + ttl
-		l := e.acquireWithin(c, race.first.Prefix+strconv.Itoa(i), limit, "everybody in the crowd has released its locks")
-		e.rises(reg.cells[i].token.Load(), token(l))
-		e.release(l)
-	}
-	return nil
-}
-
-// register makes a register that worker processes can map by its path. Where processes share no memory, cases of one process have one all the same.
-func (e *Env) register() (*register, string) {
-	dir, err := os.MkdirTemp("", "lockport-conformance-")
-	e.check(err, "a folder for the register")
-	e.after(func() { _ = os.RemoveAll(dir) })
-	path := filepath.Join(dir, registerFile)
-	reg, unmap, err := mapRegister(path)
-	switch {
-	case err == nil:
-		e.after(unmap)
-	case e.cfg.Local && errors.Is(err, errors.ErrUnsupported):
-		reg = new(register)
-	default:
-		e.notRun("processes cannot share memory here: %v", err)
-	}
-	return reg, path
-}
-
-// race is the crowds of one soak.
-type race struct {
-	e        *Env
-	o        SoakOptions
-	register *register
-	first    crowd // what all have in common
-	killed   int
-}
-
-// fill fills in the figures.
-func (r *race) fill(report *SoakReport) {
-	reg := r.register
-	report.Killed = r.killed
-	report.Acquired, report.HandedOff, report.PassedOn = reg.acquired.Load(), reg.handedOff.Load(), reg.passedOn.Load()
-	report.GaveUp, report.InVain, report.TooSlow = reg.gaveUp.Load(), reg.inVain.Load(), reg.tooSlow.Load()
-	report.Longest, report.Latest = time.Duration(reg.longest.Load()), time.Duration(reg.latest.Load())
-}
-
-// clients lets all crowds in in this process, with a client each.
-func (r *race) clients() {
-	all := make([]*crowd, r.o.Processes)
-	for i := range all {
-		c := r.first
-		c.Member, c.For, c.register = i+1, r.o.For, r.register
-		c.client = r.e.client(c.options()...)
-		all[i] = &c
-	}
-	r.e.storm(len(all), 1, func(ctx context.Context, i int) error {
-		if err := all[i].run(ctx); err != nil {
-			return err
-		}
-		return all[i].client.Close()
-	})
-}
-
-// processes lets them in in processes of their own, of which one is killed now and then.
-func (r *race) processes() {
-	type result struct {
-		p *process
-		a answer
-		e error
-	}
-	results := make(chan result, maxMembers)
-	over := time.Now().Add(r.o.For)
-	members := 0
-	start := func() *process {
-		members++
-		c := r.first
-		c.Member = members
-		p := r.e.process()
-		c.For = time.Until(over)
-		p.member = members
-		reply := p.begin(order{Op: opCrowd, Crowd: &c})
-		go func() {
-			a, err := p.await(reply, c.For+2*r.o.Patience)
-			results <- result{p, a, err}
-		}()
-		return p
-	}
-	running := make([]*process, r.o.Processes)
-	for i := range running {
-		running[i] = start()
-	}
-	left := len(running)
-	var kill <-chan time.Time
-	if r.o.KillEvery > 0 {
-		tick := time.NewTicker(r.o.KillEvery)
-		defer tick.Stop()
-		kill = tick.C
-	}
-	for left > 0 {
-		select {
-		case <-kill:
-			if time.Until(over) < r.first.TTL || members == maxMembers-1 {
-				continue // whoever waits for it would only make the end later
-			}
-			i := r.killed % len(running)
-			r.register.gone[running[i].member].Store(true)
-			running[i].Kill()
-			r.killed++
-			running[i] = start()
-		case res := <-results:
-			if r.register.gone[res.p.member].Load() {
-				continue
-			}
-			left--
-			r.e.check(res.e, "process %d", res.p.member)
-			if res.a.Err != "" {
-				r.e.failf("%s", res.a.Err)
-			}
-		}
-	}
-}
-
-// crowd is a worker's part in a race.
-func (p *peer) crowd(ctx context.Context, c *crowd) error {
-	reg, unmap, err := mapRegister(c.Register)
-	if err != nil {
-		return err
-	}
-	defer unmap()
-	b, err := p.open()
-	if err != nil {
-		return err
-	}
-	c.register = reg
-	label := c.Prefix + strconv.Itoa(c.Member)
-	pprof.Do(ctx, pprof.Labels(goroutineLabel, label), func(ctx context.Context) {
-		if c.client, err = lockport.New(b, append(c.options(), lockport.Logger(nil), lockport.Label("conformance"))...); err != nil {
-			return
-		}
-		err = c.run(ctx)
-		if closed := c.client.Close(); closed != nil {
-			err = errors.Join(err, fmt.Errorf("Close, when nobody holds anything any more, returned: %w", closed))
-		}
-	})
-	if err != nil {
-		return err
-	}
-	var left string
-	if !poll(ctx, leakGrace, func() bool { left = labelled(label); return left == "" }) {
-		return fmt.Errorf("P8 no leaks: when all is closed, no goroutine may be left; there are:\n%s", left)
-	}
-	return nil
-}

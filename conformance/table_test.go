@@ -28,15 +28,11 @@ func table() string {
 	var b strings.Builder
 	b.WriteString("\n| case | rule | needs | quick |\n|---|---|---|---|\n")
 	for _, c := range Cases() {
-		needs := make([]string, len(c.Needs))
-		for i, n := range c.Needs {
-			needs[i] = string(n)
-		}
 		quick := ""
 		if c.Quick {
 			quick = "yes"
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID(), strings.ReplaceAll(c.Rule, "|", "\\|"), strings.Join(needs, ", "), quick)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID(), strings.ReplaceAll(c.Rule, "|", "\\|"), strings.Join(c.Needs, ", "), quick)
 	}
 	b.WriteByte('\n')
 	return b.String()

@@ -3,9 +3,8 @@ package conformance
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -31,8 +30,7 @@ type order struct {
 	Hold int           `json:",omitempty"` // what an earlier answer gave
 	Wait time.Duration `json:",omitempty"` // bounds the order
 
-	Contend *contender `json:",omitempty"`
-	Crowd   *crowd     `json:",omitempty"`
+	Crowd *crowd `json:",omitempty"`
 }
 
 // The operations.
@@ -40,8 +38,7 @@ const (
 	opClaim   = "claim"   // one claim through the driver, never renewed
 	opAcquire = "acquire" // Acquire through a client, which renews
 	opValid   = "valid"   // Valid and Err of a hold of acquire
-	opRelease = "release" // of either
-	opContend = "contend" // acquire and release, again and again
+	opRelease = "release" // of a hold of acquire
 	opCrowd   = "crowd"   // take part in a race of crowds
 )
 
@@ -63,7 +60,7 @@ var workerMainCalled atomic.Bool
 func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, error)) {
 	workerMainCalled.Store(true)
 	workers.Main(func(ctx context.Context, config workerConfig) (worker.Worker[order, answer], error) {
-		p := &peer{ctx: ctx, ttl: config.TTL, party: newPartyName(), holds: make(map[int]any)}
+		p := &peer{ctx: ctx, ttl: config.TTL}
 		p.open = func() (driver.Backend, error) { return open(context.Background(), config.Target) }
 		var err error
 		if p.backend, err = p.open(); err != nil {
@@ -81,18 +78,16 @@ type peer struct {
 	backend driver.Backend
 	client  *lockport.Client
 	ttl     time.Duration
-	party   string
 
 	mu    sync.Mutex
-	holds map[int]any // *lockport.Lock or driver.Lease
+	holds []*lockport.Lock
 }
 
 // Close implements [worker.Worker]. Nothing is given back: a worker that should release does so when it is told to.
 func (p *peer) Close() {}
 
 // Do implements [worker.Worker].
-func (p *peer) Do(o order) (answer, error) {
-	var a answer
+func (p *peer) Do(o order) (a answer, _ error) {
 	ctx := p.ctx
 	if o.Wait > 0 {
 		var cancel context.CancelFunc
@@ -100,31 +95,25 @@ func (p *peer) Do(o order) (answer, error) {
 		defer cancel()
 	}
 	var err error
-	lock, _ := p.hold(o.Hold).(*lockport.Lock)
-	lease, _ := p.hold(o.Hold).(driver.Lease)
-	switch {
-	case o.Op == opValid && lock != nil: // first of all, as a process does that goes on
+	switch o.Op {
+	case opValid:
+		lock := p.hold(o.Hold)
 		a.Valid, err = lock.Valid(), lock.Err()
-	case o.Op == opClaim:
-		lease, err = p.backend.TryAcquire(ctx, driver.Request{Name: o.Name, Owner: randomHex(16) + ":" + p.party, TTL: p.ttl})
-		if err == nil {
-			a.Hold, a.Token = p.keep(lease), lease.Grant().Token
+	case opClaim:
+		var lease driver.Lease
+		owner := randomHex(16) + ":" + newPartyName()
+		if lease, err = p.backend.TryAcquire(ctx, driver.Request{Name: o.Name, Owner: owner, TTL: p.ttl}); err == nil {
+			a.Token = lease.Grant().Token
 		}
-	case o.Op == opAcquire:
-		lock, err = p.client.Acquire(ctx, o.Name)
-		if err == nil {
+	case opAcquire:
+		var lock *lockport.Lock
+		if lock, err = p.client.Acquire(ctx, o.Name); err == nil {
 			a.Hold, a.Token = p.keep(lock), token(lock)
 		}
-	case o.Op == opRelease && lock != nil:
-		err = lock.Release(ctx)
-	case o.Op == opRelease && lease != nil:
-		err = lease.Release(ctx)
-	case o.Op == opContend:
-		err = o.Contend.run(ctx, p.client, o.Name)
-	case o.Op == opCrowd:
+	case opRelease:
+		err = p.hold(o.Hold).Release(ctx)
+	case opCrowd:
 		err = p.crowd(ctx, o.Crowd)
-	default:
-		err = fmt.Errorf("there is no order %q, or no hold %d", o.Op, o.Hold)
 	}
 	if err != nil {
 		a.Err, a.Lost = err.Error(), errors.Is(err, driver.ErrLost)
@@ -132,48 +121,68 @@ func (p *peer) Do(o order) (answer, error) {
 	return a, nil
 }
 
-func (p *peer) keep(hold any) int {
+func (p *peer) keep(l *lockport.Lock) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	id := len(p.holds) + 1
-	p.holds[id] = hold
-	return id
+	p.holds = append(p.holds, l)
+	return len(p.holds) - 1
 }
 
-func (p *peer) hold(id int) any {
+func (p *peer) hold(i int) *lockport.Lock {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.holds[id]
+	return p.holds[i]
 }
 
-// contender is one process's part in a race for a name.
-type contender struct {
-	Member   int
-	Rounds   int
-	Register string // the file of the register
+// process is a worker as the case that started it sees it.
+type process struct {
+	*worker.Handle[order, answer]
+	e      *Env
+	member int // its number in a race
 }
 
-// run enters each hold into the register.
-func (c *contender) run(ctx context.Context, client *lockport.Client, name string) error {
-	reg, unmap, err := mapRegister(c.Register)
-	if err != nil {
-		return err
+// process starts a worker. It is killed when the case has ended.
+func (e *Env) process() *process {
+	const startTime = 20 * time.Second
+	ctx, cancel := context.WithTimeout(e.ctx, startTime)
+	defer cancel()
+	race := "GORACE=" + os.Getenv("GORACE") + " halt_on_error=1" // a data race ends it, which is seen
+	h, err := workers.Start(ctx, workerConfig{Target: e.cfg.Target, TTL: e.ttl}, race)
+	e.check(err, "a worker process")
+	e.after(h.Kill)
+	return &process{Handle: h, e: e}
+}
+
+// await waits for the answer to an order that was sent.
+func (p *process) await(of func(context.Context) (answer, error), limit time.Duration) (answer, error) {
+	ctx, cancel := context.WithTimeout(p.e.ctx, limit)
+	defer cancel()
+	return of(ctx)
+}
+
+// do sends an order and waits for an answer without an error.
+func (p *process) do(o order) answer {
+	o.Wait = callTime
+	a, err := p.await(p.Send(o), 2*callTime)
+	p.e.check(err, "%s in another process", o.Op)
+	p.e.require(a.Err == "", "%s in another process: %s", o.Op, a.Err)
+	return a
+}
+
+// stop stops the worker in the middle of whatever it does, as a long pause of its machine would.
+func (p *process) stop() {
+	err := p.Freeze()
+	if errors.Is(err, errors.ErrUnsupported) {
+		p.e.notRun("this system cannot stop a process")
 	}
-	defer unmap()
-	for range c.Rounds {
-		lock, err := client.Acquire(ctx, name)
-		if err != nil {
-			return err
-		}
-		hold := int64(c.Member) << memberBits
-		if err := reg.enter(0, c.Member, hold, token(lock)); err != nil {
-			return err
-		}
-		time.Sleep(rand.N(200 * time.Microsecond))
-		lost := lock.Err()
-		if err := errors.Join(reg.leave(0, hold), lost, lock.Release(ctx)); err != nil {
-			return fmt.Errorf("a hold on a server that is well: %w", err)
-		}
-	}
-	return nil
+	p.e.check(err, "stopping a worker")
+}
+
+// resume lets a stopped worker go on, and returns what it says of a hold first of all.
+func (p *process) resume(hold int) answer {
+	valid := p.Send(order{Op: opValid, Hold: hold})
+	p.e.check(p.Thaw(), "resuming a worker")
+	a, err := p.await(valid, callTime)
+	p.e.check(err, "the process that was stopped")
+	return a
 }

@@ -1,0 +1,73 @@
+package conformance
+
+import (
+	"context"
+	"time"
+)
+
+// call is a call under way in a goroutine of its own.
+type call[T any] struct {
+	e      *Env
+	what   string // "Acquire"
+	cancel context.CancelFunc
+	over   chan struct{}
+	result T
+	err    error
+}
+
+// begin begins a call, which is cancelled when the case has ended.
+func begin[T any](e *Env, what string, f func(context.Context) (T, error)) *call[T] {
+	ctx, cancel := context.WithCancel(e.ctx)
+	c := &call[T]{e: e, what: what, cancel: cancel, over: make(chan struct{})}
+	e.after(func() { cancel(); <-c.over })
+	go func() {
+		defer close(c.over)
+		c.result, c.err = f(ctx)
+	}()
+	return c
+}
+
+// isOver says whether it has returned.
+func (c *call[T]) isOver() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// notYet checks that it has not returned after d.
+func (c *call[T]) notYet(d time.Duration, why string) {
+	select {
+	case <-c.over:
+		c.e.require(c.err != nil, "%s, yet %s returned without an error", why, c.what)
+		c.e.failf("%s, so %s must wait; it returned: %w", why, c.what, c.err)
+	case <-time.After(d):
+	}
+}
+
+// ended waits for its end, whatever it is.
+func (c *call[T]) ended(limit time.Duration, why string) (T, error) {
+	c.e.within(c.over, limit, "%s, but %s has not returned after %v", why, c.what, limit)
+	return c.result, c.err
+}
+
+// granted waits for its success.
+func (c *call[T]) granted(limit time.Duration, why string) T {
+	c.e.within(c.over, limit, "%s, but %s was not granted it within %v", why, c.what, limit)
+	c.e.check(c.err, "%s, but %s returned", why, c.what)
+	return c.result
+}
+
+// endsInTime makes a call whose context ends soon, and checks that it returns then.
+func (e *Env) endsInTime(what string, f func(context.Context) error) error {
+	const limit = 200 * time.Millisecond
+	c := begin(e, what, func(ctx context.Context) (struct{}, error) {
+		ctx, cancel := context.WithTimeout(ctx, limit)
+		defer cancel()
+		return struct{}{}, f(ctx)
+	})
+	e.within(c.over, limit+endTime, "%s has not returned %v after its context ended", what, endTime)
+	return c.err
+}
