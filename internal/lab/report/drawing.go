@@ -193,13 +193,5 @@ func render(name string, data any) string {
 	if err := pages().ExecuteTemplate(&b, name, data); err != nil {
 		panic(err)
 	}
-	return strings.Map(character, strings.ToValidUTF8(b.String(), "\uFFFD"))
-}
-
-// character is r, or U+FFFD for what neither HTML nor XML may have.
-func character(r rune) rune {
-	if r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == 0xfffe || r == 0xffff {
-		return '\uFFFD'
-	}
-	return r
+	return strings.Map(without("\n\t"), strings.ToValidUTF8(b.String(), "\uFFFD"))
 }

@@ -29,15 +29,6 @@ func millis(ms float64) string {
 	return micros(ms * 1e3)
 }
 
-// seconds is how long something took: "47 s", "2 min 41 s".
-func seconds(s float64) string {
-	whole := int(math.Round(math.Min(finite(s), 1e9)))
-	if whole < 60 {
-		return strconv.Itoa(whole) + " s"
-	}
-	return strconv.Itoa(whole/60) + " min " + strconv.Itoa(whole%60) + " s"
-}
-
 // significant is v with three significant digits, and with all digits before the point: "9.31", "1,216".
 func significant(v float64) string {
 	v = finite(v)
@@ -89,11 +80,6 @@ func (s Spread) String() string {
 		return significant(s.Median)
 	}
 	return significant(s.Median) + " (" + significant(s.Low) + "–" + significant(s.High) + ")"
-}
-
-// memory is an amount of memory: "15.6 GiB".
-func memory(n int64) string {
-	return significant(float64(n)/(1<<30)) + " GiB"
 }
 
 // finite is v, or 0 for NaN and the infinities.
@@ -148,11 +134,14 @@ func cut(text string, most int) string {
 }
 
 // oneLine is text without control characters, such as those that move a terminal's cursor.
-func oneLine(text string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+func oneLine(text string) string { return strings.Map(without(""), text) }
+
+// without maps control characters, except some, to spaces.
+func without(except string) func(rune) rune {
+	return func(r rune) rune {
+		if (unicode.IsControl(r) || r == 0xfffe || r == 0xffff) && !strings.ContainsRune(except, r) {
 			return ' '
 		}
 		return r
-	}, text)
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +29,7 @@ func TestHTMLIsSound(t *testing.T) {
 		d.Strict, d.AutoClose, d.Entity = true, xml.HTMLAutoClose, xml.HTMLEntity
 		ids := make(map[string]bool)
 		for {
-			token, err := d.RawToken()
+			token, err := d.Token()
 			if errors.Is(err, io.EOF) {
 				break
 			}
@@ -55,26 +54,7 @@ func TestHTMLIsSound(t *testing.T) {
 		for _, m := range regexp.MustCompile(`(href="#|url\(#)([^")]*)`).FindAllStringSubmatch(text, -1) {
 			require.True(t, ids[m[2]], "%s: nothing has the id %s", name, m[2])
 		}
-		balanced(t, name, text)
 	}
-}
-
-// balanced requires that each element that has an end is ended, in order.
-func balanced(t *testing.T, name, text string) {
-	t.Helper()
-	void := []string{"meta"}
-	var open []string
-	for _, m := range regexp.MustCompile(`<(/?)([a-z][a-z0-9]*)((?:[^>"]|"[^"]*")*)>`).FindAllStringSubmatch(text, -1) {
-		switch {
-		case m[1] == "/":
-			require.NotEmpty(t, open, "%s: </%s>", name, m[2])
-			require.Equal(t, open[len(open)-1], m[2], name)
-			open = open[:len(open)-1]
-		case !slices.Contains(void, m[2]) && !strings.HasSuffix(m[3], "/"):
-			open = append(open, m[2])
-		}
-	}
-	require.Empty(t, open, name)
 }
 
 // Everything that a report says is in the page.
@@ -82,7 +62,7 @@ func TestHTMLSaysAll(t *testing.T) {
 	r := sample(t)
 	text := htmlOf(t, r)
 	var b strings.Builder
-	for _, part := range []string{"AMD EPYC 7B13", "quick run, 2 min 41 s", "pgbouncer is not installed", "apt-get install pgbouncer", "Redis 7.0.15", "7.75 GiB", "lockport compare</code>",
+	for _, part := range []string{"AMD EPYC 7B13", "quick run, 2m41s", "pgbouncer is not installed", "apt-get install pgbouncer", "Redis 7.0.15", "7.75 GiB", "lockport compare</code>",
 		docs + "backends/redlock.md"} {
 		require.Contains(t, text, part)
 	}

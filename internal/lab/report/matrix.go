@@ -17,33 +17,20 @@ type entry struct {
 	Who string
 }
 
-// columns are the subjects that have a cell, including those that no subject describes.
-func (r *Report) columns() (all []Subject) {
-	for _, s := range r.Subjects {
-		if slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name }) {
-			all = append(all, s)
-		}
-	}
-	for _, c := range r.Cells {
-		if !slices.ContainsFunc(all, func(s Subject) bool { return s.Name == c.Subject }) {
-			all = append(all, Subject{Name: c.Subject, Title: c.Subject})
-		}
-	}
-	return all
+// columns are the subjects that have a cell.
+func (r *Report) columns() []Subject {
+	return slices.DeleteFunc(slices.Clone(r.Subjects), func(s Subject) bool {
+		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name })
+	})
 }
 
-// rows are hazards by subjects. A hazard that only a cell knows has no texts.
+// rows are hazards by subjects; none without cells.
 func (r *Report) rows() (rows []row) {
-	columns, hazards := r.columns(), slices.Clone(r.Hazards)
-	for _, c := range r.Cells {
-		if !slices.ContainsFunc(hazards, func(h Hazard) bool { return h.ID == c.Hazard }) {
-			hazards = append(hazards, Hazard{ID: c.Hazard})
-		}
-	}
+	columns := r.columns()
 	if len(columns) == 0 {
 		return nil
 	}
-	for _, h := range hazards {
+	for _, h := range r.Hazards {
 		m := row{h, make([][]*entry, len(columns))}
 		for i, s := range columns {
 			for j := range r.Cells {
@@ -103,14 +90,10 @@ func (c *Cell) Often() string { return fmt.Sprintf("%s of %s", count(c.Seen), co
 
 // best is the run that shows the cell's class, which is drawn first; -1 without any run.
 func (c *Cell) best() int {
-	for _, shows := range []func(Run) bool{
-		func(r Run) bool { return r.Class == c.Class && r.Observed == c.Observed },
-		func(r Run) bool { return r.Class == c.Class },
-		func(Run) bool { return true },
-	} {
-		if i := slices.IndexFunc(c.Runs, shows); i >= 0 {
+	for i, r := range c.Runs {
+		if r.Class == c.Class && r.Observed == c.Observed {
 			return i
 		}
 	}
-	return -1
+	return min(0, len(c.Runs)-1)
 }

@@ -24,28 +24,16 @@ type Row struct {
 
 // metrics are the figures of a subject at a glance.
 var metrics = []struct {
-	head, finding string // in tables, and in findings
-	text          func(float64) string
-	of            func(Costs) (samples int, median float64)
+	head string
+	text func(float64) string
+	of   func(Costs) (samples int, median float64)
 }{
-	{"Acquire", "Acquire, of a lock that nobody else wants", micros, func(c Costs) (int, float64) { return c.Cycle.Acquire.N, c.Cycle.Acquire.P50 }},
-	{"Release", "", micros, func(c Costs) (int, float64) { return c.Cycle.Release.N, c.Cycle.Release.P50 }},
-	{
-		"both, in round trips", "Acquire and Release together, relative to the shortest request to the same server", times,
-		func(c Costs) (int, float64) { return c.Cycle.Ratio.N, c.Cycle.Ratio.Median },
-	},
-	{
-		"hand-off", "from a release until a waiter in another process has the lock", micros,
-		func(c Costs) (int, float64) { return c.HandOff.Time.N, c.HandOff.Time.P50 },
-	},
-	{
-		"takeover", "from the kill of a holder until somebody else has the lock", millis,
-		func(c Costs) (int, float64) { return c.Takeover.Time.N, c.Takeover.Time.P50 },
-	},
-	{
-		"without a server", "without a lock when a server is lost", millis,
-		func(c Costs) (int, float64) { return c.Failover.Time.N, c.Failover.Time.P50 },
-	},
+	{"Acquire", micros, func(c Costs) (int, float64) { return c.Cycle.Acquire.N, c.Cycle.Acquire.P50 }},
+	{"Release", micros, func(c Costs) (int, float64) { return c.Cycle.Release.N, c.Cycle.Release.P50 }},
+	{"round trips", times, func(c Costs) (int, float64) { return c.Cycle.Ratio.N, c.Cycle.Ratio.Median }},
+	{"hand-off", micros, func(c Costs) (int, float64) { return c.HandOff.Time.N, c.HandOff.Time.P50 }},
+	{"takeover", millis, func(c Costs) (int, float64) { return c.Takeover.Time.N, c.Takeover.Time.P50 }},
+	{"without a server", millis, func(c Costs) (int, float64) { return c.Failover.Time.N, c.Failover.Time.P50 }},
 }
 
 // medians are the metrics of a subject.

@@ -14,23 +14,20 @@ func (r *Report) Summary() string {
 		b.WriteString(cut(strings.TrimRight(oneLine(fmt.Sprintf(format, args...)), " "), 100) + "\n")
 	}
 	rows, columns := r.rows(), r.columns()
-	for from := 0; from < len(columns); from += 8 {
-		to := min(from+8, len(columns))
+	if len(rows) > 0 {
 		var names strings.Builder
-		for _, s := range columns[from:to] {
+		for _, s := range columns {
 			fmt.Fprintf(&names, "%-11.11s ", s.Name)
 		}
 		line("     %s", names.String())
 		for _, m := range rows {
-			words, variants := summaryRow(m.Cells[from:to])
+			words, variants := summaryRow(m.Cells)
 			line("%-4.4s %s", m.ID, words)
 			for _, v := range variants {
 				line("     %s", v)
 			}
 		}
 		line("")
-	}
-	if len(rows) > 0 {
 		for _, m := range rows {
 			line("%-4s %s", m.ID, m.Title)
 		}
@@ -49,13 +46,11 @@ func (r *Report) Summary() string {
 		if len(rows) > 0 {
 			line("")
 		}
-		line("%-12s%-12s%-12s%-12s%-12s%-12s%s", "medians", "Acquire", "Release", "round trips", "hand-off", "takeover", "without a server")
+		const columns = "%-11.11s %-11.11s %-11.11s %-11.11s %-11.11s %-11.11s %s"
+		line(columns, "medians", "Acquire", "Release", "round trips", "hand-off", "takeover", "without a server")
 		for _, c := range r.Costs {
-			text := fmt.Sprintf("%-11.11s ", c.Subject)
-			for _, median := range c.medians() {
-				text += fmt.Sprintf("%-11.11s ", median)
-			}
-			line("%s", text)
+			m := c.medians()
+			line(columns, c.Subject, m[0], m[1], m[2], m[3], m[4], m[5])
 		}
 		b.WriteString(summaryOfCosts)
 	}

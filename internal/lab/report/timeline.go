@@ -17,7 +17,6 @@ const (
 	shortest   = 4.0  // of what lasted no time, so that it can be seen
 	maxLanes   = 24
 	maxEvents  = 14
-	maxTold    = 5 // overlaps in words
 )
 
 // timeline draws who held the lock when: the faults, a lane for each client, and above them numbers of what happened, which are explained below.
@@ -75,13 +74,6 @@ func (t *timeline) draw() {
 		y = t.lines("soft", 4, y, t.W-8, 1, count(len(lanes)-len(drawn))+" more clients are not shown.")
 	}
 	y = t.explain(events, y)
-	for i, o := range t.run.Overlaps {
-		if i == maxTold {
-			y = t.lines("danger", 4, y, t.W-8, 1, "and "+count(len(t.run.Overlaps)-i)+" more")
-			break
-		}
-		y = t.lines("danger", 4, y, t.W-8, 2, "both: "+t.overlap(o))
-	}
 	t.H = y - lining + 6
 }
 
@@ -91,11 +83,11 @@ type event struct {
 	text, class string
 }
 
-// events are the faults, where they begin, what befell the clients' networks, and the marks, in their order. What happens several times is said once.
+// events are the faults, where they begin, what befell the clients' networks, the overlaps, and the marks, in their order. What happens several times is said once.
 func (t *timeline) events() (all []event) {
-	times := make(map[event]int)
+	times := make(map[string]int)
 	add := func(at float64, text, class string) {
-		if times[event{0, text, class}]++; text != "" && times[event{0, text, class}] == 1 {
+		if times[text]++; text != "" && times[text] == 1 {
 			all = append(all, event{at, text, class})
 		}
 	}
@@ -103,17 +95,18 @@ func (t *timeline) events() (all []event) {
 		add(f.From, f.What, "fault")
 	}
 	for _, l := range t.run.Lanes {
-		for _, b := range slices.Concat(l.Stopped, l.Cut) {
-			if b.What != "" {
-				add(b.From, l.Client+": "+b.What, "fault")
-			}
+		for _, b := range l.Cut {
+			add(b.From, l.Client+" is "+cmp.Or(b.What, "cut"), "fault")
 		}
+	}
+	for _, o := range t.run.Overlaps {
+		add(o.From, t.overlap(o), "danger")
 	}
 	for _, m := range t.run.Marks {
 		add(m.At, m.What, "")
 	}
 	for i, e := range all {
-		if n := times[event{0, e.text, e.class}]; n > 1 {
+		if n := times[e.text]; n > 1 {
 			all[i].text += fmt.Sprintf(" (%d times)", n)
 		}
 	}
@@ -256,10 +249,7 @@ func (t *timeline) hold(client string, s Span) string {
 }
 
 func (t *timeline) overlap(o Overlap) string {
-	if o.Tokens == [2]Token{} {
-		return fmt.Sprintf("%s and %s, %s", o.Older, o.Newer, millis(o.To-o.From))
-	}
-	return fmt.Sprintf("%s (%s) and %s (%s), %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
+	return fmt.Sprintf("both %s (%s) and %s (%s) hold it, %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
 }
 
 func (t *timeline) axis(y float64) {
@@ -273,11 +263,8 @@ func (t *timeline) axis(y float64) {
 
 // moment is a time since the beginning: "1.5 s".
 func moment(ms float64) string {
-	switch ms = finite(ms); {
-	case math.Abs(ms) >= 1e9:
+	if ms = finite(ms); math.Abs(ms) >= 1e9 {
 		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
-	case ms != 0 && math.Abs(ms) < 1:
-		return strconv.FormatFloat(ms, 'f', 1, 64) + " ms"
 	}
 	return strconv.FormatFloat(math.Round(ms)/1000, 'f', -1, 64) + " s"
 }
@@ -289,37 +276,33 @@ func between(from, to float64) string {
 
 // tokenNames makes short names of a run's tokens: of long ones that begin alike, the digits that differ, and at least the last four: "…4817".
 func tokenNames(r *Run) func(Token) string {
-	var all []string
+	low, high := Token(math.MaxUint64), Token(0)
+	see := func(token Token) {
+		if token != 0 {
+			low, high = min(low, token), max(high, token)
+		}
+	}
 	for _, l := range r.Lanes {
 		for _, s := range l.Spans {
-			all = append(all, strconv.FormatUint(uint64(s.Token), 10))
+			see(s.Token)
 		}
 	}
 	for _, o := range r.Overlaps {
-		all = append(all, strconv.FormatUint(uint64(o.Tokens[0]), 10), strconv.FormatUint(uint64(o.Tokens[1]), 10))
+		see(o.Tokens[0])
+		see(o.Tokens[1])
 	}
-	all = slices.DeleteFunc(all, func(token string) bool { return token == "0" })
-	common := 0
-	if len(all) > 0 {
-		common = max(0, len(all[0])-4)
-	}
-	for _, token := range all {
-		if len(token) != len(all[0]) {
-			common = 0 // then a part does not say which is the greater one
-		}
-		for !strings.HasPrefix(token, all[0][:common]) {
-			common--
-		}
+	digits, unit := 4, Token(10000)
+	for ; low/unit != high/unit && digits < 19; digits++ {
+		unit *= 10
 	}
 	return func(token Token) string {
-		text := strconv.FormatUint(uint64(token), 10)
 		switch {
 		case token == 0:
 			return "no token"
-		case common > 2 && len(text) > common:
-			return "…" + text[common:]
+		case token/unit < 100 || low/unit != high/unit:
+			return fmt.Sprint(uint64(token))
 		}
-		return text
+		return fmt.Sprintf("…%0*d", digits, token%unit)
 	}
 }
 

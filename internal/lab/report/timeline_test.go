@@ -1,7 +1,6 @@
 package report
 
 import (
-	"regexp"
 	"strings"
 	"testing"
 
@@ -34,24 +33,25 @@ func TestTimelineTellsAll(t *testing.T) {
 			}
 		}
 		text := strings.Join(all, " ")
-		require.Contains(t, text, "both: A (…473723392) and B (…508483072), 584 ms")
-		require.Contains(t, text, "1 at 0.01 s: A: slow")
-		require.Contains(t, text, "2 at 0.02 s: another 3 at 0.05 s: a fault (2 times)", "in their order, and each once")
+		require.Contains(t, text, "1 at 0.006 s: both A (…473723392) and B (…508483072) hold it, 584 ms")
+		require.Contains(t, text, "2 at 0.01 s: A is slow")
+		require.Contains(t, text, "3 at 0.02 s: another 4 at 0.05 s: a fault (2 times)", "in their order, and each once")
 		require.NotContains(t, all, "D", "who did nothing with this lock")
-		require.Contains(t, d.Desc, "2 at 0.02 s: another.", "also for those who cannot see it")
+		require.Contains(t, d.Desc, "3 at 0.02 s: another.", "also for those who cannot see it")
 		require.Equal(t, d == both.Wide, strings.Contains(text, "token …508483073; held for 100 µs; released"))
 	}
 }
 
-// A picture alone has all that it refers to, and little else.
-func TestPicturesHaveWhatTheyNeed(t *testing.T) {
-	for file, svg := range sample(t).Pictures() {
-		text := string(svg)
-		for _, m := range regexp.MustCompile(`(?:url\(#|href="#)([^)"]*)`).FindAllStringSubmatch(text, -1) {
-			require.Contains(t, text, `id="`+m[1]+`"`, file)
+func TestTokenNames(t *testing.T) {
+	run := func(tokens ...Token) *Run {
+		r := &Run{Lanes: []Lane{{}}}
+		for _, token := range tokens {
+			r.Lanes[0].Spans = append(r.Lanes[0].Spans, Span{Token: token})
 		}
-		for _, m := range regexp.MustCompile(`var\(--([a-z0-9-]*)\)`).FindAllStringSubmatch(text, -1) {
-			require.Contains(t, text, "--"+m[1]+": ", file)
-		}
+		return r
 	}
+	require.Equal(t, "34816", tokenNames(run(34816, 35840))(34816))
+	require.Equal(t, "…0512", tokenNames(run(1795072000000512, 1795072000001536))(1795072000000512))
+	require.Equal(t, "17950729999", tokenNames(run(17950729999, 1795073))(17950729999), "of another length: not comparable if cut")
+	require.Equal(t, "no token", tokenNames(run())(0))
 }

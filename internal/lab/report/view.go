@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	text "text/template"
+	"time"
 )
 
 //go:embed templates
@@ -18,42 +19,30 @@ var templates embed.FS
 // docs is where the documentation is, whose pages a report names.
 const docs = "https://github.com/lockport/lockport/blob/main/docs/"
 
-// mostRuns is how many runs of a cell are drawn: one that shows its class, and others of other classes. More of the same are told in words.
-const mostRuns = 3
-
 // view is what both pages show, as HTML and as Markdown.
 type view struct {
 	*Report
-	Heading, Mode, Took, On, Docs, Command string
-	Findings                               []finding
-	Columns                                []Subject
-	Matrix                                 []row
-	Looks                                  []look
-	Legend                                 *pictures
-	Lessons, Ran                           Table
-	Sections                               []section
-	NotMeasured                            []string
-	OwnServers                             bool // not those of a user
+	Mode, Took, On, Docs, Command string
+	Findings                      []finding
+	Columns                       []Subject
+	Matrix                        []row
+	Looks                         []look
+	Legend                        *pictures
+	Lessons, Ran                  Table
+	Sections                      []section
+	NotMeasured                   []string
+	OwnServers                    bool // not those of a user
 }
 
 func (r *Report) view() *view {
 	v := &view{
-		Report: r, Heading: "Distributed locks: what goes wrong, and what they cost", Mode: "quick", Took: seconds(r.Seconds), On: r.Machine.String(), Docs: docs,
+		Report: r, Mode: "quick", Took: (time.Duration(r.Seconds) * time.Second).String(), On: r.Machine.String(), Docs: docs,
 		Command: r.command(), Findings: r.findings(), Columns: r.columns(), Matrix: r.rows(), Looks: looks, Legend: legend(), Ran: r.subjectTable(),
-		Sections: r.costSections(), NotMeasured: r.notMeasured(),
+		Lessons: lessons, Sections: r.costSections(), NotMeasured: r.notMeasured(),
 		OwnServers: !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" }),
 	}
 	if r.Full {
 		v.Mode = "full"
-	}
-	switch {
-	case len(r.Cells) == 0 && len(r.Costs) > 0:
-		v.Heading = "Distributed locks: what they cost"
-	case len(r.Cells) > 0 && len(r.Costs) == 0:
-		v.Heading = "Distributed locks: what goes wrong"
-	}
-	if slices.ContainsFunc(r.Hazards, func(h Hazard) bool { return len(h.Articles) > 0 }) || slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == Article }) {
-		v.Lessons = lessons
 	}
 	if r.landed() {
 		v.Looks = append(slices.Clone(looks), look{lateLanded, "safe", "", meansLanded, ""})
@@ -118,27 +107,22 @@ type play struct {
 	Picture *pictures // nil for those that are only told
 }
 
-// Plays are the runs of a cell: the first shows its class.
+// Plays are the runs of a cell. The first shows its class; others are drawn where they show another one.
 func (e *entry) Plays() (all []play) {
-	best, drawn := e.best(), 1
+	best := e.best()
 	for i, run := range e.Runs {
 		p := play{}
 		if len(e.Runs) > 1 {
-			p.Caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(e.Runs), run.Class)
-			if run.Observed != e.Observed {
-				p.Caption += " " + run.Observed
-			}
+			p.Caption = fmt.Sprintf("Run %d of %d: %s. %s", i+1, len(e.Runs), run.Class, run.Observed)
 		}
-		switch {
-		case i == best:
+		if i == best || run.Class != e.Class {
 			p.Picture = e.timeline(i)
+		}
+		if i == best {
 			all = slices.Insert(all, 0, p)
-			continue
-		case run.Class != e.Class && drawn < mostRuns:
-			p.Picture = e.timeline(i)
-			drawn++
+		} else {
+			all = append(all, p)
 		}
-		all = append(all, p)
 	}
 	return all
 }
@@ -167,19 +151,9 @@ var lessons = Table{
 }
 
 // String is the machine for people.
-func (m Machine) String() (text string) {
-	for _, part := range []struct {
-		known bool
-		text  string
-	}{
-		{true, m.OS}, {m.CPU != "", m.CPU}, {m.Cores > 0, plural(m.Cores, "core", "cores")}, {m.Memory > 0, memory(m.Memory)}, {m.Go != "", m.Go},
-		{m.Lockport != "", "lockport " + m.Lockport},
-	} {
-		if part.known {
-			text += ", " + part.text
-		}
-	}
-	return strings.TrimPrefix(text, ", ")
+func (m Machine) String() string {
+	parts := []string{m.OS, m.CPU, plural(m.Cores, "core", "cores"), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
 // subjectTable is what was compared.
