@@ -1,6 +1,7 @@
 package articles_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -14,6 +15,8 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/pages"
 )
 
 func TestMain(m *testing.M) {
@@ -21,10 +24,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// open opens the lock that the fragment of a target names.
+// open opens the lock on Redis that the fragment of a target names.
 func open(ctx context.Context, target string) (driver.Backend, error) {
 	rawURL, name, _ := strings.Cut(target, "#")
-	for _, x := range slices.Concat(broken(), articles.Sound()) {
+	for _, x := range slices.Concat(articles.All(), articles.Libraries(), articles.Sound()) {
 		if x.Name == name {
 			return x.Open(ctx, rawURL)
 		}
@@ -32,22 +35,64 @@ func open(ctx context.Context, target string) (driver.Backend, error) {
 	return nil, fmt.Errorf("no lock has the name %q", name)
 }
 
-// broken are the locks that must be caught.
-func broken() []articles.Exhibit { return slices.Concat(articles.All(), articles.Libraries()) }
-
-// run runs the cases of which the IDs are given against x.
-func (all nodes) run(t *testing.T, x articles.Exhibit, ids []string) []conformance.Result {
-	report := conformance.Run(t.Context(), all.config(t, x), conformance.Match(func(c conformance.Case) bool { return slices.Contains(ids, c.ID()) }))
-	require.Empty(t, report.Error)
-	return report.Results
+// trial is a lock, the cases that are tried on it, and what must become of them.
+type trial struct {
+	kind string
+	articles.Exhibit
+	cfg  conformance.Config
+	ids  []string
+	want conformance.Outcome
 }
 
-// Every lock of an article, or of a library, fails the cases that are made for its fault, and these say why. What fails is what is broken: the locks of
+// try runs trials, more at once than there are processors: they mostly wait for time to pass. A case that fails must say why.
+func try(t *testing.T, trials ...trial) {
+	reports := make([]conformance.Report, len(trials))
+	lanes := make(chan struct{}, 8)
+	var running sync.WaitGroup
+	for i, x := range trials {
+		running.Go(func() {
+			lanes <- struct{}{}
+			defer func() { <-lanes }()
+			reports[i] = conformance.Run(t.Context(), x.cfg, conformance.Match(func(c conformance.Case) bool { return slices.Contains(x.ids, c.ID()) }))
+		})
+	}
+	running.Wait()
+	for i, x := range trials {
+		t.Run(x.kind+"/"+x.Name, func(t *testing.T) {
+			require.Empty(t, reports[i].Error)
+			require.NotEmpty(t, reports[i].Results)
+			for _, id := range x.ids {
+				require.True(t, slices.ContainsFunc(reports[i].Results, func(r conformance.Result) bool { return r.ID() == id }), "%s is not in the suite", id)
+			}
+			for _, res := range reports[i].Results {
+				t.Logf("VERDICT %s %s | %s | %s", x.kind, x.Name, res.ID(), res.Outcome)
+				require.Equal(t, x.want, res.Outcome, "%s of a lock of which this is true: %s (%s)", res.ID(), x.Is, res.Message())
+				if x.want == conformance.Fail {
+					require.Contains(t, res.Message(), res.Rule)
+					require.Contains(t, []int{1, len(x.CaughtBy)}, len(x.Sees))
+					require.Contains(t, res.Reason, x.Sees[slices.Index(x.CaughtBy, res.ID())%len(x.Sees)])
+				}
+			}
+		})
+	}
+}
+
+func onRedis(x articles.Exhibit) bool { return x.Server == articles.Redis }
+
+// Every lock of an article, or of a library on Redis, fails the cases that are made for its fault. What fails is what is broken: the locks of
 // which they are made pass those cases. So does a release in a transaction, and all that there is about ownership.
 func TestArticles(t *testing.T) {
-	all := newNodes(t)
+	var nodes []*servers.Redis
+	for range 5 {
+		nodes = append(nodes, servers.NeedRedis(t, servers.RedisOptions{Own: true}))
+	}
+	var trials []trial
 	passes := make(map[string][]string) // what sound locks must pass
-	for _, x := range broken() {
+	for _, x := range slices.Concat(articles.All(), articles.Libraries()) {
+		if !onRedis(x) {
+			continue
+		}
+		trials = append(trials, trial{"article", x, config(t, x, nodes), x.CaughtBy, conformance.Fail})
 		base := "set-nx-px"
 		if x.Nodes > 1 {
 			base = "redlock"
@@ -60,44 +105,20 @@ func TestArticles(t *testing.T) {
 			passes["watch-multi"] = append(passes["watch-multi"], c.ID())
 		}
 	}
-	// They mostly wait for time to pass, so more run at once than there are processors.
-	lanes := make(chan struct{}, 8)
-	var running sync.WaitGroup
-	defer running.Wait()
-	start := func(x articles.Exhibit, ids []string, judge func(*testing.T, []conformance.Result)) {
-		t.Run(x.Name, func(t *testing.T) {
-			results := make(chan []conformance.Result, 1)
-			running.Go(func() {
-				lanes <- struct{}{}
-				defer func() { <-lanes }()
-				defer close(results)
-				results <- all.run(t, x, ids)
-			})
-			t.Parallel() // as many as there are processors; the cases run meanwhile
-			judge(t, <-results)
-		})
-	}
 	for _, x := range articles.Sound() {
-		start(x, passes[x.Name], func(t *testing.T, results []conformance.Result) {
-			require.NotEmpty(t, results)
-			for _, res := range results {
-				t.Logf("VERDICT article-sound %s | %s | %s", x.Name, res.ID(), res.Outcome)
-				require.Equal(t, conformance.Pass, res.Outcome, "%s: %s", res.ID(), res.Message())
-			}
-		})
+		trials = append(trials, trial{"article-sound", x, config(t, x, nodes), passes[x.Name], conformance.Pass})
 	}
-	for _, x := range broken() {
-		start(x, x.CaughtBy, func(t *testing.T, results []conformance.Result) {
-			require.NotEmpty(t, x.CaughtBy)
-			require.Contains(t, []int{1, len(x.CaughtBy)}, len(x.Sees))
-			require.Len(t, results, len(x.CaughtBy), "a case that is named is not in the suite")
-			for _, res := range results {
-				t.Logf("VERDICT article %s | %s | %s", x.Name, res.ID(), res.Outcome)
-				require.Equal(t, conformance.Fail, res.Outcome, "%s does not catch a lock of which this is true: %s (%s)",
-					res.ID(), x.Is, res.Reason)
-				require.Contains(t, res.Message(), res.Rule)
-				require.Contains(t, res.Reason, x.Sees[slices.Index(x.CaughtBy, res.ID())%len(x.Sees)])
-			}
+	try(t, trials...)
+}
+
+// Each bug of a library fails its cases too, and the same lock without the bug passes them, there and then.
+func TestLibraries(t *testing.T) {
+	for _, x := range slices.DeleteFunc(articles.Libraries(), onRedis) {
+		t.Run(x.Name, func(t *testing.T) {
+			t.Parallel()
+			without := config(t, x, nil)
+			without.Open = x.OpenSound
+			try(t, trial{"library", x, config(t, x, nil), x.CaughtBy, conformance.Fail}, trial{"library-sound", x, without, x.CaughtBy, conformance.Pass})
 		})
 	}
 }
@@ -114,4 +135,27 @@ func TestOpen(t *testing.T) {
 	b, err := redlock.Open(t.Context(), "redis://a:1,b:2,c:3,d:4,e:5")
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
+}
+
+// The tables in docs/testing.md are those of the exhibits, and every hazard is in the page's list.
+func TestTable(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("\n| exhibit | hazard | article | what is broken | caught by |\n|---|---|---|---|---|\n")
+	before := pages.Before(t, "testing.md", "articles")
+	for _, x := range articles.All() {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", x.Name, x.Hazard, x.Article, x.Is, strings.Join(x.CaughtBy, "`, `"))
+		require.True(t, x.Hazard == "" || strings.Contains(before, "| "+x.Hazard+" |"), "docs/testing.md does not list %s", x.Hazard)
+	}
+	b.WriteString("\nSound, and made to pass what catches the others:\n\n| lock | article | how it is sound |\n|---|---|---|\n")
+	for _, x := range articles.Sound() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", x.Name, x.Article, x.Is)
+	}
+	pages.Holds(t, "testing.md", "articles", b.String())
+
+	b.Reset()
+	b.WriteString("\n| bug | whose | what is broken | on | caught by |\n|---|---|---|---|---|\n")
+	for _, x := range articles.Libraries() {
+		fmt.Fprintf(&b, "| %s | [%s](%s) | %s | %s | `%s` |\n", x.Name, x.Library, x.Article, x.Is, cmp.Or(x.Server, "redis"), strings.Join(x.CaughtBy, "`, `"))
+	}
+	pages.Holds(t, "testing.md", "libraries", b.String())
 }

@@ -2,60 +2,81 @@ package articles
 
 import (
 	"context"
+	"fmt"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// Libraries are bugs that locks on Redis of other projects have or had. Article is where each was reported.
-func Libraries() []Exhibit {
-	all := []Exhibit{
-		{
-			Name: "cleans-up-on-the-callers-context", Library: "blnk", Article: "https://github.com/blnkfinance/blnk/issues/354",
-			Is:       "the key is deleted on the context of the request that took it, and stays when that has ended",
-			CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
-			one: func(l *lock) driver.Backend { return &cleaning{l} },
-		},
-		{
-			Name: "extend-resurrects", Library: "redlock-rb", Article: "https://github.com/leandromoreira/redlock-rb/issues/36",
-			Is:       "extending a lock that is gone takes it anew, and its holder never learns that it was free in between",
-			CaughtBy: []string{"loss/forgotten"}, Sees: []string{"Lost is not closed"},
-			one: func(l *lock) driver.Backend {
-				prolong := l.prolong
-				l.prolong = func(ctx context.Context, c claim) (bool, error) {
-					ours, err := prolong(ctx, c)
-					if err == nil && !ours {
-						return l.take(ctx, c)
-					}
-					return ours, err
+var libraries = []Exhibit{
+	{
+		Name: "mutexes-share-a-session", Library: "clientv3/concurrency", Article: "https://github.com/etcd-io/etcd/pull/11364", Server: Etcd,
+		Is:       "the key of a Mutex is that of its session: two on one session both hold",
+		CaughtBy: []string{"exclusion/two-claims"}, Sees: []string{"another claim was granted"},
+		open: onEtcd(true), sound: onEtcd(false),
+	},
+	{
+		Name: "stale-unlock", Library: "clientv3/concurrency", Article: "https://github.com/etcd-io/etcd/issues/22082", Server: Etcd,
+		Is:       "Unlock, repeated because its reply was lost, deletes what the same session has locked since",
+		CaughtBy: []string{"unknown/release-reply-lost-same-client"}, Sees: []string{grantedAgain},
+		open: onEtcd(true), sound: onEtcd(false),
+	},
+	{
+		Name: "orphan-after-connection-loss", Library: "go-zookeeper", Article: "https://github.com/samuel/go-zookeeper/issues/229", Server: ZooKeeper,
+		Is:       "Lock returns when the connection is lost, has forgotten its node, and Unlock says that nothing is locked",
+		CaughtBy: []string{"unknown/cut-after-each-request"}, Sees: []string{"cut off after request"},
+		open: onZooKeeper(true), sound: onZooKeeper(false),
+	},
+	{
+		Name: "unlocks-on-another-connection", Library: "frontier", Article: "https://github.com/raystack/frontier/pull/1918", Server: Postgres,
+		Is:       "the unlock goes to whatever connection of the pool is free, and that it released nothing is not looked at",
+		CaughtBy: []string{"contract/release"}, Sees: []string{"nobody has the name, yet a claim was not granted"},
+		open: onPool, sound: onPostgres,
+	},
+	{
+		Name: "one-connection-gets-it-twice", Library: "mysqljs", Article: "https://github.com/mysqljs/mysql/issues/2511", Server: MySQL,
+		Is:       "two claims share a connection, for which GET_LOCK succeeds as often as it asks",
+		CaughtBy: []string{"exclusion/two-claims"}, Sees: []string{"another claim was granted"},
+		open: onMySQL(true), sound: onMySQL(false),
+	},
+	{
+		Name: "cleans-up-on-the-callers-context", Library: "blnk", Article: "https://github.com/blnkfinance/blnk/issues/354",
+		Is:       "the key is deleted on the context of the request that took it, and stays when that has ended",
+		CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
+		spoil: func(l *lock) driver.Backend {
+			take := l.take
+			l.take = func(ctx context.Context, c *claim) (bool, error) {
+				got, err := take(context.WithoutCancel(ctx), c)
+				if got && ctx.Err() != nil {
+					_, _ = l.give(ctx, c)
+					return false, fmt.Errorf("%w: %w", driver.ErrUnavailable, ctx.Err())
 				}
-				return l
-			},
+				return got, err
+			}
+			return l
 		},
-		{
-			Name: "retried-set-nx", Library: "go-redis", Article: "https://github.com/redis/go-redis/issues/2985",
-			Is:       "the client library repeats a SET NX whose reply was lost, and takes its own lock for somebody else's",
-			CaughtBy: []string{"unknown/acquire-reply-lost"}, Sees: []string{"the claim was carried out and its reply lost, yet it was"},
-			client: func(o *goredis.Options) { o.MaxRetries = 3 }, // the library's default
-			one:    unchanged,
+	},
+	{
+		Name: "extend-resurrects", Library: "redlock-rb", Article: "https://github.com/leandromoreira/redlock-rb/issues/36",
+		Is:       "extending a lock that is gone takes it anew, and its holder never learns that it was free in between",
+		CaughtBy: []string{"loss/forgotten"}, Sees: []string{"Lost is not closed"},
+		spoil: func(l *lock) driver.Backend {
+			prolong := l.prolong
+			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
+				ours, err := prolong(ctx, c)
+				if err == nil && !ours {
+					return l.take(ctx, c)
+				}
+				return ours, err
+			}
+			return l
 		},
-	}
-	for i := range all {
-		all[i].Nodes = 1
-	}
-	return all
-}
-
-// cleaning is a lock that undoes a claim whose caller has gone, with what the caller left it.
-type cleaning struct{ *lock }
-
-// TryAcquire implements driver.Backend.
-func (b *cleaning) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.lock.TryAcquire(context.WithoutCancel(ctx), req)
-	if err == nil && ctx.Err() != nil {
-		_ = l.Release(ctx)
-		return nil, unavailable(ctx.Err())
-	}
-	return l, err
+	},
+	{
+		Name: "retried-set-nx", Library: "go-redis", Article: "https://github.com/redis/go-redis/issues/2985",
+		Is:       "the client library repeats a SET NX whose reply was lost, and takes its own lock for somebody else's",
+		CaughtBy: []string{"unknown/acquire-reply-lost"}, Sees: []string{"the claim was carried out and its reply lost, yet it was"},
+		client: func(o *goredis.Options) { o.MaxRetries = 3 }, // the library's default
+	},
 }

@@ -11,67 +11,40 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lock is a lock in one Redis: a key that is there while somebody has the name. As newLock makes it, it is sound; each exhibit takes
-// one of its steps another way.
+// step is one thing that a lock does with a claim. It says whether the claim has the lock, or had it until then.
+type step func(ctx context.Context, c *claim) (bool, error)
+
+// lock is a lock in steps. As it is opened it is sound; an exhibit replaces a step.
 type lock struct {
-	rdb  *goredis.Client
+	rdb  *goredis.Client // of a lock in one Redis
 	caps driver.Capabilities
 
-	value   func(owner string) string                               // what the key says of its holder
-	take    func(ctx context.Context, c claim) (got bool, _ error)  // claims
-	prolong func(ctx context.Context, c claim) (ours bool, _ error) // renews
-	give    func(ctx context.Context, c claim) (ours bool, _ error) // releases
-	until   func(sent time.Time, ttl time.Duration) time.Time       // how long a claim is believed, that was sent then
+	key      func(name string) string
+	value    func(owner string) string // what the server says of the holder
+	take     step                      // claims
+	prolong  step                      // renews
+	give     step                      // releases
+	undo     step                      // releases what may not have arrived yet
+	valid    validity
+	patience func(ttl time.Duration) time.Duration // how long one of several servers is waited for
+	close    func() error
 }
 
-// claim is one claim as the server sees it.
+// validity is how long a claim is believed that was sent then, and whether anything of that is left.
+type validity func(sent time.Time, ttl time.Duration) (until time.Time, left bool)
+
+// claim is a claim as the server sees it, and its lease.
 type claim struct {
+	lock              *lock
 	key, value, owner string
 	ttl               time.Duration
+	grant             driver.Grant
+	given             bool // it had the lock when it was released
 }
 
-// The steps of a sound lock, each of which compares and acts at once.
-var (
-	// An Abandon may overtake the claim that it undoes, so the claim looks for it first.
-	takeScript = goredis.NewScript(`
-if redis.call('exists', KEYS[2]) == 1 then return 0 end
-if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 1 end
-return 0`)
-	prolongScript = goredis.NewScript(`
-if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
-return 0`)
-	giveScript = goredis.NewScript(`
-if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
-return 0`)
-)
-
-func newLock(rdb *goredis.Client, name string) *lock {
-	l := &lock{rdb: rdb, value: func(owner string) string { return owner }, until: time.Time.Add}
-	l.caps = driver.Capabilities{
-		Backend: name, Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond, Wake: driver.WakePoll,
-		Poll: 100 * time.Millisecond, RemovalNotice: func(ttl time.Duration) time.Duration { return ttl / 3 },
-	}
-	l.take = func(ctx context.Context, c claim) (bool, error) {
-		return takeScript.Eval(ctx, rdb, []string{c.key, goneKey(c.owner)}, c.value, c.ttl.Milliseconds()).Bool()
-	}
-	l.prolong = func(ctx context.Context, c claim) (bool, error) {
-		return prolongScript.Eval(ctx, rdb, []string{c.key}, c.value, c.ttl.Milliseconds()).Bool()
-	}
-	l.give = func(ctx context.Context, c claim) (bool, error) {
-		return giveScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
-	}
-	return l
-}
-
-// goneTime is how long an Abandon is remembered: no request is under way for longer.
-const goneTime = time.Minute
-
-func lockKey(name string) string  { return "lock:" + name }
-func goneKey(owner string) string { return "gone:" + owner }
-
-func (l *lock) claim(req driver.Request) claim {
+func (l *lock) claim(req driver.Request) *claim {
 	ttl := (req.TTL + time.Millisecond - 1).Truncate(time.Millisecond)
-	return claim{key: lockKey(req.Name), value: l.value(req.Owner), owner: req.Owner, ttl: ttl}
+	return &claim{lock: l, key: l.key(req.Name), value: l.value(req.Owner), owner: req.Owner, ttl: ttl}
 }
 
 // TryAcquire implements driver.Backend.
@@ -82,22 +55,23 @@ func (l *lock) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease
 	c := l.claim(req)
 	sent := time.Now()
 	got, err := l.take(ctx, c)
+	until, left := l.valid(sent, req.TTL)
 	switch {
 	case err != nil:
 		return nil, unknown(ctx, err)
 	case !got:
 		return nil, &driver.HeldError{}
+	case !left:
+		_, _ = l.give(ctx, c)
+		return nil, unknown(ctx, fmt.Errorf("it took %v, which is longer than the lock would have lasted", time.Since(sent)))
 	}
-	return &lease{l: l, claim: c, grant: driver.Grant{Until: l.until(sent, req.TTL)}}, nil
+	c.grant.Until = until
+	return c, nil
 }
 
 // Abandon implements driver.Backend.
 func (l *lock) Abandon(ctx context.Context, req driver.Request) error {
-	c := l.claim(req)
-	if err := l.rdb.Set(ctx, goneKey(c.owner), 1, goneTime).Err(); err != nil {
-		return unknown(ctx, err)
-	}
-	_, err := l.give(ctx, c)
+	_, err := l.undo(ctx, l.claim(req))
 	return unknown(ctx, err)
 }
 
@@ -105,54 +79,46 @@ func (l *lock) Abandon(ctx context.Context, req driver.Request) error {
 func (l *lock) Capabilities() driver.Capabilities { return l.caps }
 
 // Close implements driver.Backend.
-func (l *lock) Close() error { return l.rdb.Close() }
-
-// lease is a claim that was granted.
-type lease struct {
-	l     *lock
-	claim claim
-	grant driver.Grant
-	given bool // it was ours when it was released
-}
+func (l *lock) Close() error { return l.close() }
 
 // Grant implements driver.Lease.
-func (l *lease) Grant() driver.Grant { return l.grant }
+func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Renew implements driver.Lease.
-func (l *lease) Renew(ctx context.Context) (time.Time, error) {
+func (c *claim) Renew(ctx context.Context) (time.Time, error) {
 	sent := time.Now()
-	ours, err := l.l.prolong(ctx, l.claim)
+	ours, err := c.lock.prolong(ctx, c)
+	until, left := c.lock.valid(sent, c.ttl)
 	switch {
 	case err != nil:
 		return time.Time{}, unknown(ctx, err)
 	case !ours:
 		return time.Time{}, errLost
+	case !left:
+		return time.Time{}, unknown(ctx, errors.New("it took too long"))
 	}
-	return l.l.until(sent, l.claim.ttl), nil
+	return until, nil
 }
 
 // Release implements driver.Lease. It asks the server each time, as a program does that releases twice.
-func (l *lease) Release(ctx context.Context) error {
-	ours, err := l.l.give(ctx, l.claim)
-	l.given = l.given || ours
+func (c *claim) Release(ctx context.Context) error {
+	ours, err := c.lock.give(ctx, c)
+	c.given = c.given || ours
 	switch {
 	case err != nil:
 		return unknown(ctx, err)
-	case !l.given:
+	case !c.given:
 		return errLost
 	}
 	return nil
 }
 
-var errLost = fmt.Errorf("%w: the key is not there or has another value", driver.ErrLost)
+var errLost = fmt.Errorf("%w: the server does not have it, or somebody else does", driver.ErrLost)
 
-// unknown is the error of a request of which nobody knows whether it was carried out; nil for nil.
+// unknown is the error of a request that may have been carried out, unless it is one that says otherwise; nil for nil.
 func unknown(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
+	if err == nil || errors.Is(err, driver.ErrUnavailable) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnknown, errors.Join(err, ctx.Err()))
 }
-
-// unavailable is the error of a claim that is said to have had no effect.
-func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }

@@ -1,0 +1,46 @@
+package articles
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// EtcdPrefix begins the keys of the locks on etcd.
+const EtcdPrefix = "libraries/"
+
+// onEtcd drives the lock of etcd's own client: a concurrency.Session, and a concurrency.Mutex for each claim.
+func onEtcd(shared bool) opener {
+	return func(target string) (*lock, error) {
+		client, err := clientv3.New(clientv3.Config{Endpoints: []string{target}, Logger: zap.NewNop()})
+		if err != nil {
+			return nil, err
+		}
+		caps := driver.Capabilities{Backend: "etcd", Ends: driver.EndsSession, Token: driver.TokenData, FixedTTL: sessionTTL}
+		return inSessions(caps, shared, func(context.Context) (session, error) {
+			s, err := concurrency.NewSession(client, concurrency.WithTTL(int(sessionTTL/time.Second)))
+			if err != nil {
+				return session{}, err
+			}
+			lock := func(ctx context.Context, name string) (func(context.Context) error, uint64, error) {
+				m := concurrency.NewMutex(s, EtcdPrefix+name)
+				unlock := func(ctx context.Context) error { return unless(m.Unlock(ctx), concurrency.ErrLockReleased) }
+				switch err := m.TryLock(ctx); {
+				case errors.Is(err, concurrency.ErrLocked):
+					return nil, 0, driver.ErrHeld
+				case err != nil:
+					return unlock, 0, err
+				}
+				return unlock, uint64(m.Header().Revision), nil
+			}
+			return session{lock, func(context.Context) error { return unless(s.Close(), rpctypes.ErrLeaseNotFound) }}, nil
+		}, client.Close), nil
+	}
+}

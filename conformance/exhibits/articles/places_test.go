@@ -1,0 +1,136 @@
+package articles_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/exhibits/articles"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// place is the servers of a lock, and how it is opened on them or on proxies before them.
+type place struct {
+	addrs  []string
+	target func(addrs []string) string
+	isOp   func(op conformance.Op, request []byte) bool // tells the requests of a sound lock apart
+}
+
+// at is a place for x. Locks on Redis share the nodes.
+func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
+	first := func(addrs []string) string { return addrs[0] }
+	switch x.Server {
+	case articles.Etcd:
+		return place{[]string{servers.SharedEtcd(t).Addr()}, first, func(op conformance.Op, request []byte) bool {
+			return op == conformance.OpRelease && deletesKey(request)
+		}}
+	case articles.ZooKeeper:
+		return place{[]string{servers.SharedZooKeeper(t).Addr()}, first, nothing}
+	case articles.Postgres:
+		p := servers.SharedPostgres(t)
+		u, err := url.Parse(p.URL())
+		require.NoError(t, err)
+		return place{[]string{p.Addr()}, func(addrs []string) string { u.Host = addrs[0]; return u.String() }, nothing}
+	case articles.MySQL:
+		m := servers.SharedMariaDB(t)
+		config, err := mysql.ParseDSN(m.DSN())
+		require.NoError(t, err)
+		return place{[]string{m.Addr()}, func(addrs []string) string { config.Addr = addrs[0]; return config.FormatDSN() }, nothing}
+	}
+	p := place{target: func(addrs []string) string { return "redis://" + strings.Join(addrs, ",") + "#" + x.Name }}
+	for _, node := range nodes[:max(x.Nodes, 1)] {
+		p.addrs = append(p.addrs, node.Addr())
+	}
+	words := map[conformance.Op]string{conformance.OpAcquire: "'nx'", conformance.OpRenew: "'pexpire'", conformance.OpRelease: "del"}
+	p.isOp = func(op conformance.Op, request []byte) bool { return bytes.Contains(request, []byte(words[op])) }
+	return p
+}
+
+func nothing(conformance.Op, []byte) bool { return false }
+
+// deletesKey finds the deletion of one key among the messages in the frames of HTTP/2.
+func deletesKey(request []byte) bool {
+	for len(request) >= 9 {
+		size, kind, body := int(binary.BigEndian.Uint32(request)>>8), request[3], request[9:]
+		if size > len(body) {
+			break
+		}
+		if kind == 0 && size > 7 {
+			message := body[5:size]
+			if message[0] == 10 && int(message[1]) == len(message)-2 && bytes.HasPrefix(message[2:], []byte(articles.EtcdPrefix)) {
+				return true
+			}
+		}
+		request = body[size:]
+	}
+	return false
+}
+
+// lane is a way to the place through proxies.
+func (p place) lane(t *testing.T) (conformance.Lane, faultproxy.Group) {
+	var proxies faultproxy.Group
+	var addrs []string
+	for _, addr := range p.addrs {
+		proxy, err := faultproxy.New(addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = proxy.Close() })
+		proxies, addrs = append(proxies, proxy), append(addrs, proxy.Addr())
+	}
+	return conformance.Lane{Target: p.target(addrs), Faults: proxies.Faults(p.isOp)}, proxies
+}
+
+// ttl is that of the cases on Redis. Some catch a lock in a fraction of it, which must be long on a busy machine too, or find nothing: that which lies
+// between GET and DEL is a quarter.
+const ttl = 2 * time.Second
+
+// config is the suite's for x. Of five servers the last one hangs, and there are no faults.
+func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformance.Config {
+	p := at(t, x, nodes)
+	first, proxies := p.lane(t)
+	cfg := conformance.Config{Open: x.Open, Target: first.Target, Direct: p.target(p.addrs), Faults: first.Faults}
+	switch {
+	case x.Nodes > 1:
+		proxies[4].Freeze()
+		return conformance.Config{Open: open, Target: first.Target, MinTTL: 2 * ttl} // so that a sound lock gives each node enough on a busy machine
+	case x.Server != articles.Redis:
+		return cfg
+	}
+	cfg.Open, cfg.MinTTL = open, ttl
+	addRedis(&cfg.Faults, nodes[0])
+	for range 5 {
+		lane, _ := p.lane(t)
+		addRedis(&lane.Faults, nodes[0])
+		cfg.Lanes = append(cfg.Lanes, lane)
+	}
+	return cfg
+}
+
+// addRedis adds the faults of the server itself.
+func addRedis(f *conformance.Faults, s *servers.Redis) {
+	f.Remove = func(ctx context.Context, name string) error {
+		_, err := s.Do(ctx, "DEL", "lock:"+name)
+		return err
+	}
+	f.Overwrite = func(ctx context.Context, name string) error {
+		_, err := s.Do(ctx, "SET", "lock:"+name, "somebody-else", "PX", time.Hour.Milliseconds())
+		return err
+	}
+	f.Leftovers = func(ctx context.Context, prefix string) (left []string, _ error) {
+		reply, err := s.Do(ctx, "KEYS", "lock:"+prefix+"*")
+		keys, _ := reply.([]any)
+		for _, k := range keys {
+			left = append(left, fmt.Sprint(k))
+		}
+		return left, err
+	}
+}

@@ -1,0 +1,149 @@
+package articles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// The steps of a sound lock in one Redis, each of which compares and acts at once.
+var (
+	// An Abandon may overtake the claim that it undoes, so the claim looks for it first.
+	takeScript = goredis.NewScript(`
+if redis.call('exists', KEYS[2]) == 1 then return 0 end
+if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 1 end
+return 0`)
+	prolongScript = goredis.NewScript(`
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) end
+return 0`)
+	giveScript = goredis.NewScript(`
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) end
+return 0`)
+)
+
+// goneTime is how long an Abandon is remembered: no request is under way for longer.
+const goneTime = time.Minute
+
+// onRedis is a lock in one Redis: a key that is there while somebody has the name.
+func onRedis(rdb *goredis.Client, name string) *lock {
+	gone := func(c *claim) string { return "gone:" + c.owner }
+	l := &lock{
+		rdb: rdb,
+		caps: driver.Capabilities{
+			Backend: name, Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond, Wake: driver.WakePoll,
+			Poll: 100 * time.Millisecond, RemovalNotice: func(ttl time.Duration) time.Duration { return ttl / 3 },
+		},
+		key:   func(name string) string { return "lock:" + name },
+		value: func(owner string) string { return owner },
+		take: func(ctx context.Context, c *claim) (bool, error) {
+			return takeScript.Eval(ctx, rdb, []string{c.key, gone(c)}, c.value, c.ttl.Milliseconds()).Bool()
+		},
+		prolong: func(ctx context.Context, c *claim) (bool, error) {
+			return prolongScript.Eval(ctx, rdb, []string{c.key}, c.value, c.ttl.Milliseconds()).Bool()
+		},
+		give: func(ctx context.Context, c *claim) (bool, error) {
+			return giveScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
+		},
+		valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true },
+		close: rdb.Close,
+	}
+	l.undo = func(ctx context.Context, c *claim) (bool, error) {
+		if err := rdb.Set(ctx, gone(c), 1, goneTime).Err(); err != nil {
+			return false, err
+		}
+		_, err := l.give(ctx, c)
+		return err == nil, err
+	}
+	return l
+}
+
+// openRedis makes a lock in one Redis, or in several.
+func openRedis(name string, nodes int, change func(*goredis.Options), target string) (*lock, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	hosts := strings.Split(u.Host, ",")
+	if len(hosts) != nodes {
+		return nil, fmt.Errorf("the lock %s asks %d servers, and the URL names %d", name, nodes, len(hosts))
+	}
+	locks := make([]*lock, nodes)
+	for i, host := range hosts {
+		u.Host = host
+		o, err := goredis.ParseURL(u.String())
+		if err != nil {
+			return nil, err
+		}
+		// A request that is sent again finds what it did itself the first time.
+		o.MaxRetries, o.DialerRetries, o.ContextTimeoutEnabled = -1, 1, true
+		if change != nil {
+			change(o)
+		}
+		locks[i] = onRedis(goredis.NewClient(o), name)
+	}
+	if nodes == 1 {
+		return locks[0], nil
+	}
+	return inMost(locks), nil
+}
+
+// inMost is a lock in several servers: whoever has most of them has it. They are asked one after the other.
+func inMost(nodes []*lock) *lock {
+	l := *nodes[0]
+	l.valid = fromTheFirst
+	l.patience = func(ttl time.Duration) time.Duration { return ttl / 16 }
+	ask := func(of func(*lock) step) step {
+		return func(ctx context.Context, c *claim) (bool, error) {
+			var yes, no int
+			var failures error
+			for _, node := range nodes {
+				short, cancel := context.WithTimeout(ctx, l.patience(c.ttl))
+				said, err := of(node)(short, c)
+				cancel()
+				switch {
+				case err != nil:
+					failures = errors.Join(failures, err)
+				case said:
+					yes++
+				default:
+					no++
+				}
+			}
+			if most := len(nodes)/2 + 1; yes >= most || no >= most {
+				return yes >= most, nil
+			}
+			return false, errors.Join(fmt.Errorf("%d of %d servers said yes, %d no", yes, len(nodes), no), failures)
+		}
+	}
+	take := ask(func(node *lock) step { return node.take })
+	l.prolong = ask(func(node *lock) step { return node.prolong })
+	l.give = ask(func(node *lock) step { return node.give })
+	l.undo = ask(func(node *lock) step { return node.undo })
+	l.take = func(ctx context.Context, c *claim) (bool, error) {
+		got, err := take(ctx, c)
+		if !got {
+			_, _ = l.give(ctx, c) // on all of them: one may have it without having said so
+		}
+		return got, err
+	}
+	l.close = func() (err error) {
+		for _, node := range nodes {
+			err = errors.Join(err, node.Close())
+		}
+		return err
+	}
+	return &l
+}
+
+// fromTheFirst counts from the first request, with an allowance for clocks.
+func fromTheFirst(sent time.Time, ttl time.Duration) (time.Time, bool) {
+	until := sent.Add(ttl - ttl/100 - 2*time.Millisecond)
+	return until, time.Now().Before(until)
+}

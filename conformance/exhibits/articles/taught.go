@@ -1,0 +1,290 @@
+package articles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// What the suite says of a lock that ended with another's release.
+const (
+	notLost      = "of a claim that somebody else's has followed was not ErrLost but: none"
+	grantedAgain = "the next holder has not released the name, yet another claim was granted"
+)
+
+var sound = []Exhibit{
+	{
+		Name: "set-nx-px", Article: "000, 002, 003",
+		Is: "value and expiry in one step; renewal, release and Abandon compare the value in the same step",
+	},
+	{
+		Name: "watch-multi", Article: "001",
+		Is: "the same, with a release that is WATCH, GET, MULTI, DEL, EXEC: the transaction fails if the lock has changed since WATCH",
+		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (ours bool, _ error) {
+			err := rdb.Watch(ctx, func(tx *goredis.Tx) error {
+				value, err := tx.Get(ctx, c.key).Result()
+				if err != nil || value != c.value {
+					return unlessNil(err)
+				}
+				_, err = tx.TxPipelined(ctx, func(p goredis.Pipeliner) error { return p.Del(ctx, c.key).Err() })
+				ours = err == nil
+				return err
+			}, c.key)
+			if errors.Is(err, goredis.TxFailedErr) {
+				return false, nil
+			}
+			return ours, err
+		}),
+	},
+	{
+		Name: "redlock", Article: "002, 004", Nodes: 5,
+		Is: "a majority of five servers, each of which has a sixteenth of the TTL to answer; the validity counts from the first request",
+	},
+}
+
+var taught = []Exhibit{
+	// They claim in a wrong way.
+	{
+		Name: "setnx-then-expire", Hazard: "H1", Article: "000, 001, 003, 004",
+		Is:       "SETNX, then EXPIRE in a second request: who dies between the two leaves a lock that never ends",
+		CaughtBy: []string{"unknown/cut-after-each-request-orphan"}, Sees: []string{"a claim was cut off after request"},
+		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
+			if err != nil || !got {
+				return false, err
+			}
+			return true, rdb.PExpire(ctx, c.key, c.ttl).Err()
+		}),
+	},
+	{
+		Name: "expire-after-failed-setnx", Hazard: "H2", Article: "001",
+		Is:       "SETNX, and EXPIRE whatever it said: who waits prolongs the holder's lock, so that it never ends",
+		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken, by nobody but the failed claims"},
+		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
+			if err != nil {
+				return false, err
+			}
+			return got, rdb.PExpire(ctx, c.key, c.ttl).Err()
+		}),
+	},
+	{
+		Name: "setnx-without-expiry", Hazard: "H15", Article: "000, 001, 003, 004",
+		Is:       "SETNX alone: the lock of a client that dies stays for ever",
+		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
+		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
+		spoil: func(l *lock) driver.Backend {
+			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
+				value, err := l.rdb.Get(ctx, c.key).Result()
+				return value == c.value, unlessNil(err)
+			}
+			return taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+				return rdb.SetNX(ctx, c.key, c.value, 0).Result()
+			})(l)
+		},
+	},
+	{
+		Name: "get-then-set", Article: "001",
+		Is:       "GET, and SET if there was nothing: who claims between the two has the lock too, until it is overwritten",
+		CaughtBy: []string{"exclusion/many-at-once"}, Sees: []string{"of 12 claims at once"},
+		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			if err := rdb.Get(ctx, c.key).Err(); !errors.Is(err, goredis.Nil) {
+				return false, err
+			}
+			return true, rdb.Set(ctx, c.key, c.value, c.ttl).Err()
+		}),
+	},
+	// They release in a wrong way.
+	{
+		Name: "plain-del", Hazard: "H3", Article: "000, 003, 004",
+		Is: "DEL: a release that comes late or twice ends the next holder's lock",
+		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/release-twice", "ownership/release-twice-same-client",
+			"ownership/abandon-of-others"},
+		Sees: []string{notLost, grantedAgain, grantedAgain, grantedAgain, grantedAgain},
+		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			return true, rdb.Del(ctx, c.key).Err()
+		}),
+	},
+	{
+		Name: "get-then-del", Hazard: "H4", Article: "003",
+		Is:       "GET, then DEL if the value is the holder's: a lock that ends between the two is the next holder's when it is deleted",
+		CaughtBy: []string{"ownership/slow-release"}, Sees: []string{"a renewal of a claim that is held failed"},
+		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			value, err := rdb.Get(ctx, c.key).Result()
+			if err != nil || value != c.value {
+				return false, unlessNil(err)
+			}
+			return true, rdb.Del(ctx, c.key).Err()
+		}),
+	},
+	// They cannot tell one holder from another.
+	{
+		Name: "four-digit-owner", Hazard: "H5", Article: "004",
+		Is: "the owner is one of 9,001 numbers, and workers that were forked after the generator was seeded draw the same ones: " +
+			"a late release ends the lock of whoever drew the same number",
+		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal"},
+		Sees:     []string{notLost, grantedAgain, notLost},
+		spoil:    func(l *lock) driver.Backend { l.value = drawn(rand.New(rand.NewPCG(1, 2))); return l },
+	},
+	{
+		Name: "thread-id-owner", Hazard: "H5", Article: "003",
+		Is:       "the owner is the id of a thread, which counts from 1 in every process",
+		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal", "ownership/abandon-of-others"},
+		Sees:     []string{notLost, grantedAgain, notLost, grantedAgain},
+		// One thread does all that a driver does.
+		spoil: func(l *lock) driver.Backend { l.value = func(string) string { return "1" }; return l },
+	},
+	// They believe for too long.
+	{
+		Name: "nobody-tells-the-holder", Hazard: "H6", Article: "000, 001, 003, 004",
+		Is:       "the lock ends with its expiry, nobody renews it, and its holder, who was told of no deadline, believes in it for ever",
+		CaughtBy: []string{"silence/renewal", "silence/frozen", "silence/gone", "crash/stopped-holder"},
+		Sees: []string{"the holder has not released the name, yet another claim was granted", "granted the name to another", "granted the name to another",
+			"its first Valid said true"},
+		spoil: believing(func(time.Time, time.Duration) (time.Time, bool) { return time.Time{}, true }),
+	},
+	{
+		Name: "believes-from-the-last-answer", Hazard: "H10", Article: "002, 004", Nodes: 5,
+		Is: "the five are asked one after the other, with a timeout above the TTL, and the lock is believed for a TTL from then on: " +
+			"one that hangs eats the validity, and the others have forgotten the lock when it is granted",
+		CaughtBy: []string{"exclusion/two-backends", "contract/held"},
+		Sees:     []string{"yet another claim was granted", "a second claim was not ErrHeld but: none"},
+		spoil:    believing(func(_ time.Time, ttl time.Duration) (time.Time, bool) { return time.Now().Add(ttl), true }),
+	},
+	{
+		Name: "never-looks-at-what-is-left", Hazard: "H10", Article: "004", Nodes: 5,
+		Is:       "the same, where the validity counts from the first request, and nobody looks whether anything is left of it",
+		CaughtBy: []string{"contract/grant"}, Sees: []string{"before TryAcquire returned"},
+		spoil: believing(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
+	},
+	// Their waiters ask all the time.
+	{
+		Name: "asks-every-millisecond", Hazard: "H11", Article: "001",
+		Is:       "who waits asks the server again after a millisecond",
+		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
+		spoil: asking(time.Millisecond),
+	},
+	{
+		Name: "asks-every-five-milliseconds", Hazard: "H11", Article: "004",
+		Is:       "who waits asks the server again after five milliseconds",
+		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
+		spoil: asking(5 * time.Millisecond),
+	},
+	// They deal wrongly with a server that is not there.
+	{
+		Name: "waits-for-a-silent-server", Hazard: "H12", Article: "001",
+		Is:       "the client was made without timeouts: while the server is silent a claim hangs, whatever its caller's deadline",
+		CaughtBy: []string{"cancellation/silent-server"}, Sees: []string{"TryAcquire has not returned"},
+		client: func(o *goredis.Options) { o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, false },
+	},
+	{
+		Name: "release-swallows-errors", Hazard: "H12", Article: "001",
+		Is:       "an error of the release is logged at most: the caller takes the lock for released, and it is there until it expires",
+		CaughtBy: []string{"giving-up/release-server-gone", "giving-up/release-silent-server"},
+		Sees:     []string{"Release returned nil, and the name is still taken"},
+		// Its own timeout ends well before its caller's: its answer counts, not its silence.
+		client: func(o *goredis.Options) { o.ReadTimeout = time.Second },
+		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			ours, err := giveScript.Eval(ctx, rdb, []string{c.key}, c.value).Bool()
+			return ours || err != nil, nil
+		}),
+	},
+	{
+		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
+		Is:       "a claim that failed is one that found the lock held: nobody learns that the server is not there",
+		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
+		Sees:     []string{"lock is held by somebody else"},
+		spoil: func(l *lock) driver.Backend {
+			take := l.take
+			l.take = func(ctx context.Context, c *claim) (bool, error) {
+				got, err := take(ctx, c)
+				return got && err == nil, nil
+			}
+			return l
+		},
+	},
+}
+
+// taking replaces how a lock in one Redis claims.
+func taking(take func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.take = func(ctx context.Context, c *claim) (bool, error) { return take(ctx, l.rdb, c) }
+		return l
+	}
+}
+
+// giving replaces how a lock in one Redis releases.
+func giving(give func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.give = func(ctx context.Context, c *claim) (bool, error) { return give(ctx, l.rdb, c) }
+		return l
+	}
+}
+
+// believing replaces the validity. Each of several servers is waited for beyond the TTL, as by a client with its default timeouts.
+func believing(valid validity) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.valid = valid
+		l.patience = func(ttl time.Duration) time.Duration { return ttl + ttl/20 }
+		return l
+	}
+}
+
+// asking has waiters ask again and again.
+func asking(pause time.Duration) func(*lock) driver.Backend {
+	return func(l *lock) driver.Backend {
+		l.caps.Wake = driver.WakeQueue
+		return spinning{l, pause}
+	}
+}
+
+// spinning is a lock with a waiting loop of its own.
+type spinning struct {
+	*lock
+	pause time.Duration
+}
+
+// Wait implements driver.Waiter.
+func (b spinning) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	for {
+		lease, err := b.TryAcquire(ctx, req)
+		if !errors.Is(err, driver.ErrHeld) {
+			return lease, err
+		}
+		select {
+		case <-time.After(b.pause):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
+		}
+	}
+}
+
+// drawn gives every owner a number of four digits (or 10,000), and the same one when it is asked again.
+func drawn(dice *rand.Rand) func(owner string) string {
+	var mu sync.Mutex
+	numbers := make(map[string]string)
+	return func(owner string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if numbers[owner] == "" {
+			numbers[owner] = strconv.Itoa(1000 + dice.IntN(9001))
+		}
+		return numbers[owner]
+	}
+}
+
+// unlessNil is err, and nil for that of a key that is not there.
+func unlessNil(err error) error {
+	if errors.Is(err, goredis.Nil) {
+		return nil
+	}
+	return err
+}

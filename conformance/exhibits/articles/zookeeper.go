@@ -1,0 +1,63 @@
+package articles
+
+import (
+	"context"
+	"errors"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// onZooKeeper drives the lock of go-zookeeper itself. That waits, and knows no context, so it is called only where nobody holds.
+func onZooKeeper(shared bool) opener {
+	return func(target string) (*lock, error) {
+		caps := driver.Capabilities{Backend: "zookeeper", Ends: driver.EndsSession, FixedTTL: 2 * sessionTTL}
+		return inSessions(caps, shared, func(context.Context) (session, error) {
+			conn, _, err := zk.Connect([]string{target}, 2*sessionTTL, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+			var folders []string
+			lock := func(_ context.Context, name string) (func(context.Context) error, uint64, error) {
+				folder := "/libraries/" + name
+				switch nodes, _, err := conn.Children(folder); {
+				case len(nodes) > 0:
+					return nil, 0, driver.ErrHeld
+				case err != nil && !errors.Is(err, zk.ErrNoNode):
+					return nil, 0, err
+				}
+				folders = append(folders, folder)
+				own := zk.NewLock(conn, folder, zk.WorldACL(zk.PermAll))
+				return func(context.Context) error { return unless(own.Unlock(), zk.ErrNotLocked) }, 0, own.Lock()
+			}
+			return session{lock, func(context.Context) error {
+				for _, folder := range folders {
+					if err := sweep(conn, folder); err != nil {
+						return err
+					}
+				}
+				conn.Close()
+				folders = nil
+				return nil
+			}}, err
+		}, func() error { return nil }), nil
+	}
+}
+
+// sweep removes the nodes of a session, known and forgotten ones.
+func sweep(conn *zk.Conn, folder string) error {
+	nodes, _, err := conn.Children(folder)
+	for _, node := range nodes {
+		ours, stat, err := conn.Exists(folder + "/" + node)
+		if err == nil && ours && stat.EphemeralOwner == conn.SessionID() {
+			err = unless(conn.Delete(folder+"/"+node, -1), zk.ErrNoNode)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return unless(err, zk.ErrNoNode)
+}
+
+// silent logs nothing.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
