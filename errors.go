@@ -2,6 +2,7 @@ package lockport
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -64,6 +65,14 @@ func (e *Error) Error() string {
 
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
+
+// InvalidOption is what the New of a backend returns where its arguments or options make no sense: an *Error that matches ErrInvalidOption.
+func InvalidOption(backend string, err error) error {
+	if !errors.Is(err, ErrInvalidOption) {
+		err = fmt.Errorf("%w: %w", ErrInvalidOption, err)
+	}
+	return &Error{Op: "new", Backend: backend, Err: err}
+}
 
 // quoteName quotes a name for an error of one line, shortened where it is long.
 func quoteName(name string) string {

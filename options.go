@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,8 +62,8 @@ func (o sharedOption) acquire(a *acquisition) error { return o(a) }
 
 // TTL sets for how long at most a lock stays taken after its holder fell silent. Default: DefaultTTL, 15 s. The lock is
 // renewed at a third of it for as long as it is held, so it bounds the outage, never the work. It is rounded up to the
-// server's grain; one below the backend's smallest is an error, and so is another than the session's on a backend
-// whose sessions have one TTL (errors.ErrUnsupported).
+// server's grain; one below the backend's smallest is an error. Where all locks share a session (Postgres, MySQL, ZooKeeper) it is the
+// session's, is given to New or Open, and another TTL for one acquisition is an error (errors.ErrUnsupported).
 func TTL(d time.Duration) SharedOption {
 	return sharedOption(func(a *acquisition) error {
 		if d < minTTL {
@@ -71,6 +72,19 @@ func TTL(d time.Duration) SharedOption {
 		a.ttl = d
 		return nil
 	})
+}
+
+// SessionTTL is the TTL of a backend whose locks all share a session's: own, which its Options give, or that of TTL among opts; 0 if
+// neither is set. It is for the New of such backends. That the two differ is an error (ErrInvalidOption).
+func SessionTTL(own time.Duration, opts []Option) (time.Duration, error) {
+	cfg, err := newConfig(opts)
+	switch {
+	case err != nil:
+		return 0, err
+	case own != 0 && cfg.ttl != 0 && own != cfg.ttl:
+		return 0, fmt.Errorf("%w: the session's TTL is %v in the backend's options, and %v in TTL: give one of them", ErrInvalidOption, own, cfg.ttl)
+	}
+	return cmp.Or(own, cfg.ttl), nil
 }
 
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than

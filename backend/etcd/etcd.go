@@ -20,7 +20,7 @@ import (
 func New(client *clientv3.Client, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(client, o)
 	if err != nil {
-		return nil, &lockport.Error{Op: "new", Backend: capabilities.Backend, Err: err}
+		return nil, lockport.InvalidOption(capabilities.Backend, err)
 	}
 	return lockport.New(b, opts...)
 }

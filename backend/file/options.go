@@ -20,7 +20,7 @@ type Options struct {
 func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(o)
 	if err != nil {
-		return nil, &lockport.Error{Op: "new", Backend: capabilities.Backend, Err: err}
+		return nil, lockport.InvalidOption(capabilities.Backend, err)
 	}
 	return lockport.New(b, opts...)
 }

@@ -14,11 +14,16 @@ import (
 // New makes a client of lockport on a MariaDB or MySQL server. It copies cfg and does no I/O; sessions are opened by the first use, end with
 // Close, and are no pool's.
 func New(cfg *gomysql.Config, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	ttl, err := lockport.SessionTTL(o.TTL, opts)
+	if err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	o.TTL = ttl
 	b, err := NewBackend(cfg, o)
 	if err != nil {
-		return nil, &lockport.Error{Op: "new", Backend: backendName, Err: err}
+		return nil, lockport.InvalidOption(backendName, err)
 	}
-	return lockport.New(b, append([]lockport.Option{lockport.TTL(b.server.o.TTL)}, opts...)...)
+	return lockport.New(b, opts...)
 }
 
 // NewBackend makes a backend for lockport.New, as New does.

@@ -17,9 +17,14 @@ import (
 // New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does (with its
 // configuration and BeforeConnect), but never takes a connection from it.
 func New(pool *pgxpool.Pool, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	ttl, err := lockport.SessionTTL(o.TTL, opts)
+	if err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	o.TTL = ttl
 	b, err := NewBackend(pool, o)
 	if err != nil {
-		return nil, &lockport.Error{Op: "new", Backend: backendName, Err: err}
+		return nil, lockport.InvalidOption(backendName, err)
 	}
 	return lockport.New(b, opts...)
 }

@@ -14,11 +14,16 @@ import (
 // New makes a client of lockport on an ensemble, of which servers are some addresses, "host:port". It does no I/O; the session is
 // opened by the first use, and ends with Close.
 func New(servers []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	ttl, err := lockport.SessionTTL(o.TTL, opts)
+	if err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	o.TTL = ttl
 	b, err := NewBackend(servers, o)
 	if err != nil {
-		return nil, &lockport.Error{Op: "new", Backend: backendName, Err: err}
+		return nil, lockport.InvalidOption(backendName, err)
 	}
-	return lockport.New(b, append([]lockport.Option{lockport.TTL(b.o.TTL)}, opts...)...)
+	return lockport.New(b, opts...)
 }
 
 // NewBackend makes a backend for lockport.New, as New does.
