@@ -2,55 +2,50 @@ package hazards
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/history"
 )
 
-// readHistory makes one of lines such as "100 w1/1 got token 7 deadline 900": the time in milliseconds, who, the event, and what it has. "noted" has the rest of the line
-// as its text.
-func readHistory(t *testing.T, lines string) *history.History {
+// readHistory makes a history of events such as "100 w1/1 got token 7 deadline 900": the time in milliseconds, who, the event, and what it has. "noted" has the rest
+// as its text. A line, or a semicolon, ends an event.
+func readHistory(t *testing.T, text string) *history.History {
 	var events []history.Event
-	for line := range strings.Lines(lines) {
+	for line := range strings.Lines(strings.ReplaceAll(text, ";", "\n")) {
 		words := strings.Fields(line)
 		if len(words) == 0 {
 			continue
 		}
-		ms, err := strconv.ParseFloat(words[0], 64)
-		require.NoError(t, err)
-		e := history.Event{At: at(ms)}
-		if words[1] == "noted" {
-			e.Kind, e.Err = history.Noted, strings.Join(words[2:], " ")
-			events = append(events, e)
-			continue
+		ms := func(word string) (at history.Instant) {
+			var n float64
+			_, err := fmt.Sscan(word, &n)
+			require.NoError(t, err, line)
+			return at + history.Instant(time.Hour) + history.Instant(n*1e6)
 		}
-		e.Name = "lock"
-		worker, op, _ := strings.Cut(words[1], "/")
-		e.Worker, e.Kind = worker, history.Kind(words[2])
-		_, _ = fmt.Sscan(op, &e.Op)
-		for i := 3; i < len(words); i += 2 {
-			if i+1 == len(words) { // "on" nothing
-				e.Name = ""
-				break
-			}
-			n, _ := strconv.ParseFloat(words[i+1], 64)
-			switch words[i] {
+		e := history.Event{At: ms(words[0]), Kind: history.Noted, Err: strings.Join(words[2:], " ")}
+		if words[1] != "noted" {
+			e.Worker, e.Op, e.Kind, e.Name, e.Err = words[1][:2], int64(words[1][3]-'0'), history.Kind(words[2]), "lock", ""
+			words = append(words[3:], "")
+		} else {
+			words = nil
+		}
+		for i := 0; i+1 < len(words); i += 2 {
+			switch value := words[i+1]; words[i] {
 			case "token":
-				e.Token = lockport.Token(n)
+				_, err := fmt.Sscan(value, (*uint64)(&e.Token))
+				require.NoError(t, err, line)
 			case "deadline":
-				e.Deadline = at(n)
+				e.Deadline = ms(value)
 			case "class":
-				e.Class = history.Class(words[i+1])
+				e.Class = history.Class(value)
 			case "valid":
-				e.Valid = words[i+1] == "true"
-			case "on":
-				e.Name = words[i+1]
+				e.Valid = value == "true"
+			case "on": // nothing: the lock of a trial without a name
+				e.Name = value
 			default:
 				t.Fatalf("%q", line)
 			}
@@ -61,9 +56,6 @@ func readHistory(t *testing.T, lines string) *history.History {
 	require.NoError(t, err)
 	return h
 }
-
-// at is an instant of such a history.
-func at(ms float64) history.Instant { return history.Instant(time.Hour) + history.Instant(ms*1e6) }
 
 // Two histories that others begin with.
 const (
@@ -95,3 +87,6 @@ const (
 		3000 w1/1 told
 	`
 )
+
+// at is an instant of such a history.
+func at(ms float64) history.Instant { return history.Instant(time.Hour) + history.Instant(ms*1e6) }

@@ -1,6 +1,7 @@
 package hazards
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,7 +12,10 @@ import (
 // The class of a run is what its history shows.
 func TestJudge(t *testing.T) {
 	writes := func(newer, older string) string {
-		return "2200 w2/1 " + newer + " token 2048\n2300 w1/1 " + older + " token 1024\n"
+		return "2200 w2/1 " + newer + " token 2048; 2300 w1/1 " + older + " token 1024\n"
+	}
+	tokens := func(older, newer int) string {
+		return fmt.Sprintf("100 w1/1 asked; 110 w1/1 got token %d deadline 2500; 2000 w2/1 asked; 2100 w2/1 got token %d deadline 4000; 2200 w2/1 wrote token %[2]d; 2300 w1/1 ", older, newer)
 	}
 	for _, c := range []struct {
 		name, history string
@@ -32,143 +36,64 @@ func TestJudge(t *testing.T) {
 		{"nobody wrote", bothBelieve, report.Unsafe, "", ""},
 		{"only the newer one wrote", bothBelieve + "2200 w2/1 wrote token 2048", report.Unsafe, "", ""},
 		{"the older one wrote in time", bothBelieve + "2000 w1/1 wrote token 1024", report.Unsafe, "", ""},
-		{"the older one wrote in time, and was refused later", bothBelieve + "2000 w1/1 wrote token 1024\n" + writes("wrote", "refused class stale"), report.Fenced, refused, ""},
+		{
+			"the older one wrote in time, and was refused later", bothBelieve + "2000 w1/1 wrote token 1024\n" + writes("wrote", "refused class stale"),
+			report.Fenced, refused, "",
+		},
 		{"refused for another reason", bothBelieve + writes("wrote", "refused class other"), report.Unsafe, "", ""},
 		{
 			"late and refused, although nobody was wrong", oneAfterAnother + writes("wrote", "refused class stale"), report.Safe, refused,
 			"What A wrote after B had the lock was refused",
 		},
 		{"late and landed, although nobody was wrong", oneAfterAnother + writes("wrote", "wrote"), report.Safe, landed, "landed, in spite"},
+		{"tokens that fall", tokens(2048, 1024) + "refused class stale", report.Unsafe, refused, "their tokens are 2048 and 1024"},
 		{
-			"tokens that fall", `
-				100 w1/1 asked
-				110 w1/1 got token 2048 deadline 2500
-				2000 w2/1 asked
-				2100 w2/1 got token 1024 deadline 4000
-				2200 w2/1 wrote token 1024
-				2300 w1/1 refused class stale
-			`, report.Unsafe, refused, "their tokens are 2048 and 1024",
-		},
-		{
-			"tokens that fall, of claims that were asked for at one time", `
-				100 w1/1 asked
-				100 w2/1 asked
-				110 w1/1 got token 2048 deadline 2500
-				2100 w2/1 got token 1024 deadline 4000
-				2200 w2/1 wrote token 1024
-				2300 w1/1 refused class stale
-			`, report.Unsafe, refused, "their tokens are 2048 and 1024",
+			"tokens that fall, of claims that were asked for at one time", "100 w1/1 asked; 100 w2/1 asked; 110 w1/1 got token 2048 deadline 2500; 2100 w2/1 got token 1024 deadline 4000; 2200 w2/1 wrote token 1024; " +
+				"2300 w1/1 refused class stale",
+			report.Unsafe, refused, "their tokens are 2048 and 1024",
 		},
 		{"refused once, and landed later", bothBelieve + writes("wrote", "refused class stale") + "2350 w1/1 wrote token 1024", report.Unsafe, landed, "landed, in spite"},
 		{
-			"unsafe first, and fenced later", bothBelieve + writes("wrote", "wrote") + `
-				2400 w3/1 asked
-				3500 w3/1 got token 3072 deadline 6000
-				3600 w3/1 wrote token 3072
-				3700 w2/1 refused token 2048 class stale
-			`, report.Unsafe, landed, "A and B both believed to hold the lock for 400 ms",
+			"unsafe first, and fenced later", bothBelieve + writes("wrote", "wrote") + "; 2400 w3/1 asked; 3500 w3/1 got token 3072 deadline 6000; 3600 w3/1 wrote token 3072; " +
+				"3700 w2/1 refused token 2048 class stale",
+			report.Unsafe, landed, "A and B both believed to hold the lock for 400 ms",
 		},
 		{
-			"believed past the deadline", `
-				100 w1/1 asked
-				110 w1/1 got token 1024 deadline 2000
-				120 w2/1 asked
-				2100 w2/1 got token 2048 deadline 4000
-				2150 w1/1 believed token 1024 deadline 2000 valid true
-				2200 w2/1 wrote token 2048
-				2300 w1/1 refused token 1024 class stale
-				2400 w1/1 told
-			`, report.Fenced, refused, "A and B both believed to hold the lock for 50 ms",
+			"believed past the deadline", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 2100 w2/1 got token 2048 deadline 4000; " +
+				"2150 w1/1 believed token 1024 deadline 2000 valid true; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
+			report.Fenced, refused, "A and B both believed to hold the lock for 50 ms",
+		},
+		{"one token for both", tokens(1024, 1024) + "wrote token 1024", report.Unsafe, landed, "both have the token 1024"},
+		{
+			"no tokens", tokens(0, 0) + "wrote",
+			report.Unsafe, landed, "there are no tokens to tell them apart. What A wrote after B had the lock landed: without a token there is nothing to refuse it by.",
 		},
 		{
-			"one token for both", `
-				100 w1/1 asked
-				110 w1/1 got token 1024 deadline 2500
-				2000 w2/1 asked
-				2100 w2/1 got token 1024 deadline 4000
-				2200 w2/1 wrote token 1024
-				2300 w1/1 wrote token 1024
-			`, report.Unsafe, landed, "both have the token 1024",
+			"twice by one", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2500; 200 w1/2 asked; 300 w1/2 got token 2048 deadline 2600; 400 w1/2 wrote token 2048; " +
+				"500 w1/1 refused token 1024 class stale",
+			report.Fenced, refused, "A and A both believed",
 		},
 		{
-			"no tokens", `
-				100 w1/1 asked
-				110 w1/1 got deadline 2500
-				2000 w2/1 asked
-				2100 w2/1 got deadline 4000
-				2200 w2/1 wrote
-				2300 w1/1 wrote
-			`, report.Unsafe, landed, "there are no tokens to tell them apart. What A wrote after B had the lock landed: without a token there is nothing to refuse it by.",
+			"nobody had it while the fault lasted", "1000 noted injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 noted healed",
+			report.Unavailable, "", "",
 		},
 		{
-			"twice by one", `
-				100 w1/1 asked
-				110 w1/1 got token 1024 deadline 2500
-				200 w1/2 asked
-				300 w1/2 got token 2048 deadline 2600
-				400 w1/2 wrote token 2048
-				500 w1/1 refused token 1024 class stale
-			`, report.Fenced, refused, "A and A both believed",
+			"nobody asked while the fault lasted", "900 w1/1 asked; 950 w1/1 failed class held; 1000 noted injected; 2000 noted healed; 2100 w1/2 asked; 2200 w1/2 got",
+			report.Safe, "", "",
+		},
+		{"somebody had it before the fault was over", "1000 noted injected; 1100 w1/1 asked; 1900 w1/1 got; 2000 noted healed", report.Safe, "", ""},
+		{
+			"somebody had it all the time", "100 w2/1 asked; 200 w2/1 got; 1000 noted injected; 1100 w1/1 asked; 1200 w1/1 failed class held; 2000 noted healed; 2100 w2/1 releasing",
+			report.Safe, "", "",
 		},
 		{
-			"nobody had it while the fault lasted", `
-				1000 noted injected
-				1100 w1/1 asked
-				1200 w1/1 failed class unavailable
-				2000 noted healed
-			`, report.Unavailable, "", "",
+			"whoever had it lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 noted injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 noted healed",
+			report.Unavailable, "", "",
 		},
 		{
-			"nobody asked while the fault lasted", `
-				900 w1/1 asked
-				950 w1/1 failed class held
-				1000 noted injected
-				2000 noted healed
-				2100 w1/2 asked
-				2200 w1/2 got
-			`, report.Safe, "", "",
-		},
-		{
-			"somebody had it before the fault was over", `
-				1000 noted injected
-				1100 w1/1 asked
-				1900 w1/1 got
-				2000 noted healed
-			`, report.Safe, "", "",
-		},
-		{
-			"somebody had it all the time", `
-				100 w2/1 asked
-				200 w2/1 got
-				1000 noted injected
-				1100 w1/1 asked
-				1200 w1/1 failed class held
-				2000 noted healed
-				2100 w2/1 releasing
-			`, report.Safe, "", "",
-		},
-		{
-			"whoever had it lost it", `
-				100 w2/1 asked
-				200 w2/1 got deadline 1500
-				1000 noted injected
-				1100 w1/1 asked
-				1900 w1/1 failed class timed
-				2000 noted healed
-			`, report.Unavailable, "", "",
-		},
-		{
-			"away is what counts, where that is said", `
-				1000 noted injected
-				1050 w1/1 asked
-				1080 w1/1 got
-				1090 w1/1 releasing
-				1100 noted away
-				1200 w1/2 asked
-				1800 w1/2 failed class unavailable
-				1900 noted back
-				2000 noted healed
-			`, report.Unavailable, "", "",
+			"away is what counts, where that is said", "1000 noted injected; 1050 w1/1 asked; 1080 w1/1 got; 1090 w1/1 releasing; 1100 noted away; 1200 w1/2 asked; " +
+				"1800 w1/2 failed class unavailable; 1900 noted back; 2000 noted healed",
+			report.Unavailable, "", "",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {

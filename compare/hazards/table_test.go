@@ -1,0 +1,56 @@
+package hazards
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/report"
+)
+
+// Every scenario can be played and has a stated class, or says why not. No two make one cell. Each hazard has one for each subject.
+func TestTableIsWhole(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, s := range table() {
+		c, _ := (&cell{scenario: &s}).report()
+		require.False(t, seen[c.ID()], "%s is there twice", c.ID())
+		seen[c.ID()] = true
+		if s.notRun != "" {
+			require.Equal(t, scenario{hazard: s.hazard, subject: s.subject, notRun: s.notRun}, s, c.ID())
+			continue
+		}
+		require.Contains(t, golden, c.ID())
+		require.NotNil(t, s.script, c.ID())
+		require.NotEmpty(t, s.setup, c.ID())
+		_, err := environment.Named(s.environment)
+		require.NoError(t, err, c.ID())
+		require.Equal(t, s.subject == report.Article, s.lock != "", c.ID())
+	}
+	for _, h := range Hazards() {
+		for _, subject := range subjects {
+			require.True(t, seen[h.ID+"-"+subject], "%s has nothing for %s", h.ID, subject)
+		}
+	}
+	for id := range golden {
+		require.True(t, seen[id], "no scenario makes %s", id)
+	}
+}
+
+// Every hazard has its texts, in the order of the numbers, short enough to be read.
+func TestHazardsHaveTexts(t *testing.T) {
+	all := Hazards()
+	require.Len(t, all, 15)
+	for i, h := range all {
+		require.Equal(t, fmt.Sprint("H", i+1), h.ID)
+		require.Regexp(t, `^(00[0-4] ?)+$`, strings.Join(h.Articles, " "), h.ID)
+		for text, most := range map[string]int{h.Title: 60, h.Happens: 450, h.Do: 350} {
+			require.NotEmpty(t, text, h.ID)
+			require.LessOrEqual(t, len(text), most, h.ID)
+			require.Equal(t, strings.Join(strings.Fields(text), " "), text, "%s: spaces", h.ID)
+			require.Equal(t, most > 60, strings.HasSuffix(text, "."), h.ID)
+		}
+	}
+}
