@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
-	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,43 +15,29 @@ import (
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// etcdClient is a client of the servers that a URL names.
-func etcdClient(c measure.Config) (*clientv3.Client, error) {
-	u, err := url.Parse(c.URL)
-	if err != nil {
-		return nil, err
-	}
-	return clientv3.New(clientv3.Config{
-		Endpoints: strings.Split(u.Host, ","), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32,
-	})
+func openEtcd(c measure.Config) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: hosts(c), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32})
 }
 
-func etcdSession(client *clientv3.Client, c measure.Config) (*concurrency.Session, error) {
+func newSession(client *clientv3.Client, c measure.Config) (*concurrency.Session, error) {
 	return concurrency.NewSession(client, concurrency.WithTTL(int(math.Ceil(c.TTL.Seconds()))))
 }
 
 func openMutexes(_ context.Context, c measure.Config) (l measure.Locker, err error) {
-	client, err := etcdClient(c)
+	client, err := openEtcd(c)
 	if err != nil {
 		return l, err
 	}
-	all := &sessions{open: func() (*concurrency.Session, error) { return etcdSession(client, c) }, taken: make(map[string][]bool)}
+	all := &sessions{open: func() (*concurrency.Session, error) { return newSession(client, c) }, taken: make(map[string][]bool)}
 	return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
 		s, leave, err := all.take(name)
 		if err != nil {
 			return nil, err
 		}
 		m := concurrency.NewMutex(s, "/bench/"+name)
-		lock := m.TryLock
-		if wait {
-			lock = m.Lock
-		}
-		if err := lock(ctx); err != nil {
+		if err := either(wait, m.Lock, m.TryLock)(ctx); err != nil {
 			leave()
-			if errors.Is(err, concurrency.ErrLocked) {
-				err = measure.ErrHeld
-			}
-			return nil, err
+			return nil, heldIf(errors.Is(err, concurrency.ErrLocked), err)
 		}
 		return func(ctx context.Context) error {
 			defer leave()
@@ -99,31 +83,29 @@ func (s *sessions) take(name string) (_ *concurrency.Session, leave func(), err 
 
 // openBareEtcd opens the floors. A waiter watches the key.
 func openBareEtcd(_ context.Context, c measure.Config) (l measure.Locker, err error) {
-	client, err := etcdClient(c)
+	client, err := openEtcd(c)
 	if err != nil {
 		return l, err
 	}
-	s, err := etcdSession(client, c)
+	s, err := newSession(client, c)
 	if err != nil {
 		return l, err
 	}
-	return measure.Locker{Close: func() error { return errors.Join(s.Close(), client.Close()) }, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
+	return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
 		key := "/bench/" + name
-		try := func() (measure.Release, error) {
+		try := func() error {
 			r, err := client.Txn(ctx).If(clientv3.Compare(clientv3.CreateRevision(key), "=", 0)).
 				Then(clientv3.OpPut(key, "", clientv3.WithLease(s.Lease()))).Commit()
-			if err == nil && !r.Succeeded {
-				err = measure.ErrHeld
-			}
-			return func(ctx context.Context) error {
-				r, err := client.Delete(ctx, key)
-				return unlessHeld(err == nil && r.Deleted == 1, err)
-			}, err
+			return heldIf(err == nil && !r.Succeeded, err)
+		}
+		release := func(ctx context.Context) error {
+			r, err := client.Delete(ctx, key)
+			return unlessHeld(err == nil && r.Deleted == 1, err)
 		}
 		if !wait {
-			return try()
+			return release, try()
 		}
-		return untilTaken(try, func() error { return awaitDelete(ctx, client, key) })
+		return release, untilTaken(try, func() error { return awaitDelete(ctx, client, key) })
 	}}, nil
 }
 

@@ -5,8 +5,10 @@ package lib
 import (
 	"context"
 	"errors"
+	"net/url"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/measure"
@@ -159,23 +161,35 @@ func WorkerMain() {
 	})
 }
 
+// hosts are the servers of a URL.
+func hosts(c measure.Config) []string {
+	u, _ := url.Parse(c.URL) // it is that of a server of our own
+	return strings.Split(u.Host, ",")
+}
+
+func either[T any](first bool, a, b T) T {
+	if first {
+		return a
+	}
+	return b
+}
+
+// heldIf is err, or that the name is held.
+func heldIf(held bool, err error) error { return either(held, measure.ErrHeld, err) }
+
 // unlessHeld is the outcome of a release that tells whether the lock was held.
 func unlessHeld(held bool, err error) error {
-	if err == nil && !held {
-		err = errors.New("it was not held")
-	}
-	return err
+	return either(err == nil && !held, errors.New("it was not held"), err)
 }
 
 // untilTaken tries until the name is free. await returns when it may be.
-func untilTaken(try func() (measure.Release, error), await func() error) (measure.Release, error) {
+func untilTaken(try, await func() error) error {
 	for {
-		r, err := try()
-		if !errors.Is(err, measure.ErrHeld) {
-			return r, err
+		if err := try(); !errors.Is(err, measure.ErrHeld) {
+			return err
 		}
 		if err := await(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 }
@@ -187,12 +201,9 @@ func loop(c measure.Config, release measure.Release, extend func(ctx context.Con
 		return release
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		tick := time.NewTicker(c.TTL / 3)
-		defer tick.Stop()
-		for {
+	var renewing sync.WaitGroup
+	renewing.Go(func() {
+		for tick := time.NewTicker(c.TTL / 3); ; {
 			select {
 			case <-tick.C:
 				_ = extend(ctx) // it is tried again, as long as the lock is held
@@ -200,10 +211,10 @@ func loop(c measure.Config, release measure.Release, extend func(ctx context.Con
 				return
 			}
 		}
-	}()
+	})
 	return func(ctx context.Context) error {
 		stop()
-		<-over
+		renewing.Wait()
 		return release(ctx)
 	}
 }

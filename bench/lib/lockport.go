@@ -3,7 +3,6 @@ package lib
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
@@ -33,28 +32,17 @@ func ours() (all []Library) {
 	return all
 }
 
-// openLockport opens a URL with more parameters, which begin with "?".
+// openLockport opens a URL with more parameters, which begin with "?". The URLs of our own servers have none.
 func openLockport(parameters string, options []lockport.Option) func(context.Context, measure.Config) (measure.Locker, error) {
 	return func(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
-		url := c.URL + parameters
-		if strings.Contains(c.URL, "?") {
-			url = c.URL + strings.Replace(parameters, "?", "&", 1)
-		}
-		client, err := lockport.Open(ctx, url, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
+		client, err := lockport.Open(ctx, c.URL+parameters, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
 		if err != nil {
 			return l, err
 		}
 		return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-			acquire := client.TryAcquire
-			if wait {
-				acquire = client.Acquire
-			}
-			lock, err := acquire(ctx, name)
-			switch {
-			case !wait && errors.Is(err, lockport.ErrHeld):
-				return nil, measure.ErrHeld
-			case err != nil:
-				return nil, err
+			lock, err := either(wait, client.Acquire, client.TryAcquire)(ctx, name)
+			if err != nil {
+				return nil, heldIf(!wait && errors.Is(err, lockport.ErrHeld), err)
 			}
 			return lock.Release, nil
 		}}, nil

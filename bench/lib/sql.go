@@ -79,10 +79,7 @@ func openAdvisory(_ context.Context, c measure.Config) (measure.Locker, error) {
 				return yes, err
 			}
 		}
-		query := "SELECT pg_try_advisory_lock($1)"
-		if wait {
-			query = "SELECT true FROM pg_advisory_lock($1)"
-		}
+		query := either(wait, "SELECT true FROM pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)")
 		return conns.acquire(ctx, ask(query), ask("SELECT pg_advisory_unlock($1)"))
 	}}, nil
 }
@@ -106,10 +103,7 @@ func openNamed(_ context.Context, c measure.Config) (l measure.Locker, err error
 				return yes.Int64 == 1, err
 			}
 		}
-		seconds := 0
-		if wait {
-			seconds = 3600 // as good as for ever
-		}
+		seconds := either(wait, 3600, 0) // as good as for ever
 		return conns.acquire(ctx, ask("SELECT GET_LOCK(?, ?)", name, seconds), ask("SELECT RELEASE_LOCK(?)", name))
 	}}, nil
 }
