@@ -16,7 +16,7 @@ const (
 	drainTime = 2 * time.Second
 )
 
-// chunk is what one Read returned: bytes, or the error that ended the stream.
+// chunk is what one Read returned.
 type chunk struct {
 	data []byte
 	err  error
@@ -43,13 +43,8 @@ type conn struct {
 
 // run lives as long as the connection.
 func (c *conn) run() {
-	defer func() {
-		c.p.mu.Lock()
-		defer c.p.mu.Unlock()
-		c.kill()
-		c.fire()
-	}()
-	if !c.p.await(c, func() bool { return !c.p.faults.frozen }) || !c.dial() {
+	defer c.p.locked(func() { c.kill(); c.fire() })
+	if !c.await(func() bool { return !c.p.faults.frozen }) || !c.dial() {
 		return
 	}
 	var directions sync.WaitGroup
@@ -59,11 +54,9 @@ func (c *conn) run() {
 }
 
 func (c *conn) dial() bool {
-	c.p.mu.Lock()
-	target := c.p.target
-	c.p.mu.Unlock()
-	var d net.Dialer
-	server, err := d.DialContext(c.ctx, "tcp", target)
+	var target string
+	c.p.locked(func() { target = c.p.target })
+	server, err := new(net.Dialer).DialContext(c.ctx, "tcp", target)
 	if err != nil {
 		return false
 	}
@@ -77,7 +70,23 @@ func (c *conn) dial() bool {
 	return true
 }
 
-// pump gives each chunk read from src to deliver, when it is due and nothing is frozen, and then the error that ended the
+// await blocks until ok, which is called with p.mu held, and reports false if c was killed instead.
+func (c *conn) await(ok func() bool) bool {
+	for {
+		c.p.mu.Lock()
+		ready, changed := ok(), c.p.changed
+		c.p.mu.Unlock()
+		if ready || c.ctx.Err() != nil {
+			return c.ctx.Err() == nil
+		}
+		select {
+		case <-changed:
+		case <-c.ctx.Done():
+		}
+	}
+}
+
+// pump gives what is read from src to deliver, when it is due and nothing is frozen, and the error that ended the
 // stream to end. deliver returns false to stop early.
 func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)) {
 	queue := make(chan chunk, queueLen)
@@ -91,14 +100,18 @@ func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)
 		case <-c.ctx.Done():
 			return
 		}
-		if !c.sleepUntil(next.due) || !c.p.await(c, func() bool { return !c.p.faults.frozen || c.hungUp }) {
+		if !next.due.IsZero() {
+			select {
+			case <-time.After(time.Until(next.due)):
+			case <-c.ctx.Done():
+				return
+			}
+		}
+		if !c.await(func() bool { return !c.p.faults.frozen || c.hungUp }) || len(next.data) > 0 && !deliver(next.data) {
 			return
 		}
 		if next.err != nil {
 			end(next.err)
-			return
-		}
-		if !deliver(next.data) {
 			return
 		}
 	}
@@ -109,69 +122,47 @@ func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
 		n, err := src.Read(buf)
-		c.p.mu.Lock()
-		delay := c.p.faults.delay
-		if n > 0 && src == c.client {
-			c.p.requests++
-		}
-		c.p.mu.Unlock()
-		var due time.Time
-		if delay > 0 {
-			due = time.Now().Add(delay)
-		}
-		if n > 0 && !c.send(queue, chunk{data: append([]byte(nil), buf[:n]...), due: due}) {
+		next := chunk{data: append([]byte(nil), buf[:n]...), err: err}
+		c.p.locked(func() {
+			if n > 0 && src == c.client {
+				c.p.requests++
+			}
+			if c.p.faults.delay > 0 {
+				next.due = time.Now().Add(c.p.faults.delay)
+			}
+		})
+		select {
+		case queue <- next:
+		case <-c.ctx.Done():
 			return
 		}
 		if err != nil {
-			c.send(queue, chunk{err: err, due: due})
 			return
 		}
-	}
-}
-
-func (c *conn) send(queue chan<- chunk, next chunk) bool {
-	select {
-	case queue <- next:
-		return true
-	case <-c.ctx.Done():
-		return false
-	}
-}
-
-func (c *conn) sleepUntil(due time.Time) bool {
-	if due.IsZero() {
-		return true
-	}
-	timer := time.NewTimer(time.Until(due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-c.ctx.Done():
-		return false
 	}
 }
 
 // request forwards one request to the server, unless it falls into a trap that forbids it. It returns false when no more
 // requests are wanted.
 func (c *conn) request(data []byte) bool {
-	c.p.mu.Lock()
-	if c.p.faults.cut { // this is the connection that SeverAfter spares, and nothing else gets through
-		c.p.mu.Unlock()
+	do, refused := forward, false
+	c.p.locked(func() {
+		if refused = c.p.faults.cut; refused { // this is the connection that SeverAfter spares, and nothing else gets through
+			return
+		}
+		if t := c.p.faults.spring(data); t != nil {
+			do = t.act
+			c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
+			c.p.signal()                   // a close that the black hole hides may be heard now
+		}
+		if do == severAfter {
+			c.p.faults.cut = true
+			c.p.killAll(c)
+		}
+	})
+	if refused {
 		return true
 	}
-	do := forward
-	t := c.p.faults.spring(data)
-	if t != nil {
-		do = t.act
-		c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
-		c.p.signal()                   // a close that the black hole hides may be heard now
-		if do == severAfter {
-			c.p.sever(c)
-		}
-	}
-	c.p.mu.Unlock()
-
 	_, err := c.server.Write(data)
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -190,57 +181,52 @@ func (c *conn) request(data []byte) bool {
 
 // reply forwards what the server sent to the client, unless a fault swallows it.
 func (c *conn) reply(data []byte) bool {
-	if c.swallow() {
+	var swallowed bool
+	c.p.locked(func() { swallowed = c.swallow() })
+	if swallowed {
 		return true
 	}
-	if _, err := c.client.Write(data); err != nil { // without p.mu: a client that does not read must not stop the proxy
-		c.p.mu.Lock()
-		defer c.p.mu.Unlock()
-		if !c.hungUp {
-			c.kill()
-			return false
-		}
+	_, err := c.client.Write(data) // without p.mu: a client that does not read must not stop the proxy
+	c.p.mu.Lock()
+	defer c.p.mu.Unlock()
+	if err != nil && !c.hungUp {
+		c.kill()
+		return false
 	}
 	return true
 }
 
-// swallow reports that a reply is not to be delivered, and does what follows from its having come.
+// swallow reports that a reply is not to be delivered, and does what follows from its having come. p.mu is held.
 func (c *conn) swallow() bool {
-	c.p.mu.Lock()
-	defer c.p.mu.Unlock()
-	switch {
-	case len(c.sprung) > 0:
-		c.swallowed = true
-		if c.doomed {
-			c.hangUp()
-		}
-		return true
-	case c.p.faults.blackhole:
-		c.robbed = true
-		return true
+	if len(c.sprung) == 0 {
+		c.robbed = c.robbed || c.p.faults.blackhole
+		return c.p.faults.blackhole
 	}
-	return false
+	c.swallowed = true
+	if c.doomed {
+		c.hangUp()
+	}
+	return true
 }
 
 // requestsEnd passes on that the client has closed.
 func (c *conn) requestsEnd(err error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
-	if c.hungUp {
-		return
-	}
-	if !errors.Is(err, io.EOF) {
+	switch {
+	case c.hungUp:
+	case !errors.Is(err, io.EOF):
 		c.kill()
-		return
+	default:
+		_ = c.server.CloseWrite()
+		c.clientDone = true
+		c.p.signal()
 	}
-	_ = c.server.CloseWrite()
-	c.clientDone = true
-	c.p.signal()
 }
 
 // repliesEnd passes on that the server has closed. In the black hole that is not heard, unless nobody listens any more.
 func (c *conn) repliesEnd(err error) {
-	if !c.p.await(c, func() bool {
+	if !c.await(func() bool {
 		hidden := c.p.faults.blackhole && !c.clientDone && len(c.sprung) == 0
 		c.robbed = c.robbed || hidden
 		return !hidden
@@ -283,11 +269,10 @@ func (c *conn) kill() {
 // fire tells those who set the traps that it is done. p.mu is held.
 func (c *conn) fire() {
 	for _, t := range c.sprung {
-		if !t.fired {
-			t.fired = true
+		t.fired.Do(func() {
 			if t.event.left.Add(-1) == 0 {
 				close(t.event.done)
 			}
-		}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package faultproxy
 
 import (
 	"bytes"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -13,7 +14,7 @@ func containing(text string) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(text)) }
 }
 
-func TestCut(t *testing.T) {
+func TestCutAndKillConns(t *testing.T) {
 	p, s := setUp(t)
 	c := dial(t, p)
 	c.call("before")
@@ -21,107 +22,75 @@ func TestCut(t *testing.T) {
 	require.Zero(t, p.Conns())
 	c.wantClosed()
 	dial(t, p).wantClosed()
-	require.False(t, s.saw("lost")())
 	p.Restore()
-	dial(t, p).call("after")
-}
-
-func TestKillConns(t *testing.T) {
-	p, _ := setUp(t)
-	c := dial(t, p)
-	c.call("before")
+	c = dial(t, p)
+	c.call("after")
 	p.KillConns()
 	c.wantClosed()
-	dial(t, p).call("after")
+	dial(t, p).call("after that")
+	require.False(t, s.saw("lost"))
 }
 
-func TestFreezeHoldsEverything(t *testing.T) {
+func TestFreeze(t *testing.T) {
 	p, s := setUp(t)
-	old := dial(t, p)
+	old, leaves, dropped := dial(t, p), dial(t, p), dial(t, p)
 	old.call("before")
+	leaves.call("before")
 	p.Freeze()
 	old.send("held 1")
+	leaves.send("parting")
+	require.NoError(t, leaves.Close())
 	fresh := dial(t, p)
 	fresh.send("held 2")
 	old.wantSilence()
 	fresh.wantSilence()
-	require.False(t, s.saw("held 1")())
-	require.False(t, s.saw("held 2")())
-	eventually(t, func() bool { return p.Conns() == 2 })
+	require.False(t, s.saw("held 1") || s.saw("held 2") || s.saw("parting"))
+	wantConns(t, p, 4)
 	old.send("held 3")
 	p.Restore()
-	old.wantReply("held 1")
-	old.wantReply("held 3")
-	fresh.wantReply("held 2")
+	old.wantReplies("held 1", "held 3")
+	fresh.wantReplies("held 2")
 	old.call("after")
-}
+	s.sees("parting")
+	wantConns(t, p, 3)
 
-func TestFreezeHoldsCloses(t *testing.T) {
-	p, s := setUp(t)
-	c := dial(t, p)
-	c.call("before")
+	dropped.call("before")
 	p.Freeze()
-	c.send("parting")
-	require.NoError(t, c.Close())
-	eventually(t, func() bool { return p.Requests() == 2 })
-	require.Equal(t, 1, p.Conns())
-	p.Restore()
-	eventually(t, s.saw("parting"))
-	eventually(t, func() bool { return p.Conns() == 0 })
-}
-
-func TestDropHeld(t *testing.T) {
-	p, s := setUp(t)
-	c := dial(t, p)
-	c.call("before")
-	p.Freeze()
-	c.send("held")
-	eventually(t, func() bool { return p.Requests() == 2 })
+	before := p.Requests()
+	dropped.send("dropped")
+	eventually(t, func() bool { return p.Requests() > before })
 	p.DropHeld()
-	c.wantClosed()
+	dropped.wantClosed()
 	dial(t, p).call("after")
-	require.False(t, s.saw("held")())
+	require.False(t, s.saw("dropped"))
 }
 
 func TestBlackholeReplies(t *testing.T) {
 	p, s := setUp(t)
-	robbed, spared := dial(t, p), dial(t, p)
+	robbed, spared, leaves := dial(t, p), dial(t, p), dial(t, p)
 	spared.call("before")
 	p.BlackholeReplies()
+	leaves.send("unanswered, and alone")
+	s.sees("unanswered, and alone")
+	require.NoError(t, leaves.Close())
+	wantConns(t, p, 2) // who is gone is let go
 	robbed.send("unanswered")
-	eventually(t, s.saw("unanswered"))
-	eventually(t, robbedOne(p))
+	s.sees("unanswered")
+	eventually(t, func() (robbed bool) { // what comes later than Restore is delivered
+		p.locked(func() {
+			for c := range p.conns {
+				robbed = robbed || c.robbed
+			}
+		})
+		return robbed
+	})
 	robbed.wantSilence()
 	robbed.send("bye") // the server closes: not heard either
-	eventually(t, s.saw("bye"))
+	s.sees("bye")
 	robbed.wantSilence()
 	p.Restore()
 	robbed.wantClosed()
 	spared.call("after")
-}
-
-// robbedOne says whether the black hole has swallowed something: what comes later than Restore is delivered.
-func robbedOne(p *Proxy) func() bool {
-	return func() bool {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		for c := range p.conns {
-			if c.robbed {
-				return true
-			}
-		}
-		return false
-	}
-}
-
-func TestBlackholeLetsDeadConnectionsGo(t *testing.T) {
-	p, s := setUp(t)
-	p.BlackholeReplies()
-	c := dial(t, p)
-	c.send("unanswered")
-	eventually(t, s.saw("unanswered"))
-	require.NoError(t, c.Close())
-	eventually(t, func() bool { return p.Conns() == 0 })
 }
 
 func TestDelay(t *testing.T) {
@@ -133,36 +102,51 @@ func TestDelay(t *testing.T) {
 	start := time.Now()
 	c.call("slow")
 	require.GreaterOrEqual(t, time.Since(start), 2*delay)
-	c.send("in")
-	c.send("order")
-	c.wantReply("in")
-	c.wantReply("order")
+	c.send("in", "order")
+	c.wantReplies("in", "order")
 	p.Restore()
 	c.call("quick again")
 }
 
-func TestDropReply(t *testing.T) {
-	p, s := setUp(t)
-	c, other := dial(t, p), dial(t, p)
-	dropped := p.DropReply(containing("this"))
-	c.call("that")
-	other.call("and that")
-	wantNotFired(t, dropped)
-	c.send("this")
-	c.wantClosed()
-	wantFired(t, dropped)
-	require.True(t, s.saw("this")())
-	other.call("this again, but once is enough")
-}
-
-func TestDropReplyWhenTheServerCloses(t *testing.T) {
-	p, s := setUp(t)
-	c := dial(t, p)
-	dropped := p.DropReply(nil)
-	c.send("bye")
-	c.wantClosed()
-	wantFired(t, dropped)
-	require.True(t, s.saw("bye")())
+// Each trap hits one request, which reaches the server, and whose reply does not come. The other connections go on, unless the server is to be gone.
+func TestTraps(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set   func(*Proxy) <-chan struct{}
+		hits  string
+		gone  bool
+		waits bool // for the reply
+	}{
+		"DropReply":  {func(p *Proxy) <-chan struct{} { return p.DropReply(containing("hit")) }, "hit", false, true},
+		"by closing": {func(p *Proxy) <-chan struct{} { return p.DropReply(containing("bye")) }, "bye", false, true},
+		"CutAfter":   {func(p *Proxy) <-chan struct{} { return p.CutAfter(3) }, "third", false, false},
+		"SeverAfter": {func(p *Proxy) <-chan struct{} { return p.SeverAfter(3) }, "third", true, true},
+		"closed":     {func(p *Proxy) <-chan struct{} { return p.SeverAfter(3) }, "bye", true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := setUp(t)
+			c, other := dial(t, p), dial(t, p)
+			fired := tt.set(p)
+			c.call("one")
+			other.call("two")
+			require.False(t, isClosed(fired))
+			c.send(tt.hits)
+			c.wantClosed()
+			wantFired(t, fired)
+			if tt.waits {
+				require.True(t, s.saw(tt.hits), "its reply has come, and the server has not seen it")
+			}
+			s.sees(tt.hits)
+			if tt.gone {
+				other.wantClosed()
+				dial(t, p).wantClosed()
+				p.Restore()
+				wantConns(t, p, 0)
+			} else {
+				other.call(tt.hits + ", but once is enough")
+			}
+			dial(t, p).call("after")
+		})
+	}
 }
 
 func TestDropReplyWhenTheClientCloses(t *testing.T) {
@@ -172,8 +156,8 @@ func TestDropReplyWhenTheClientCloses(t *testing.T) {
 	c.send("gone")
 	require.NoError(t, c.Close())
 	wantFired(t, dropped)
-	eventually(t, s.saw("gone"))
-	eventually(t, func() bool { return p.Conns() == 0 })
+	s.sees("gone")
+	wantConns(t, p, 0)
 }
 
 func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
@@ -181,7 +165,7 @@ func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
 	p.BlackholeReplies()
 	c := dial(t, p)
 	c.send("bye")
-	eventually(t, s.saw("bye"))
+	s.sees("bye")
 	c.wantSilence()
 	dropped := p.DropReply(nil)
 	c.send("anybody there?")
@@ -189,72 +173,27 @@ func TestDropReplyWhenTheServerHasClosedUnheard(t *testing.T) {
 	wantFired(t, dropped)
 }
 
-func TestCutAfter(t *testing.T) {
-	p, s := setUp(t)
-	a, b := dial(t, p), dial(t, p)
-	cut := p.CutAfter(3)
-	a.call("1")
-	b.call("2")
-	wantNotFired(t, cut)
-	b.send("3")
-	b.wantClosed()
-	wantFired(t, cut)
-	eventually(t, s.saw("3"))
-	a.call("4")
-	dial(t, p).call("5")
-}
-
-func TestSeverAfter(t *testing.T) {
-	p, s := setUp(t)
-	a, b := dial(t, p), dial(t, p)
-	severed := p.SeverAfter(2)
-	a.call("1")
-	wantNotFired(t, severed)
-	b.send("2")
-	b.wantClosed()
-	wantFired(t, severed)
-	a.wantClosed()
-	dial(t, p).wantClosed()
-	require.True(t, s.saw("2")(), "the server has answered what it has not seen")
-	p.Restore()
-	dial(t, p).call("3")
-}
-
-func TestSeverAfterTheServerClosed(t *testing.T) {
-	p, s := setUp(t)
-	severed := p.SeverAfter(1)
-	c := dial(t, p)
-	c.send("bye")
-	c.wantClosed()
-	wantFired(t, severed)
-	require.True(t, s.saw("bye")())
-	eventually(t, func() bool { return p.Conns() == 0 })
-}
-
 func TestTrapsTakeTurns(t *testing.T) {
 	p, s := setUp(t)
 	first, second := p.DropReply(nil), p.DropReply(nil)
-	a := dial(t, p)
-	a.send("one")
-	wantFired(t, first)
-	wantNotFired(t, second)
-	a.wantClosed()
-	b := dial(t, p)
-	b.send("two")
-	wantFired(t, second)
-	b.wantClosed()
-	require.True(t, s.saw("one")())
-	require.True(t, s.saw("two")())
+	for i, fired := range []<-chan struct{}{first, second} {
+		require.False(t, isClosed(second))
+		c, line := dial(t, p), fmt.Sprint("request ", i)
+		c.send(line)
+		wantFired(t, fired)
+		c.wantClosed()
+		require.True(t, s.saw(line))
+	}
 }
 
 func TestRestoreCallsOffTraps(t *testing.T) {
 	p, _ := setUp(t)
-	dropped, after, severed := p.DropReply(nil), p.CutAfter(1), p.SeverAfter(1)
+	traps := []<-chan struct{}{p.DropReply(nil), p.CutAfter(1), p.SeverAfter(1)}
 	p.Restore()
 	dial(t, p).call("unharmed")
-	wantNotFired(t, dropped)
-	wantNotFired(t, after)
-	wantNotFired(t, severed)
+	for _, fired := range traps {
+		require.False(t, isClosed(fired))
+	}
 }
 
 func TestFaultsWhileBusy(t *testing.T) {
@@ -263,13 +202,8 @@ func TestFaultsWhileBusy(t *testing.T) {
 	stop := make(chan struct{})
 	for range 4 {
 		busy.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-					chatter(p)
-				}
+			for !isClosed(stop) {
+				chatter(p)
 			}
 		})
 	}
@@ -278,16 +212,14 @@ func TestFaultsWhileBusy(t *testing.T) {
 		require.NoError(t, p.Close())
 		busy.Wait()
 	}()
-	faults := []func(){
-		p.Cut, p.Restore, p.Freeze, p.KillConns, p.BlackholeReplies, p.DropHeld,
-		func() { p.DropReply(nil) }, func() { p.CutAfter(2) }, func() { p.Delay(time.Millisecond) },
-	}
 	for range 20 {
 		before := p.Requests()
-		for _, fault := range faults {
+		for _, fault := range []func(){
+			p.Cut, p.Restore, p.Freeze, p.KillConns, p.BlackholeReplies, p.DropHeld,
+			func() { p.DropReply(nil) }, func() { p.CutAfter(2) }, func() { p.Delay(time.Millisecond) }, p.Restore,
+		} {
 			fault()
 		}
-		p.Restore()
 		eventually(t, func() bool { return p.Requests() > before })
 	}
 }

@@ -24,10 +24,10 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 		return func(context.Context) error { all.Each(f); return nil }
 	}
 	// trapped sets a trap at every proxy.
-	trapped := func(t trap) <-chan struct{} {
-		t.event = newEvent(len(all))
-		all.Each(func(p *Proxy) { p.set(t) })
-		return t.event.done
+	trapped := func(left int, act action, match func([]byte) bool) <-chan struct{} {
+		event := newEvent(len(all))
+		all.Each(func(p *Proxy) { p.set(&trap{match: match, left: left, act: act, event: event}) })
+		return event.done
 	}
 	return conformance.Faults{
 		Restore: func() { all.Each((*Proxy).Restore) },
@@ -39,17 +39,16 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 			return nil
 		},
 		DropReply: func(_ context.Context, op conformance.Op) (<-chan struct{}, error) {
-			t := trap{left: 1, act: dropReply}
-			if op != conformance.OpAny {
-				if isOp == nil {
-					return nil, conformance.ErrNoFault
-				}
-				t.match = func(request []byte) bool { return isOp(op, request) }
+			switch {
+			case op == conformance.OpAny:
+				return trapped(1, dropReply, nil), nil
+			case isOp == nil:
+				return nil, conformance.ErrNoFault
 			}
-			return trapped(t), nil
+			return trapped(1, dropReply, func(request []byte) bool { return isOp(op, request) }), nil
 		},
 		CutAfter: func(_ context.Context, n int) (<-chan struct{}, error) {
-			return trapped(trap{left: max(n, 1), act: cutAfter}), nil
+			return trapped(max(n, 1), cutAfter, nil), nil
 		},
 		Conns: func(context.Context) (n int, _ error) {
 			all.Each(func(p *Proxy) { n += p.Conns() })

@@ -20,17 +20,18 @@ const (
 	quiet    = 50 * time.Millisecond
 )
 
-// server answers each line with "echo " and the line, and remembers it.
+// server answers each line with "echo " and the line, and remembers it. It hangs up on "bye".
 type server struct {
 	net.Listener
+	t     *testing.T
 	mu    sync.Mutex
-	lines []string
+	lines string
 }
 
 func newServer(t *testing.T) *server {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	s := &server{Listener: listener}
+	s := &server{Listener: listener, t: t, lines: "\n"}
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -49,7 +50,7 @@ func (s *server) serve(conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
 		s.mu.Lock()
-		s.lines = append(s.lines, lines.Text())
+		s.lines += lines.Text() + "\n"
 		s.mu.Unlock()
 		if lines.Text() == "bye" {
 			return
@@ -60,12 +61,16 @@ func (s *server) serve(conn net.Conn) {
 	}
 }
 
-func (s *server) saw(line string) func() bool {
-	return func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return strings.Contains(strings.Join(s.lines, "\n")+"\n", line+"\n")
-	}
+func (s *server) saw(line string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return strings.Contains(s.lines, "\n"+line+"\n")
+}
+
+// sees waits until a line has come.
+func (s *server) sees(line string) {
+	s.t.Helper()
+	eventually(s.t, func() bool { return s.saw(line) })
 }
 
 // setUp returns a proxy in front of a new server. The proxy is closed before the server, or the server would wait for its clients.
@@ -90,23 +95,27 @@ func dial(t *testing.T, p *Proxy) *client {
 	return &client{t, conn, bufio.NewReader(conn)}
 }
 
-func (c *client) send(line string) {
-	_, err := fmt.Fprintln(c, line)
-	require.NoError(c.t, err)
+func (c *client) send(lines ...string) {
+	for _, line := range lines {
+		_, err := fmt.Fprintln(c, line)
+		require.NoError(c.t, err)
+	}
 }
 
-func (c *client) wantReply(line string) {
+func (c *client) wantReplies(lines ...string) {
 	c.t.Helper()
 	require.NoError(c.t, c.SetReadDeadline(time.Now().Add(patience)))
-	got, err := c.replies.ReadString('\n')
-	require.NoError(c.t, err)
-	require.Equal(c.t, "echo "+line+"\n", got)
+	for _, line := range lines {
+		got, err := c.replies.ReadString('\n')
+		require.NoError(c.t, err)
+		require.Equal(c.t, "echo "+line+"\n", got)
+	}
 }
 
 func (c *client) call(line string) {
 	c.t.Helper()
 	c.send(line)
-	c.wantReply(line)
+	c.wantReplies(line)
 }
 
 // wantClosed requires the connection to end without another byte.
@@ -116,9 +125,7 @@ func (c *client) wantClosed() {
 	got, err := io.ReadAll(c.replies)
 	require.Empty(c.t, got)
 	var timeout net.Error
-	if err != nil {
-		require.False(c.t, errors.As(err, &timeout) && timeout.Timeout(), "still open")
-	}
+	require.False(c.t, errors.As(err, &timeout) && timeout.Timeout(), "still open")
 }
 
 // wantSilence requires the connection to stay open without another byte.
@@ -145,38 +152,21 @@ func eventually(t *testing.T, ok func() bool) {
 	}
 }
 
+func wantConns(t *testing.T, p *Proxy, n int) {
+	t.Helper()
+	eventually(t, func() bool { return p.Conns() == n })
+}
+
 func wantFired(t *testing.T, fired <-chan struct{}) {
 	t.Helper()
-	select {
-	case <-fired:
-	case <-time.After(patience):
-		require.Fail(t, "the fault did not happen")
-	}
+	eventually(t, func() bool { return isClosed(fired) })
 }
 
-func wantNotFired(t *testing.T, fired <-chan struct{}) {
-	t.Helper()
+func isClosed(fired <-chan struct{}) bool {
 	select {
 	case <-fired:
-		require.Fail(t, "the fault happened too soon")
+		return true
 	default:
-	}
-}
-
-// chatter makes requests until one fails.
-func chatter(p *Proxy) {
-	conn, err := net.Dial("tcp", p.Addr())
-	if err != nil {
-		return
-	}
-	defer func() { _ = conn.Close() }()
-	for replies := bufio.NewReader(conn); ; {
-		if _, err := fmt.Fprintln(conn, "chatter"); err != nil {
-			return
-		}
-		_ = conn.SetReadDeadline(time.Now().Add(quiet))
-		if _, err := replies.ReadString('\n'); err != nil {
-			return
-		}
+		return false
 	}
 }

@@ -15,7 +15,7 @@ type Proxy struct {
 
 	mu       sync.Mutex // guards all below, and the flags of every conn
 	target   string
-	changed  chan struct{}
+	changed  chan struct{} // closed when a fault ends
 	conns    map[*conn]struct{}
 	requests int64
 	closed   bool
@@ -26,18 +26,13 @@ type Proxy struct {
 // for each connection, so it need not be up yet; a connection whose target cannot be dialled is closed. The error
 // is that of a malformed target or of the listener. The caller owns the proxy and must Close it.
 func New(target string) (*Proxy, error) {
-	if _, _, err := net.SplitHostPort(target); err != nil {
-		return nil, fmt.Errorf("faultproxy: target: %w", err)
+	p := &Proxy{changed: make(chan struct{}), conns: make(map[*conn]struct{})}
+	if err := p.Retarget(target); err != nil {
+		return nil, err
 	}
-	listener, err := net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
-	if err != nil {
+	var err error
+	if p.listener, err = net.ListenTCP("tcp", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}); err != nil {
 		return nil, fmt.Errorf("faultproxy: %w", err)
-	}
-	p := &Proxy{
-		target:   target,
-		listener: listener,
-		changed:  make(chan struct{}),
-		conns:    make(map[*conn]struct{}),
 	}
 	p.running.Go(p.accept)
 	return p, nil
@@ -52,78 +47,71 @@ func (p *Proxy) Retarget(target string) error {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return fmt.Errorf("faultproxy: target: %w", err)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.target = target
+	p.locked(func() { p.target = target })
 	return nil
 }
 
 // Close closes the listener and every connection, and returns when no goroutine of the proxy is left. Faults that
 // wait for a request stay unfulfilled. Further calls do nothing.
-func (p *Proxy) Close() error {
-	p.mu.Lock()
-	first := !p.closed
-	p.closed = true
-	p.killAll()
-	p.mu.Unlock()
-	var err error
-	if first {
-		err = p.listener.Close()
-	}
+func (p *Proxy) Close() (err error) {
+	p.locked(func() {
+		if !p.closed {
+			err = p.listener.Close()
+		}
+		p.closed = true
+		p.killAll(nil)
+	})
 	p.running.Wait()
 	return err
 }
 
 // Requests counts the requests that clients sent through the proxy since New, those included that are held or were
 // never forwarded because of a fault.
-func (p *Proxy) Requests() int64 {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.requests
+func (p *Proxy) Requests() (n int64) {
+	p.locked(func() { n = p.requests })
+	return n
 }
 
 // Conns counts the live connections: accepted, and closed by neither side nor by a fault.
-func (p *Proxy) Conns() int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n := 0
-	for c := range p.conns {
-		if !c.hungUp {
-			n++
+func (p *Proxy) Conns() (n int) {
+	p.locked(func() {
+		for c := range p.conns {
+			if !c.hungUp {
+				n++
+			}
 		}
-	}
+	})
 	return n
 }
 
 func (p *Proxy) accept() {
-	for {
+	for closed := false; !closed; {
 		client, err := p.listener.AcceptTCP()
-		if err == nil {
-			p.adopt(client)
-			continue
+		if err != nil {
+			time.Sleep(time.Millisecond) // if not closed, out of file descriptors, most likely: the next attempt may do better
 		}
-		p.mu.Lock()
-		closed := p.closed
-		p.mu.Unlock()
-		if closed {
-			return
-		}
-		time.Sleep(time.Millisecond) // out of file descriptors, most likely: the next attempt may do better
+		p.locked(func() {
+			closed = p.closed
+			if err != nil {
+				return
+			}
+			if p.closed || p.faults.cut {
+				_ = client.Close()
+				return
+			}
+			c := &conn{p: p, client: client}
+			c.ctx, c.cancel = context.WithCancel(context.Background())
+			p.conns[c] = struct{}{}
+			p.running.Go(c.run)
+		})
 	}
 }
 
-// adopt starts a connection, or closes it if the proxy is cut or closed.
-func (p *Proxy) adopt(client *net.TCPConn) {
+// locked calls f with p.mu held.
+func (p *Proxy) locked(f func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed || p.faults.cut {
-		_ = client.Close()
-		return
-	}
-	c := &conn{p: p, client: client}
-	c.ctx, c.cancel = context.WithCancel(context.Background())
-	p.conns[c] = struct{}{}
-	p.running.Go(c.run)
+	f()
 }
 
 // signal wakes everybody in await. p.mu is held.
@@ -132,39 +120,11 @@ func (p *Proxy) signal() {
 	p.changed = make(chan struct{})
 }
 
-// await blocks until ok, which is called with p.mu held, and reports false if c was killed instead.
-func (p *Proxy) await(c *conn, ok func() bool) bool {
-	for {
-		p.mu.Lock()
-		ready, changed := ok(), p.changed
-		p.mu.Unlock()
-		if c.ctx.Err() != nil {
-			return false
-		}
-		if ready {
-			return true
-		}
-		select {
-		case <-changed:
-		case <-c.ctx.Done():
-			return false
-		}
-	}
-}
-
-// sever is Cut, save that last may still send what it has. p.mu is held.
-func (p *Proxy) sever(last *conn) {
-	p.faults.cut = true
+// killAll closes every connection but one, hung-up ones included. p.mu is held.
+func (p *Proxy) killAll(but *conn) {
 	for c := range p.conns {
-		if c != last {
+		if c != but {
 			c.kill()
 		}
-	}
-}
-
-// killAll closes every connection, hung-up ones included. p.mu is held.
-func (p *Proxy) killAll() {
-	for c := range p.conns {
-		c.kill()
 	}
 }
