@@ -26,20 +26,18 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
 func lockTableFull(s *scene) {
+	conn := must(in[*environment.Postgres](s).Admin.Conn(s.ctx))
+	defer func() { _ = conn.Close() }()
 	s.Injected()
-	check(environment.AtPostgres(s.ctx, in[*environment.Postgres](s).Server, func(conn *pgx.Conn) error {
-		end := time.Now().Add(s.BetweenTTLs(0.5, 1))
-		for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // those which it got of a thousand it keeps, also where the statement fails
-			_, err := conn.Exec(s.ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
-			if full = full || isState(err, "53200"); full {
-				err = s.Sleep(s.ctx, 10*time.Millisecond)
-			}
-			if err != nil {
-				return fmt.Errorf("filling the lock table: %w", err)
-			}
+	end := time.Now().Add(s.BetweenTTLs(0.5, 1))
+	for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // those which it got of a thousand it keeps, also where the statement fails
+		_, err := conn.ExecContext(s.ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
+		if full = full || isState(err, "53200"); full {
+			err = s.Sleep(s.ctx, 10*time.Millisecond)
 		}
-		return nil
-	}))
+		check(err)
+	}
+	check(conn.Close())
 	s.Healed()
 }
 
@@ -61,12 +59,10 @@ func isState(err error, code string) bool {
 
 // setPostgresTimeout sets after what time of silence new sessions end, and returns when that is so.
 func setPostgresTimeout(s *scene, d time.Duration) {
-	ask := func(ctx context.Context, format string) error {
-		return environment.AskPostgres(ctx, in[*environment.Postgres](s).Server, fmt.Sprintf(format, d.Milliseconds()), "SELECT pg_reload_conf()")
-	}
-	check(ask(s.ctx, "ALTER SYSTEM SET idle_session_timeout = %d"))
+	run := in[*environment.Postgres](s).Admin.Run
+	check(run(s.ctx, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"))
 	s.eventually(func(ctx context.Context) error {
-		return ask(ctx, "SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'")
+		return run(ctx, fmt.Sprintf("SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'", d.Milliseconds()))
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -92,15 +93,41 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	if *forTime == 0 {
 		slices.Sort(order)
 	}
-	for _, i := range order {
-		c := &a.Cells[i]
-		if !*full && (c.Busy || faults.IsRepeated(a, c)) {
-			continue
-		}
+	playCell := func(w *environment.Running, c *play.Cell) {
 		if !t.Run(c.Fault, func(t *testing.T) { keepsItsWord(t, w, c, *seedFlag+uint64(n**phases), r) }) {
 			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
 		}
 	}
+	// What harms no server is played side by side, by workers with links and locks of their own. Nobody heals what another needs.
+	harmless := *w
+	harmless.Heal = func(context.Context) error { return nil }
+	var together sync.WaitGroup
+	places := make(chan struct{}, sideBySide)
+	for _, i := range order {
+		c := &a.Cells[i]
+		if !faults.IsCommon(c) || skipped(a, c) {
+			continue
+		}
+		places <- struct{}{}
+		together.Go(func() {
+			playCell(&harmless, c)
+			<-places
+		})
+	}
+	together.Wait()
+	for _, i := range order {
+		if c := &a.Cells[i]; !faults.IsCommon(c) && !skipped(a, c) {
+			playCell(w, c)
+		}
+	}
+}
+
+// sideBySide is how many cells that harm no server are played on the same servers at a time.
+const sideBySide = 3
+
+// skipped says that a cell is for long runs.
+func skipped(a *faults.Environment, c *play.Cell) bool {
+	return !*full && (c.Busy || faults.IsRepeated(a, c))
 }
 
 // keepsItsWord plays a cell as often as it needs.

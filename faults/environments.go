@@ -44,6 +44,9 @@ func All() []Environment {
 	return all
 }
 
+// IsCommon says that the fault is one of those of workers and their network, which harm no server.
+func IsCommon(c *play.Cell) bool { return usual(c.Fault) != nil }
+
 // IsRepeated says that an earlier environment of the same backend has the same fault, and that the same is stated of it for the same reason.
 func IsRepeated(e *Environment, c *play.Cell) bool {
 	for _, o := range All() {

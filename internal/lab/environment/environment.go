@@ -139,27 +139,79 @@ func (p *Endpoint) Close() { p.Links.Close() }
 // ErrNotHeld is returned when the lock that was to be taken away has no holder.
 var ErrNotHeld = errors.New("nobody holds the lock that was to be taken away")
 
-// absent is embedded by Servers that lack some of the abilities.
-type absent struct{ what string }
-
-func (a absent) lacks(ability string) error {
-	return fmt.Errorf("%s: %s: %w", a.what, ability, errors.ErrUnsupported)
+// base is embedded by Servers: they have nodes, and lack what they do not define themselves.
+type base struct {
+	what  string
+	nodes []server
+	// hidden says that no proxy can be between clients and the nodes.
+	hidden bool
 }
 
-func (a absent) Nodes() []Node                           { return nil }
-func (a absent) Remove(context.Context, string) error    { return a.lacks("no operator removes locks") }
-func (a absent) Overwrite(context.Context, string) error { return a.lacks("nobody else takes locks") }
-func (a absent) Restart(context.Context, bool) error     { return a.lacks("nothing is restarted") }
-func (a absent) Leader(context.Context) (int, error)     { return 0, a.lacks("nobody leads") }
-func (a absent) Lag(context.Context) error               { return a.lacks("no link between servers can be cut") }
-func (a absent) FailOver(context.Context) error          { return a.lacks("nothing takes the server's place") }
-func (a absent) Folder() (string, error)                 { return "", a.lacks("the locks are in no folder") }
-func (a absent) LoseDisk(context.Context, int) (bool, error) {
-	return false, a.lacks("no disk can be lost")
+// server is what every server offers.
+type server interface {
+	Node
+	Close() error
+	Log() string
 }
 
-func (a absent) Leftovers(context.Context, string) ([]string, error) {
-	return nil, a.lacks("what is left cannot be listed")
+func baseOf[N server](what string, nodes ...N) base {
+	b := base{what: what}
+	for _, n := range nodes {
+		b.nodes = append(b.nodes, n)
+	}
+	return b
+}
+
+// hiddenOf is baseOf for servers that clients do not reach directly.
+func hiddenOf[N server](what string, nodes ...N) base {
+	b := baseOf(what, nodes...)
+	b.hidden = true
+	return b
+}
+
+func (b *base) Nodes() (all []Node) {
+	for _, n := range b.nodes {
+		if !b.hidden {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func (b *base) Addrs() (all []string) {
+	for _, n := range b.Nodes() {
+		all = append(all, n.Addr())
+	}
+	return all
+}
+
+func (b *base) Heal(ctx context.Context) error { return Revive(ctx, b.nodes...) }
+
+func (b *base) Close() error { return AtOnce(b.nodes, server.Close) }
+
+func (b *base) Log() (all string) {
+	for _, n := range b.nodes {
+		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
+	}
+	return all
+}
+
+func (b *base) lacks(ability string) error {
+	return fmt.Errorf("%s: %s: %w", b.what, ability, errors.ErrUnsupported)
+}
+
+func (b *base) Restart(context.Context, bool) error { return b.lacks("nothing is restarted") }
+func (b *base) Leader(context.Context) (int, error) { return 0, b.lacks("nobody leads") }
+func (b *base) Lag(context.Context) error           { return b.lacks("no link between servers can be cut") }
+func (b *base) FailOver(context.Context) error      { return b.lacks("nothing takes the server's place") }
+func (b *base) Folder() (string, error)             { return "", b.lacks("the locks are in no folder") }
+func (b *base) LoseDisk(context.Context, int) (bool, error) {
+	return false, b.lacks("no disk can be lost")
+}
+func (b *base) Remove(context.Context, string) error    { return b.lacks("no operator removes locks") }
+func (b *base) Overwrite(context.Context, string) error { return b.lacks("nobody else takes locks") }
+func (b *base) Leftovers(context.Context, string) ([]string, error) {
+	return nil, b.lacks("what is left cannot be listed")
 }
 
 // marginOf is how much earlier a deadline is than the last renewal's sending + TTL (docs/guarantees.md, P3a).

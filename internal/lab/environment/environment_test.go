@@ -86,12 +86,12 @@ func damages(r *Running) map[string]damage {
 		all["sentinel down"], all["sentinel still"] = down(s.Sentinels[0]), still(s.Sentinels[0])
 		all["node down"], all["node still"] = down(s.Sentinel.Nodes[0]), still(s.Sentinel.Nodes[0])
 	case *Etcd:
-		if s.cluster != nil {
+		if s.system != nil {
 			all["out of space"] = func(ctx context.Context) error { return s.Fill(ctx, 1) }
 			all["one cut, one down"] = func(context.Context) error { s.CutFromQuorum(2); return nodes[0].Kill() }
 		}
 	case *ZooKeeper:
-		if s.ensemble != nil {
+		if s.system != nil {
 			all["one cut, one down"] = func(context.Context) error { s.CutFromQuorum(2); return nodes[0].Kill() }
 		}
 	case *PooledPostgres:

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -59,7 +58,7 @@ func startEtcds(o servers.EtcdOptions) func(ctx context.Context) (Servers, error
 		if err != nil {
 			return nil, err
 		}
-		return &Etcd{absent{"three etcds"}, c.Nodes, c}, nil
+		return &Etcd{membersOf("three etcds", c, c.Nodes...)}, nil
 	}
 }
 
@@ -69,84 +68,46 @@ func startEtcd(o servers.EtcdOptions) func(ctx context.Context) (Servers, error)
 		if err != nil {
 			return nil, err
 		}
-		return &Etcd{absent{"one etcd"}, group[*servers.Etcd]{e}, nil}, nil
+		return &Etcd{membersOf("one etcd", nil, e)}, nil
 	}
 }
 
 // Etcd is one etcd or a cluster.
-type Etcd struct {
-	absent
-	group[*servers.Etcd]
-	cluster *servers.EtcdCluster // nil: one that stands alone
-}
-
-// Members are the servers.
-func (e *Etcd) Members() []*servers.Etcd { return e.group }
-
-// Nodes implements Servers.
-func (e *Etcd) Nodes() []Node { return e.group.Nodes() }
+type Etcd struct{ members[*servers.Etcd] }
 
 // URL implements Servers.
 func (e *Etcd) URL(addrs []string) string { return "etcd://" + strings.Join(addrs, ",") }
 
-// Close implements Servers.
-func (e *Etcd) Close() error {
-	if e.cluster != nil {
-		return e.cluster.Close()
-	}
-	return e.group.Close()
-}
-
-// Heal implements Servers.
+// Heal returns when each member answers a read for which it asks the leader.
 func (e *Etcd) Heal(ctx context.Context) error {
-	e.Join()
-	if err := Revive(ctx, e.group...); err != nil {
+	if err := e.members.Heal(ctx); err != nil {
 		return err
 	}
-	for _, node := range e.group {
-		if err := etcdServes(ctx, node); err != nil {
+	for _, node := range e.all {
+		err := AtEtcd(node, func(c *clientv3.Client) error {
+			return Eventually(ctx, func(ctx context.Context) error { _, err := c.Get(ctx, "serves"); return err })
+		})
+		if err != nil {
 			return fmt.Errorf("%s does not serve: %w", node.Addr(), err)
 		}
 	}
 	return e.MakeSpace(ctx)
 }
 
-// Restart implements Servers. It kills all at the same moment.
+// Restart kills all at the same moment.
 func (e *Etcd) Restart(ctx context.Context, keepData bool) error {
 	if !keepData {
 		return e.lacks("nothing is restarted without its data")
 	}
-	if e.cluster != nil {
-		return e.cluster.Restart(ctx)
-	}
-	if err := e.group[0].Kill(); err != nil {
+	if err := AtOnce(e.all, (*servers.Etcd).Kill); err != nil {
 		return err
 	}
-	return e.group[0].Restart(ctx)
+	return Revive(ctx, e.all...)
 }
 
-// Leader implements Servers.
-func (e *Etcd) Leader(ctx context.Context) (int, error) {
-	if e.cluster == nil {
-		return e.absent.Leader(ctx)
-	}
-	leader, err := e.cluster.Leader(ctx)
-	return slices.Index(e.group, leader), err
-}
-
-// CutFromQuorum cuts a member from the others, and Join ends all cuts.
-func (e *Etcd) CutFromQuorum(i int) { e.cluster.CutFromQuorum(i) }
-
-// Join ends all cuts.
-func (e *Etcd) Join() {
-	if e.cluster != nil {
-		e.cluster.Heal()
-	}
-}
-
-// LoseDisk implements Servers. It keeps the disk: etcd does not let a member back in that has forgotten everything.
+// LoseDisk keeps the disk: etcd does not let a member back in that has forgotten everything.
 func (e *Etcd) LoseDisk(ctx context.Context, i int) (back bool, err error) {
-	node := e.group[i]
+	node := e.all[i]
 	disk := filepath.Join(node.Dir(), "data")
 	kept := disk + ".kept"
 	if err := errors.Join(node.Kill(), os.Rename(disk, kept)); err != nil {
@@ -168,16 +129,6 @@ func AtEtcd(node *servers.Etcd, use func(c *clientv3.Client) error) (err error) 
 	return use(c)
 }
 
-// etcdServes waits until a member answers a read for which it asks the leader.
-func etcdServes(ctx context.Context, node *servers.Etcd) error {
-	return AtEtcd(node, func(c *clientv3.Client) error {
-		return Eventually(ctx, func(ctx context.Context) error {
-			_, err := c.Get(ctx, "serves")
-			return err
-		})
-	})
-}
-
 // etcdKeys is what the keys of claims on name begin with; without the slash at the end, those on names that begin so.
 func etcdKeys(name string) string {
 	return "lockport/" + strings.NewReplacer("%", "%25", "/", "%2F").Replace(name)
@@ -185,7 +136,7 @@ func etcdKeys(name string) string {
 
 // withClaim calls use with the key whose claim holds the lock on name.
 func (e *Etcd) withClaim(ctx context.Context, name string, use func(c *clientv3.Client, claim *mvccpb.KeyValue) error) error {
-	return AtEtcd(e.group[0], func(c *clientv3.Client) error {
+	return AtEtcd(e.all[0], func(c *clientv3.Client) error {
 		r, err := c.Get(ctx, etcdKeys(name)+"/", clientv3.WithFirstCreate()...)
 		switch {
 		case err != nil:
@@ -218,7 +169,7 @@ func (e *Etcd) RevokeLease(ctx context.Context, name string) error {
 
 // Overwrite implements Servers.
 func (e *Etcd) Overwrite(ctx context.Context, name string) error {
-	return AtEtcd(e.group[0], func(c *clientv3.Client) error {
+	return AtEtcd(e.all[0], func(c *clientv3.Client) error {
 		if _, err := c.Delete(ctx, etcdKeys(name)+"/", clientv3.WithPrefix()); err != nil {
 			return err
 		}
@@ -229,7 +180,7 @@ func (e *Etcd) Overwrite(ctx context.Context, name string) error {
 
 // Leftovers implements Servers.
 func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	err = AtEtcd(e.group[0], func(c *clientv3.Client) error {
+	err = AtEtcd(e.all[0], func(c *clientv3.Client) error {
 		r, err := c.Get(ctx, etcdKeys(prefix), clientv3.WithPrefix(), clientv3.WithKeysOnly())
 		if err != nil {
 			return err
@@ -247,7 +198,7 @@ const ballast = "ballast"
 
 // Fill writes through a member until the cluster has no space left.
 func (e *Etcd) Fill(ctx context.Context, i int) error {
-	return AtEtcd(e.group[i], func(c *clientv3.Client) error {
+	return AtEtcd(e.all[i], func(c *clientv3.Client) error {
 		value := string(make([]byte, 1<<20))
 		for range 2 * etcdQuota / len(value) {
 			_, err := c.Put(ctx, ballast, value)
@@ -264,7 +215,7 @@ func (e *Etcd) Fill(ctx context.Context, i int) error {
 
 // MakeSpace does what the error of an etcd that is out of space says: compact, defragment, disarm the alarm.
 func (e *Etcd) MakeSpace(ctx context.Context) error {
-	return AtEtcd(e.group[0], func(c *clientv3.Client) error {
+	return AtEtcd(e.all[0], func(c *clientv3.Client) error {
 		alarms, err := c.AlarmList(ctx)
 		if err != nil || len(alarms.Alarms) == 0 {
 			return err
@@ -277,9 +228,8 @@ func (e *Etcd) MakeSpace(ctx context.Context) error {
 		if err != nil && !errors.Is(err, rpctypes.ErrCompacted) {
 			return fmt.Errorf("compact: %w", err)
 		}
-		for _, node := range e.group {
-			err := AtEtcd(node, func(c *clientv3.Client) error { _, err := c.Defragment(ctx, node.Addr()); return err })
-			if err != nil {
+		for _, node := range e.all {
+			if _, err := c.Defragment(ctx, node.Addr()); err != nil { // which dials that member
 				return fmt.Errorf("defragment %s: %w", node.Addr(), err)
 			}
 		}

@@ -24,7 +24,7 @@ var fileEnvironment = Environment{
 		if err != nil {
 			return nil, err
 		}
-		f := &Folder{absent: absent{"a folder of one machine"}, path: filepath.Join(parent, "locks"), foreign: make(map[string]*os.File)}
+		f := &Folder{base: base{what: "a folder of one machine"}, path: filepath.Join(parent, "locks"), foreign: make(map[string]*os.File)}
 		if err := f.Heal(ctx); err != nil {
 			return nil, errors.Join(err, os.RemoveAll(parent))
 		}
@@ -34,15 +34,12 @@ var fileEnvironment = Environment{
 
 // Folder is where locks are files.
 type Folder struct {
-	absent
+	base
 	path string
 
 	mu      sync.Mutex
 	foreign map[string]*os.File // those that somebody else has locked
 }
-
-// Addrs implements Servers.
-func (f *Folder) Addrs() []string { return nil }
 
 // URL implements Servers.
 func (f *Folder) URL([]string) string { return "file://" + f.path }
@@ -52,9 +49,6 @@ func (f *Folder) Folder() (string, error) { return f.path, nil }
 
 // Close removes the folder.
 func (f *Folder) Close() error { return os.RemoveAll(filepath.Dir(f.path)) }
-
-// Log implements Servers.
-func (f *Folder) Log() string { return "" }
 
 // Heal makes the folder if there is none. One that was moved away stays there, since holders may have it open.
 func (f *Folder) Heal(context.Context) error {

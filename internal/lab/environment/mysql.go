@@ -6,9 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-sql-driver/mysql"
@@ -23,78 +21,51 @@ var (
 
 func startMySQL(own bool) func(ctx context.Context) (Servers, error) {
 	return func(ctx context.Context) (Servers, error) {
-		server, err := servers.StartMariaDB(ctx, servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": "60"}})
+		s, err := servers.StartMariaDB(ctx, servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": "60"}})
 		if err != nil {
 			return nil, err
 		}
-		admin, err := mySQLAdministrator(server)
+		config, err := mysql.ParseDSN(s.AdminDSN())
 		if err != nil {
-			return nil, errors.Join(err, server.Close())
+			return nil, errors.Join(err, s.Close())
 		}
-		return &MySQL{absent: absent{"one MySQL"}, group: group[*servers.MariaDB]{server}, Server: server, Admin: admin, foreign: make(map[string]*sql.Conn)}, nil
+		config.Logger = &mysql.NopLogger{} // nothing is printed when a server is killed
+		connector, err := mysql.NewConnector(config)
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		return &MySQL{base: baseOf("one MySQL", s), Server: s, Admin: newAdmin(sql.OpenDB(connector))}, nil
 	}
 }
 
 // MySQL is one MariaDB or MySQL server.
 type MySQL struct {
-	absent
-	group[*servers.MariaDB]
+	base
 	Server *servers.MariaDB
 	// Admin are connections of the administrator.
-	Admin *sql.DB
+	Admin *admin
 	// Spare is where new clients are led, if it is set.
 	Spare atomic.Pointer[servers.MariaDB]
-
-	mu      sync.Mutex
-	foreign map[string]*sql.Conn // those who took a lock's place
 }
-
-// mySQLAdministrator makes connections that print nothing when a server is killed.
-func mySQLAdministrator(server *servers.MariaDB) (*sql.DB, error) {
-	config, err := mysql.ParseDSN(server.AdminDSN())
-	if err != nil {
-		return nil, err
-	}
-	config.Logger = &mysql.NopLogger{}
-	connector, err := mysql.NewConnector(config)
-	if err != nil {
-		return nil, err
-	}
-	return sql.OpenDB(connector), nil
-}
-
-// Nodes implements Servers.
-func (m *MySQL) Nodes() []Node { return m.group.Nodes() }
 
 // Addrs implements Servers.
 func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Server).Addr()} }
 
-// URL is the server's own with another address and our TTL.
-func (m *MySQL) URL(addrs []string) string {
-	u, _ := url.Parse(m.Server.URL())
-	u.Host, u.RawQuery = addrs[0], "ttl="+sessionTTL.String()
-	return u.String()
-}
+// URL implements Servers.
+func (m *MySQL) URL(addrs []string) string { return sqlURL(m.Server.URL(), addrs) }
 
 // Close implements Servers.
 func (m *MySQL) Close() error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	for _, conn := range m.foreign {
-		_ = conn.Close()
-	}
-	return errors.Join(m.Admin.Close(), m.group.Close())
+	m.Admin.close()
+	return m.base.Close()
 }
 
 // Heal implements Servers.
 func (m *MySQL) Heal(ctx context.Context) error {
-	if err := Revive(ctx, m.Server); err != nil {
+	if err := m.base.Heal(ctx); err != nil {
 		return err
 	}
-	return Eventually(ctx, func(ctx context.Context) error {
-		_, err := m.Admin.ExecContext(ctx, "SET GLOBAL wait_timeout = DEFAULT")
-		return err
-	})
+	return m.Admin.Run(ctx, "SET GLOBAL wait_timeout = DEFAULT")
 }
 
 // Restart implements Servers. It kills the server. Without its data it has no tokens.
@@ -132,24 +103,13 @@ func (m *MySQL) Remove(ctx context.Context, name string) error {
 
 // Overwrite implements Servers.
 func (m *MySQL) Overwrite(ctx context.Context, name string) error {
-	conn, err := m.Admin.Conn(context.WithoutCancel(ctx))
-	if err != nil {
-		return err
-	}
-	m.mu.Lock()
-	m.foreign[name] = conn
-	m.mu.Unlock()
-	if err := m.Remove(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
-		return err
-	}
-	var got int
-	return conn.QueryRowContext(ctx, "SELECT GET_LOCK("+mySQLKey+",5)", name).Scan(&got)
+	return m.Admin.overwrite(ctx, name, "SELECT GET_LOCK("+mySQLKey+",5)", name, m.Remove)
 }
 
 // Leftovers implements Servers: locks that are held or waited for.
 func (m *MySQL) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	names := make(map[string]string)
-	err = m.rows(ctx, func(rows *sql.Rows) error {
+	err = m.Admin.each(ctx, func(rows *sql.Rows) error {
 		var id, name string
 		var held bool
 		err := rows.Scan(&id, &name, &held)
@@ -161,7 +121,7 @@ func (m *MySQL) Leftovers(ctx context.Context, prefix string) (left []string, er
 	if err != nil {
 		return nil, err
 	}
-	err = m.rows(ctx, func(rows *sql.Rows) error {
+	err = m.Admin.each(ctx, func(rows *sql.Rows) error {
 		var query string
 		err := rows.Scan(&query)
 		if key := strings.Split(query, "'"); len(key) > 1 && names[key[1]] != "" {
@@ -170,19 +130,4 @@ func (m *MySQL) Leftovers(ctx context.Context, prefix string) (left []string, er
 		return err
 	}, "SELECT INFO FROM information_schema.PROCESSLIST WHERE INFO LIKE 'SELECT GET_LOCK(%'")
 	return left, err
-}
-
-// rows calls use for each row of a query.
-func (m *MySQL) rows(ctx context.Context, use func(*sql.Rows) error, query string, args ...any) error {
-	rows, err := m.Admin.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := use(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }

@@ -21,47 +21,6 @@ type Node interface {
 	Thaw() error
 }
 
-// closer is what every server of a group offers.
-type closer interface {
-	Node
-	Close() error
-	Log() string
-}
-
-// group are servers of one kind, in their order.
-type group[N closer] []N
-
-func (g group[N]) Nodes() []Node {
-	all := make([]Node, len(g))
-	for i, n := range g {
-		all[i] = n
-	}
-	return all
-}
-
-func (g group[N]) Addrs() []string {
-	all := make([]string, len(g))
-	for i, n := range g {
-		all[i] = n.Addr()
-	}
-	return all
-}
-
-func (g group[N]) Close() error {
-	return AtOnce(g, func(n N) error { return n.Close() })
-}
-
-func (g group[N]) Log() string {
-	if len(g) == 1 {
-		return g[0].Log()
-	}
-	var all string
-	for _, n := range g {
-		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
-	}
-	return all
-}
-
 // Revive makes servers run again, whatever was done to them, all at the same time: one alone may wait for others.
 func Revive[N Node](ctx context.Context, nodes ...N) error {
 	return AtOnce(nodes, func(n N) error {

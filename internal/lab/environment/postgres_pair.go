@@ -5,8 +5,6 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -22,12 +20,12 @@ var postgresFailover = sqlOf("postgres-failover", "a PostgreSQL with a replica, 
 		if err != nil {
 			return nil, errors.Join(err, primary.Close())
 		}
-		return &PostgresPair{absent: absent{"a PostgreSQL with a replica"}, primary: primary, replica: replica}, nil
+		return &PostgresPair{base: hiddenOf("a PostgreSQL with a replica", replica, primary), primary: primary, replica: replica}, nil
 	})
 
 // PostgresPair is a primary and its replica.
 type PostgresPair struct {
-	absent
+	base
 
 	mu               sync.Mutex
 	primary, replica *servers.Postgres // where clients are led; the other one
@@ -50,69 +48,59 @@ func (p *PostgresPair) Addrs() []string {
 // URL implements Servers.
 func (p *PostgresPair) URL(addrs []string) string {
 	primary, _ := p.Both()
-	return postgresURL(primary.URL(), addrs)
+	return sqlURL(primary.URL(), addrs)
 }
 
-// Close implements Servers. The replica goes first.
-func (p *PostgresPair) Close() error {
-	primary, replica := p.Both()
-	return errors.Join(replica.Close(), primary.Close())
-}
-
-// Log implements Servers.
-func (p *PostgresPair) Log() string {
-	primary, replica := p.Both()
-	return primary.Log() + "--- the other:\n" + replica.Log()
+// at runs statements at a server.
+func (p *PostgresPair) at(ctx context.Context, s *servers.Postgres, statements ...string) error {
+	a := postgresAdmin(s)
+	defer a.close()
+	return a.Run(ctx, statements...)
 }
 
 // Heal makes the replica follow the primary, as a copy made anew if they have parted.
 func (p *PostgresPair) Heal(ctx context.Context) error {
-	primary, replica := p.Both()
-	if err := Revive(ctx, primary); err != nil {
-		return err
-	}
-	if err := AskPostgres(ctx, primary); err != nil {
-		return err
-	}
-	p.mu.Lock()
-	parted := p.parted
-	p.mu.Unlock()
-	if !parted {
-		if err := Revive(ctx, replica); err != nil {
-			return err
-		}
-		return p.CatchUp(ctx)
-	}
-	if err := replica.Follow(ctx, primary); err != nil {
-		return err
-	}
-	p.part(false)
-	return p.CatchUp(ctx)
-}
-
-func (p *PostgresPair) part(parted bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parted = parted
+	if err := Revive(ctx, p.primary); err != nil {
+		return err
+	}
+	if err := p.at(ctx, p.primary); err != nil {
+		return err
+	}
+	if p.parted {
+		if err := p.replica.Follow(ctx, p.primary); err != nil {
+			return err
+		}
+		p.parted = false
+	} else if err := Revive(ctx, p.replica); err != nil {
+		return err
+	}
+	return p.catchUp(ctx)
 }
 
 // CatchUp waits until the replica has all that the primary has now.
 func (p *PostgresPair) CatchUp(ctx context.Context) error {
-	primary, _ := p.Both()
-	return AtPostgres(ctx, primary, func(conn *pgx.Conn) error {
-		// A commit that waits for the disk takes along what was written before it: only what is on disk is sent.
-		var upTo string
-		if err := conn.QueryRow(ctx, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text").Scan(&upTo); err != nil {
-			return err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.catchUp(ctx)
+}
+
+func (p *PostgresPair) catchUp(ctx context.Context) error {
+	a := postgresAdmin(p.primary)
+	defer a.close()
+	// A commit that waits for the disk takes along what was written before it: only what is on disk is sent.
+	var upTo string
+	if err := a.row(ctx, &upTo, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text"); err != nil {
+		return err
+	}
+	return Eventually(ctx, func(ctx context.Context) error {
+		var there bool
+		err := a.QueryRowContext(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= $1::text::pg_lsn)", upTo).Scan(&there)
+		if err == nil && !there {
+			err = errors.New("the replica has not caught up")
 		}
-		return Eventually(ctx, func(ctx context.Context) error {
-			var there bool
-			err := conn.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_replication WHERE replay_lsn >= $1::text::pg_lsn)", upTo).Scan(&there)
-			if err == nil && !there {
-				err = errors.New("the replica has not caught up")
-			}
-			return err
-		})
+		return err
 	})
 }
 
@@ -121,7 +109,7 @@ func (p *PostgresPair) Promote(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parted = true
-	if err := AskPostgres(ctx, p.replica, "SELECT pg_promote()"); err != nil {
+	if err := p.at(ctx, p.replica, "SELECT pg_promote()"); err != nil {
 		return err
 	}
 	p.primary, p.replica = p.replica, p.primary
@@ -139,13 +127,14 @@ func (p *PostgresPair) FailOver(ctx context.Context) error {
 
 // Part makes the replica miss what the primary writes from now on, which includes a thousand tokens.
 func (p *PostgresPair) Part(ctx context.Context) error {
-	primary, replica := p.Both()
-	p.part(true)
-	if err := AskPostgres(ctx, replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parted = true
+	if err := p.at(ctx, p.replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
 		return err
 	}
 	return Eventually(ctx, func(ctx context.Context) error {
-		return AskPostgres(ctx, primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication",
+		return p.at(ctx, p.primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication",
 			"SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)")
 	})
 }

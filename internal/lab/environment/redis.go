@@ -2,6 +2,7 @@ package environment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -31,44 +32,30 @@ var redisEnvironment = redisOf("redis", "one Redis that keeps its data", func(ct
 	if err != nil {
 		return nil, err
 	}
-	r := &Redis{group: group[*servers.Redis]{s}, Redis: s}
-	r.redisKeys = redisKeys{absent: absent{"one Redis"}, nodes: r.group, do: s.Do}
-	return r, nil
+	return &Redis{redisKeys{base: baseOf("one Redis", s), all: []*servers.Redis{s}, do: s.Do}, s}, nil
 })
 
 // Redis is one Redis server.
 type Redis struct {
 	redisKeys
-	group[*servers.Redis]
-	*servers.Redis
+	server *servers.Redis
 }
+
+// Do runs a command.
+func (r *Redis) Do(ctx context.Context, args ...any) (any, error) { return r.server.Do(ctx, args...) }
 
 // URL implements Servers.
 func (r *Redis) URL(addrs []string) string { return redisURL(addrs, "") }
 
+// Restart implements Servers.
+func (r *Redis) Restart(ctx context.Context, keepData bool) error { return r.restart(ctx, keepData) }
+
 // redisURL names one server.
 func redisURL(addrs []string, query string) string { return "redis://" + addrs[0] + "/0" + query }
 
-// Restart implements Servers.
-func (r *Redis) Restart(ctx context.Context, keepData bool) error {
-	return restartRedis(ctx, r.Redis, keepData)
-}
-
-func restartRedis(ctx context.Context, s *servers.Redis, keepData bool) error {
-	if !keepData {
-		if _, err := s.Do(ctx, "FLUSHALL"); err != nil {
-			return err
-		}
-	}
-	if err := s.Stop(); err != nil {
-		return err
-	}
-	return s.Restart(ctx)
-}
-
 // Heal restores the settings that the server had at its start. Its clock stays as it is: set right while locks are held, it would jump once more.
 func (r *Redis) Heal(ctx context.Context) error {
-	if err := Revive(ctx, r.Redis); err != nil {
+	if err := r.base.Heal(ctx); err != nil {
 		return err
 	}
 	if err := r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""); err != nil {
@@ -84,17 +71,11 @@ func (r *Redis) Set(ctx context.Context, settings ...any) error {
 }
 
 // snapshot is the file of the server's snapshots.
-func (r *Redis) snapshot() string { return filepath.Join(r.Dir(), "dump.rdb") }
+func (r *Redis) snapshot() string { return filepath.Join(r.server.Dir(), "dump.rdb") }
 
 // FailToSave puts a folder where the snapshot is to go, so that saving it fails at the last step, as on a full disk.
 func (r *Redis) FailToSave(ctx context.Context) error {
-	if err := os.RemoveAll(r.snapshot()); err != nil {
-		return err
-	}
-	if err := os.Mkdir(r.snapshot(), 0o700); err != nil {
-		return err
-	}
-	if err := r.saves(ctx, "err"); err != nil {
+	if err := errors.Join(os.RemoveAll(r.snapshot()), os.Mkdir(r.snapshot(), 0o700), r.saves(ctx, "err")); err != nil {
 		return err
 	}
 	return r.Set(ctx, "save", "3600 1") // a server that need not save anything does not mind
@@ -113,7 +94,7 @@ func (r *Redis) SaveAgain(ctx context.Context) error {
 // saves makes the server try to save a snapshot until that ends with the status ("ok", "err").
 func (r *Redis) saves(ctx context.Context, status string) error {
 	return Eventually(ctx, func(ctx context.Context) error {
-		info, err := r.Info(ctx, "persistence")
+		info, err := r.server.Info(ctx, "persistence")
 		if err != nil {
 			return err
 		}
@@ -132,8 +113,8 @@ func RedisKey(name string) string {
 
 // redisKeys are locks as keys of Redis servers.
 type redisKeys struct {
-	absent
-	nodes []*servers.Redis
+	base
+	all []*servers.Redis
 	// do runs a command where the keys are.
 	do func(ctx context.Context, args ...any) (any, error)
 	// quorum is how many nodes must keep an entry of a queue for that to count. Default: one.
@@ -141,21 +122,46 @@ type redisKeys struct {
 }
 
 // Remove implements Servers.
-func (k redisKeys) Remove(ctx context.Context, name string) error {
+func (k *redisKeys) Remove(ctx context.Context, name string) error {
 	_, err := k.do(ctx, "DEL", RedisKey(name))
 	return err
 }
 
 // Overwrite implements Servers.
-func (k redisKeys) Overwrite(ctx context.Context, name string) error {
+func (k *redisKeys) Overwrite(ctx context.Context, name string) error {
 	_, err := k.do(ctx, "SET", RedisKey(name), "somebody-else", "PX", time.Hour.Milliseconds())
 	return err
 }
 
+// running calls f for all servers that run, at the same time.
+func (k *redisKeys) running(f func(n *servers.Redis) error) error {
+	return AtOnce(k.all, func(n *servers.Redis) error {
+		if n.Thaw() != nil {
+			return nil // it is down
+		}
+		return f(n)
+	})
+}
+
+// restart restarts all servers that run.
+func (k *redisKeys) restart(ctx context.Context, keepData bool) error {
+	return k.running(func(n *servers.Redis) error {
+		if !keepData {
+			if _, err := n.Do(ctx, "FLUSHALL"); err != nil {
+				return err
+			}
+		}
+		if err := n.Stop(); err != nil {
+			return err
+		}
+		return n.Restart(ctx)
+	})
+}
+
 // Leftovers implements Servers. Counters of tokens stay on purpose.
-func (k redisKeys) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
+func (k *redisKeys) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	at := make(map[string]int)
-	for _, node := range k.nodes {
+	for _, node := range k.all {
 		if node.Thaw() != nil {
 			continue // it is down
 		}
@@ -214,20 +220,25 @@ var redisSentinel = func() Environment {
 			}
 			return master.Do(ctx, args...)
 		}
-		return &RedisSentinel{redisKeys{absent: absent{"Redis with Sentinels"}, nodes: set.Nodes, do: do}, set}, nil
+		return &RedisSentinel{hiddenKeys("Redis with Sentinels", set.Nodes, do), set}, nil
 	})
 	e.TTL, e.Margin, e.RemovalNotice = ttl, marginOf(ttl), redisNotice(ttl)
 	return e
 }()
 
-// Addrs implements Servers: Sentinels tell clients the master's own address, so that no proxy can be between.
+// hiddenKeys are those of servers that clients find by themselves.
+func hiddenKeys(what string, nodes []*servers.Redis, do func(ctx context.Context, args ...any) (any, error)) redisKeys {
+	return redisKeys{base: hiddenOf(what, nodes...), all: nodes, do: do}
+}
+
+// Nodes implements Servers.
+func (s *RedisSentinel) Nodes() []Node { return nil }
+
+// Addrs implements Servers.
 func (s *RedisSentinel) Addrs() []string { return nil }
 
 // URL implements Servers.
 func (s *RedisSentinel) URL([]string) string { return s.Sentinel.URL() }
-
-// Nodes implements Servers.
-func (s *RedisSentinel) Nodes() []Node { return nil }
 
 // Heal implements Servers.
 func (s *RedisSentinel) Heal(ctx context.Context) error { return s.Mend(ctx) }
@@ -246,21 +257,50 @@ var redisCluster = redisOf("redis-cluster", "a Redis Cluster", func(ctx context.
 		}
 		return reply, err
 	}
-	return &redisClusterServers{redisKeys{absent: absent{"a Redis Cluster"}, nodes: c.Nodes, do: do}, c}, nil
+	return &clusterOfRedis{hiddenKeys("a Redis Cluster", c.Nodes, do), c.Addrs()}, nil
 })
 
-type redisClusterServers struct {
+type clusterOfRedis struct {
 	redisKeys
-	*servers.Cluster
+	addrs []string
 }
 
-func (c *redisClusterServers) Addrs() []string { return nil }
-
-func (c *redisClusterServers) URL([]string) string {
-	addrs := c.Cluster.Addrs()
-	return "redis+cluster://" + addrs[0] + "?addr=" + strings.Join(addrs[1:], "&addr=")
+func (c *clusterOfRedis) URL([]string) string {
+	return "redis+cluster://" + c.addrs[0] + "?addr=" + strings.Join(c.addrs[1:], "&addr=")
 }
 
-func (c *redisClusterServers) Heal(ctx context.Context) error { return Revive(ctx, c.Cluster.Nodes...) }
+// redlockEnvironment is five servers that know nothing of each other and keep nothing on disk. For the suite there are some that keep their data when they are
+// stopped: not by a write to the disk for every change, at which five on one machine are slow.
+var (
+	redlockEnvironment = redlockOf("redlock", "five Redis under Redlock, without persistence", 5, servers.RedisOptions{})
+	redlockSaving      = redlockOf("redlock-saving", "five Redis under Redlock that save their data", 5, servers.RedisOptions{Save: "3600 1"})
+	redlockOfThree     = redlockOf("redlock-three", "three Redis under Redlock that save their data", 3, servers.RedisOptions{Save: "3600 1"})
+)
 
-func (c *redisClusterServers) Nodes() []Node { return nil }
+func redlockOf(name, title string, n int, o servers.RedisOptions) Environment {
+	e := redisOf(name, title, func(ctx context.Context) (Servers, error) {
+		o := o
+		o.Clock = o.Save == "" && servers.ClockInstalled() == nil // it runs a compiler, so not before it is needed
+		r := &redlock{redisKeys{base: base{what: title}, quorum: n/2 + 1}}
+		for range n {
+			node, err := servers.StartRedis(ctx, o)
+			if err != nil {
+				return nil, errors.Join(err, r.Close())
+			}
+			r.all, r.nodes = append(r.all, node), append(r.nodes, node)
+		}
+		r.do = func(ctx context.Context, args ...any) (any, error) { // on all that run
+			return nil, r.running(func(n *servers.Redis) error { _, err := n.Do(ctx, args...); return err })
+		}
+		return r, nil
+	})
+	e.Backend, e.Tokens, e.Margin = "redlock", false, marginOf(redisTTL)+redisTTL/100+2*time.Millisecond
+	return e
+}
+
+// redlock is several Redis servers that vote. Heal leaves their clocks as they are.
+type redlock struct{ redisKeys }
+
+func (r *redlock) URL(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" }
+
+func (r *redlock) Restart(ctx context.Context, keepData bool) error { return r.restart(ctx, keepData) }

@@ -18,11 +18,11 @@ var (
 func redisPairOf(name, title, query string) Environment {
 	return redisOf(name, title, func(ctx context.Context) (Servers, error) {
 		p := &RedisPair{query: query}
-		p.redisKeys = redisKeys{absent: absent{title}, do: func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }}
 		if err := p.start(ctx); err != nil {
 			return nil, errors.Join(err, p.Close())
 		}
-		p.nodes = []*servers.Redis{p.Master, p.Replica}
+		do := func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
+		p.redisKeys = hiddenKeys(title, []*servers.Redis{p.Master, p.Replica}, do)
 		return p, nil
 	})
 }
@@ -37,17 +37,16 @@ type RedisPair struct {
 }
 
 func (p *RedisPair) start(ctx context.Context) (err error) {
-	if p.Master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
-		return err
+	for _, server := range []**servers.Redis{&p.Master, &p.Replica} {
+		if *server, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+			return err
+		}
+		p.nodes = append(p.nodes, *server)
 	}
-	if p.Replica, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
-		return err
-	}
-	if p.Address, err = faultproxy.New(p.Master.Addr()); err != nil {
-		return err
-	}
-	if p.Link, err = faultproxy.New(p.Master.Addr()); err != nil {
-		return err
+	for _, proxy := range []**faultproxy.Proxy{&p.Address, &p.Link} {
+		if *proxy, err = faultproxy.New(p.Master.Addr()); err != nil {
+			return err
+		}
 	}
 	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
 }
@@ -108,21 +107,10 @@ func (p *RedisPair) FailOver(ctx context.Context) error {
 
 // Close implements Servers.
 func (p *RedisPair) Close() error {
-	var errs []error
-	for _, server := range []*servers.Redis{p.Master, p.Replica} {
-		if server != nil {
-			errs = append(errs, server.Close())
-		}
-	}
 	for _, proxy := range []*faultproxy.Proxy{p.Address, p.Link} {
 		if proxy != nil {
-			errs = append(errs, proxy.Close())
+			_ = proxy.Close()
 		}
 	}
-	return errors.Join(errs...)
-}
-
-// Log implements Servers.
-func (p *RedisPair) Log() string {
-	return "--- master\n" + p.Master.Log() + "--- replica\n" + p.Replica.Log()
+	return p.base.Close()
 }

@@ -27,7 +27,7 @@ var (
 		if err != nil {
 			return nil, err
 		}
-		return &ZooKeeper{absent: absent{"three ZooKeepers"}, group: e.Nodes, ensemble: e, ttl: zooKeeperTTL}, nil
+		return &ZooKeeper{members: membersOf("three ZooKeepers", e, e.Nodes...), ttl: zooKeeperTTL}, nil
 	})
 	zooKeeperAlone = zooKeeperOf("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL))
 	zooKeeperSuite = zooKeeperOf("zookeeper-suite", "one ZooKeeper with short sessions", zooKeeperTTL, startZooKeeper(zooKeeperTTL))
@@ -39,7 +39,7 @@ func startZooKeeper(ttl time.Duration) func(ctx context.Context) (Servers, error
 		if err != nil {
 			return nil, err
 		}
-		return &ZooKeeper{absent: absent{"one ZooKeeper"}, group: group[*servers.ZooKeeper]{z}, ttl: ttl}, nil
+		return &ZooKeeper{members: membersOf("one ZooKeeper", nil, z), ttl: ttl}, nil
 	}
 }
 
@@ -52,20 +52,12 @@ func zooKeeperOf(name, title string, ttl time.Duration, start func(ctx context.C
 
 // ZooKeeper is one ZooKeeper or an ensemble.
 type ZooKeeper struct {
-	absent
-	group[*servers.ZooKeeper]
-	ensemble *servers.Ensemble // nil: one that stands alone
-	ttl      time.Duration
+	members[*servers.ZooKeeper]
+	ttl time.Duration
 
 	mu      sync.Mutex
 	foreign *zk.Conn // somebody else's session
 }
-
-// Members are the servers.
-func (z *ZooKeeper) Members() []*servers.ZooKeeper { return z.group }
-
-// Nodes implements Servers.
-func (z *ZooKeeper) Nodes() []Node { return z.group.Nodes() }
 
 // URL implements Servers.
 func (z *ZooKeeper) URL(addrs []string) string {
@@ -79,62 +71,39 @@ func (z *ZooKeeper) Close() error {
 	if z.foreign != nil {
 		z.foreign.Close()
 	}
-	if z.ensemble != nil {
-		return z.ensemble.Close()
-	}
-	return z.group.Close()
+	return z.members.Close()
 }
 
 // Heal implements Servers.
 func (z *ZooKeeper) Heal(ctx context.Context) error {
-	z.Join()
-	if err := Revive(ctx, z.group...); err != nil {
+	if err := z.members.Heal(ctx); err != nil {
 		return err
 	}
-	return AtOnce(z.group, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
+	return AtOnce(z.all, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
 }
 
-// Restart implements Servers.
+// Restart restarts one that stands alone.
 func (z *ZooKeeper) Restart(ctx context.Context, keepData bool) error {
-	if z.ensemble != nil {
-		return z.absent.Restart(ctx, keepData)
+	if z.system != nil {
+		return z.base.Restart(ctx, keepData)
 	}
-	if err := z.group[0].Stop(); err != nil {
+	if err := z.all[0].Stop(); err != nil {
 		return err
 	}
 	if !keepData {
-		if err := z.group[0].WipeData(); err != nil {
+		if err := z.all[0].WipeData(); err != nil {
 			return err
 		}
 	}
-	return z.group[0].Restart(ctx)
-}
-
-// Leader implements Servers.
-func (z *ZooKeeper) Leader(ctx context.Context) (int, error) {
-	if z.ensemble == nil {
-		return z.absent.Leader(ctx)
-	}
-	leader, err := z.ensemble.Leader(ctx)
-	return slices.Index(z.group, leader), err
-}
-
-// CutFromQuorum cuts a member from the others.
-func (z *ZooKeeper) CutFromQuorum(i int) { z.ensemble.CutFromQuorum(i) }
-
-// Join ends all cuts.
-func (z *ZooKeeper) Join() {
-	if z.ensemble != nil {
-		z.ensemble.Heal()
-	}
+	return z.all[0].Restart(ctx)
 }
 
 // LoseDisk implements Servers.
 func (z *ZooKeeper) LoseDisk(ctx context.Context, i int) (back bool, err error) {
-	if err := errors.Join(z.group[i].Kill(), z.group[i].WipeData()); err != nil {
+	if err := errors.Join(z.all[i].Kill(), z.all[i].WipeData()); err != nil {
 		return false, err
 	}
-	return true, z.group[i].Restart(ctx)
+	return true, z.all[i].Restart(ctx)
 }
 
 // zooKeeperServes waits until a quorum has written something through a node. That the node calls itself leader or follower is not enough: it does so for a while
@@ -199,7 +168,7 @@ func claims(c *zk.Conn, name string) (paths []string, err error) {
 
 // withClaim calls use with the node of the claim that holds the lock on name.
 func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.Conn, path string) error) error {
-	return atZooKeeper(ctx, z.group[0], func(c *zk.Conn) error {
+	return atZooKeeper(ctx, z.all[0], func(c *zk.Conn) error {
 		paths, err := claims(c, name)
 		switch {
 		case err != nil:
@@ -229,7 +198,7 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 		if err != nil {
 			return err
 		}
-		return z.group[0].EndSession(ctx, node.EphemeralOwner)
+		return z.all[0].EndSession(ctx, node.EphemeralOwner)
 	})
 }
 
@@ -264,7 +233,7 @@ func (z *ZooKeeper) Overwrite(_ context.Context, name string) (err error) {
 
 // Leftovers implements Servers. Empty containers stay until the server removes them.
 func (z *ZooKeeper) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	err = atZooKeeper(ctx, z.group[0], func(c *zk.Conn) error {
+	err = atZooKeeper(ctx, z.all[0], func(c *zk.Conn) error {
 		if _, err := c.Sync("/"); err != nil {
 			return err
 		}
