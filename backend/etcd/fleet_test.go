@@ -63,8 +63,7 @@ func count(target, file string) error {
 func TestCounterWithEtcdctl(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcdctl, err := servers.FindEtcdctl()
-	servers.NeedInstalled(t, err, "etcd")
+	etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	script := filepath.Join(t.TempDir(), "increment")

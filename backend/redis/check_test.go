@@ -41,7 +41,7 @@ func TestCheckErrors(t *testing.T) {
 	_, err = check(t, servers.NewFakeRedis(t, "5.0.14").URL())
 	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old: 6.2 or newer")
 
-	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right", Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})
 	_, err = check(t, strings.Replace(s.URL(), "right", "secret", 1))
 	saysOneLine(t, err, driver.ErrRefused, "wrong user name or password")
 	_, err = check(t, strings.Replace(s.URL(), ":right@", "", 1))
@@ -57,7 +57,7 @@ func TestCheckErrors(t *testing.T) {
 	_, err = check(t, s.URL()+"?replicas=2")
 	saysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, and 1 are connected")
 
-	full := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
 	_, err = check(t, full.URL())
 	saysOneLine(t, err, driver.ErrUnavailable, "out of memory: raise maxmemory")
@@ -94,7 +94,7 @@ func TestCheckNotices(t *testing.T) {
 		want []string
 	}{
 		{servers.RedisOptions{AppendOnly: true}, nil},
-		{servers.RedisOptions{Own: true}, []string{"persistence"}},
+		{servers.RedisOptions{}, []string{"persistence"}},
 		{servers.RedisOptions{Save: "3600 1"}, []string{"persistence"}},
 		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb", MaxMemoryPolicy: "volatile-lru"}, []string{"eviction-policy"}},
 		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lfu"}, []string{"eviction-policy"}},
@@ -112,7 +112,7 @@ func TestCheckNotices(t *testing.T) {
 		}
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
-	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Own: true})
+	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
 	servers.NeedReplica(t, master)
 	notices, err := check(t, master.URL())
 	require.NoError(t, err)

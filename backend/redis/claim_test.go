@@ -129,7 +129,7 @@ func TestReleaseThatCameTooLateIsALoss(t *testing.T) {
 
 func TestNobodyIsSentTwice(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	n, proxy := proxied(t, s, Options{})
 	frees(t, n.takes(n.request(t.Name())))
 	do(t, s, "CONFIG", "RESETSTAT")
@@ -144,7 +144,7 @@ func TestNobodyIsSentTwice(t *testing.T) {
 
 func TestScriptsAreLoadedAgain(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	n := newNode(t, s.URL(), "a", Options{})
 	for range 2 {
 		do(t, s, "SCRIPT", "FLUSH")
@@ -234,7 +234,7 @@ func TestTokensRiseWhenTheCounterIsAhead(t *testing.T) {
 
 func TestReplicasMustAcknowledge(t *testing.T) {
 	t.Parallel()
-	master := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	master := servers.NeedRedis(t, servers.RedisOptions{})
 	replica := servers.NeedReplica(t, master)
 	n := newNode(t, master.URL(), "a", Options{Replicas: 1, WaitTimeout: 300 * time.Millisecond})
 	lease := n.takes(n.request(t.Name()))

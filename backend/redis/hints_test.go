@@ -117,7 +117,7 @@ func TestBrokenHolderIsToldAtOnce(t *testing.T) {
 
 func TestListeningSurvivesTheLossOfItsConnection(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	for range 3 {
 		lease := a.takes(a.request(t.Name()))

@@ -56,7 +56,7 @@ func TestCheckErrors(t *testing.T) {
 	_, err = check(t, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
 	saysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
 
-	locked := newNodes(t, 3, servers.RedisOptions{Own: true, Password: "right"})
+	locked := newNodes(t, 3, servers.RedisOptions{Password: "right"})
 	withSecret := strings.Replace(locked.url(), "redlock://", "redlock://:secret@", 1)
 	for rawURL, what := range map[string]string{withSecret: "wrong user name or password", locked.url(): "password is needed"} {
 		_, err = check(t, rawURL)

@@ -235,7 +235,7 @@ func (x *nodes) clients(t testing.TB) []*goredis.Client {
 }
 
 func plainNodes(t testing.TB, n int) *nodes {
-	return newNodes(t, n, servers.RedisOptions{Own: true})
+	return newNodes(t, n, servers.RedisOptions{})
 }
 
 func key(name string) string { return fmt.Sprint("lockport:", name) }

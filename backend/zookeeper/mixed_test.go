@@ -31,7 +31,7 @@ func TestCounterWithCurator(t *testing.T) {
 	errs := make(chan error, programs+clients)
 	for range programs {
 		fleet.Go(func() {
-			out, err := curator.Command(ctx, "testdata/CuratorCounter.java", s.Addr(), "/fleet/counter", file, strconv.Itoa(additions)).CombinedOutput()
+			out, err := curator(ctx, "testdata/CuratorCounter.java", s.Addr(), "/fleet/counter", file, strconv.Itoa(additions)).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}

@@ -93,7 +93,7 @@ func TestCompareFilesAlone(t *testing.T) {
 
 // A server that is not installed is named, with what installs it; the others are compared.
 func TestCompareWithoutAServer(t *testing.T) {
-	servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	servers.NeedRedis(t, servers.RedisOptions{})
 	p, temporary, out := comparing(t, "--backend", "redis,etcd", "--scenario", "H14,cycle")
 	p.Env = append(p.Env, "LOCKPORT_TEST_WITHOUT=etcd")
 	require.Equal(t, exitOK, compared(t, p), "%s", p.err.String())
@@ -113,7 +113,7 @@ func TestCompareWithoutAServer(t *testing.T) {
 
 // Ctrl-C in the middle ends every server and worker, and removes their folders.
 func TestCompareInterrupted(t *testing.T) {
-	servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	servers.NeedRedis(t, servers.RedisOptions{})
 	for _, scenario := range []string{"H6", "contention"} {
 		t.Run(scenario, func(t *testing.T) {
 			p, temporary, out := comparing(t, "--backend", "redis,postgres", "--scenario", scenario)

@@ -39,8 +39,7 @@ print(redis.Redis(host=sys.argv[1], port=int(sys.argv[2])).lock("lockport:theirs
 		return server.URL(), "hash", "(a foreign value that is no string)", 0
 	},
 	"etcd: etcdctl": func(t *testing.T) (string, string, string, int) {
-		etcdctl, err := servers.FindEtcdctl()
-		servers.NeedInstalled(t, err, "etcd")
+		etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
 		server := servers.NeedEtcd(t, servers.EtcdOptions{})
 		cmd := exec.CommandContext(t.Context(), etcdctl, "--endpoints", server.Addr(), "lock", "lockport/theirs")
 		cmd.Env = append(cmd.Environ(), "ETCDCTL_API=3")

@@ -57,7 +57,7 @@ func TestRedisShortSilence(t *testing.T) {
 func TestRedisRemovalThatOnlyTheReleaseFinds(t *testing.T) {
 	t.Parallel()
 	server := servers.NeedRedis(t, servers.RedisOptions{})
-	cli := servers.NeedRedisCLI(t)
+	cli := servers.NeedProgram(t, "redis-cli", "redis")
 	host, port, err := net.SplitHostPort(server.Addr())
 	require.NoError(t, err)
 	code, _, stderr := output(t, server.URL(), "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")
@@ -68,7 +68,7 @@ func TestRedisRemovalThatOnlyTheReleaseFinds(t *testing.T) {
 // TestRedisFrozenServer: a signal ends the wait for a server that does not answer.
 func TestRedisFrozenServer(t *testing.T) {
 	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	server := servers.NeedRedis(t, servers.RedisOptions{})
 	require.NoError(t, server.Freeze())
 	p := start(t, server.URL(), "run", "a", "--", "echo", "no")
 	eventually(t, func() bool { return len(openFiles(p.Process.Pid, "socket:")) > 0 }, "it never connects")
@@ -79,7 +79,7 @@ func TestRedisFrozenServer(t *testing.T) {
 // TestRedisSignalWhileWaiting: nothing of a waiter is left on the server.
 func TestRedisSignalWhileWaiting(t *testing.T) {
 	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	server := servers.NeedRedis(t, servers.RedisOptions{})
 	holds(t, server.URL(), "wait")
 	before := keys(t, server)
 	waiter := start(t, server.URL(), "run", "wait", "--", "echo", "no")

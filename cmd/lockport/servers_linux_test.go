@@ -14,11 +14,11 @@ import (
 
 // realServers start servers, and return the URL that leads to their locks.
 var realServers = map[string]func(t *testing.T) string{
-	"redis": func(t *testing.T) string { return servers.NeedRedis(t, servers.RedisOptions{Own: true}).URL() },
+	"redis": func(t *testing.T) string { return servers.NeedRedis(t, servers.RedisOptions{}).URL() },
 	"redlock": func(t *testing.T) string {
 		var addrs []string
 		for range 3 {
-			addrs = append(addrs, servers.NeedRedis(t, servers.RedisOptions{Own: true}).Addr())
+			addrs = append(addrs, servers.NeedRedis(t, servers.RedisOptions{}).Addr())
 		}
 		return "redlock://" + strings.Join(addrs, ",")
 	},
@@ -119,9 +119,9 @@ func TestServersRefusals(t *testing.T) {
 	t.Parallel()
 	nobody := servers.Nobody(t)
 	securedRedis := servers.NeedRedis(t, servers.RedisOptions{Password: "right-secret"})
-	master := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	master := servers.NeedRedis(t, servers.RedisOptions{})
 	replica := servers.NeedReplica(t, master)
-	full := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1", Own: true})
+	full := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1"})
 	old := servers.NewFakeRedis(t, "5.0.14")
 	secured := servers.NeedEtcd(t, servers.EtcdOptions{RootPassword: "right-secret"})
 	etcd := servers.NeedEtcd(t, servers.EtcdOptions{})

@@ -128,7 +128,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 // TestStatusWhereNoLockCanBeTaken: a replica, and a server that is full, show the locks that they have.
 func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	server := servers.NeedRedis(t, servers.RedisOptions{})
 	holder, _ := holding(t, server.URL(), "a")
 	replica := servers.NeedReplica(t, server)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, replica.URL(), "a")[0].PID)

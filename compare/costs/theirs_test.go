@@ -35,7 +35,7 @@ func TestRedacted(t *testing.T) {
 
 // A user's own servers are measured, and nothing is left on them.
 func TestURLs(t *testing.T) {
-	server := servers.NeedRedis(t, servers.RedisOptions{Password: "hunter2", Own: true})
+	server := servers.NeedRedis(t, servers.RedisOptions{Password: "hunter2"})
 	all, err := theirs(t.Context(), []string{server.URL(), server.URL() + "/1?ttl=1s"})
 	require.NoError(t, err)
 	require.Len(t, all, 2)
@@ -81,7 +81,7 @@ func TestURLsThatCannotBeMeasured(t *testing.T) {
 }
 
 func TestURLThatRefuses(t *testing.T) {
-	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret", Own: true})
+	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
 	_, _, _, err := Run(t.Context(), Options{URLs: []string{"redis://:hunter2@" + server.Addr()}})
 	require.ErrorIs(t, err, lockport.ErrRefused)
 	require.NotContains(t, err.Error(), "hunter2")

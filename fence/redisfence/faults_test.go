@@ -203,7 +203,7 @@ func TestContextEnds(t *testing.T) {
 }
 
 func TestServerGone(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	client := newClient(t, s.URL(), s.Addr())
 	f := newFence(t, client, "fence")
 	g := registers(t, f, 5)
@@ -226,7 +226,7 @@ func TestServerGone(t *testing.T) {
 
 // The rights that the page names suffice, and without them the error says so.
 func TestPrivileges(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Password: "secret", Users: []string{
+	s := servers.NeedRedis(t, servers.RedisOptions{Password: "secret", Users: []string{
 		"app on >hidden ~data:* ~fence:* -@all +eval +evalsha +get +set +mget +watch +unwatch +multi +exec",
 		"narrow on >hidden ~data:* +@all",
 	}})

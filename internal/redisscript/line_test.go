@@ -79,7 +79,7 @@ func (l *Line) ask(t *testing.T, script *Script, keys, argv []string) Reply {
 }
 
 func TestLineKeepsTheOrder(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	l := lineTo(t, s.Addr(), 5*time.Second)
 	a := newAnswers()
 	const calls = 5000
@@ -110,7 +110,7 @@ func TestLineKeepsTheOrder(t *testing.T) {
 }
 
 func TestLineConnectsAgain(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
 	defer func() { _ = proxy.Close() }()
@@ -141,7 +141,7 @@ func TestLineConnectsAgain(t *testing.T) {
 
 // A server that says nothing is given up; nobody waits for it, and calls do not pile up.
 func TestLineGivesASilentServerUp(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	l := lineTo(t, s.Addr(), 300*time.Millisecond)
 	require.NoError(t, l.ask(t, reflect, nil, []string{"x"}).Err)
 	require.NoError(t, s.Freeze())

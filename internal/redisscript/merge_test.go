@@ -48,7 +48,7 @@ func sharedOptions(t *testing.T) *goredis.Options {
 
 // asUser is a server, and how a user with so few rights reaches it.
 func asUser(t *testing.T, rights string) (*servers.Redis, *goredis.Options) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true, Users: []string{"some on >secret " + rights}})
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret " + rights}})
 	o, err := goredis.ParseURL(s.UserURL("some", "secret"))
 	require.NoError(t, err)
 	return s, o

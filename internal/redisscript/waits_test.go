@@ -35,7 +35,7 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 
 // Calls that were refused together go again, one by one, and with them the WAIT: for which the server has the time that it is given for one exchange.
 func TestWaitHasItsTimeAgain(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	o, err := goredis.ParseURL(s.URL())
 	require.NoError(t, err)
 	const wait = time.Second

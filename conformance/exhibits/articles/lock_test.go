@@ -18,7 +18,7 @@ import (
 
 // newTestLock makes a sound lock on a Redis of its own.
 func newTestLock(t *testing.T) *lock {
-	s := servers.NeedRedis(t, servers.RedisOptions{Own: true})
+	s := servers.NeedRedis(t, servers.RedisOptions{})
 	l := onRedis(goredis.NewClient(&goredis.Options{Addr: s.Addr()}), "set-nx-px")
 	t.Cleanup(func() { _ = l.Close() })
 	return l

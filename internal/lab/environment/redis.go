@@ -71,7 +71,7 @@ func (r *Redis) Set(ctx context.Context, settings ...any) error {
 }
 
 // snapshot is the file of the server's snapshots.
-func (r *Redis) snapshot() string { return filepath.Join(r.server.Dir(), "dump.rdb") }
+func (r *Redis) snapshot() string { return filepath.Join(r.server.Dir(), "data", "dump.rdb") }
 
 // FailToSave puts a folder where the snapshot is to go, so that saving it fails at the last step, as on a full disk.
 func (r *Redis) FailToSave(ctx context.Context) error {

@@ -28,8 +28,7 @@ func chromium(t *testing.T, file, fragment string) string {
 	if testing.Short() {
 		t.Skip("needs chromium, which -short does without")
 	}
-	program, err := servers.Find("chromium", "apt-get install chromium (Debian)")
-	servers.NeedInstalled(t, err, "chromium")
+	program := servers.NeedProgram(t, "chromium")
 	args := []string{
 		"--headless", "--user-data-dir=" + t.TempDir(), "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--no-first-run",
 		"--allow-file-access-from-files", "--hide-scrollbars", "--log-level=3",

@@ -34,7 +34,7 @@ var buildClock = sync.OnceValues(func() ([]byte, error) {
 	if runtime.GOOS != "linux" {
 		return nil, fmt.Errorf("servers: a clock of its own is for Linux: %w", errors.ErrUnsupported)
 	}
-	gcc, err := find("gcc", "apt-get install gcc libc6-dev (Debian)")
+	gcc, err := find("gcc")
 	if err != nil {
 		return nil, err
 	}

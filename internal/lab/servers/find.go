@@ -1,15 +1,17 @@
 package servers
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 )
 
-// NotInstalled says that a server's program was not found, and what to install. Match it with errors.As.
+// NotInstalled says that a program was not found, and what to install. Match it with errors.As.
 type NotInstalled struct {
 	Program string // "redis-server"
 	Install string // "apt-get install redis-server (Debian), brew install redis (macOS)"
@@ -18,36 +20,85 @@ type NotInstalled struct {
 // Error names the program and what to install.
 func (e *NotInstalled) Error() string { return fmt.Sprintf("%s not found: %s", e.Program, e.Install) }
 
-// usualFolders are searched after PATH, which on Debian lacks the sbin folders and Postgres' own for ordinary users.
-var usualFolders = []string{
-	"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/opt/homebrew/sbin",
-	"/usr/lib/postgresql/*/bin", "/usr/share/zookeeper/bin",
+const (
+	postgresInstall = "apt-get install postgresql (Debian), brew install postgresql (macOS)"
+	mariaDBInstall  = "apt-get install mariadb-server (Debian), brew install mariadb (macOS)"
+)
+
+// installs says what to install for a program.
+var installs = map[string]string{
+	"chromium":           "apt-get install chromium (Debian)",
+	"etcd":               "apt-get install etcd-server (Debian), brew install etcd (macOS)",
+	"etcd-current":       "it is built by go tool in internal/lab/servers/etcdserver, the first time over the network",
+	"etcdctl":            "apt-get install etcd-client (Debian), brew install etcd (macOS)",
+	"gcc":                "apt-get install gcc libc6-dev (Debian)",
+	"initdb":             postgresInstall,
+	"java":               "apt-get install default-jre-headless (Debian)",
+	"javac":              "apt-get install default-jdk-headless (Debian)",
+	"mariadb-install-db": mariaDBInstall,
+	"mariadbd":           mariaDBInstall,
+	"mysqld":             "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
+	"pg_basebackup":      postgresInstall,
+	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",
+	"postgres":           postgresInstall,
+	"redis-cli":          "apt-get install redis-tools (Debian), brew install redis (macOS)",
+	"redis-py":           "apt-get install python3-redis (Debian)",
+	"redis-server":       "apt-get install redis-server (Debian), brew install redis (macOS)",
 }
 
-// withoutVariable lists programs that count as not installed, with commas between them, so that what happens without them can be tried.
+func missing(program string) error {
+	return &NotInstalled{Program: program, Install: installs[program]}
+}
+
+// usualFolders are searched after PATH, which on Debian lacks the sbin folders and Postgres' own for ordinary users.
+var usualFolders = []string{
+	"/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/opt/homebrew/bin", "/opt/homebrew/sbin", "/usr/lib/postgresql/*/bin",
+}
+
+// withoutVariable lists programs that count as not installed, with commas between them.
 const withoutVariable = "LOCKPORT_TEST_WITHOUT"
 
-// Find returns the path of a program that is no server, for tests that need one, or a [*NotInstalled] with what to install.
-func Find(program, install string) (string, error) { return find(program, install) }
-
-// find returns the path of program, or a *NotInstalled.
-func find(program, install string) (string, error) {
+// find returns the path of a program of installs, or a *NotInstalled.
+func find(program string) (string, error) {
 	if slices.Contains(strings.Split(os.Getenv(withoutVariable), ","), program) {
-		return "", &NotInstalled{Program: program, Install: install}
+		return "", missing(program)
 	}
 	if path, err := exec.LookPath(program); err == nil {
 		return filepath.Abs(path)
 	}
 	for _, folder := range usualFolders {
-		matches, err := filepath.Glob(filepath.Join(folder, program))
-		if err != nil {
-			return "", err
-		}
-		for i := len(matches) - 1; i >= 0; i-- { // the newest version first
-			if info, err := os.Stat(matches[i]); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-				return matches[i], nil
+		matches, _ := filepath.Glob(filepath.Join(folder, program))
+		for _, path := range slices.Backward(matches) { // the newest version first
+			if path, err := exec.LookPath(path); err == nil {
+				return path, nil
 			}
 		}
 	}
-	return "", &NotInstalled{Program: program, Install: install}
+	return "", missing(program)
+}
+
+// versionNumber is the first thing in a program's answer that looks like one.
+var versionNumber = regexp.MustCompile(`\d+\.\d+[0-9.]*`)
+
+// Versions are the versions of the installed servers, by kind, as their programs say. ctx, and 5 s for each, bound the questions.
+func Versions(ctx context.Context) map[string]string {
+	versions := make(map[string]string)
+	for kind, program := range map[string]string{
+		"redis": "redis-server", "etcd": "etcd", "postgres": "postgres", "pgbouncer": "pgbouncer", "mariadb": "mariadbd",
+	} {
+		if path, err := find(program); err == nil {
+			ctx, cancel := context.WithTimeout(ctx, requestTime)
+			out, _ := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+			cancel()
+			if v := versionNumber.Find(out); v != nil {
+				versions[kind] = string(v)
+			}
+		}
+	}
+	// ZooKeeper has no such option, but Debian's jar has its version in its name.
+	jars, _ := filepath.Glob(filepath.Join(jarFolder, "zookeeper-[0-9]*.jar"))
+	for _, jar := range jars {
+		versions["zookeeper"] = versionNumber.FindString(strings.TrimSuffix(filepath.Base(jar), ".jar"))
+	}
+	return versions
 }

@@ -14,46 +14,63 @@ type node interface {
 	Close() error
 }
 
-func addrs[N node](nodes []N) []string {
-	var all []string
-	for _, n := range nodes {
+// group is what all groups of servers have in common.
+type group[N node] struct {
+	// Nodes are the servers of the group.
+	Nodes []N
+}
+
+// Addrs are the nodes' addresses, for a client to begin with.
+func (g *group[N]) Addrs() (all []string) {
+	for _, n := range g.Nodes {
 		all = append(all, n.Addr())
 	}
 	return all
 }
 
-func logs[N node](nodes []N) string {
-	var all string
-	for _, n := range nodes {
+// Log is the end of what the nodes printed, for messages.
+func (g *group[N]) Log() (all string) {
+	for _, n := range g.Nodes {
 		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
 	}
 	return all
 }
 
-func closeAll[N node](nodes []N) error {
-	var errs []error
-	for _, n := range nodes {
-		errs = append(errs, n.Close())
+// Close ends the nodes and removes their folders.
+func (g *group[N]) Close() (err error) {
+	for _, n := range g.Nodes {
+		err = errors.Join(err, n.Close())
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// atOnce calls f for 0 to n-1, all at once: a node does not become ready without the others. It returns the first error, which
-// ends the context of the other calls, when all have returned.
-func atOnce(ctx context.Context, n int, f func(ctx context.Context, i int) error) error {
+// startAll starts n nodes at once: a node may not become ready without the others. It leaves those that have started in the group, and
+// returns the first error.
+func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.Context, i int) (N, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	nodes, errs := make([]N, n), make([]error, n)
+	each(n, func(i int) {
+		if nodes[i], errs[i] = start(ctx, i); errs[i] != nil {
+			cancel(errs[i])
+		}
+	})
+	for i, err := range errs {
+		if err == nil {
+			g.Nodes = append(g.Nodes, nodes[i])
+		}
+	}
+	if len(g.Nodes) < n {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// each calls f for 0 to n-1, all at once, and returns when all have returned.
+func each(n int, f func(i int)) {
 	var calls sync.WaitGroup
-	var first error
-	var failed sync.Once
 	for i := range n {
-		calls.Go(func() {
-			if err := f(ctx, i); err != nil {
-				failed.Do(func() { first = err })
-				cancel(err)
-			}
-		})
+		calls.Go(func() { f(i) })
 	}
 	calls.Wait()
-	return first
 }

@@ -5,15 +5,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-)
-
-const (
-	javaInstall      = "apt-get install default-jre-headless (Debian)"
-	javacInstall     = "apt-get install default-jdk-headless (Debian)"
-	zooKeeperInstall = "apt-get install zookeeper (Debian)"
-	curatorInstall   = "apt-get install libcurator-recipes-java (Debian)"
 )
 
 // jarFolder is where Debian's packages put their jars. Each names the jars that it needs in turn.
@@ -36,43 +30,17 @@ func classpath(install string, names ...string) (string, error) {
 	return strings.Join(paths, string(os.PathListSeparator)), nil
 }
 
-// Curator runs Java programs that use Apache Curator.
-type Curator struct {
-	java, classpath string
-}
-
-// findCurator finds Java, its compiler and Curator, or returns a [*NotInstalled].
-func findCurator() (Curator, error) {
-	java, err := find("java", javaInstall)
-	if err != nil {
-		return Curator{}, err
-	}
-	if _, err := find("javac", javacInstall); err != nil { // java compiles by itself, if this is there
-		return Curator{}, err
-	}
-	jars, err := classpath(curatorInstall, "curator-recipes", "curator-framework", "curator-client",
-		"zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
-	return Curator{java: java, classpath: jars}, err
-}
-
-// NeedCurator returns a Curator for t, or skips or fails t by the rules in the package comment: the name in LOCKPORT_TEST_REQUIRE
-// is "curator".
-func NeedCurator(t testing.TB) Curator {
+// NeedCurator returns a function for t whose command compiles one Java source file that uses Apache Curator, and runs it with arguments, until
+// ctx ends. The client's warnings go to its standard error. The kind in LOCKPORT_TEST_REQUIRE is "curator".
+func NeedCurator(t testing.TB) func(ctx context.Context, source string, args ...string) *exec.Cmd {
 	t.Helper()
-	return need(t, "curator", func(context.Context) (Curator, error) { return findCurator() })
+	java := NeedProgram(t, "java", "curator")
+	NeedProgram(t, "javac", "curator") // java compiles by itself, if this is there
+	jars, err := classpath("apt-get install libcurator-recipes-java (Debian)",
+		"curator-recipes", "curator-framework", "curator-client", "zookeeper", "zookeeper-jute", "guava", "slf4j-simple")
+	NeedInstalled(t, err, "curator")
+	return func(ctx context.Context, source string, args ...string) *exec.Cmd {
+		flags := []string{"-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", jars, source}
+		return exec.CommandContext(ctx, java, slices.Concat(smallJava, flags, args)...)
+	}
 }
-
-// Command is the command that compiles one source file and runs it with arguments, until ctx ends. The client's warnings go
-// to its standard error.
-func (c Curator) Command(ctx context.Context, source string, args ...string) *exec.Cmd {
-	var all []string
-	all = append(all, smallJava...)
-	all = append(all, "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-cp", c.classpath, source)
-	return exec.CommandContext(ctx, c.java, append(all, args...)...)
-}
-
-// Close does nothing: each Command is its caller's.
-func (Curator) Close() error { return nil }
-
-// Log is empty: what a Command prints is its caller's.
-func (Curator) Log() string { return "" }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"strings"
@@ -13,6 +14,9 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // store is a server that keeps its data, and a value in it.
@@ -26,19 +30,15 @@ type store struct {
 var stores = map[string]func(t *testing.T) store{
 	"redis":        func(t *testing.T) store { return redisStore(NeedRedis(t, RedisOptions{AppendOnly: true})) },
 	"redis, saved": func(t *testing.T) store { return redisStore(NeedRedis(t, RedisOptions{Save: "3600 1"})) },
-	"etcd": func(t *testing.T) store {
-		e := NeedEtcd(t, EtcdOptions{})
-		return store{e.server, func(ctx context.Context, v string) error { return putEtcd(ctx, e, "k", v) },
-			func(ctx context.Context) (string, error) { return get(ctx, e, "k") }}
+	"etcd":         func(t *testing.T) store { return etcdStore(NeedEtcd(t, EtcdOptions{})) },
+	"etcd, current": func(t *testing.T) store {
+		return etcdStore(NeedEtcd(t, EtcdOptions{Current: true}))
 	},
 	"zookeeper": func(t *testing.T) store {
 		z := NeedZooKeeper(t, ZooKeeperOptions{})
 		// A session that ended with the data is not taken up again: a connection for each call.
 		with := func(ctx context.Context, f func(conn *zk.Conn) error) error {
-			conn, _, err := zk.Connect([]string{z.Addr()}, 5*time.Second, zk.WithLogger(silence{}), zk.WithDialer(DialZooKeeper))
-			if err != nil {
-				return err
-			}
+			conn := zkConnect(t, z.Addr())
 			defer conn.Close()
 			defer context.AfterFunc(ctx, conn.Close)()
 			return f(conn)
@@ -67,19 +67,17 @@ var stores = map[string]func(t *testing.T) store{
 				return err
 			}
 			defer func() { _ = conn.Close(context.Background()) }()
-			return f(conn)
+			_, err = conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS k (v text)")
+			return errors.Join(err, f(conn))
 		}
 		return store{p.server, func(ctx context.Context, v string) error {
-			return with(ctx, func(conn *pgx.Conn) error {
-				_, err := conn.Exec(ctx, "CREATE TABLE k AS SELECT '"+v+"' AS v")
-				return err
-			})
+			return with(ctx, func(conn *pgx.Conn) error { _, err := conn.Exec(ctx, "INSERT INTO k VALUES ($1)", v); return err })
 		}, func(ctx context.Context) (v string, err error) {
-			return v, with(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, "SELECT v FROM k").Scan(&v) })
+			return v, with(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, "SELECT coalesce(max(v), '') FROM k").Scan(&v) })
 		}}
 	},
-	"mariadb": func(t *testing.T) store { return sqlStore(NeedMariaDB(t, MariaDBOptions{Durable: true})) },
-	"mysql":   func(t *testing.T) store { return sqlStore(NeedMariaDB(t, MariaDBOptions{MySQL: true})) },
+	"mariadb": func(t *testing.T) store { return sqlStore(t, NeedMariaDB(t, MariaDBOptions{Durable: true})) },
+	"mysql":   func(t *testing.T) store { return sqlStore(t, NeedMariaDB(t, MariaDBOptions{MySQL: true})) },
 }
 
 func redisStore(r *Redis) store {
@@ -91,30 +89,47 @@ func redisStore(r *Redis) store {
 		}}
 }
 
-func sqlStore(m *MariaDB) store {
-	with := func(f func(db *sql.DB) error) error {
-		db, err := sql.Open("mysql", m.DSN())
-		if err == nil {
-			err = errors.Join(f(db), db.Close())
-		}
-		return err
-	}
+func etcdStore(e *Etcd) store {
+	return store{e.server, func(ctx context.Context, v string) error { return put(ctx, e, "k", v) },
+		func(ctx context.Context) (string, error) { return get(ctx, e, "k") }}
+}
+
+func sqlStore(t *testing.T, m *MariaDB) store {
+	db := openSQL(t, m.DSN())
+	create := "CREATE TABLE IF NOT EXISTS k (v text)"
 	return store{m.server, func(ctx context.Context, v string) error {
-		return with(func(db *sql.DB) error {
-			_, err := db.ExecContext(ctx, "CREATE TABLE k AS SELECT '"+v+"' AS v")
-			return err
-		})
+		_, err1 := db.ExecContext(ctx, create)
+		_, err2 := db.ExecContext(ctx, "INSERT INTO k VALUES (?)", v)
+		return errors.Join(err1, err2)
 	}, func(ctx context.Context) (v string, err error) {
-		return v, with(func(db *sql.DB) error { return db.QueryRowContext(ctx, "SELECT v FROM k").Scan(&v) })
+		_, err = db.ExecContext(ctx, create)
+		return v, errors.Join(err, db.QueryRowContext(ctx, "SELECT coalesce(max(v), '') FROM k").Scan(&v))
 	}}
 }
 
-// Every kind keeps its data, its address and its folder, however it ends, until they are wiped; frozen, it is silent.
-func TestServersKeepTheirData(t *testing.T) {
+// put and get retry nothing: an etcd refuses while its leader changes.
+func put(ctx context.Context, e *Etcd, key, value string) error {
+	return e.options.use(ctx, e.Addr(), func(c *clientv3.Client) error { _, err := c.Put(ctx, key, value); return err })
+}
+
+func get(ctx context.Context, e *Etcd, key string) (value string, err error) {
+	err = e.options.use(ctx, e.Addr(), func(c *clientv3.Client) error {
+		reply, err := c.Get(ctx, key)
+		if err == nil && len(reply.Kvs) > 0 {
+			value = string(reply.Kvs[0].Value)
+		}
+		return err
+	})
+	return value, err
+}
+
+// Every kind keeps its data, its address and its folder, however it ends, until they are wiped; frozen, it is silent; closed, it is gone.
+func TestKinds(t *testing.T) {
 	for kind, start := range stores {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
+			requireNotRoot(t, s.server)
 			require.NoError(t, poll(soon(t), func() error { return s.put(t.Context(), "v") }))
 			has := func(want string) {
 				t.Helper()
@@ -122,7 +137,7 @@ func TestServersKeepTheirData(t *testing.T) {
 				require.NoError(t, poll(soon(t), func() (err error) { got, err = s.get(t.Context()); return err }))
 				require.Equal(t, want, got)
 			}
-			ends := []func() error{s.Stop, s.Kill, s.Freeze, func() error { return nil }}
+			ends := []func() error{s.Stop, s.Kill, s.Freeze}
 			if kind == "redis, saved" {
 				ends = []func() error{s.Stop}
 			}
@@ -141,19 +156,18 @@ func TestServersKeepTheirData(t *testing.T) {
 			require.Error(t, err)
 			require.NoError(t, s.Thaw())
 			has("v")
-			if len(s.data) > 0 {
-				require.ErrorContains(t, s.WipeData(), "stop the ")
-				require.NoError(t, s.Stop())
-				require.NoError(t, s.WipeData())
-				require.NoError(t, s.Restart(t.Context()))
-				has("")
-			}
+
+			require.ErrorContains(t, s.WipeData(), "stop the ")
+			require.NoError(t, s.Kill())
+			require.NoError(t, s.WipeData())
+			require.NoError(t, s.Restart(t.Context()))
+			has("")
 			require.NotEmpty(t, s.Log())
+
 			require.NoError(t, s.Freeze())
 			require.NoError(t, s.Close())
 			require.NoError(t, s.Close())
 			require.NoDirExists(t, s.Dir())
-			require.False(t, s.proc.alive())
 			_, err = net.Dial("tcp", s.Addr())
 			require.Error(t, err)
 			require.ErrorContains(t, s.Restart(t.Context()), "closed")
@@ -161,58 +175,108 @@ func TestServersKeepTheirData(t *testing.T) {
 	}
 }
 
-// What does not start leaves nothing, and its error shows the log; nor does what starts leave anything when it is closed.
-func TestServersLeaveNothing(t *testing.T) {
-	NeedRedis(t, RedisOptions{})
-	NeedEtcd(t, EtcdOptions{Current: true})
-	primary := NeedPostgres(t, PostgresOptions{})
-	cancelled, cancel := context.WithCancelCause(t.Context())
-	cancel(errors.New("changed my mind"))
-	ctx := t.Context()
-	redis, etcd := RedisOptions{Config: []string{"no-such-setting 1"}}, EtcdOptions{Flags: []string{"--no-such-setting"}}
-	java := ZooKeeperOptions{Config: []string{"tickTime=no-such-setting"}}
-	bad := map[string]string{"no-such-setting": "1"}
-	long := EtcdOptions{Current: true, RootPassword: strings.Repeat("secret", 20)} // bcrypt takes 72 bytes
-	TempDir(t)
-	for _, c := range []struct {
-		wants string
-		start func() error
-	}{
-		{"changed my mind", func() error { _, err := StartRedis(cancelled, RedisOptions{}); return err }},
-		{"changed my mind", func() error { _, err := StartEtcdCluster(cancelled, EtcdOptions{}); return err }},
-		{"no-such-setting", func() error { _, err := StartRedis(ctx, redis); return err }},
-		{"no-such-setting", func() error { _, err := StartSentinel(ctx, SentinelOptions{Redis: redis}); return err }},
-		{"no-such-setting", func() error { _, err := StartCluster(ctx, redis); return err }},
-		{"negative", func() error { _, err := StartSentinel(ctx, SentinelOptions{DownAfter: -time.Second}); return err }},
-		{"no-such-setting", func() error { _, err := StartEtcd(ctx, etcd); return err }},
-		{"no-such-setting", func() error { _, err := StartEtcdCluster(ctx, etcd); return err }},
-		{"72 bytes", func() error { _, err := StartEtcd(ctx, long); return err }},
-		{"no-such-setting", func() error { _, err := StartZooKeeper(ctx, java); return err }},
-		{"no-such-setting", func() error { _, err := StartEnsemble(ctx, java); return err }},
-		{"no-such-setting", func() error { _, err := StartPostgres(ctx, PostgresOptions{Settings: bad}); return err }},
-		{"no-such-setting", func() error {
-			_, err := StartPostgres(ctx, PostgresOptions{Primary: primary, Settings: bad})
-			return err
-		}},
-		{"no-such-setting", func() error { _, err := StartMariaDB(ctx, MariaDBOptions{Settings: bad}); return err }},
-	} {
-		err := c.start()
-		var missing *NotInstalled
-		if errors.As(err, &missing) && !required(missing.Program) {
-			continue
+// requireNotRoot looks at the processes of a server and at their children.
+func requireNotRoot(t *testing.T, s *server) {
+	t.Helper()
+	if _, err := os.Stat("/proc/self/status"); err != nil {
+		return // no Linux
+	}
+	pids := []int{s.proc.cmd.Process.Pid}
+	for _, c := range childrenOf(pids[0]) {
+		pids = append(pids, c.Pid)
+	}
+	for _, pid := range pids {
+		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if os.IsNotExist(err) && pid != pids[0] {
+			continue // a child that has ended
 		}
-		require.ErrorContains(t, err, c.wants)
-		require.NotContains(t, err.Error(), "secret")
-		wantEmpty(t, os.TempDir())
-	}
-	sound := []func() (interface{ Close() error }, error){
-		func() (interface{ Close() error }, error) { return StartSentinel(ctx, SentinelOptions{}) },
-		func() (interface{ Close() error }, error) { return StartEtcdCluster(ctx, EtcdOptions{}) },
-	}
-	for _, start := range sound {
-		group, err := start()
 		require.NoError(t, err)
-		require.NoError(t, group.Close())
-		wantEmpty(t, os.TempDir())
+		_, ids, _ := strings.Cut(string(status), "\nUid:")
+		require.NotContains(t, strings.Fields(ids)[:4], "0")
 	}
 }
+
+// TestFrozenMeansSilent would see an answer that slips out between the signal and the stop.
+func TestFrozenMeansSilent(t *testing.T) {
+	t.Parallel()
+	r := NeedRedis(t, RedisOptions{})
+	for range 50 {
+		require.NoError(t, r.Freeze())
+		require.False(t, worker.Running(r.Pid()))
+		require.NoError(t, r.Thaw())
+	}
+}
+
+func TestSharedServersAreNotTheTests(t *testing.T) {
+	for kind, s := range map[string]*server{
+		"redis": SharedRedis(t).server, "etcd": SharedEtcd(t).server, "zookeeper": SharedZooKeeper(t).server,
+		"postgres": SharedPostgres(t).server, "mariadb": SharedMariaDB(t).server,
+	} {
+		t.Run(kind, func(t *testing.T) {
+			for _, control := range []func() error{
+				s.Kill, s.Stop, s.Freeze, s.Thaw, s.WipeData, func() error { return s.Restart(t.Context()) },
+			} {
+				require.ErrorIs(t, control(), errors.ErrUnsupported)
+			}
+			require.Zero(t, s.Pid())
+			require.Empty(t, s.Dir()+s.Log())
+			require.NoError(t, s.Close())
+			require.NoError(t, s.ready(t.Context(), s.Addr()))
+			requireNotRoot(t, s)
+		})
+	}
+	t.Run("again", func(t *testing.T) { require.Same(t, SharedRedis(t), SharedRedis(t)) })
+}
+
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// eventually requires that ok soon returns true.
+func eventually(t *testing.T, ok func() bool, what string) {
+	t.Helper()
+	require.NoError(t, poll(soon(t), func() error {
+		if !ok() {
+			return errors.New("not yet: " + what)
+		}
+		return nil
+	}))
+}
+
+func do(t *testing.T, r *Redis, args ...any) any {
+	t.Helper()
+	reply, err := r.Do(t.Context(), args...)
+	require.NoError(t, err)
+	return reply
+}
+
+func openSQL(t *testing.T, dsn string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("mysql", dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func pgConnect(t *testing.T, url string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// zkConnect is a client in a session that lives for 5 s without the server.
+func zkConnect(t *testing.T, addr string) *zk.Conn {
+	t.Helper()
+	conn, _, err := zk.Connect([]string{addr}, 5*time.Second, zk.WithLogger(silence{}), zk.WithDialer(DialZooKeeper))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	return conn
+}
+
+type silence struct{}
+
+func (silence) Printf(string, ...any) {}

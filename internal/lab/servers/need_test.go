@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,7 +65,7 @@ func TestNeed(t *testing.T) {
 				setShort(t, c.short)
 			}
 			v := new(verdict).run(func(tb testing.TB) {
-				need(tb, "redis", func(context.Context) (*Redis, error) { return nil, c.err })
+				need(tb, "redis", func() (*Redis, error) { return nil, c.err })
 			})
 			require.Contains(t, v.skipped, c.skipped)
 			require.Equal(t, c.skipped == "", v.skipped == "")
@@ -76,64 +77,42 @@ func TestNeed(t *testing.T) {
 }
 
 func TestNeedClosesAndShowsTheLogOfFailures(t *testing.T) {
-	NeedRedis(t, RedisOptions{})
+	SharedRedis(t)
 	for _, failed := range []bool{false, true} {
 		var r *Redis
-		v := (&verdict{failed: failed}).run(func(tb testing.TB) { r = NeedRedis(tb, RedisOptions{Own: true}) })
+		v := (&verdict{failed: failed}).run(func(tb testing.TB) { r = NeedRedis(tb, RedisOptions{}) })
 		require.NoDirExists(t, r.Dir())
 		require.False(t, r.proc.alive())
-		if failed {
-			require.Contains(t, v.log, "Ready to accept connections")
-		} else {
-			require.Empty(t, v.log)
-		}
+		require.Equal(t, failed, strings.Contains(v.log, "Ready to accept connections"))
 	}
 }
 
-func wantForeign(t *testing.T, r *Redis) {
-	t.Helper()
-	for _, control := range []func() error{
-		r.Kill, r.Stop, r.Freeze, r.Thaw, func() error { return r.Restart(t.Context()) },
-	} {
-		require.ErrorIs(t, control(), errors.ErrUnsupported)
-	}
-	require.Zero(t, r.Pid())
-	require.Empty(t, r.Dir())
-	require.Empty(t, r.Log())
-	_, err := StartReplica(t.Context(), r)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-	require.NoError(t, r.Close())
-	do(t, r, "PING")
-}
-
-func TestSharedRedis(t *testing.T) {
-	r := SharedRedis(t)
-	wantForeign(t, r)
-	t.Run("again", func(t *testing.T) { require.Same(t, r, SharedRedis(t)) })
-	do(t, r, "PING")
-}
-
-func TestRedisFromOutside(t *testing.T) {
-	outside := NeedRedis(t, RedisOptions{Own: true, Password: "p@ss word"})
-	t.Setenv(redisURLVariable, outside.URL())
-	r := NeedRedis(t, RedisOptions{})
-	require.Equal(t, outside.URL(), r.URL())
-	require.Equal(t, outside.Addr(), r.Addr())
-	wantForeign(t, r)
-
-	for _, o := range []RedisOptions{{Own: true}, {Save: "1 1"}} {
-		own := NeedRedis(t, o)
-		require.NotEqual(t, outside.Addr(), own.Addr())
-		require.NoError(t, own.Kill())
-	}
-}
-
-func TestRedisFromOutsideThatIsNone(t *testing.T) {
+func TestMissingProgramsSayWhatToInstall(t *testing.T) {
+	t.Setenv(withoutVariable, "java,redis-server,redis-cli")
+	t.Setenv(requireVariable, "")
 	setShort(t, "false")
-	for _, url := range []string{"::", "http://127.0.0.1:1", "redis://:secret@127.0.0.1:1/3", "redis://:secret@127.0.0.1:1"} {
-		t.Setenv(redisURLVariable, url)
-		v := new(verdict).run(func(tb testing.TB) { NeedRedis(tb, RedisOptions{}) })
-		require.Contains(t, v.fatal, redisURLVariable)
-		require.NotContains(t, v.fatal, "secret")
+	for program, need := range map[string]func(testing.TB){
+		"redis-server":    func(t testing.TB) { NeedSentinel(t, SentinelOptions{}) },
+		"redis-cli":       func(t testing.TB) { NeedProgram(t, "redis-cli") },
+		"java":            func(t testing.TB) { NeedCurator(t) },
+		"no-such-jar.jar": func(t testing.TB) { _, err := classpath("apt-get install it", "no-such-jar"); NeedInstalled(t, err) },
+	} {
+		v := new(verdict).run(need)
+		require.Contains(t, v.skipped, program+" not found: apt-get install ")
+		t.Setenv(requireVariable, "all")
+		require.Contains(t, new(verdict).run(need).fatal, v.skipped)
+		t.Setenv(requireVariable, "")
 	}
+	t.Setenv("PATH", t.TempDir())
+	_, err := buildCurrentEtcd()
+	require.ErrorContains(t, err, "etcd-current not found: it is built by go tool")
+	require.NotContains(t, Versions(t.Context()), "redis")
+}
+
+func TestCuratorCommandEndsWithItsContext(t *testing.T) {
+	curator := NeedCurator(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := curator(ctx, "None.java")
+	cancel()
+	require.ErrorIs(t, cmd.Run(), context.Canceled, fmt.Sprint(cmd))
 }

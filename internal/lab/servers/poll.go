@@ -13,25 +13,25 @@ type stopPolling struct{ error }
 // Unwrap returns what stopped the polling.
 func (s stopPolling) Unwrap() error { return s.error }
 
-// poll calls try until it returns nil, which is what poll then returns, or stopPolling, or ctx ends. Then the last
-// thing that try said is in the error.
+// poll calls try until it returns nil or stopPolling, or ctx ends. Then the last thing that try said is in the error.
 func poll(ctx context.Context, try func() error) error {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, longest) {
 		err := try()
-		var stop stopPolling
-		switch {
-		case err == nil:
-			return nil
-		case errors.As(err, &stop):
-			return stop.error
+		if err == nil || errors.As(err, new(stopPolling)) {
+			return err
 		}
-		timer := time.NewTimer(pause)
 		select {
-		case <-timer.C:
+		case <-time.After(pause):
 		case <-ctx.Done():
-			timer.Stop()
-			return fmt.Errorf("servers: gave up: %w; last seen: %w", context.Cause(ctx), err)
+			return fmt.Errorf("gave up: %w; last seen: %w", context.Cause(ctx), err)
 		}
 	}
+}
+
+// pollFor is poll for at most startTime.
+func pollFor(ctx context.Context, try func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, startTime)
+	defer cancel()
+	return poll(ctx, func() error { return try(ctx) })
 }

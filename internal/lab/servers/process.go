@@ -3,42 +3,40 @@ package servers
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/lockport/lockport/internal/lab/worker"
-	"time"
 )
 
 // logName is the file in a server's folder that gets its standard output and error.
 const logName = "server.log"
 
-// process is a running child. Its methods are safe for concurrent use; once it has ended they do nothing.
+// process is a running child. Once it has ended, its methods do nothing.
 type process struct {
 	cmd    *exec.Cmd
-	end    os.Signal     // what asks it to end
-	family bool          // signals are for its children too
+	end    os.Signal
+	family bool
 	done   chan struct{} // closed when the child has ended and is reaped
 }
 
-// startProcess runs program in the folder dir, its output appended to the log there.
-func startProcess(dir string, program *program, user *lesser, args ...string) (*process, error) {
-	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+func (s *server) startProcess() (*process, error) {
+	log, err := os.OpenFile(filepath.Join(s.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = log.Close() }()
-	cmd := exec.Command(program.path, args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = dir, program.env, log, log
-	cmd.SysProcAttr = user.attributes()
+	cmd := exec.Command(s.path, s.args...)
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, log, log
+	cmd.SysProcAttr = s.user.attributes()
 	ended, err := worker.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	p := &process{cmd: cmd, end: program.end, family: program.family, done: make(chan struct{})}
+	p := &process{cmd: cmd, end: s.end, family: s.family, done: make(chan struct{})}
 	if p.end == nil {
 		p.end = syscall.SIGTERM
 	}
@@ -49,8 +47,6 @@ func startProcess(dir string, program *program, user *lesser, args ...string) (*
 	}()
 	return p, nil
 }
-
-func (p *process) pid() int { return p.cmd.Process.Pid }
 
 func (p *process) alive() bool {
 	select {
@@ -79,11 +75,8 @@ func (p *process) children() []*os.Process {
 	if !p.family || !p.alive() || worker.Freeze(p.cmd.Process) != nil {
 		return nil
 	}
-	return childrenOf(p.pid())
+	return childrenOf(p.cmd.Process.Pid)
 }
-
-// errDown says that there is no process to signal.
-var errDown = errors.New("servers: the server is down")
 
 func (p *process) freeze() error { return p.signal(worker.Freeze) }
 
@@ -98,38 +91,16 @@ func (p *process) signal(send func(*os.Process) error) error {
 	if err := send(p.cmd.Process); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
-	return errDown
+	return errors.New("servers: the server is down")
 }
 
-// stop asks the child to end, and kills it if it has not after grace.
-func (p *process) stop(grace time.Duration) {
+// stop asks the child to end, and kills it if it has not after stopTime.
+func (p *process) stop() {
 	_ = p.cmd.Process.Signal(p.end)
 	_ = p.signal(worker.Thaw) // a stopped process takes no signal
-	timer := time.NewTimer(grace)
-	defer timer.Stop()
 	select {
 	case <-p.done:
-	case <-timer.C:
+	case <-time.After(stopTime):
 		p.kill()
 	}
-}
-
-// tail returns the end of the log in dir, at most max bytes, or why there is none.
-func tail(dir string, max int64) string {
-	log, err := os.Open(filepath.Join(dir, logName))
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return ""
-		}
-		return err.Error()
-	}
-	defer func() { _ = log.Close() }()
-	if info, err := log.Stat(); err == nil && info.Size() > max {
-		_, _ = log.Seek(-max, io.SeekEnd)
-	}
-	text, err := io.ReadAll(log)
-	if err != nil {
-		return err.Error()
-	}
-	return string(text)
 }

@@ -1,108 +1,53 @@
 package servers
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"slices"
 	"sync"
-
-	"github.com/lockport/lockport/conformance/faultproxy"
+	"time"
 )
 
-// quorumLinks are the ways between the nodes of an ensemble or a cluster. Every node has a SOCKS proxy of its own, through which it makes every connection to
-// the others, and behind that a [faultproxy.Proxy] for each of their ports. Without SOCKS the nodes would pass the proxies by: a node of ZooKeeper that hears
-// from another connects back to the address that this one says it listens on. Nor could a proxy tell which node connects to it.
+// quorumLinks carry what the nodes of an ensemble or a cluster say to each other. Every node has a SOCKS proxy of its own, through which it
+// makes every connection to the others. Without SOCKS no proxy could tell which node connects to it, and the nodes of ZooKeeper would pass the
+// proxies by: a node that hears from another connects back to the address that this one says it listens on.
 type quorumLinks struct {
-	ports   [ensembleSize][]int // that the nodes listen on for each other
-	fronts  [ensembleSize]net.Listener
-	ways    [ensembleSize]map[int]*faultproxy.Proxy // from a node to another one's port
-	ctx     context.Context                         // ends at close
+	ports   [][]int // that each node listens on for the others
+	fronts  []net.Listener
+	ctx     context.Context // ends at close
 	end     context.CancelFunc
 	running sync.WaitGroup
 
 	mu     sync.Mutex // guards all below
-	isCut  [ensembleSize]bool
+	isCut  []bool
 	healed chan struct{} // closed when the cuts of now are no more
 }
 
 // newQuorumLinks makes the links of nodes that listen on these ports for each other.
-func newQuorumLinks(ports [ensembleSize][]int) (*quorumLinks, error) {
-	l := &quorumLinks{ports: ports, healed: make(chan struct{})}
+func newQuorumLinks(ports [][]int) (*quorumLinks, error) {
+	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), healed: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(context.Background())
-	for i := range l.fronts {
-		front, err := net.Listen("tcp", "127.0.0.1:0")
+	for i := range ports {
+		front, err := net.Listen("tcp", hostPort(0))
 		if err != nil {
 			return nil, errors.Join(err, l.close())
 		}
-		l.fronts[i], l.ways[i] = front, make(map[int]*faultproxy.Proxy)
-		for _, port := range slices.Concat(ports[:]...) {
-			if l.ways[i][port], err = faultproxy.New(hostPort(port)); err != nil {
-				delete(l.ways[i], port)
-				return nil, errors.Join(err, l.close())
+		l.fronts = append(l.fronts, front)
+		l.running.Go(func() {
+			for {
+				conn, err := front.Accept()
+				if err != nil {
+					return // closed
+				}
+				l.running.Go(func() { l.serve(i, conn) })
 			}
-		}
-		l.running.Go(func() { l.accept(i, front) })
+		})
 	}
 	return l, nil
-}
-
-// zooKeeperLinks are the links of an ensemble. Each node listens on two ports: for followers, and for elections.
-func zooKeeperLinks() (*quorumLinks, error) {
-	var ports [ensembleSize][]int
-	for i := range ports {
-		for range 2 {
-			port, err := freePort(0)
-			if err != nil {
-				return nil, err
-			}
-			ports[i] = append(ports[i], port)
-		}
-	}
-	return newQuorumLinks(ports)
-}
-
-// config returns the lines of zoo.cfg that name the nodes.
-func (l *quorumLinks) config() []string {
-	var lines []string
-	for i, ports := range l.ports {
-		lines = append(lines, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", i+1, ports[0], ports[1]))
-	}
-	return lines
-}
-
-// jvm returns the flags that make a node speak through its proxy.
-func (l *quorumLinks) jvm(node int) []string {
-	return []string{
-		"-DsocksProxyHost=127.0.0.1",
-		fmt.Sprint("-DsocksProxyPort=", l.front(node).Port),
-		"-DsocksNonProxyHosts=", // none, where Java by itself spares the machine's own addresses
-	}
-}
-
-// front is where a node's proxy listens.
-func (l *quorumLinks) front(node int) *net.TCPAddr { return l.fronts[node].Addr().(*net.TCPAddr) }
-
-// taken reports, when no node runs, that another process has one of the ports.
-func (l *quorumLinks) taken() bool {
-	for _, ports := range l.ports {
-		if slices.ContainsFunc(ports, func(port int) bool { return !portFree(port) }) {
-			return true
-		}
-	}
-	return false
-}
-
-func (l *quorumLinks) accept(from int, front net.Listener) {
-	for {
-		conn, err := front.Accept()
-		if err != nil {
-			return // closed
-		}
-		l.running.Go(func() { l.serve(from, conn) })
-	}
 }
 
 // serve lives as long as the connection. It ends both sides when one ends, as they do when a process is killed.
@@ -110,86 +55,98 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
 	port, err := socksRequest(conn)
-	way := l.ways[from][port]
-	if err != nil || way == nil {
+	to := slices.IndexFunc(l.ports, func(ports []int) bool { return slices.Contains(ports, port) })
+	if err != nil || to < 0 || l.waitIfCut(from, to) {
 		return
 	}
-	if healed := l.cutTo(from, port); healed != nil {
-		<-healed
-		return
-	}
-	// A proxy accepts what a node refuses because it does not listen yet, and that makes a follower choose its leader anew.
-	peer, err := net.DialTimeout("tcp", hostPort(port), wordTime)
-	if err == nil {
-		_ = peer.Close()
-		peer, err = net.DialTimeout("tcp", way.Addr(), wordTime)
-	}
+	peer, err := net.DialTimeout("tcp", hostPort(port), time.Second)
 	if socksReply(conn, err) != nil || err != nil {
 		return
 	}
-	l.running.Go(func() {
-		_, _ = io.Copy(peer, conn)
-		_ = peer.Close()
-	})
-	_, _ = io.Copy(conn, peer)
-	_ = peer.Close()
+	defer func() { _ = peer.Close() }()
+	l.running.Go(func() { l.carry(peer, conn, from, to) })
+	l.carry(conn, peer, from, to)
 }
 
-// cutTo returns nil, or what is closed when a node is no longer cut from a port.
-func (l *quorumLinks) cutTo(from, port int) <-chan struct{} {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if to := l.owner(port); l.isCut[from] || l.isCut[to] {
-		return l.healed
-	}
-	return nil
-}
-
-// owner is the node that listens on port.
-func (l *quorumLinks) owner(port int) int {
-	return slices.IndexFunc(l.ports[:], func(ports []int) bool { return slices.Contains(ports, port) })
-}
-
-func (l *quorumLinks) cut(node int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.isCut[node] = true
-	for from, ways := range l.ways {
-		for port, way := range ways {
-			if from == node || l.owner(port) == node {
-				way.Freeze()
-			}
+// carry copies what src says to dst until one of them ends. What is said while the nodes are cut from each other is lost, and so
+// is the connection when they no longer are.
+func (l *quorumLinks) carry(dst, src net.Conn, from, to int) {
+	defer func() { _, _ = dst.Close(), src.Close() }()
+	for buffer := make([]byte, 32<<10); ; {
+		n, err := src.Read(buffer)
+		if l.waitIfCut(from, to) {
+			return
+		}
+		if _, failed := dst.Write(buffer[:n]); err != nil || failed != nil {
+			return
 		}
 	}
 }
 
-func (l *quorumLinks) heal() {
+// waitIfCut reports whether two nodes are cut from each other, and if so, waits until they are healed.
+func (l *quorumLinks) waitIfCut(a, b int) bool {
+	l.mu.Lock()
+	isCut, healed := l.isCut[a] || l.isCut[b], l.healed
+	l.mu.Unlock()
+	if isCut {
+		<-healed
+	}
+	return isCut
+}
+
+// CutFromQuorum cuts node i (0 to 2) from the other nodes, as a broken network does: silently, so that each side goes on for a while before it
+// notices. Clients still reach the node. Cuts add up. An etcd cluster must have been started with EtcdOptions.Cuttable.
+func (l *quorumLinks) CutFromQuorum(i int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for from, ways := range l.ways {
-		for port, way := range ways {
-			if l.isCut[from] || l.isCut[l.owner(port)] {
-				way.DropHeld()
-			}
-		}
-	}
-	l.isCut = [ensembleSize]bool{}
+	l.isCut[i] = true
+}
+
+// Heal ends all cuts: what was under way between the nodes is lost, and they connect anew.
+func (l *quorumLinks) Heal() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.isCut)
 	close(l.healed)
 	l.healed = make(chan struct{})
 }
 
 func (l *quorumLinks) close() error {
+	if l == nil {
+		return nil
+	}
 	l.end()
-	l.heal()
+	l.Heal()
 	var errs []error
-	for i, front := range l.fronts {
-		if front != nil {
-			errs = append(errs, front.Close())
-		}
-		for _, way := range l.ways[i] {
-			errs = append(errs, way.Close())
-		}
+	for _, front := range l.fronts {
+		errs = append(errs, front.Close())
 	}
 	l.running.Wait()
 	return errors.Join(errs...)
+}
+
+// socksRequest answers the greeting of a SOCKS5 client (RFC 1928), and returns the port of this machine to which it asks to be connected,
+// whatever it calls the machine.
+func socksRequest(conn io.ReadWriter) (port int, err error) {
+	var greeting [2]byte // version, number of methods
+	_, err1 := io.ReadFull(conn, greeting[:])
+	_, err2 := io.CopyN(io.Discard, conn, int64(greeting[1]))
+	_, err3 := conn.Write([]byte{5, 0}) // no authentication
+	var request [10]byte                // version, command, 0, type of address, IPv4 address, port
+	_, err4 := io.ReadFull(conn, request[:])
+	if !bytes.HasPrefix(request[:], []byte{5, 1, 0, 1}) {
+		err = errors.New("servers: not a SOCKS5 request to connect to an IPv4 address")
+	}
+	return int(binary.BigEndian.Uint16(request[8:])), errors.Join(err1, err2, err3, err4, err)
+}
+
+// socksReply tells the client how dialling for it ended.
+func socksReply(conn net.Conn, dialled error) error {
+	const succeeded, refused = 0, 5
+	code := byte(succeeded)
+	if dialled != nil {
+		code = refused
+	}
+	_, err := conn.Write([]byte{5, code, 0, 1, 127, 0, 0, 1, 0, 0}) // neither Java nor Go cares for the address
+	return err
 }

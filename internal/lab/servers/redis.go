@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -11,14 +10,13 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
-)
 
-const redisInstall = "apt-get install redis-server (Debian), brew install redis (macOS)"
+	goredis "github.com/redis/go-redis/v9"
+)
 
 // RedisOptions are the options of a Redis. The zero value is a plain server without persistence.
 type RedisOptions struct {
@@ -27,8 +25,8 @@ type RedisOptions struct {
 	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". They may switch
 	// the default user off: Do then works all the same, through a user of its own.
 	Users []string
-	// TLS serves TLS and nothing else. The certificate, for 127.0.0.1 and localhost, is signed by an authority that
-	// lives as long as this process: see Redis.TLSConfig and Redis.CAFile. Clients need no certificate.
+	// TLS serves TLS and nothing else. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
+	// Redis.TLSConfig and Redis.CAFile. Clients need no certificate.
 	TLS bool
 	// MaxMemory ("10mb") and MaxMemoryPolicy ("allkeys-lru") are Redis' own settings. Empty: no limit, noeviction.
 	MaxMemory, MaxMemoryPolicy string
@@ -40,91 +38,43 @@ type RedisOptions struct {
 	Clock bool
 	// Config are further lines of redis.conf: "notify-keyspace-events Ex".
 	Config []string
-	// Own makes NeedRedis start a server even where LOCKPORT_TEST_REDIS_URL names one. Tests set it that kill, stop,
-	// freeze or restart the server, or change its settings.
-	Own bool
 }
-
-// plain reports that any Redis would do.
-func (o RedisOptions) plain() bool { return reflect.DeepEqual(o, RedisOptions{}) }
 
 // Redis is a Redis server. Safe for concurrent use.
 type Redis struct {
 	*server
 	options RedisOptions
-	url     string // of the default user
-	client  redisClient
 }
 
-// StartRedis starts a Redis, ready when it answers. ctx bounds the start alone. The caller must Close the server.
-func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) {
-	return startRedis(ctx, o, redisRole{}, freePort)
-}
+// StartRedis starts a Redis.
+func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) { return startRedis(ctx, o) }
 
-// redisRole is what a Redis is in a group of servers. The zero value: it stands alone.
-type redisRole struct {
-	config     []string // further lines of redis.conf
-	args       []string // of the command line
-	portOffset int
-}
-
-func startRedis(ctx context.Context, o RedisOptions, role redisRole, pick func(int) (int, error)) (*Redis, error) {
-	path, err := find("redis-server", redisInstall)
+// startRedis starts a Redis with further arguments on its command line.
+func startRedis(ctx context.Context, o RedisOptions, args ...string) (*Redis, error) {
+	path, err := find("redis-server")
 	if err != nil {
 		return nil, err
 	}
 	r := &Redis{options: o}
-	r.client.user, r.client.password = o.login()
-	if o.TLS {
-		r.client.tls = clientTLS()
-	}
-	var env []string
+	k := kind{name: "redis-server", path: path, tls: o.TLS}
 	if o.Clock {
-		env = clockEnv()
+		k.env = clockEnv()
 	}
-	r.server, err = startServer(ctx, program{
-		name:       "redis-server",
-		path:       path,
-		tls:        o.TLS,
-		data:       []string{"appendonlydir", "dump.rdb"},
-		env:        env,
-		portOffset: role.portOffset,
-		configure: func(dir string, port int) ([]string, error) {
-			config := append(o.config(dir, port), role.config...)
-			if o.Clock {
-				if err := writeClock(dir); err != nil {
-					return nil, err
-				}
+	k.configure = func(_ context.Context, dir string, port int) ([]string, error) {
+		if o.Clock {
+			if err := writeClock(dir); err != nil {
+				return nil, err
 			}
-			file := filepath.Join(dir, "redis.conf")
-			args := append([]string{file}, role.args...)
-			return args, os.WriteFile(file, []byte(strings.Join(config, "\n")+"\n"), 0o600)
-		},
-		ready: r.ready,
-	}, pick)
-	if err != nil {
+		}
+		file := filepath.Join(dir, "redis.conf")
+		return append([]string{file}, args...), errors.Join(
+			os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(file, []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
+	}
+	k.ready = func(ctx context.Context, addr string) error { _, err := o.do(ctx, addr, "PING"); return err }
+	if r.server, err = start(ctx, k); err != nil {
 		return nil, err
 	}
-	r.client.addr = r.Addr()
-	r.url = r.UserURL("", o.Password)
 	return r, nil
-}
-
-// ready asks the server for its process id too: the port may be another's.
-func (r *Redis) ready(ctx context.Context, addr string, pid int) error {
-	client := r.client
-	client.addr = addr
-	if _, err := client.do(ctx, "PING"); err != nil {
-		return err
-	}
-	info, err := client.info(ctx, "server")
-	if err != nil {
-		return err
-	}
-	if got := info["process_id"]; got != strconv.Itoa(pid) {
-		return fmt.Errorf("the Redis on %s is process %s, not ours", client.addr, got)
-	}
-	return nil
 }
 
 var adminPassword = sync.OnceValue(rand.Text)
@@ -141,30 +91,33 @@ func (o RedisOptions) login() (user, password string) {
 func (o RedisOptions) config(dir string, port int) []string {
 	lines := []string{
 		"bind 127.0.0.1",
-		"dir " + strconv.Quote(dir),
-		"save " + strconv.Quote(o.Save),
 		"repl-diskless-sync-delay 0", // a replica is in sync at once
 	}
+	set := func(name, value string) { lines = append(lines, name+" "+strconv.Quote(value)) }
+	setIf := func(name, value string) {
+		if value != "" {
+			set(name, value)
+		}
+	}
+	set("dir", dataDir(dir))
+	set("save", o.Save)
 	if o.TLS {
-		lines = append(lines, "port 0", fmt.Sprint("tls-port ", port), "tls-auth-clients no", "tls-replication yes",
-			"tls-cert-file "+certFile, "tls-key-file "+keyFile, "tls-ca-cert-file "+caFile)
+		lines = append(lines, "port 0", fmt.Sprint("tls-port ", port), "tls-auth-clients no", "tls-replication yes")
+		set("tls-cert-file", filepath.Join(dir, certFile))
+		set("tls-ca-cert-file", filepath.Join(dir, certFile))
+		set("tls-key-file", filepath.Join(dir, keyFile))
 	} else {
 		lines = append(lines, fmt.Sprint("port ", port))
 	}
-	set := func(name, value string) {
-		if value != "" {
-			lines = append(lines, name+" "+strconv.Quote(value))
-		}
-	}
-	set("requirepass", o.Password)
-	set("maxmemory", o.MaxMemory)
-	set("maxmemory-policy", o.MaxMemoryPolicy)
+	setIf("requirepass", o.Password)
+	setIf("maxmemory", o.MaxMemory)
+	setIf("maxmemory-policy", o.MaxMemoryPolicy)
 	if o.AppendOnly {
 		lines = append(lines, "appendonly yes", "appendfsync always")
 	}
 	user, password := o.login()
-	set("masteruser", user)
-	set("masterauth", password)
+	setIf("masteruser", user)
+	setIf("masterauth", password)
 	if len(o.Users) > 0 {
 		lines = append(lines, "user "+user+" on >"+password+" ~* &* +@all")
 	}
@@ -175,12 +128,12 @@ func (o RedisOptions) config(dir string, port int) []string {
 }
 
 // URL is the server's, with the default user's password: "redis://:password@127.0.0.1:port", or "rediss://…" with TLS.
-func (r *Redis) URL() string { return r.url }
+func (r *Redis) URL() string { return r.UserURL("", r.options.Password) }
 
 // UserURL is URL with the name and password of an ACL user.
 func (r *Redis) UserURL(user, password string) string {
 	u := url.URL{Scheme: "redis", Host: r.Addr()}
-	if r.client.tls != nil {
+	if r.options.TLS {
 		u.Scheme = "rediss"
 	}
 	if user != "" || password != "" {
@@ -192,56 +145,67 @@ func (r *Redis) UserURL(user, password string) string {
 // Do sends one command, on a connection of its own, and returns the reply: a string, an int64, nil or a []any of these.
 // Arguments are printed as fmt.Sprint does. ctx, and 5 s, bound it. An error reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
-	return r.client.do(ctx, args...)
+	return r.options.do(ctx, r.Addr(), args...)
+}
+
+func (o RedisOptions) do(ctx context.Context, addr string, args ...any) (any, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTime)
+	defer cancel()
+	var conn net.Conn
+	var err error
+	if o.TLS { // it is dialled here because go-redis prints it when it cannot
+		conn, err = (&tls.Dialer{Config: clientTLS()}).DialContext(ctx, "tcp", addr)
+	} else {
+		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redis: %w", err)
+	}
+	options := &goredis.Options{
+		Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	}
+	options.Username, options.Password = o.login()
+	client := goredis.NewClient(options)
+	defer func() { _, _ = client.Close(), conn.Close() }()
+	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
+	words := make([]any, len(args))
+	for i, arg := range args {
+		words[i] = fmt.Sprint(arg)
+	}
+	reply, err := client.Do(ctx, words...).Result()
+	if errors.Is(err, goredis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("redis %s: %v: %w", addr, args[0], errors.Join(context.Cause(ctx), err))
+	}
+	return reply, nil
+}
+
+// Info returns the fields of one section of INFO ("server", "replication").
+func (r *Redis) Info(ctx context.Context, section string) (map[string]string, error) {
+	reply, err := r.Do(ctx, "INFO", section)
+	return fields(reply), err
+}
+
+// fields parses the lines "name:value" of INFO and CLUSTER INFO.
+func fields(reply any) map[string]string {
+	text, _ := reply.(string)
+	found := make(map[string]string)
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok {
+			found[name] = value
+		}
+	}
+	return found
 }
 
 // JumpClock sets the time of day of a server with RedisOptions.Clock forward by d, or back by -d. Jumps add up, and outlive the
 // server's process: expiries meet them at the next command, while Redis' own timers go by a clock that nobody sets.
 func (r *Redis) JumpClock(d time.Duration) error {
-	if err := r.control(); err != nil {
-		return err
-	}
 	if !r.options.Clock {
 		return errors.New("servers: this Redis has no clock of its own")
 	}
 	return jumpClock(r.dir, d)
-}
-
-// Info returns the fields of one section of INFO ("server", "replication").
-func (r *Redis) Info(ctx context.Context, section string) (map[string]string, error) {
-	return r.client.info(ctx, section)
-}
-
-// openRedis returns the Redis at rawURL, which somebody else runs.
-func openRedis(ctx context.Context, rawURL string) (*Redis, error) {
-	u, err := url.Parse(rawURL)
-	if err != nil || (u.Scheme != "redis" && u.Scheme != "rediss") || u.Hostname() == "" || strings.Trim(u.Path, "/0") != "" {
-		return nil, errors.New(redisURLVariable + `: want "redis://[user:password@]host[:port]" or "rediss://…", database 0`)
-	}
-	addr := net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "6379"))
-	r := &Redis{server: &server{program: program{name: "redis-server"}, addr: addr, foreign: true}, url: rawURL}
-	r.client = redisClient{addr: addr, user: u.User.Username()}
-	r.client.password, _ = u.User.Password()
-	if u.Scheme == "rediss" {
-		r.client.tls = &tls.Config{ServerName: u.Hostname()}
-	}
-	if _, err := r.Do(ctx, "PING"); err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", redisURLVariable, u.Redacted(), err)
-	}
-	return r, nil
-}
-
-// waitInfo polls one section of INFO until it is as ok, which says what is missing, wants it.
-func (r *Redis) waitInfo(ctx context.Context, section string, ok func(info map[string]string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	return poll(ctx, func() error {
-		info, err := r.Info(ctx, section)
-		if err == nil {
-			if err = ok(info); err != nil {
-				err = fmt.Errorf("redis %s: %w", r.Addr(), err)
-			}
-		}
-		return err
-	})
 }

@@ -6,8 +6,8 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -17,74 +17,46 @@ import (
 )
 
 // Names of the PEM files in a server's folder.
-const caFile, certFile, keyFile = "ca.crt", "server.crt", "server.key"
+const certFile, keyFile = "server.crt", "server.key"
 
-// tlsFiles are the contents of those files. All servers of this process share them, so that they trust each other.
-type tlsFiles map[string][]byte
-
-var issue = sync.OnceValues(func() (tlsFiles, error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+// issue makes the certificate, which signs itself, and its key. All servers of this process share them, so that they trust each other.
+var issue = sync.OnceValues(func() (files map[string][]byte, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	ca := &x509.Certificate{
+	cert := &x509.Certificate{
 		SerialNumber:          big.NewInt(1),
-		Subject:               pkix.Name{CommonName: "lockport test authority"},
-		NotBefore:             now.Add(-time.Hour),
-		NotAfter:              now.Add(24 * time.Hour),
-		KeyUsage:              x509.KeyUsageCertSign,
+		DNSNames:              []string{"localhost"},
+		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore:             time.Now().Add(-time.Hour),
+		NotAfter:              time.Now().Add(24 * time.Hour),
+		KeyUsage:              x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+		ExtKeyUsage:           []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, // replicas are clients
 		IsCA:                  true,
 		BasicConstraintsValid: true,
 	}
-	cert := &x509.Certificate{
-		SerialNumber: big.NewInt(2),
-		Subject:      pkix.Name{CommonName: "lockport test server"},
-		DNSNames:     []string{"localhost"},
-		IPAddresses:  []net.IP{net.IPv4(127, 0, 0, 1)},
-		NotBefore:    ca.NotBefore,
-		NotAfter:     ca.NotAfter,
-		KeyUsage:     x509.KeyUsageDigitalSignature,
-		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, // replicas are clients
-	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
-	if err != nil {
-		return nil, err
-	}
-	certDER, err := x509.CreateCertificate(rand.Reader, cert, ca, key.Public(), caKey)
-	if err != nil {
-		return nil, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return tlsFiles{
-		caFile:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}),
+	certDER, err1 := x509.CreateCertificate(rand.Reader, cert, cert, key.Public(), key)
+	keyDER, err2 := x509.MarshalPKCS8PrivateKey(key)
+	return map[string][]byte{
 		certFile: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certDER}),
 		keyFile:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
-	}, nil
+	}, errors.Join(err1, err2)
 })
 
-// writeTLS writes the three files into dir.
+// writeTLS writes the two files into dir.
 func writeTLS(dir string) error {
 	files, err := issue()
 	for name, content := range files {
-		if err = os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			break
-		}
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	return err
 }
 
-// clientTLS trusts the authority. Without one, which writeTLS says, it trusts nobody.
+// clientTLS trusts the certificate. Without one, which writeTLS says, it trusts nobody.
 func clientTLS() *tls.Config {
 	files, _ := issue()
 	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(files[caFile])
+	roots.AppendCertsFromPEM(files[certFile])
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }

@@ -3,6 +3,7 @@
 package servers
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,6 +14,9 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // lesser is the user nobody, as whom servers run if this process is root's. nil: they run as this process does.
@@ -24,14 +28,11 @@ var lesserUser = sync.OnceValues(func() (*lesser, error) {
 	}
 	u, err := user.Lookup("nobody")
 	if err != nil {
-		return nil, fmt.Errorf("servers: a server never runs as root, and nobody else is there: %w", err)
+		return nil, fmt.Errorf("servers: a server never runs as root, and there is no other user: %w", err)
 	}
 	uid, err1 := strconv.Atoi(u.Uid)
 	gid, err2 := strconv.Atoi(u.Gid)
-	if err1 != nil || err2 != nil {
-		return nil, fmt.Errorf("servers: the user nobody has the ids %q, %q", u.Uid, u.Gid)
-	}
-	return &lesser{uid: uid, gid: gid}, nil
+	return &lesser{uid: uid, gid: gid}, errors.Join(err1, err2)
 })
 
 // attributes returns what a new process needs to run as l.
@@ -47,23 +48,13 @@ func (l *lesser) own(dir string) error {
 	if l == nil {
 		return nil
 	}
-	for above := filepath.Dir(dir); ; above = filepath.Dir(above) {
-		info, err := os.Stat(above)
-		if err != nil {
-			return err
-		}
-		if info.Mode()&0o001 == 0 {
-			return fmt.Errorf("servers: servers of root's run as nobody, who cannot enter %s: set TMPDIR to another folder", above)
-		}
-		if above == filepath.Dir(above) {
-			break
+	for above := filepath.Dir(dir); above != filepath.Dir(above); above = filepath.Dir(above) {
+		if info, err := os.Stat(above); err != nil || info.Mode()&0o001 == 0 {
+			return errors.Join(err, fmt.Errorf("servers: servers of root's run as nobody, who cannot enter %s: set TMPDIR to another folder", above))
 		}
 	}
 	return filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return os.Lchown(path, l.uid, l.gid)
+		return errors.Join(err, os.Lchown(path, l.uid, l.gid))
 	})
 }
 
@@ -87,3 +78,36 @@ var lastingFolder = sync.OnceValues(func() (string, error) {
 	alive <- theirs
 	return dir, errors.Join(os.Chmod(dir, 0o711), remover.Start())
 })
+
+// childrenOf are the children of the process pid: from /proc, see proc_pid_stat(5), and where there is none from ps.
+func childrenOf(pid int) (children []*os.Process) {
+	add := func(child, parent string) {
+		if id, err := strconv.Atoi(child); err == nil && parent == strconv.Itoa(pid) {
+			p, _ := os.FindProcess(id) // never fails on Unix
+			children = append(children, p)
+		}
+	}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, file := range stats {
+		stat, _ := os.ReadFile(file) // or it has ended
+		if f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(f) > 1 {
+			add(filepath.Base(filepath.Dir(file)), string(f[1]))
+		}
+	}
+	if len(stats) == 0 {
+		list, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
+		for line := range bytes.Lines(list) {
+			if f := bytes.Fields(line); len(f) == 2 {
+				add(string(f[0]), string(f[1]))
+			}
+		}
+	}
+	return children
+}
+
+// waitGone waits until p, which was killed and is no child of this process, has ended.
+func waitGone(p *os.Process) {
+	for deadline := time.Now().Add(stopTime); worker.Running(p.Pid) && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,214 @@
+package servers
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// childVariable makes this test binary a program that starts a server, prints its address and waits to be killed.
+const childVariable = "LOCKPORT_SERVERS_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childVariable) != "" {
+		r, err := StartRedis(context.Background(), RedisOptions{})
+		if err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+		fmt.Println(r.Addr())
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func TestServersDieWithTheProcess(t *testing.T) {
+	SharedRedis(t) // it is installed
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), childVariable+"=1", "TMPDIR="+TempDir(t))
+	output, err := child.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, child.Start())
+	line, err := bufio.NewReader(output).ReadString('\n')
+	addr := strings.TrimSpace(line)
+	if err == nil {
+		var conn net.Conn
+		if conn, err = net.Dial("tcp", addr); err == nil {
+			err = conn.Close()
+		}
+	}
+	claim, taken := net.ListenPacket("udp", addr)
+	if taken == nil {
+		_ = claim.Close()
+	}
+	require.NoError(t, child.Process.Kill())
+	_ = child.Wait()
+	require.NoError(t, err, "%s", line)
+	require.Error(t, taken, "another process may choose the port")
+	eventually(t, func() bool {
+		conn, err := net.Dial("tcp", addr)
+		if err == nil {
+			_ = conn.Close()
+		}
+		return err != nil
+	}, "the server's end")
+}
+
+// TestServersOutliveThreads starts a server from a thread that ends.
+func TestServersOutliveThreads(t *testing.T) {
+	SharedRedis(t)
+	var r *Redis
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // and never unlocks: the thread ends with the goroutine
+		r, err = StartRedis(context.Background(), RedisOptions{})
+	}()
+	<-done
+	require.NoError(t, err)
+	defer func() { require.NoError(t, r.Close()) }()
+	select {
+	case <-r.proc.done:
+		require.Fail(t, "the server ended with the thread that started it")
+	case <-time.After(100 * time.Millisecond):
+	}
+	do(t, r, "PING")
+}
+
+// A server whose port another has taken does not start, and the other is not taken for it.
+func TestPortTaken(t *testing.T) {
+	t.Parallel()
+	other := SharedRedis(t)
+	_, err := StartRedis(t.Context(), RedisOptions{Config: []string{fmt.Sprint("port ", other.port)}})
+	require.ErrorContains(t, err, "ended at its start")
+	require.ErrorContains(t, err, "Address already in use")
+
+	r := NeedRedis(t, RedisOptions{})
+	require.NoError(t, r.Stop())
+	thief, err := net.Listen("tcp", r.Addr())
+	require.NoError(t, err)
+	require.ErrorContains(t, r.Restart(t.Context()), "Address already in use")
+	require.NoError(t, thief.Close())
+	require.NoError(t, r.Restart(t.Context()))
+}
+
+// What does not start leaves nothing, and its error shows the log; nor does what starts leave anything when it is closed.
+func TestServersLeaveNothing(t *testing.T) {
+	SharedRedis(t)
+	primary := SharedPostgres(t)
+	NeedEtcd(t, EtcdOptions{Current: true}) // it is built
+	cancelled, cancel := context.WithCancelCause(t.Context())
+	cancel(errors.New("changed my mind"))
+	ctx := t.Context()
+	redis, etcd := RedisOptions{Config: []string{"no-such-setting 1"}}, EtcdOptions{Flags: []string{"--no-such-setting"}}
+	java := ZooKeeperOptions{Config: []string{"tickTime=no-such-setting"}}
+	bad := map[string]string{"no-such-setting": "1"}
+	long := EtcdOptions{Current: true, RootPassword: strings.Repeat("secret", 20)} // bcrypt takes 72 bytes
+	TempDir(t)
+	for _, c := range []struct {
+		wants string
+		start func() (io.Closer, error)
+	}{
+		{"changed my mind", func() (io.Closer, error) { return StartRedis(cancelled, RedisOptions{}) }},
+		{"changed my mind", func() (io.Closer, error) { return StartEtcdCluster(cancelled, EtcdOptions{}) }},
+		{"changed my mind", func() (io.Closer, error) { return StartPostgres(cancelled, PostgresOptions{Primary: primary}) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartRedis(ctx, redis) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartSentinel(ctx, SentinelOptions{Redis: redis}) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartCluster(ctx, redis) }},
+		{"negative", func() (io.Closer, error) { return StartSentinel(ctx, SentinelOptions{DownAfter: -time.Second}) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartEtcdCluster(ctx, etcd) }},
+		{"72 bytes", func() (io.Closer, error) { return StartEtcd(ctx, long) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartEnsemble(ctx, java) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartPostgres(ctx, PostgresOptions{Settings: bad}) }},
+		{"no-such-setting", func() (io.Closer, error) { return StartMariaDB(ctx, MariaDBOptions{Settings: bad}) }},
+		{"", func() (io.Closer, error) { return StartSentinel(ctx, SentinelOptions{}) }},
+		{"", func() (io.Closer, error) { return StartEtcdCluster(ctx, EtcdOptions{Cuttable: true}) }},
+	} {
+		closer, err := c.start()
+		var missing *NotInstalled
+		switch {
+		case errors.As(err, &missing) && !required(missing.Program):
+			continue
+		case c.wants == "":
+			require.NoError(t, err)
+			require.NoError(t, closer.Close())
+		default:
+			require.ErrorContains(t, err, c.wants)
+			require.NotContains(t, err.Error(), "secret")
+		}
+		wantEmpty(t, os.TempDir())
+	}
+}
+
+func wantEmpty(t *testing.T, dir string) {
+	t.Helper()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Empty(t, left)
+}
+
+// What a server of root's cannot enter is an error that says what to do.
+func TestClosedTemporaryFolder(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	SharedRedis(t)
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o700))
+	t.Setenv("TMPDIR", dir)
+	_, err := StartRedis(t.Context(), RedisOptions{})
+	require.ErrorContains(t, err, "set TMPDIR to another folder")
+	wantEmpty(t, dir)
+}
+
+// The server accepts and says nothing; then it says one byte, after which it may take its time.
+func TestDialZooKeeperWaitsForAGreetingOnly(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { _ = l.Close() }()
+	dial := func() (client, server net.Conn) {
+		client, err := DialZooKeeper("tcp", l.Addr().String(), time.Minute)
+		require.NoError(t, err)
+		server, err = l.Accept()
+		require.NoError(t, err)
+		t.Cleanup(func() { _, _ = client.Close(), server.Close() })
+		return client, server
+	}
+	read := func(c net.Conn, deadline time.Time) error {
+		require.NoError(t, c.SetReadDeadline(deadline))
+		_, err := io.ReadFull(c, make([]byte, 1))
+		return err
+	}
+	silent, _ := dial()
+	start := time.Now()
+	require.ErrorIs(t, read(silent, start.Add(time.Hour)), os.ErrDeadlineExceeded, "go-zookeeper's own deadline")
+	require.GreaterOrEqual(t, time.Since(start), greetingTime/2)
+
+	client, server := dial()
+	_, err = server.Write([]byte("a"))
+	require.NoError(t, err)
+	require.NoError(t, read(client, time.Time{}))
+	late := make(chan error, 1)
+	go func() { late <- read(client, time.Time{}) }()
+	select {
+	case err := <-late:
+		require.NoError(t, err, "a server that has answered may be silent")
+	case <-time.After(greetingTime + time.Second):
+	}
+	_, err = server.Write([]byte("b"))
+	require.NoError(t, err)
+	require.NoError(t, <-late)
+}
