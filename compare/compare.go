@@ -43,27 +43,24 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 		return nil, err
 	}
 	r := &report.Report{Version: report.Version, Began: time.Now(), Full: o.Full, Machine: machine()}
-	if o.has("hazards") {
-		cells, missing, err := hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: o.progress("hazards")})
-		if err != nil {
-			return nil, err
-		}
-		r.Cells, r.Missing = cells, merge(nil, missing)
-		for _, h := range hazards.Hazards() {
-			if slices.ContainsFunc(cells, func(c report.Cell) bool { return c.Hazard == h.ID }) {
-				r.Hazards = append(r.Hazards, h)
-			}
-		}
-	}
+	var missing, more []report.Missing
 	var theirs []report.Subject
+	var err error
+	if o.has("hazards") {
+		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: o.progress("hazards")}); err != nil {
+			return nil, err
+		}
+		r.Hazards = slices.DeleteFunc(hazards.Hazards(), func(h report.Hazard) bool {
+			return !slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Hazard == h.ID })
+		})
+	}
 	if o.has("costs") {
-		measured, subjects, missing, err := costs.Run(ctx, costs.Options{Full: o.Full, URLs: o.URLs, Match: o.match, Progress: o.progress("costs")})
+		r.Costs, theirs, more, err = costs.Run(ctx, costs.Options{Full: o.Full, URLs: o.URLs, Match: o.match, Progress: o.progress("costs")})
 		if err != nil {
 			return nil, err
 		}
-		r.Costs, theirs = measured, subjects
-		r.Missing = merge(r.Missing, missing)
 	}
+	r.Missing = merge(append(missing, more...))
 	r.Subjects = present(r, theirs, servers.Versions(ctx))
 	r.Seconds = time.Since(r.Began).Seconds()
 	return r, ctx.Err()
@@ -89,22 +86,26 @@ func Subjects() []string {
 
 // Check finds mistakes in the options, and says in one line what would be right.
 func (o *Options) Check() error {
-	for _, wanted := range []struct {
-		what  string
-		names []string
-		known []string
-	}{{"scenario", o.Scenarios, Scenarios()}, {"backend", o.Subjects, Subjects()}} {
-		for _, name := range wanted.names {
-			if !slices.Contains(wanted.known, name) {
-				return fmt.Errorf("unknown %s %q; known: %s", wanted.what, name, strings.Join(wanted.known, ", "))
-			}
-		}
+	if err := known("scenario", o.Scenarios, Scenarios()); err != nil {
+		return err
+	}
+	if err := known("backend", o.Subjects, Subjects()); err != nil {
+		return err
 	}
 	switch {
 	case len(o.URLs) > 0 && len(o.Subjects) > 0:
 		return fmt.Errorf("with --url the backends are those of the URLs: leave out --backend")
 	case !o.has("hazards") && !o.has("costs"):
 		return fmt.Errorf("hazards are shown on servers of our own only, since they do harm: leave out --url")
+	}
+	return nil
+}
+
+func known(what string, names, all []string) error {
+	for _, name := range names {
+		if !slices.Contains(all, name) {
+			return fmt.Errorf("unknown %s %q; known: %s", what, name, strings.Join(all, ", "))
+		}
 	}
 	return nil
 }

@@ -37,27 +37,22 @@ func present(r *report.Report, theirs []report.Subject, versions map[string]stri
 		}
 		all = append(all, s.Subject)
 	}
-	for _, t := range theirs {
-		if t.URL != "" {
-			all = append(all, t)
-		}
-	}
-	return all
+	return append(all, slices.DeleteFunc(slices.Clone(theirs), func(t report.Subject) bool { return t.URL == "" })...)
 }
 
-// merge adds what else is missing.
-func merge(all, more []report.Missing) []report.Missing {
-	for _, m := range more {
-		i := slices.IndexFunc(all, func(have report.Missing) bool { return have.Program == m.Program })
+// merge has each program that is missing once.
+func merge(all []report.Missing) (merged []report.Missing) {
+	for _, m := range all {
+		i := slices.IndexFunc(merged, func(have report.Missing) bool { return have.Program == m.Program })
 		if i < 0 {
-			all = append(all, m)
+			merged = append(merged, m)
 			continue
 		}
 		for _, s := range m.Subjects {
-			if !slices.Contains(all[i].Subjects, s) {
-				all[i].Subjects = append(all[i].Subjects, s)
+			if !slices.Contains(merged[i].Subjects, s) {
+				merged[i].Subjects = append(merged[i].Subjects, s)
 			}
 		}
 	}
-	return all
+	return merged
 }

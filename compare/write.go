@@ -29,29 +29,21 @@ func Write(dir string, r *report.Report) error {
 	if err := os.MkdirAll(pictures, 0o755); err != nil {
 		return err
 	}
+	files := make(map[string][]byte)
 	for name, write := range map[string]func(io.Writer) error{HTMLFile: r.HTML, MarkdownFile: r.Markdown, JSONFile: r.JSON} {
-		if err := writeFile(filepath.Join(dir, name), write); err != nil {
+		var text bytes.Buffer
+		if err := write(&text); err != nil {
 			return err
 		}
+		files[name] = text.Bytes()
 	}
 	for name, svg := range r.Pictures() {
-		if err := os.WriteFile(filepath.Join(pictures, name), svg, 0o644); err != nil {
+		files[filepath.Join(PictureDir, name)] = svg
+	}
+	for name, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), text, 0o644); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// writeFile replaces a file when all of it is written: a full disk leaves the former one.
-func writeFile(name string, write func(io.Writer) error) error {
-	var text bytes.Buffer
-	if err := write(&text); err != nil {
-		return err
-	}
-	fresh := name + ".new"
-	if err := os.WriteFile(fresh, text.Bytes(), 0o644); err != nil {
-		_ = os.Remove(fresh)
-		return err
-	}
-	return os.Rename(fresh, name)
 }
