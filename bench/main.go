@@ -22,6 +22,7 @@ import (
 
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/page"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func main() {
@@ -60,20 +61,23 @@ func bench() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var runs []*page.Results
+	runs := make(map[string]*page.Results)
 	for _, f := range lib.Families {
 		r, err := run(ctx, f, o)
-		if absent(err) {
+		var absent *servers.NotInstalled
+		switch {
+		case errors.As(err, &absent):
 			o.progress("left out: " + err.Error())
-			continue
-		}
-		if err == nil && *docs != "" && len(r.Scenarios) > 0 {
-			err = page.Keep(r, *docs)
-		}
-		if err != nil {
+		case err != nil:
 			return err
+		case len(r.Scenarios) == 0: // nothing matches
+		case *docs != "":
+			if err := page.Keep(r, *docs); err != nil {
+				return err
+			}
+		default:
+			runs[f.Name] = r
 		}
-		runs = append(runs, r)
 	}
 	if *docs == "" {
 		text, err := page.Text(runs)

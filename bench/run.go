@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"regexp"
@@ -154,10 +153,4 @@ func (e *entry) turn(ctx context.Context, s scenario, turn int) {
 		return
 	}
 	e.Add(turn, figures...)
-}
-
-// absent reports whether err is that servers are not installed.
-func absent(err error) bool {
-	var missing *servers.NotInstalled
-	return errors.As(err, &missing)
 }

@@ -73,7 +73,7 @@ func TestRun(t *testing.T) {
 		}
 		return scenario == "cycle" && (library == "failing" || library == lib.Pings)
 	})
-	row := func(scenario, library string) page.Row { return r.Scenario("redis", scenario).Row(library) }
+	row := func(scenario, library string) page.Row { return r.Scenario(scenario).Row(library) }
 	value := func(scenario, library, figure string) float64 {
 		t.Helper()
 		require.Empty(t, row(scenario, library).Failed)
@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 		require.Len(t, each, 2, "%s: %s has no %s", scenario, library, figure)
 		return (each[0] + each[1]) / 2
 	}
-	require.Len(t, r.Scenario("redis", "cycle").Rows, 4)
+	require.Len(t, r.Scenario("cycle").Rows, 4)
 	require.Positive(t, value("cycle", "lockport", "p50"))
 	require.Positive(t, value("cycle", lib.Pings, "allocations"))
 	require.Positive(t, row("cycle", "broken").Ratio(row("cycle", "lockport"), "p50").Low)

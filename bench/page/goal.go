@@ -109,26 +109,24 @@ const (
 
 var ranks = []string{notMeasured, reached, notCertain, missed}
 
-// outcome is what runs say of a goal.
+// outcome is what a run says of a goal.
 type outcome struct {
 	report.Spread
 	reached string
 }
 
-// outcome says what the runs have measured of a goal on one family.
-func (g *Goal) outcome(family string, runs []*Results) outcome {
+// outcome says what a run has measured of a goal on a family.
+func (g *Goal) outcome(family string, r *Results) outcome {
 	worst := outcome{reached: notMeasured}
-	for _, r := range runs {
-		for _, name := range strings.Fields(g.Scenarios) {
-			each := g.values(r, family, name)
-			if len(each) == 0 {
-				continue
-			}
-			next := outcome{report.SpreadOf(each), g.verdict(each)}
-			rank := slices.Index(ranks, next.reached) - slices.Index(ranks, worst.reached)
-			if rank > 0 || rank == 0 && (next.Median > worst.Median) == (g.Is == "≤") {
-				worst = next
-			}
+	for _, name := range strings.Fields(g.Scenarios) {
+		each := g.values(r, family, name)
+		if len(each) == 0 {
+			continue
+		}
+		next := outcome{report.SpreadOf(each), g.verdict(each)}
+		rank := slices.Index(ranks, next.reached) - slices.Index(ranks, worst.reached)
+		if rank > 0 || rank == 0 && (next.Median > worst.Median) == (g.Is == "≤") {
+			worst = next
 		}
 	}
 	return worst
@@ -136,11 +134,11 @@ func (g *Goal) outcome(family string, runs []*Results) outcome {
 
 // values are those of all turns in one scenario.
 func (g *Goal) values(r *Results, family, scenario string) []float64 {
-	s := r.Scenario(family, scenario)
+	s := r.Scenario(scenario)
 	mine := s.Row(g.Ours)
 	switch {
 	case g.Beyond != "":
-		return mine.against(r.Scenario(family, g.Beyond).Row(g.Ours), g.Figure, difference)
+		return mine.against(r.Scenario(g.Beyond).Row(g.Ours), g.Figure, difference)
 	case g.To != nil:
 		return mine.ratios(s.best(g.To[family], g.Figure), g.Figure)
 	}

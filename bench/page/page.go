@@ -68,24 +68,20 @@ func files(docs string) (map[string]string, error) {
 	}
 	text, err := Text(runs)
 	files := map[string]string{name: before + begin + "\n" + text + end + after}
-	for _, r := range runs {
-		for _, f := range lib.Families {
-			if picture := picture(r, f); picture != "" {
-				files[filepath.Join(folder, f.Name+".svg")] = picture
-			}
+	for _, f := range lib.Families {
+		if picture := picture(runs[f.Name], f); picture != "" {
+			files[filepath.Join(folder, f.Name+".svg")] = picture
 		}
 	}
 	return files, err
 }
 
-// Text is what the page says of the runs of all families.
-func Text(runs []*Results) (string, error) {
+// Text is what the page says of the runs, by family.
+func Text(runs map[string]*Results) (string, error) {
 	var sections []section
 	for _, f := range lib.Families {
-		for _, r := range runs {
-			if of := r.Of(f.Name); len(of.Scenarios) > 0 {
-				sections = append(sections, section{of, f})
-			}
+		if r := runs[f.Name]; r != nil {
+			sections = append(sections, section{r, f})
 		}
 	}
 	var b strings.Builder
@@ -99,7 +95,7 @@ type goals struct {
 	Table                                         []string
 }
 
-func evaluate(runs []*Results) (g goals) {
+func evaluate(runs map[string]*Results) (g goals) {
 	head, blank := []string{"goal", "bound"}, ""
 	for _, f := range lib.Families {
 		head, blank = append(head, f.Title), blank+" |"
@@ -114,7 +110,7 @@ func evaluate(runs []*Results) (g goals) {
 		text := "| " + goal.What + " | " + goal.Is + " " + goal.amount(goal.Bound) + " |"
 		for _, f := range lib.Families {
 			if slices.Contains(strings.Fields(goal.Families), f.Name) {
-				o := goal.outcome(f.Name, runs)
+				o := goal.outcome(f.Name, runs[f.Name])
 				*map[string]*int{reached: &g.Reached, notCertain: &g.NotCertain, missed: &g.Missed, notMeasured: &g.NotMeasured}[o.reached]++
 				g.All++
 				text += " " + goal.cell(o)
@@ -278,7 +274,7 @@ func picture(r *Results, family lib.Family) string {
 		Axis: "how many times better lockport is: 1 is as good, less is worse; whiskers are what the turns gave at least and at most",
 	}
 	for _, p := range panels {
-		s := r.Scenario(family.Name, p.scenario)
+		s := r.Scenario(p.scenario)
 		mine := s.Row(ours)
 		for _, row := range s.Rows {
 			if row.Kind != lib.Theirs && row.Kind != lib.Floor || row.Library == lib.Pings {

@@ -4,7 +4,9 @@ package page
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -12,10 +14,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// Results are those of one run. Figures of one run can be compared with each other, not with those of another machine or day.
+// Results are those of one family in one run. Figures of one run can be compared with each other, not with those of another machine or day.
 type Results struct {
 	Made    time.Time
 	Machine struct {
@@ -81,8 +84,10 @@ func (r *Row) Add(turn int, figures ...Figure) {
 
 // Figure is the row's figure of that name, or an empty one.
 func (r Row) Figure(name string) (f Figure) {
-	if i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Name == name }); i >= 0 {
-		f = r.Figures[i]
+	for _, one := range r.Figures {
+		if one.Name == name {
+			return one
+		}
 	}
 	return f
 }
@@ -116,25 +121,24 @@ func (r Row) Ratio(other Row, figure string) report.Spread {
 	return report.SpreadOf(r.ratios(other, figure))
 }
 
-// Of are the results of one family.
-func (r Results) Of(family string) *Results {
-	r.Libraries = slices.DeleteFunc(slices.Clone(r.Libraries), func(l Library) bool { return l.Family != family })
-	r.Scenarios = slices.DeleteFunc(slices.Clone(r.Scenarios), func(s Scenario) bool { return s.Family != family })
-	return &r
-}
-
-// Scenario is the one of that name, or an empty one.
-func (r *Results) Scenario(family, name string) (s Scenario) {
-	if i := slices.IndexFunc(r.Scenarios, func(s Scenario) bool { return s.Family == family && s.Name == name }); i >= 0 {
-		s = r.Scenarios[i]
+// Scenario is the one of that name, or an empty one. r may be nil.
+func (r *Results) Scenario(name string) (s Scenario) {
+	if r != nil {
+		for _, one := range r.Scenarios {
+			if one.Name == name {
+				return one
+			}
+		}
 	}
 	return s
 }
 
 // Row is a library's, or an empty one.
 func (s Scenario) Row(library string) (r Row) {
-	if i := slices.IndexFunc(s.Rows, func(r Row) bool { return r.Library == library }); i >= 0 {
-		r = s.Rows[i]
+	for _, one := range s.Rows {
+		if one.Library == library {
+			return one
+		}
 	}
 	return r
 }
@@ -152,22 +156,22 @@ func (r *Results) Write(file string) error {
 	return os.WriteFile(file, append(text, '\n'), 0o644)
 }
 
-// read reads all the files NAME.json of a folder, one for each family that was measured.
-func read(folder string) (all []*Results, err error) {
-	files, err := filepath.Glob(filepath.Join(folder, "*.json"))
-	if err != nil {
-		return nil, err
-	}
-	for _, file := range files {
+// read reads the files NAME.json of a folder, one for each family that was measured.
+func read(folder string) (map[string]*Results, error) {
+	runs := make(map[string]*Results)
+	for _, f := range lib.Families {
+		file := filepath.Join(folder, f.Name+".json")
 		text, err := os.ReadFile(file)
-		r := new(Results)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err == nil {
-			err = json.Unmarshal(text, r)
+			runs[f.Name] = new(Results)
+			err = json.Unmarshal(text, runs[f.Name])
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		all = append(all, r)
 	}
-	return all, nil
+	return runs, nil
 }
