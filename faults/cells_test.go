@@ -123,7 +123,7 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 }
 
 // sideBySide is how many cells that harm no server are played on the same servers at a time.
-const sideBySide = 3
+const sideBySide = 2
 
 // skipped says that a cell is for long runs.
 func skipped(a *faults.Environment, c *play.Cell) bool {

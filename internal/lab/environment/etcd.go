@@ -80,18 +80,15 @@ func (e *Etcd) URL(addrs []string) string { return "etcd://" + strings.Join(addr
 
 // Heal returns when each member answers a read for which it asks the leader.
 func (e *Etcd) Heal(ctx context.Context) error {
-	if err := e.members.Heal(ctx); err != nil {
-		return err
-	}
-	for _, node := range e.all {
-		err := AtEtcd(node, func(c *clientv3.Client) error {
+	return inOrder(ctx, e.members.Heal, e.serves, e.MakeSpace)
+}
+
+func (e *Etcd) serves(ctx context.Context) error {
+	return AtOnce(e.all, func(node *servers.Etcd) error {
+		return AtEtcd(node, func(c *clientv3.Client) error {
 			return Eventually(ctx, func(ctx context.Context) error { _, err := c.Get(ctx, "serves"); return err })
 		})
-		if err != nil {
-			return fmt.Errorf("%s does not serve: %w", node.Addr(), err)
-		}
-	}
-	return e.MakeSpace(ctx)
+	})
 }
 
 // Restart kills all at the same moment.
@@ -99,10 +96,8 @@ func (e *Etcd) Restart(ctx context.Context, keepData bool) error {
 	if !keepData {
 		return e.lacks("nothing is restarted without its data")
 	}
-	if err := AtOnce(e.all, (*servers.Etcd).Kill); err != nil {
-		return err
-	}
-	return Revive(ctx, e.all...)
+	kill := func() error { return AtOnce(e.all, (*servers.Etcd).Kill) }
+	return inOrder(ctx, now(kill), running(e.all...))
 }
 
 // LoseDisk keeps the disk: etcd does not let a member back in that has forgotten everything.

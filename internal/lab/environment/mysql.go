@@ -62,22 +62,16 @@ func (m *MySQL) Close() error {
 
 // Heal implements Servers.
 func (m *MySQL) Heal(ctx context.Context) error {
-	if err := m.base.Heal(ctx); err != nil {
-		return err
-	}
-	return m.Admin.Run(ctx, "SET GLOBAL wait_timeout = DEFAULT")
+	return inOrder(ctx, m.base.Heal, m.Admin.running("SET GLOBAL wait_timeout = DEFAULT"))
 }
 
 // Restart implements Servers. It kills the server. Without its data it has no tokens.
 func (m *MySQL) Restart(ctx context.Context, keepData bool) error {
-	if err := m.Server.Kill(); err != nil {
-		return err
+	steps := []func(context.Context) error{now(m.Server.Kill), m.Server.Restart}
+	if !keepData {
+		steps = append(steps, m.Admin.running("DROP TABLE IF EXISTS lockport_fence"))
 	}
-	if err := m.Server.Restart(ctx); err != nil || keepData {
-		return err
-	}
-	_, err := m.Admin.ExecContext(ctx, "DROP TABLE IF EXISTS lockport_fence")
-	return err
+	return inOrder(ctx, steps...)
 }
 
 // mySQLKey is the id of a lock in SQL, for the name ?.

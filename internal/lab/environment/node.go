@@ -31,6 +31,26 @@ func Revive[N Node](ctx context.Context, nodes ...N) error {
 	})
 }
 
+// inOrder calls steps one after the other until one fails.
+func inOrder(ctx context.Context, steps ...func(ctx context.Context) error) error {
+	for _, step := range steps {
+		if err := step(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// now is a step that takes no context.
+func now(f func() error) func(context.Context) error {
+	return func(context.Context) error { return f() }
+}
+
+// running is a step that revives nodes.
+func running[N Node](nodes ...N) func(context.Context) error {
+	return func(ctx context.Context) error { return Revive(ctx, nodes...) }
+}
+
 // AtOnce calls f for all at the same time and returns their errors when all have returned.
 func AtOnce[M any](all []M, f func(M) error) error {
 	errs := make([]error, len(all))

@@ -54,10 +54,7 @@ func (p *Postgres) Close() error {
 
 // Heal implements Servers.
 func (p *Postgres) Heal(ctx context.Context) error {
-	if err := p.base.Heal(ctx); err != nil {
-		return err
-	}
-	return p.Admin.Run(ctx, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+	return inOrder(ctx, p.base.Heal, p.Admin.running("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()"))
 }
 
 // Restart implements Servers.
@@ -157,10 +154,7 @@ func (p *PooledPostgres) URL(addrs []string) string { return sqlURL(p.Pooler.URL
 
 // Heal implements Servers.
 func (p *PooledPostgres) Heal(ctx context.Context) error {
-	if err := p.Postgres.Heal(ctx); err != nil {
-		return err
-	}
-	return p.Set(ctx, "client_idle_timeout", 0)
+	return inOrder(ctx, p.Postgres.Heal, func(ctx context.Context) error { return p.Set(ctx, "client_idle_timeout", 0) })
 }
 
 // Set changes a setting of the pooler, in seconds, as its administrator does.

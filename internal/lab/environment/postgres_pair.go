@@ -51,32 +51,29 @@ func (p *PostgresPair) URL(addrs []string) string {
 	return sqlURL(primary.URL(), addrs)
 }
 
-// at runs statements at a server.
-func (p *PostgresPair) at(ctx context.Context, s *servers.Postgres, statements ...string) error {
-	a := postgresAdmin(s)
-	defer a.close()
-	return a.Run(ctx, statements...)
+// at is a step that runs statements at a server.
+func (p *PostgresPair) at(s *servers.Postgres, statements ...string) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		a := postgresAdmin(s)
+		defer a.close()
+		return a.Run(ctx, statements...)
+	}
 }
 
 // Heal makes the replica follow the primary, as a copy made anew if they have parted.
 func (p *PostgresPair) Heal(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := Revive(ctx, p.primary); err != nil {
-		return err
+	return inOrder(ctx, running(p.primary), p.rejoin, p.catchUp)
+}
+
+func (p *PostgresPair) rejoin(ctx context.Context) error {
+	if !p.parted {
+		return Revive(ctx, p.replica)
 	}
-	if err := p.at(ctx, p.primary); err != nil {
-		return err
-	}
-	if p.parted {
-		if err := p.replica.Follow(ctx, p.primary); err != nil {
-			return err
-		}
-		p.parted = false
-	} else if err := Revive(ctx, p.replica); err != nil {
-		return err
-	}
-	return p.catchUp(ctx)
+	err := inOrder(ctx, p.at(p.primary), func(ctx context.Context) error { return p.replica.Follow(ctx, p.primary) })
+	p.parted = err != nil
+	return err
 }
 
 // CatchUp waits until the replica has all that the primary has now.
@@ -109,7 +106,7 @@ func (p *PostgresPair) Promote(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parted = true
-	if err := p.at(ctx, p.replica, "SELECT pg_promote()"); err != nil {
+	if err := p.at(p.replica, "SELECT pg_promote()")(ctx); err != nil {
 		return err
 	}
 	p.primary, p.replica = p.replica, p.primary
@@ -119,10 +116,7 @@ func (p *PostgresPair) Promote(ctx context.Context) error {
 // FailOver implements Servers.
 func (p *PostgresPair) FailOver(ctx context.Context) error {
 	primary, _ := p.Both()
-	if err := primary.Kill(); err != nil {
-		return err
-	}
-	return p.Promote(ctx)
+	return inOrder(ctx, now(primary.Kill), p.Promote)
 }
 
 // Part makes the replica miss what the primary writes from now on, which includes a thousand tokens.
@@ -130,11 +124,8 @@ func (p *PostgresPair) Part(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.parted = true
-	if err := p.at(ctx, p.replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"); err != nil {
-		return err
-	}
-	return Eventually(ctx, func(ctx context.Context) error {
-		return p.at(ctx, p.primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication",
-			"SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)")
-	})
+	draw := p.at(p.primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication",
+		"SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)")
+	return inOrder(ctx, p.at(p.replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"),
+		func(ctx context.Context) error { return Eventually(ctx, draw) })
 }

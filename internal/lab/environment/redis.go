@@ -55,13 +55,10 @@ func redisURL(addrs []string, query string) string { return "redis://" + addrs[0
 
 // Heal restores the settings that the server had at its start. Its clock stays as it is: set right while locks are held, it would jump once more.
 func (r *Redis) Heal(ctx context.Context) error {
-	if err := r.base.Heal(ctx); err != nil {
-		return err
+	reset := func(ctx context.Context) error {
+		return r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", "")
 	}
-	if err := r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""); err != nil {
-		return err
-	}
-	return r.SaveAgain(ctx)
+	return inOrder(ctx, r.base.Heal, reset, r.SaveAgain)
 }
 
 // Set changes settings, each a name and a value, until the server is restarted.
@@ -133,8 +130,8 @@ func (k *redisKeys) Overwrite(ctx context.Context, name string) error {
 	return err
 }
 
-// running calls f for all servers that run, at the same time.
-func (k *redisKeys) running(f func(n *servers.Redis) error) error {
+// onRunning calls f for all servers that run, at the same time.
+func (k *redisKeys) onRunning(f func(n *servers.Redis) error) error {
 	return AtOnce(k.all, func(n *servers.Redis) error {
 		if n.Thaw() != nil {
 			return nil // it is down
@@ -145,16 +142,13 @@ func (k *redisKeys) running(f func(n *servers.Redis) error) error {
 
 // restart restarts all servers that run.
 func (k *redisKeys) restart(ctx context.Context, keepData bool) error {
-	return k.running(func(n *servers.Redis) error {
+	return k.onRunning(func(n *servers.Redis) error {
 		if !keepData {
 			if _, err := n.Do(ctx, "FLUSHALL"); err != nil {
 				return err
 			}
 		}
-		if err := n.Stop(); err != nil {
-			return err
-		}
-		return n.Restart(ctx)
+		return inOrder(ctx, now(n.Stop), n.Restart)
 	})
 }
 
@@ -290,7 +284,7 @@ func redlockOf(name, title string, n int, o servers.RedisOptions) Environment {
 			r.all, r.nodes = append(r.all, node), append(r.nodes, node)
 		}
 		r.do = func(ctx context.Context, args ...any) (any, error) { // on all that run
-			return nil, r.running(func(n *servers.Redis) error { _, err := n.Do(ctx, args...); return err })
+			return nil, r.onRunning(func(n *servers.Redis) error { _, err := n.Do(ctx, args...); return err })
 		}
 		return r, nil
 	})

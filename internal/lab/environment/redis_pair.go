@@ -70,25 +70,15 @@ func (p *RedisPair) Promote(ctx context.Context) error {
 // Follow makes the replica run and copy the master.
 func (p *RedisPair) Follow(ctx context.Context) error {
 	p.Link.Restore()
-	if err := Revive(ctx, p.Replica); err != nil {
-		return err
-	}
-	if err := p.Link.Retarget(p.Master.Addr()); err != nil {
-		return err
-	}
-	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
+	return inOrder(ctx, running(p.Replica),
+		func(context.Context) error { return p.Link.Retarget(p.Master.Addr()) },
+		func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Master, p.Link.Addr()) })
 }
 
 // Heal implements Servers.
 func (p *RedisPair) Heal(ctx context.Context) error {
 	p.Address.Restore()
-	if err := Revive(ctx, p.Master); err != nil {
-		return err
-	}
-	if err := p.Master.Promote(ctx); err != nil { // nothing, if it is the master
-		return err
-	}
-	return p.Follow(ctx)
+	return inOrder(ctx, running(p.Master), p.Master.Promote, p.Follow) // Promote does nothing if it is the master
 }
 
 // Lag implements Servers.
@@ -96,13 +86,7 @@ func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
 
 // FailOver implements Servers. The old master then runs as the replica.
 func (p *RedisPair) FailOver(ctx context.Context) error {
-	if err := p.Master.Kill(); err != nil {
-		return err
-	}
-	if err := p.Promote(ctx); err != nil {
-		return err
-	}
-	return p.Follow(ctx)
+	return inOrder(ctx, now(p.Master.Kill), p.Promote, p.Follow)
 }
 
 // Close implements Servers.

@@ -54,6 +54,11 @@ func (a *admin) Run(ctx context.Context, statements ...string) error {
 	return nil
 }
 
+// running is a step that runs statements.
+func (a *admin) running(statements ...string) func(ctx context.Context) error {
+	return func(ctx context.Context) error { return a.Run(ctx, statements...) }
+}
+
 // row asks for one row as soon as the server lets the administrator in.
 func (a *admin) row(ctx context.Context, to any, query string, args ...any) error {
 	if err := a.Run(ctx); err != nil {

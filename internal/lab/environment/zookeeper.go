@@ -76,10 +76,9 @@ func (z *ZooKeeper) Close() error {
 
 // Heal implements Servers.
 func (z *ZooKeeper) Heal(ctx context.Context) error {
-	if err := z.members.Heal(ctx); err != nil {
-		return err
-	}
-	return AtOnce(z.all, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
+	return inOrder(ctx, z.members.Heal, func(ctx context.Context) error {
+		return AtOnce(z.all, func(node *servers.ZooKeeper) error { return zooKeeperServes(ctx, node) })
+	})
 }
 
 // Restart restarts one that stands alone.
@@ -87,15 +86,10 @@ func (z *ZooKeeper) Restart(ctx context.Context, keepData bool) error {
 	if z.system != nil {
 		return z.base.Restart(ctx, keepData)
 	}
-	if err := z.all[0].Stop(); err != nil {
-		return err
+	if keepData {
+		return z.all[0].Restart(ctx)
 	}
-	if !keepData {
-		if err := z.all[0].WipeData(); err != nil {
-			return err
-		}
-	}
-	return z.all[0].Restart(ctx)
+	return inOrder(ctx, now(z.all[0].Stop), now(z.all[0].WipeData), z.all[0].Restart)
 }
 
 // LoseDisk implements Servers.
