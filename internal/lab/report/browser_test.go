@@ -95,9 +95,13 @@ func TestReportInABrowser(t *testing.T) {
 	for name, r := range all {
 		page := htmlOf(t, r)
 		name += ".html"
-		files["1280-light-"+name], files["375-dark-"+name] = page, inDark.Replace(page)
-		if name == "sample.html" { // other shapes are tried in the two looks that differ most
+		files["375-dark-"+name] = inDark.Replace(page)
+		switch name {
+		case "sample.html": // other shapes are tried in the looks that differ most
 			files["1280-dark-"+name], files["800-light-"+name], files["375-light-"+name], files["320-light-"+name] = inDark.Replace(page), page, page, page
+			fallthrough
+		case "real.html", "many.html", "hostile.html":
+			files["1280-light-"+name] = page
 		}
 	}
 	require.Empty(t, framed(t, files, pageJS))

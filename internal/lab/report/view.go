@@ -113,7 +113,10 @@ func (e *entry) Plays() (all []play) {
 	for i, run := range e.Runs {
 		p := play{}
 		if len(e.Runs) > 1 {
-			p.Caption = fmt.Sprintf("Run %d of %d: %s. %s", i+1, len(e.Runs), run.Class, run.Observed)
+			p.Caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(e.Runs), run.Class)
+			if run.Observed != e.Observed {
+				p.Caption += " " + run.Observed
+			}
 		}
 		if i == best || run.Class != e.Class {
 			p.Picture = e.timeline(i)
