@@ -47,7 +47,7 @@ func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []Ac
 		err = c.fail(op, name, err)
 	}
 	if hooks.AcquireDone != nil {
-		e := Acquired{Name: name, Wait: clock.Now().Sub(start), Err: err}
+		e := AcquireEvent{Name: name, Wait: clock.Now().Sub(start), Err: err}
 		if lock != nil {
 			e.Token, e.HandedOff = lock.token, lock.handedOff()
 		}

@@ -70,7 +70,7 @@ func (c *Client) endAll() (kept time.Duration) {
 			l := cl.hold
 			l.finish(closed)
 			if released := c.cfg.hooks.Released; released != nil {
-				c.afterwards(func() { released(Ended{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
+				c.afterwards(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
 			}
 			if cl.next(now) {
 				claims = append(claims, cl)

@@ -75,7 +75,7 @@ func ExampleLock_Err() {
 
 // A service that needs more than a backend has does not start.
 func ExampleRequire() {
-	_, err := memory.New(memory.Options{}, lockport.Require(lockport.SurvivesFailover))
+	_, err := memory.New(memory.Options{}, lockport.Require(lockport.NeedFailoverSafety))
 	fmt.Println(err)
 	// Output: lockport: new (memory): unsupported operation: locks that survive fail-over required, but the backend states "fail-over: no fail-over"
 }

@@ -13,17 +13,17 @@ type Hooks struct {
 	// ctx, is given to AcquireDone.
 	AcquireStart func(ctx context.Context, name string) context.Context
 	// AcquireDone is called when Acquire or TryAcquire is about to return.
-	AcquireDone func(ctx context.Context, e Acquired)
+	AcquireDone func(ctx context.Context, e AcquireEvent)
 	// Released is called when a hold was ended by Release or Close.
-	Released func(e Ended)
+	Released func(e HoldEvent)
 	// Lost is called when a hold was lost.
-	Lost func(e Ended)
+	Lost func(e HoldEvent)
 	// Renewed is called when a renewal of a claim succeeded or failed.
-	Renewed func(e Renewal)
+	Renewed func(e RenewEvent)
 }
 
-// Acquired describes the end of an acquisition.
-type Acquired struct {
+// AcquireEvent describes the end of an acquisition.
+type AcquireEvent struct {
 	Name      string
 	Wait      time.Duration // how long the call took
 	Token     Token         // 0 if none
@@ -31,16 +31,16 @@ type Acquired struct {
 	Err       error         // nil if acquired
 }
 
-// Ended describes the end of a hold.
-type Ended struct {
+// HoldEvent describes the end of a hold.
+type HoldEvent struct {
 	Name  string
 	Held  time.Duration // how long it was held
 	Token Token         // 0 if none
 	Err   error         // Released: what Release returns; Lost: the reason
 }
 
-// Renewal describes one renewal of a claim.
-type Renewal struct {
+// RenewEvent describes one renewal of a claim.
+type RenewEvent struct {
 	Name    string
 	Latency time.Duration // how long the request took, shared by all claims of a batch
 	Left    time.Duration // the validity that was left when the renewal was sent

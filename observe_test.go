@@ -16,21 +16,21 @@ func TestHooks(t *testing.T) {
 	bubble(t, func(w *world) {
 		type key struct{}
 		var started []string
-		var acquired []lockport.Acquired
-		var releases, losses []lockport.Ended
-		var renewals []lockport.Renewal
+		var acquired []lockport.AcquireEvent
+		var releases, losses []lockport.HoldEvent
+		var renewals []lockport.RenewEvent
 		c, b := w.client(lockport.Observe(lockport.Hooks{
 			AcquireStart: func(ctx context.Context, name string) context.Context {
 				started = append(started, name)
 				return context.WithValue(ctx, key{}, name)
 			},
-			AcquireDone: func(ctx context.Context, e lockport.Acquired) {
+			AcquireDone: func(ctx context.Context, e lockport.AcquireEvent) {
 				require.Equal(t, e.Name, ctx.Value(key{}))
 				acquired = append(acquired, e)
 			},
-			Released: func(e lockport.Ended) { releases = append(releases, e) },
-			Lost:     func(e lockport.Ended) { losses = append(losses, e) },
-			Renewed:  func(r lockport.Renewal) { renewals = append(renewals, r) },
+			Released: func(e lockport.HoldEvent) { releases = append(releases, e) },
+			Lost:     func(e lockport.HoldEvent) { losses = append(losses, e) },
+			Renewed:  func(r lockport.RenewEvent) { renewals = append(renewals, r) },
 		}))
 		l := w.acquire(c, "a")
 		w.sleep(5 * time.Second)

@@ -163,16 +163,16 @@ type Requirement int
 
 // Requirements, for Require.
 const (
-	// Tokens: every hold has a fencing token, in order as long as the server's data survives.
-	Tokens Requirement = iota
-	// TokensAcrossFailover: tokens stay in order when a server is lost or loses its data.
-	TokensAcrossFailover
-	// SurvivesFailover: an acknowledged lock is not forgotten when a server is lost.
-	SurvivesFailover
-	// FairOrder: processes are served first in, first out, at least as long as they answer.
-	FairOrder
-	// NoPolling: waiting does not poll the server.
-	NoPolling
+	// NeedTokens: every hold has a fencing token, in order as long as the server's data survives.
+	NeedTokens Requirement = iota
+	// NeedTokensAcrossFailover: tokens stay in order when a server is lost or loses its data.
+	NeedTokensAcrossFailover
+	// NeedFailoverSafety: an acknowledged lock is not forgotten when a server is lost.
+	NeedFailoverSafety
+	// NeedFairOrder: processes are served first in, first out, at least as long as they answer.
+	NeedFairOrder
+	// NeedNoPolling: waiting does not poll the server.
+	NeedNoPolling
 )
 
 // Require makes New and Open fail, with errors.ErrUnsupported, when the backend does not promise what is needed, so that
@@ -185,15 +185,15 @@ func (r Requirement) check(caps driver.Capabilities) error {
 	var ok bool
 	var need, have string
 	switch r {
-	case Tokens:
+	case NeedTokens:
 		ok, need, have = caps.Token >= driver.TokenData, "fencing tokens", "tokens: "+caps.Token.String()
-	case TokensAcrossFailover:
+	case NeedTokensAcrossFailover:
 		ok, need, have = caps.Token >= driver.TokenFailover, "fencing tokens across fail-over", "tokens: "+caps.Token.String()
-	case SurvivesFailover:
+	case NeedFailoverSafety:
 		ok, need, have = caps.Failover == driver.FailoverSafe, "locks that survive fail-over", "fail-over: "+caps.Failover.String()
-	case FairOrder:
+	case NeedFairOrder:
 		ok, need, have = caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: "+caps.Fair.String()
-	case NoPolling:
+	case NeedNoPolling:
 		ok, need, have = caps.Wake != driver.WakePoll, "waiting without polling", "waiting: "+caps.Wake.String()
 	default:
 		return fmt.Errorf("%w: unknown requirement %d", ErrInvalidOption, int(r))

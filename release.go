@@ -49,7 +49,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		c.unlock()
 	}
 	if c.cfg.hooks.Released != nil {
-		c.cfg.hooks.Released(Ended{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
+		c.cfg.hooks.Released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
 	}
 	return err
 }

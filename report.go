@@ -28,7 +28,7 @@ func (c *Client) unlock() {
 
 // reportLost tells the logger and the hook that l was lost. The mutex is held.
 func (c *Client) reportLost(l *Lock) {
-	e := Ended{Name: l.Name(), Held: c.now() - l.acquired, Token: l.token, Err: l.ended.Load().err}
+	e := HoldEvent{Name: l.Name(), Held: c.now() - l.acquired, Token: l.token, Err: l.ended.Load().err}
 	c.reports.later = append(c.reports.later, func() {
 		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: lock lost", slog.String("backend", c.caps.Backend), slog.String("name", e.Name),
 			slog.Duration("held", e.Held.Round(time.Millisecond)), slog.Any("error", e.Err))

@@ -102,11 +102,11 @@ var capabilitiesCases = group("capabilities",
 	full("prompt", "capabilities: where Prompt is stated, TryAcquire returns within 100 ms of its context's end, whatever the server does", prompt, "Freeze"),
 	quick("require", "capabilities: lockport.Require fails for exactly what is not stated", func(e *Env) {
 		for requirement, stated := range map[lockport.Requirement]bool{
-			lockport.Tokens:               e.caps.Token >= driver.TokenData,
-			lockport.TokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
-			lockport.SurvivesFailover:     e.caps.Failover == driver.FailoverSafe,
-			lockport.FairOrder:            e.caps.Fair >= driver.FairAdvice,
-			lockport.NoPolling:            e.caps.Wake != driver.WakePoll,
+			lockport.NeedTokens:               e.caps.Token >= driver.TokenData,
+			lockport.NeedTokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
+			lockport.NeedFailoverSafety:       e.caps.Failover == driver.FailoverSafe,
+			lockport.NeedFairOrder:            e.caps.Fair >= driver.FairAdvice,
+			lockport.NeedNoPolling:            e.caps.Wake != driver.WakePoll,
 		} {
 			_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
 			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {

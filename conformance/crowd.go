@@ -40,7 +40,7 @@ const slowAnswer = time.Second
 // join joins a race with a register of its own process's, and returns the options of its client.
 func (c *crowd) join(reg *register) []lockport.Option {
 	c.holders = &holders{register: reg, member: int64(c.Member)}
-	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.Acquired) {
+	opts := []lockport.Option{lockport.TTL(c.TTL), lockport.Observe(lockport.Hooks{AcquireDone: func(_ context.Context, a lockport.AcquireEvent) {
 		if a.HandedOff {
 			reg.handedOff.Add(1)
 		}

@@ -14,7 +14,7 @@ var (
 	// the work is still to be done, acquire the lock anew. Every fence of this module returns errors that match it, with errors.Is.
 	ErrStale = errors.New("fencing token is stale")
 
-	// ErrNoToken: the token is 0, which no holder has: the lock's backend has no fencing tokens (see lockport.Require and lockport.Tokens).
+	// ErrNoToken: the token is 0, which no holder has: the lock's backend has no fencing tokens (see lockport.Require and lockport.NeedTokens).
 	ErrNoToken = errors.New("no fencing token: use a lock whose backend has them")
 )
 
