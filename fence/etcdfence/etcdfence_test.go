@@ -1,15 +1,14 @@
 package etcdfence
 
 import (
-	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -24,24 +23,19 @@ func both(t *testing.T, f func(t *testing.T, p *place)) {
 
 // What all fences promise.
 func TestCases(t *testing.T) {
-	for version, o := range map[string]servers.EtcdOptions{"installed": {}, "current": {Current: true}} {
-		t.Run(version, func(t *testing.T) {
-			s := servers.NeedEtcd(t, o)
-			fencetest.Cases(t, func(t *testing.T) fencetest.Place[*Guard] {
-				p := newPlace(t, s)
-				return fencetest.Place[*Guard]{
-					Package: "etcdfence", Addr: s.Addr(),
-					Register: p.fence.Register, RegisterLock: p.fence.RegisterLock,
-					At:     func(addr string) fencetest.Registering[*Guard] { return p.at(addr).Register },
-					Locks:  func() *lockport.Client { return newLocker(t, p.client) },
-					Write:  func(ctx context.Context, g *Guard, value string) error { return write(ctx, g, p.data, value) },
-					Get:    func() string { return p.get(p.data) },
-					Stored: func(token lockport.Token) { require.Equal(t, format(token), p.get(p.fence.Key())) },
-					Remove: func() { p.remove(p.fence.Key()) },
-				}
-			})
+	both(t, func(t *testing.T, p *place) {
+		fencetest.Cases(t, fencetest.Place[*Guard]{
+			Package: "etcdfence", Addr: p.server.Addr(), Open: open,
+			Locks: func() *lockport.Client {
+				l, err := openLocks(t.Context(), p.server.Addr(), 5*time.Second)
+				require.NoError(t, err)
+				t.Cleanup(func() { _ = l.Close() })
+				return l
+			},
+			Stored: func(name string, token lockport.Token) { require.Equal(t, format(token), p.get("fence/"+name)) },
+			Remove: func(name string) { p.remove("fence/" + name) },
 		})
-	}
+	})
 }
 
 // The conditions do the same in a transaction of one's own.

@@ -13,24 +13,16 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
-	proxy, err := faultproxy.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	return proxy
-}
-
 // Holders come and write at once: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
 	p := newPlace(t, servers.SharedEtcd(t))
 	start := p.revision()
-	fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+	fencetest.Race(t, func() fencetest.Fence[*Guard] { return newFence(t, newClient(t, p.server.Addr()), p.fence.Key()) }, func(g *Guard) error {
 		return write(t.Context(), g, p.data, strconv.FormatUint(uint64(g.Token()), 10))
 	}, func() (all []lockport.Token) {
 		for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
@@ -51,22 +43,6 @@ func (p *place) revision() int64 {
 	r, err := p.client.Get(p.t.Context(), p.data)
 	require.NoError(p.t, err)
 	return r.Header.Revision
-}
-
-// Every call returns when its context ends.
-func TestContextEnds(t *testing.T) {
-	p := newPlace(t, servers.SharedEtcd(t))
-	proxy := newProxy(t, p.server.Addr())
-	f := p.at(proxy.Addr())
-	g := registers(t, f, 5)
-	silenced := fencetest.Ends(t, proxy, map[string]func(ctx context.Context) error{
-		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
-		"write":    func(ctx context.Context) error { return write(ctx, g, p.data, "x") },
-	})
-	for _, err := range silenced {
-		require.ErrorIs(t, err, driver.ErrUnknown)
-		oneLine(t, err)
-	}
 }
 
 func TestServerGone(t *testing.T) {

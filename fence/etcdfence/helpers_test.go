@@ -3,6 +3,7 @@ package etcdfence
 import (
 	"context"
 	"crypto/rand"
+	"os"
 	"testing"
 	"time"
 
@@ -11,7 +12,8 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/etcd"
+	_ "github.com/lockport/lockport/backend/etcd"
+	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -49,9 +51,6 @@ func newFence(t testing.TB, c *clientv3.Client, key string) *Fence {
 	return f
 }
 
-// at is p's fence as seen by another client.
-func (p *place) at(addr string) *Fence { return newFence(p.t, newClient(p.t, addr), p.fence.Key()) }
-
 // get is the data, or what else is at a key.
 func (p *place) get(key string) string {
 	p.t.Helper()
@@ -88,11 +87,39 @@ func write(ctx context.Context, g *Guard, key, value string) error {
 	return err
 }
 
-func newLocker(t testing.TB, c *clientv3.Client) *lockport.Client {
-	l, err := etcd.New(c, etcd.Options{}, lockport.TTL(5*time.Second), lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
+// open opens the values of an etcd, for fencetest.
+func open(addr string) (fencetest.Values[*Guard], error) {
+	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
+	return fencetest.Values[*Guard]{
+		Fence: func(name string) (fencetest.Fence[*Guard], error) { return New(c, "fence/"+name) },
+		Write: func(ctx context.Context, g *Guard, name, value string) error {
+			return write(ctx, g, "data/"+name, value)
+		},
+		Bare: func(ctx context.Context, name, value string) error {
+			_, err := c.Put(ctx, "data/"+name, value)
+			return err
+		},
+		Get: func(ctx context.Context, name string) (string, error) {
+			r, err := c.Get(ctx, "data/"+name)
+			if err != nil || len(r.Kvs) == 0 {
+				return "", err
+			}
+			return string(r.Kvs[0].Value), nil
+		},
+		Close: c.Close,
+	}, err
+}
+
+func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
+	return lockport.Open(ctx, "etcd://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
+}
+
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, fencetest.Kinds(open, openLocks))) }
+
+// Holders that were stopped until their locks had expired go on, and write.
+func TestLateHolders(t *testing.T) {
+	s := servers.SharedEtcd(t)
+	fencetest.Late(t, fencetest.Run{Store: s.Addr(), Locks: s.Addr(), LateTTL: time.Second}, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
 }
 
 func stale(t testing.TB, err error, token, seen lockport.Token) {

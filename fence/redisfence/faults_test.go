@@ -52,7 +52,7 @@ func TestRace(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p := newPlace(t)
 			push := NewScript("return redis.call('rpush', KEYS[1], ARGV[1])")
-			fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+			fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard) error {
 				token := uint64(g.Token())
 				switch how {
 				case "tx":
@@ -164,25 +164,11 @@ func (c *losing) Read(b []byte) (int, error) {
 	return c.Conn.Read(b)
 }
 
-// Every call returns when its context ends, whatever go-redis does.
-func TestContextEnds(t *testing.T) {
+// An exec that is under way ends with its context, too: it may yet be carried out.
+func TestContextEndsInExec(t *testing.T) {
 	p := newPlace(t)
 	proxy := newProxy(t, p.server.Addr())
-	f := p.at(proxy.Addr())
-	g := registers(t, f, 5)
-	for _, write := range writes {
-		require.NoError(t, write(t.Context(), g, p.data, "x"))
-	}
-	calls := map[string]func(ctx context.Context) error{
-		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
-	}
-	for how, write := range writes {
-		calls[how] = func(ctx context.Context) error { return write(ctx, g, p.data, "x") }
-	}
-	for _, err := range fencetest.Ends(t, proxy, calls) {
-		oneLine(t, err)
-	}
-	// An exec that is under way, too: it may yet be carried out.
+	g := registers(t, p.at(proxy.Addr()), 5)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	_, err := g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error {

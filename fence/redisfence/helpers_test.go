@@ -3,6 +3,8 @@ package redisfence
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/fencetest"
@@ -99,8 +102,54 @@ func newLocker(t testing.TB, c goredis.UniversalClient) *lockport.Client {
 	return l
 }
 
+// open opens the values of a Redis, for fencetest. They are written by write.
+func open(rawURL string, write writer) (fencetest.Values[*Guard], error) {
+	o, err := goredis.ParseURL(rawURL)
+	if err != nil {
+		return fencetest.Values[*Guard]{}, err
+	}
+	c := goredis.NewClient(o)
+	key := func(name string) string { return "data:{" + name + "}" }
+	return fencetest.Values[*Guard]{
+		Fence: func(name string) (fencetest.Fence[*Guard], error) { return New(c, "fence:{"+name+"}") },
+		Write: func(ctx context.Context, g *Guard, name, value string) error { return write(ctx, g, key(name), value) },
+		Bare:  func(ctx context.Context, name, value string) error { return c.Set(ctx, key(name), value, 0).Err() },
+		Get: func(ctx context.Context, name string) (string, error) {
+			v, err := c.Get(ctx, key(name)).Result()
+			if errors.Is(err, goredis.Nil) {
+				err = nil
+			}
+			return v, err
+		},
+		Close: c.Close,
+	}, nil
+}
+
+const byTx = "transaction"
+
+func TestMain(m *testing.M) {
+	kinds := func(how string) map[string]fencetest.Kind {
+		return fencetest.Kinds(func(rawURL string) (fencetest.Values[*Guard], error) { return open(rawURL, writes[how]) },
+			func(ctx context.Context, rawURL string, ttl time.Duration) (*lockport.Client, error) {
+				return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
+			})
+	}
+	all := kinds("set")
+	all[byTx] = kinds("tx")[fencetest.ByToken]
+	os.Exit(fencetest.Main(m, all))
+}
+
+// Holders that were stopped until their locks had expired go on, and write.
+func TestLateHolders(t *testing.T) {
+	s := servers.SharedRedis(t)
+	fencetest.Late(t, fencetest.Run{Store: s.URL(), Locks: s.URL(), LateTTL: 500 * time.Millisecond}, fencetest.Bare, fencetest.ByToken, byTx, fencetest.ByLock)
+}
+
+// writer writes value to key through a guard.
+type writer = func(ctx context.Context, g *Guard, key, value string) error
+
 // writes are the ways to write value to key through a guard.
-var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{
+var writes = map[string]writer{
 	"set": func(ctx context.Context, g *Guard, key, value string) error { return g.Set(ctx, key, value, 0) },
 	"do": func(ctx context.Context, g *Guard, key, value string) error {
 		return g.Do(ctx, "SET", key, value).Err()

@@ -1,9 +1,9 @@
 package redisfence
 
 import (
-	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -19,22 +18,20 @@ import (
 
 // What all fences promise, with each kind of write.
 func TestCases(t *testing.T) {
+	p := newPlace(t)
+	key := func(name string) string { return "fence:{" + name + "}" }
 	for how, write := range writes {
 		t.Run(how, func(t *testing.T) {
-			fencetest.Cases(t, func(t *testing.T) fencetest.Place[*Guard] {
-				p := newPlace(t)
-				return fencetest.Place[*Guard]{
-					Package: "redisfence", Addr: p.server.Addr(), LockFirst: true,
-					Register: p.fence.Register, RegisterLock: p.fence.RegisterLock,
-					At:    func(addr string) fencetest.Registering[*Guard] { return p.at(addr).Register },
-					Locks: func() *lockport.Client { return newLocker(t, p.client) },
-					Write: func(ctx context.Context, g *Guard, value string) error { return write(ctx, g, p.data, value) },
-					Get:   func() string { return p.get(p.data) },
-					Stored: func(token lockport.Token) {
-						require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(p.fence.Key()))
-					},
-					Remove: func() { require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err()) },
-				}
+			fencetest.Cases(t, fencetest.Place[*Guard]{
+				Package: "redisfence", Addr: p.server.Addr(), LockFirst: true,
+				Open: func(addr string) (fencetest.Values[*Guard], error) {
+					return open(strings.Replace(p.server.URL(), p.server.Addr(), addr, 1), write)
+				},
+				Locks: func() *lockport.Client { return newLocker(t, p.client) },
+				Stored: func(name string, token lockport.Token) {
+					require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
+				},
+				Remove: func(name string) { require.NoError(t, p.client.Del(t.Context(), key(name)).Err()) },
 			})
 		})
 	}

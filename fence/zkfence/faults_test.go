@@ -14,24 +14,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
-	proxy, err := faultproxy.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	return proxy
-}
-
 // Holders come and write at once, the first of all among them: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
 	p := newPlace(t)
-	fencetest.Race(t, func() fencetest.Registering[*Guard] { return p.at(p.server.Addr()).Register }, func(g *Guard) error {
+	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard) error {
 		_, err := g.Multi(t.Context(), &zk.CreateRequest{
 			Path: p.data + "/" + strconv.FormatUint(uint64(g.Token()), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
 		})
@@ -97,21 +89,15 @@ func TestEnsemble(t *testing.T) {
 	require.NoError(t, write(t.Context(), newer, "/data", "new"))
 }
 
-// Every call returns when its context ends, though go-zookeeper knows none.
-func TestContextEnds(t *testing.T) {
-	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	f := p.at(proxy.Addr())
-	g := registers(t, f, 5)
-	silenced := fencetest.Ends(t, proxy, map[string]func(ctx context.Context) error{
-		"register": func(ctx context.Context) error { _, err := f.Register(ctx, 5); return err },
-		"write":    func(ctx context.Context) error { return write(ctx, g, p.data, "x") },
-	})
-	for _, err := range silenced {
-		require.ErrorIs(t, err, driver.ErrUnknown)
-		oneLine(t, err)
-	}
-	// What was left to itself ends when there is an answer.
+// What a call left to itself when its context ended ends too.
+func TestNothingIsLeftBehind(t *testing.T) {
+	p := newPlaceOn(t, servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}))
+	g := registers(t, p.fence, 5)
+	require.NoError(t, p.server.Freeze())
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	require.ErrorIs(t, write(ctx, g, p.data, "x"), driver.ErrUnknown)
+	require.NoError(t, p.server.Thaw())
 	require.Eventually(t, func() bool {
 		all := make([]byte, 1<<20)
 		all = all[:runtime.Stack(all, true)]

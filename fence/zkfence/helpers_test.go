@@ -3,6 +3,8 @@ package zkfence
 import (
 	"context"
 	"crypto/rand"
+	"errors"
+	"os"
 	"testing"
 	"time"
 
@@ -10,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/zookeeper"
+	_ "github.com/lockport/lockport/backend/memory"
+	_ "github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -93,11 +96,56 @@ func write(ctx context.Context, g *Guard, path, value string) error {
 	return err
 }
 
-func newLocker(t testing.TB, addrs ...string) *lockport.Client {
-	l, err := zookeeper.New(addrs, zookeeper.Options{TTL: 2 * time.Second}, lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
+// open opens the values of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped: a late write must arrive.
+func open(addr string) (fencetest.Values[*Guard], error) {
+	c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	path := func(name string) string { return "/data of " + name }
+	create := func(name string) error {
+		_, err := c.Create(path(name), nil, 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) {
+			return nil
+		}
+		return err
+	}
+	return fencetest.Values[*Guard]{
+		Fence: func(name string) (fencetest.Fence[*Guard], error) {
+			if err := create(name); err != nil {
+				return nil, err
+			}
+			return New(c, "/fences/of/"+name, Options{})
+		},
+		Write: func(ctx context.Context, g *Guard, name, value string) error { return write(ctx, g, path(name), value) },
+		Bare: func(_ context.Context, name, value string) error {
+			if err := create(name); err != nil {
+				return err
+			}
+			_, err := c.Set(path(name), []byte(value), -1)
+			return err
+		},
+		Get: func(_ context.Context, name string) (string, error) {
+			if _, err := c.Sync(path(name)); err != nil {
+				return "", err
+			}
+			data, _, err := c.Get(path(name))
+			if errors.Is(err, zk.ErrNoNode) {
+				err = nil
+			}
+			return string(data), err
+		},
+		Close: func() error { c.Close(); return nil },
+	}, err
+}
+
+func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.Client, error) {
+	return lockport.Open(ctx, "zookeeper://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
+}
+
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, fencetest.Kinds(open, openLocks))) }
+
+// Holders that were stopped until their locks had expired go on, and write.
+func TestLateHolders(t *testing.T) {
+	s := servers.SharedZooKeeper(t)
+	fencetest.Late(t, fencetest.Run{Store: s.Addr(), Locks: s.Addr(), LateTTL: 500 * time.Millisecond}, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
 }
 
 func oneLine(t testing.TB, err error) {

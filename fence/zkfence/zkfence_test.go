@@ -1,37 +1,36 @@
 package zkfence
 
 import (
-	"context"
 	"testing"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	_ "github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
 // What all fences promise.
 func TestCases(t *testing.T) {
-	fencetest.Cases(t, func(t *testing.T) fencetest.Place[*Guard] {
-		p := newPlace(t)
-		return fencetest.Place[*Guard]{
-			Package: "zkfence", Addr: p.server.Addr(),
-			Register: p.fence.Register, RegisterLock: p.fence.RegisterLock,
-			At:    func(addr string) fencetest.Registering[*Guard] { return p.at(addr).Register },
-			Locks: func() *lockport.Client { return newLocker(t, p.server.Addr()) },
-			Write: func(ctx context.Context, g *Guard, value string) error { return write(ctx, g, p.data, value) },
-			Get:   func() string { return p.get(p.data) },
-			Stored: func(token lockport.Token) {
-				require.Equal(t, format(token), p.get(p.fence.Path()))
-				children, _, err := p.conn.Children(p.fence.Path())
-				require.NoError(t, err)
-				require.Equal(t, []string{format(token)}, children)
-			},
-			Remove: func() { p.remove(p.fence.Path()) },
-		}
+	p := newPlace(t)
+	path := func(name string) string { return "/fences/of/" + name }
+	fencetest.Cases(t, fencetest.Place[*Guard]{
+		Package: "zkfence", Addr: p.server.Addr(), Open: open,
+		Locks: func() *lockport.Client {
+			l, err := openLocks(t.Context(), p.server.Addr(), 2*time.Second)
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = l.Close() })
+			return l
+		},
+		Stored: func(name string, token lockport.Token) {
+			require.Equal(t, format(token), p.get(path(name)))
+			children, _, err := p.conn.Children(path(name))
+			require.NoError(t, err)
+			require.Equal(t, []string{format(token)}, children)
+		},
+		Remove: func(name string) { p.remove(path(name)) },
 	})
 }
 

@@ -5,208 +5,279 @@ import (
 	"crypto/rand"
 	"errors"
 	"math"
-	"strings"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 )
 
-// Guard is what a holder writes through.
-type Guard interface{ Token() lockport.Token }
-
-// Registering is a fence's method Register.
-type Registering[G Guard] func(ctx context.Context, token lockport.Token) (G, error)
-
-// Place is a fence on a server of its own or shared, and a value that it guards, empty at first.
+// Place is a server with fences and values.
 type Place[G Guard] struct {
-	Package string // the fence's, which its errors name
-	Addr    string // the server's
-
-	Register     Registering[G]
-	At           func(addr string) Registering[G] // the same fence, as seen by another client
-	RegisterLock func(ctx context.Context, l *lockport.Lock) (G, error)
-	Locks        func() *lockport.Client // of locks on the same server
-	LockFirst    bool                    // RegisterLock looks at the lock before the tokens
-
-	Write  func(ctx context.Context, g G, value string) error
-	Get    func() string              // the value
-	Stored func(token lockport.Token) // requires the fence to be stored as documented, with that token
-	Remove func()                     // removes the fence
+	Package   string // the fences', which its errors name
+	Addr      string
+	Open      func(addr string) (Values[G], error)
+	Locks     func() *lockport.Client                 // of locks on the same server
+	LockFirst bool                                    // RegisterLock looks at the lock before the tokens
+	Stored    func(name string, token lockport.Token) // requires the fence to be stored as documented
+	Remove    func(name string)                       // removes the fence
 }
 
-// Cases holds a fence to what all fences promise. The test imports backend/memory, for locks of another backend.
-func Cases[G Guard](t *testing.T, place func(t *testing.T) Place[G]) {
-	for name, c := range map[string]func(*testing.T, Place[G]){
+// subject is a fence of a place, and the value that it guards.
+type subject[G Guard] struct {
+	*testing.T
+	Place[G]
+	Values[G]
+	Fence[G]
+	name string
+}
+
+// Cases holds the fences of a place to what all fences promise. The test imports backend/memory, for locks of another backend.
+func Cases[G Guard](t *testing.T, p Place[G]) {
+	for name, c := range map[string]func(*subject[G]){
 		"OlderHolder": olderHolder[G], "Tokens": tokens[G], "MissingFence": missingFence[G], "BadInput": badInput[G],
-		"LockOnTheSameServer": lockOnTheSameServer[G], "LateWrite": lateWrite[G],
+		"LockOnTheSameServer": lockOnTheSameServer[G], "LateWrite": lateWrite[G], "ContextEnds": contextEnds[G],
 	} {
-		t.Run(name, func(t *testing.T) { c(t, place(t)) })
+		t.Run(name, func(t *testing.T) { c(p.at(t, p.Addr, rand.Text())) })
 	}
 }
 
-func (p Place[G]) registers(t *testing.T, token lockport.Token) G {
-	t.Helper()
-	g, err := p.Register(t.Context(), token)
+// at is a subject as a client of addr sees it.
+func (p Place[G]) at(t *testing.T, addr, name string) *subject[G] {
+	values, err := p.Open(addr)
 	must(t, err)
+	t.Cleanup(func() { _ = values.Close() })
+	f, err := values.Fence(name)
+	must(t, err)
+	return &subject[G]{t, p, values, f, name}
+}
+
+// through is the subject behind a proxy.
+func (s *subject[G]) through() (*subject[G], *faultproxy.Proxy) {
+	proxy, err := faultproxy.New(s.Addr)
+	must(s, err)
+	s.Cleanup(func() { _ = proxy.Close() })
+	return s.at(s.T, proxy.Addr(), s.name), proxy
+}
+
+func (s *subject[G]) registers(token lockport.Token) G {
+	s.Helper()
+	g, err := s.Register(s.Context(), token)
+	must(s, err)
 	return g
 }
 
-func (p Place[G]) writes(t *testing.T, g G, value string) {
-	t.Helper()
-	must(t, p.Write(t.Context(), g, value))
-	p.has(t, value)
+func (s *subject[G]) write(g G, value string) error {
+	return s.Write(s.Context(), g, s.name, value)
 }
 
-func (p Place[G]) has(t *testing.T, value string) {
-	t.Helper()
-	if got := p.Get(); got != value {
-		t.Fatalf("the value is %q, want %q", got, value)
-	}
+func (s *subject[G]) writes(g G, value string) {
+	s.Helper()
+	must(s, s.write(g, value))
+	s.has(value)
 }
 
-func (p Place[G]) refuses(t *testing.T, g G, seen lockport.Token) {
-	t.Helper()
-	Stale(t, p.Package, p.Write(t.Context(), g, "late"), g.Token(), seen)
+func (s *subject[G]) has(value string) {
+	s.Helper()
+	got, err := s.Get(s.Context(), s.name)
+	must(s, err)
+	want(s, got == value, "the value is %q, want %q", got, value)
+}
+
+func (s *subject[G]) refuses(g G, seen lockport.Token) {
+	s.Helper()
+	Stale(s, s.Package, s.write(g, "late"), g.Token(), seen)
+}
+
+// is requires err to be one line that names the package, and to match all of targets.
+func (s *subject[G]) is(err error, targets ...error) {
+	s.Helper()
+	OneLine(s, s.Package, err)
+	is(s, err, targets...)
 }
 
 // The latest holder writes, and the one before does not any more; nor can it come back.
-func olderHolder[G Guard](t *testing.T, p Place[G]) {
-	old := p.registers(t, 7)
-	p.writes(t, old, "old")
-	latest := p.registers(t, 10) // less than 7, if they were compared as text
-	p.refuses(t, old, 10)
-	p.has(t, "old")
-	p.writes(t, latest, "new")
-	_, err := p.Register(t.Context(), 7)
-	Stale(t, p.Package, err, 7, 10)
-	p.writes(t, latest, "newer") // a refused registration changes nothing
+func olderHolder[G Guard](s *subject[G]) {
+	old := s.registers(7)
+	s.writes(old, "old")
+	latest := s.registers(10) // less than 7, if they were compared as text
+	s.refuses(old, 10)
+	s.has("old")
+	s.writes(latest, "new")
+	_, err := s.Register(s.Context(), 7)
+	Stale(s, s.Package, err, 7, 10)
+	s.writes(latest, "newer") // a refused registration changes nothing
 }
 
 // Tokens are compared as whole numbers, up to the greatest. Equal ones pass.
-func tokens[G Guard](t *testing.T, p Place[G]) {
+func tokens[G Guard](s *subject[G]) {
 	for _, token := range []lockport.Token{1, 9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
-		first, second := p.registers(t, token), p.registers(t, token)
+		first, second := s.registers(token), s.registers(token)
 		for _, g := range []G{first, second, first} {
-			p.writes(t, g, "x")
+			s.writes(g, "x")
 		}
-		p.Stored(token)
+		s.Stored(s.name, token)
 		if token > 1 {
-			_, err := p.Register(t.Context(), token-1)
-			Stale(t, p.Package, err, token-1, token)
+			_, err := s.Register(s.Context(), token-1)
+			Stale(s, s.Package, err, token-1, token)
 		}
 	}
 }
 
 // A fence that is gone lets nobody write, and does not come back by a write. Whoever registers opens it, and its older guards stay shut.
-func missingFence[G Guard](t *testing.T, p Place[G]) {
-	g := p.registers(t, 5)
-	p.Remove()
+func missingFence[G Guard](s *subject[G]) {
+	g := s.registers(5)
+	s.Remove(s.name)
 	for range 2 {
-		err := p.Write(t.Context(), g, "x")
-		is(t, p.Package, err, fence.ErrStale)
-		if !strings.Contains(err.Error(), "register again") {
-			t.Fatalf("want advice to register again: %v", err)
-		}
-		p.has(t, "")
+		err := s.write(g, "x")
+		s.is(err, fence.ErrStale)
+		says(s, err, "register again")
+		s.has("")
 	}
 	for _, token := range []lockport.Token{1, 2, 4} {
-		older := p.registers(t, token)
-		err := p.Write(t.Context(), g, "x")
-		is(t, p.Package, err, fence.ErrStale)
-		if !strings.Contains(err.Error(), "older") {
-			t.Fatalf("the fence went back: %v", err)
-		}
-		p.writes(t, older, "y")
+		older := s.registers(token)
+		err := s.write(g, "x")
+		s.is(err, fence.ErrStale)
+		says(s, err, "older")
+		s.writes(older, "y")
 	}
-	p.registers(t, 6)
-	p.refuses(t, g, 6)
+	s.registers(6)
+	s.refuses(g, 6)
 }
 
-func badInput[G Guard](t *testing.T, p Place[G]) {
-	_, err := p.Register(t.Context(), 0)
-	is(t, p.Package, err, fence.ErrNoToken)
-	m, err := lockport.Open(t.Context(), "memory:", lockport.Logger(nil))
-	must(t, err)
+func badInput[G Guard](s *subject[G]) {
+	_, err := s.Register(s.Context(), 0)
+	s.is(err, fence.ErrNoToken)
+	m, err := lockport.Open(s.Context(), "memory:", lockport.Logger(nil))
+	must(s, err)
 	defer func() { _ = m.Close() }()
-	l, err := m.Acquire(t.Context(), "x")
-	must(t, err)
-	_, err = p.RegisterLock(t.Context(), l)
-	if err == nil || !strings.Contains(err.Error(), "backend ") {
-		t.Fatalf("a lock of another backend: %v", err)
-	}
+	l, err := m.Acquire(s.Context(), "x")
+	must(s, err)
+	_, err = s.RegisterLock(s.Context(), l)
+	says(s, err, "backend ")
 }
 
 // Where the lock is on the same server, its entry counts too, at once; and alone it does not count.
-func lockOnTheSameServer[G Guard](t *testing.T, p Place[G]) {
-	l, l2 := HandOff(t, p.Locks(), "account "+rand.Text())
+func lockOnTheSameServer[G Guard](s *subject[G]) {
+	l, l2 := HandOff(s, s.Locks(), "account "+rand.Text())
 	register := func(l *lockport.Lock) G {
-		g, err := p.RegisterLock(t.Context(), l)
-		must(t, err)
+		g, err := s.RegisterLock(s.Context(), l)
+		must(s, err)
 		return g
 	}
 	g := register(l)
-	p.writes(t, g, "held")
+	s.writes(g, "held")
 
 	// Handed on inside the process the entry stays, and the hold before is refused all the same.
 	g2 := register(l2)
-	p.refuses(t, g, g2.Token())
-	p.writes(t, g2, "second")
+	s.refuses(g, g2.Token())
+	s.writes(g2, "second")
 	register(l2) // again
 
 	// Once it is released, it is refused before anybody else has registered.
-	must(t, l2.Release(t.Context()))
-	is(t, p.Package, p.Write(t.Context(), g2, "late"), lockport.ErrLost, fence.ErrStale)
-	_, err := p.RegisterLock(t.Context(), l2)
-	is(t, p.Package, err, lockport.ErrLost)
-	p.has(t, "second")
-	newer := p.registers(t, g2.Token()+1)
-	_, err = p.RegisterLock(t.Context(), l2)
-	if p.LockFirst {
-		is(t, p.Package, err, lockport.ErrLost, fence.ErrStale)
+	must(s, l2.Release(s.Context()))
+	s.is(s.write(g2, "late"), lockport.ErrLost, fence.ErrStale)
+	_, err := s.RegisterLock(s.Context(), l2)
+	s.is(err, lockport.ErrLost)
+	s.has("second")
+	newer := s.registers(g2.Token() + 1)
+	_, err = s.RegisterLock(s.Context(), l2)
+	if s.LockFirst {
+		s.is(err, lockport.ErrLost, fence.ErrStale)
 	} else {
-		Stale(t, p.Package, err, g2.Token(), newer.Token())
+		Stale(s, s.Package, err, g2.Token(), newer.Token())
 	}
-	p.refuses(t, g2, newer.Token())
+	s.refuses(g2, newer.Token())
+}
+
+// HandOff makes two holds of name that share one claim: before was released to after, which is held, inside the process, so that the server
+// saw nothing of it.
+func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
+	t.Helper()
+	for range 100 { // until the second caller is in the queue when the first hold is released
+		before, err := c.Acquire(t.Context(), name)
+		must(t, err)
+		begun, next := make(chan struct{}), make(chan error, 1)
+		go func() {
+			close(begun)
+			var err error
+			after, err = c.Acquire(context.Background(), name)
+			next <- err
+		}()
+		<-begun
+		must(t, before.Release(t.Context()))
+		must(t, <-next)
+		if before.Owner() == after.Owner() {
+			return before, after
+		}
+		must(t, after.Release(t.Context()))
+	}
+	t.Fatal("no hold was handed on")
+	return nil, nil
 }
 
 // A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
-func lateWrite[G Guard](t *testing.T, p Place[G]) {
-	proxy, err := faultproxy.New(p.Addr)
-	must(t, err)
-	defer func() { _ = proxy.Close() }()
-	old, err := p.At(proxy.Addr())(t.Context(), 5)
-	must(t, err)
-	p.writes(t, old, "old") // the connection is there
+func lateWrite[G Guard](s *subject[G]) {
+	far, proxy := s.through()
+	old := far.registers(5)
+	far.writes(old, "old") // the connection is there
 	proxy.Freeze()
 	before := proxy.Requests()
 	done := make(chan error, 1)
-	go func() { done <- p.Write(t.Context(), old, "late") }()
+	go func() { done <- far.write(old, "late") }()
 	for deadline := time.Now().Add(patience); proxy.Requests() == before; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("nothing was sent")
-		}
+		want(s, time.Now().Before(deadline), "nothing was sent")
 	}
-	p.registers(t, 6)
+	s.registers(6)
 	proxy.Restore()
-	Stale(t, p.Package, <-done, 5, 6)
-	p.has(t, "old")
+	Stale(s, s.Package, <-done, 5, 6)
+	s.has("old")
 }
 
-// Race has holders come and write at once: once a newer one has written, none that is older does. register makes a client's Register, write has the store
+// Every call returns soon after its context has ended, with the context's error: at once where that has ended before, and while the network is silent.
+func contextEnds[G Guard](s *subject[G]) {
+	far, proxy := s.through()
+	g := far.registers(5)
+	far.writes(g, "x")
+	for what, call := range map[string]func(context.Context) error{
+		"register": func(ctx context.Context) error { _, err := far.Register(ctx, 5); return err },
+		"write":    func(ctx context.Context) error { return far.Write(ctx, g, s.name, "x") },
+	} {
+		ended, cancel := context.WithCancel(s.Context())
+		cancel()
+		is(s, call(ended), context.Canceled)
+
+		proxy.Freeze()
+		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		done := make(chan error, 1)
+		go func() { done <- call(ctx) }()
+		select {
+		case err := <-done:
+			s.is(err, context.DeadlineExceeded)
+			want(s, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
+		case <-time.After(2 * time.Second): // with room for a busy machine
+			s.Fatal("the call did not return: ", what)
+		}
+		cancel()
+		proxy.Restore()
+	}
+}
+
+// Race has holders come and write at once: once a newer one has written, none that is older does. fence is a client's, write has the store
 // append the guard's token, and order returns what it has.
-func Race[G Guard](t *testing.T, register func() Registering[G], write func(g G) error, order func() []lockport.Token) {
+func Race[G Guard](t *testing.T, newFence func() Fence[G], write func(g G) error, order func() []lockport.Token) {
 	t.Helper()
 	const holders, each, first = 16, 20, 95 // 99 and 100 are among the tokens
-	var wrote [holders]int
+	var wrote, count [holders]int
 	var all sync.WaitGroup
 	for i := range holders {
-		token, registers := lockport.Token(first+i), register()
+		token, f := lockport.Token(first+i), newFence()
 		all.Go(func() {
-			g, err := registers(t.Context(), token)
+			g, err := f.Register(t.Context(), token)
 			for err == nil && wrote[i] < each {
 				if err = write(g); err == nil {
 					wrote[i]++
@@ -218,19 +289,11 @@ func Race[G Guard](t *testing.T, register func() Registering[G], write func(g G)
 		})
 	}
 	all.Wait()
-	var count [holders]int
-	last := lockport.Token(0)
-	for _, token := range order() {
-		if token < last {
-			t.Fatalf("a write of %d came after one of %d", token, last)
-		}
-		last = token
+	written := order()
+	want(t, slices.IsSorted(written), "an older holder wrote after a newer one: %v", written)
+	for _, token := range written {
 		count[token-first]++
 	}
-	if count != wrote {
-		t.Fatalf("%v writes are there, and %v were not refused", count, wrote)
-	}
-	if count[holders-1] != each {
-		t.Fatal("the latest was refused")
-	}
+	want(t, count == wrote, "%v writes are there, and %v were not refused", count, wrote)
+	want(t, count[holders-1] == each, "the latest was refused")
 }

@@ -11,36 +11,41 @@ import (
 
 func must(t testing.TB, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
+	want(t, err == nil, "%v", err)
+}
+
+func want(t testing.TB, ok bool, format string, args ...any) {
+	t.Helper()
+	if !ok {
+		t.Fatalf(format, args...)
 	}
 }
 
-// is requires err to match all of targets, and to be one line that begins with pkg somewhere.
-func is(t testing.TB, pkg string, err error, targets ...error) {
+// is requires err to match all of targets.
+func is(t testing.TB, err error, targets ...error) {
 	t.Helper()
-	OneLine(t, pkg, err)
 	for _, target := range targets {
-		if !errors.Is(err, target) {
-			t.Fatalf("%v: want an error that matches %v", err, target)
-		}
+		want(t, errors.Is(err, target), "%v: want an error that matches %v", err, target)
 	}
+}
+
+func says(t testing.TB, err error, text string) {
+	t.Helper()
+	want(t, err != nil && strings.Contains(err.Error(), text), "want an error that says %q, got: %v", text, err)
 }
 
 // OneLine requires an error of one line that names the package.
 func OneLine(t testing.TB, pkg string, err error) {
 	t.Helper()
-	if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), pkg+": ") {
-		t.Fatalf("want an error of one line with %q, got: %v", pkg+": ", err)
-	}
+	says(t, err, pkg+": ")
+	want(t, !strings.Contains(err.Error(), "\n"), "want one line: %v", err)
 }
 
 // Stale requires that err refuses token because of seen.
 func Stale(t testing.TB, pkg string, err error, token, seen lockport.Token) {
 	t.Helper()
-	is(t, pkg, err, fence.ErrStale)
+	OneLine(t, pkg, err)
+	is(t, err, fence.ErrStale)
 	var s *fence.StaleError
-	if !errors.As(err, &s) || s.Token != token || s.Seen != seen {
-		t.Fatalf("want a refusal of %d because of %d, got: %v", token, seen, err)
-	}
+	want(t, errors.As(err, &s) && s.Token == token && s.Seen == seen, "want a refusal of %d because of %d, got: %v", token, seen, err)
 }

@@ -51,6 +51,19 @@ func Loses(t *testing.T, r Run) {
 	}
 }
 
+// Late runs r with each of the kinds, whose fences hold, and with one that has no fence.
+func Late(t *testing.T, r Run, without string, kinds ...string) {
+	for _, kind := range append(kinds, without) {
+		t.Run(kind, func(t *testing.T) {
+			if r.Kind = kind; kind == without {
+				Loses(t, r)
+			} else {
+				Refuses(t, r)
+			}
+		})
+	}
+}
+
 func (r Run) do(t *testing.T) (refused int, lost int64) {
 	t.Helper()
 	j := job{Kind: r.Kind, Store: r.Store, Locks: r.Locks, TTL: holdTTL}
