@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"bytes"
 	_ "embed"
 	"encoding/binary"
 	"errors"
@@ -43,11 +44,10 @@ var buildClock = sync.OnceValues(func() ([]byte, error) {
 		return nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }()
-	source, library := filepath.Join(dir, "clock.c"), filepath.Join(dir, clockLibrary)
-	if err := os.WriteFile(source, clockSource, 0o600); err != nil {
-		return nil, err
-	}
-	if out, err := exec.Command(gcc, "-O2", "-shared", "-fPIC", "-o", library, source).CombinedOutput(); err != nil {
+	library := filepath.Join(dir, clockLibrary)
+	cmd := exec.Command(gcc, "-O2", "-shared", "-fPIC", "-o", library, "-x", "c", "-")
+	cmd.Stdin = bytes.NewReader(clockSource)
+	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("servers: gcc: %w: %s", err, out)
 	}
 	return os.ReadFile(library)
@@ -64,10 +64,7 @@ func writeClock(dir string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, clockLibrary), library, 0o700); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, clockFile), make([]byte, 8), 0o600)
+	return errors.Join(os.WriteFile(filepath.Join(dir, clockLibrary), library, 0o700), os.WriteFile(filepath.Join(dir, clockFile), make([]byte, 8), 0o600))
 }
 
 // clockMu makes a jump one step.
@@ -77,16 +74,16 @@ var clockMu sync.Mutex
 func jumpClock(dir string, d time.Duration) error {
 	clockMu.Lock()
 	defer clockMu.Unlock()
-	file, err := os.OpenFile(filepath.Join(dir, clockFile), os.O_RDWR, 0)
+	file := filepath.Join(dir, clockFile)
+	ahead, err := os.ReadFile(file)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = file.Close() }()
-	var ahead [8]byte
-	if _, err := file.ReadAt(ahead[:], 0); err != nil {
+	binary.NativeEndian.PutUint64(ahead, binary.NativeEndian.Uint64(ahead)+uint64(d))
+	mapped, err := os.OpenFile(file, os.O_WRONLY, 0) // the program has mapped it: it must never be shorter
+	if err != nil {
 		return err
 	}
-	binary.NativeEndian.PutUint64(ahead[:], binary.NativeEndian.Uint64(ahead[:])+uint64(d))
-	_, err = file.WriteAt(ahead[:], 0) // in place: the program has mapped it
-	return err
+	_, err = mapped.Write(ahead)
+	return errors.Join(err, mapped.Close())
 }

@@ -20,12 +20,12 @@ type Fake struct{ addr, url string }
 func (f *Fake) Addr() string { return f.addr }
 
 // URL is "redis://" and the address, or "mysql://lockport:pw@", the address, and "/lockport".
-func (f *Fake) URL() string { return f.url }
+func (f *Fake) URL() string { return fmt.Sprintf(f.url, f.addr) }
 
-// listen calls serve for each connection until the end of t.
-func listen(t testing.TB, serve func(net.Conn)) (addr string) {
+// newFake calls serve for each connection until the end of t.
+func newFake(t testing.TB, url string, serve func(net.Conn)) *Fake {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", hostPort(0))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,57 +47,33 @@ func listen(t testing.TB, serve func(net.Conn)) (addr string) {
 		_ = listener.Close()
 		serving.Wait()
 	})
-	return listener.Addr().String()
+	return &Fake{listener.Addr().String(), url}
 }
 
 // NewFakeRedis returns a fake Redis of the version ("5.0.14") for t. It answers PING, AUTH, SELECT, CLIENT and INFO, and to all
 // else "ERR unknown command", as an old server does to HELLO.
 func NewFakeRedis(t testing.TB, version string) *Fake {
 	t.Helper()
-	addr := listen(t, func(conn net.Conn) {
-		for requests := bufio.NewReader(conn); ; {
-			command, err := readCommand(requests)
-			if err != nil {
-				return
+	info := "# Server\r\nredis_version:" + version + "\r\nredis_mode:standalone\r\n"
+	answers := map[string]string{
+		"PING": "+PONG", "AUTH": "+OK", "SELECT": "+OK", "CLIENT": "+OK", "INFO": fmt.Sprintf("$%d\r\n%s", len(info), info),
+	}
+	return newFake(t, "redis://%s", func(conn net.Conn) {
+		for lines := bufio.NewScanner(conn); lines.Scan(); { // "*2": two words follow, a line for the length of each and one for the word
+			words, _ := strconv.Atoi(strings.TrimPrefix(lines.Text(), "*"))
+			var command string
+			for i := 0; i < 2*words && lines.Scan(); i++ {
+				if i == 1 {
+					command = strings.ToUpper(lines.Text())
+				}
 			}
-			answer := fmt.Sprintf("-ERR unknown command `%s`\r\n", command)
-			switch command {
-			case "PING":
-				answer = "+PONG\r\n"
-			case "AUTH", "SELECT", "CLIENT":
-				answer = "+OK\r\n"
-			case "INFO":
-				info := "# Server\r\nredis_version:" + version + "\r\nredis_mode:standalone\r\n"
-				answer = fmt.Sprintf("$%d\r\n%s\r\n", len(info), info)
+			answer, known := answers[command]
+			if !known {
+				answer = fmt.Sprintf("-ERR unknown command `%s`", command)
 			}
-			if _, err := io.WriteString(conn, answer); err != nil {
-				return
-			}
+			_, _ = io.WriteString(conn, answer+"\r\n")
 		}
 	})
-	return &Fake{addr, "redis://" + addr}
-}
-
-// readCommand reads one command, which is a list of strings with their lengths, and returns its name.
-func readCommand(r *bufio.Reader) (name string, err error) {
-	count := func() int {
-		line, readErr := r.ReadString('\n')
-		n, numErr := strconv.Atoi(strings.TrimLeft(strings.TrimSpace(line), "*$"))
-		if readErr != nil || numErr != nil {
-			err = io.ErrUnexpectedEOF
-		}
-		return n
-	}
-	for i, words := 0, count(); i < words && err == nil; i++ {
-		word := make([]byte, count()+2)
-		if err == nil {
-			_, err = io.ReadFull(r, word)
-		}
-		if i == 0 {
-			name = strings.ToUpper(strings.TrimSpace(string(word)))
-		}
-	}
-	return name, err
 }
 
 // NewFakeMySQL returns a fake MySQL of the version ("5.5.62", "5.5.5-10.1.48-MariaDB") for t. It lets everybody in, answers SELECT VERSION()
@@ -107,9 +83,16 @@ func NewFakeMySQL(t testing.TB, version string) *Fake {
 	// Protocol 4.1, mysql_native_password, and a session numbered 1: https://mariadb.com/kb/en/clientserver-protocol/
 	greeting := "\x0a" + version + "\x00" + "\x01\x00\x00\x00" + "12345678\x00" + "\x08\x82" + "\x21" + "\x02\x00" + "\x08\x00" + "\x15" +
 		strings.Repeat("\x00", 10) + "123456789012\x00" + "mysql_native_password\x00"
-	addr := listen(t, func(conn net.Conn) {
-		err := sendPackets(conn, 0, greeting)
-		for first := true; err == nil; first = false {
+	return newFake(t, "mysql://lockport:pw@%s/lockport", func(conn net.Conn) {
+		send := func(number byte, packets ...string) {
+			for i, packet := range packets {
+				header := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
+				header[3] = number + byte(i)
+				_, _ = conn.Write(append(header, packet...))
+			}
+		}
+		send(0, greeting)
+		for first := true; ; first = false {
 			var header [4]byte
 			if _, err := io.ReadFull(conn, header[:]); err != nil {
 				return
@@ -123,10 +106,9 @@ func NewFakeMySQL(t testing.TB, version string) *Fake {
 			if first {
 				request = nil // the login
 			}
-			err = sendPackets(conn, number+1, mySQLAnswer(request, version)...)
+			send(number+1, mySQLAnswer(request, version)...)
 		}
 	})
-	return &Fake{addr, "mysql://lockport:pw@" + addr + "/lockport"}
 }
 
 // mySQLAnswer is what is said to one request.
@@ -143,15 +125,4 @@ func mySQLAnswer(request []byte, version string) []string {
 		return []string{"\x01", column, eof, text(version), eof}
 	}
 	return []string{"\xff\x28\x04#42000You have an error in your SQL syntax"}
-}
-
-func sendPackets(conn net.Conn, number byte, packets ...string) error {
-	for i, packet := range packets {
-		header := binary.LittleEndian.AppendUint32(nil, uint32(len(packet)))
-		header[3] = number + byte(i)
-		if _, err := conn.Write(append(header, packet...)); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-zookeeper/zk"
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -61,23 +62,16 @@ var stores = map[string]func(t *testing.T) store{
 	},
 	"postgres": func(t *testing.T) store {
 		p := NeedPostgres(t, PostgresOptions{Durable: true})
-		with := func(ctx context.Context, f func(conn *pgx.Conn) error) error {
-			conn, err := pgx.Connect(ctx, p.URL())
-			if err != nil {
-				return err
-			}
-			defer func() { _ = conn.Close(context.Background()) }()
-			_, err = conn.Exec(ctx, "CREATE TABLE IF NOT EXISTS k (v text)")
-			return errors.Join(err, f(conn))
-		}
-		return store{p.server, func(ctx context.Context, v string) error {
-			return with(ctx, func(conn *pgx.Conn) error { _, err := conn.Exec(ctx, "INSERT INTO k VALUES ($1)", v); return err })
-		}, func(ctx context.Context) (v string, err error) {
-			return v, with(ctx, func(conn *pgx.Conn) error { return conn.QueryRow(ctx, "SELECT coalesce(max(v), '') FROM k").Scan(&v) })
-		}}
+		return sqlStore(t, p.server, "pgx", p.URL())
 	},
-	"mariadb": func(t *testing.T) store { return sqlStore(t, NeedMariaDB(t, MariaDBOptions{Durable: true})) },
-	"mysql":   func(t *testing.T) store { return sqlStore(t, NeedMariaDB(t, MariaDBOptions{MySQL: true})) },
+	"mariadb": func(t *testing.T) store {
+		m := NeedMariaDB(t, MariaDBOptions{Durable: true})
+		return sqlStore(t, m.server, "mysql", m.DSN())
+	},
+	"mysql": func(t *testing.T) store {
+		m := NeedMariaDB(t, MariaDBOptions{MySQL: true})
+		return sqlStore(t, m.server, "mysql", m.DSN())
+	},
 }
 
 func redisStore(r *Redis) store {
@@ -94,15 +88,14 @@ func etcdStore(e *Etcd) store {
 		func(ctx context.Context) (string, error) { return get(ctx, e, "k") }}
 }
 
-func sqlStore(t *testing.T, m *MariaDB) store {
-	db := openSQL(t, m.DSN())
-	create := "CREATE TABLE IF NOT EXISTS k (v text)"
-	return store{m.server, func(ctx context.Context, v string) error {
-		_, err1 := db.ExecContext(ctx, create)
-		_, err2 := db.ExecContext(ctx, "INSERT INTO k VALUES (?)", v)
-		return errors.Join(err1, err2)
+func sqlStore(t *testing.T, s *server, driver, dsn string) store {
+	db := openSQL(t, driver, dsn)
+	exec := func(ctx context.Context, query string) error { _, err := db.ExecContext(ctx, query); return err }
+	const create = "CREATE TABLE IF NOT EXISTS k (v text)"
+	return store{s, func(ctx context.Context, v string) error {
+		return errors.Join(exec(ctx, create), exec(ctx, "INSERT INTO k VALUES ('"+v+"')"))
 	}, func(ctx context.Context) (v string, err error) {
-		_, err = db.ExecContext(ctx, create)
+		err = exec(ctx, create)
 		return v, errors.Join(err, db.QueryRowContext(ctx, "SELECT coalesce(max(v), '') FROM k").Scan(&v))
 	}}
 }
@@ -252,9 +245,9 @@ func do(t *testing.T, r *Redis, args ...any) any {
 	return reply
 }
 
-func openSQL(t *testing.T, dsn string) *sql.DB {
+func openSQL(t *testing.T, driver, dsn string) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", dsn)
+	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
 	return db

@@ -1,7 +1,6 @@
 package servers
 
 import (
-	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -107,12 +106,4 @@ func TestMissingProgramsSayWhatToInstall(t *testing.T) {
 	_, err := buildCurrentEtcd()
 	require.ErrorContains(t, err, "etcd-current not found: it is built by go tool")
 	require.NotContains(t, Versions(t.Context()), "redis")
-}
-
-func TestCuratorCommandEndsWithItsContext(t *testing.T) {
-	curator := NeedCurator(t)
-	ctx, cancel := context.WithCancel(t.Context())
-	cmd := curator(ctx, "None.java")
-	cancel()
-	require.ErrorIs(t, cmd.Run(), context.Canceled, fmt.Sprint(cmd))
 }

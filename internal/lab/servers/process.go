@@ -1,6 +1,7 @@
 package servers
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -20,7 +21,7 @@ type process struct {
 	cmd    *exec.Cmd
 	end    os.Signal
 	family bool
-	done   chan struct{} // closed when the child has ended and is reaped
+	over   context.Context // ends when the child has ended and is reaped
 }
 
 func (s *server) startProcess() (*process, error) {
@@ -36,32 +37,27 @@ func (s *server) startProcess() (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	p := &process{cmd: cmd, end: s.end, family: s.family, done: make(chan struct{})}
+	p := &process{cmd: cmd, end: s.end, family: s.family}
+	var end context.CancelFunc
+	p.over, end = context.WithCancel(context.Background())
 	if p.end == nil {
 		p.end = syscall.SIGTERM
 	}
 	go func() {
-		defer close(p.done)
+		defer end()
 		_ = cmd.Wait() // how it ended is in its log
 		ended()
 	}()
 	return p, nil
 }
 
-func (p *process) alive() bool {
-	select {
-	case <-p.done:
-		return false
-	default:
-		return true
-	}
-}
+func (p *process) alive() bool { return p.over.Err() == nil }
 
 // kill ends the child with SIGKILL, stopped or not, and waits for its end.
 func (p *process) kill() {
 	children := p.children()
 	_ = p.cmd.Process.Kill() // fails only if it has ended
-	<-p.done
+	<-p.over.Done()
 	for _, c := range children {
 		_ = c.Kill()
 	}
@@ -99,7 +95,7 @@ func (p *process) stop() {
 	_ = p.cmd.Process.Signal(p.end)
 	_ = p.signal(worker.Thaw) // a stopped process takes no signal
 	select {
-	case <-p.done:
+	case <-p.over.Done():
 	case <-time.After(stopTime):
 		p.kill()
 	}

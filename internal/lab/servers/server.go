@@ -99,7 +99,19 @@ func (s *server) prepare(ctx context.Context) (err error) {
 
 // launch ends the child if there is one, starts another and waits until that is ready.
 func (s *server) launch(ctx context.Context) error {
-	p, err := s.replace()
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return fmt.Errorf("servers: %s is closed", s.name)
+	}
+	if s.proc != nil {
+		s.proc.stop()
+	}
+	p, err := s.startProcess()
+	if err == nil {
+		s.proc = p
+	}
+	s.mu.Unlock()
 	if err != nil {
 		return err
 	}
@@ -108,6 +120,7 @@ func (s *server) launch(ctx context.Context) error {
 	err = poll(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
+		defer context.AfterFunc(p.over, cancel)()
 		err := s.ready(ctx, s.addr)
 		if !p.alive() { // whoever answers is another server
 			return stopPolling{errors.New("it ended at its start")}
@@ -118,22 +131,6 @@ func (s *server) launch(ctx context.Context) error {
 		return fmt.Errorf("servers: %s on %s: %w; its log ends:\n%s", s.name, s.addr, err, s.tail())
 	}
 	return nil
-}
-
-func (s *server) replace() (*process, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("servers: %s is closed", s.name)
-	}
-	if s.proc != nil {
-		s.proc.stop()
-	}
-	p, err := s.startProcess()
-	if err == nil {
-		s.proc = p
-	}
-	return p, err
 }
 
 // Addr is the server's address, "127.0.0.1:port". It stays the same over restarts.
