@@ -44,12 +44,10 @@ func article(name string) articles.Exhibit {
 func (s *scenario) environmentOf(ctx context.Context, running *environment.Running) *environment.Running {
 	r, e := *running, *running.Environment
 	r.Environment = &e
-	was := "ttl=" + e.TTL.String() // in URLs, where the TTL belongs to the session
-	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" {
-		e.Margin += (s.ttl - e.TTL) / 20
+	was := "ttl=" + e.TTL.String()                          // in URLs, where the TTL belongs to the session
+	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // whose servers allow no longer one
 		e.TTL = s.ttl
 	}
-	e.Tokens = e.Tokens && s.lock == ""
 	r.Endpoint = func() (*environment.Endpoint, error) {
 		at, err := running.Endpoint()
 		if err != nil {

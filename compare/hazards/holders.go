@@ -32,18 +32,12 @@ func worksLong(p *trial) {
 	p.write(b)
 }
 
-// stopUntilNext stops the holder until B has the lock. If B waits in vain, the holder goes on and the hold is nil.
-func (p *trial) stopUntilNext(older *play.Hold, b *play.Worker) *play.Hold {
+// stop stops A and returns the hold of B, which waits for the lock; nil if it waits in vain.
+func (p *trial) stop(a, b *play.Worker) *play.Hold {
 	p.Injected()
 	stopped := history.Now()
-	check(older.Worker.Stop())
-	next := p.next(b, stopped, "A was stopped")
-	if next == nil {
-		check(older.Worker.Resume())
-		p.Healed()
-		p.release(older)
-	}
-	return next
+	check(a.Stop())
+	return p.next(b, stopped, "A was stopped")
 }
 
 // stoppedBeforeItWrites stops A between its look at the lock and its write.
@@ -51,7 +45,7 @@ func stoppedBeforeItWrites(p *trial) {
 	wa, wb := p.worker(), p.worker()
 	a := p.holds(wa)
 	p.Note("A looks, and %s", map[bool]string{true: "still has the lock", false: "has lost the lock"}[p.valid(a)])
-	b := p.stopUntilNext(a, wb)
+	b := p.stop(wa, wb)
 	if b == nil {
 		return
 	}
@@ -70,9 +64,9 @@ func stoppedBeforeItWrites(p *trial) {
 
 // stoppedBeforeItReleases stops A until B has its lock. Then A releases.
 func stoppedBeforeItReleases(p *trial) {
-	a, b, c := p.workers()
+	a, b, c := p.worker(), p.worker(), p.worker()
 	older := p.holds(a)
-	next := p.stopUntilNext(older, b)
+	next := p.stop(a, b)
 	if next == nil {
 		return
 	}
@@ -86,7 +80,7 @@ func stoppedBeforeItReleases(p *trial) {
 // releaseHeldUp has A release. The network holds up what A sends from request n on until B has the lock, and then lets it arrive.
 func releaseHeldUp(n int64) script {
 	return func(p *trial) {
-		a, b, c := p.workers()
+		a, b, c := p.worker(), p.worker(), p.worker()
 		older := p.has(a)
 		check(older.Renewed(p.ctx)) // so that the next renewal is far away
 		p.Injected()
@@ -106,15 +100,14 @@ func releaseHeldUp(n int64) script {
 			released = p.releases(older)
 		}
 		next := p.next(b, history.Now(), "A's release was held up")
-		if next != nil {
-			check(next.Renewed(p.ctx))
+		if next == nil {
+			return
 		}
+		check(next.Renewed(p.ctx))
 		p.Note("what A has sent arrives")
 		arrive(restore)
 		p.Healed()
-		if next != nil {
-			p.enters(c, next, released, "A's release, which was held up,")
-		}
+		p.enters(c, next, released, "A's release, which was held up,")
 	}
 }
 

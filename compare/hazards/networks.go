@@ -62,26 +62,19 @@ func lastAnswer(p *trial) {
 func waitersCounted(p *trial) {
 	const watched, many = 3 * time.Second, 10 // so many requests a second of each make work of waiting
 	holder := p.worker()
-	waiters := make([]*play.Worker, 3)
-	for i := range waiters {
-		waiters[i] = p.worker()
-	}
+	waiters := []*play.Worker{p.worker(), p.worker(), p.worker()}
 	p.warmUp(waiters...)
 	a := p.has(holder)
+	var links faultproxy.Group
 	for _, w := range waiters {
 		p.asks(w)
-	}
-	requests := func() (sum int64) {
-		for _, w := range waiters {
-			sum += w.Endpoint.Links.Requests()
-		}
-		return sum
+		links = append(links, w.Endpoint.Links...)
 	}
 	p.sleep(time.Second / 2) // until all have begun to wait
 	p.Note("the requests of those who wait are counted from here on")
-	begun, before := history.Now(), requests()
+	begun, before := history.Now(), links.Requests()
 	p.sleep(watched)
-	n, took := requests()-before, history.Now().Sub(begun)
+	n, took := links.Requests()-before, history.Now().Sub(begun)
 	p.Note("they have been counted, and A releases")
 	p.release(a)
 	class, each := report.Safe, float64(n)/took.Seconds()/3
@@ -121,7 +114,7 @@ func away(gone absence) script {
 		hung     = 12 * time.Second // if Release takes so long, it hung; lockport's returns within 5 s
 	)
 	return func(p *trial) {
-		wa, wb, wc := p.workers()
+		wa, wb, wc := p.worker(), p.worker(), p.worker()
 		p.warmUp(wa, wb, wc)
 		a := p.holds(wa)
 		p.Injected()

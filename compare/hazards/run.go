@@ -1,7 +1,6 @@
 package hazards
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -26,8 +25,8 @@ type Options struct {
 const (
 	// fullPlays is how many times as often a full run plays a scenario.
 	fullPlays = 3
-	// playsAtOnce is how many plays, which mostly wait for time to pass, are under way at the same time. startsAtOnce is the same for starts of slow environments.
-	playsAtOnce, startsAtOnce = 16, 2
+	// playsAtOnce is how many plays, which mostly wait for time to pass, are under way at the same time. startsAtOnce is the same for starts of environments.
+	playsAtOnce, startsAtOnce = 24, 2
 )
 
 // Run plays hazards on servers that it starts and ends. It returns a cell for each hazard and subject, in their order: those that could not be played give the
@@ -57,12 +56,11 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 		cells = append(cells, c)
 	}
 	var running sync.WaitGroup
-	for _, s := range stages(cells) {
-		i := slices.IndexFunc(environments, func(e environment.Environment) bool { return e.Name == s.environment }) // a test holds that it exists
-		if s.slow() && !take(ctx, r.starting) {
-			break
+	for i := range environments {
+		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.reason != "" || c.environment != environments[i].Name })
+		if len(here) > 0 && take(ctx, r.starting) {
+			running.Go(func() { r.stage(&environments[i], here) })
 		}
-		running.Go(func() { r.stage(s, &environments[i]) })
 	}
 	running.Wait()
 	for _, c := range cells {
@@ -89,43 +87,11 @@ func take(ctx context.Context, slots chan struct{}) bool {
 	}
 }
 
-// stage is an environment to start, and what is played there.
-type stage struct {
-	environment string
-	cells       []*cell
-}
-
-// slow are the environments that take longest to start, the slowest first.
-var slow = []string{"zookeeper", "etcd", "postgres-failover", "mysql", "postgres", "zookeeper-alone", "etcd-alone", "redis-sentinel"}
-
-func (s *stage) slow() bool { return slices.Contains(slow, s.environment) }
-
-// stages are what must be started: what is not slow, and then the slowest first. Scenarios that need servers alone have servers of their own, unless those are slow.
-func stages(cells []*cell) (all []*stage) {
-	for _, c := range cells {
-		if c.reason != "" {
-			continue
-		}
-		i := slices.IndexFunc(all, func(s *stage) bool {
-			return s.environment == c.environment && (s.slow() || !c.alone && !s.cells[0].alone)
-		})
-		if i < 0 {
-			i = len(all)
-			all = append(all, &stage{environment: c.environment})
-		}
-		all[i].cells = append(all[i].cells, c)
-	}
-	slices.SortStableFunc(all, func(a, b *stage) int {
-		return cmp.Compare(slices.Index(slow, a.environment), slices.Index(slow, b.environment))
-	})
-	return all
-}
-
 // runner runs plays.
 type runner struct {
 	ctx      context.Context
 	progress func(done, total int, what string)
-	// They have an element for each play that is under way, and each slow environment that is being started.
+	// They have an element for each play that is under way, and each environment that is being started.
 	free, starting chan struct{}
 
 	mu          sync.Mutex
@@ -143,14 +109,12 @@ func (r *runner) tell(ended int, what string) {
 }
 
 // stage starts an environment, has everything played there, and ends it.
-func (r *runner) stage(s *stage, e *environment.Environment) {
+func (r *runner) stage(e *environment.Environment, cells []*cell) {
 	r.tell(0, "starting "+e.Title)
 	running, err := e.Open(r.ctx)
-	if s.slow() {
-		<-r.starting
-	}
+	<-r.starting
 	if err != nil {
-		for _, c := range s.cells {
+		for _, c := range cells {
 			c.add(result{}, err)
 			r.tell(c.plays, c.name())
 		}
@@ -158,7 +122,7 @@ func (r *runner) stage(s *stage, e *environment.Environment) {
 	}
 	defer func() { _ = running.Close() }()
 	var together sync.WaitGroup
-	for _, c := range s.cells {
+	for _, c := range cells {
 		for n := range c.plays {
 			if !c.alone {
 				together.Go(func() { r.play(running, c, n) })
@@ -166,7 +130,7 @@ func (r *runner) stage(s *stage, e *environment.Environment) {
 		}
 	}
 	together.Wait()
-	for _, c := range s.cells {
+	for _, c := range cells {
 		for n := range c.plays {
 			if c.alone {
 				r.play(running, c, n)

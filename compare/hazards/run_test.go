@@ -149,46 +149,43 @@ func TestCellsOfPlays(t *testing.T) {
 // A play that breaks off is played once more, and hides no harm that it has shown.
 func TestPlaysThatBreakOff(t *testing.T) {
 	broke := errors.New("something broke")
-	for _, c := range []struct {
-		name  string
-		plays []report.Class // each breaks off but the last one; what they found
-		class report.Class
-		seen  int
-		of    int
+	for name, c := range map[string]struct {
+		plays    []report.Class // each breaks off but the last one; what they found
+		class    report.Class
+		seen, of int
 	}{
-		{"no harm", []report.Class{report.Safe, report.Safe}, report.Safe, 0, 1},
-		{"harm, and then none", []report.Class{report.Unsafe, report.Safe}, report.Unsafe, 1, 2},
-		{"harm, and then again", []report.Class{report.Misled, report.Unsafe}, report.Unsafe, 1, 2},
-		{"harm twice, and both broke off", []report.Class{report.Stuck, report.Stuck, ""}, report.Stuck, 2, 2},
-		{"nobody could have it, and it broke off", []report.Class{report.Unavailable, report.Unavailable, ""}, "", 0, 0},
+		"no harm":                                {[]report.Class{report.Safe, report.Safe}, report.Safe, 0, 1},
+		"harm, and then none":                    {[]report.Class{report.Unsafe, report.Safe}, report.Unsafe, 1, 2},
+		"harm, and then again":                   {[]report.Class{report.Misled, report.Unsafe}, report.Unsafe, 1, 2},
+		"harm twice, and both broke off":         {[]report.Class{report.Stuck, report.Stuck, ""}, report.Stuck, 2, 2},
+		"nobody could have it, and it broke off": {[]report.Class{report.Unavailable, report.Unavailable, ""}, "", 0, 0},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			n := -1
-			cells, _, err := run(t.Context(), Options{}, []scenario{{
-				hazard: "H1", subject: "file", environment: "there", alone: true, script: func(p *trial) {
-					n++
-					p.found(c.plays[n], "Found.")
-					if n < len(c.plays)-1 {
-						check(broke)
-					}
-				},
-			}}, []environment.Environment{arrangement("there", nowhere)})
-			require.NoError(t, err)
-			require.Equal(t, []any{c.class, c.seen, c.of}, []any{cells[0].Class, cells[0].Seen, cells[0].Of})
-			require.Contains(t, cells[0].Observed+cells[0].NotRun, "something broke")
+			told := played(t, Options{}, func(p *trial) {
+				n++
+				p.found(c.plays[n], "Found.")
+				if n < len(c.plays)-1 {
+					check(broke)
+				}
+			})
+			require.Equal(t, []any{c.class, c.seen, c.of}, []any{told.Class, told.Seen, told.Of})
+			require.Contains(t, told.Observed+told.NotRun, "something broke")
 		})
 	}
 }
 
+// played is the cell of a script on no servers.
+func played(t *testing.T, o Options, s script) report.Cell {
+	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: s}}, []environment.Environment{arrangement("there", nowhere)})
+	require.NoError(t, err)
+	return cells[0]
+}
+
 // A full run plays three times as often.
 func TestFullRun(t *testing.T) {
-	cells, _, err := run(t.Context(), Options{Full: true}, []scenario{{
-		hazard: "H1", subject: "file", environment: "there", full: true, script: func(*trial) {},
-	}}, []environment.Environment{arrangement("there", nowhere)})
-	require.NoError(t, err)
-	require.Equal(t, 3, cells[0].Of)
-	require.Zero(t, cells[0].Seen)
-	require.Equal(t, report.Safe, cells[0].Class)
+	told := played(t, Options{Full: true}, func(*trial) {})
+	require.Equal(t, []any{report.Safe, 0, 3}, []any{told.Class, told.Seen, told.Of})
 }
 
 // A run whose context ends returns soon, with what was played; and leaves no process and no folder.

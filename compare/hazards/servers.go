@@ -41,13 +41,12 @@ func overtaken(damage script) script {
 	}
 }
 
-// unheard is overtaken where the network of A falls silent first, so that A hears nothing of the damage.
+// unheard is damage of which A hears nothing, since its network falls silent before.
 func unheard(damage script) script {
 	return func(p *trial) {
-		wa, wb := p.worker(), p.worker()
-		a := p.holds(wa)
-		defer p.apart(wa, "silent", wa.Endpoint.Links, freeze)(drop)
-		p.overtake(a, wb, damage)
+		a := p.Workers()[0]
+		p.apart(a, "silent", a.Endpoint.Links, freeze)
+		damage(p)
 	}
 }
 
@@ -57,15 +56,14 @@ func (p *trial) overtake(a *play.Hold, wb *play.Worker, damage script) {
 	damage(p)
 	p.Healed()
 	if b := p.next(wb, begun, "the fault began"); b != nil {
-		check(p.Both(p.ctx, a, b))
-		p.sleep(believed)
+		p.bothWrite(a, b)
 	}
 }
 
 // watched has A hold a lock, and B ask for it all the time, while damage is done to the servers. It lasts until C can take another lock.
 func watched(damage script) script {
 	return func(p *trial) {
-		wa, wb, wc := p.workers()
+		wa, wb, wc := p.worker(), p.worker(), p.worker()
 		a := p.holds(wa)
 		p.warmUp(wc)
 		rival := p.tries(wb, 20*time.Millisecond)

@@ -190,7 +190,7 @@ func failOvers() []scenario {
 		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(leaderKilled)),
 		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(leaderKilled)),
 		harm("H7", "postgres", "", "postgres-failover", "a PostgreSQL with a replica; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
-			unheard(replaced)),
+			overtaken(unheard(replaced))),
 		lives("two primaries", "split-brain", "a PostgreSQL with a replica that lags; the replica is promoted while the old primary lives on, and A with it"),
 		lives("two primaries and a crash", "split-brain-and-crash",
 			"a PostgreSQL with a replica, which is promoted while the old primary lives on, and A with it; the old primary crashes and starts again"),
@@ -222,7 +222,7 @@ func restarts() []scenario {
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
 			harm("H8", db[0], "", db[0], "one "+db[1]+", which keeps its data but no lock over a restart; it is killed while A holds the lock, and started again when A knows", restarted),
-			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", unheard(nodeRestarted)))
+			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", overtaken(unheard(nodeRestarted))))
 	}
 	return all
 }

@@ -20,32 +20,11 @@ func drawn(t *testing.T, lines string, cuts ...*cut) report.Run {
 // A timeline begins when somebody asks, and has a lane for each worker, in the order in which they were started.
 func TestTimeline(t *testing.T) {
 	r := drawn(t, `
-		0 w1/0 spawned
-		5 w3/0 spawned
-		6 w2/0 spawned
-		50 w1/7 asked on another
-		60 w1/7 got on another
-		70 w1/7 releasing on another
-		100 w1/1 asked on
-		110 w1/1 got token 1024 deadline 2000 on
-		120 w2/1 asked on
-		1000 noted injected
-		1010 w1/0 stopped
-		1020 noted the leader of w2 is killed
-		1030 noted removed lock
-		1500 w1/1 extended token 1024 deadline 2500 on
-		2100 w2/1 got token 2048 deadline 4000 on
-		2200 w2/1 wrote token 2048 on
-		2250 w1/0 continued
-		2300 w1/1 refused token 1024 class stale on
-		2310 noted healed
-		2400 w3/1 asked on
-		2410 w3/1 failed class held on
-		2420 w3/2 asked on
-		2500 w3/2 failed class held on
-		3100 w3/3 asked on
-		3200 w2/1 releasing token 2048 deadline 4000 on
-		3210 w2/1 released on
+		0 w1/0 spawned; 5 w3/0 spawned; 6 w2/0 spawned; 50 w1/7 asked on another; 60 w1/7 got on another; 70 w1/7 releasing on another; 100 w1/1 asked on
+		110 w1/1 got token 1024 deadline 2000 on; 120 w2/1 asked on; 1000 noted injected; 1010 w1/0 stopped; 1020 noted the leader of w2 is killed
+		1030 noted removed lock; 1500 w1/1 extended token 1024 deadline 2500 on; 2100 w2/1 got token 2048 deadline 4000 on; 2200 w2/1 wrote token 2048 on
+		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale on; 2310 noted healed; 2400 w3/1 asked on; 2410 w3/1 failed class held on
+		2420 w3/2 asked on; 2500 w3/2 failed class held on; 3100 w3/3 asked on; 3200 w2/1 releasing token 2048 deadline 4000 on; 3210 w2/1 released on
 		3220 w3/0 killed
 	`, &cut{worker: "w2", what: "silent", from: at(1200), to: at(1300)}, &cut{worker: "w2", what: "cut off", from: at(3000)})
 	require.Equal(t, report.Run{

@@ -86,12 +86,6 @@ func (p *trial) limit() time.Duration {
 
 func (p *trial) worker() *play.Worker { return must(p.Worker(p.ctx)) }
 
-// workers starts three workers. The lanes of a timeline are in the order in which workers start.
-func (p *trial) workers() (a, b, c *play.Worker) {
-	a, b = p.worker(), p.worker()
-	return a, b, p.worker()
-}
-
 func (p *trial) sleep(d time.Duration)   { check(p.Sleep(p.ctx, d)) }
 func (p *trial) release(h *play.Hold)    { check(h.Release(p.ctx)) }
 func (p *trial) write(h *play.Hold)      { check(h.Update(p.ctx)) }
