@@ -73,6 +73,7 @@ func readReport(t *testing.T, dir string) *report.Report {
 
 // With nothing but files there is a report nevertheless, and nothing is left of its making.
 func TestCompareFilesAlone(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it takes half a minute")
 	}
@@ -93,6 +94,7 @@ func TestCompareFilesAlone(t *testing.T) {
 
 // A server that is not installed is named, with what installs it; the others are compared.
 func TestCompareWithoutAServer(t *testing.T) {
+	t.Parallel()
 	servers.NeedRedis(t, servers.RedisOptions{})
 	p, temporary, out := comparing(t, "--backend", "redis,etcd", "--scenario", "H14,cycle")
 	p.Env = append(p.Env, "LOCKPORT_TEST_WITHOUT=etcd")
@@ -113,9 +115,11 @@ func TestCompareWithoutAServer(t *testing.T) {
 
 // Ctrl-C in the middle ends every server and worker, and removes their folders.
 func TestCompareInterrupted(t *testing.T) {
+	t.Parallel()
 	servers.NeedRedis(t, servers.RedisOptions{})
 	for _, scenario := range []string{"H6", "contention"} {
 		t.Run(scenario, func(t *testing.T) {
+			t.Parallel()
 			p, temporary, out := comparing(t, "--backend", "redis,postgres", "--scenario", scenario)
 			p.begin(t)
 			eventually(t, func() bool { return len(processesWith(temporary)) > 4 }, "it starts nothing: %s", p.err.String()) // itself, a server, workers
@@ -131,6 +135,7 @@ func TestCompareInterrupted(t *testing.T) {
 
 // Who reads no more ends a comparison, and nothing is left of it; a report that was written by then stays.
 func TestCompareUnread(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name   string
 		closes func(p *process, nobody *os.File)
@@ -140,6 +145,7 @@ func TestCompareUnread(t *testing.T) {
 		{"standard error", func(p *process, nobody *os.File) { p.Stderr = nobody }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			p, temporary, out := comparing(t, "--backend", "file", "--scenario", "H14")
 			reads, nobody, err := os.Pipe()
 			require.NoError(t, err)
@@ -156,6 +162,7 @@ func TestCompareUnread(t *testing.T) {
 
 // A report that could not be written is told before anything is compared, and leaves no folder.
 func TestCompareCannotWrite(t *testing.T) {
+	t.Parallel()
 	p, temporary, _ := comparing(t, "--scenario", "H14", "--out", "/proc/self")
 	require.Equal(t, exitFailed, p.begin(t).code(t))
 	require.Contains(t, p.err.String(), "the report could not be written: ")
@@ -169,6 +176,7 @@ func TestCompareCannotWrite(t *testing.T) {
 
 // A server that cannot be measured is told at once, in one line.
 func TestCompareRefused(t *testing.T) {
+	t.Parallel()
 	p, temporary, _ := comparing(t, "--url", "redis://:secret@127.0.0.1:1")
 	require.Equal(t, exitUnavailable, p.begin(t).code(t))
 	require.NotContains(t, p.err.String(), "secret")

@@ -64,7 +64,7 @@ func testMain(m *testing.M) int {
 	// Most tests wait for processes, so more of them run side by side than there are processors, unless told otherwise.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
-		_ = parallel.Set("4")
+		_ = parallel.Set("10")
 	}
 	return m.Run()
 }
