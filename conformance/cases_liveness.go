@@ -37,18 +37,26 @@ var livenessCases = group("liveness",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
 	full("crowd", "P7 liveness: everybody in a crowd of waiting clients gets the name",
-		func(e *Env) { e.contend(contest{clients: 6, goroutines: 1, rounds: 10}) }).within(time.Minute),
+		func(e *Env) { e.contend(6, crowd{Goroutines: 1, Rounds: 10}, (*race).clients) }).within(time.Minute),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {
 		c := e.client()
-		e.inOrder(8, func() (*lockport.Client, *opened) { return c, nil })
+		e.tryOrder(c, 8, 3, func(name string) *call[*lockport.Lock] {
+			w := e.begin(c, name)
+			w.notYet(3*time.Millisecond, "the name is held")
+			return w
+		})
 	}),
 	full("order-of-clients", "capabilities: where Fair is stated, clients get the name in the order in which they began to wait", func(e *Env) {
-		if e.caps.Fair == driver.FairNone {
+		attempts := 3
+		switch e.caps.Fair {
+		case driver.FairNone:
 			e.notRun("Capabilities.Fair states no order")
+		case driver.FairFIFO:
+			attempts = 1
 		}
-		e.inOrder(4, func() (*lockport.Client, *opened) {
+		e.tryOrder(e.client(), 4, attempts, func(name string) *call[*lockport.Lock] {
 			b := e.open(e.cfg.Target)
-			return e.clientOf(b), b
+			return e.beginAndWait(e.clientOf(b), b, name)
 		})
 	}),
 	full("no-starvation",
@@ -121,46 +129,44 @@ func noStarvation(e *Env) {
 	}
 }
 
-// inOrder has n goroutines wait one after the other, each with a client of its own or with one client. When one has begun to wait inside its process cannot be seen
-// from outside, so each gets a moment, and three attempts. An order that a server guarantees is kept at the first.
-func (e *Env) inOrder(n int, client func() (*lockport.Client, *opened)) {
+// tryOrder lets n clients, or goroutines of one, wait one after the other, and looks in what order they get the name. When one has begun to wait cannot always be
+// seen from outside, so each gets a moment, and there are so many attempts.
+func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name string) *call[*lockport.Lock]) {
 	err := errors.New("not tried")
-	for attempt := 0; attempt < 3 && err != nil; attempt++ {
-		c, b := client()
-		l := e.acquire(c, e.name())
+	for attempt := 0; attempt < attempts && err != nil; attempt++ {
+		l := e.acquire(holder, e.name())
 		var all []*call[*lockport.Lock]
-		for i := range n {
-			if b == nil {
-				all = append(all, e.begin(c, l.Name()))
-				all[i].notYet(3*time.Millisecond, "the name is held")
-			} else {
-				c, b := client()
-				all = append(all, e.beginAndWait(c, b, l.Name())) // and the server knows of it by then
-			}
+		for range n {
+			all = append(all, wait(l.Name()))
 		}
 		e.release(l)
-		err = nil
-		for i := 0; i < n && err == nil; i++ {
-			next := -1
-			e.eventually(e.takeover(), func() bool {
-				next = slices.IndexFunc(all[i:], (*call[*lockport.Lock]).isOver)
-				return next >= 0
-			}, "the name was released, and waiter %d of %d gets it", i+1, n)
-			if next > 0 {
-				err = fmt.Errorf("waiter %d got the name before waiter %d, who had begun to wait earlier", i+1+next, i+1)
-				break
-			}
-			e.release(all[i].granted(soon, "the name was released"))
-		}
+		err = inOrder(all, func(_ int, next *lockport.Lock) { e.release(next) })
 		for _, w := range all {
 			w.cancel()
 		}
 		for _, w := range all {
 			_ = e.giveUp(w)
 		}
-		if b != nil && e.caps.Fair == driver.FairFIFO {
-			break
-		}
 	}
 	e.check(err, "in the order in which they began to wait")
+}
+
+// inOrder says whether calls are granted one after the other; release releases what one got.
+func inOrder[T any](all []*call[T], release func(i int, result T)) error {
+	for i, w := range all {
+		next := -1
+		w.e.eventually(w.e.takeover(), func() bool {
+			next = slices.IndexFunc(all[i:], (*call[T]).isOver)
+			return next >= 0
+		}, "the name was released, and waiter %d of %d gets it", i+1, len(all))
+		if next > 0 {
+			return overtaken(i+next, i)
+		}
+		release(i, w.granted(soon, "the name was released"))
+	}
+	return nil
+}
+
+func overtaken(by, i int) error {
+	return fmt.Errorf("client or goroutine %d was granted the name before client %d, which had begun to wait before it", by+1, i+1)
 }

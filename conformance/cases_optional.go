@@ -25,7 +25,7 @@ var optionalCases = group("optional",
 	}),
 	quick("requeue", "contract: Requeue releases the old claim and claims anew, behind who already waits", requeues),
 	quick("inspect", "contract: Inspect says who holds a name, with what token and until when, and touches nothing", func(e *Env) {
-		p, inspect := e.party(), e.inspector()
+		p, inspect := e.party(), inspector(e.party())
 		name := e.name() + "*?[é/ %"
 		st := inspect(name)
 		e.require(!st.Held && st.Name == name, "Inspect of a name that nobody ever had: %+v", st)
@@ -44,17 +44,13 @@ var optionalCases = group("optional",
 		e.require(!st.Held, "Inspect of a name that was released: %+v", st)
 	}),
 	full("inspect-does-not-renew", "contract: looking at a lock does not prolong it", func(e *Env) {
-		p, other := e.party(), e.party()
-		inspector := optional[driver.Inspector](other)
+		p, other, name := e.two()
+		inspect, lists := inspector(other), optional[driver.Inspector](other)
 		e.needsTTL()
-		name := e.name()
 		p.claim(name)
 		e.eventually(e.takeover(), func() bool {
-			ctx, cancel := e.timed()
-			defer cancel()
-			st, err := inspector.Inspect(ctx, name)
-			e.check(err, "Inspect")
-			e.check(errOf(inspector.List(ctx, name)), "List")
+			st := inspect(name)
+			e.check(errOf(lists.List(e.ctx, name)), "List")
 			return !st.Held
 		}, "a lock that is looked at all the time, and not renewed, ends with its TTL")
 	}),
@@ -83,7 +79,7 @@ var optionalCases = group("optional",
 		}
 	}),
 	full("inspect-foreign", "contract: Inspect says of a holder that is no lockport client that it is foreign", func(e *Env) {
-		inspect, name := e.inspector(), e.name()
+		inspect, name := inspector(e.party()), e.name()
 		e.party().free(name, "the name is new")
 		e.overwrite(name)
 		st := inspect(name)
@@ -131,14 +127,14 @@ func (p *party) checkFails(call func(check func(context.Context) error) error) {
 	p.e.noPassword(err)
 }
 
-// inspector returns what inspects a name with a backend of its own.
-func (e *Env) inspector() func(name string) driver.Status {
-	inspector := optional[driver.Inspector](e.party())
+// inspector returns what inspects a name.
+func inspector(p *party) func(name string) driver.Status {
+	inspector := optional[driver.Inspector](p)
 	return func(name string) driver.Status {
-		ctx, cancel := e.timed()
+		ctx, cancel := p.e.timed()
 		defer cancel()
 		st, err := inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
+		p.e.check(err, "Inspect")
 		return st
 	}
 }

@@ -38,12 +38,9 @@ var removalCases = group("removal",
 		}, "Overwrite"),
 	quick("broken", "P3b removal: Break ends the claim of the owner that it names and of no other; the holder is told in the stated time, once", func(e *Env) {
 		a, b, name := e.two()
-		breaks, inspector := breaker(b), optional[driver.Inspector](b)
+		breaks, inspect := breaker(b), inspector(b)
 		told := a.watched(name)
-		ctx, cancel := e.timed()
-		defer cancel()
-		st, err := inspector.Inspect(ctx, name)
-		e.check(err, "Inspect")
+		st := inspect(name)
 		e.is(breaks(name, a.request(name).Owner), "Break of an owner that does not have the name was not ErrLost but", driver.ErrLost)
 		b.finds(name, "Break named another owner")
 		e.check(breaks(name, st.Owner), "Break")

@@ -214,10 +214,6 @@ func queueOrder(e *Env) (slowest time.Duration, _ error) {
 	return slowest, nil
 }
 
-func overtaken(j, i int) error {
-	return fmt.Errorf("client %d was granted the name before client %d, which had begun to wait before it", j+1, i+1)
-}
-
 // waitersOrder tries the order of Wait.
 func waitersOrder(e *Env) {
 	a, _, name, lease := e.held()
@@ -231,12 +227,5 @@ func waitersOrder(e *Env) {
 	}
 	stop()
 	a.release(lease)
-	for i, w := range waits {
-		for j := len(waits) - 1; j > i; j-- {
-			if waits[j].isOver() && waits[j].err == nil {
-				e.check(overtaken(j, i), "Wait")
-			}
-		}
-		queue[i].release(w.granted(soon, "the name was released"))
-	}
+	e.check(inOrder(waits, func(i int, next driver.Lease) { queue[i].release(next) }), "Wait")
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -40,22 +41,22 @@ func onMemory() Config {
 	}
 }
 
-// allFaults are faults that do nothing.
-func allFaults() Faults {
+// allFaults are faults that do nothing, or cannot.
+func allFaults(cannot error) Faults {
+	f := func(context.Context) error { return cannot }
+	once := func() (<-chan struct{}, error) { return nil, cannot }
 	return Faults{
-		Restore:   func() {},
-		Sever:     func(context.Context) error { return nil },
-		Cut:       func(context.Context) error { return nil },
-		Freeze:    func(context.Context) error { return nil },
-		Delay:     func(context.Context, time.Duration) error { return nil },
-		DropReply: func(context.Context, Op) (<-chan struct{}, error) { return nil, nil },
-		CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return nil, nil },
-		Remove:    func(context.Context, string) error { return nil },
-		Overwrite: func(context.Context, string) error { return nil },
-		Restart:   func(context.Context, bool) error { return nil },
+		Restore: func() {},
+		Sever:   f, Cut: f, Freeze: f,
+		Delay:     func(context.Context, time.Duration) error { return cannot },
+		DropReply: func(context.Context, Op) (<-chan struct{}, error) { return once() },
+		CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return once() },
+		Remove:    func(context.Context, string) error { return cannot },
+		Overwrite: func(context.Context, string) error { return cannot },
+		Restart:   func(context.Context, bool) error { return cannot },
 		Leftovers: func(context.Context, string) ([]string, error) { return nil, nil },
 		Conns:     func(context.Context) (int, error) { return 0, nil },
-		Requests:  func(context.Context) (int64, error) { return 0, nil },
+		Requests:  func(context.Context) (int64, error) { return 0, cannot },
 	}
 }
 
@@ -77,11 +78,8 @@ func TestCases(t *testing.T) {
 		seen[c.ID()] = true
 	}
 	for _, promise := range []string{"P1 ", "P2 ", "P3a ", "P3b ", "P4 ", "P5 ", "P6 ", "P7 ", "P8 ", "P9 ", "P10 ", "P11 "} {
-		found := false
-		for _, c := range Cases() {
-			found = found || strings.Contains(c.Rule, promise)
-		}
-		require.True(t, found, "no case is about %s", promise)
+		about := func(c Case) bool { return strings.Contains(c.Rule, promise) }
+		require.True(t, slices.ContainsFunc(Cases(), about), "no case is about %s", promise)
 	}
 }
 
@@ -90,33 +88,20 @@ func TestMissingFaultsAreNotRun(t *testing.T) {
 	report := Run(t.Context(), onMemory(), Match(func(c Case) bool { return len(c.Needs) > 0 }))
 	require.Empty(t, report.Error)
 	require.NotEmpty(t, report.Results)
-	for i, c := range needy() {
-		res := report.Results[i]
-		require.Equal(t, c.ID(), res.ID())
-		require.Equal(t, NotRun, res.Outcome, c.ID())
-		if c.Needs[0] == "processes" {
-			require.Contains(t, res.Reason, "other processes")
-		} else {
-			require.Contains(t, res.Reason, c.Needs[0])
-		}
+	for _, res := range report.Results {
+		i := slices.IndexFunc(Cases(), func(c Case) bool { return c.ID() == res.ID() })
+		need := strings.ReplaceAll(Cases()[i].Needs[0], "processes", "other processes")
+		require.Equal(t, NotRun, res.Outcome, res.ID())
+		require.Contains(t, res.Reason, need)
 	}
 	require.Zero(t, report.Passed)
 	require.Equal(t, len(report.Results), report.NotRun)
 	require.True(t, report.OK())
 }
 
-func needy() (cases []Case) {
-	for _, c := range Cases() {
-		if len(c.Needs) > 0 {
-			cases = append(cases, c)
-		}
-	}
-	return cases
-}
-
 // Each single need that is not met is named, and none that is.
 func TestEachMissingFaultIsNamed(t *testing.T) {
-	full := Config{Direct: "somewhere", Faults: allFaults()}
+	full := Config{Direct: "somewhere", Faults: allFaults(nil)}
 	for _, c := range Cases() {
 		for _, need := range c.Needs {
 			require.Empty(t, missing(full, need), c.ID())
@@ -130,20 +115,9 @@ func TestFaultsThatCannotBeProducedAreNotRun(t *testing.T) {
 	for _, cannot := range []error{ErrNoFault, errors.ErrUnsupported} {
 		cfg := onMemory()
 		cfg.Direct, cfg.Local = "direct", false
-		cfg.Faults = Faults{
-			Restore:   func() {},
-			Sever:     func(context.Context) error { return cannot },
-			Cut:       func(context.Context) error { return cannot },
-			Freeze:    func(context.Context) error { return cannot },
-			Delay:     func(context.Context, time.Duration) error { return cannot },
-			DropReply: func(context.Context, Op) (<-chan struct{}, error) { return nil, cannot },
-			CutAfter:  func(context.Context, int) (<-chan struct{}, error) { return nil, cannot },
-			Remove:    func(context.Context, string) error { return cannot },
-			Overwrite: func(context.Context, string) error { return cannot },
-			Restart:   func(context.Context, bool) error { return cannot },
-		}
+		cfg.Faults = allFaults(cannot)
 		report := Run(t.Context(), cfg, Match(func(c Case) bool {
-			return len(c.Needs) > 0 && c.Needs[0] != "processes"
+			return len(c.Needs) > 0 && !slices.Contains([]string{"processes", "Conns"}, c.Needs[0])
 		}))
 		for _, res := range report.Results {
 			require.Equal(t, NotRun, res.Outcome, "%s: %s", res.ID(), res.Reason)
@@ -306,10 +280,10 @@ func TestServerLeaks(t *testing.T) {
 // Cases that need the server to themselves have it. Those that produce a fault share it as far as there are lanes, each of which is one case's at a time.
 func TestOrderOfCases(t *testing.T) {
 	cfg := onMemory()
-	cfg.Faults = allFaults()
+	cfg.Faults = allFaults(nil)
 	for lanes := range 3 {
 		if lanes > 0 {
-			cfg.Lanes = append(cfg.Lanes, Lane{Target: strconv.Itoa(lanes), Faults: allFaults()})
+			cfg.Lanes = append(cfg.Lanes, Lane{Target: strconv.Itoa(lanes), Faults: allFaults(nil)})
 		}
 		r, err := newRunner(t.Context(), cfg)
 		require.NoError(t, err)

@@ -161,7 +161,7 @@ func (c *crowd) ask(ctx context.Context, p plan, start time.Time) (l *lockport.L
 	case byDo:
 		return nil, lockport.Do(ctx, c.client, name, func(_ context.Context, l *lockport.Lock) error {
 			most(&c.longest, time.Since(start))
-			return c.stay(p, l)
+			return c.stay(p.name, l, p.lasts)
 		}, p.opts...)
 	}
 	return c.client.Acquire(ctx, name, p.opts...)
@@ -185,7 +185,10 @@ func (c *crowd) turn(ctx context.Context) error {
 		return fmt.Errorf("P6 cancellation: a call returned %v after its context had ended", late)
 	case lock != nil:
 		most(&c.longest, took)
-		return c.use(p, lock)
+		if p.ended {
+			return c.waitForMaxHold(p, lock)
+		}
+		return c.hold(context.Background(), p.name, lock, p.lasts)
 	case err == nil: // Do
 		return nil
 	case p.way == once && errors.Is(err, lockport.ErrHeld):
@@ -204,46 +207,18 @@ func (c *crowd) turn(ctx context.Context) error {
 	return fmt.Errorf("an acquisition failed on a server that is well: %w", err)
 }
 
-// use holds a lock and releases it.
-func (c *crowd) use(p plan, l *lockport.Lock) error {
-	if err := c.stay(p, l); err != nil {
+// waitForMaxHold holds a lock that MaxHold ends.
+func (c *crowd) waitForMaxHold(p plan, l *lockport.Lock) error {
+	if err := c.stay(p.name, l, 0); err != nil {
 		return err
 	}
-	ctx := context.Background()
-	if p.ended {
-		select {
-		case <-l.Lost():
-		case <-time.After(crowdMaxHold + lateness):
-		}
-		if said, released := l.Err(), l.Release(ctx); !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
-			return fmt.Errorf("MaxHold has passed, but Err of the lock says: %v; its release returned: %v", said, released)
-		}
-		return nil
+	select {
+	case <-l.Lost():
+	case <-time.After(crowdMaxHold + lateness):
 	}
-	if err := l.Release(ctx); err != nil {
-		return fmt.Errorf("the release of a lock that is held failed, on a server that is well: %w", err)
-	}
-	if l.Valid() {
-		return errors.New("P4 ownership: a lock is valid still after its Release has returned")
-	}
-	return nil
-}
-
-// stay is inside for as long as the hold lasts.
-func (c *crowd) stay(p plan, l *lockport.Lock) error {
-	leave, err := c.enter(p.name, l)
-	if err != nil {
-		return err
-	}
-	if p.lasts > 0 {
-		time.Sleep(rand.N(p.lasts))
-	}
-	lost := l.Err()
-	if err := leave(); err != nil {
-		return err
-	}
-	if lost != nil {
-		return fmt.Errorf("a hold was lost on a server that is well: %w", lost)
+	said, released := l.Err(), l.Release(context.Background())
+	if !errors.Is(said, lockport.ErrMaxHold) || !errors.Is(released, lockport.ErrMaxHold) {
+		return fmt.Errorf("MaxHold has passed, but Err of the lock says: %v; its release returned: %v", said, released)
 	}
 	return nil
 }

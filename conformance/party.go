@@ -6,7 +6,6 @@ import (
 	"os"
 	"reflect"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -30,9 +29,6 @@ func (e *Env) takeover() time.Duration { return e.ttl + e.ttl/4 + 1500*time.Mill
 type party struct {
 	*opened
 	id string // what OwnerClient returns for its claims
-
-	mu      sync.Mutex
-	granted []driver.Request // what was granted through try, and may still be held
 }
 
 // party opens the backend under test.
@@ -51,15 +47,7 @@ func (e *Env) held() (a, b *party, name string, lease driver.Lease) {
 func (e *Env) observer() *party { return e.partyAt(e.cfg.Direct) }
 
 func (e *Env) partyAt(target string) *party {
-	p := &party{opened: e.open(target), id: newPartyName()}
-	e.after(func() { // so that nobody has to wait for the TTL of what the case left
-		ctx, cancel := e.detached(callTime)
-		defer cancel()
-		for _, req := range p.granted {
-			_ = p.Abandon(ctx, req)
-		}
-	})
-	return p
+	return &party{opened: e.open(target), id: newPartyName()}
 }
 
 // newPartyName makes what OwnerClient returns for the claims of one backend.
@@ -112,7 +100,7 @@ func (e *Env) timed() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(e.ctx, callTime)
 }
 
-// try makes a claim. Any goroutine may call it.
+// try makes a claim, which is abandoned when the case has ended, so that nobody has to wait for its TTL. Any goroutine may call it.
 func (p *party) try(req driver.Request) (driver.Lease, error) { return p.tryIn(p.e.ctx, req) }
 
 // tryIn is try in a context of its own.
@@ -121,9 +109,11 @@ func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, er
 	defer cancel()
 	lease, err := p.TryAcquire(ctx, req)
 	if err == nil {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.granted = append(p.granted, req)
+		p.e.after(func() {
+			ctx, cancel := p.e.detached(callTime)
+			defer cancel()
+			_ = p.Abandon(ctx, req)
+		})
 	}
 	return lease, err
 }

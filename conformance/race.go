@@ -27,23 +27,12 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 	return nil
 }
 
-// contest is a race for one name, which each goroutine of each client acquires so many times, and holds for up to hold.
-type contest struct {
-	clients, goroutines, rounds int
-	hold                        time.Duration
-	handsNothingOn, processes   bool // processes: each client is another process
-}
-
-func (e *Env) contend(c contest) {
-	const patience = 30 * time.Second
-	r := e.race(SoakOptions{Processes: c.clients, Patience: patience}, crowd{TTL: e.ttl, Goroutines: c.goroutines, Rounds: c.rounds, Hold: c.hold,
-		Patience: patience, HandsNothingOn: c.handsNothingOn})
-	if c.processes {
-		r.processes()
-	} else {
-		r.clients()
-	}
-	took := int64(c.clients * c.goroutines * c.rounds)
+// contend has so many clients, each with goroutines of its own, acquire one name again and again. run lets them in.
+func (e *Env) contend(clients int, all crowd, run func(*race)) {
+	all.TTL, all.Patience = e.ttl, 30*time.Second
+	r := e.race(SoakOptions{Processes: clients, Patience: all.Patience}, all)
+	run(r)
+	took := int64(clients * all.Goroutines * all.Rounds)
 	n := r.register.acquired.Load()
 	e.require(n == took, "%d holds were counted, %d took place", n, took)
 	r.allToBeHad(1)

@@ -104,27 +104,38 @@ func (h *holders) isOver(hold int64) bool {
 	return ok && !l.(*lockport.Lock).Valid()
 }
 
-// hold holds a lock for up to so long and releases it. What enter finds wrong is told, whatever becomes of the lock.
-func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long time.Duration) error {
+// stay is inside for up to so long.
+func (h *holders) stay(name int, l *lockport.Lock, long time.Duration) error {
 	leave, err := h.enter(name, l)
-	switch {
-	case err == nil:
-		if long > 0 {
-			<-time.After(rand.N(long))
-		}
-		lost := l.Err()
-		if err := leave(); err != nil {
-			return err
-		}
-		err = lost
-	case !errors.Is(err, lockport.ErrLost):
+	if err != nil {
+		return err
+	}
+	if long > 0 {
+		<-time.After(rand.N(long))
+	}
+	lost := l.Err()
+	if err := leave(); err != nil || lost == nil {
+		return err
+	}
+	return fmt.Errorf("a hold was lost on a server that is well: %w", lost)
+}
+
+// hold is stay, and then releases the lock. Holds may be lost where that is said.
+func (h *holders) hold(ctx context.Context, name int, l *lockport.Lock, long time.Duration) error {
+	err := h.stay(name, l, long)
+	if err != nil && !errors.Is(err, lockport.ErrLost) {
 		return err
 	}
 	err = errors.Join(err, l.Release(ctx))
-	if err == nil || errors.Is(err, lockport.ErrLost) && h.losses.Load() {
+	switch {
+	case errors.Is(err, lockport.ErrLost) && h.losses.Load():
 		return nil
+	case err != nil:
+		return fmt.Errorf("a hold was lost, or its release failed, on a server that is well: %w", err)
+	case l.Valid():
+		return errors.New("P4 ownership: a lock is valid still after its Release has returned")
 	}
-	return fmt.Errorf("a hold was lost, or its release failed, on a server that is well: %w", err)
+	return nil
 }
 
 // acquire acquires a lock, and holds it as name 0 for up to so long.

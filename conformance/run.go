@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -15,6 +16,15 @@ type runOptions struct {
 	parallel int
 }
 
+func newRunOptions(opts []RunOption) runOptions {
+	// Most cases wait for time to pass.
+	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: 6}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	return o
+}
+
 // Quick runs the quick cases only.
 func Quick() RunOption {
 	return Match(func(c Case) bool { return c.Quick })
@@ -24,7 +34,7 @@ func Quick() RunOption {
 func Match(match func(Case) bool) RunOption {
 	return func(o *runOptions) {
 		before := o.match
-		o.match = func(c Case) bool { return (before == nil || before(c)) && match(c) }
+		o.match = func(c Case) bool { return before(c) && match(c) }
 	}
 }
 
@@ -39,16 +49,10 @@ func Parallel(n int) RunOption {
 	return func(o *runOptions) { o.parallel = max(n, 1) }
 }
 
-// defaultParallel is how many cases run at once: most of them wait for time to pass.
-const defaultParallel = 6
-
 // Run runs the suite and reports. It needs nothing of package testing, so that a command can offer it. When ctx ends,
 // the cases that have not begun are reported as not run.
 func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
-	o := runOptions{match: func(Case) bool { return true }, progress: func(Result) {}, parallel: defaultParallel}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := newRunOptions(opts)
 	report := Report{Started: time.Now()}
 	r, err := newRunner(ctx, cfg)
 	if err != nil {
@@ -57,12 +61,7 @@ func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 	}
 	report.Backend, report.TTL, report.Capabilities = r.caps.Backend, r.ttl, r.caps
 
-	var cases []Case
-	for _, c := range Cases() {
-		if o.match(c) {
-			cases = append(cases, c)
-		}
-	}
+	cases := slices.DeleteFunc(Cases(), func(c Case) bool { return !o.match(c) })
 	results := make([]Result, len(cases))
 	var progress sync.Mutex
 	r.runAll(ctx, cases, o.parallel, func(i int, res Result) {

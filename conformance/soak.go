@@ -70,13 +70,11 @@ func (r SoakReport) String() string {
 }
 
 // Soak has crowds of goroutines in several processes race for 128 names, one of which a third of them want, in all the ways in which a lock can be asked
-// for: without limit, with contexts that end at any moment, by TryAcquire and Do, with MinHold, MaxHold and other TTLs, for moments and for longer than a renewal takes;
-// processes are killed and replaced. It looks for two holders at a time, tokens that do not rise in the order of the holds, holds that are lost although the server is
-// well, calls that outlast their contexts, waiters that starve, and, at the end, for what is left: goroutines, connections and keys where Config
-// lets it, and names that nobody can have.
+// for: without limit, with contexts that end at any moment, by TryAcquire and Do, with MinHold, MaxHold and other TTLs. Processes are killed and replaced.
+// It looks for two holders at a time, tokens that do not rise in the order of the holds, holds that are lost although the server is
+// well, calls that outlast their contexts, waiters that starve, and, at the end, for goroutines, connections and keys that are left, and names that nobody can have.
 //
-// Every process writes what it does into memory that all share, so the order is that in which it happened, by no clock. Under the race detector it also
-// shows what the holds of a name, one after the other in one process, do not see of each other. WorkerMain must have been called, as for Run.
+// Every process writes what it does into memory that all share, so the order is that in which it happened, by no clock. WorkerMain must have been called, as for Run.
 // Config.Faults produces no faults here. The TTL is Config.MinTTL if that is set, and otherwise 5 s: an overloaded machine that cannot renew in that time shows as
 // losses. It returns when o.For has passed and everybody has got what he waited for, or when ctx ends.
 func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {

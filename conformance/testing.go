@@ -9,10 +9,7 @@ import (
 // skipped with its reason. How many run at once does not depend on -parallel, since most of them wait for time to pass.
 // Of the options, Match and Parallel count.
 func Test(t *testing.T, cfg Config, opts ...RunOption) {
-	o := runOptions{parallel: defaultParallel}
-	for _, opt := range opts {
-		opt(&o)
-	}
+	o := newRunOptions(opts)
 	r, err := newRunner(t.Context(), cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -20,7 +17,7 @@ func Test(t *testing.T, cfg Config, opts ...RunOption) {
 	var cases []Case // those that -run selects
 	var results []chan Result
 	for _, c := range Cases() {
-		if testing.Short() && !c.Quick || o.match != nil && !o.match(c) {
+		if testing.Short() && !c.Quick || !o.match(c) {
 			continue
 		}
 		t.Run(c.ID(), func(t *testing.T) {

@@ -4,21 +4,11 @@
 // It gives a driver's conformance test the faults of the network. Put a proxy before your server, and pass what
 // [Group.Faults] makes of it to the suite:
 //
-//	func TestConformance(t *testing.T) {
-//		const server = "localhost:1234"
-//		proxy, err := faultproxy.New(server)
-//		if err != nil {
-//			t.Fatal(err)
-//		}
-//		defer proxy.Close()
-//		faults := faultproxy.Group{proxy}.Faults(isOp)
-//		faults.Remove = remove // and what else you can do to the server itself
-//		conformance.Test(t, conformance.Config{Open: open, Target: proxy.Addr(), Direct: server, Faults: faults})
-//	}
-//
-//	func isOp(op conformance.Op, request []byte) bool {
-//		return op == conformance.OpAcquire && bytes.Contains(request, []byte("SET")) || …
-//	}
+//	proxy, err := faultproxy.New("localhost:1234")
+//	…
+//	faults := faultproxy.Group{proxy}.Faults(isOp) // isOp tells requests apart by their bytes
+//	faults.Remove = remove                         // and what else you can do to the server itself
+//	conformance.Test(t, conformance.Config{Open: open, Target: proxy.Addr(), Direct: "localhost:1234", Faults: faults})
 //
 // If one URL names several servers, [ForURL] puts a proxy before each of them.
 //
