@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 	"time"
 
@@ -14,14 +13,8 @@ import (
 var optionalCases = group("optional",
 	quick("batch", "contract: RenewBatch says of each lease what its Renew would, in its place, however many there are", renewsMany),
 	full("batch-keeps", "P1 exclusion: claims that are renewed by RenewBatch stay for as long as they are renewed", func(e *Env) {
-		p, other := e.party(), e.party()
-		batch := optional[driver.BatchRenewer](p)
-		for range 5 {
-			if renewedStay(p, other, batch) {
-				return
-			}
-		}
-		e.notRun("the machine stalls for longer than claims are valid")
+		p := e.party()
+		p.renewedStay(optional[driver.BatchRenewer](p).RenewBatch)
 	}),
 	quick("requeue", "contract: Requeue releases the old claim and claims anew, behind who already waits", requeues),
 	quick("inspect", "contract: Inspect says who holds a name, with what token and until when, and touches nothing", func(e *Env) {
@@ -175,48 +168,6 @@ func renewsMany(e *Env) {
 			"result %d: the renewal moved Until by %v, to %v after it was sent", i, r.Until.Sub(before), r.Until.Sub(sent))
 		e.require(time.Until(r.Until) <= ttl, "result %d: the validity left, %v, is longer than the TTL %v", i, time.Until(r.Until), ttl)
 	}
-}
-
-// renewedStay renews claims of p for two TTLs and looks each time whether other gets them while they are valid. false: the machine stalled for so long that
-// they ran out, which says nothing.
-func renewedStay(p, other *party, batch driver.BatchRenewer) (ran bool) {
-	const why = "the holder renews its claim in time, each time with success"
-	e := p.e
-	names := []string{e.name(), e.name(), e.name()}
-	var leases []driver.Lease
-	var ends []time.Time
-	for i, name := range names {
-		leases = append(leases, p.claim(name))
-		e.needsRenewal(leases[i])
-		ends = append(ends, leases[i].Grant().Until)
-	}
-	tooLate := func() bool { return !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) }
-	for end := time.Now().Add(2 * e.ttl); time.Now().Before(end); {
-		e.sleep(e.ttl / 4)
-		results, began := make([]driver.Renewal, len(leases)), time.Now()
-		ctx, cancel := e.timed()
-		batch.RenewBatch(ctx, leases, results)
-		cancel()
-		if tooLate() {
-			return false
-		}
-		for i, r := range results {
-			e.check(r.Err, "a renewal in time")
-			e.require(r.Until.After(began), "a renewal moved the end to %v before it was sent", began.Sub(r.Until))
-			ends[i] = r.Until
-		}
-		for _, name := range names {
-			lease, err := other.try(other.request(name))
-			if tooLate() {
-				return false
-			}
-			if err == nil {
-				e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
-			}
-			e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
-		}
-	}
-	return true
 }
 
 // requeues has a claim exchanged for a new one: where nobody else waits, where somebody does, and when it is gone.

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -90,16 +91,66 @@ var ownershipCases = group("ownership",
 		b.free(name, "the claim has expired, and its renewal was refused")
 	}),
 	full("renewed-claim-stays", "P1 exclusion: a claim that is renewed stays for as long as it is renewed", func(e *Env) {
-		a, b, name, lease := e.held()
-		e.needsRenewal(lease)
-		e.during(3*e.ttl, 0, func() {
-			e.sleep(e.ttl / 4)
-			e.check(errOf(a.renews(lease)), "a renewal in time failed")
-			b.finds(name, "the holder renews its claim in time, each time with success")
+		p := e.party()
+		p.renewedStay(func(_ context.Context, leases []driver.Lease, results []driver.Renewal) {
+			for i, lease := range leases {
+				results[i].Until, results[i].Err = p.renews(lease)
+			}
 		})
-		a.release(lease)
 	}),
 )
+
+// renewedStay renews claims for three TTLs, and looks each time whether another client gets them while they are valid. A machine that stalls for so long that
+// they run out says nothing: then it begins anew.
+func (p *party) renewedStay(renew func(context.Context, []driver.Lease, []driver.Renewal)) {
+	const why = "the holder renews its claim in time, each time with success"
+	e, other := p.e, p.e.party()
+	stay := func() (ran bool) {
+		names := []string{e.name(), e.name(), e.name()}
+		leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
+		for i, name := range names {
+			leases[i] = p.claim(name)
+			e.needsRenewal(leases[i])
+			ends[i] = leases[i].Grant().Until
+		}
+		tooLate := func() bool { return !time.Now().Before(slices.MinFunc(ends, time.Time.Compare)) }
+		for end := time.Now().Add(3 * e.ttl); time.Now().Before(end); {
+			e.sleep(e.ttl / 4)
+			results, began := make([]driver.Renewal, len(leases)), time.Now()
+			ctx, cancel := e.timed()
+			renew(ctx, leases, results)
+			cancel()
+			if tooLate() {
+				return false
+			}
+			for i, r := range results {
+				e.check(r.Err, "a renewal in time")
+				e.require(r.Until.After(began), "a renewal moved the end to %v before it was sent", began.Sub(r.Until))
+				ends[i] = r.Until
+			}
+			for _, name := range names {
+				lease, err := other.try(other.request(name))
+				if tooLate() {
+					return false
+				}
+				if err == nil {
+					e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
+				}
+				e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
+			}
+		}
+		for _, lease := range leases {
+			p.release(lease)
+		}
+		return true
+	}
+	for range 5 {
+		if stay() {
+			return
+		}
+	}
+	e.notRun("the machine stalls for longer than claims are valid")
+}
 
 // lateCall has one client make a call for a claim that has expired, and that another client's has followed.
 func lateCall(e *Env, what string, call func(a *party, req driver.Request, lease driver.Lease)) {

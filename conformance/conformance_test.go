@@ -36,8 +36,7 @@ func onMemory() Config {
 		Open: func(context.Context, string) (driver.Backend, error) {
 			return memory.NewBackend(memory.Options{Server: server}), nil
 		},
-		Local:  true,
-		MinTTL: 300 * time.Millisecond,
+		Local: true,
 	}
 }
 
@@ -131,7 +130,7 @@ func TestReport(t *testing.T) {
 	report := Run(t.Context(), onMemory(), Quick(), Parallel(8), Progress(func(r Result) { progress = append(progress, r.ID()) }))
 	require.True(t, report.OK(), "%+v", report.Results)
 	require.Equal(t, "memory", report.Backend)
-	require.Equal(t, 300*time.Millisecond, report.TTL)
+	require.Equal(t, DefaultTTL, report.TTL)
 	require.Positive(t, report.Passed)
 	require.Equal(t, len(report.Results), report.Passed+report.NotRun)
 	require.Len(t, progress, len(report.Results))
