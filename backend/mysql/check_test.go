@@ -146,7 +146,7 @@ func TestCheckOfTheBinaryLog(t *testing.T) {
 
 // TestCheckIsBounded: a server that falls silent while the table is looked at.
 func TestCheckIsBounded(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	proxy, dsn, _ := proxyFor(t, m)
 	c, _, err := serverFor(t, dsn, Options{}).dial(t.Context(), "", nil)
 	require.NoError(t, err)
@@ -233,7 +233,7 @@ func TestFacts(t *testing.T) {
 
 // TestProxyThatSharesSessions: one that gives out numbers of its own is known by its greeting.
 func TestProxyThatSharesSessions(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	cfg := configFor(t, m.DSN())
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dialPlain(ctx, network, address)

@@ -13,7 +13,7 @@ import (
 )
 
 func TestConnTakesAndFrees(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
 	require.NotEqual(t, a.ID(), b.ID())
@@ -32,7 +32,7 @@ func TestConnTakesAndFrees(t *testing.T) {
 }
 
 func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
 	held, again := newKey(), newKey()
@@ -64,7 +64,7 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 }
 
 func TestConnWaits(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{TTL: 2 * time.Second})
 	a, b, c := dialFor(t, s), dialFor(t, s), dialFor(t, s)
 	key := newKey()
@@ -90,7 +90,7 @@ func TestConnWaits(t *testing.T) {
 }
 
 func TestConnIsLeftWhenTheContextEnds(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	proxy, dsn, _ := proxyFor(t, m)
 	a := dialFor(t, serverFor(t, dsn, Options{}))
 	proxy.Freeze()
@@ -107,7 +107,7 @@ func TestConnIsLeftWhenTheContextEnds(t *testing.T) {
 }
 
 func TestConnWithoutAnswerEnds(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	proxy, dsn, _ := proxyFor(t, m)
 	a := dialFor(t, serverFor(t, dsn, Options{TTL: time.Second}))
 	proxy.Freeze()
@@ -164,7 +164,7 @@ func TestConnSilence(t *testing.T) {
 }
 
 func TestConnEndsAnEarlierSession(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	proxy, dsn, _ := proxyFor(t, m)
 	s := serverFor(t, m.DSN(), Options{})
 	gone, b := dialFor(t, serverFor(t, dsn, Options{})), dialFor(t, s)

@@ -64,7 +64,7 @@ func (endless) SetReadDeadline(time.Time) error { return errors.ErrUnsupported }
 
 // TestConnWithoutDeadlines: a caller who reads himself could not be sent away, so the client library does.
 func TestConnWithoutDeadlines(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	cfg := configFor(t, m.DSN())
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
 		c, err := dialPlain(ctx, network, address)
@@ -109,7 +109,7 @@ func certificate(t *testing.T) (cert, key string) {
 
 // TestAnswersThatNobodyAskedFor: the session is not to be trusted any more.
 func TestAnswersThatNobodyAskedFor(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a := dialFor(t, serverFor(t, m.DSN(), Options{}))
 	a.wire.line.Lock()
 	a.wire.ahead = []byte("more")
@@ -120,7 +120,7 @@ func TestAnswersThatNobodyAskedFor(t *testing.T) {
 
 // TestTriesThatFailTogether: what the server has taken before it said that it fails is given back.
 func TestTriesThatFailTogether(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{NoTokens: true, ExactKeys: true})
 	a, b := dialFor(t, s), dialFor(t, s)
 	taken := newKey()

@@ -76,7 +76,7 @@ func blockedIn(t testing.TB, admin *sql.DB) (id int64) {
 
 // TestKillWhileHolding: the holder is told, all locks of the session are lost, others of the process are not, and the next claim is made on a new session.
 func TestKillWhileHolding(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	c, other := newClient(t, m.DSN(), Options{TTL: time.Minute}), newClient(t, m.DSN(), Options{TTL: time.Minute})
 	names := []string{newName(), newName(), newName()}
 	var locks []*lockport.Lock
@@ -166,7 +166,7 @@ func TestServerKilledAndRestarted(t *testing.T) {
 // TestHalfOpen: the holder hears nothing more and knows in time that its hold has ended; the server ends the session of a holder that it does not
 // hear, after the TTL.
 func TestHalfOpen(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	proxy, dsn, _ := proxyFor(t, m)
 	c, other := newClient(t, dsn, Options{TTL: testTTL}), newClient(t, m.DSN(), Options{TTL: testTTL})
 	name := newName()
@@ -255,7 +255,7 @@ func TestManyLocksFewConnections(t *testing.T) {
 
 // TestNamesDifferByCase: also where the server's own names of locks do not.
 func TestNamesDifferByCase(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{})
 	base := newName()
 	var locks []*lockport.Lock
@@ -271,7 +271,7 @@ func TestNamesDifferByCase(t *testing.T) {
 
 // TestTableLocked: a backup that locks tables keeps no token from being drawn for longer than a second, and costs no hold.
 func TestTableLocked(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	c := newClient(t, m.DSN(), Options{TTL: 5 * time.Second})
 	l := acquire(t, c, newName())
 	admin, err := adminOf(t, m).Conn(t.Context())

@@ -93,7 +93,7 @@ func TestOldRowsArePruned(t *testing.T) {
 
 // TestAskedWhileRowsArePruned: who asks meanwhile is answered when that is over, by the same session.
 func TestAskedWhileRowsArePruned(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	admin := adminOf(t, m)
 	backup, err := admin.Conn(t.Context())
 	require.NoError(t, err)
@@ -125,7 +125,7 @@ func TestAskedWhileRowsArePruned(t *testing.T) {
 
 // TestManySessionsDrawNewTokensAtOnce: rows that are new to the table are where InnoDB sees deadlocks.
 func TestManySessionsDrawNewTokensAtOnce(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{})
 	var all sync.WaitGroup
 	for range 8 {
@@ -175,7 +175,7 @@ func TestDatabasesShareLocks(t *testing.T) {
 
 // TestMixedFleet: another program calls GET_LOCK.
 func TestMixedFleet(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	name := "nightly_" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	c := newClient(t, m.DSN(), Options{ExactKeys: true})
 	l := acquire(t, c, name)
@@ -194,7 +194,7 @@ func TestMixedFleet(t *testing.T) {
 
 // TestDeadlockAmongNewRows: the server undoes a token for the sake of another session's. It is drawn again, not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
 	deadlocks := drawAttempts - 1

@@ -99,7 +99,7 @@ func TestListReadsATableOfAnySize(t *testing.T) {
 }
 
 func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{NoTokens: true}), newBackend(t, m, Options{NoTokens: true})
 	name := newName()
 	l := claims(t, a, newOwner(), name)[0]
@@ -118,7 +118,7 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 
 // TestBreakSessionEndsAllItsLocks, but only while the owner has the one that is named.
 func TestBreakSessionEndsAllItsLocks(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	first, second, owner := newName(), newName(), newOwner()
 	leases := claims(t, a, owner, first, second)
@@ -135,7 +135,7 @@ func TestBreakSessionEndsAllItsLocks(t *testing.T) {
 
 // TestNoSessionIsKilledThatHasTheLockNoMore: it may have given it up since it was looked at, and have other locks.
 func TestNoSessionIsKilledThatHasTheLockNoMore(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	first, second, owner := newName(), newName(), newOwner()
 	leases := claims(t, a, owner, first, second)
@@ -149,7 +149,7 @@ func TestNoSessionIsKilledThatHasTheLockNoMore(t *testing.T) {
 
 // TestBreakEndsNoOtherLock: it kills a session, and so refuses where that has other locks.
 func TestBreakEndsNoOtherLock(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	first, second, owner := newName(), newName(), newOwner()
 	leases := claims(t, a, owner, first, second)
@@ -174,7 +174,7 @@ func TestBreakEndsNoOtherLock(t *testing.T) {
 
 // TestBreakIsAimedAtTheOwner: the lock may change hands between the look at it and the look at what else its session has.
 func TestBreakIsAimedAtTheOwner(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	name, owner := newName(), newOwner()
 	claims(t, a, owner, name)
@@ -202,7 +202,7 @@ func (w withoutKill) Write(p []byte) (int, error) {
 
 // TestBreakThatIsLostEnds: although the context does not.
 func TestBreakThatIsLostEnds(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	a := newBackend(t, m, Options{})
 	cfg := configFor(t, m.DSN())
 	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -16,7 +16,7 @@ import (
 
 // TestNoAnswerWhileATokenIsDrawn: the server has given the lock and falls silent. Who asked can leave, and the session does not wait for ever.
 func TestNoAnswerWhileATokenIsDrawn(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	for name, c := range map[string]struct{ direct, wait bool }{
 		"try": {true, false}, "wait": {true, true}, "try by the library": {false, false}, "wait by the library": {false, true},
 	} {
@@ -73,7 +73,7 @@ func TestWaitThatTheServerEnds(t *testing.T) {
 
 // TestNothingIsGivenBackUnheard: where a lock cannot be given back, only the end of the session is certain.
 func TestNothingIsGivenBackUnheard(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
 	a.sql = &meddled{a.sql, func(string) error { return &gomysql.MySQLError{Number: errRowLockWait, Message: "planted"} }}
@@ -85,7 +85,7 @@ func TestNothingIsGivenBackUnheard(t *testing.T) {
 
 // TestFailedListOfLocks: tries of which the server says that they fail leave the session and what it has alone; a lock that may have been freed ends it.
 func TestFailedListOfLocks(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{NoTokens: true, ExactKeys: true})
 	a, b := dialFor(t, s), dialFor(t, s)
 	held, other, third := newKey(), newKey(), newKey()
@@ -106,7 +106,7 @@ func TestFailedListOfLocks(t *testing.T) {
 
 // TestRowThatIsGone: a lock whose token cannot be read is given back, not taken without one.
 func TestRowThatIsGone(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	admin := adminOf(t, m)
 	s := serverFor(t, m.DSN(), Options{})
 	a, b := dialFor(t, s), dialFor(t, s)
@@ -127,7 +127,7 @@ func TestRowThatIsGone(t *testing.T) {
 
 // TestKeyThatIsRefused is answered, whoever asks, and whether he waits or not.
 func TestKeyThatIsRefused(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{NoTokens: true, ExactKeys: true})
 	a := dialFor(t, s)
 	s.foldsCase.Store(true) // as MySQL does
@@ -148,7 +148,7 @@ func TestKeyThatIsRefused(t *testing.T) {
 
 // TestAskedAsTheSessionEnds: whoever asks the library's way gets an answer, also at the moment of the end, and after.
 func TestAskedAsTheSessionEnds(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	m := servers.SharedMariaDB(t)
 	s := serverFor(t, m.DSN(), Options{NoTokens: true})
 	for range 20 { // which of the two is seen first is chance
 		a := dialFor(t, s)

@@ -122,7 +122,6 @@ func TestTLS(t *testing.T) {
 		require.NoError(t, acquire(t, c, newName()).Release(t.Context()))
 		require.NoError(t, c.Close())
 	}
-	plain := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	_, err := lockport.Open(t.Context(), plain.URL()+"?tls=true")
+	_, err := lockport.Open(t.Context(), servers.SharedMariaDB(t).URL()+"?tls=true")
 	require.ErrorIs(t, err, lockport.ErrRefused)
 }
