@@ -189,7 +189,7 @@ func TestHoldLongerThanWaitTimeout(t *testing.T) {
 	c, other := newClient(t, m.DSN(), Options{TTL: time.Second}), newClient(t, m.DSN(), Options{})
 	name := newName()
 	l := acquire(t, c, name)
-	for end := time.Now().Add(3500 * time.Millisecond); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		require.NoError(t, l.Err())
 		_, err := other.TryAcquire(t.Context(), name)
 		require.ErrorIs(t, err, lockport.ErrHeld)
@@ -272,7 +272,7 @@ func TestNamesDifferByCase(t *testing.T) {
 // TestTableLocked: a backup that locks tables keeps no token from being drawn for longer than a second, and costs no hold.
 func TestTableLocked(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	c := newClient(t, m.DSN(), Options{TTL: 5 * time.Second})
+	c := newClient(t, m.DSN(), Options{TTL: testTTL})
 	l := acquire(t, c, newName())
 	admin, err := adminOf(t, m).Conn(t.Context())
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestTableLocked(t *testing.T) {
 	_, err = admin.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 	require.NoError(t, err)
 	name := newName()
-	for range 6 { // longer than the TTL
+	for range 3 { // longer than the TTL
 		_, err = c.TryAcquire(t.Context(), name)
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.Zero(t, holderOf(t, m, name), "what was taken was given back")
