@@ -124,12 +124,7 @@ func testUndone(t *testing.T, d door) {
 		tx := d.open(t)
 		require.NoError(t, tx.guard(ctx, f, "n", 9))
 		require.Error(t, tx.exec(ctx, "a mistake"))
-		switch s := tx.(type) {
-		case standardTx:
-			require.NoError(t, s.Rollback())
-		case pgxTx:
-			require.NoError(t, s.Rollback(ctx))
-		}
+		require.NoError(t, tx.undo(ctx))
 		require.NoError(t, d.register(ctx, f, "n", 5))
 	}
 }

@@ -43,65 +43,88 @@ func openPool(ctx context.Context, target string) (*pgxpool.Pool, error) {
 // door is one of the ways to a database.
 type door struct {
 	dialect  sqlfence.Dialect
-	begin    func(t testing.TB, isolation string) session
-	exec     func(ctx context.Context, statement string) error
+	start    func(ctx context.Context, isolation string) (session, error)
+	exec     func(ctx context.Context, statement string, args ...any) error
 	register func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
+	close    func() error
+	db       *sql.DB // nil through pgx
 }
 
 // session is a transaction of either kind.
 type session interface {
 	guard(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
-	exec(ctx context.Context, statement string) error
-	number(ctx context.Context, query string) (int64, error)
+	exec(ctx context.Context, statement string, args ...any) error
+	number(ctx context.Context, query string, args ...any) (int64, error)
 	commit(ctx context.Context) error
+	undo(ctx context.Context) error
 }
 
-// viaSQL is the way through database/sql.
-func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
+// throughSQL is the way through database/sql.
+func throughSQL(dialect sqlfence.Dialect, target string) (door, error) {
 	db, err := openDB(driverOf[dialect], target)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	levels := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
+		"SERIALIZABLE": sql.LevelSerializable}
 	return door{
 		dialect: dialect,
-		begin: func(t testing.TB, isolation string) session {
-			level := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
-				"SERIALIZABLE": sql.LevelSerializable}[isolation]
-			tx, err := db.BeginTx(soon(t), &sql.TxOptions{Isolation: level})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = tx.Rollback() })
-			return standardTx{tx}
+		db:      db,
+		start: func(ctx context.Context, isolation string) (session, error) {
+			tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[isolation]})
+			return standardTx{tx}, err
 		},
-		exec: func(ctx context.Context, statement string) error {
-			_, err := db.ExecContext(ctx, statement)
+		exec: func(ctx context.Context, statement string, args ...any) error {
+			_, err := db.ExecContext(ctx, statement, args...)
 			return err
 		},
 		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
 			return f.Register(ctx, db, name, token)
 		},
-	}
+		close: func() error { return db.Close() },
+	}, err
 }
 
-// viaPgx is the way through pgx.
-func viaPgx(t *testing.T, target string) door {
-	pool, err := openPool(t.Context(), target)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
+// throughPgx is the way through pgx.
+func throughPgx(ctx context.Context, target string) (door, error) {
+	pool, err := openPool(ctx, target)
 	return door{
 		dialect: sqlfence.Postgres,
-		begin: func(t testing.TB, isolation string) session {
-			tx, err := pool.BeginTx(soon(t), pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = tx.Rollback(context.Background()) })
-			return pgxTx{tx}
+		start: func(ctx context.Context, isolation string) (session, error) {
+			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
+			return pgxTx{tx}, err
 		},
-		exec: func(ctx context.Context, statement string) error {
-			_, err := pool.Exec(ctx, statement)
+		exec: func(ctx context.Context, statement string, args ...any) error {
+			_, err := pool.Exec(ctx, statement, args...)
 			return err
 		},
 		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
 			return f.RegisterPgx(ctx, pool, name, token)
 		},
-	}
+		close: func() error { pool.Close(); return nil },
+	}, err
+}
+
+func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
+	d, err := throughSQL(dialect, target)
+	return d.until(t, err)
+}
+
+func viaPgx(t *testing.T, target string) door {
+	d, err := throughPgx(t.Context(), target)
+	return d.until(t, err)
+}
+
+// until closes d with t.
+func (d door) until(t *testing.T, err error) door {
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, d.close()) })
+	return d
+}
+
+// begin begins a transaction, which ends with t.
+func (d door) begin(t testing.TB, isolation string) session {
+	tx, err := d.start(soon(t), isolation)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = tx.undo(context.Background()) })
+	return tx
 }
 
 var tables atomic.Int64
@@ -126,16 +149,17 @@ func (s standardTx) guard(ctx context.Context, f *sqlfence.Fence, name string, t
 	return f.Guard(ctx, s.Tx, name, token)
 }
 
-func (s standardTx) exec(ctx context.Context, statement string) error {
-	_, err := s.ExecContext(ctx, statement)
+func (s standardTx) exec(ctx context.Context, statement string, args ...any) error {
+	_, err := s.ExecContext(ctx, statement, args...)
 	return err
 }
 
-func (s standardTx) number(ctx context.Context, query string) (n int64, err error) {
-	return n, s.QueryRowContext(ctx, query).Scan(&n)
+func (s standardTx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
+	return n, s.QueryRowContext(ctx, query, args...).Scan(&n)
 }
 
 func (s standardTx) commit(context.Context) error { return s.Commit() }
+func (s standardTx) undo(context.Context) error   { return s.Rollback() }
 
 type pgxTx struct{ pgx.Tx }
 
@@ -143,16 +167,17 @@ func (p pgxTx) guard(ctx context.Context, f *sqlfence.Fence, name string, token 
 	return f.GuardPgx(ctx, p.Tx, name, token)
 }
 
-func (p pgxTx) exec(ctx context.Context, statement string) error {
-	_, err := p.Exec(ctx, statement)
+func (p pgxTx) exec(ctx context.Context, statement string, args ...any) error {
+	_, err := p.Exec(ctx, statement, args...)
 	return err
 }
 
-func (p pgxTx) number(ctx context.Context, query string) (n int64, err error) {
-	return n, p.QueryRow(ctx, query).Scan(&n)
+func (p pgxTx) number(ctx context.Context, query string, args ...any) (n int64, err error) {
+	return n, p.QueryRow(ctx, query, args...).Scan(&n)
 }
 
 func (p pgxTx) commit(ctx context.Context) error { return p.Commit(ctx) }
+func (p pgxTx) undo(ctx context.Context) error   { return p.Rollback(ctx) }
 
 // soon bounds what must not hang.
 func soon(t testing.TB) context.Context {

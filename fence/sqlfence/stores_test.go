@@ -2,10 +2,7 @@ package sqlfence_test
 
 import (
 	"context"
-	"database/sql"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
+	"errors"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence/sqlfence"
@@ -21,47 +18,43 @@ const (
 	unguarded way = "unguarded" // not at all
 )
 
-// sqlStore keeps the numbers in the table account, through database/sql.
-type sqlStore struct {
-	db      *sql.DB
-	dialect sqlfence.Dialect
-	fence   *sqlfence.Fence
-	way     way
-}
-
-func openSQL(d sqlfence.Dialect, w way) func(context.Context, string) (fencetest.Store, error) {
-	return func(ctx context.Context, target string) (fencetest.Store, error) {
-		db, err := openDB(driverOf[d], target)
-		if err != nil {
-			return nil, err
-		}
-		s := &sqlStore{db: db, dialect: d, way: w}
-		if s.fence, err = sqlfence.New(d, ""); err != nil {
-			return nil, err
-		}
-		return s, prepare(func(statement string) error {
-			_, err := db.ExecContext(ctx, statement)
-			return err
-		}, d, s.fence)
-	}
-}
-
 var driverOf = map[sqlfence.Dialect]string{sqlfence.Postgres: "pgx", sqlfence.MySQL: "mysql"}
 
-// prepare makes the tables, with a row for each name that a run can have.
-func prepare(exec func(statement string) error, d sqlfence.Dialect, f *sqlfence.Fence) error {
-	for _, statement := range []string{createAccount[d], f.Schema()} {
-		if err := exec(statement); err != nil {
-			return err
-		}
-	}
-	return nil
+// store keeps the numbers in the table account.
+type store struct {
+	door
+	fence *sqlfence.Fence
+	way   way
 }
 
-func (s *sqlStore) Begin(ctx context.Context, l *lockport.Lock) (int64, func(context.Context, int64) error, error) {
+func openSQL(dialect sqlfence.Dialect, w way) func(context.Context, string) (fencetest.Store, error) {
+	return func(ctx context.Context, target string) (fencetest.Store, error) {
+		d, err := throughSQL(dialect, target)
+		return newStore(ctx, d, w, err)
+	}
+}
+
+func openPgx(ctx context.Context, target string) (fencetest.Store, error) {
+	d, err := throughPgx(ctx, target)
+	return newStore(ctx, d, guarded, err)
+}
+
+// newStore makes the tables.
+func newStore(ctx context.Context, d door, w way, err error) (fencetest.Store, error) {
+	if err != nil {
+		return nil, err
+	}
+	f, err := sqlfence.New(d.dialect, "")
+	if err != nil {
+		return nil, err
+	}
+	return store{d, f, w}, errors.Join(d.exec(ctx, createAccount[d.dialect]), d.exec(ctx, f.Schema()))
+}
+
+func (s store) Begin(ctx context.Context, l *lockport.Lock) (value int64, write func(context.Context, int64) error, err error) {
 	token, _ := l.Token()
 	id := l.Name()
-	if _, err := s.db.ExecContext(ctx, openAccount[s.dialect], id); err != nil {
+	if err := s.exec(ctx, openAccount[s.dialect], id); err != nil {
 		return 0, nil, err
 	}
 	if s.way == columned {
@@ -69,95 +62,47 @@ func (s *sqlStore) Begin(ctx context.Context, l *lockport.Lock) (int64, func(con
 		value, err := c.register(ctx, id, token)
 		return value, func(ctx context.Context, value int64) error { return c.update(ctx, id, token, value) }, err
 	}
-	var value int64
-	err := s.do(ctx, id, token, func(tx *sql.Tx) error {
-		return tx.QueryRowContext(ctx, readAccount[s.dialect], id).Scan(&value)
-	})
-	return value, func(ctx context.Context, value int64) error {
-		return s.do(ctx, id, token, func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, writeAccount[s.dialect], value, id)
-			return err
-		})
-	}, err
-}
-
-// do does fn in a transaction, guarded if that is the way.
-func (s *sqlStore) do(ctx context.Context, id string, token lockport.Token, fn func(tx *sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = tx.Rollback() }()
-	if s.way == guarded {
-		if err := s.fence.Guard(ctx, tx, id, token); err != nil {
-			return err
-		}
-	}
-	if err := fn(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
-
-func (s *sqlStore) Value(ctx context.Context, name string) (value int64, err error) {
-	return value, s.db.QueryRowContext(ctx, readAccount[s.dialect], name).Scan(&value)
-}
-
-func (s *sqlStore) Close() error { return s.db.Close() }
-
-// pgxStore is the guarded one through pgx.
-type pgxStore struct {
-	pool  *pgxpool.Pool
-	fence *sqlfence.Fence
-}
-
-func openPgx(ctx context.Context, target string) (fencetest.Store, error) {
-	pool, err := openPool(ctx, target)
-	if err != nil {
-		return nil, err
-	}
-	f, err := sqlfence.New(sqlfence.Postgres, "")
-	if err != nil {
-		return nil, err
-	}
-	return &pgxStore{pool, f}, prepare(func(statement string) error {
-		_, err := pool.Exec(ctx, statement)
-		return err
-	}, sqlfence.Postgres, f)
-}
-
-func (s *pgxStore) Begin(ctx context.Context, l *lockport.Lock) (value int64, write func(context.Context, int64) error, err error) {
-	token, _ := l.Token()
-	if _, err := s.pool.Exec(ctx, openAccount[sqlfence.Postgres], l.Name()); err != nil {
-		return 0, nil, err
-	}
-	do := func(ctx context.Context, fn func(tx pgx.Tx) error) error {
-		return pgx.BeginFunc(ctx, s.pool, func(tx pgx.Tx) error {
-			if err := s.fence.GuardPgx(ctx, tx, l.Name(), token); err != nil {
-				return err
+	do := func(ctx context.Context, fn func(tx session) error) error {
+		return s.do(ctx, func(tx session) error {
+			if s.way == guarded {
+				if err := tx.guard(ctx, s.fence, id, token); err != nil {
+					return err
+				}
 			}
 			return fn(tx)
 		})
 	}
-	err = do(ctx, func(tx pgx.Tx) error {
-		return tx.QueryRow(ctx, readAccount[sqlfence.Postgres], l.Name()).Scan(&value)
+	err = do(ctx, func(tx session) (err error) {
+		value, err = tx.number(ctx, readAccount[s.dialect], id)
+		return err
 	})
 	return value, func(ctx context.Context, value int64) error {
-		return do(ctx, func(tx pgx.Tx) error {
-			_, err := tx.Exec(ctx, writeAccount[sqlfence.Postgres], value, l.Name())
-			return err
-		})
+		return do(ctx, func(tx session) error { return tx.exec(ctx, writeAccount[s.dialect], value, id) })
 	}, err
 }
 
-func (s *pgxStore) Value(ctx context.Context, name string) (value int64, err error) {
-	return value, s.pool.QueryRow(ctx, readAccount[sqlfence.Postgres], name).Scan(&value)
+// do does fn in a transaction.
+func (s store) do(ctx context.Context, fn func(tx session) error) error {
+	tx, err := s.start(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.undo(ctx) }()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.commit(ctx)
 }
 
-func (s *pgxStore) Close() error {
-	s.pool.Close()
-	return nil
+func (s store) Value(ctx context.Context, name string) (value int64, err error) {
+	err = s.do(ctx, func(tx session) (err error) {
+		value, err = tx.number(ctx, readAccount[s.dialect], name)
+		return err
+	})
+	return value, err
 }
+
+func (s store) Close() error { return s.close() }
 
 // The tables and statements of the numbers; openAccount makes a row that is not there.
 var (
