@@ -65,8 +65,8 @@ func TestQuickRun(t *testing.T) {
 	}
 }
 
-// arrangement is an environment whose servers start starts.
-func arrangement(name string, start func(context.Context) (environment.Servers, error)) environment.Environment {
+// anEnvironment is an environment whose servers start starts.
+func anEnvironment(name string, start func(context.Context) (environment.Servers, error)) environment.Environment {
 	return environment.Environment{Name: name, Title: name, TTL: time.Second, Start: start}
 }
 
@@ -120,11 +120,11 @@ func TestCellsOfPlays(t *testing.T) {
 		Match:    func(hazard, subject string) bool { return subject == "redis" },
 		Progress: func(done, total int, what string) { told = append(told, fmt.Sprintf("%d/%d %s", done, total, what)) },
 	}, all, []environment.Environment{
-		arrangement("there", nowhere),
-		arrangement("missing", func(context.Context) (environment.Servers, error) {
+		anEnvironment("there", nowhere),
+		anEnvironment("missing", func(context.Context) (environment.Servers, error) {
 			return nil, fmt.Errorf("start: %w", &servers.NotInstalled{Program: "serverd", Install: "get it"})
 		}),
-		arrangement("broken", func(context.Context) (environment.Servers, error) { return nil, errors.New("no space left") }),
+		anEnvironment("broken", func(context.Context) (environment.Servers, error) { return nil, errors.New("no space left") }),
 	})
 	require.NoError(t, err)
 	require.Equal(t, []report.Missing{{Subjects: []string{"redis"}, Program: "serverd", Install: "get it"}}, missing)
@@ -177,7 +177,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 
 // played is the cell of a script on no servers.
 func played(t *testing.T, o Options, s script) report.Cell {
-	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: s}}, []environment.Environment{arrangement("there", nowhere)})
+	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: s}}, []environment.Environment{anEnvironment("there", nowhere)})
 	require.NoError(t, err)
 	return cells[0]
 }

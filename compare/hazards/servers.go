@@ -69,15 +69,15 @@ func watched(damage script) script {
 		rival := p.tries(wb, 20*time.Millisecond)
 		p.Injected()
 		damage(p)
-		struck := time.Now()
+		harmed := time.Now()
 		free, err := p.acquire(wc, p.Name()+"-free", lasting)
 		if taken(err) {
-			p.found(report.Unavailable, "For %s nobody could have a lock.", text(time.Since(struck)))
+			p.found(report.Unavailable, "For %s nobody could have a lock.", text(time.Since(harmed)))
 			p.stopped(rival)
 			return
 		}
 		check(err)
-		p.found(report.Safe, "C could have another lock again after %s.", text(time.Since(struck)))
+		p.found(report.Safe, "C could have another lock again after %s.", text(time.Since(harmed)))
 		p.Note("another lock can be had again")
 		p.Healed()
 		p.release(free)
@@ -86,7 +86,7 @@ func watched(damage script) script {
 		told := func() bool { return p.event(a, history.Told).At != 0 }
 		for b == nil && !told() && !refusedFor(err, history.ClassHeld) { // errors do not say whether the lock is still taken
 			b, err = wb.TryAcquire(p.ctx, p.Name(), time.Second)
-			if time.Since(struck) > 2*lasting {
+			if time.Since(harmed) > 2*lasting {
 				check(fmt.Errorf("B was not told whether somebody has the lock: %w", err))
 			}
 		}
