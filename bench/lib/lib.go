@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
@@ -175,7 +176,7 @@ func either[T any](first bool, a, b T) T {
 }
 
 // heldIf is err, or that the name is held.
-func heldIf(held bool, err error) error { return either(held, measure.ErrHeld, err) }
+func heldIf(held bool, err error) error { return either(held, lockport.ErrHeld, err) }
 
 // unlessHeld is the outcome of a release that tells whether the lock was held.
 func unlessHeld(held bool, err error) error {
@@ -185,7 +186,7 @@ func unlessHeld(held bool, err error) error {
 // untilTaken tries until the name is free. await returns when it may be.
 func untilTaken(try, await func() error) error {
 	for {
-		if err := try(); !errors.Is(err, measure.ErrHeld) {
+		if err := try(); !errors.Is(err, lockport.ErrHeld) {
 			return err
 		}
 		if err := await(); err != nil {

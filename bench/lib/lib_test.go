@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -50,7 +51,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	}
 	for _, other := range []measure.Locker{a, b} { // some libraries let a session in where it already is
 		_, err = other.Acquire(ctx, "name", false)
-		require.ErrorIs(t, err, measure.ErrHeld)
+		require.ErrorIs(t, err, lockport.ErrHeld)
 	}
 	other, err := b.Acquire(ctx, "another name", false)
 	require.NoError(t, err)

@@ -2,7 +2,6 @@ package lib
 
 import (
 	"context"
-	"errors"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
@@ -34,17 +33,8 @@ func ours() (all []Library) {
 
 // openLockport opens a URL with more parameters, which begin with "?". The URLs of our own servers have none.
 func openLockport(parameters string, options []lockport.Option) func(context.Context, measure.Config) (measure.Locker, error) {
-	return func(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
-		client, err := lockport.Open(ctx, c.URL+parameters, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
-		if err != nil {
-			return l, err
-		}
-		return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-			lock, err := either(wait, client.Acquire, client.TryAcquire)(ctx, name)
-			if err != nil {
-				return nil, heldIf(!wait && errors.Is(err, lockport.ErrHeld), err)
-			}
-			return lock.Release, nil
-		}}, nil
+	return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+		c.URL += parameters
+		return measure.Open(ctx, c, options...)
 	}
 }

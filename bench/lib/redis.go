@@ -12,6 +12,7 @@ import (
 	pool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
@@ -105,7 +106,7 @@ func openPublished(_ context.Context, c measure.Config) (measure.Locker, error) 
 			return err
 		}
 		try := func() error { return setNX(ctx, all[0], name, c.TTL) }
-		if err := try(); !wait || !errors.Is(err, measure.ErrHeld) {
+		if err := try(); !wait || !errors.Is(err, lockport.ErrHeld) {
 			return release, err
 		}
 		told := all[0].Subscribe(ctx, "released:"+name)

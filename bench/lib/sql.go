@@ -10,6 +10,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
@@ -51,7 +52,7 @@ func (c *connections[T]) acquire(ctx context.Context, lock, unlock func(ctx cont
 	}
 	if !granted {
 		c.give(conn)
-		return nil, measure.ErrHeld
+		return nil, lockport.ErrHeld
 	}
 	return func(ctx context.Context) error {
 		held, err := unlock(ctx, conn)

@@ -91,11 +91,13 @@ func Text(runs map[string]*Results) (string, error) {
 
 // goals are all goals, and what runs say of them.
 type goals struct {
-	All, Reached, NotCertain, Missed, NotMeasured int
-	Table                                         []string
+	All   int
+	Count map[string]int
+	Table []string
 }
 
-func evaluate(runs map[string]*Results) (g goals) {
+func evaluate(runs map[string]*Results) goals {
+	g := goals{Count: make(map[string]int)}
 	head, blank := []string{"goal", "bound"}, ""
 	for _, f := range lib.Families {
 		head, blank = append(head, f.Title), blank+" |"
@@ -111,7 +113,7 @@ func evaluate(runs map[string]*Results) (g goals) {
 		for _, f := range lib.Families {
 			if slices.Contains(strings.Fields(goal.Families), f.Name) {
 				o := goal.outcome(f.Name, runs[f.Name])
-				*map[string]*int{reached: &g.Reached, notCertain: &g.NotCertain, missed: &g.Missed, notMeasured: &g.NotMeasured}[o.reached]++
+				g.Count[o.reached]++
 				g.All++
 				text += " " + goal.cell(o)
 			}

@@ -75,9 +75,7 @@ func TestCancellation(t *testing.T) {
 
 // long is a plan that would take an hour.
 var long = plan{
-	turns: 1, cycles: 1 << 20, cycleTime: time.Hour, pings: 1, pingTime: time.Millisecond,
-	handOffs: 1 << 20,
-	clients:  []int{8}, contentions: 1, contendTime: time.Hour,
-	takeovers: 1000, failovers: 1000,
-	waiters: []int{3}, waitTime: time.Hour,
+	turns: 1 << 20, cycleTime: time.Hour, pingTime: time.Millisecond, handOffs: 1 << 20,
+	clients: []int{8}, contentions: 1, contendTime: time.Hour,
+	takeovers: 1000, failovers: 1000, waiters: []int{3}, waitTime: time.Hour,
 }

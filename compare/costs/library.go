@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
 
@@ -21,27 +20,12 @@ func WorkerMain() {
 	measure.WorkerMain(func(ctx context.Context, c measure.Config) (measure.Locker, error) {
 		switch c.Library {
 		case "":
-			client, err := open(ctx, c.URL, c.TTL)
-			if err != nil {
-				return measure.Locker{}, err
-			}
-			return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, _ bool) (measure.Release, error) {
-				lock, err := client.Acquire(ctx, name)
-				if err != nil {
-					return nil, err
-				}
-				return lock.Release, nil
-			}}, nil
+			return measure.Open(ctx, c, lockport.Label("compare"))
 		case pinging:
 			return openPing(ctx, c.URL)
 		}
 		return openArticle(ctx, c)
 	})
-}
-
-// open opens a client. It does not log which settings of the server put locks at risk: doctor tells that.
-func open(ctx context.Context, url string, ttl time.Duration) (*lockport.Client, error) {
-	return lockport.Open(ctx, url, lockport.TTL(ttl), lockport.Label("compare"), lockport.Logger(slog.New(slog.DiscardHandler)))
 }
 
 // article is the lock called name of the articles.

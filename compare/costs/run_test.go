@@ -17,11 +17,9 @@ import (
 
 // short is everything, as briefly as it makes sense.
 var short = plan{
-	turns: 2, cycles: 20, cycleTime: 50 * time.Millisecond, pings: 20, pingTime: 20 * time.Millisecond,
-	handOffs: 5,
-	clients:  []int{2, 6}, contentions: 2, contendTime: 100 * time.Millisecond,
-	takeovers: 1, failovers: 2,
-	waiters: []int{1, 12}, waitTime: 500 * time.Millisecond,
+	turns: 2, cycleTime: 5 * time.Millisecond, pingTime: 5 * time.Millisecond, handOffs: 5,
+	clients: []int{2, 6}, contentions: 2, contendTime: 100 * time.Millisecond,
+	takeovers: 1, failovers: 2, waiters: []int{1, 12}, waitTime: 500 * time.Millisecond,
 }
 
 // measured runs a plan on one subject, and says what became of it.
@@ -70,7 +68,7 @@ func requirePlausible(t *testing.T, c report.Costs, p plan) {
 	require.Positive(t, c.Cycle.Acquire.Min)
 	require.Positive(t, c.Cycle.Release.Min)
 	require.Equal(t, c.Cycle.Acquire.N, c.Cycle.Release.N)
-	require.Len(t, c.Contention, len(p.clients))
+	require.Len(t, c.Contention, len(p.clients), "%v", c.NotRun)
 	for i, contention := range c.Contention {
 		require.Equal(t, p.clients[i], contention.Clients)
 		require.Equal(t, min(processes, p.clients[i]), contention.Processes)

@@ -15,13 +15,11 @@ import (
 // plan is how long, and how often, things are measured.
 type plan struct {
 	turns       int           // of cycles and of hand-offs
-	cycles      int           // in a turn at most
-	cycleTime   time.Duration // of a turn at most
-	pings       int           // bare round trips in a turn at most
-	pingTime    time.Duration
-	handOffs    int   // in a turn
-	clients     []int // of contention
-	contentions int   // turns of it
+	cycleTime   time.Duration // of a turn
+	pingTime    time.Duration // of a turn of bare round trips
+	handOffs    int           // in a turn
+	clients     []int         // of contention
+	contentions int           // turns of it
 	contendTime time.Duration
 	takeovers   int   // kills
 	failovers   int   // kills
@@ -30,19 +28,16 @@ type plan struct {
 }
 
 var quick = plan{
-	turns: 5, cycles: 1000, cycleTime: 150 * time.Millisecond, pings: 1000, pingTime: 50 * time.Millisecond, handOffs: 20,
-	clients: []int{2, 8, 64}, contentions: 3, contendTime: 500 * time.Millisecond,
-	takeovers: 1, failovers: 1, waiters: []int{1, 30}, waitTime: 2 * time.Second,
+	5, 150 * time.Millisecond, 50 * time.Millisecond, 20, []int{2, 8, 64}, 3, 500 * time.Millisecond, 1, 1, []int{1, 30}, 2 * time.Second,
 }
 
 var full = plan{
-	turns: 11, cycles: 2000, cycleTime: 400 * time.Millisecond, pings: 1000, pingTime: 100 * time.Millisecond, handOffs: 50,
-	clients: []int{2, 4, 8, 16, 32, 64}, contentions: 5, contendTime: 800 * time.Millisecond,
-	takeovers: 5, failovers: 5, waiters: []int{1, 30, 300}, waitTime: 3 * time.Second,
+	11, 400 * time.Millisecond, 100 * time.Millisecond, 50, []int{2, 4, 8, 16, 32, 64}, 5, 800 * time.Millisecond, 5, 5, []int{1, 30, 300}, 3 * time.Second,
 }
 
 const (
 	processes     = 4                    // of clients, at most
+	mostCycles    = 2000                 // that are noted of a turn
 	handOffPause  = 7 * time.Millisecond // how long a hold of the hand-off lasts at least
 	takeoverNames = 10                   // locks of a process that is killed: a sample each
 	waitProcesses = 3                    // over which waiters are spread
@@ -96,7 +91,7 @@ func (m *measurement) ping(ctx context.Context) (_ []float64, err error) {
 			return nil, err
 		}
 	}
-	c, err := m.pinger.Cycle(ctx, measure.CycleOptions{Goroutines: 1, Most: m.pings, For: m.pingTime})
+	c, err := m.pinger.Cycle(ctx, measure.CycleOptions{Goroutines: 1, Most: mostCycles, For: m.pingTime})
 	m.roundTrips = append(m.roundTrips, c.Acquire...)
 	return c.Acquire, err
 }
@@ -131,7 +126,7 @@ func (m *measurement) cycle(ctx context.Context) error {
 	if _, err := w.Cycle(ctx, o); err != nil { // the first cycles connect, and have a server read its scripts
 		return err
 	}
-	o.Most = m.cycles
+	o.Most = mostCycles
 	var acquires, releases []float64
 	ratios, err := m.inTurns(ctx, m.turns, func(int) (float64, error) {
 		c, err := w.Cycle(ctx, o)
@@ -152,6 +147,10 @@ func (m *measurement) contention(ctx context.Context) error {
 		return err
 	}
 	defer w.Close()
+	// The first turn is not measured: everybody connects.
+	if _, err := w.Contend(ctx, m.names+"contention", slices.Max(m.clients), m.contendTime/3, lastHoldTime); err != nil {
+		return err
+	}
 	n := len(m.clients)
 	all := make([]report.Contention, n)
 	rates, ratios, waits := make([][]float64, n), make([][]float64, n), make([][]float64, n)

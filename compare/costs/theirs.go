@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -85,16 +86,16 @@ func ask(ctx context.Context, rawURL string) (backend string, ttl time.Duration,
 func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, openTime)
 	defer cancel()
-	client, err := open(ctx, rawURL, ttl)
+	l, err := measure.Open(ctx, measure.Config{URL: rawURL, TTL: ttl}, lockport.Label("compare"))
 	if err != nil {
 		return err
 	}
-	defer client.Close()
-	lock, err := client.Acquire(ctx, "lockport-compare-"+rand.Text()[:8])
+	defer l.Close()
+	release, err := l.Acquire(ctx, "lockport-compare-"+rand.Text()[:8], true)
 	if err != nil {
 		return err
 	}
-	return lock.Release(ctx)
+	return release(ctx)
 }
 
 // plainParams are parameters of URLs that are no secrets, and say how locks were measured.

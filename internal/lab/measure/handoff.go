@@ -7,13 +7,18 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// HandOff hands a lock to and fro between the first and the last worker, n times, and returns the times from a release to the waiter's grant in microseconds.
-// A single worker hands it to itself. Each hold lasts between pause and twice that: long enough for the other to wait in earnest, and never equally long, so
-// that a waiter which polls is met at any moment of its period.
+// HandOff hands a lock to and fro between the first two workers, n times, and returns the times from a release to the waiter's grant in microseconds. A single
+// worker hands it from goroutine to goroutine. Each hold lasts between pause and twice that: long enough for the other to wait in earnest, and never equally
+// long, so that a waiter which polls is met at any moment of its period.
 func (w *Workers) HandOff(ctx context.Context, name string, n int, pause time.Duration) (times []float64, err error) {
-	holder, waiter := w.all[0], w.all[len(w.all)-1]
+	if len(w.all) == 1 {
+		a, err := w.all[0].Ask(ctx, order{Do: "handoff", Name: name, Most: n, For: pause})
+		return worker.Unpack[float64](a.Packed), err
+	}
+	holder, waiter := w.all[0], w.all[1]
 	if _, err := acquire(holder, name, grantLimit)(ctx); err != nil {
 		return nil, err
 	}
@@ -39,6 +44,46 @@ func (w *Workers) HandOff(ctx context.Context, name string, n int, pause time.Du
 	}
 	_, err = holder.Ask(ctx, order{Do: "release", Name: name})
 	return times, err
+}
+
+// handOff is HandOff between goroutines of the worker. Orders would disturb it.
+func (l *laborer) handOff(o order) (answer, error) {
+	type grant struct {
+		at      history.Instant
+		release Release
+		err     error
+	}
+	acquire := func() (g grant) {
+		g.release, g.err = l.locker.Acquire(l.ctx, o.Name, true)
+		g.at = history.Now()
+		return g
+	}
+	var times []float64
+	held := acquire()
+	for range o.Most {
+		if held.err != nil {
+			return answer{}, held.err
+		}
+		granted := make(chan grant, 1)
+		go func() { granted <- acquire() }()
+		if err := sleep(l.ctx, o.For+rand.N(o.For)); err != nil {
+			return answer{}, err
+		}
+		released := history.Now()
+		if err := held.release(context.Background()); err != nil {
+			return answer{}, err
+		}
+		held = <-granted
+		took, err := passed(released, held.at, "it was released")
+		if err != nil {
+			return answer{}, err
+		}
+		times = append(times, micros(took))
+	}
+	if held.err != nil {
+		return answer{}, held.err
+	}
+	return answer{Packed: worker.Pack(times)}, held.release(context.Background())
 }
 
 // TakeoverOptions say who is killed.

@@ -5,8 +5,9 @@ package measure
 
 import (
 	"context"
-	"errors"
 	"time"
+
+	"github.com/lockport/lockport"
 )
 
 // Config says what a worker opens.
@@ -21,7 +22,7 @@ type Config struct {
 
 // Locker is an open lock library. Its functions are safe for concurrent use.
 type Locker struct {
-	// Acquire waits for name until ctx ends, if wait is set and the library can wait. Otherwise it makes one attempt, and returns ErrHeld for a name that is held.
+	// Acquire waits for name until ctx ends, if wait is set and the library can wait. Otherwise it makes one attempt, and returns lockport.ErrHeld for a name that is held.
 	// Some libraries notice late that ctx has ended.
 	Acquire func(ctx context.Context, name string, wait bool) (Release, error)
 	// Close is called when nothing is held any more.
@@ -31,5 +32,21 @@ type Locker struct {
 // Release ends a hold.
 type Release func(ctx context.Context) error
 
-// ErrHeld is returned for a name that somebody else holds.
-var ErrHeld = errors.New("it is held by somebody else")
+// Open opens lockport on c.URL.
+func Open(ctx context.Context, c Config, options ...lockport.Option) (Locker, error) {
+	client, err := lockport.Open(ctx, c.URL, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
+	if err != nil {
+		return Locker{}, err
+	}
+	return Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (Release, error) {
+		acquire := client.TryAcquire
+		if wait {
+			acquire = client.Acquire
+		}
+		lock, err := acquire(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return lock.Release, nil
+	}}, nil
+}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/internal/lab/worker"
 
@@ -21,21 +20,7 @@ func TestMain(m *testing.M) {
 		if c.Library == "broken" {
 			return broken, nil
 		}
-		client, err := lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(nil))
-		if err != nil {
-			return Locker{}, err
-		}
-		return Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (Release, error) {
-			acquire := client.TryAcquire
-			if wait {
-				acquire = client.Acquire
-			}
-			l, err := acquire(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return l.Release, nil
-		}}, nil
+		return Open(ctx, c)
 	})
 	os.Exit(m.Run())
 }

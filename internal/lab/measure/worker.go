@@ -28,6 +28,7 @@ type order struct {
 var tasks = map[string]func(*laborer, order) (answer, error){
 	"cycle":   (*laborer).cycle,   // acquire and release, each goroutine its own name: Packed has cycles
 	"contend": (*laborer).contend, // acquire and release, all the same name: Packed has holds
+	"handoff": (*laborer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
 	"acquire": (*laborer).acquire, // acquire and keep; At is when Acquire had returned
 	"release": (*laborer).release, // release it; At is when Release was called
 	"hold":    (*laborer).hold,    // acquire many names and keep them
