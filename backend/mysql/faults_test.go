@@ -272,7 +272,7 @@ func TestNamesDifferByCase(t *testing.T) {
 // TestTableLocked: a backup that locks tables keeps no token from being drawn for longer than a second, and costs no hold.
 func TestTableLocked(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	c := newClient(t, m.DSN(), Options{TTL: testTTL})
+	c := newClient(t, m.DSN(), Options{TTL: 5 * time.Second})
 	l := acquire(t, c, newName())
 	admin, err := adminOf(t, m).Conn(t.Context())
 	require.NoError(t, err)
@@ -280,7 +280,7 @@ func TestTableLocked(t *testing.T) {
 	_, err = admin.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
 	require.NoError(t, err)
 	name := newName()
-	for range 3 { // longer than the TTL
+	for range 6 { // longer than the TTL
 		_, err = c.TryAcquire(t.Context(), name)
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.Zero(t, holderOf(t, m, name), "what was taken was given back")
