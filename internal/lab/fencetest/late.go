@@ -113,7 +113,7 @@ func (r Run) batch(t *testing.T, here *party, there *worker.Handle[string, count
 	}
 	write := func(third int) {
 		t.Helper()
-		c, err := here.write(func(i int) bool { return i%3 == third })
+		c, err := here.write(third, 3)
 		ours(c, err)
 		written += c.Written
 	}

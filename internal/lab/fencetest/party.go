@@ -88,18 +88,16 @@ func (p *party) Do(order string) (counts, error) {
 		return p.take()
 	case orderWrite:
 		defer p.release()
-		return p.write(func(int) bool { return true })
+		return p.write(0, 1)
 	}
 	return counts{}, os.ErrInvalid
 }
 
 // take takes all names at once, registers, and reads.
 func (p *party) take() (counts, error) {
-	return p.each(func(ctx context.Context, i int) error {
-		h := &p.held[i]
-		var err error
+	return p.each(0, 1, func(ctx context.Context, name string, h *holder) (err error) {
 		for { // on a busy machine a small TTL may be over before the grant is there
-			if h.lock, err = p.locks.Acquire(ctx, p.names[i]); !errors.Is(err, lockport.ErrUnavailable) || ctx.Err() != nil {
+			if h.lock, err = p.locks.Acquire(ctx, name); !errors.Is(err, lockport.ErrUnavailable) || ctx.Err() != nil {
 				break
 			}
 		}
@@ -110,39 +108,34 @@ func (p *party) take() (counts, error) {
 	})
 }
 
-// write writes the number that was read plus one, for the names that are picked. Nobody asks whether the lock is still valid: what may come
-// between that question and the writing is what fences are for.
-func (p *party) write(picked func(i int) bool) (counts, error) {
-	return p.each(func(ctx context.Context, i int) error {
-		if !picked(i) {
-			return errNothing
-		}
-		return p.held[i].write(ctx, p.held[i].value+1)
-	})
+// write writes the number that was read plus one. Nobody asks whether the lock is still valid: what may come between that question and the writing is
+// what fences are for.
+func (p *party) write(first, step int) (counts, error) {
+	return p.each(first, step, func(ctx context.Context, _ string, h *holder) error { return h.write(ctx, h.value+1) })
 }
-
-var errNothing = errors.New("nothing to do")
 
 // release ends all holds. That they were lost is no surprise.
 func (p *party) release() {
-	_, _ = p.each(func(ctx context.Context, i int) error { return p.held[i].lock.Release(ctx) })
+	_, _ = p.each(0, 1, func(ctx context.Context, _ string, h *holder) error { return h.lock.Release(ctx) })
 }
 
-// each calls f for every name at once.
-func (p *party) each(f func(ctx context.Context, i int) error) (c counts, all error) {
+// each calls f at once for every step-th name from the first on.
+func (p *party) each(first, step int, f func(ctx context.Context, name string, h *holder) error) (c counts, all error) {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	results := make(chan error)
-	for i := range p.names {
-		go func() { results <- f(ctx, i) }()
+	results := make(chan error, len(p.names))
+	calls := 0
+	for i := first; i < len(p.names); i += step {
+		go func() { results <- f(ctx, p.names[i], &p.held[i]) }()
+		calls++
 	}
-	for range p.names {
+	for range calls {
 		switch err := <-results; {
 		case err == nil:
 			c.Written++
 		case errors.Is(err, fence.ErrStale):
 			c.Refused++
-		case err != errNothing:
+		default:
 			all = errors.Join(all, err)
 		}
 	}
