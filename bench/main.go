@@ -61,6 +61,7 @@ func bench() error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	o.versions = servers.Versions(ctx)
 	runs := make(map[string]*page.Results)
 	for _, f := range lib.Families {
 		r, err := run(ctx, f, o)

@@ -14,7 +14,6 @@ import (
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/page"
 	"github.com/lockport/lockport/internal/lab/measure"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // options say what is measured.
@@ -23,11 +22,12 @@ type options struct {
 	turns    int
 	match    func(family, scenario, library string) bool
 	progress func(what string)
+	versions map[string]string // of the servers, by kind
 }
 
 // newResults are results without any scenario.
-func newResults(ctx context.Context, o options) *page.Results {
-	r := &page.Results{Made: time.Now().UTC().Truncate(time.Second), Turns: o.turns, Comparable: o.limit == full.limit, Servers: servers.Versions(ctx)}
+func newResults(o options) *page.Results {
+	r := &page.Results{Made: time.Now().UTC().Truncate(time.Second), Turns: o.turns, Comparable: o.limit == full.limit, Servers: o.versions}
 	r.Machine.System, r.Machine.Cores, r.Machine.Go = runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU(), runtime.Version()
 	text, _ := os.ReadFile("/proc/cpuinfo")
 	if name := regexp.MustCompile(`model name\s*: (.*)`).FindSubmatch(text); name != nil {
@@ -39,7 +39,7 @@ func newResults(ctx context.Context, o options) *page.Results {
 // run measures the scenarios on all libraries of a family, on the same servers, in turns. In each turn every library has a go, beginning with another one
 // each time, so that what disturbs the machine for a while disturbs all of them. The only errors are ctx's and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
-	r := newResults(ctx, o)
+	r := newResults(o)
 	var s *lib.Servers
 	for _, sc := range scenarios(o.plan) {
 		var entries []*entry
