@@ -19,7 +19,7 @@ import (
 )
 
 // slow are the packages whose tests take longest. They begin first, so that nothing long is left for the end.
-var slow = []string{"faults", "cmd/lockport", "backend/redlock", "backend/etcd", "backend/mysql", "backend/zookeeper", "internal/session",
+var slow = []string{"faults", "cmd/lockport", "backend/redlock", "backend/etcd", "backend/mysql", "backend/zookeeper",
 	"internal/lab/servers", "internal/lab/report", "backend/redis", "backend/postgres", "compare/hazards", "conformance/exhibits"}
 
 // event is one line of go test -json: see go doc test2json.
