@@ -105,7 +105,7 @@ var ownershipCases = group("ownership",
 func (p *party) renewedStay(renew func(context.Context, []driver.Lease, []driver.Renewal)) {
 	const why = "the holder renews its claim in time, each time with success"
 	e, other := p.e, p.e.party()
-	stay := func() (ran bool) {
+	e.unlessStalled(func() (ran bool) {
 		names := []string{e.name(), e.name(), e.name()}
 		leases, ends := make([]driver.Lease, len(names)), make([]time.Time, len(names))
 		for i, name := range names {
@@ -143,13 +143,7 @@ func (p *party) renewedStay(renew func(context.Context, []driver.Lease, []driver
 			p.release(lease)
 		}
 		return true
-	}
-	for range 5 {
-		if stay() {
-			return
-		}
-	}
-	e.notRun("the machine stalls for longer than claims are valid")
+	})
 }
 
 // lateCall has one client make a call for a claim that has expired, and that another client's has followed.

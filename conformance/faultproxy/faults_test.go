@@ -73,7 +73,10 @@ func TestBlackholeReplies(t *testing.T) {
 	leaves.send("unanswered, and alone")
 	s.sees("unanswered, and alone")
 	require.NoError(t, leaves.Close())
-	wantConns(t, p, 2) // who is gone is let go
+	eventually(t, func() (letGo bool) { // who is gone is let go
+		p.locked(func() { letGo = len(p.conns) == 2 })
+		return letGo
+	})
 	robbed.send("unanswered")
 	s.sees("unanswered")
 	eventually(t, func() (robbed bool) { // what comes later than Restore is delivered

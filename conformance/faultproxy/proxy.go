@@ -72,11 +72,12 @@ func (p *Proxy) Requests() (n int64) {
 	return n
 }
 
-// Conns counts the live connections: accepted, and closed by neither side nor by a fault.
+// Conns counts the live connections: accepted, and closed neither by the client nor by the server or a fault. One that the client has closed is not
+// counted, although a busy server may take its time to close it too.
 func (p *Proxy) Conns() (n int) {
 	p.locked(func() {
 		for c := range p.conns {
-			if !c.hungUp {
+			if !c.hungUp && !c.clientDone {
 				n++
 			}
 		}

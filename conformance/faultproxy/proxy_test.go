@@ -51,6 +51,20 @@ func TestForwards(t *testing.T) {
 	wantConns(t, p, 0)
 }
 
+// A connection that its client has closed is not counted, however long the server takes to close it.
+func TestServerThatIsSlowToClose(t *testing.T) {
+	slow, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = slow.Close() }) // it accepts nothing, so that the system keeps the connection open
+	p, err := New(slow.Addr().String())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = p.Close() })
+	c := dial(t, p)
+	wantConns(t, p, 1)
+	require.NoError(t, c.Close())
+	wantConns(t, p, 0)
+}
+
 func TestLargeTransfer(t *testing.T) {
 	p, _ := setUp(t)
 	c := dial(t, p)
