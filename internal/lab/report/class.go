@@ -35,6 +35,10 @@ type look struct {
 var looks = []look{
 	{Safe, "safe", "safe", "No two clients believed they held the lock at once, and it became free in time.", ""},
 	{Unavailable, "unavailable", "away", "As safe, but nobody could get the lock while the fault lasted.", ""},
+	{
+		lateLanded, "safe", "*", "As its class says, and yet a write by an older holder landed after a newer one had the lock.",
+		"A write by an older holder landed after a newer one had the lock",
+	},
 	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy.", "Waiting clients kept the server busy"},
 	{Misled, "misled", "wrong", "A caller got a wrong answer.", "A caller got a wrong answer"},
 	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended.", "Nobody could get the lock any more"},
@@ -48,10 +52,15 @@ var looks = []look{
 	},
 }
 
+// lateLanded is said of a cell beside a class that does not say it.
+const lateLanded Class = "late write landed"
+
 // Classes are all classes, from the best to the worst.
 func Classes() (all []Class) {
 	for _, l := range looks {
-		all = append(all, l.Class)
+		if l.Class != lateLanded {
+			all = append(all, l.Class)
+		}
 	}
 	return all
 }
@@ -77,9 +86,3 @@ func Worse(a, b Class) Class {
 
 // Harmful says that something happened which should not. A lock that nobody can get while the server is away is no harm.
 func Harmful(c Class) bool { return severity(c) > severity(Unavailable) }
-
-// lateLanded is said of a cell whose class does not say it, and meansLanded explains that.
-const (
-	lateLanded  = "late write landed"
-	meansLanded = "As its class says, and yet a write by an older holder landed after a newer one had the lock."
-)

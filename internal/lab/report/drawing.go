@@ -30,7 +30,7 @@ const (
 )
 
 func (d *drawing) add(kind, class string, x, y, w, h float64, text, title string) {
-	tenth := func(v float64) float64 { return math.Round(finite(v)*10) / 10 }
+	tenth := func(v float64) float64 { return math.Round(v*10) / 10 }
 	d.Shapes = append(d.Shapes, shape{kind, class, tenth(x), tenth(y), tenth(w), tenth(h), text, title})
 }
 
@@ -81,9 +81,6 @@ type scale struct{ high, from, to float64 }
 
 // at is the coordinate of a value; of one that is off the scale, its nearer end.
 func (s scale) at(v float64) float64 {
-	if math.IsNaN(v) {
-		return s.from
-	}
 	return s.from + (s.to-s.from)*math.Min(1, math.Max(0, v/s.high))
 }
 
@@ -123,11 +120,11 @@ func (r *Report) Pictures() map[string][]byte {
 	if len(r.Cells) == 0 {
 		return files
 	}
-	all := []*drawing{r.drawMatrix(), legend().Wide}
-	for _, m := range r.rows() {
+	all := []*drawing{view{r}.drawMatrix(), legend().Wide}
+	for _, m := range (view{r}).Matrix() {
 		for _, e := range m.All() {
 			if best := e.best(); best >= 0 {
-				all = append(all, e.timeline(best).Wide)
+				all = append(all, e.timeline(&e.Runs[best]).Wide)
 			}
 		}
 	}
@@ -138,16 +135,16 @@ func (r *Report) Pictures() map[string][]byte {
 }
 
 // drawMatrix is the matrix as a picture, which is as wide as its columns.
-func (r *Report) drawMatrix() *drawing {
+func (r view) drawMatrix() *drawing {
 	const left, column, gap = 236.0, 112.0, 4.0
-	columns := r.columns()
+	columns := r.Columns()
 	d := &drawing{Name: "matrix", Title: "What was observed of each hazard on each subject", W: left + column*float64(len(columns)) + 8}
 	y := lining
 	for i, s := range columns {
 		y = max(y, d.lines("strong", left+column*float64(i)+4, 18, column*0.8, 2, capital(s.Title)))
 	}
 	var figures []string
-	for _, m := range r.rows() {
+	for _, m := range r.Matrix() {
 		d.line("rule", 4, y, d.W-8, 0)
 		d.text("strong", 6, y+20, cut(m.ID, 4))
 		bottom := d.lines("", 42, y+20, left-48, 3, m.Title)
@@ -180,7 +177,7 @@ func (d *drawing) chip(e *entry, x, y, width float64) float64 {
 	at = d.lines("on-"+key, x+24, at, width-20, 3, e.Variant)
 	at = d.lines("on-"+key, x+24, at, width-20, 1, e.Often())
 	if e.Landed() {
-		at = d.lines("on-"+key, x+24, at, width-20, 2, lateLanded)
+		at = d.lines("on-"+key, x+24, at, width-20, 2, string(lateLanded))
 		d.Shapes[box].Class += " landed"
 	}
 	d.Shapes[box].H = max(36, at-y-6)

@@ -10,7 +10,7 @@ import (
 
 // micros is a time of so many microseconds, for people: "85 µs", "1.24 ms", "12.0 s".
 func micros(us float64) string {
-	switch us = finite(us); {
+	switch {
 	case us < 9.95:
 		return strconv.FormatFloat(us, 'f', 1, 64) + " µs"
 	case us < 999.5:
@@ -23,7 +23,7 @@ func micros(us float64) string {
 
 // millis is a time of so many milliseconds.
 func millis(ms float64) string {
-	if finite(ms) == 0 {
+	if ms == 0 {
 		return "0 ms"
 	}
 	return micros(ms * 1e3)
@@ -31,7 +31,6 @@ func millis(ms float64) string {
 
 // significant is v with three significant digits, and with all digits before the point: "9.31", "1,216".
 func significant(v float64) string {
-	v = finite(v)
 	switch a := math.Abs(v); {
 	case a == 0:
 		return "0"
@@ -80,22 +79,6 @@ func (s Spread) String() string {
 		return significant(s.Median)
 	}
 	return significant(s.Median) + " (" + significant(s.Low) + "–" + significant(s.High) + ")"
-}
-
-// finite is v, or 0 for NaN and the infinities.
-func finite(v float64) float64 {
-	if math.IsNaN(v) || math.IsInf(v, 0) {
-		return 0
-	}
-	return v
-}
-
-// list joins names: "a, b and c".
-func list(names []string) string {
-	if len(names) < 2 {
-		return strings.Join(names, "")
-	}
-	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
 // anchorOf makes an anchor, or a part of a file's name, of a text: "H7" stays, "replicas=1" becomes "replicas-1".

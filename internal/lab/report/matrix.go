@@ -17,16 +17,16 @@ type entry struct {
 	Who string
 }
 
-// columns are the subjects that have a cell.
-func (r *Report) columns() []Subject {
+// Columns are the subjects that have a cell.
+func (r view) Columns() []Subject {
 	return slices.DeleteFunc(slices.Clone(r.Subjects), func(s Subject) bool {
 		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Subject == s.Name })
 	})
 }
 
-// rows are hazards by subjects; none without cells.
-func (r *Report) rows() (rows []row) {
-	columns := r.columns()
+// Matrix are hazards by subjects; none without cells.
+func (r view) Matrix() (rows []row) {
+	columns := r.Columns()
 	if len(columns) == 0 {
 		return nil
 	}
@@ -35,7 +35,7 @@ func (r *Report) rows() (rows []row) {
 		for i, s := range columns {
 			for j := range r.Cells {
 				if c := &r.Cells[j]; c.Hazard == h.ID && c.Subject == s.Name {
-					m.Cells[i] = append(m.Cells[i], &entry{c, r.title(s.Name)})
+					m.Cells[i] = append(m.Cells[i], &entry{c, r.Title(s.Name)})
 				}
 			}
 		}
@@ -44,8 +44,8 @@ func (r *Report) rows() (rows []row) {
 	return rows
 }
 
-// title is what people call a subject.
-func (r *Report) title(name string) string {
+// Title is what people call a subject.
+func (r view) Title(name string) string {
 	if i := slices.IndexFunc(r.Subjects, func(s Subject) bool { return s.Name == name && s.Title != "" }); i >= 0 {
 		return r.Subjects[i].Title
 	}
@@ -80,20 +80,24 @@ func shown(cells []*entry) []*entry {
 // Landed says that a late write landed although no two clients believed they held the lock at once. The lock is safe, but what it protects is not.
 func (c *Cell) Landed() bool { return c.NotRun == "" && c.LateWrite == "landed" && c.Class != Unsafe }
 
-// landed says that there is such a cell.
-func (r *Report) landed() bool {
-	return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Landed() })
+// shows says that a class, or a late write that landed, was seen of the cell.
+func (c *Cell) shows(class Class) bool {
+	return c.NotRun == "" && c.Class == class || class == lateLanded && c.Landed()
 }
 
 // Often is in how many of its runs the harm was seen.
-func (c *Cell) Often() string { return fmt.Sprintf("%s of %s", count(c.Seen), count(c.Of)) }
+func (c *Cell) Often() string { return fmt.Sprintf("%d of %d", c.Seen, c.Of) }
+
+// Word is the cell in short.
+func (c *Cell) Word() string {
+	if c.NotRun != "" {
+		return "-"
+	}
+	return fmt.Sprintf("%s%s %d/%d", lookOf(c.Class).Short, map[bool]string{true: "*"}[c.Landed()], c.Seen, c.Of)
+}
 
 // best is the run that shows the cell's class, which is drawn first; -1 without any run.
 func (c *Cell) best() int {
-	for i, r := range c.Runs {
-		if r.Class == c.Class && r.Observed == c.Observed {
-			return i
-		}
-	}
-	return min(0, len(c.Runs)-1)
+	telling := slices.IndexFunc(c.Runs, func(r Run) bool { return r.Class == c.Class && r.Observed == c.Observed })
+	return max(telling, min(0, len(c.Runs)-1))
 }

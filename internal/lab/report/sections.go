@@ -2,10 +2,7 @@ package report
 
 import (
 	"cmp"
-	"fmt"
-	"maps"
 	"math"
-	"slices"
 )
 
 // Table is figures in rows. The first column names what a row is about.
@@ -20,29 +17,6 @@ type Row struct {
 	ID    string // for links; empty for none
 	Cells []string
 	Bar   float64 // the length of its bar: a value, and in a section the percentage of the longest
-}
-
-// metrics are the figures of a subject at a glance.
-var metrics = []struct {
-	head string
-	text func(float64) string
-	of   func(Costs) (samples int, median float64)
-}{
-	{"Acquire", micros, func(c Costs) (int, float64) { return c.Cycle.Acquire.N, c.Cycle.Acquire.P50 }},
-	{"Release", micros, func(c Costs) (int, float64) { return c.Cycle.Release.N, c.Cycle.Release.P50 }},
-	{"round trips", times, func(c Costs) (int, float64) { return c.Cycle.Ratio.N, c.Cycle.Ratio.Median }},
-	{"hand-off", micros, func(c Costs) (int, float64) { return c.HandOff.Time.N, c.HandOff.Time.P50 }},
-	{"takeover", millis, func(c Costs) (int, float64) { return c.Takeover.Time.N, c.Takeover.Time.P50 }},
-	{"without a server", millis, func(c Costs) (int, float64) { return c.Failover.Time.N, c.Failover.Time.P50 }},
-}
-
-// medians are the metrics of a subject.
-func (c Costs) medians() (all []string) {
-	for _, m := range metrics {
-		n, median := m.of(c.filled())
-		all = append(all, sampled(n, median, m.text))
-	}
-	return all
 }
 
 // filled is c with zero values for what was not measured.
@@ -67,6 +41,8 @@ func sampled(samples int, v float64, text func(float64) string) string {
 	return text(v)
 }
 
+func median(q Quantiles, text func(float64) string) string { return sampled(q.N, q.P50, text) }
+
 // id is the anchor of a subject's costs: "costs-redis".
 func (c Costs) id() string { return "costs-" + anchorOf(c.Subject) }
 
@@ -80,19 +56,23 @@ type section struct {
 var sections = []section{
 	{
 		ID: "overview", Title: "At a glance", About: "Medians. Round trips: Acquire and Release together, as a multiple of the shortest request to the same server. " +
-			"Without a server: how long a client had no lock when one was lost.",
-		rows: func(c Costs) []Row { return []Row{{ID: c.id(), Cells: c.medians()}} },
+			"Takeover: from the kill of a holder's process until a waiter has its lock. Fail-over: how long a client had no lock when a server was lost.",
+		Table: Table{Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"}},
+		rows: func(c Costs) []Row {
+			return []Row{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, micros), median(c.Cycle.Release, micros),
+				sampled(c.Cycle.Ratio.N, c.Cycle.Ratio.Median, times), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
+		},
 	},
 	{
 		ID: "cycle", Title: "A lock that nobody else wants", About: "One client acquires and releases, and between two such cycles sends the shortest request to the same server. " +
 			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
 		Table: Table{Bar: 2, Head: []string{"bare round trip", "Acquire, median", "99 % within", "Release, median", "99 % within", "cycle ÷ round trip"}},
 		rows: func(c Costs) []Row {
-			trip, a, r := sampled(c.RoundTrip.N, c.RoundTrip.P50, micros), c.Cycle.Acquire, c.Cycle.Release
+			trip, a, r := median(*c.RoundTrip, micros), c.Cycle.Acquire, c.Cycle.Release
 			if c.Question != "" {
 				trip += " (" + c.Question + ")"
 			}
-			return rowOf(c.RoundTrip.N+a.N, a.P50, trip, sampled(a.N, a.P50, micros), sampled(a.N, a.P99, micros), sampled(r.N, r.P50, micros), sampled(r.N, r.P99, micros),
+			return rowOf(c.RoundTrip.N+a.N, a.P50, trip, median(a, micros), sampled(a.N, a.P99, micros), median(r, micros), sampled(r.N, r.P99, micros),
 				c.Cycle.Ratio.String())
 		},
 	},
@@ -123,7 +103,7 @@ var sections = []section{
 		rows: func(c Costs) (rows []Row) {
 			for _, n := range c.Contention {
 				rows = append(rows, Row{Bar: n.PerSecond.Median, Cells: []string{count(n.Clients), count(n.Processes), n.PerSecond.String(), n.Ratio.String(),
-					sampled(n.Wait.N, n.Wait.P50, micros), sampled(n.Wait.N, n.Wait.P99, micros), count(n.Overlaps)}})
+					median(n.Wait, micros), sampled(n.Wait.N, n.Wait.P99, micros), count(n.Overlaps)}})
 			}
 			return rows
 		},
@@ -154,20 +134,15 @@ func extremes(what string, q Quantiles) []Row {
 	return rowOf(q.N, q.P50, what, millis(q.Min), millis(q.P50), millis(q.Max), count(q.N))
 }
 
-// costSections are the parts of the costs that there are figures for.
-func (r *Report) costSections() (all []section) {
+// Sections are the parts of the costs that there are figures for, the overview first.
+func (r view) Sections() (all []section) {
 	for _, s := range sections {
 		s.Table.Head = append([]string{""}, s.Table.Head...)
-		if s.ID == "overview" {
-			for _, m := range metrics {
-				s.Table.Head = append(s.Table.Head, m.head)
-			}
-		}
 		longest := 0.0
 		for _, c := range r.Costs {
 			for _, row := range s.rows(c.filled()) {
-				row.Cells = append([]string{r.title(c.Subject)}, row.Cells...)
-				row.Bar = max(0, finite(row.Bar))
+				row.Cells = append([]string{r.Title(c.Subject)}, row.Cells...)
+				row.Bar = max(0, row.Bar)
 				longest = max(longest, row.Bar)
 				s.Table.Rows = append(s.Table.Rows, row)
 			}
@@ -177,16 +152,6 @@ func (r *Report) costSections() (all []section) {
 		}
 		if len(s.Table.Rows) > 0 {
 			all = append(all, s)
-		}
-	}
-	return all
-}
-
-// notMeasured are the scenarios without figures, with why.
-func (r *Report) notMeasured() (all []string) {
-	for _, c := range r.Costs {
-		for _, name := range slices.Sorted(maps.Keys(c.NotRun)) {
-			all = append(all, fmt.Sprintf("%s, %s: %s", r.title(c.Subject), name, c.NotRun[name]))
 		}
 	}
 	return all

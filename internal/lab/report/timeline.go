@@ -28,8 +28,7 @@ type timeline struct {
 }
 
 // timeline shows who held the lock when in a run of a cell.
-func (e *entry) timeline(run int) *pictures {
-	r := &e.Runs[run]
+func (e *entry) timeline(r *Run) *pictures {
 	title := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", e.Hazard, e.Who, e.Variant))
 	return inTwoWidths(func(width float64) *drawing {
 		t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: r.Observed, W: width}, run: r, token: tokenNames(r)}
@@ -46,7 +45,7 @@ func (t *timeline) draw() {
 	for _, l := range lanes {
 		gutter = max(gutter, len(l.Client))
 	}
-	t.x = scale{max(1, finite(t.run.Took)), 16 + min(float64(gutter)*bold, t.W/5), t.W - 20}
+	t.x = scale{max(1, t.run.Took), 16 + min(float64(gutter)*bold, t.W/5), t.W - 20}
 	drawn := lanes[:min(len(lanes), maxLanes)]
 	events, top := t.events(), 4.0
 	if len(events) > 0 {
@@ -263,7 +262,7 @@ func (t *timeline) axis(y float64) {
 
 // moment is a time since the beginning: "1.5 s".
 func moment(ms float64) string {
-	if ms = finite(ms); math.Abs(ms) >= 1e9 {
+	if math.Abs(ms) >= 1e9 {
 		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
 	}
 	return strconv.FormatFloat(math.Round(ms)/1000, 'f', -1, 64) + " s"

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"embed"
-	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -19,50 +18,13 @@ var templates embed.FS
 // docs is where the documentation is, whose pages a report names.
 const docs = "https://github.com/lockport/lockport/blob/main/docs/"
 
-// view is what both pages show, as HTML and as Markdown.
-type view struct {
-	*Report
-	Mode, Took, On, Docs, Command string
-	Findings                      []finding
-	Columns                       []Subject
-	Matrix                        []row
-	Looks                         []look
-	Legend                        *pictures
-	Lessons, Ran                  Table
-	Sections                      []section
-	NotMeasured                   []string
-	OwnServers                    bool // not those of a user
-}
-
-func (r *Report) view() *view {
-	v := &view{
-		Report: r, Mode: "quick", Took: (time.Duration(r.Seconds) * time.Second).String(), On: r.Machine.String(), Docs: docs,
-		Command: r.command(), Findings: r.findings(), Columns: r.columns(), Matrix: r.rows(), Looks: looks, Legend: legend(), Ran: r.subjectTable(),
-		Lessons: lessons, Sections: r.costSections(), NotMeasured: r.notMeasured(),
-		OwnServers: !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" }),
-	}
-	if r.Full {
-		v.Mode = "full"
-	}
-	if r.landed() {
-		v.Looks = append(slices.Clone(looks), look{lateLanded, "safe", "", meansLanded, ""})
-	}
-	return v
-}
-
-// Titles are what people call subjects: "Redis and etcd".
-func (v *view) Titles(names []string) string {
-	var all []string
-	for _, name := range names {
-		all = append(all, v.title(name))
-	}
-	return list(all)
-}
+// view is a report with what templates ask of it.
+type view struct{ *Report }
 
 // functions are what templates call.
 var functions = map[string]any{
 	"md": md, "code": func(s string) string { return strings.ReplaceAll(oneLine(s), "`", "'") }, "capital": capital, "stop": fullStop, "look": lookOf, "shown": shown,
-	"lateLanded": func() string { return lateLanded },
+	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
 	"css": func(name string) (template.CSS, error) {
 		b, err := templates.ReadFile("templates/" + name)
 		return template.CSS(b), err
@@ -75,24 +37,38 @@ var functions = map[string]any{
 	},
 }
 
-// pages are the templates of HTML and SVG, parsed when they are first needed.
-var pages = sync.OnceValue(func() *template.Template {
-	return template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/*.html.tmpl", "templates/*.svg.tmpl"))
-})
+// pages are the templates of HTML and SVG, and texts those of Markdown and text, parsed when they are first needed.
+var (
+	pages = sync.OnceValue(func() *template.Template {
+		return template.Must(template.New("").Funcs(functions).ParseFS(templates, "templates/*.html.tmpl", "templates/*.svg.tmpl"))
+	})
+	texts = sync.OnceValue(func() *text.Template {
+		return text.Must(text.New("").Funcs(functions).ParseFS(templates, "templates/*.md.tmpl", "templates/*.txt.tmpl"))
+	})
+)
 
 // HTML writes the report as one HTML file that opens offline. It has no script and loads nothing.
 func (r *Report) HTML(w io.Writer) error {
-	_, err := io.WriteString(w, render("report.html.tmpl", r.view()))
+	_, err := io.WriteString(w, render("report.html.tmpl", view{r}))
 	return err
 }
 
 // Markdown writes the report as Markdown, with the pictures of [Report.Pictures] in a folder "pictures" beside it.
 func (r *Report) Markdown(w io.Writer) error {
-	t, err := text.New("report.md.tmpl").Funcs(functions).ParseFS(templates, "templates/report.md.tmpl")
-	if err != nil {
-		return err
+	return texts().ExecuteTemplate(w, "report.md.tmpl", view{r})
+}
+
+// Summary is the report as text for a terminal of 100 columns: the matrix in short words, and the medians of the costs. A word in capitals is that of
+// harm which nothing caught.
+func (r *Report) Summary() string {
+	var all, b strings.Builder
+	if err := texts().ExecuteTemplate(&all, "summary.txt.tmpl", view{r}); err != nil {
+		panic(err)
 	}
-	return t.Execute(w, r.view())
+	for line := range strings.Lines(all.String()) {
+		b.WriteString(cut(strings.TrimRight(oneLine(line), " "), 100) + "\n")
+	}
+	return b.String()
 }
 
 // md makes a text safe in a line of Markdown: nothing in it is HTML, a link, or the end of a table's cell.
@@ -101,47 +77,30 @@ func md(text string) string {
 		Replace(strings.Join(strings.Fields(oneLine(text)), " "))
 }
 
-// play is a run of a cell on the page.
-type play struct {
-	Caption string
-	Picture *pictures // nil for those that are only told
+// Docs is where pages of documentation are.
+func (view) Docs() string { return docs }
+
+// Took is how long the run took, for people.
+func (r view) Took() string { return (time.Duration(r.Seconds) * time.Second).String() }
+
+// OwnServers says that the servers are not those of a user.
+func (r view) OwnServers() bool {
+	return !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" })
 }
 
-// Plays are the runs of a cell. The first shows its class; others are drawn where they show another one.
-func (e *entry) Plays() (all []play) {
-	best := e.best()
-	for i, run := range e.Runs {
-		p := play{}
-		if len(e.Runs) > 1 {
-			p.Caption = fmt.Sprintf("Run %d of %d: %s.", i+1, len(e.Runs), run.Class)
-			if run.Observed != e.Observed {
-				p.Caption += " " + run.Observed
-			}
-		}
-		if i == best || run.Class != e.Class {
-			p.Picture = e.timeline(i)
-		}
-		if i == best {
-			all = slices.Insert(all, 0, p)
-		} else {
-			all = append(all, p)
-		}
-	}
-	return all
+// Looks are those of the classes that were seen.
+func (r view) Looks() []look {
+	return slices.DeleteFunc(slices.Clone(looks), func(l look) bool {
+		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.shows(l.Class) })
+	})
 }
 
-// Late says what became of a late write.
-func (c *Cell) Late() string {
-	switch c.LateWrite {
-	case "":
-		return ""
-	case "refused":
-		return "The late write of the older holder was refused."
-	}
-	return "The late write of the older holder " + c.LateWrite + "."
-}
+// Legend explains what timelines consist of.
+func (view) Legend() *pictures { return legend() }
 
-// lessons are the articles whose locks are compared, by the numbers that hazards name.
+// Lessons are the articles whose locks are compared.
+func (view) Lessons() Table { return lessons }
+
 var lessons = Table{
 	Head: []string{"article", "language", "what it teaches"},
 	Rows: []Row{
@@ -153,37 +112,44 @@ var lessons = Table{
 	},
 }
 
-// String is the machine for people.
-func (m Machine) String() string {
-	parts := []string{m.OS, m.CPU, plural(m.Cores, "core", "cores"), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
-	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
-}
-
-// subjectTable is what was compared.
-func (r *Report) subjectTable() Table {
+// Ran is what was compared.
+func (r view) Ran() Table {
 	t := Table{Head: []string{"", "servers", "how they were set up to be measured"}}
 	for _, s := range r.Subjects {
-		setup := ""
-		for _, c := range r.Costs {
-			if c.Subject == s.Name {
-				setup = c.Setup
-			}
+		setup := "–"
+		if i := slices.IndexFunc(r.Costs, func(c Costs) bool { return c.Subject == s.Name }); i >= 0 {
+			setup = r.Costs[i].Setup
 		}
-		t.Rows = append(t.Rows, Row{Cells: []string{capital(r.title(s.Name)), cmp.Or(strings.TrimSpace(s.Servers+" "+s.URL), "none"), cmp.Or(setup, "–")}})
+		t.Rows = append(t.Rows, Row{Cells: []string{capital(r.Title(s.Name)), cmp.Or(strings.TrimSpace(s.Servers+" "+s.URL), "none"), setup}})
 	}
 	return t
 }
 
-// command makes such a report again.
-func (r *Report) command() string {
-	words := []string{"lockport compare"}
-	if r.Full {
-		words = append(words, "--full")
-	}
-	for _, s := range r.Subjects {
-		if s.URL != "" {
-			words = append(words, "--url '"+strings.ReplaceAll(s.URL, "'", `'\''`)+"'")
+// play is a run of a cell on the page.
+type play struct {
+	Run
+	Number  int
+	Picture *pictures // nil for those that are only told
+}
+
+// Plays are the runs of a cell, first the one that shows its class. Others are drawn where they show another class.
+func (e *entry) Plays() (all []play) {
+	best := e.best()
+	for i, run := range e.Runs {
+		p := play{Run: run, Number: i + 1}
+		if i == best || run.Class != e.Class {
+			p.Picture = e.timeline(&run)
 		}
+		all = append(all, p)
 	}
-	return strings.Join(words, " ")
+	if best > 0 {
+		all[0], all[best] = all[best], all[0]
+	}
+	return all
+}
+
+// String is the machine for people.
+func (m Machine) String() string {
+	parts := []string{m.OS, m.CPU, plural(m.Cores, "core", "cores"), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
+	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }

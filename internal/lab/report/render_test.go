@@ -1,0 +1,137 @@
+package report
+
+import (
+	"encoding/xml"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/stretchr/testify/require"
+)
+
+var update = flag.Bool("update", false, "write what is rendered into testdata")
+
+func htmlOf(t testing.TB, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, r.HTML(&b))
+	return b.String()
+}
+
+func markdownOf(t testing.TB, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	require.NoError(t, r.Markdown(&b))
+	return b.String()
+}
+
+// The sample's Markdown, text and one timeline are those of testdata. Its page is that of docs/sample, which package compare holds.
+func TestGolden(t *testing.T) {
+	r := sample(t)
+	for name, text := range map[string]string{
+		"sample.md": markdownOf(t, r), "sample.txt": r.Summary(), "H7-redis.svg": string(r.Pictures()["H7-redis.svg"]),
+	} {
+		file := filepath.Join("testdata", name)
+		if *update {
+			require.NoError(t, os.WriteFile(file, []byte(text), 0o644))
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), text, "%s has changed; write it anew: go test -run TestGolden -update", file)
+	}
+	r.Full = true
+	r.Subjects[2].URL = "redis://it's"
+	require.Contains(t, markdownOf(t, r), `lockport compare --full --url 'redis://it'\''s'`)
+	require.Equal(t, "Nothing was run.\n", (&Report{}).Summary())
+	require.Empty(t, (&Report{}).Pictures())
+}
+
+// sound fails t unless text is XML of elements that the report itself has, and refers to nothing outside but links to the documentation. It returns
+// the ids.
+func sound(t testing.TB, name, text string) map[string]bool {
+	elements := strings.Fields(`html head meta title style body svg defs pattern rect circle symbol path line g text use desc main header footer nav section
+		article p h1 h2 h3 a b strong code span ul li dl dt dd div table thead tbody tr th td details summary figure figcaption`)
+	d := xml.NewDecoder(strings.NewReader(text))
+	d.Entity = xml.HTMLEntity
+	ids := make(map[string]bool)
+	for {
+		token, err := d.Token()
+		if err == io.EOF {
+			break
+		}
+		require.NoError(t, err, name)
+		e, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		require.Contains(t, elements, e.Name.Local, name)
+		for _, a := range e.Attr {
+			require.False(t, strings.HasPrefix(a.Name.Local, "on") || a.Name.Local == "src" || a.Name.Local == "srcset", name)
+			switch a.Name.Local {
+			case "id":
+				require.False(t, ids[a.Value], "%s: two elements have the id %s", name, a.Value)
+				require.NotContains(t, a.Value, " ")
+				ids[a.Value] = true
+			case "href":
+				require.True(t, strings.HasPrefix(a.Value, "#") || strings.HasPrefix(a.Value, docs), a.Value)
+			}
+		}
+	}
+	for _, m := range regexp.MustCompile(`(?:href="#|url\(#)([^")]*)`).FindAllStringSubmatch(text, -1) {
+		require.True(t, ids[m[1]], "%s: nothing has the id %s", name, m[1])
+	}
+	for _, m := range regexp.MustCompile(`var\(--([a-z0-9-]*)\)`).FindAllStringSubmatch(text, -1) {
+		require.Regexp(t, "--"+m[1]+": ?", text, name)
+	}
+	return ids
+}
+
+// Whatever the texts of a report are, they bring in no element, no link and no control character, and each cell has its place.
+func TestRenderingsAreSound(t *testing.T) {
+	for name, r := range reports(t) {
+		ids, marks := sound(t, name, htmlOf(t, r)), make(map[string]bool)
+		pictures := r.Pictures()
+		for file, svg := range pictures {
+			require.Regexp(t, `^[A-Za-z0-9-]+\.svg$`, file)
+			sound(t, name+" "+file, string(svg))
+		}
+		for line := range strings.Lines(r.Summary()) {
+			require.LessOrEqual(t, utf8.RuneCountInString(line), 101, name)
+			require.NotContains(t, line, "\x1b", name)
+		}
+		text := markdownOf(t, r)
+		for _, m := range regexp.MustCompile(`<a id="([^"]*)"></a>`).FindAllStringSubmatch(text, -1) {
+			require.False(t, marks[m[1]], "%s: two places are called %s", name, m[1])
+			marks[m[1]] = true
+		}
+		for _, m := range regexp.MustCompile(`\]\(#([^)]*)\)`).FindAllStringSubmatch(text, -1) {
+			require.True(t, marks[m[1]], "%s: nothing is called %s", name, m[1])
+		}
+		for _, m := range regexp.MustCompile(`\(pictures/([^)]*)\)`).FindAllStringSubmatch(text, -1) {
+			require.Contains(t, pictures, m[1], name)
+		}
+		for _, tag := range regexp.MustCompile(`<[^>]*>`).FindAllString(regexp.MustCompile("`[^`]*`").ReplaceAllString(text, ""), -1) {
+			require.Regexp(t, `^(<br>|<a id="[A-Za-z0-9-]+">|</a>)$`, tag, name)
+		}
+		for table := range slices.Values(regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(text, -1)) { // all rows have as many cells
+			cells := -1
+			for line := range strings.Lines(table) {
+				n := strings.Count(line, "|") - strings.Count(line, `\|`)
+				require.True(t, cells < 0 || n == cells, "%s: %s", name, line)
+				cells = n
+			}
+		}
+		for i := range r.Cells {
+			require.True(t, ids[r.Cells[i].ID()] && marks[r.Cells[i].ID()], name)
+		}
+		for i := range r.Costs {
+			require.True(t, ids[r.Costs[i].id()] && marks[r.Costs[i].id()], name)
+		}
+	}
+}
