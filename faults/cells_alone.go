@@ -17,20 +17,20 @@ func forgets(counter string) []play.Cell {
 
 // restartedEmpty has a worker take a lock, which had others before it, and then not hear from the server for a while. Meanwhile that is killed, loses its data
 // and comes back, and another worker takes the lock, with a token that is no greater.
-func restartedEmpty(s *scene) {
-	older := s.worker()
+func restartedEmpty(s *play.Phase) {
+	older := s.Worker()
 	const holds = 20 // more than the server does by itself when it starts
 	for range holds - 1 {
-		s.release(s.acquire(older, 1))
+		s.Acquire(older, 1).Release()
 	}
-	had := s.acquire(older, 1)
+	had := s.Acquire(older, 1)
 	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	s.Injected()
 	granting.wiped(s)
 	s.Healed()
-	has := s.acquire(s.worker(), 1) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
+	has := s.Acquire(s.Worker(), 1) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
 	if has.Token > had.Token {
-		check(fmt.Errorf("after token %d came %d: the server has not forgotten everything", had.Token, has.Token))
+		play.Check(fmt.Errorf("after token %d came %d: the server has not forgotten everything", had.Token, has.Token))
 	}
-	s.both(had, has)
+	s.Both(had, has)
 }

@@ -63,9 +63,9 @@ func etcdCells(pausedTries int) []play.Cell {
 }
 
 // fillEtcd fills the database until the cluster has its alarm raised.
-func fillEtcd(s *scene) {
+func fillEtcd(s *play.Phase) {
 	e := in[*environment.Etcd](s)
-	check(e.Fill(s.ctx, s.Rand.IntN(len(e.Members()))))
+	play.Check(e.Fill(s.Ctx, s.Rand.IntN(len(e.Members()))))
 }
 
 const (
@@ -79,40 +79,40 @@ const (
 // have ended when it goes on, so that it first takes all leases that it knows for ended, and sets about having them revoked; it can only begin with a
 // few, which come first since they end first. Then it learns that another leads, and follows. When it gives the few up, it turns to the others on its list, and
 // has the one revoked that has been kept alive, by the leader that kept it alive. The holder does not hear of that for a moment.
-func etcdLeaderPaused(s *scene) {
+func etcdLeaderPaused(s *play.Phase) {
 	e := in[*environment.Etcd](s)
-	i := must(e.Leader(s.ctx))
+	i := play.Must(e.Leader(s.Ctx))
 	first, other := e.Members()[i], e.Members()[(i+1)%len(e.Members())]
-	older, newer := s.two()
+	older, newer := s.Two()
 	for _, w := range []*play.Worker{older, newer} {
 		w.Endpoint.Links[i].Cut() // it asks the others
 	}
-	had := s.acquire(older, 5)
+	had := s.Acquire(older, 5)
 	grantLeases(s, other)
 	s.Injected()
 	e.CutFromQuorum(i)
-	check(first.Freeze())
-	s.pause(1.125, 1.25)
-	check(first.Thaw())
+	play.Check(first.Freeze())
+	s.Pause(1.125, 1.25)
+	play.Check(first.Thaw())
 	const learns = 200 * time.Millisecond // it has looked for ended leases by then, and has not yet noticed that nobody answers
-	s.wait(learns)
+	s.Wait(learns)
 	e.Join()
 	s.Healed()
-	s.wait(etcdGivesUp - learns - s.ttl/8)
+	s.Wait(etcdGivesUp - learns - s.TTL/8)
 	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
-	has, err := newer.Acquire(s.ctx, s.Name(), s.ttl/2)
+	has, err := newer.Acquire(s.Name(), s.TTL/2)
 	if err != nil {
 		s.Note("the lease was not revoked: %v", err) // the next play may see it
 		return
 	}
-	s.both(had, has)
+	s.Both(had, has)
 }
 
 // grantLeases makes leases of a second, which nobody keeps alive.
-func grantLeases(s *scene, node *servers.Etcd) {
-	check(environment.AtEtcd(node, func(c *clientv3.Client) error {
+func grantLeases(s *play.Phase, node *servers.Etcd) {
+	play.Check(environment.AtEtcd(node, func(c *clientv3.Client) error {
 		return environment.AtOnce(make([]struct{}, etcdRevokes), func(struct{}) error {
-			_, err := c.Grant(s.ctx, 1)
+			_, err := c.Grant(s.Ctx, 1)
 			return err
 		})
 	}))

@@ -20,14 +20,14 @@ var fileCells = slices.Concat(
 	))
 
 // replaceFolder has another folder, which is empty, take the place of that with the locks.
-func replaceFolder(s *scene) {
+func replaceFolder(s *play.Phase) {
 	folderAway(s)
-	check(in[*environment.Folder](s).Heal(s.ctx))
+	play.Check(in[*environment.Folder](s).Heal(s.Ctx))
 }
 
 // folderAway moves the folder away.
-func folderAway(s *scene) (end func()) {
+func folderAway(s *play.Phase) (end func()) {
 	f := in[*environment.Folder](s)
-	away := must(f.MoveAway())
-	return func() { check(f.MoveBack(away)) }
+	away := play.Must(f.MoveAway())
+	return func() { play.Check(f.MoveBack(away)) }
 }

@@ -28,52 +28,52 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 ))
 
 // setWaitTimeout sets for new sessions after what time of silence they end.
-func setWaitTimeout(s *scene, d time.Duration) {
-	must(in[*environment.MySQL](s).Admin.ExecContext(s.ctx, fmt.Sprint("SET GLOBAL wait_timeout = ", int(d.Seconds()))))
+func setWaitTimeout(s *play.Phase, d time.Duration) {
+	play.Must(in[*environment.MySQL](s).Admin.ExecContext(s.Ctx, fmt.Sprint("SET GLOBAL wait_timeout = ", int(d.Seconds()))))
 }
 
 // connectMySQL takes a connection, if the server has one left for the workers' user.
-func connectMySQL(s *scene) (closeIt func()) {
-	connector := must((gomysql.MySQLDriver{}).OpenConnector(in[*environment.MySQL](s).Server.DSN()))
-	conn, err := connector.Connect(s.ctx)
+func connectMySQL(s *play.Phase) (closeIt func()) {
+	connector := play.Must((gomysql.MySQLDriver{}).OpenConnector(in[*environment.MySQL](s).Server.DSN()))
+	conn, err := connector.Connect(s.Ctx)
 	var answer *gomysql.MySQLError
 	if errors.As(err, &answer) && answer.Number == 1040 {
 		return nil
 	}
-	check(err)
+	play.Check(err)
 	return func() { _ = conn.Close() }
 }
 
 // lockTokenTable has somebody lock the table of tokens, as some backups do, for longer than a statement waits for it.
-func lockTokenTable(s *scene) (end func()) {
-	conn := must(in[*environment.MySQL](s).Admin.Conn(s.ctx))
-	must(conn.ExecContext(s.ctx, "LOCK TABLES lockport_fence WRITE"))
+func lockTokenTable(s *play.Phase) (end func()) {
+	conn := play.Must(in[*environment.MySQL](s).Admin.Conn(s.Ctx))
+	play.Must(conn.ExecContext(s.Ctx, "LOCK TABLES lockport_fence WRITE"))
 	return func() {
 		// Also when the context has ended: the session goes back to the pool, where it would keep the table.
-		must(conn.ExecContext(context.WithoutCancel(s.ctx), "UNLOCK TABLES"))
-		check(conn.Close())
+		play.Must(conn.ExecContext(context.WithoutCancel(s.Ctx), "UNLOCK TABLES"))
+		play.Check(conn.Close())
 	}
 }
 
 // dropTokenTable has somebody drop the table of tokens, again and again.
-func dropTokenTable(s *scene) {
+func dropTokenTable(s *play.Phase) {
 	for range 5 {
 		s.Injected()
-		must(in[*environment.MySQL](s).Admin.ExecContext(s.ctx, "DROP TABLE IF EXISTS lockport_fence"))
-		s.pause(0, 0.25)
+		play.Must(in[*environment.MySQL](s).Admin.ExecContext(s.Ctx, "DROP TABLE IF EXISTS lockport_fence"))
+		s.Pause(0, 0.25)
 	}
 }
 
 // splitMySQL has a server that knows nothing take the place of one that lives on, and a holder with it: as a replica that lags does which is promoted.
-func splitMySQL(s *scene) {
+func splitMySQL(s *play.Phase) {
 	pair := in[*environment.MySQL](s)
-	older := s.acquire(s.worker(), 5)
-	spare := must(servers.StartMariaDB(s.ctx, servers.MariaDBOptions{}))
-	defer func() { check(spare.Close()) }()
+	older := s.Acquire(s.Worker(), 5)
+	spare := play.Must(servers.StartMariaDB(s.Ctx, servers.MariaDBOptions{}))
+	defer func() { play.Check(spare.Close()) }()
 	s.Injected()
 	pair.Spare.Store(spare)
 	defer pair.Spare.Store(nil)
-	newer := s.acquire(s.worker(), 5)
-	s.both(older, newer)
-	s.release(newer)
+	newer := s.Acquire(s.Worker(), 5)
+	s.Both(older, newer)
+	newer.Release()
 }

@@ -25,30 +25,31 @@ var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells
 ))
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
-func lockTableFull(s *scene) {
-	conn := must(in[*environment.Postgres](s).Admin.Conn(s.ctx))
+func lockTableFull(s *play.Phase) {
+	conn := play.Must(in[*environment.Postgres](s).Admin.Conn(s.Ctx))
 	defer func() { _ = conn.Close() }()
 	s.Injected()
 	end := time.Now().Add(s.BetweenTTLs(0.5, 1))
 	for key, full := 0, false; !full || time.Now().Before(end); key += 1000 { // those which it got of a thousand it keeps, also where the statement fails
-		_, err := conn.ExecContext(s.ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
+		_, err := conn.ExecContext(s.Ctx, "SELECT pg_advisory_lock(0, key) FROM generate_series($1::int, $1 + 999) AS key", key)
 		if full = full || isState(err, "53200"); full {
-			err = s.Sleep(s.ctx, 10*time.Millisecond)
+			s.Wait(10 * time.Millisecond)
+		} else {
+			play.Check(err)
 		}
-		check(err)
 	}
-	check(conn.Close())
+	play.Check(conn.Close())
 	s.Healed()
 }
 
 // connectPostgres takes a connection, if the server has one left for the workers' role.
-func connectPostgres(s *scene) (closeIt func()) {
-	conn, err := pgx.Connect(s.ctx, in[*environment.Postgres](s).Server.URL())
+func connectPostgres(s *play.Phase) (closeIt func()) {
+	conn, err := pgx.Connect(s.Ctx, in[*environment.Postgres](s).Server.URL())
 	if isState(err, "53300") {
 		return nil
 	}
-	check(err)
-	return func() { _ = conn.Close(context.WithoutCancel(s.ctx)) }
+	play.Check(err)
+	return func() { _ = conn.Close(context.WithoutCancel(s.Ctx)) }
 }
 
 // isState says that the server answered with an error of this code.
@@ -58,10 +59,10 @@ func isState(err error, code string) bool {
 }
 
 // setPostgresTimeout sets after what time of silence new sessions end, and returns when that is so.
-func setPostgresTimeout(s *scene, d time.Duration) {
+func setPostgresTimeout(s *play.Phase, d time.Duration) {
 	run := in[*environment.Postgres](s).Admin.Run
-	check(run(s.ctx, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"))
-	s.eventually(func(ctx context.Context) error {
+	play.Check(run(s.Ctx, fmt.Sprintf("ALTER SYSTEM SET idle_session_timeout = %d", d.Milliseconds()), "SELECT pg_reload_conf()"))
+	s.Eventually(func(ctx context.Context) error {
 		return run(ctx, fmt.Sprintf("SELECT 1 / (setting = '%d')::int FROM pg_settings WHERE name = 'idle_session_timeout'", d.Milliseconds()))
 	})
 }
@@ -85,8 +86,8 @@ var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), cells(
 ))
 
 // setClientIdleTimeout sets after what time of silence the pooler ends a client.
-func setClientIdleTimeout(s *scene, d time.Duration) {
-	check(in[*environment.PooledPostgres](s).Set(s.ctx, "client_idle_timeout", d))
+func setClientIdleTimeout(s *play.Phase, d time.Duration) {
+	play.Check(in[*environment.PooledPostgres](s).Set(s.Ctx, "client_idle_timeout", d))
 }
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
@@ -94,7 +95,7 @@ var postgresFailoverCells = cells(
 	row{"failover", play.Safe, storm(failOver),
 		"the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
 			"if its machine or its network is lost instead, nobody tells them"},
-	row{"failover-behind-silence", play.UnsafeFenced, script(endedBehindSilence(func(s *scene) { check(s.FailOver(s.ctx)) }), gone, tries(10)),
+	row{"failover-behind-silence", play.UnsafeFenced, script(endedBehindSilence((*play.Phase).FailOver), gone, tries(10)),
 		"the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
 			"deadline; the token protects"},
 	row{"split-brain", play.UnsafeFenced, script(splitBrain, gone),
@@ -104,51 +105,51 @@ var postgresFailoverCells = cells(
 )
 
 // failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
-func failOver(s *scene) {
+func failOver(s *play.Phase) {
 	pair := in[*environment.PostgresPair](s)
 	primary, _ := pair.Both()
 	s.Injected()
-	check(primary.Kill())
-	s.pause(0.25, 0.5)
-	check(pair.Promote(s.ctx))
-	check(s.Retarget())
+	play.Check(primary.Kill())
+	s.Pause(0.25, 0.5)
+	play.Check(pair.Promote(s.Ctx))
+	s.Retarget()
 	s.Healed()
 }
 
 // splitBrain promotes a replica that lags, while the primary lives on, and a holder with it.
-func splitBrain(s *scene) {
-	stays := s.worker()
-	s.release(s.acquire(stays, 5))
-	check(in[*environment.PostgresPair](s).Part(s.ctx))
-	older := s.acquire(stays, 5)
+func splitBrain(s *play.Phase) {
+	stays := s.Worker()
+	s.Acquire(stays, 5).Release()
+	play.Check(in[*environment.PostgresPair](s).Part(s.Ctx))
+	older := s.Acquire(stays, 5)
 	newer := holdElsewhere(s)
 	if newer.Token <= older.Token {
-		check(fmt.Errorf("the promotion has not moved tokens on: %d came after %d", newer.Token, older.Token))
+		play.Check(fmt.Errorf("the promotion has not moved tokens on: %d came after %d", newer.Token, older.Token))
 	}
-	s.both(older, newer)
+	s.Both(older, newer)
 }
 
 // splitBrainAndCrash has the primary that lives on crash, too, and start again.
-func splitBrainAndCrash(s *scene) {
-	pair, stays := in[*environment.PostgresPair](s), s.worker()
-	s.acquire(stays, 5)
-	check(pair.CatchUp(s.ctx))
+func splitBrainAndCrash(s *play.Phase) {
+	pair, stays := in[*environment.PostgresPair](s), s.Worker()
+	s.Acquire(stays, 5)
+	play.Check(pair.CatchUp(s.Ctx))
 	older := holdElsewhere(s)
 	_, old := pair.Both()
 	s.Note("the old primary crashes, and starts again")
-	check(old.Kill())
-	check(old.Restart(s.ctx))
-	newer := s.acquire(stays, 5)
+	play.Check(old.Kill())
+	play.Check(old.Restart(s.Ctx))
+	newer := s.Acquire(stays, 5)
 	if newer.Token > older.Token {
-		check(fmt.Errorf("tokens tell the holders apart: %d came after %d", newer.Token, older.Token))
+		play.Check(fmt.Errorf("tokens tell the holders apart: %d came after %d", newer.Token, older.Token))
 	}
-	s.both(older, newer)
+	s.Both(older, newer)
 }
 
 // holdElsewhere promotes the replica, and has a worker that is led there hold the lock.
-func holdElsewhere(s *scene) *play.Hold {
+func holdElsewhere(s *play.Phase) *play.Hold {
 	s.Injected()
 	s.Note("the replica is promoted, and the old primary lives on")
-	check(in[*environment.PostgresPair](s).Promote(s.ctx))
-	return s.acquire(s.worker(), 5)
+	play.Check(in[*environment.PostgresPair](s).Promote(s.Ctx))
+	return s.Acquire(s.Worker(), 5)
 }

@@ -35,35 +35,35 @@ var redisCells = slices.Concat(Common(false), cells(
 		"with a memory limit and an allkeys policy Redis throws locks away; the holder learns it at its next renewal"},
 	row{"server-restarted-empty", play.UnsafeFenced, script(overtaken(granting.wiped), tries(overtakenTries)),
 		"a server that comes back without its data grants again what is held; tokens begin with its clock, and so still rise"},
-	row{"lock-deleted", play.UnsafeFenced, script(inOrder(overtaken(inOrder((*scene).removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
+	row{"lock-deleted", play.UnsafeFenced, script(play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
 		"an operator's DEL frees the lock at once; the holder learns it at its next renewal"},
-	row{"clock-set-forward", play.UnsafeFenced, script(overtaken(inOrder((*scene).removed, granting.clocksForward)), tries(overtakenTries)),
+	row{"clock-set-forward", play.UnsafeFenced, script(overtaken(play.InOrder(removed, granting.clocksForward)), tries(overtakenTries)),
 		"expiries are instants of the server's clock: set forward, it ends locks early"},
 ))
 
 var redisDiskFull = until(at((*environment.Redis).FailToSave), at((*environment.Redis).SaveAgain))
 
 // redisSet is an act that changes settings.
-func redisSet(settings ...any) act {
+func redisSet(settings ...any) play.Act {
 	return at(func(r *environment.Redis, ctx context.Context) error { return r.Set(ctx, settings...) })
 }
 
 // redisFull has no memory be left while workers work, and one more of them have a lock, which it must keep.
-func redisFull(s *scene) {
-	keeper := s.worker()
-	kept := s.acquire(keeper, 1)
+func redisFull(s *play.Phase) {
+	keeper := s.Worker()
+	kept := s.Acquire(keeper, 1)
 	lasting(until(redisSet("maxmemory", 1), redisSet("maxmemory", 0)), 1, 1.5)(s)
-	if !must(kept.Valid(s.ctx)) {
-		check(errors.New("a lock that was held when the memory ran out did not stay held"))
+	if !kept.Valid() {
+		play.Check(errors.New("a lock that was held when the memory ran out did not stay held"))
 	}
-	check(keeper.Kill())
+	keeper.Kill()
 }
 
 // redisEvicts has the server throw away all that it has.
-func redisEvicts(s *scene) {
-	s.removed()
+func redisEvicts(s *play.Phase) {
+	removed(s)
 	redisSet("maxmemory-policy", "allkeys-lru", "maxmemory", 1)(s)
-	s.eventually(func(ctx context.Context) error {
+	s.Eventually(func(ctx context.Context) error {
 		n, err := in[*environment.Redis](s).Do(ctx, "EXISTS", environment.RedisKey(s.Name()))
 		if err == nil && n != int64(0) {
 			err = errors.New("the lock has not been evicted")

@@ -19,7 +19,7 @@ var redisFailoverCells = slices.Concat(Common(false), cells(
 	row{"two-masters", play.UnsafeFenced, script(redisTwoMasters, tries(overtakenTries)),
 		"while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
 			"one grants the same locks"},
-	row{"master-killed", play.UnsafeFenced, storm(inOrder((*scene).injected, redisMasterReplaced), unseen),
+	row{"master-killed", play.UnsafeFenced, storm(play.InOrder((*play.Phase).Injected, redisMasterReplaced), unseen),
 		"Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
 			"was lost when it was tried"},
 	row{"replica-killed", play.Safe, storm(contested(lasting(redisReplicaKilled, 0.1, 1))),
@@ -28,7 +28,7 @@ var redisFailoverCells = slices.Concat(Common(false), cells(
 
 // redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
 var redisReplicasCells = slices.Concat(Common(false), cells(
-	row{"master-killed", play.Safe, storm(contested(inOrder((*scene).injected, redisMasterReplaced))),
+	row{"master-killed", play.Safe, storm(contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced))),
 		"the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
 			"then it is unsafe but fenced"},
 	row{"master-lost-behind-cut-link", play.Safe, storm(contested(redisMasterReplacedUnseen)),
@@ -43,48 +43,48 @@ var (
 	lag         = at(environment.Servers.Lag)
 	redisFollow = at((*environment.RedisPair).Follow)
 	// redisReplicaKilled ends when the replica follows again.
-	redisReplicaKilled = until(func(s *scene) { check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
+	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
 )
 
 // redisMasterReplaced kills the master and promotes the replica, which has a replica again at once.
-func redisMasterReplaced(s *scene) {
-	check(in[*environment.RedisPair](s).Master.Kill())
-	s.pause(0, 0.5)
-	check(in[*environment.RedisPair](s).Promote(s.ctx))
+func redisMasterReplaced(s *play.Phase) {
+	play.Check(in[*environment.RedisPair](s).Master.Kill())
+	s.Pause(0, 0.5)
+	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
 	redisFollow(s)
 	s.Healed()
 }
 
 // redisMasterReplacedUnseen replaces the master after a time in which the replica heard nothing.
-func redisMasterReplacedUnseen(s *scene) {
+func redisMasterReplacedUnseen(s *play.Phase) {
 	s.Injected()
 	lag(s)
-	s.pause(0, 1.2)
+	s.Pause(0, 1.2)
 	redisMasterReplaced(s)
 }
 
 // redisMasterLostUnseen has the replica not hear of a lock, kills the master and promotes the replica.
-func redisMasterLostUnseen(s *scene) {
-	older, newer := s.two()
+func redisMasterLostUnseen(s *play.Phase) {
+	older, newer := s.Two()
 	lag(s)
-	s.overtakes(older, newer, func(s *scene) {
+	overtakes(s, older, newer, func(s *play.Phase) {
 		s.Note("the master is killed, and its replica promoted")
-		check(in[*environment.RedisPair](s).Master.Kill())
-		check(in[*environment.RedisPair](s).Promote(s.ctx))
+		play.Check(in[*environment.RedisPair](s).Master.Kill())
+		play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
 	})
 }
 
 // redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker comes by the address when it
 // leads to the new one.
-func redisTwoMasters(s *scene) {
-	older := s.worker()
+func redisTwoMasters(s *play.Phase) {
+	older := s.Worker()
 	lag(s)
-	had := s.acquire(older, 1)
+	had := s.Acquire(older, 1)
 	s.Injected()
-	check(in[*environment.RedisPair](s).Promote(s.ctx))
-	has := s.acquire(s.worker(), 1)
-	s.pause(2, 2) // both renew
-	s.both(had, has)
+	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+	has := s.Acquire(s.Worker(), 1)
+	s.Pause(2, 2) // both renew
+	s.Both(had, has)
 	s.Healed()
 }
 
@@ -101,33 +101,33 @@ var redisSentinelCells = slices.Concat(Common(true), cells(
 ))
 
 // sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.
-func sentinelMasterGone(blow func(*servers.Redis) error) act {
-	return func(s *scene) {
+func sentinelMasterGone(blow func(*servers.Redis) error) play.Act {
+	return func(s *play.Phase) {
 		set := in[*environment.RedisSentinel](s)
-		master := must(set.Master(s.ctx))
+		master := play.Must(set.Master(s.Ctx))
 		s.Injected()
-		check(blow(master))
-		must(set.WaitFailover(s.ctx, master))
+		play.Check(blow(master))
+		play.Must(set.WaitFailover(s.Ctx, master))
 		s.Healed()
-		s.pause(0, 0.5)
+		s.Pause(0, 0.5)
 		_ = master.Thaw() // it is an error if it was killed
 	}
 }
 
 // sentinelMasterLostUnseen has the replica not hear of a lock, and kills the master. A master that refuses to be copied is as good as a link that is cut.
-func sentinelMasterLostUnseen(s *scene) {
+func sentinelMasterLostUnseen(s *play.Phase) {
 	set := in[*environment.RedisSentinel](s)
-	older, newer := s.two()
-	master := must(set.Master(s.ctx))
-	must(master.Do(s.ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
+	older, newer := s.Two()
+	master := play.Must(set.Master(s.Ctx))
+	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))
 	// A master that is started anew has forgotten that. One that lives, since something failed, must not refuse for ever.
-	defer func() { _, _ = master.Do(context.WithoutCancel(s.ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
-	must(master.Do(s.ctx, "CLIENT", "KILL", "TYPE", "replica"))
-	s.overtakes(older, newer, func(s *scene) {
+	defer func() { _, _ = master.Do(context.WithoutCancel(s.Ctx), "ACL", "SETUSER", "default", "+psync", "+sync") }()
+	play.Must(master.Do(s.Ctx, "CLIENT", "KILL", "TYPE", "replica"))
+	overtakes(s, older, newer, func(s *play.Phase) {
 		s.Note("the master is killed")
-		check(master.Kill())
+		play.Check(master.Kill())
 		// The newer worker comes as soon as one sentinel names another master: the older one's next renewal finds it soon too.
-		s.eventually(func(ctx context.Context) error {
+		s.Eventually(func(ctx context.Context) error {
 			for _, sentinel := range set.Sentinels {
 				named, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", set.MasterName())
 				if addr, ok := named.([]any); err == nil && ok && len(addr) == 2 && fmt.Sprint(addr[0], ":", addr[1]) != master.Addr() {

@@ -37,41 +37,41 @@ var redlockCells = slices.Concat(Common(false), cells(
 		"a holder with three votes of five, one of which a node ends early: one node is enough"},
 	row{"clocks-of-a-majority-set-forward", play.Unsafe, script(allVoted(someNodes(votes).clocksForward), tries(overtakenTries)),
 		"a majority ends its votes early and votes again; the holder learns it at its next renewal"},
-	row{"lock-deleted", play.Unsafe, script(inOrder(allVoted(inOrder((*scene).removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
+	row{"lock-deleted", play.Unsafe, script(play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
 		"an operator's DEL on the nodes frees the lock at once; the holder learns it at its next renewal"},
 ))
 
 // bareMajority has a worker that cannot reach two nodes acquire the lock with the votes of the others, has one of those forget its vote, and another worker
 // acquire the lock with that one's and those of the two.
-func bareMajority(forget func(n nodes, s *scene)) act {
-	return func(s *scene) {
-		older, newer := s.two()
+func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
+	return func(s *play.Phase) {
+		older, newer := s.Two()
 		order := someNodes(len(s.Environment.Nodes()))(s)
 		for _, missing := range order[votes:] {
 			older.Endpoint.Links[slices.Index(s.Environment.Nodes(), missing)].Cut()
 		}
-		s.overtakes(older, newer, func(s *scene) {
+		overtakes(s, older, newer, func(s *play.Phase) {
 			haveVoted(s, order[:votes])
-			forget(func(*scene) []environment.Node { return order[:1] }, s)
+			forget(func(*play.Phase) []environment.Node { return order[:1] }, s)
 		})
 	}
 }
 
 // allVoted is overtaken with a damage that comes after all nodes have voted for the older holder. A majority makes the lock, so the votes of the others may come
 // later; one that came after the damage to its node would be none that was forgotten, and with it the holder may have a majority still.
-func allVoted(damage act) act {
-	return overtaken(func(s *scene) {
+func allVoted(damage play.Act) play.Act {
+	return overtaken(func(s *play.Phase) {
 		haveVoted(s, everyNode(s))
 		damage(s)
 	})
 }
 
 // haveVoted waits until nodes have the lock: the last vote of a majority may be counted before the node's answer to another question.
-func haveVoted(s *scene, nodes []environment.Node) {
+func haveVoted(s *play.Phase, nodes []environment.Node) {
 	for _, n := range nodes {
-		s.eventually(func(ctx context.Context) error {
-			there, err := n.(*servers.Redis).Do(ctx, "EXISTS", environment.RedisKey(s.Name()))
-			if err == nil && there != int64(1) {
+		s.Eventually(func(ctx context.Context) error {
+			there, err := n.(*servers.Redis).Do(ctx, "KEYS", "*"+s.Name()+"*") // of lockport, or of another lock
+			if keys, _ := there.([]any); err == nil && len(keys) == 0 {
 				err = fmt.Errorf("%s has not voted", n.Addr())
 			}
 			return err

@@ -1,80 +1,75 @@
 package faults
 
 import (
-	"context"
-	"errors"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
 // removals is how often a lock is taken away in one play.
 const removals = 8
 
-// removed notes that the lock of a script is about to go.
-func (s *scene) removed() { s.Note("%s%s", history.Removed, s.Name()) }
-
 // removedOpenly ends claims of a worker at the server while its network is well: it must be told. With retaken another worker acquires the lock at once.
-func removedOpenly(end act, retaken bool) act {
-	return func(s *scene) {
-		holder := s.worker()
+func removedOpenly(end play.Act, retaken bool) play.Act {
+	return func(s *play.Phase) {
+		holder := s.Worker()
 		var next *play.Worker
 		if retaken {
-			next = s.worker()
+			next = s.Worker()
 		}
 		for range removals {
-			had := s.acquire(holder, 5)
-			s.pause(0, 0.5) // at any moment of its renewals
+			had := s.Acquire(holder, 5)
+			s.Pause(0, 0.5) // at any moment of its renewals
 			s.Injected()
-			s.removed()
+			removed(s)
 			end(s)
 			if !retaken {
-				s.disbelieved(had)
+				s.Disbelieved(had)
 				continue
 			}
-			has := s.acquire(next, 5)
-			s.both(had, has)
-			s.disbelieved(had)
-			s.release(has)
+			has := s.Acquire(next, 5)
+			s.Both(had, has)
+			s.Disbelieved(had)
+			has.Release()
 		}
 	}
 }
 
 // endedBehindSilence has the link of a holder fall silent, ends its claim at the server, and has somebody else acquire the lock: the holder believes until
 // its deadline, or until the link says what has happened.
-func endedBehindSilence(end act) act {
-	return func(s *scene) {
-		older, newer := s.two()
-		had := s.acquire(older, 1)
-		older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
-		defer older.Endpoint.Links.Each((*faultproxy.Proxy).DropHeld)
+func endedBehindSilence(end play.Act) play.Act {
+	return func(s *play.Phase) {
+		older, newer := s.Two()
+		had := s.Acquire(older, 1)
+		defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
 		s.Injected()
 		end(s)
-		s.both(had, s.acquire(newer, 5))
+		s.Both(had, s.Acquire(newer, 5))
 	}
 }
 
 // overtaken has one worker acquire the lock, does damage to the servers, has another worker acquire it too, and then has both go on.
-func overtaken(damage act) act {
-	return func(s *scene) {
-		older, newer := s.two()
-		s.overtakes(older, newer, damage)
+func overtaken(damage play.Act) play.Act {
+	return func(s *play.Phase) {
+		older, newer := s.Two()
+		overtakes(s, older, newer, damage)
 	}
 }
 
 // overtakes returns when the older worker has learned of the damage, or its hold has ended, and the lock is free.
-func (s *scene) overtakes(older, newer *play.Worker, damage act) {
-	had := s.acquire(older, 1)
+func overtakes(s *play.Phase, older, newer *play.Worker, damage play.Act) {
+	had := s.Acquire(older, 1)
 	s.Injected()
 	damage(s)
 	s.Healed()
-	has := must(newer.AcquireAtLast(s.ctx, s.Name(), 2*s.ttl, 10*s.ttl))
-	s.both(had, has)
-	s.disbelieved(had)
-	s.release(has)
+	has := play.Must(newer.AcquireAtLast(s.Name(), 2*s.TTL, 10*s.TTL))
+	s.Both(had, has)
+	if s.Cell.Belief > 0 {
+		return
+	}
+	s.Disbelieved(had)
+	has.Release()
 }
 
 // overtakenTries is within how many plays two must believe to hold the lock. One is enough, unless the machine is so busy that the older holder's next renewal,
@@ -83,26 +78,17 @@ const overtakenTries = 5
 
 // contested makes one worker hold one more lock, and another try to get that lock all the time, while a fault is injected. Of the workers of a storm hardly
 // any holds a lock at the moment that counts.
-func contested(inject act) act {
-	return func(s *scene) {
-		keeper, rival := s.two()
-		s.acquire(keeper, 1)
-		trying, stop := context.WithCancel(s.ctx)
-		var tries sync.WaitGroup
-		tries.Go(func() {
-			for trying.Err() == nil {
-				if _, err := rival.TryAcquire(trying, s.Name(), s.ttl); err == nil {
-					return
-				}
-				_ = s.Sleep(trying, 5*time.Millisecond)
-			}
-		})
+func contested(inject play.Act) play.Act {
+	return func(s *play.Phase) {
+		keeper, rival := s.Two()
+		s.Acquire(keeper, 1)
+		trying := s.Tries(rival, 5*time.Millisecond)
 		defer func() {
-			stop()
-			tries.Wait()
-			check(errors.Join(keeper.Kill(), rival.Kill()))
+			trying.Stop()
+			keeper.Kill()
+			rival.Kill()
 		}()
 		inject(s)
-		s.pause(0.5, 0.5) // time for the rival to get what it ought not to
+		s.Pause(0.5, 0.5) // time for the rival to get what it ought not to
 	}
 }

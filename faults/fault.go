@@ -1,10 +1,12 @@
 package faults
 
 import (
+	"context"
 	"slices"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -12,43 +14,61 @@ import (
 const underWay = 500 * time.Millisecond
 
 // fault begins when it is called, and ends when end is.
-type fault func(s *scene) (end func())
+type fault func(s *play.Phase) (end func())
+
+// in are the servers of a phase.
+func in[S any](s *play.Phase) S { return s.Environment.Servers.(S) }
+
+// at is an act that calls a method of the servers.
+func at[S any](method func(S, context.Context) error) play.Act {
+	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx)) }
+}
+
+// named is an act that calls a method of the servers with the name of the phase's lock.
+func named[S any](method func(S, context.Context, string) error) play.Act {
+	return func(s *play.Phase) { play.Check(method(in[S](s), s.Ctx, s.Name())) }
+}
+
+// remove takes the lock away from its holder, as an operator does. The history says so by removed.
+var remove = named(environment.Servers.Remove)
+
+func removed(s *play.Phase) { s.Removed(s.Name()) }
 
 // until is a fault of two acts.
-func until(begin, end act) fault {
-	return func(s *scene) func() {
+func until(begin, end play.Act) fault {
+	return func(s *play.Phase) func() {
 		begin(s)
 		return func() { end(s) }
 	}
 }
 
 // nodes selects the servers that a fault hits.
-type nodes func(s *scene) []environment.Node
+type nodes func(s *play.Phase) []environment.Node
 
 // killed kills servers, and frozen stops them with SIGSTOP. At the end they run again, all at the same time.
-func (n nodes) killed(s *scene) func() { return n.hit(s, environment.Node.Kill) }
-func (n nodes) frozen(s *scene) func() { return n.hit(s, environment.Node.Freeze) }
+func (n nodes) killed(s *play.Phase) func() { return n.hit(s, environment.Node.Kill) }
+func (n nodes) frozen(s *play.Phase) func() { return n.hit(s, environment.Node.Freeze) }
 
-func (n nodes) hit(s *scene, blow func(environment.Node) error) func() {
+func (n nodes) hit(s *play.Phase, blow func(environment.Node) error) func() {
 	those := n(s)
 	for _, node := range those {
 		s.Note("%s is hit", node.Addr())
 	}
-	check(environment.AtOnce(those, blow))
-	return func() { check(environment.Revive(s.ctx, those...)) }
+	play.Check(environment.AtOnce(those, blow))
+	return func() { play.Check(environment.Revive(s.Ctx, those...)) }
 }
 
 // restart restarts the server.
-func (n nodes) restart(s *scene) { check(n(s)[0].Restart(s.ctx)) }
+func (n nodes) restart(s *play.Phase) { play.Check(n(s)[0].Restart(s.Ctx)) }
 
 // wiped kills servers and starts them again at once, without their data.
-func (n nodes) wiped(s *scene) {
+func (n nodes) wiped(s *play.Phase) {
 	s.Note("servers are killed, lose their data and start again")
-	check(environment.AtOnce(n(s), func(node environment.Node) error { return wipe(s, node) }))
+	play.Check(environment.AtOnce(n(s), func(node environment.Node) error { return wipe(s, node) }))
 }
 
 // wipe loses the data of one server.
-func wipe(s *scene, node environment.Node) error {
+func wipe(s *play.Phase, node environment.Node) error {
 	if err := node.Kill(); err != nil {
 		return err
 	}
@@ -57,18 +77,18 @@ func wipe(s *scene, node environment.Node) error {
 			return err
 		}
 	}
-	return node.Restart(s.ctx)
+	return node.Restart(s.Ctx)
 }
 
 // granting is the server that grants the locks, and everyNode are all that do.
 var (
-	granting  nodes = func(s *scene) []environment.Node { return s.Environment.Nodes()[:1] }
-	everyNode nodes = func(s *scene) []environment.Node { return s.Environment.Nodes() }
+	granting  nodes = func(s *play.Phase) []environment.Node { return s.Environment.Nodes()[:1] }
+	everyNode nodes = func(s *play.Phase) []environment.Node { return s.Environment.Nodes() }
 )
 
 // someNodes are n servers at random.
 func someNodes(n int) nodes {
-	return func(s *scene) (some []environment.Node) {
+	return func(s *play.Phase) (some []environment.Node) {
 		all := s.Environment.Nodes()
 		for _, i := range s.Rand.Perm(len(all))[:n] {
 			some = append(some, all[i])
@@ -79,41 +99,42 @@ func someNodes(n int) nodes {
 
 // one selects a single server.
 func one[S any, N environment.Node](of func(S) N) nodes {
-	return func(s *scene) []environment.Node { return []environment.Node{of(in[S](s))} }
+	return func(s *play.Phase) []environment.Node { return []environment.Node{of(in[S](s))} }
 }
 
 // lasting has a fault last for between least and most TTLs.
-func lasting(f fault, least, most float64) act {
-	return func(s *scene) {
+func lasting(f fault, least, most float64) play.Act {
+	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
-		err := s.Sleep(s.ctx, s.BetweenTTLs(least, most))
-		end()
-		check(err)
+		func() {
+			defer end()
+			s.Pause(least, most)
+		}()
 		s.Healed()
 	}
 }
 
 // spared is lasting, for a fault that hits servers without which the others can do.
-func spared(f fault, least, most float64) act {
-	return func(s *scene) {
+func spared(f fault, least, most float64) play.Act {
+	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
 		s.Healed()
-		s.pause(least, most)
+		s.Pause(least, most)
 		end()
-		s.wait(underWay)
+		s.Wait(underWay)
 	}
 }
 
 // unavailable is lasting, for a fault in which nobody acquires once settled TTLs have passed: what the servers granted before may still be on its way.
-func unavailable(f fault, settled, least, most float64) act {
-	return func(s *scene) {
+func unavailable(f fault, settled, least, most float64) play.Act {
+	return func(s *play.Phase) {
 		s.Injected()
 		end := f(s)
-		s.pause(settled, settled)
+		s.Pause(settled, settled)
 		s.Away()
-		s.pause(least, most)
+		s.Pause(least, most)
 		s.Back()
 		end()
 		s.Healed()
@@ -121,25 +142,26 @@ func unavailable(f fault, settled, least, most float64) act {
 }
 
 // clocksForward sets the clocks of servers forward by more than a TTL. A *servers.NotInstalled says what is missing for that.
-func (n nodes) clocksForward(s *scene) {
-	check(servers.ClockInstalled())
+func (n nodes) clocksForward(s *play.Phase) {
+	play.Check(servers.ClockInstalled())
+	s.Note("clocks are set forward by more than the TTL")
 	for _, node := range n(s) {
-		check(node.(*servers.Redis).JumpClock(s.BetweenTTLs(1, 2)))
+		play.Check(node.(*servers.Redis).JumpClock(s.BetweenTTLs(1, 2)))
 	}
 }
 
 // clocksBack sets the clocks of servers back just after a holder has died, each by between least TTLs and one.
-func (n nodes) clocksBack(least float64) act {
-	return func(s *scene) {
-		check(servers.ClockInstalled())
-		w := s.holder()
+func (n nodes) clocksBack(least float64) play.Act {
+	return func(s *play.Phase) {
+		play.Check(servers.ClockInstalled())
+		w := s.Holder()
 		s.Injected()
-		check(w.Kill())
+		w.Kill()
 		for _, node := range n(s) {
-			check(node.(*servers.Redis).JumpClock(-s.BetweenTTLs(least, 1)))
+			play.Check(node.(*servers.Redis).JumpClock(-s.BetweenTTLs(least, 1)))
 		}
 		s.Healed()
-		s.pause(1, 1)
+		s.Pause(1, 1)
 	}
 }
 
@@ -152,7 +174,7 @@ type cluster interface {
 }
 
 // cut leaves members alone with their clients.
-func (n nodes) cut(s *scene) func() {
+func (n nodes) cut(s *play.Phase) func() {
 	for _, node := range n(s) {
 		s.Note("%s is cut from the others", node.Addr())
 		in[cluster](s).CutFromQuorum(slices.Index(s.Environment.Nodes(), node))
@@ -161,14 +183,14 @@ func (n nodes) cut(s *scene) func() {
 }
 
 // leader is the member that leads.
-var leader nodes = func(s *scene) []environment.Node {
-	i := must(s.Environment.Leader(s.ctx))
+var leader nodes = func(s *play.Phase) []environment.Node {
+	i := play.Must(s.Environment.Leader(s.Ctx))
 	return s.Environment.Nodes()[i : i+1]
 }
 
 // follower is the follower to which most workers are connected.
-var follower nodes = func(s *scene) []environment.Node {
-	leads, most, conns := must(s.Environment.Leader(s.ctx)), 0, -1
+var follower nodes = func(s *play.Phase) []environment.Node {
+	leads, most, conns := play.Must(s.Environment.Leader(s.Ctx)), 0, -1
 	for i := range s.Environment.Nodes() {
 		has := 0
 		for _, worker := range s.Workers() {

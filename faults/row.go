@@ -28,17 +28,17 @@ func cells(rows ...row) []play.Cell {
 }
 
 // storm injects a fault while workers take and release locks.
-func storm(inject act, more ...how) how {
+func storm(inject play.Act, more ...how) how {
 	return func(c *play.Cell) {
-		c.Inject = inject.run
+		c.Inject = inject
 		all(more)(c)
 	}
 }
 
 // script leads a few workers through one interleaving.
-func script(a act, more ...how) how {
+func script(a play.Act, more ...how) how {
 	return func(c *play.Cell) {
-		c.Script = a.run
+		c.Script = a
 		all(more)(c)
 	}
 }

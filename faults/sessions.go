@@ -22,7 +22,7 @@ var isBack = recovers(2 * time.Second)
 func sessionCells(ended string) []play.Cell {
 	return cells(
 		row{"server-killed", play.Unavailable, storm(unavailable(granting.killed, 0.25, 0.1, 0.5), isBack), whyKilled},
-		row{"server-restarted", play.UnsafeFenced, storm(inOrder((*scene).injected, granting.restart, (*scene).healed), isBack, argued),
+		row{"server-restarted", play.UnsafeFenced, storm(play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), isBack, argued),
 			"the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know"},
 		row{"server-restarted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(granting.restart), gone, tries(10)),
 			"a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects"},
@@ -48,27 +48,27 @@ var closedBothWays = cells(
 
 // shorterTimeout has an administrator let sessions end after half a TTL of silence, by set, which is for sessions that are begun later, and a holder's link
 // be silent for longer than that, but less than a TTL: nobody may acquire the lock meanwhile.
-func shorterTimeout(set func(s *scene, d time.Duration)) act {
-	return func(s *scene) {
-		set(s, s.ttl/2)
-		holder, other := s.two()
-		had := s.acquire(holder, 1)
+func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
+	return func(s *play.Phase) {
+		set(s, s.TTL/2)
+		holder, other := s.Two()
+		had := s.Acquire(holder, 1)
 		s.Injected()
 		restore := links((*faultproxy.Proxy).Freeze)(s, holder)
 		defer restore()
-		if has, err := other.Acquire(s.ctx, s.Name(), s.ttl*7/10); err == nil {
-			s.both(had, has)
+		if has, err := other.Acquire(s.Name(), s.TTL*7/10); err == nil {
+			s.Both(had, has)
 			return
 		}
 		restore()
 		s.Healed()
-		s.release(had)
+		had.Release()
 	}
 }
 
 // usedUp opens connections until the server lets nobody in any more, which connect tells by returning nothing, and takes those that get free, for a while.
-func usedUp(connect func(s *scene) (closeIt func())) act {
-	return func(s *scene) {
+func usedUp(connect func(s *play.Phase) (closeIt func())) play.Act {
+	return func(s *play.Phase) {
 		var taken []func()
 		defer func() {
 			for _, closeIt := range taken {
@@ -84,7 +84,7 @@ func usedUp(connect func(s *scene) (closeIt func())) act {
 				continue
 			}
 			full = true
-			s.wait(10 * time.Millisecond)
+			s.Wait(10 * time.Millisecond)
 		}
 	}
 }

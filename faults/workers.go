@@ -31,7 +31,7 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 var workerCells = cells(
 	row{"holder-killed", play.Safe, storm(killHolders),
 		"the lock of a process that is killed (kill -9) is granted again when its TTL has passed, or its session has ended"},
-	row{"holder-stopped", play.Safe, storm(inOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2))),
+	row{"holder-stopped", play.Safe, storm(play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2))),
 		"a process that was stopped (SIGSTOP) for longer than its TTL finds its hold ended before it looks at it again"},
 )
 
@@ -42,7 +42,7 @@ var networkCells = cells(
 		"a holder whose network is silent (half-open) ends its hold before the server does; what was on its way arrives late and changes nothing"},
 	row{"holder-slow", play.Safe, storm(lasting(slow, 1.5, 1.5)),
 		"validity is counted from the sending of a request, so that slow replies shorten it"},
-	row{"replies-lost", play.Safe, storm(inOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
+	row{"replies-lost", play.Safe, storm(play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies)))),
 		"a request whose reply is lost may have been carried out: it is undone, or repeated, until that is certain"},
 	row{"first-look", play.Safe, script(lookAfterPause),
 		"a process that was stopped past its deadline is told so by its first look at the lock, before any timer has told it"},
@@ -59,47 +59,47 @@ var networkCells = cells(
 // injections is how often a brief fault is injected into a holder in a phase.
 const injections = 3
 
-func killHolders(s *scene) {
+func killHolders(s *play.Phase) {
 	for range injections {
-		w := s.holder()
+		w := s.Holder()
 		s.Injected()
-		check(w.Kill())
-		s.pause(0, 0.5)
+		w.Kill()
+		s.Pause(0, 0.5)
 	}
-	s.pause(1, 1) // the last of them keep what they held for so long
+	s.Pause(1, 1) // the last of them keep what they held for so long
 }
 
 // workerFault is a fault of one worker, until end is called.
-type workerFault func(s *scene, w *play.Worker) (end func())
+type workerFault func(s *play.Phase, w *play.Worker) (end func())
 
 // onHolder injects a fault into a holder for between least and most TTLs.
-func onHolder(least, most float64, f workerFault) act {
-	return func(s *scene) {
-		w := s.holder()
+func onHolder(least, most float64, f workerFault) play.Act {
+	return func(s *play.Phase) {
+		w := s.Holder()
 		s.Injected()
 		end := f(s, w)
-		s.pause(least, most)
+		s.Pause(least, most)
 		end()
 	}
 }
 
-func stopHolder(least, most float64) act {
-	return onHolder(least, most, func(_ *scene, w *play.Worker) func() {
-		check(w.Stop())
-		return func() { check(w.Resume()) }
+func stopHolder(least, most float64) play.Act {
+	return onHolder(least, most, func(_ *play.Phase, w *play.Worker) func() {
+		w.Stop()
+		return func() { w.Resume() }
 	})
 }
 
 // links does something to the links of a worker.
 func links(do func(*faultproxy.Proxy)) workerFault {
-	return func(_ *scene, w *play.Worker) func() {
+	return func(_ *play.Phase, w *play.Worker) func() {
 		w.Endpoint.Links.Each(do)
 		return func() { w.Endpoint.Links.Each((*faultproxy.Proxy).Restore) }
 	}
 }
 
 // silence makes the links of a worker silent. What was on its way then arrives late, or never.
-func silence(s *scene, w *play.Worker) func() {
+func silence(s *play.Phase, w *play.Worker) func() {
 	end := links((*faultproxy.Proxy).Freeze)(s, w)
 	if s.Rand.IntN(2) == 0 {
 		end = func() { w.Endpoint.Links.Each((*faultproxy.Proxy).DropHeld) }
@@ -109,7 +109,7 @@ func silence(s *scene, w *play.Worker) func() {
 
 // onEverybody is a fault of all workers.
 func onEverybody(f workerFault) fault {
-	return func(s *scene) func() {
+	return func(s *play.Phase) func() {
 		var ends []func()
 		for _, w := range s.Workers() {
 			ends = append(ends, f(s, w))
@@ -125,118 +125,97 @@ func onEverybody(f workerFault) fault {
 var cutAll = onEverybody(links((*faultproxy.Proxy).Cut))
 
 // slow makes the network slow, for each worker as much as for the next or not.
-var slow = onEverybody(func(s *scene, w *play.Worker) func() {
+var slow = onEverybody(func(s *play.Phase, w *play.Worker) func() {
 	delay := s.BetweenTTLs(0, 1.0/6)
 	return links(func(l *faultproxy.Proxy) { l.Delay(delay) })(s, w)
 })
 
 // loseReplies has single replies of holders lost.
-func loseReplies(s *scene) {
+func loseReplies(s *play.Phase) {
 	s.Injected()
 	for range 4 * injections {
-		links := s.holder().Endpoint.Links
+		links := s.Holder().Endpoint.Links
 		links[s.Rand.IntN(len(links))].DropReply(nil)
-		s.pause(0, 0.05)
+		s.Pause(0, 0.05)
 	}
 }
 
-// warm is a hold by which what a client does but once, connecting for instance, is behind it.
-func (s *scene) warm(w *play.Worker) *play.Hold {
-	return must(w.Acquire(s.ctx, s.Name()+"-before", s.ttl))
-}
-
 // loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
-func loseAcquireReply(s *scene) {
-	hasty, patient := s.two()
-	s.release(s.warm(hasty))
+func loseAcquireReply(s *play.Phase) {
+	hasty, patient := s.Two()
+	s.Warm(hasty).Release()
 	s.Injected()
 	restore := links((*faultproxy.Proxy).BlackholeReplies)(s, hasty)
-	if _, err := hasty.Acquire(s.ctx, s.Name(), s.ttl/8); err == nil {
-		check(fmt.Errorf("%s got the lock without a reply", hasty.Name))
+	if _, err := hasty.Acquire(s.Name(), s.TTL/8); err == nil {
+		play.Check(fmt.Errorf("%s got the lock without a reply", hasty.Name))
 	}
 	restore()
 	s.Healed()
 	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
-	h, err := patient.AcquireAtLast(s.ctx, s.Name(), limit, limit) // a first try may find no server
+	h, err := patient.AcquireAtLast(s.Name(), limit, limit) // a first try may find no server
 	if err != nil {
-		check(fmt.Errorf("the lock stays with who has given up: %w", err))
+		play.Check(fmt.Errorf("the lock stays with who has given up: %w", err))
 	}
-	s.release(h)
+	h.Release()
 }
 
 // looks is how many locks a process holds that is stopped.
 const looks = 10
 
 // lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
-func lookAfterPause(s *scene) {
-	w := s.worker()
+func lookAfterPause(s *play.Phase) {
+	w := s.Worker()
 	for i := range looks {
-		must(w.Acquire(s.ctx, fmt.Sprintf("%s-%d", s.Name(), i), s.ttl))
+		play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), s.TTL))
 	}
 	s.Injected()
-	check(w.Stop())
-	s.pause(1, 1.25)
+	w.Stop()
+	s.Pause(1, 1.25)
 	from, left := s.Length(), looks
-	check(w.Resume())
-	must(s.Await(s.ctx, from, func(e history.Event) bool {
+	w.Resume()
+	s.Await(from, func(e history.Event) bool {
 		if e.Worker == w.Name && e.Kind == history.Checked {
 			left--
 		}
 		return left == 0
-	}))
+	})
 }
 
 // probeUntilExpiry stops a holder and has another worker try to get its lock again and again: those who wait look only when it should be free, so
 // that a lock that is granted a little too early is nobody's in a storm. The holder is continued at once when the other has the lock.
-func probeUntilExpiry(s *scene) {
-	holder, rival := s.two()
-	s.acquire(holder, 1)
+func probeUntilExpiry(s *play.Phase) {
+	holder, rival := s.Two()
+	s.Acquire(holder, 1)
 	s.Injected()
-	check(holder.Stop())
+	holder.Stop()
 	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
-	for begun := time.Now(); ; s.wait(5 * time.Millisecond) {
-		h, err := rival.TryAcquire(s.ctx, s.Name(), s.ttl)
-		if err == nil {
-			check(holder.Resume())
-			s.release(h)
-			return
-		}
-		if time.Since(begun) > limit {
-			check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", limit, err))
-		}
+	trying := s.Tries(rival, 5*time.Millisecond)
+	if !s.Until(limit, trying.Ended) {
+		play.Check(fmt.Errorf("the lock of a stopped process was not free after %v: %w", limit, trying.Err))
 	}
+	holder.Resume()
+	trying.Stop().Release()
 }
 
 // countValidity has replies come late, and looks whether the deadlines of a claim and of its first renewal are that much earlier.
-func countValidity(s *scene) {
-	w, late := s.worker(), s.ttl/16 // there and back within what a renewal waits
-	warm := s.warm(w)
-	s.extended(warm)
-	s.release(warm)
+func countValidity(s *play.Phase) {
+	w, late := s.Worker(), s.TTL/16 // there and back within what a renewal waits
+	warm := s.Warm(w)
+	warm.Renewed(0)
+	warm.Release()
 	s.Injected()
 	links(func(l *faultproxy.Proxy) { l.Delay(late) })(s, w)
-	h := s.acquire(w, 2)
-	most := s.ttl - s.Environment.Margin - late
+	h := s.Acquire(w, 2)
+	most := s.TTL - s.Environment.Margin - late
 	inTime := func(what string, left time.Duration) {
 		if left > most {
-			check(fmt.Errorf("%s whose reply came %v late had a deadline in %v, which is more than %v", what, late, left, most))
+			play.Check(fmt.Errorf("%s whose reply came %v late had a deadline in %v, which is more than %v", what, late, left, most))
 		}
 	}
 	inTime("a claim", h.Deadline.Sub(history.Now()))
-	e := s.extended(h)
+	e := h.Renewed(0)
 	inTime("a renewal", e.Deadline.Sub(e.At))
-	s.release(h)
-}
-
-// extended waits for the first renewal of a hold.
-func (s *scene) extended(h *play.Hold) history.Event {
-	e := must(h.Worker.Await(s.ctx, 0, func(e history.Event) bool {
-		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told)
-	}))
-	if e.Kind == history.Told {
-		check(fmt.Errorf("a hold was not renewed: %s", e.Err))
-	}
-	return e
+	h.Release()
 }
 
 // underLoad is cells with one more, in which workers take and release locks as fast as they can while one of the faults is injected: thousands of tokens.
@@ -244,11 +223,11 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 	const grants = 4000
 	c := cells[slices.IndexFunc(cells, func(c play.Cell) bool { return c.Fault == fault })]
 	inject := c.Inject
-	c.Inject = act(func(s *scene) {
-		check(s.Grants(s.ctx, grants/2))
-		check(inject(s.ctx, s.Phase))
-		check(s.Grants(s.ctx, grants/2))
-	}).run
+	c.Inject = func(s *play.Phase) {
+		s.Grants(grants / 2)
+		inject(s)
+		s.Grants(grants / 2)
+	}
 	c.Fault, c.Busy, c.Outcome = fault+"-under-load", true, play.Safe
 	c.Why = "tokens grow with every grant, before, during and after: none comes twice, none falls"
 	return append(slices.Clone(cells), c)

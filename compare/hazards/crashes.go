@@ -19,29 +19,29 @@ func (p *trial) dies(a *play.Worker) history.Instant {
 	p.Injected()
 	p.Note("A is killed")
 	killed := history.Now()
-	check(a.Kill())
+	a.Kill()
 	return killed
 }
 
 // holderKilled kills a holder, and has another worker wait.
 func holderKilled(p *trial) {
-	a, b := p.worker(), p.worker()
+	a, b := p.Worker(), p.Worker()
 	p.next(b, p.dies(a), "A was killed")
 }
 
 // holderKilledWhileOthersTry kills a holder, and has another worker ask for its lock again and again.
 func holderKilledWhileOthersTry(p *trial) {
-	a, b := p.worker(), p.worker()
-	killed, ttl := p.dies(a), p.Environment.TTL
-	trying := p.tries(b, ttl/8)
-	p.until(p.limit(), trying.ended)
-	if h := p.stopped(trying); h != nil {
-		p.found(report.Safe, "B had the lock %s after A was killed, at attempt %d.", text(p.after(killed, h)), trying.tries)
+	a, b := p.Worker(), p.Worker()
+	killed, ttl := p.dies(a), p.TTL
+	trying := p.Tries(b, ttl/8)
+	p.Until(p.limit(), trying.Ended)
+	if h := trying.Stop(); h != nil {
+		p.found(report.Safe, "B had the lock %s after A was killed, at attempt %d.", text(p.after(killed, h)), trying.Tries)
 		return
 	}
-	p.inVain(trying.err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.tries))
-	p.sleep(ttl * 3 / 2)
-	if _, err := b.TryAcquire(p.ctx, p.Name(), ttl); err == nil {
+	p.inVain(trying.Err, b, killed, fmt.Sprintf("A was killed and B tried %d times", trying.Tries))
+	p.Wait(ttl * 3 / 2)
+	if _, err := b.TryAcquire(p.Name(), ttl); err == nil {
 		p.found(report.Stuck, "When B had left it alone for %s, it could be had: each attempt had prolonged it.", text(ttl*3/2))
 	}
 }
@@ -49,10 +49,10 @@ func holderKilledWhileOthersTry(p *trial) {
 // claimantsKilled kills workers in the middle of their claims: the k-th at the moment for which at waits, which returns what moment that is. None if the claim has succeeded.
 func claimantsKilled(at func(p *trial, w *play.Worker, k int) string) script {
 	return func(p *trial) {
-		a, b := p.worker(), p.worker()
+		a, b := p.Worker(), p.Worker()
 		for k := 1; k <= 3; k++ {
 			if k > 1 {
-				a = p.worker()
+				a = p.Worker()
 			}
 			moment := at(p, a, k)
 			if moment == "" {
@@ -61,16 +61,16 @@ func claimantsKilled(at func(p *trial, w *play.Worker, k int) string) script {
 			p.Injected()
 			p.Note("%s is killed %s", a.Name, moment)
 			killed := history.Now()
-			check(a.Kill())
+			a.Kill()
 			h := p.next(b, killed, lane(a.Name)+" was killed "+moment)
 			if h == nil {
 				return
 			}
 			p.Healed()
-			p.release(h)
+			h.Release()
 		}
 		if len(p.observed) == 0 {
-			check(errors.New("no claim was interrupted"))
+			play.Check(errors.New("no claim was interrupted"))
 		}
 	}
 }
@@ -82,21 +82,21 @@ func afterRequest(p *trial, w *play.Worker, k int) string {
 	for _, l := range w.Endpoint.Links {
 		severed = append(severed, l.SeverAfter(k))
 	}
-	claim := p.asks(w)
-	p.until(p.limit(), func() bool { return claim.ended() || slices.ContainsFunc(severed, closed) })
-	p.until(50*time.Millisecond, claim.ended) // the other servers are asked at the same time, or not at all
-	if claim.ended() && claim.err == nil {
+	claim := p.Asks(w, lasting)
+	p.Until(p.limit(), func() bool { return claim.Ended() || slices.ContainsFunc(severed, play.Closed) })
+	p.Until(50*time.Millisecond, claim.Ended) // the other servers are asked at the same time, or not at all
+	if claim.Ended() && claim.Err == nil {
 		w.Endpoint.Links.Each(restore)
-		p.release(claim.hold)
+		claim.Hold.Release()
 		return ""
 	}
-	p.apart(w, "cut off", w.Endpoint.Links, sever)
+	p.Apart(w, "cut off", w.Endpoint.Links, sever)
 	return fmt.Sprintf("in the middle of its claim, after request %d", k)
 }
 
 // whileAsking waits until a worker asks for the lock, or has just got it.
 func whileAsking(p *trial, w *play.Worker, k int) string {
-	p.asks(w)
-	p.sleep(time.Duration(k-1) * 2 * time.Millisecond)
+	p.Asks(w, lasting)
+	p.Wait(time.Duration(k-1) * 2 * time.Millisecond)
 	return "while it asked, or just after"
 }

@@ -15,95 +15,95 @@ import (
 
 // worksLong has A hold for longer than its TTL.
 func worksLong(p *trial) {
-	wa, wb := p.worker(), p.worker()
+	wa, wb := p.Worker(), p.Worker()
 	a := p.has(wa)
-	waiting, work := p.asks(wb), p.Environment.TTL*5/2
-	if p.until(work, waiting.ended) {
-		b := waiting.got()
-		p.found(report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(p.Environment.TTL), text(p.after(p.event(a, history.Got).At, b)))
+	waiting, work := p.Asks(wb, lasting), p.TTL*5/2
+	if p.Until(work, waiting.Ended) {
+		b := waiting.Got()
+		p.found(report.Safe, "A had the lock, whose TTL is %s, for %s when B got it too.", text(p.TTL), text(p.after(a.Event(history.Got).At, b)))
 		p.bothWrite(a, b)
 		return
 	}
-	p.write(a)
+	a.Update()
 	released := history.Now()
-	p.release(a)
-	b := waiting.got()
+	a.Release()
+	b := waiting.Got()
 	p.found(report.Safe, "A worked for %s, 2.5 times its TTL; B, which waited, had the lock %s after A had begun to release it.", text(work), text(p.after(released, b)))
-	p.write(b)
+	b.Update()
 }
 
 // stop stops A and returns the hold of B, which waits for the lock; nil if it waits in vain.
 func (p *trial) stop(a, b *play.Worker) *play.Hold {
 	p.Injected()
 	stopped := history.Now()
-	check(a.Stop())
+	a.Stop()
 	return p.next(b, stopped, "A was stopped")
 }
 
 // stoppedBeforeItWrites stops A between its look at the lock and its write.
 func stoppedBeforeItWrites(p *trial) {
-	wa, wb := p.worker(), p.worker()
+	wa, wb := p.Worker(), p.Worker()
 	a := p.holds(wa)
-	p.Note("A looks, and %s", map[bool]string{true: "still has the lock", false: "has lost the lock"}[p.valid(a)])
+	p.Note("A looks, and %s", map[bool]string{true: "still has the lock", false: "has lost the lock"}[a.Valid()])
 	b := p.stop(wa, wb)
 	if b == nil {
 		return
 	}
-	p.write(b)
-	check(wa.Resume())
+	b.Update()
+	wa.Resume()
 	p.Healed()
 	class, said := report.Safe, "knew that its lock was gone"
-	if p.valid(a) {
+	if a.Valid() {
 		class, said = report.Fenced, "still believed in its lock"
 	}
 	p.Note("A goes on, %s, and writes", said)
-	p.write(a)
+	a.Update()
 	p.found(class, "When A went on, it %s, and wrote all the same.", said)
 	p.disbelieves(a, believed)
 }
 
 // stoppedBeforeItReleases stops A until B has its lock. Then A releases.
 func stoppedBeforeItReleases(p *trial) {
-	a, b, c := p.worker(), p.worker(), p.worker()
+	a, b, c := p.Worker(), p.Worker(), p.Worker()
 	older := p.holds(a)
 	next := p.stop(a, b)
 	if next == nil {
 		return
 	}
-	check(next.Renewed(p.ctx)) // from here to the next renewal is longest
+	next.Renewed(p.Length()) // from here to the next renewal is longest
 	p.Note("A goes on, and releases")
-	check(a.Resume())
+	a.Resume()
 	p.Healed()
-	p.enters(c, next, p.releases(older), "A's late release")
+	p.enters(c, next, p.Releases(older), "A's late release")
 }
 
 // releaseHeldUp has A release. The network holds up what A sends from request n on until B has the lock, and then lets it arrive.
 func releaseHeldUp(n int64) script {
 	return func(p *trial) {
-		a, b, c := p.worker(), p.worker(), p.worker()
+		a, b, c := p.Worker(), p.Worker(), p.Worker()
 		older := p.has(a)
-		check(older.Renewed(p.ctx)) // so that the next renewal is far away
+		older.Renewed(p.Length()) // so that the next renewal is far away
 		p.Injected()
-		var released *task
+		var released *play.Task
 		links := a.Endpoint.Links
 		if n > 1 { // what is seen on its way is held up before it arrives
 			before := links[0].Requests()
-			slow := p.apart(a, "slow", links, func(l *faultproxy.Proxy) { l.Delay(p.Environment.TTL / 8) })
-			released = p.releases(older)
-			if !p.until(2*p.Environment.TTL, func() bool { return links[0].Requests() >= before+n }) {
-				check(fmt.Errorf("a release had fewer than %d requests", n))
+			slow := p.Apart(a, "slow", links, func(l *faultproxy.Proxy) { l.Delay(p.TTL / 8) })
+			released = p.Releases(older)
+			if !p.Until(2*p.TTL, func() bool { return links[0].Requests() >= before+n }) {
+				play.Check(fmt.Errorf("a release had fewer than %d requests", n))
 			}
 			slow(freeze)
 		}
-		arrive := p.apart(a, "silent", links, freeze)
+		arrive := p.Apart(a, "silent", links, freeze)
 		if n == 1 {
-			released = p.releases(older)
+			released = p.Releases(older)
 		}
 		next := p.next(b, history.Now(), "A's release was held up")
 		if next == nil {
 			return
 		}
-		check(next.Renewed(p.ctx))
+		next.Renewed(p.Length())
 		p.Note("what A has sent arrives")
 		arrive(restore)
 		p.Healed()
@@ -112,30 +112,30 @@ func releaseHeldUp(n int64) script {
 }
 
 // enters has C ask for the lock of next until another release has returned, and for a while longer, and says what came of it.
-func (p *trial) enters(c *play.Worker, next *play.Hold, released *task, why string) {
-	trying := p.tries(c, 10*time.Millisecond)
-	<-released.over
-	check(released.err)
-	p.until(p.Environment.TTL/2, trying.ended) // a client that is told of a loss releases in the background
-	h, valid := p.stopped(trying), p.valid(next)
+func (p *trial) enters(c *play.Worker, next *play.Hold, released *play.Task, why string) {
+	trying := p.Tries(c, 10*time.Millisecond)
+	<-released.Over
+	play.Check(released.Err)
+	p.Until(p.TTL/2, trying.Ended) // a client that is told of a loss releases in the background
+	h, valid := trying.Stop(), next.Valid()
 	switch {
 	case h != nil:
 		p.found(report.Safe, "%s ended the lock of B, and C had it.", why) // what that means, the judge says
 		p.bothWrite(next, h)
 	case !valid:
-		check(errors.New("B lost its lock by itself"))
+		play.Check(errors.New("B lost its lock by itself"))
 	default:
-		p.found(report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times, and was refused each time.", why, trying.tries)
+		p.found(report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times, and was refused each time.", why, trying.Tries)
 	}
 }
 
 // asksTwice has a process ask for the lock that it has.
 func asksTwice(p *trial) {
-	a := p.worker()
-	first, patient := p.has(a), p.Environment.TTL/2
-	second, err := a.TryAcquire(p.ctx, p.Name(), patient)
+	a := p.Worker()
+	first, patient := p.has(a), p.TTL/2
+	second, err := a.TryAcquire(p.Name(), patient)
 	if refusedFor(err, history.ClassHeld) {
-		second, err = a.Acquire(p.ctx, p.Name(), patient)
+		second, err = a.Acquire(p.Name(), patient)
 	}
 	if err == nil {
 		p.found(report.Safe, "A had the lock, asked again, and had it twice.")
@@ -143,9 +143,9 @@ func asksTwice(p *trial) {
 		return
 	}
 	if !refusedFor(err, history.ClassTimedOut) {
-		check(err)
+		play.Check(err)
 	}
-	p.release(first)
+	first.Release()
 	p.found(report.Safe, "A's second attempt was refused at once, since somebody has the lock, and one that waited was given up in vain after %s.", text(patient))
 	p.has(a)
 	p.found(report.Safe, "When A had released it, once, it could be had again.")

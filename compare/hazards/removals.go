@@ -18,9 +18,9 @@ type removal = func(p *trial, name string)
 // tampered takes the lock of A away at the server, and looks when A is told. Then it does so once more behind the back of A.
 func tampered(remove removal) script {
 	return func(p *trial) {
-		w, name := p.worker(), p.Name()+"-told"
-		a := must(w.Acquire(p.ctx, name, lasting))
-		p.sleep(holding) // votes that are still on their way would give A its lock back
+		w, name := p.Worker(), p.Name()+"-told"
+		a := play.Must(w.Acquire(name, lasting))
+		p.Wait(holding) // votes that are still on their way would give A its lock back
 		begun := history.Now()
 		remove(p, name)
 		class, said := p.toldSince(a, begun)
@@ -32,8 +32,8 @@ func tampered(remove removal) script {
 // behindTheBack stops the holder in the middle of its work, takes its lock away, and has another worker take the lock and write. Then the holder goes on, and
 // writes before it looks at its lock.
 func (p *trial) behindTheBack(holder *play.Worker, remove removal) {
-	other, a := p.worker(), p.holds(holder)
-	check(holder.Stop())
+	other, a := p.Worker(), p.holds(holder)
+	holder.Stop()
 	p.Injected()
 	p.Note("A is stopped, and its lock taken away")
 	begun := history.Now()
@@ -42,23 +42,26 @@ func (p *trial) behindTheBack(holder *play.Worker, remove removal) {
 	if b == nil {
 		return
 	}
-	p.write(b)
-	p.sleep(believed)
+	b.Update()
+	p.Wait(believed)
 	resumed := history.Now()
-	check(holder.Resume())
+	holder.Resume()
 	p.Note("A goes on, and writes")
-	p.write(a)
+	a.Update()
 	class, said := p.toldSince(a, resumed)
 	p.Healed()
 	p.found(class, "When A went on it wrote before it looked at its lock, and then %s.", said)
 }
 
 // removed has an operator remove a lock of lockport's, and articleDeleted the key of an article's lock.
-func removed(p *trial, name string) { check(p.Remove(p.ctx, name)) }
+func removed(p *trial, name string) {
+	p.Removed(name)
+	play.Check(p.Environment.Remove(p.Ctx, name))
+}
 
 func articleDeleted(p *trial, name string) {
-	p.Note("%s%s", history.Removed, name)
-	must(redisDo(p.ctx, p.Environment.Nodes()[0], "DEL", articleKey(name)))
+	p.Removed(name)
+	play.Must(redisDo(p.Ctx, p.Environment.Nodes()[0], "DEL", articleKey(name)))
 }
 
 // articleKey is the key of an article's lock.
@@ -73,17 +76,17 @@ func redisDo(ctx context.Context, n environment.Node, args ...any) (any, error) 
 
 // folderReplaced puts an empty folder in the place of that with the locks.
 func folderReplaced(p *trial) {
-	p.behindTheBack(p.worker(), func(p *trial, _ string) {
-		path := must(p.Environment.Folder())
+	p.behindTheBack(p.Worker(), func(p *trial, _ string) {
+		path := play.Must(p.Environment.Folder())
 		p.Note("an empty folder takes the place of the one with the locks")
 		moveAway(path)
-		check(os.Mkdir(path, 0o700))
+		play.Check(os.Mkdir(path, 0o700))
 	})
 }
 
 // moveAway moves a folder to where nobody looks for it, and returns what moves it back.
 func moveAway(path string) (back func()) {
-	away := filepath.Join(must(os.MkdirTemp(filepath.Dir(path), "old-")), filepath.Base(path))
-	check(os.Rename(path, away))
-	return func() { check(os.Rename(away, path)) }
+	away := filepath.Join(play.Must(os.MkdirTemp(filepath.Dir(path), "old-")), filepath.Base(path))
+	play.Check(os.Rename(path, away))
+	return func() { play.Check(os.Rename(away, path)) }
 }

@@ -163,14 +163,16 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 // play plays the scenario and judges it. An error says that the play broke off.
 func (c *cell) play(ctx context.Context, running *environment.Running, n int) (result, error) {
 	p := &trial{}
-	script := func(playing context.Context, phase *play.Phase) error {
-		err := p.run(playing, phase, c.script)
-		if ctx.Err() != nil { // nobody waits for what is under way
-			for _, worker := range phase.Workers() {
-				_ = worker.Kill()
+	script := func(phase *play.Phase) {
+		p.Phase = phase
+		defer func() {
+			if ctx.Err() != nil { // nobody waits for what is under way
+				for _, worker := range phase.Workers() {
+					worker.Kill()
+				}
 			}
-		}
-		return err
+		}()
+		c.script(p)
 	}
 	played, err := play.Play(ctx, c.environmentOf(ctx, running), &play.Cell{Fault: c.hazard, Script: script}, uint64(n))
 	if p.Phase == nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -108,7 +109,7 @@ func TestCellsOfPlays(t *testing.T) {
 				p.found(report.Costly, "Time %d.", n)
 			}
 		}),
-		at("H3", "redis", "there", func(*trial) { check(errors.New("something\nbroke")) }),
+		at("H3", "redis", "there", func(*trial) { play.Check(errors.New("something\nbroke")) }),
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
@@ -166,7 +167,7 @@ func TestPlaysThatBreakOff(t *testing.T) {
 				n++
 				p.found(c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
-					check(broke)
+					play.Check(broke)
 				}
 			})
 			require.Equal(t, []any{c.class, c.seen, c.of}, []any{told.Class, told.Seen, told.Of})

@@ -176,70 +176,69 @@ func clientHazards() []scenario {
 func failOvers() []scenario {
 	const lags = "a Redis with a replica; the link between them is cut, A takes the lock, the master is killed and the replica promoted"
 	lives := func(variant, fault, setup string) scenario {
-		return harm("H7", "postgres", "", "postgres-failover", setup, of("postgres-failover", fault)).in(variant)
+		return harm("H7", "postgres", "", "postgres-failover", setup, of(fault)).in(variant)
 	}
 	return []scenario{
-		harm("H7", "", "", "redis-failover", lags, unreplicated).with("set-nx-px"),
+		harm("H7", "", "", "redis-failover", lags, of("master-lost-behind-cut-link")).with("set-nx-px"),
 		none("H7", "file", "There is no server, and so no copy that could lag: all processes lock the files of one machine."),
-		harm("H7", "redis", "", "redis-failover", lags, unreplicated),
+		harm("H7", "redis", "", "redis-failover", lags, of("master-lost-behind-cut-link")),
 		harm("H7", "redis", "replicas=1", "redis-replicas", "the same, with the option replicas=1: a lock counts as had when the replica has it; the link is cut while A holds the lock, the "+
 			"master is killed, and the replica promoted", watched(replicated)),
 		harm("H7", "redis", "", "redis-sentinel", "a Redis with a replica and three Sentinels; the replica is kept from copying, A takes the lock, the master is killed, and the Sentinels "+
-			"promote the replica", of("redis-sentinel", "master-killed-behind-cut-link")).in("Sentinel"),
+			"promote the replica", of("master-killed-behind-cut-link")).in("Sentinel"),
 		harm("H7", "redlock", "", "redlock", "five Redis that know nothing of each other; one of them is killed while A holds the lock", watched(nodeKilled)),
 		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(leaderKilled)),
 		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(leaderKilled)),
 		harm("H7", "postgres", "", "postgres-failover", "a PostgreSQL with a replica; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
-			overtaken(unheard(replaced))),
+			of("failover-behind-silence")),
 		lives("two primaries", "split-brain", "a PostgreSQL with a replica that lags; the replica is promoted while the old primary lives on, and A with it"),
 		lives("two primaries and a crash", "split-brain-and-crash",
 			"a PostgreSQL with a replica, which is promoted while the old primary lives on, and A with it; the old primary crashes and starts again"),
-		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", of("mysql", "split-brain")),
+		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", of("split-brain")),
 	}
 }
 
 // restarts are H8, a node that restarts without its data.
 func restarts() []scenario {
-	const what = "killed, and started again without data"
 	const vote = "five Redis without persistence; A reaches three of them and takes the lock there, one of the three is killed and starts again at once, empty, and " +
 		"B takes the lock with the votes of that one and the two others"
 	all := []scenario{
-		harm("H8", "", "", "redlock", vote, votesForgotten(3, 1, what, restartedEmpty)).with("redlock"),
+		harm("H8", "", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
 		harm("H8", "file", "", "file", "a folder; A holds the lock and is stopped in the middle of its work, the folder is replaced by an empty one, B takes the lock, and A goes on",
 			folderReplaced),
-		harm("H8", "redis", "", "redis", "one Redis; while A holds the lock it is killed, loses its disk and starts again, empty", overtaken(diskLostAlone)),
-		harm("H8", "redlock", "", "redlock", vote, votesForgotten(3, 1, what, restartedEmpty)),
+		harm("H8", "redis", "", "redis", "one Redis; while A holds the lock it is killed, loses its disk and starts again, empty", of("server-restarted-empty")),
+		harm("H8", "redlock", "", "redlock", vote, of("node-restarted-empty")),
 		harm("H8", "redlock", "", "redlock", "five Redis without persistence; while A holds the lock on all of them, three are killed and start again at once, empty",
-			votesForgotten(5, 3, what, restartedEmpty)).in("three of five"),
+			of("majority-restarted-empty")).in("three of five"),
 	}
 	for _, of3 := range []struct{ subject, what, name string }{{"etcd", "three etcds", "etcd"}, {"zookeeper", "three ZooKeepers", "ZooKeeper"}} {
 		alone := of3.subject + "-alone"
 		all = append(all,
 			harm("H8", of3.subject, "", of3.subject, of3.what+"; while A holds the lock one of them is killed, loses its disk and is started again", watched(diskLost)),
 			harm("H8", of3.subject, "alone", alone, "one "+of3.name+"; the network of A, which holds the lock, falls silent, and the "+of3.name+
-				" is killed, loses its disk and starts again, empty", of(alone, "server-restarted-empty")))
+				" is killed, loses its disk and starts again, empty", of("server-restarted-empty")))
 	}
 	for _, db := range [][2]string{{"postgres", "PostgreSQL"}, {"mysql", "MariaDB"}} {
 		all = append(all,
 			harm("H8", db[0], "", db[0], "one "+db[1]+", which keeps its data but no lock over a restart; it is killed while A holds the lock, and started again when A knows", restarted),
-			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", overtaken(unheard(nodeRestarted))))
+			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", of("server-restarted-behind-silence")))
 	}
 	return all
 }
 
 // clocks are H9, a server whose clock jumps.
 func clocks() []scenario {
-	const forward, what = "one Redis; its clock is set forward, by more than the TTL, while A holds the lock", "clock set forward by 60 s"
+	const forward = "one Redis; its clock is set forward, by more than the TTL, while A holds the lock"
 	const not = "Not tried, and it should not matter: "
 	return []scenario{
-		harm("H9", "", "", "redis", forward, overtaken(clockForward)).with("set-nx-px"),
-		harm("H9", "redis", "", "redis", forward, overtaken(clockForward)),
+		harm("H9", "", "", "redis", forward, of("clock-set-forward")).with("set-nx-px"),
+		harm("H9", "redis", "", "redis", forward, of("clock-set-forward")),
 		scenario{hazard: "H9", subject: "redis", environment: "redis", alone: true}.in("set back").
 			doing("one Redis; A, which holds the lock, is killed, and the clock of the Redis is set back by an hour", clockSetBack),
 		harm("H9", "redlock", "", "redlock", "five Redis; A reaches three of them and takes the lock there, the clock of one of the three is set forward by more than the TTL, and "+
-			"B takes the lock with the votes of that one and the two others", votesForgotten(3, 1, what, clockSetForward)),
+			"B takes the lock with the votes of that one and the two others", of("clock-of-a-node-set-forward")),
 		harm("H9", "redlock", "", "redlock", "five Redis; the clocks of three of them are set forward by more than the TTL while A holds the lock on all of them",
-			votesForgotten(5, 3, what, clockSetForward)).in("three of five"),
+			of("clocks-of-a-majority-set-forward")).in("three of five"),
 		none("H9", "file", not+"a lock of the system ends with its process, and no clock has a part in that."),
 		none("H9", "etcd", not+"the leader of the etcds counts leases by a clock that nobody sets, not by the time of day."),
 		none("H9", "zookeeper", not+"ZooKeeper counts sessions by a clock that nobody sets, not by the time of day."),

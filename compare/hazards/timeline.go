@@ -83,13 +83,13 @@ func (d *drawing) lane(p *trial, worker string) report.Lane {
 			l.Killed = d.ms(e.At)
 		}
 	}
-	for _, c := range p.cuts {
-		if c.worker == worker {
-			to := c.to
+	for _, c := range p.Cuts {
+		if c.Worker == worker {
+			to := c.To
 			if to == 0 {
 				to = d.End
 			}
-			l.Cut = append(l.Cut, report.Band{From: d.ms(c.from), To: d.ms(to), What: c.what})
+			l.Cut = append(l.Cut, report.Band{From: d.ms(c.From), To: d.ms(to), What: c.What})
 		}
 	}
 	var vain history.Instant // when the last attempt was over, if nothing came of it

@@ -10,9 +10,9 @@ import (
 )
 
 // drawn is the timeline of a history on the lock with the given name.
-func drawn(t *testing.T, lines string, cuts ...*cut) report.Run {
+func drawn(t *testing.T, lines string, cuts ...*play.Cut) report.Run {
 	h := readHistory(t, lines)
-	p := &trial{Phase: &play.Phase{}, cuts: cuts}
+	p := &trial{Phase: &play.Phase{Cuts: cuts}}
 	v := judge(h, p)
 	return timeline(h, p, &v)
 }
@@ -26,7 +26,7 @@ func TestTimeline(t *testing.T) {
 		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale on; 2310 noted healed; 2400 w3/1 asked on; 2410 w3/1 failed class held on
 		2420 w3/2 asked on; 2500 w3/2 failed class held on; 3100 w3/3 asked on; 3200 w2/1 releasing token 2048 deadline 4000 on; 3210 w2/1 released on
 		3220 w3/0 killed
-	`, &cut{worker: "w2", what: "silent", from: at(1200), to: at(1300)}, &cut{worker: "w2", what: "cut off", from: at(3000)})
+	`, &play.Cut{Worker: "w2", What: "silent", From: at(1200), To: at(1300)}, &play.Cut{Worker: "w2", What: "cut off", From: at(3000)})
 	require.Equal(t, report.Run{
 		Class: report.Fenced, Observed: r.Observed, Took: 3120,
 		Lanes: []report.Lane{

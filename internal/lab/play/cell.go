@@ -1,7 +1,6 @@
 package play
 
 import (
-	"context"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
@@ -38,12 +37,14 @@ type Cell struct {
 	Outcome Outcome
 	// Why says in a sentence, for people, why it is so, or what happens.
 	Why string
-	// Inject makes the fault while workers work, lets it last, and ends it. Heal restores what is broken for good. Its choices come from p.Rand alone, so
-	// that a seed replays them. With an Outcome of Unavailable it calls p.Away and p.Back.
-	Inject func(ctx context.Context, p *Phase) error
+	// Inject makes the fault while workers work, lets it last, and ends it. Heal restores what is broken for good. Its choices come from Rand alone, so
+	// that a seed replays them. With an Outcome of Unavailable it calls Away and Back.
+	Inject Act
 	// Script, instead of Inject, leads commanded workers through one interleaving. Unsafe cells have one, unless the fault shows it by itself. Two
 	// workers must then be seen to believe that they hold the lock, within Tries plays (default 1).
-	Script func(ctx context.Context, p *Phase) error
+	Script Act
+	// Belief is for how long Both lets an overlap last, so that people see it. With one, no script waits until the older holder has learned of it.
+	Belief time.Duration
 	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
 	Busy bool
 	// Tries is within how many plays the overlap must be seen. What is not certain in one play must be missed in all of them with a probability of less

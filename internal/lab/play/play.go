@@ -51,17 +51,19 @@ func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*P
 	}
 	defer register.close()
 	name := fmt.Sprintf("faults-%x-%x", seed, history.Now())
-	p := &Phase{Environment: w, Cell: c, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name}
+	s := &Phase{
+		Environment: w, Cell: c, Ctx: ctx, TTL: w.TTL, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
+	}
 	played := &Played{Environment: w.Environment, Cell: c, Seed: seed}
 	names := []string{name}
 	if c.Script == nil {
 		names = []string{name + "-a", name + "-b", name + "-c", name + "-d"}
-		played.Stuck, err = p.storm(ctx, names)
+		played.Stuck, err = s.storm(names)
 	} else {
-		err = errors.Join(c.Script(ctx, p), p.heal(ctx))
+		err = errors.Join(c.Script.attempt(s), s.heal())
 	}
-	played.Stuck = append(played.Stuck, p.end()...)
-	played.Events = p.Events()
+	played.Stuck = append(played.Stuck, s.end()...)
+	played.Events = s.Events()
 	for _, name := range names {
 		fenced, bare := register.lost(name)
 		played.LostFenced += fenced
@@ -71,33 +73,33 @@ func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*P
 }
 
 // storm has workers work, injects the fault, and looks whether all come back to work.
-func (p *Phase) storm(ctx context.Context, names []string) (stuck []string, err error) {
-	if err := p.staff(ctx, names); err != nil {
+func (s *Phase) storm(names []string) (stuck []string, err error) {
+	if err := s.staff(names); err != nil {
 		return nil, err
 	}
-	if err := p.holds(ctx, 0, warmUp); err != nil {
+	if err := s.holds(0, warmUp); err != nil {
 		return nil, fmt.Errorf("before the fault: %w", err)
 	}
-	if err := p.Cell.Inject(ctx, p); err != nil {
-		return nil, errors.Join(fmt.Errorf("the fault could not be made: %w", err), p.heal(ctx))
+	if err := s.Cell.Inject.attempt(s); err != nil {
+		return nil, errors.Join(fmt.Errorf("the fault could not be made: %w", err), s.heal())
 	}
-	if err := p.heal(ctx); err != nil {
+	if err := s.heal(); err != nil {
 		return nil, err
 	}
-	if err := p.staff(ctx, names); err != nil { // in the place of those who were killed
+	if err := s.staff(names); err != nil { // in the place of those who were killed
 		return nil, err
 	}
-	return p.recovered(ctx), p.Sleep(ctx, aftermath)
+	return s.recovered(), sleep(s.Ctx, aftermath)
 }
 
 // staff starts workers until there are enough, all of whom work on the names.
-func (p *Phase) staff(ctx context.Context, names []string) error {
-	plans := make([]stormPlan, max(0, workers-len(p.Workers())))
+func (s *Phase) staff(names []string) error {
+	plans := make([]stormPlan, max(0, workers-len(s.Workers())))
 	for i := range plans {
-		plans[i] = stormPlan{Seed: p.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: p.Cell.Busy}
+		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy}
 	}
 	return errors.Join(each(plans, func(plan stormPlan) error {
-		w, err := p.Worker(ctx)
+		w, err := s.start()
 		if err == nil {
 			err = w.process.Send(order{Do: doStorm, Storm: &plan})
 		}
@@ -116,38 +118,38 @@ func each[T any](items []T, f func(T) error) []error {
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
-// heal ends every fault: of the workers, of their links, of the servers; also when ctx has ended, for the next phase needs the servers.
-func (p *Phase) heal(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), healTime, fmt.Errorf("it took longer than %v", healTime))
+// heal ends every fault: of the workers, of their links, of the servers; also when the time is over, for the next phase needs the servers.
+func (s *Phase) heal() error {
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(s.Ctx), healTime, fmt.Errorf("it took longer than %v", healTime))
 	defer cancel()
 	var err error
-	for _, w := range p.Workers() {
-		err = errors.Join(err, w.Resume())
+	for _, w := range s.Workers() {
+		err = errors.Join(err, w.resume())
 		w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 	}
-	if failed := p.Environment.Heal(ctx); failed != nil {
+	if failed := s.Environment.Heal(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
 	}
 	noted := "" // last
-	for _, e := range p.Events() {
+	for _, e := range s.Events() {
 		if e.Kind == history.Noted && (e.Err == history.Injected || e.Err == history.Healed) {
 			noted = e.Err
 		}
 	}
 	if noted != history.Healed {
-		p.Healed()
+		s.Healed()
 	}
 	return err
 }
 
 // recovered waits until every worker has acquired a lock since the servers were healed, and names those who did not in time.
-func (p *Phase) recovered(ctx context.Context) (stuck []string) {
-	limit := Patience * p.Cell.RecoveryIn(p.Environment.Environment)
-	from := p.Length()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%v after the fault", limit))
+func (s *Phase) recovered() (stuck []string) {
+	limit := Patience * s.Cell.RecoveryIn(s.Environment.Environment)
+	from := s.Length()
+	ctx, cancel := context.WithTimeoutCause(s.Ctx, limit, fmt.Errorf("%v after the fault", limit))
 	defer cancel()
-	for _, w := range p.Workers() {
-		_, err := p.Await(ctx, from, func(e history.Event) bool { return e.Worker == w.Name && e.Kind == history.Got })
+	for _, w := range s.Workers() {
+		_, err := s.await(ctx, nil, from, func(e history.Event) bool { return e.Worker == w.Name && e.Kind == history.Got })
 		if err != nil {
 			stuck = append(stuck, fmt.Sprintf("worker %s has not acquired a lock %v", w.Name, err))
 		}
@@ -156,11 +158,11 @@ func (p *Phase) recovered(ctx context.Context) (stuck []string) {
 }
 
 // end ends all workers, and names those who would not.
-func (p *Phase) end() (stuck []string) {
-	for _, err := range each(p.workers, (*Worker).end) {
+func (s *Phase) end() (stuck []string) {
+	for _, err := range each(s.workers, (*Worker).end) {
 		stuck = append(stuck, err.Error())
 	}
-	for _, w := range p.workers {
+	for _, w := range s.workers {
 		w.Endpoint.Links.Close()
 	}
 	return stuck

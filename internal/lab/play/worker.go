@@ -1,13 +1,11 @@
 package play
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,47 +25,50 @@ type Worker struct {
 	phase   *Phase
 	process *process.Process
 
-	killed atomic.Bool // by us
-	orders atomic.Int64
-
-	mu      sync.Mutex
-	stopped bool
+	killed, stopped atomic.Bool // by us
+	orders          atomic.Int64
 }
 
 // Worker starts one more worker on an endpoint of its own, and returns when it is ready. It does what it is told.
-func (p *Phase) Worker(ctx context.Context) (*Worker, error) {
-	endpoint, err := p.Environment.Endpoint()
+func (s *Phase) Worker() *Worker { return Must(s.start()) }
+
+// Two starts two more workers.
+func (s *Phase) Two() (a, b *Worker) { return s.Worker(), s.Worker() }
+
+// start is Worker, for any goroutine.
+func (s *Phase) start() (*Worker, error) {
+	endpoint, err := s.Environment.Endpoint()
 	if err != nil {
 		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
 	}
-	text, err := json.Marshal(config{URL: endpoint.URL, TTL: p.Environment.TTL, Register: p.register.url})
+	text, err := json.Marshal(config{URL: endpoint.URL, TTL: s.TTL, Register: s.register.url})
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.spawned++
-	w := &Worker{Name: fmt.Sprintf("w%d", p.spawned), Endpoint: endpoint, phase: p}
-	from := len(p.events)
-	p.mu.Unlock()
+	s.mu.Lock()
+	s.spawned++
+	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
+	from := len(s.events)
+	s.mu.Unlock()
 	hear := func(line []byte) {
 		var e history.Event
 		if json.Unmarshal(line, &e) == nil { // or else something in the program printed
 			e.Worker = w.Name
-			p.say(e)
+			s.say(e)
 		}
 	}
 	if w.process, err = process.Rerun(hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	p.workers = append(p.workers, w)
-	p.mu.Unlock()
-	p.say(history.Event{Kind: history.Spawned, Worker: w.Name})
+	s.mu.Lock()
+	s.workers = append(s.workers, w)
+	s.mu.Unlock()
+	s.say(history.Event{Kind: history.Spawned, Worker: w.Name})
 	go func() {
 		<-w.process.Over()
-		p.say() // who waits for the worker looks again
+		s.say() // who waits for the worker looks again
 	}()
-	ready, err := w.Await(ctx, from, func(e history.Event) bool { return e.Kind == history.Answered })
+	ready, err := w.await(from, func(e history.Event) bool { return e.Kind == history.Answered })
 	if err == nil && ready.Err != "" {
 		err = errors.New(ready.Err)
 	}
@@ -78,33 +79,26 @@ func (p *Phase) Worker(ctx context.Context) (*Worker, error) {
 }
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
-func (w *Worker) Kill() error {
+func (w *Worker) Kill() {
 	w.killed.Store(true)
 	w.phase.say(history.Event{Kind: history.Killed, Worker: w.Name})
 	w.process.Kill()
-	return nil
 }
 
 // Stop stops the worker in the middle of whatever it does, as a long pause of its machine would, and returns when it has stopped.
-func (w *Worker) Stop() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.process.Freeze(); err != nil {
-		return err
-	}
-	w.stopped = true
+func (w *Worker) Stop() {
+	Check(w.process.Freeze())
+	w.stopped.Store(true)
 	w.phase.say(history.Event{Kind: history.Stopped, Worker: w.Name})
-	return nil
 }
 
 // Resume lets a stopped worker go on.
-func (w *Worker) Resume() error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if !w.stopped {
+func (w *Worker) Resume() { Check(w.resume()) }
+
+func (w *Worker) resume() error {
+	if !w.stopped.Swap(false) {
 		return nil
 	}
-	w.stopped = false
 	w.phase.say(history.Event{Kind: history.Resumed, Worker: w.Name})
 	return w.process.Thaw()
 }
@@ -115,7 +109,7 @@ const endTime = 20 * time.Second
 // end asks the worker to end in order, and returns when it has. It is an error that it did not, that it ended by itself before, or that it had a data race.
 func (w *Worker) end() error {
 	before := !w.process.Alive()
-	limit := endTime + 2*w.phase.Environment.TTL
+	limit := endTime + 2*w.phase.TTL
 	hung := w.process.End(limit) != nil
 	what := fmt.Sprintf("ended with %v", w.process.State())
 	printed := w.process.Printed()
@@ -133,17 +127,21 @@ func (w *Worker) end() error {
 }
 
 // Await waits for an event of the worker's, among those from index from on, as long as it lives.
-func (w *Worker) Await(ctx context.Context, from int, is func(history.Event) bool) (history.Event, error) {
-	return w.phase.await(ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
+func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
+	return Must(w.await(from, is))
+}
+
+func (w *Worker) await(from int, is func(history.Event) bool) (history.Event, error) {
+	return w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
 }
 
 // ask sends an order and waits for the first event of its Op that is of one of the kinds.
-func (w *Worker) ask(ctx context.Context, o order, kinds ...history.Kind) (history.Event, error) {
+func (w *Worker) ask(o order, kinds ...history.Kind) (history.Event, error) {
 	from := w.phase.Length()
 	if err := w.process.Send(o); err != nil {
 		return history.Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
 	}
-	return w.Await(ctx, from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
+	return w.await(from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
 }
 
 // AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned: its text, and what sort of error it is.
@@ -155,30 +153,28 @@ type AcquireError struct {
 // Error gives the worker's words.
 func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
 
-// Acquire has the worker acquire name, and waits for that. ctx bounds the waiting, within the worker's own call. A refusal is an
-// *[AcquireError].
-func (w *Worker) Acquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
-	return w.acquire(ctx, doAcquire, name, within)
+// Acquire has the worker acquire name, within the time limit of its own call, and waits for that. A refusal is an *[AcquireError].
+func (w *Worker) Acquire(name string, within time.Duration) (*Hold, error) {
+	return w.acquire(doAcquire, name, within)
 }
 
 // TryAcquire is Acquire with one attempt.
-func (w *Worker) TryAcquire(ctx context.Context, name string, within time.Duration) (*Hold, error) {
-	return w.acquire(ctx, doTry, name, within)
+func (w *Worker) TryAcquire(name string, within time.Duration) (*Hold, error) {
+	return w.acquire(doTry, name, within)
 }
 
 // AcquireAtLast is Acquire, begun anew for as long as limit while it fails.
-func (w *Worker) AcquireAtLast(ctx context.Context, name string, within, limit time.Duration) (*Hold, error) {
+func (w *Worker) AcquireAtLast(name string, within, limit time.Duration) (*Hold, error) {
 	for end := time.Now().Add(limit); ; {
-		h, err := w.Acquire(ctx, name, within)
-		if err == nil || time.Now().After(end) || ctx.Err() != nil {
+		h, err := w.Acquire(name, within)
+		if err == nil || time.Now().After(end) || sleep(w.phase.Ctx, 10*time.Millisecond) != nil {
 			return h, err
 		}
-		_ = w.phase.Sleep(ctx, 10*time.Millisecond)
 	}
 }
 
-func (w *Worker) acquire(ctx context.Context, do, name string, within time.Duration) (*Hold, error) {
-	e, err := w.ask(ctx, order{Do: do, Op: w.orders.Add(1), Name: name, Within: within}, history.Got, history.Failed)
+func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
+	e, err := w.ask(order{Do: do, Op: w.orders.Add(1), Name: name, Within: within}, history.Got, history.Failed)
 	if err != nil {
 		return nil, err
 	}
@@ -186,6 +182,19 @@ func (w *Worker) acquire(ctx context.Context, do, name string, within time.Durat
 		return nil, &AcquireError{Worker: w.Name, Text: e.Err, Class: e.Class}
 	}
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
+}
+
+// Acquire has a worker acquire the phase's lock within so many TTLs.
+func (s *Phase) Acquire(w *Worker, ttls int) *Hold {
+	return Must(w.Acquire(s.name, time.Duration(ttls)*s.TTL))
+}
+
+// lasting bounds the wait for a lock that is free, on a machine that is busy.
+const lasting = 20 * time.Second
+
+// Warm is a hold by which what a client does but once, connecting for instance, is behind it.
+func (s *Phase) Warm(w *Worker) *Hold {
+	return Must(w.AcquireAtLast(s.name+"-before", lasting, lasting))
 }
 
 // Hold is a hold that a commanded worker has, as the parent sees it.
@@ -197,32 +206,37 @@ type Hold struct {
 	Deadline history.Instant // when it was got
 }
 
-// Valid asks whether the worker believes now that it holds the lock.
-func (h *Hold) Valid(ctx context.Context) (bool, error) {
-	e, err := h.Worker.ask(ctx, order{Do: doValid, Op: h.Op}, history.Answered)
-	return e.Valid, err
+func (h *Hold) ask(do string, kind history.Kind) history.Event {
+	return Must(h.Worker.ask(order{Do: do, Op: h.Op}, kind))
 }
 
+// Valid asks whether the worker believes now that it holds the lock.
+func (h *Hold) Valid() bool { return h.ask(doValid, history.Answered).Valid }
+
 // Release has the worker release the lock. What Release returned is in the history.
-func (h *Hold) Release(ctx context.Context) error {
-	_, err := h.Worker.ask(ctx, order{Do: doRelease, Op: h.Op}, history.Released)
-	return err
-}
+func (h *Hold) Release() { h.ask(doRelease, history.Released) }
 
 // Update has the worker read the registers and write what it read plus one, without looking whether it still holds the lock.
 // Whether that was refused is in the history.
-func (h *Hold) Update(ctx context.Context) error {
-	_, err := h.Worker.ask(ctx, order{Do: doUpdate, Op: h.Op}, history.Answered)
-	return err
+func (h *Hold) Update() { h.ask(doUpdate, history.Answered) }
+
+// Event is the last event of that kind so far. Its time is 0 if there is none.
+func (h *Hold) Event(kind history.Kind) (found history.Event) {
+	for _, e := range h.Worker.phase.Events() {
+		if e.Worker == h.Worker.Name && e.Op == h.Op && e.Kind == kind {
+			found = e
+		}
+	}
+	return found
 }
 
-// Renewed waits for the next renewal of the hold, which its worker reports in milliseconds. A hold that ends instead is an error.
-func (h *Hold) Renewed(ctx context.Context) error {
-	e, err := h.Worker.Await(ctx, h.Worker.phase.Length(), func(e history.Event) bool {
+// Renewed waits for a renewal of the hold, among the events from index from on. A hold that ends instead is an error.
+func (h *Hold) Renewed(from int) history.Event {
+	e := h.Worker.Await(from, func(e history.Event) bool {
 		return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told || e.Kind == history.Releasing)
 	})
-	if err == nil && e.Kind != history.Extended {
-		err = fmt.Errorf("%s has no hold any more that could be renewed: it was %s %s", h.Worker.Name, e.Kind, e.Err)
+	if e.Kind != history.Extended {
+		Check(fmt.Errorf("%s has no hold any more that could be renewed: it was %s %s", h.Worker.Name, e.Kind, e.Err))
 	}
-	return err
+	return e
 }

@@ -23,13 +23,7 @@ func inFolder(t *testing.T, c Cell) (stuck string, err error) {
 
 // A worker that ends by itself, in a panic for instance, is told of although another takes its place.
 func TestAWorkerThatCrashesIsTold(t *testing.T) {
-	stuck, err := inFolder(t, Cell{Fault: "f", Inject: func(ctx context.Context, p *Phase) error {
-		w, err := p.Holder(ctx)
-		if err == nil {
-			w.process.Kill()
-		}
-		return err
-	}})
+	stuck, err := inFolder(t, Cell{Fault: "f", Inject: func(s *Phase) { s.Holder().process.Kill() }})
 	require.NoError(t, err)
 	require.Contains(t, stuck, "ended by itself (signal: killed)")
 	require.Equal(t, 1, strings.Count(stuck, "worker"), stuck)
@@ -37,16 +31,11 @@ func TestAWorkerThatCrashesIsTold(t *testing.T) {
 
 // Who asks a worker that has ended is told so at once, not when the time of the phase is over.
 func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
-	stuck, err := inFolder(t, Cell{Fault: "f", Script: func(ctx context.Context, p *Phase) error {
-		w, err := p.Worker(ctx)
-		require.NoError(t, err)
-		holder, err := p.Worker(ctx)
-		require.NoError(t, err)
-		_, err = holder.Acquire(ctx, p.Name(), time.Second)
-		require.NoError(t, err)
-		time.AfterFunc(100*time.Millisecond, func() { _ = w.Kill() })
-		_, err = w.Acquire(ctx, p.Name(), time.Minute)
-		return err
+	stuck, err := inFolder(t, Cell{Fault: "f", Script: func(s *Phase) {
+		w, holder := s.Two()
+		s.Acquire(holder, 1)
+		time.AfterFunc(100*time.Millisecond, w.Kill)
+		Must(w.Acquire(s.Name(), time.Minute))
 	}})
 	require.ErrorContains(t, err, "worker w1 has ended")
 	require.Empty(t, stuck, "it was killed")

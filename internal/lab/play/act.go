@@ -1,0 +1,183 @@
+package play
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+)
+
+// Act is a script, the injection of a fault, or a part of one.
+type Act func(s *Phase)
+
+// failure is an error that ends an act.
+type failure struct{ error }
+
+// Check ends the act if there is an error, as a failed requirement ends a test.
+func Check(err error) {
+	if err != nil {
+		panic(failure{err})
+	}
+}
+
+// Must is v, unless there is an error: see [Check].
+func Must[T any](v T, err error) T {
+	Check(err)
+	return v
+}
+
+// attempt plays the act, and returns the error that ended it.
+func (a Act) attempt(s *Phase) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case failure:
+			err = r.error
+		default:
+			panic(r)
+		}
+	}()
+	a(s)
+	return nil
+}
+
+// InOrder plays acts one after the other.
+func InOrder(acts ...Act) Act {
+	return func(s *Phase) {
+		for _, a := range acts {
+			a(s)
+		}
+	}
+}
+
+// Wait lets d pass.
+func (s *Phase) Wait(d time.Duration) { Check(sleep(s.Ctx, d)) }
+
+// Pause waits for between least and most TTLs.
+func (s *Phase) Pause(least, most float64) { s.Wait(s.BetweenTTLs(least, most)) }
+
+// sleep lets d pass, or returns the cause of ctx's end.
+func sleep(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Until waits until is says so, and reports whether it did within most.
+func (s *Phase) Until(most time.Duration, is func() bool) bool {
+	for end := time.Now().Add(most); !is(); s.Wait(time.Millisecond) {
+		if time.Now().After(end) {
+			return false
+		}
+	}
+	return true
+}
+
+// Eventually tries until there is no error.
+func (s *Phase) Eventually(try func(ctx context.Context) error) {
+	Check(environment.Eventually(s.Ctx, try))
+}
+
+// Disbelieved waits until a worker knows that its hold has ended.
+func (s *Phase) Disbelieved(h *Hold) {
+	s.Eventually(func(context.Context) error {
+		if h.Valid() {
+			return fmt.Errorf("%s still believes to hold %s", h.Worker.Name, h.Name)
+		}
+		return nil
+	})
+}
+
+// Both is for two workers that should believe now that they hold one lock, older since before newer: it asks both, and then has newer and older update
+// the register, in this order. What they answer is in the history.
+func (s *Phase) Both(older, newer *Hold) {
+	a, b := older.Valid(), newer.Valid()
+	s.Note("%s believes to hold the lock: %t; %s: %t", older.Worker.Name, a, newer.Worker.Name, b)
+	newer.Update()
+	older.Update()
+	s.Wait(s.Cell.Belief)
+}
+
+// Task is what a worker does beside the act. Over is closed when it has ended; only then what follows may be read.
+type Task struct {
+	Over  chan struct{}
+	Hold  *Hold // that it has acquired
+	Tries int
+	Err   error
+
+	stop context.CancelFunc
+}
+
+func (s *Phase) begin(do func(ctx context.Context, t *Task)) *Task {
+	ctx, stop := context.WithCancel(s.Ctx)
+	t := &Task{Over: make(chan struct{}), stop: stop}
+	go func() {
+		defer close(t.Over)
+		t.Err = Act(func(*Phase) { do(ctx, t) }).attempt(s)
+	}()
+	return t
+}
+
+// Asks has a worker wait for the lock, and returns when it has begun to.
+func (s *Phase) Asks(w *Worker, within time.Duration) *Task {
+	from := s.Length()
+	t := s.begin(func(_ context.Context, t *Task) { t.Hold = Must(w.Acquire(s.name, within)) })
+	w.Await(from, func(e history.Event) bool { return e.Kind == history.Asked })
+	return t
+}
+
+// Tries has a worker try to get the lock every so often, until it does or is stopped.
+func (s *Phase) Tries(w *Worker, every time.Duration) *Task {
+	return s.begin(func(ctx context.Context, t *Task) {
+		for ctx.Err() == nil {
+			t.Tries++
+			h, err := w.TryAcquire(s.name, time.Second)
+			if t.Hold = h; err == nil {
+				return
+			}
+			if sleep(ctx, every) != nil {
+				Check(err)
+			}
+		}
+	})
+}
+
+// Releases has a worker release its lock.
+func (s *Phase) Releases(h *Hold) *Task {
+	return s.begin(func(context.Context, *Task) { h.Release() })
+}
+
+// Ended says that the task is over.
+func (t *Task) Ended() bool { return Closed(t.Over) }
+
+// Closed says that c is closed.
+func Closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}
+
+// Stop stops the task, and returns the hold that it has acquired, if any. It is no error that the lock was refused.
+func (t *Task) Stop() *Hold {
+	t.stop()
+	<-t.Over
+	if !errors.As(t.Err, new(*AcquireError)) {
+		Check(t.Err)
+	}
+	return t.Hold
+}
+
+// Got waits for the hold that the task acquires.
+func (t *Task) Got() *Hold {
+	<-t.Over
+	return Must(t.Hold, t.Err)
+}
