@@ -54,9 +54,7 @@ var buildClock = sync.OnceValues(func() ([]byte, error) {
 })
 
 // clockEnv is the environment of a program whose folder has what writeClock writes.
-func clockEnv() []string {
-	return append(os.Environ(), "LD_PRELOAD=./"+clockLibrary, "LOCKPORT_CLOCK="+clockFile)
-}
+var clockEnv = []string{"LD_PRELOAD=./" + clockLibrary, "LOCKPORT_CLOCK=" + clockFile}
 
 // writeClock gives the program that will run in dir a clock of its own, which is right.
 func writeClock(dir string) error {

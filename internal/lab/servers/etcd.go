@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
-	"os"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -77,21 +75,13 @@ type etcdRole struct {
 	name, token string
 	port        int
 	members     []string // of the cluster: "name=http://127.0.0.1:port"
-	proxy       net.Addr // through which it speaks to the others; nil: directly
+	proxy       string   // through which it speaks to the others; empty: directly
 }
 
 func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole) (*Etcd, error) {
-	findEtcd := func() (string, error) { return find("etcd") }
-	if o.Current {
-		findEtcd = buildEtcd
-	}
-	path, err := findEtcd()
-	if err != nil {
-		return nil, err
-	}
 	e := &Etcd{options: o}
-	e.server, err = start(ctx, kind{
-		name: "etcd", path: path, port: role.port, tls: o.TLS, env: role.environment(),
+	k := kind{
+		name: "etcd", port: role.port, tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // one before 3.5 starts on amd64 alone
 		configure: func(context.Context, string, int) ([]string, error) { return role.flags(o), nil },
 		ready: func(ctx context.Context, addr string) error {
 			status, err := o.status(ctx, addr)
@@ -100,29 +90,24 @@ func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole) (*Etcd, error)
 			}
 			return err
 		},
-	})
-	if err != nil {
-		return nil, err
 	}
-	return e, nil
-}
-
-// environment is ours without what etcd would read: where a flag says otherwise, it refuses to start.
-func (r etcdRole) environment() []string {
-	env := slices.DeleteFunc(os.Environ(), func(pair string) bool { return strings.HasPrefix(pair, "ETCD_") })
-	if runtime.GOARCH != "amd64" {
-		env = append(env, "ETCD_UNSUPPORTED_ARCH="+runtime.GOARCH) // or a server before 3.5 does not start
+	if role.proxy != "" {
+		k.env = append(k.env, "HTTP_PROXY=socks5://"+role.proxy)
 	}
-	if r.proxy != nil {
-		env = append(env, "HTTP_PROXY=socks5://"+r.proxy.String(), "NO_PROXY=", "no_proxy=")
+	var err error
+	if o.Current {
+		if k.path, err = buildEtcd(); err != nil {
+			return nil, err
+		}
 	}
-	return env
+	e.server, err = start(ctx, k)
+	return e, err
 }
 
 // advertised is the URL by which the other nodes know this one. Go never uses a proxy for an address of the machine itself; it does
 // for the one that stands for all of them.
 func (r etcdRole) advertised() string {
-	if r.proxy == nil {
+	if r.proxy == "" {
 		return "http://" + hostPort(r.port+peerOffset)
 	}
 	return fmt.Sprint("http://0.0.0.0:", r.port+peerOffset)
@@ -130,10 +115,6 @@ func (r etcdRole) advertised() string {
 
 func (r etcdRole) flags(o EtcdOptions) []string {
 	tick := cmp.Or(o.Tick, etcdTick).Milliseconds()
-	members := r.members
-	if members == nil {
-		members = []string{r.name + "=" + r.advertised()}
-	}
 	client := o.scheme("http") + hostPort(r.port)
 	flags := []string{
 		"--name=" + r.name,
@@ -142,7 +123,7 @@ func (r etcdRole) flags(o EtcdOptions) []string {
 		"--advertise-client-urls=" + client,
 		"--listen-peer-urls=http://" + hostPort(r.port+peerOffset),
 		"--initial-advertise-peer-urls=" + r.advertised(),
-		"--initial-cluster=" + strings.Join(members, ","),
+		"--initial-cluster=" + cmp.Or(strings.Join(r.members, ","), r.name+"="+r.advertised()),
 		"--initial-cluster-token=" + r.token,
 		fmt.Sprint("--heartbeat-interval=", tick),
 		fmt.Sprint("--election-timeout=", electionTicks*tick),
@@ -169,6 +150,12 @@ func (e *Etcd) URL() string {
 		return e.options.scheme("etcd") + e.Addr()
 	}
 	return e.options.scheme("etcd") + url.UserPassword("root", e.options.RootPassword).String() + "@" + e.Addr()
+}
+
+// leads is whether the node believes that it leads.
+func (e *Etcd) leads(ctx context.Context) (bool, error) {
+	status, err := e.options.status(ctx, e.Addr())
+	return err == nil && status.Leader == status.Header.MemberId, err
 }
 
 // status asks one node alone.

@@ -2,7 +2,7 @@ package servers
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net"
 	"slices"
 	"strings"
@@ -47,16 +47,11 @@ func TestReplica(t *testing.T) {
 
 func TestSentinel(t *testing.T) {
 	t.Parallel()
-	s := NeedSentinel(t, SentinelOptions{
-		DownAfter: 3 * time.Second, // a busy machine lets no node look down
-		Redis:     RedisOptions{TLS: true, Password: `se "cret`, Users: []string{"alice on >a ~* &* +@all"}},
-	})
+	s := NeedSentinel(t, SentinelOptions{DownAfter: 3 * time.Second}) // a busy machine lets no node look down
 	require.Len(t, s.Nodes, 2)
 	require.Len(t, s.Addrs(), 3)
-	for _, r := range slices.Concat(s.Nodes, s.Sentinels) {
-		requireNotRoot(t, r.server)
-	}
 	for _, sentinel := range s.Sentinels {
+		requireNotRoot(t, sentinel.server)
 		require.Contains(t, do(t, sentinel, "SENTINEL", "CKQUORUM", s.MasterName()), "OK 3 usable Sentinels")
 	}
 	do(t, s.Nodes[0], "SET", "k", "v")
@@ -81,78 +76,27 @@ func TestSentinel(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
-	for _, o := range []RedisOptions{{}, {TLS: true, Password: "secret"}} {
-		t.Run(fmt.Sprint("TLS ", o.TLS), func(t *testing.T) {
-			t.Parallel()
-			c := NeedCluster(t, o)
-			require.Len(t, c.Addrs(), 3)
-			served := 0
-			for _, node := range c.Nodes {
-				if _, err := node.Do(t.Context(), "SET", "k", "v"); err != nil {
-					require.ErrorContains(t, err, "MOVED 7629 127.0.0.1:")
-					continue
-				}
-				served++
-			}
-			require.Equal(t, 1, served)
-		})
+	t.Parallel()
+	c := NeedCluster(t, RedisOptions{Password: "secret"})
+	require.Len(t, c.Addrs(), 3)
+	served := 0
+	for _, node := range c.Nodes {
+		if _, err := node.Do(t.Context(), "SET", "k", "v"); err != nil {
+			require.ErrorContains(t, err, "MOVED 7629 127.0.0.1:")
+			continue
+		}
+		served++
 	}
+	require.Equal(t, 1, served)
 }
 
 func TestEtcdCluster(t *testing.T) {
-	for name, o := range map[string]EtcdOptions{"installed": {TLS: true, Cuttable: true}, "current": {Current: true, Cuttable: true}} {
+	for name, o := range map[string]EtcdOptions{"installed": {Cuttable: true}, "current": {Current: true, Cuttable: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := NeedEtcdCluster(t, o)
-			require.Equal(t, o.scheme("etcd")+strings.Join(c.Addrs(), ","), c.URL())
-			lead := func() *Etcd {
-				leader, err := c.Leader(t.Context())
-				require.NoError(t, err)
-				return leader
-			}
-			puts := func(e *Etcd, value string) {
-				t.Helper()
-				require.NoError(t, poll(soon(t), func() error { return put(t.Context(), e, "k", value) }))
-			}
-			requireValue := func(e *Etcd, value string) {
-				t.Helper()
-				var got string
-				require.NoError(t, poll(soon(t), func() (err error) { got, err = get(t.Context(), e, "k"); return err }))
-				require.Equal(t, value, got)
-			}
-			for what, fault := range map[string]struct{ out, in func(*Etcd) error }{
-				"kill":   {(*Etcd).Kill, func(e *Etcd) error { return e.Restart(t.Context()) }},
-				"freeze": {(*Etcd).Freeze, (*Etcd).Thaw},
-			} {
-				old := lead()
-				require.NoError(t, fault.out(old))
-				next := lead()
-				require.NotSame(t, old, next)
-				puts(next, what)
-				require.NoError(t, fault.in(old))
-				requireValue(old, what)
-			}
-			cut := lead() // one of the nodes was restarted, and speaks through its proxy again
-			at := slices.Index(c.Nodes, cut)
-			c.CutFromQuorum(at)
-			puts(c.Nodes[(at+1)%etcdNodes], "cut")
-			ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-			_, err := get(ctx, cut, "k") // takes a majority
-			cancel()
-			require.Error(t, err, "it is not cut")
-			c.Heal()
-			requireValue(cut, "cut")
-
-			require.NoError(t, c.Restart(t.Context()))
-			requireValue(c.Nodes[0], "cut")
-			leader := lead()
-			for _, node := range c.Nodes {
-				if node != leader {
-					require.NoError(t, node.Kill())
-				}
-			}
-			_, err = c.agreed(t.Context())
-			require.ErrorContains(t, err, "no majority")
+			require.Equal(t, "etcd://"+strings.Join(c.Addrs(), ","), c.URL())
+			testQuorum(t, &c.quorumGroup, put, get, func(e *Etcd) error { return e.Restart(t.Context()) })
 		})
 	}
 }
@@ -161,74 +105,110 @@ func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	e := NeedEnsemble(t, ZooKeeperOptions{})
 	require.Equal(t, "zookeeper://"+strings.Join(e.Addrs(), ","), e.URL())
-	leads := func(old *ZooKeeper) (leader *ZooKeeper, i int) {
-		t.Helper()
-		leader, err := e.WaitFailover(t.Context(), old)
-		require.NoError(t, err)
-		require.NotSame(t, old, leader)
-		return leader, slices.Index(e.Nodes, leader)
-	}
-	waitMode := func(z *ZooKeeper, want string) { // "": it has no leader
-		t.Helper()
-		eventually(t, func() bool { got, _ := mode(t.Context(), z.Addr()); return got == want }, want)
-	}
-	// whole requires that every node is a follower but one, and soon has what is written through any.
-	whole := func(path string, through *ZooKeeper) {
-		t.Helper()
-		leader, _ := leads(nil)
-		for _, node := range e.Nodes {
-			waitMode(node, map[bool]string{true: "leader", false: "follower"}[node == leader])
-		}
-		create(t, zkConnect(t, through.Addr()), path, 0)
-		for _, node := range e.Nodes {
-			conn := zkConnect(t, node.Addr())
-			_, err := conn.Sync("/")
-			require.NoError(t, err)
-			require.True(t, exists(t, conn, path))
-		}
-	}
-	leader, _ := leads(nil)
-	whole("/at-the-start", leader)
 	testEndSession(t, e)
+	testQuorum(t, &e.quorumGroup, zkPut, zkGet, func(z *ZooKeeper) error { return errors.Join(z.WipeData(), z.Restart(t.Context())) })
+}
 
-	require.NoError(t, leader.Kill())
-	leads(leader)
-	require.NoError(t, leader.WipeData())
-	require.NoError(t, leader.Restart(t.Context()))
-	whole("/after-a-kill", leader)
-
-	frozen, _ := leads(nil)
-	require.NoError(t, frozen.Freeze())
-	leads(frozen)
-	require.NoError(t, frozen.Thaw())
-	whole("/after-a-freeze", frozen)
-
-	leader, i := leads(nil)
-	follower := e.Nodes[(i+1)%ensembleSize]
-	e.CutFromQuorum((i + 1) % ensembleSize)
-	waitMode(follower, "")
-	answer, err := follower.FourLetter(t.Context(), "ruok")
-	require.NoError(t, err, "clients still reach it")
-	require.Equal(t, "imok", answer)
-	still, _ := leads(nil)
-	require.Same(t, leader, still)
-	create(t, zkConnect(t, leader.Addr()), "/without-a-follower", 0)
-	e.Heal()
-	whole("/after-a-heal", follower)
-
-	leader, i = leads(nil)
-	e.CutFromQuorum(i)
-	next, _ := leads(leader)
-	waitMode(leader, "")
-	create(t, zkConnect(t, next.Addr()), "/without-the-leader", 0)
-	for i := range e.Nodes {
-		e.CutFromQuorum(i)
+// testQuorum requires that two of three nodes serve, whatever happens to the third, and that this one then learns what it has missed.
+// restart starts a node that was killed.
+func testQuorum[N interface {
+	member
+	Kill() error
+	Freeze() error
+	Thaw() error
+}](t *testing.T, q *quorumGroup[N], put func(context.Context, N, string) error, get func(context.Context, N) (string, error), restart func(N) error) {
+	var nobody N
+	leader := func(old N) (N, int) {
+		t.Helper()
+		leader, err := q.WaitFailover(t.Context(), old)
+		require.NoError(t, err)
+		require.NotEqual(t, old, leader)
+		return leader, slices.Index(q.Nodes, leader)
 	}
-	for _, node := range e.Nodes {
-		waitMode(node, "")
+	puts := func(n N, value string) {
+		t.Helper()
+		require.NoError(t, poll(soon(t), func() error { return put(t.Context(), n, value) }))
 	}
-	e.Heal()
-	whole("/after-the-last-heal", leader)
+	allHave := func(want string) {
+		t.Helper()
+		for _, n := range q.Nodes {
+			var got string
+			require.NoError(t, poll(soon(t), func() (err error) { got, err = get(t.Context(), n); return err }))
+			require.Equal(t, want, got)
+		}
+	}
+	for what, fault := range map[string]struct{ out, in func(N) error }{"kill": {N.Kill, restart}, "freeze": {N.Freeze, N.Thaw}} {
+		old, _ := leader(nobody)
+		require.NoError(t, fault.out(old))
+		next, _ := leader(old)
+		puts(next, what)
+		require.NoError(t, fault.in(old))
+		allHave(what)
+	}
+
+	old, i := leader(nobody) // one of the nodes was restarted, and speaks through its proxy again
+	cut := (i + 1) % len(q.Nodes)
+	q.CutFromQuorum(cut)
+	puts(old, "without a follower")
+	eventually(t, func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := get(ctx, q.Nodes[cut])
+		return err != nil
+	}, "a node that serves nothing, since it is cut from the others")
+	still, _ := leader(nobody)
+	require.Equal(t, old, still)
+	q.Heal()
+	allHave("without a follower")
+
+	old, i = leader(nobody)
+	q.CutFromQuorum(i)
+	next, _ := leader(old)
+	puts(next, "without the leader")
+	for i := range q.Nodes {
+		q.CutFromQuorum(i)
+	}
+	eventually(t, func() bool {
+		leads, _ := next.leads(t.Context())
+		return !leads
+	}, "a leader that gives up, since it is alone")
+	q.Heal()
+	allHave("without the leader")
+}
+
+func zkPut(ctx context.Context, z *ZooKeeper, value string) error {
+	return zkUse(ctx, z, func(conn *zk.Conn) error {
+		_, err := conn.Create("/k", []byte(value), 0, zk.WorldACL(zk.PermAll))
+		if errors.Is(err, zk.ErrNodeExists) {
+			_, err = conn.Set("/k", []byte(value), -1)
+		}
+		return err
+	})
+}
+
+func zkGet(ctx context.Context, z *ZooKeeper) (value string, err error) {
+	err = zkUse(ctx, z, func(conn *zk.Conn) error {
+		if _, err := conn.Sync("/k"); err != nil {
+			return err
+		}
+		data, _, err := conn.Get("/k")
+		if value = string(data); errors.Is(err, zk.ErrNoNode) {
+			return nil
+		}
+		return err
+	})
+	return value, err
+}
+
+// zkUse lends a connection with a session of its own: one that ended with the data is not taken up again.
+func zkUse(ctx context.Context, z *ZooKeeper, f func(conn *zk.Conn) error) error {
+	conn, _, err := zk.Connect([]string{z.Addr()}, 5*time.Second, zk.WithLogger(silence{}), zk.WithDialer(DialZooKeeper))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Close)()
+	return f(conn)
 }
 
 func testEndSession(t *testing.T, e *Ensemble) {

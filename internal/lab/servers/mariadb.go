@@ -60,23 +60,28 @@ type MariaDB struct {
 
 // StartMariaDB starts a MariaDB or MySQL, ready when it lets clients in.
 func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
-	path, install, err := o.programs()
-	if err != nil {
+	program, installer := "mariadbd", "mariadb-install-db"
+	if o.MySQL {
+		program, installer = "mysqld", "mysqld"
+	}
+	path, err1 := find(program)
+	install, err2 := find(installer)
+	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	m := &MariaDB{options: o}
-	m.server, err = start(ctx, kind{
-		name: filepath.Base(path), path: path, tls: o.TLS,
+	if o.MySQL {
+		version, err := exec.Command(path, "--no-defaults", "--version").Output()
+		if err != nil || strings.Contains(string(version), "MariaDB") { // which calls itself mysqld too
+			return nil, errors.Join(err, missing("mysqld"))
+		}
+	}
+	s, err := start(ctx, kind{
+		name: program, path: path, tls: o.TLS,
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
 			return o.configure(dir, port, path, install)
 		},
 		ready: func(ctx context.Context, addr string) error { // as one for whom the server keeps a connection free
-			config, err := mysql.ParseDSN(o.dsn(addr, mariaDBAdmin, adminPassword()))
-			if err != nil {
-				return err
-			}
-			config.Logger = &mysql.NopLogger{}
-			connector, err := mysql.NewConnector(config)
+			connector, err := mysql.NewConnector(o.client(addr, mariaDBAdmin, adminPassword()))
 			if err != nil {
 				return err
 			}
@@ -84,28 +89,7 @@ func StartMariaDB(ctx context.Context, o MariaDBOptions) (*MariaDB, error) {
 			return errors.Join(db.PingContext(ctx), db.Close())
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return m, nil
-}
-
-// programs are the paths of the server and of what makes its data folder.
-func (o MariaDBOptions) programs() (server, install string, err error) {
-	if !o.MySQL {
-		server, err1 := find("mariadbd")
-		install, err2 := find("mariadb-install-db")
-		return server, install, errors.Join(err1, err2)
-	}
-	server, err = find("mysqld")
-	if err != nil {
-		return "", "", err
-	}
-	version, err := exec.Command(server, "--no-defaults", "--version").Output()
-	if err == nil && strings.Contains(string(version), "MariaDB") { // which calls itself mysqld too
-		err = missing("mysqld")
-	}
-	return server, server, err
+	return &MariaDB{s, o}, err
 }
 
 // configure makes the data folder, and returns the arguments.
@@ -169,9 +153,6 @@ func (o MariaDBOptions) configure(dir string, port int, path, install string) ([
 // it serves TLS.
 func (m *MariaDB) URL() string { return m.UserURL(mariaDBUser, userPassword()) }
 
-// AdminURL is URL for a user who may do everything.
-func (m *MariaDB) AdminURL() string { return m.UserURL(mariaDBAdmin, adminPassword()) }
-
 // UserURL is URL for another user.
 func (m *MariaDB) UserURL(user, password string) string {
 	u := url.URL{Scheme: "mysql", User: url.UserPassword(user, password), Host: m.Addr(), Path: "/" + mariaDBDatabase}
@@ -182,15 +163,21 @@ func (m *MariaDB) UserURL(user, password string) string {
 }
 
 // DSN is URL in the form of go-sql-driver, which with TLS does not check the certificate.
-func (m *MariaDB) DSN() string { return m.options.dsn(m.Addr(), mariaDBUser, userPassword()) }
+func (m *MariaDB) DSN() string {
+	return m.options.client(m.Addr(), mariaDBUser, userPassword()).FormatDSN()
+}
 
-// AdminDSN is AdminURL in that form.
-func (m *MariaDB) AdminDSN() string { return m.options.dsn(m.Addr(), mariaDBAdmin, adminPassword()) }
+// AdminDSN is DSN for a user who may do everything.
+func (m *MariaDB) AdminDSN() string {
+	return m.options.client(m.Addr(), mariaDBAdmin, adminPassword()).FormatDSN()
+}
 
-func (o MariaDBOptions) dsn(addr, user, password string) string {
-	dsn := fmt.Sprintf("%s:%s@tcp(%s)/%s", user, password, addr, mariaDBDatabase)
+// client is the configuration of a client, which prints nothing.
+func (o MariaDBOptions) client(addr, user, password string) *mysql.Config {
+	c := mysql.NewConfig()
+	c.Net, c.Addr, c.User, c.Passwd, c.DBName, c.Logger = "tcp", addr, user, password, mariaDBDatabase, &mysql.NopLogger{}
 	if o.TLS {
-		dsn += "?tls=skip-verify"
+		c.TLSConfig = "skip-verify"
 	}
-	return dsn
+	return c
 }

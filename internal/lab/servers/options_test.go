@@ -115,10 +115,10 @@ func TestEtcdPassword(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, o.Current, strings.HasPrefix(status.Version, "3.7."))
 			require.NoError(t, e.Restart(t.Context()))
-			require.NoError(t, put(t.Context(), e, "k", "v"))
+			require.NoError(t, put(t.Context(), e, "v"))
 			for _, wrong := range []string{"", "secret"} {
 				e.options.RootPassword = wrong
-				err := put(t.Context(), e, "k", "w")
+				err := put(t.Context(), e, "w")
 				require.ErrorContains(t, err, "etcdserver: ")
 				require.NotContains(t, err.Error(), "secret")
 			}
@@ -256,9 +256,7 @@ func TestTLS(t *testing.T) {
 			}
 		})
 	}
-	plain := SharedRedis(t)
-	require.Nil(t, plain.TLSConfig())
-	require.Empty(t, plain.CAFile())
+	require.Nil(t, SharedRedis(t).TLSConfig())
 }
 
 func TestFakeRedis(t *testing.T) {

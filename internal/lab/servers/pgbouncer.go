@@ -29,12 +29,8 @@ type PgBouncer struct {
 
 // StartPgBouncer starts a PgBouncer, ready when it accepts connections.
 func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error) {
-	path, err := find("pgbouncer")
-	if err != nil {
-		return nil, err
-	}
 	s, err := start(ctx, kind{
-		name: "pgbouncer", path: path,
+		name: "pgbouncer",
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
 			lines := append([]string{
 				"[databases]",
@@ -61,10 +57,7 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 			return conn.Close()
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &PgBouncer{s, o.Server.password}, nil
+	return &PgBouncer{s, o.Server.password}, err
 }
 
 // URL is as that of the server behind it, for the ordinary role.

@@ -52,10 +52,6 @@ type Postgres struct {
 
 // StartPostgres starts a Postgres.
 func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
-	path, err := find("postgres")
-	if err != nil {
-		return nil, err
-	}
 	if primary := o.Primary; primary != nil {
 		settings := map[string]string{}
 		maps.Copy(settings, primary.options.Settings)
@@ -64,8 +60,9 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 		o.Primary, o.Settings = primary, settings
 	}
 	p := &Postgres{options: o}
+	var err error
 	p.server, err = start(ctx, kind{
-		name: "postgres", path: path, tls: o.TLS,
+		name: "postgres", tls: o.TLS,
 		end:       syscall.SIGINT, // without waiting for the clients
 		family:    true,
 		configure: p.configure,
@@ -77,10 +74,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 			return conn.Close(ctx)
 		},
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return p, err
 }
 
 // configure makes the server's data, if there are none, and its configuration.
@@ -154,13 +148,13 @@ func (p *Postgres) create(ctx context.Context, dir string) error {
 }
 
 // Follow makes the server, whatever it was, a streaming replica of primary, with its own options: it is killed, its data are replaced by a copy
-// of primary's, and it is started again. It returns when it can be read. ctx bounds all that. It must not run beside other methods of p.
+// of primary's, and it is started again. It returns when it can be read. ctx bounds the start. It must not run beside other methods of p.
 func (p *Postgres) Follow(ctx context.Context, primary *Postgres) error {
 	p.options.Primary = primary
 	if err := p.Kill(); err != nil {
 		return err
 	}
-	if err := p.wipe(ctx); err != nil {
+	if err := p.WipeData(); err != nil {
 		return err
 	}
 	return p.Restart(ctx)

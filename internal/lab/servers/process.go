@@ -1,12 +1,14 @@
 package servers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -18,10 +20,9 @@ const logName = "server.log"
 
 // process is a running child. Once it has ended, its methods do nothing.
 type process struct {
-	cmd    *exec.Cmd
-	end    os.Signal
-	family bool
-	over   context.Context // ends when the child has ended and is reaped
+	kind
+	cmd  *exec.Cmd
+	over context.Context // ends when the child has ended and is reaped
 }
 
 func (s *server) startProcess() (*process, error) {
@@ -31,24 +32,20 @@ func (s *server) startProcess() (*process, error) {
 	}
 	defer func() { _ = log.Close() }()
 	cmd := exec.Command(s.path, s.args...)
-	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, s.env, log, log
+	// A server sees nothing of our environment: etcd, for one, would read settings there.
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(s.env, "PATH="+os.Getenv("PATH")), log, log
 	cmd.SysProcAttr = s.user.attributes()
 	ended, err := worker.Start(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	p := &process{cmd: cmd, end: s.end, family: s.family}
-	var end context.CancelFunc
-	p.over, end = context.WithCancel(context.Background())
-	if p.end == nil {
-		p.end = syscall.SIGTERM
-	}
+	over, end := context.WithCancel(context.Background())
 	go func() {
 		defer end()
 		_ = cmd.Wait() // how it ended is in its log
 		ended()
 	}()
-	return p, nil
+	return &process{s.kind, cmd, over}, nil
 }
 
 func (p *process) alive() bool { return p.over.Err() == nil }
@@ -61,9 +58,14 @@ func (p *process) kill() {
 	for _, c := range children {
 		_ = c.Kill()
 	}
-	for _, c := range children {
-		waitGone(c)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	_ = poll(ctx, func() error {
+		if slices.ContainsFunc(children, func(c *os.Process) bool { return worker.Running(c.Pid) }) {
+			return errors.New("its children are alive")
+		}
+		return nil
+	})
 }
 
 // children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
@@ -92,7 +94,7 @@ func (p *process) signal(send func(*os.Process) error) error {
 
 // stop asks the child to end, and kills it if it has not after stopTime.
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(p.end)
+	_ = p.cmd.Process.Signal(cmp.Or(p.end, syscall.SIGTERM))
 	_ = p.signal(worker.Thaw) // a stopped process takes no signal
 	select {
 	case <-p.over.Done():

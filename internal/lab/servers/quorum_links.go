@@ -16,19 +16,18 @@ import (
 // makes every connection to the others. Without SOCKS no proxy could tell which node connects to it, and the nodes of ZooKeeper would pass the
 // proxies by: a node that hears from another connects back to the address that this one says it listens on.
 type quorumLinks struct {
-	ports   [][]int // that each node listens on for the others
-	fronts  []net.Listener
-	ctx     context.Context // ends at close
-	end     context.CancelFunc
-	running sync.WaitGroup
+	ports  []int // each node listens for the others on its port, and on that plus peerOffset
+	fronts []net.Listener
+	ctx    context.Context // ends at close
+	end    context.CancelFunc
 
 	mu     sync.Mutex // guards all below
 	isCut  []bool
 	healed chan struct{} // closed when the cuts of now are no more
 }
 
-// newQuorumLinks makes the links of nodes that listen on these ports for each other.
-func newQuorumLinks(ports [][]int) (*quorumLinks, error) {
+// newQuorumLinks makes the links of the nodes that have these ports.
+func newQuorumLinks(ports []int) (*quorumLinks, error) {
 	l := &quorumLinks{ports: ports, isCut: make([]bool, len(ports)), healed: make(chan struct{})}
 	l.ctx, l.end = context.WithCancel(context.Background())
 	for i := range ports {
@@ -37,15 +36,11 @@ func newQuorumLinks(ports [][]int) (*quorumLinks, error) {
 			return nil, errors.Join(err, l.close())
 		}
 		l.fronts = append(l.fronts, front)
-		l.running.Go(func() {
-			for {
-				conn, err := front.Accept()
-				if err != nil {
-					return // closed
-				}
-				l.running.Go(func() { l.serve(i, conn) })
+		go func() {
+			for conn, err := front.Accept(); err == nil; conn, err = front.Accept() {
+				go l.serve(i, conn)
 			}
-		})
+		}()
 	}
 	return l, nil
 }
@@ -55,16 +50,21 @@ func (l *quorumLinks) serve(from int, conn net.Conn) {
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(l.ctx, func() { _ = conn.Close() })()
 	port, err := socksRequest(conn)
-	to := slices.IndexFunc(l.ports, func(ports []int) bool { return slices.Contains(ports, port) })
+	to := slices.IndexFunc(l.ports, func(p int) bool { return port == p || port == p+peerOffset })
 	if err != nil || to < 0 || l.waitIfCut(from, to) {
 		return
 	}
+	const succeeded, refused = 0, 5
+	reply := []byte{5, succeeded, 0, 1, 127, 0, 0, 1, 0, 0} // neither Java nor Go cares for the address
 	peer, err := net.DialTimeout("tcp", hostPort(port), time.Second)
-	if socksReply(conn, err) != nil || err != nil {
+	if err != nil {
+		reply[1] = refused
+	}
+	if _, failed := conn.Write(reply); failed != nil || err != nil {
 		return
 	}
 	defer func() { _ = peer.Close() }()
-	l.running.Go(func() { l.carry(peer, conn, from, to) })
+	go l.carry(peer, conn, from, to)
 	l.carry(conn, peer, from, to)
 }
 
@@ -111,18 +111,16 @@ func (l *quorumLinks) Heal() {
 	l.healed = make(chan struct{})
 }
 
-func (l *quorumLinks) close() error {
+func (l *quorumLinks) close() (err error) {
 	if l == nil {
 		return nil
 	}
 	l.end()
 	l.Heal()
-	var errs []error
 	for _, front := range l.fronts {
-		errs = append(errs, front.Close())
+		err = errors.Join(err, front.Close())
 	}
-	l.running.Wait()
-	return errors.Join(errs...)
+	return err
 }
 
 // socksRequest answers the greeting of a SOCKS5 client (RFC 1928), and returns the port of this machine to which it asks to be connected,
@@ -138,15 +136,4 @@ func socksRequest(conn io.ReadWriter) (port int, err error) {
 		err = errors.New("servers: not a SOCKS5 request to connect to an IPv4 address")
 	}
 	return int(binary.BigEndian.Uint16(request[8:])), errors.Join(err1, err2, err3, err4, err)
-}
-
-// socksReply tells the client how dialling for it ended.
-func socksReply(conn net.Conn, dialled error) error {
-	const succeeded, refused = 0, 5
-	code := byte(succeeded)
-	if dialled != nil {
-		code = refused
-	}
-	_, err := conn.Write([]byte{5, code, 0, 1, 127, 0, 0, 1, 0, 0}) // neither Java nor Go cares for the address
-	return err
 }

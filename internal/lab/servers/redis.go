@@ -38,6 +38,8 @@ type RedisOptions struct {
 	Clock bool
 	// Config are further lines of redis.conf: "notify-keyspace-events Ex".
 	Config []string
+
+	args []string // further arguments on the command line
 }
 
 // Redis is a Redis server. Safe for concurrent use.
@@ -47,18 +49,11 @@ type Redis struct {
 }
 
 // StartRedis starts a Redis.
-func StartRedis(ctx context.Context, o RedisOptions) (*Redis, error) { return startRedis(ctx, o) }
-
-// startRedis starts a Redis with further arguments on its command line.
-func startRedis(ctx context.Context, o RedisOptions, args ...string) (*Redis, error) {
-	path, err := find("redis-server")
-	if err != nil {
-		return nil, err
-	}
+func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
 	r := &Redis{options: o}
-	k := kind{name: "redis-server", path: path, tls: o.TLS}
+	k := kind{name: "redis-server", tls: o.TLS}
 	if o.Clock {
-		k.env = clockEnv()
+		k.env = clockEnv
 	}
 	k.configure = func(_ context.Context, dir string, port int) ([]string, error) {
 		if o.Clock {
@@ -67,14 +62,12 @@ func startRedis(ctx context.Context, o RedisOptions, args ...string) (*Redis, er
 			}
 		}
 		file := filepath.Join(dir, "redis.conf")
-		return append([]string{file}, args...), errors.Join(
+		return append([]string{file}, o.args...), errors.Join(
 			os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(file, []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
 	}
 	k.ready = func(ctx context.Context, addr string) error { _, err := o.do(ctx, addr, "PING"); return err }
-	if r.server, err = start(ctx, k); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r.server, err = start(ctx, k)
+	return r, err
 }
 
 var adminPassword = sync.OnceValue(rand.Text)
@@ -143,7 +136,7 @@ func (r *Redis) UserURL(user, password string) string {
 }
 
 // Do sends one command, on a connection of its own, and returns the reply: a string, an int64, nil or a []any of these.
-// Arguments are printed as fmt.Sprint does. ctx, and 5 s, bound it. An error reply is an error with the server's text.
+// ctx, and 5 s, bound it. An error reply is an error with the server's text.
 func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
 	return r.options.do(ctx, r.Addr(), args...)
 }
@@ -151,33 +144,23 @@ func (r *Redis) Do(ctx context.Context, args ...any) (any, error) {
 func (o RedisOptions) do(ctx context.Context, addr string, args ...any) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()
-	var conn net.Conn
-	var err error
-	if o.TLS { // it is dialled here because go-redis prints it when it cannot
-		conn, err = (&tls.Dialer{Config: clientTLS()}).DialContext(ctx, "tcp", addr)
-	} else {
-		conn, err = new(net.Dialer).DialContext(ctx, "tcp", addr)
+	dial := new(net.Dialer).DialContext
+	if o.TLS {
+		dial = (&tls.Dialer{Config: clientTLS()}).DialContext
 	}
+	conn, err := dial(ctx, "tcp", addr) // here, since go-redis prints it when it cannot
 	if err != nil {
 		return nil, fmt.Errorf("redis: %w", err)
 	}
-	options := &goredis.Options{
-		Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true,
-		Dialer: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
-	}
-	options.Username, options.Password = o.login()
-	client := goredis.NewClient(options)
-	defer func() { _, _ = client.Close(), conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	words := make([]any, len(args))
-	for i, arg := range args {
-		words[i] = fmt.Sprint(arg)
-	}
-	reply, err := client.Do(ctx, words...).Result()
-	if errors.Is(err, goredis.Nil) {
-		return nil, nil
-	}
-	if err != nil {
+	user, password := o.login()
+	client := goredis.NewClient(&goredis.Options{
+		Protocol: 2, DisableIdentity: true, PoolSize: 1, MaxRetries: -1, ContextTimeoutEnabled: true, Username: user, Password: password,
+		Dialer: func(context.Context, string, string) (net.Conn, error) { return conn, nil },
+	})
+	defer func() { _, _ = client.Close(), conn.Close() }()
+	reply, err := client.Do(ctx, args...).Result()
+	if err != nil && !errors.Is(err, goredis.Nil) {
 		return nil, fmt.Errorf("redis %s: %v: %w", addr, args[0], errors.Join(context.Cause(ctx), err))
 	}
 	return reply, nil

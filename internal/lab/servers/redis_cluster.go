@@ -18,16 +18,12 @@ type Cluster struct{ group[*Redis] }
 // Redis 2 s.
 func StartCluster(ctx context.Context, o RedisOptions) (*Cluster, error) {
 	o.Config = append([]string{"cluster-enabled yes", "cluster-node-timeout 2000"}, o.Config...)
-	if o.TLS {
-		o.Config = append(o.Config, "tls-cluster yes")
-	}
 	c := new(Cluster)
 	err := c.startAll(ctx, clusterMasters, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, o) })
-	for i := 0; i < clusterMasters && err == nil; i++ {
-		err = c.join(ctx, i)
-	}
-	for i := 0; i < clusterMasters && err == nil; i++ {
-		err = c.waitOK(ctx, c.Nodes[i])
+	for _, step := range []func(context.Context, int) error{c.join, c.ready} {
+		for i := 0; i < clusterMasters && err == nil; i++ {
+			err = step(ctx, i)
+		}
 	}
 	if err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -53,13 +49,12 @@ func (c *Cluster) join(ctx context.Context, i int) error {
 	return nil
 }
 
-func (c *Cluster) waitOK(ctx context.Context, node *Redis) error {
+// ready waits until node i says that the cluster serves.
+func (c *Cluster) ready(ctx context.Context, i int) error {
 	return pollFor(ctx, func(ctx context.Context) error {
-		reply, err := node.Do(ctx, "CLUSTER", "INFO")
-		info := fields(reply)
-		if info["cluster_state"] != "ok" || info["cluster_known_nodes"] != fmt.Sprint(clusterMasters) {
-			err = errors.Join(err, fmt.Errorf("redis %s: cluster_state %q, cluster_known_nodes %q",
-				node.Addr(), info["cluster_state"], info["cluster_known_nodes"]))
+		reply, err := c.Nodes[i].Do(ctx, "CLUSTER", "INFO")
+		if info := fields(reply); info["cluster_state"] != "ok" || info["cluster_known_nodes"] != fmt.Sprint(clusterMasters) {
+			err = errors.Join(err, fmt.Errorf("redis %s: not yet a whole cluster: %v", c.Nodes[i].Addr(), info))
 		}
 		return err
 	})

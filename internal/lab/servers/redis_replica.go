@@ -53,31 +53,24 @@ func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 	if _, err := r.Do(ctx, "REPLICAOF", host, port); err != nil {
 		return err
 	}
-	if err := r.waitOffset(ctx, "0"); err != nil {
-		return err
-	}
-	// A master sends a new replica nothing beyond its first copy until it has heard from it, although it calls it online: hence a message.
-	if _, err := master.Do(ctx, "PUBLISH", "lockport-servers", "sync"); err != nil {
-		return err
-	}
-	info, err := master.Info(ctx, "replication")
-	if err != nil {
-		return err
-	}
-	return r.waitOffset(ctx, info["master_repl_offset"])
-}
-
-// waitOffset waits until a replica is connected to its master and has what the master had at that offset.
-func (r *Redis) waitOffset(ctx context.Context, offset string) error {
-	want, err := strconv.Atoi(offset)
-	if err != nil {
-		return err
-	}
+	want := -1 // how much it must have read; -1: not known yet
 	return pollFor(ctx, func(ctx context.Context) error {
 		info, err := r.Info(ctx, "replication")
-		if got, _ := strconv.Atoi(info["slave_repl_offset"]); info["master_link_status"] != "up" || got < want {
-			err = errors.Join(err, fmt.Errorf("redis %s: link to the master is %q, offset %d of %d", r.Addr(), info["master_link_status"], got, want))
+		if err != nil || info["master_link_status"] != "up" {
+			return errors.Join(err, fmt.Errorf("redis %s: link to the master is %q", r.Addr(), info["master_link_status"]))
 		}
-		return err
+		if want < 0 {
+			// A master sends a new replica nothing beyond its first copy until it has heard from it, although it calls it online: hence a message.
+			_, err1 := master.Do(ctx, "PUBLISH", "lockport-servers", "sync")
+			now, err2 := master.Info(ctx, "replication")
+			if err := errors.Join(err1, err2); err != nil {
+				return err
+			}
+			want, _ = strconv.Atoi(now["master_repl_offset"])
+		}
+		if got, _ := strconv.Atoi(info["slave_repl_offset"]); got < want {
+			return fmt.Errorf("redis %s: has read %d of %d bytes", r.Addr(), got, want)
+		}
+		return nil
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -23,11 +24,11 @@ const (
 // kind says how one kind of server is run.
 type kind struct {
 	name string // of the program, for messages and the folder
-	path string
-	port int       // 0: a free one
-	env  []string  // nil: this process's
-	tls  bool      // it gets a certificate
-	end  os.Signal // asks it to end; nil: SIGTERM
+	path string // empty: wherever the program is found
+	port int    // 0: a free one
+	env  []string
+	tls  bool           // it gets a certificate
+	end  syscall.Signal // asks it to end; 0: SIGTERM
 	// family: it consists of several processes, and Kill, Freeze and Thaw are for its children too.
 	family bool
 
@@ -55,29 +56,35 @@ type server struct {
 type sharedKey struct{}
 
 // start runs a server of kind k in a new folder, and returns when it is ready.
-func start(ctx context.Context, k kind) (*server, error) {
-	user, err := lesserUser()
-	if err != nil {
+func start(ctx context.Context, k kind) (_ *server, err error) {
+	s := &server{kind: k}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if s.user, err = lesserUser(); err != nil {
 		return nil, err
 	}
-	above, lasting := ctx.Value(sharedKey{}).(string)
-	dir, err := os.MkdirTemp(above, "lockport-"+k.name+"-")
-	if err != nil {
-		return nil, fmt.Errorf("servers: %w", err)
+	if s.path == "" {
+		if s.path, err = find(s.name); err != nil {
+			return nil, err
+		}
 	}
-	s := &server{kind: k, user: user, dir: dir}
 	if s.port == 0 {
-		s.port, err = freePort()
+		if s.port, err = freePort(); err != nil {
+			return nil, err
+		}
 	}
 	s.addr = hostPort(s.port)
-	if err == nil {
-		err = s.prepare(ctx)
+	above, lasting := ctx.Value(sharedKey{}).(string)
+	if s.dir, err = os.MkdirTemp(above, "lockport-"+k.name+"-"); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = s.launch(ctx)
+	if err := s.prepare(ctx); err != nil {
+		return nil, err
 	}
-	if err != nil {
-		_ = s.Close()
+	if err := s.launch(ctx); err != nil {
 		return nil, err
 	}
 	s.shared = lasting
@@ -128,7 +135,7 @@ func (s *server) launch(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("servers: %s on %s: %w; its log ends:\n%s", s.name, s.addr, err, s.tail())
+		return fmt.Errorf("servers: %s on %s: %w; its log ends:\n%s", s.name, s.addr, err, s.Log())
 	}
 	return nil
 }
@@ -136,18 +143,14 @@ func (s *server) launch(ctx context.Context) error {
 // Addr is the server's address, "127.0.0.1:port". It stays the same over restarts.
 func (s *server) Addr() string { return s.addr }
 
-// Dir is the server's temporary folder, whose folder data has what it remembers; empty where the server is shared.
-func (s *server) Dir() string {
-	if s.shared {
-		return ""
-	}
-	return s.dir
-}
+// Dir is the server's temporary folder, whose folder data has what it remembers.
+func (s *server) Dir() string { return s.dir }
 
-// Pid is the process id of the server, or of the last process it had; 0 where the server is shared.
-func (s *server) Pid() (pid int) {
-	_ = s.control(func(p *process) error { pid = p.cmd.Process.Pid; return nil })
-	return pid
+// Pid is the process id of the server, or of the last process it had.
+func (s *server) Pid() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.proc.cmd.Process.Pid
 }
 
 // TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost; nil without TLS. The caller owns it.
@@ -158,18 +161,11 @@ func (s *server) TLSConfig() *tls.Config {
 	return clientTLS()
 }
 
-// CAFile is the PEM file of the authority that signed the server's certificate; empty without TLS.
-func (s *server) CAFile() string {
-	if !s.tls {
-		return ""
-	}
-	return filepath.Join(s.dir, certFile)
-}
+// CAFile is the PEM file of the authority that signed the server's certificate. There is none without TLS.
+func (s *server) CAFile() string { return filepath.Join(s.dir, certFile) }
 
 // WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
-func (s *server) WipeData() error { return s.wipe(context.Background()) }
-
-func (s *server) wipe(ctx context.Context) error {
+func (s *server) WipeData() error {
 	return s.control(func(p *process) error {
 		if p.alive() {
 			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
@@ -177,7 +173,7 @@ func (s *server) wipe(ctx context.Context) error {
 		if err := os.RemoveAll(dataDir(s.dir)); err != nil {
 			return err
 		}
-		return s.prepare(ctx)
+		return s.prepare(context.Background())
 	})
 }
 
@@ -212,7 +208,7 @@ func (s *server) Restart(ctx context.Context) error {
 
 // Close ends the server with SIGKILL and removes its folder. Further calls do nothing. A shared server is left as it is.
 func (s *server) Close() error {
-	if s.shared {
+	if s == nil || s.shared {
 		return nil
 	}
 	s.mu.Lock()
@@ -224,15 +220,8 @@ func (s *server) Close() error {
 	return os.RemoveAll(s.dir)
 }
 
-// Log is the end of what the server printed, for messages; empty where the server is shared.
+// Log is the end of what the server printed, for messages.
 func (s *server) Log() string {
-	if s.shared {
-		return ""
-	}
-	return s.tail()
-}
-
-func (s *server) tail() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, logName))
 	return string(text[max(0, len(text)-4<<10):])
 }

@@ -125,7 +125,6 @@ func TestServersLeaveNothing(t *testing.T) {
 		{"changed my mind", func() (io.Closer, error) { return StartEtcdCluster(cancelled, EtcdOptions{}) }},
 		{"changed my mind", func() (io.Closer, error) { return StartPostgres(cancelled, PostgresOptions{Primary: primary}) }},
 		{"no-such-setting", func() (io.Closer, error) { return StartRedis(ctx, redis) }},
-		{"no-such-setting", func() (io.Closer, error) { return StartSentinel(ctx, SentinelOptions{Redis: redis}) }},
 		{"no-such-setting", func() (io.Closer, error) { return StartCluster(ctx, redis) }},
 		{"negative", func() (io.Closer, error) { return StartSentinel(ctx, SentinelOptions{DownAfter: -time.Second}) }},
 		{"no-such-setting", func() (io.Closer, error) { return StartEtcdCluster(ctx, etcd) }},

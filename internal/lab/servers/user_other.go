@@ -21,5 +21,3 @@ func (*lesser) own(string) error { return nil }
 var lastingFolder = sync.OnceValues(func() (string, error) { return os.MkdirTemp("", "lockport-shared-") })
 
 func childrenOf(int) []*os.Process { return nil }
-
-func waitGone(*os.Process) {}

@@ -14,9 +14,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
-
-	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // lesser is the user nobody, as whom servers run if this process is root's. nil: they run as this process does.
@@ -103,11 +100,4 @@ func childrenOf(pid int) (children []*os.Process) {
 		}
 	}
 	return children
-}
-
-// waitGone waits until p, which was killed and is no child of this process, has ended.
-func waitGone(p *os.Process) {
-	for deadline := time.Now().Add(stopTime); worker.Running(p.Pid) && time.Now().Before(deadline); {
-		time.Sleep(time.Millisecond)
-	}
 }

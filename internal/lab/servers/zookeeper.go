@@ -37,11 +37,11 @@ type ZooKeeper struct{ *server }
 
 // StartZooKeeper starts a ZooKeeper that stands alone.
 func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {
-	return startZooKeeper(ctx, o, "1")
+	return startZooKeeper(ctx, o, 1)
 }
 
 // startZooKeeper starts a ZooKeeper with that number in its ensemble.
-func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id string) (*ZooKeeper, error) {
+func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id int) (*ZooKeeper, error) {
 	jars, err := classpath("apt-get install zookeeper (Debian)", "zookeeper", "slf4j-simple")
 	if err != nil {
 		return nil, err
@@ -53,19 +53,15 @@ func startZooKeeper(ctx context.Context, o ZooKeeperOptions, id string) (*ZooKee
 	s, err := start(ctx, kind{
 		name: "zookeeper", path: java,
 		configure: func(_ context.Context, dir string, port int) ([]string, error) {
-			err := os.MkdirAll(dataDir(dir), 0o700)
-			for name, text := range map[string]string{"zoo.cfg": o.config(port), "data/myid": id} {
-				err = errors.Join(err, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
-			}
 			args := slices.Concat(smallJava, zooKeeperFlags, o.JVM)
-			return append(args, "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"), err
+			return append(args, "-cp", jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain", "zoo.cfg"), errors.Join(
+				os.MkdirAll(dataDir(dir), 0o700),
+				os.WriteFile(filepath.Join(dir, "zoo.cfg"), []byte(o.config(port)), 0o600),
+				os.WriteFile(filepath.Join(dir, "data", "myid"), fmt.Append(nil, id), 0o600))
 		},
 		ready: func(ctx context.Context, addr string) error { _, err := mode(ctx, addr); return err },
 	})
-	if err != nil {
-		return nil, err
-	}
-	return &ZooKeeper{s}, nil
+	return &ZooKeeper{s}, err
 }
 
 // config is zoo.cfg.
@@ -120,6 +116,12 @@ func fourLetter(ctx context.Context, addr, word string) (string, error) {
 		return "", fmt.Errorf("zookeeper %s: %s: %w", addr, word, cmp.Or(ctx.Err(), err))
 	}
 	return string(answer), nil
+}
+
+// leads is whether the node believes that it leads.
+func (z *ZooKeeper) leads(ctx context.Context) (bool, error) {
+	mode, err := mode(ctx, z.Addr())
+	return mode == "leader", err
 }
 
 // mode is what a server calls itself: "standalone", "leader" or "follower". One that has no leader, or is about to lose it, is an

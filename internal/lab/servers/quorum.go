@@ -1,0 +1,140 @@
+package servers
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// quorumNodes is how many nodes an etcd cluster or a ZooKeeper ensemble has. Two of them are a majority.
+	quorumNodes = 3
+	// leaderTime is how long a node has to say whether it leads: a frozen one never does.
+	leaderTime = 250 * time.Millisecond
+)
+
+// member is one node of a quorum group.
+type member interface {
+	comparable
+	node
+	URL() string
+	leads(ctx context.Context) (bool, error)
+}
+
+// quorumGroup is a group of three nodes, any two of which serve. A node's Restart returns when it serves, which needs another one that runs.
+type quorumGroup[N member] struct {
+	group[N]
+	*quorumLinks // nil: they speak to each other directly
+}
+
+// EtcdCluster is an etcd cluster of three nodes. Safe for concurrent use.
+type EtcdCluster struct{ quorumGroup[*Etcd] }
+
+// Ensemble is a ZooKeeper ensemble of three nodes. Safe for concurrent use.
+type Ensemble struct{ quorumGroup[*ZooKeeper] }
+
+// StartEtcdCluster starts an etcd cluster, each node with the options o. It is ready when all serve, which takes etcd 2 s, since new
+// nodes ask each other about the past.
+func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*EtcdCluster, error) {
+	c, token := new(EtcdCluster), rand.Text()
+	return c, c.start(ctx, o.Cuttable, func(ctx context.Context, i int, ports []int, proxy string) (*Etcd, error) {
+		role := etcdRole{name: fmt.Sprint("node", i), token: token, port: ports[i], proxy: proxy}
+		for j, port := range ports {
+			role.members = append(role.members, fmt.Sprintf("node%d=%s", j, etcdRole{port: port, proxy: proxy}.advertised()))
+		}
+		return startEtcd(ctx, o, role)
+	})
+}
+
+// StartEnsemble starts an ensemble, ready when all nodes serve. A node notices within a second that it has lost its leader, or its
+// followers, and the next leader is there some 300 ms later.
+func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
+	e := new(Ensemble)
+	return e, e.start(ctx, true, func(ctx context.Context, i int, ports []int, proxy string) (*ZooKeeper, error) {
+		config := []string{
+			"initLimit=50", // ticks to join a leader
+			"syncLimit=10", // ticks of silence until a leader or a follower is given up
+		}
+		for j, port := range ports { // for followers, and for elections
+			config = append(config, fmt.Sprintf("server.%d=127.0.0.1:%d:%d", j+1, port, port+peerOffset))
+		}
+		_, proxyPort, _ := strings.Cut(proxy, ":")
+		jvm := []string{
+			"-DsocksProxyHost=127.0.0.1",
+			"-DsocksProxyPort=" + proxyPort,
+			"-DsocksNonProxyHosts=", // none, where Java by itself spares the machine's own addresses
+			// A node alone asks the others for a vote less and less often, up to once a minute: too late after Heal.
+			"-Dzookeeper.fastleader.maxNotificationInterval=400",
+		}
+		return startZooKeeper(ctx, ZooKeeperOptions{TickTime: o.TickTime, Config: append(config, o.Config...), JVM: append(jvm, o.JVM...)}, i+1)
+	})
+}
+
+// start calls node for each node, with the ports of all and the proxy through which it must speak to the others; empty: none.
+func (q *quorumGroup[N]) start(ctx context.Context, cuttable bool, node func(ctx context.Context, i int, ports []int, proxy string) (N, error)) error {
+	ports, proxies := make([]int, quorumNodes), make([]string, quorumNodes)
+	for i := range ports {
+		var err error
+		if ports[i], err = freePort(); err != nil {
+			return err
+		}
+	}
+	if cuttable {
+		var err error
+		if q.quorumLinks, err = newQuorumLinks(ports); err != nil {
+			return err
+		}
+		for i, front := range q.fronts {
+			proxies[i] = front.Addr().String()
+		}
+	}
+	err := q.startAll(ctx, quorumNodes, func(ctx context.Context, i int) (N, error) { return node(ctx, i, ports, proxies[i]) })
+	if err != nil {
+		err = errors.Join(err, q.Close())
+	}
+	return err
+}
+
+// URL names all nodes: "etcd://127.0.0.1:port,127.0.0.1:port,127.0.0.1:port".
+func (q *quorumGroup[N]) URL() string {
+	return q.Nodes[0].URL() + "," + strings.Join(q.Addrs()[1:], ",")
+}
+
+// Leader waits until exactly one node says that it leads, and returns it. One that is down, frozen or cut off does not, but for its last moments.
+func (q *quorumGroup[N]) Leader(ctx context.Context) (N, error) { return q.WaitFailover(ctx, *new(N)) }
+
+// WaitFailover waits until exactly one node says that it leads and is not old, and returns it.
+func (q *quorumGroup[N]) WaitFailover(ctx context.Context, old N) (leader N, err error) {
+	err = pollFor(ctx, func(ctx context.Context) (err error) {
+		leader, err = q.leader(ctx)
+		if err == nil && leader == old {
+			err = fmt.Errorf("%s is still the leader", old.Addr())
+		}
+		return err
+	})
+	return leader, err
+}
+
+// leader asks every node once.
+func (q *quorumGroup[N]) leader(ctx context.Context) (leader N, err error) {
+	ctx, cancel := context.WithTimeout(ctx, leaderTime)
+	defer cancel()
+	leads, errs := make([]bool, len(q.Nodes)), make([]error, len(q.Nodes))
+	each(len(q.Nodes), func(i int) { leads[i], errs[i] = q.Nodes[i].leads(ctx) })
+	leaders := 0
+	for i, node := range q.Nodes {
+		if leads[i] {
+			leader, leaders = node, leaders+1
+		}
+	}
+	if leaders != 1 {
+		return leader, errors.Join(append(errs, fmt.Errorf("%d nodes say that they lead", leaders))...)
+	}
+	return leader, nil
+}
+
+// Close ends all nodes and removes their folders.
+func (q *quorumGroup[N]) Close() error { return errors.Join(q.group.Close(), q.quorumLinks.close()) }
