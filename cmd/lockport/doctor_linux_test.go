@@ -57,8 +57,7 @@ func testDoctor(t *testing.T, url string) {
 	require.Positive(t, d.RoundTripUS)
 	require.Equal(t, address(url), d.URL)
 
-	code, stdout, stderr := output(t, url, "doctor")
-	require.Equal(t, 1, code, stderr)
+	stdout, stderr := ran(t, 1, url, "doctor")
 	require.Empty(t, stderr)
 	for _, id := range endangers {
 		require.Contains(t, stdout, "\n\n"+id+"\n  ")
@@ -72,8 +71,7 @@ func TestDoctorOfAHealthyServer(t *testing.T) {
 	require.Equal(t, 0, code)
 	require.Equal(t, []finding{}, d.Endangers)
 	require.Equal(t, []finding{}, d.Unknown)
-	code, stdout, _ := output(t, s.URL(), "doctor")
-	require.Equal(t, 0, code)
+	stdout, _ := ran(t, 0, s.URL(), "doctor")
 	require.True(t, strings.HasSuffix(stdout, "\n\nNothing was found that endangers locks here.\n"), stdout)
 }
 
@@ -97,15 +95,17 @@ func TestDoctorOfADistantServer(t *testing.T) {
 	require.GreaterOrEqual(t, d.RoundTripUS, int64(30_000))
 }
 
-// testDoctorInterrupted: Ctrl-C ends the wait for a silent server.
-func testDoctorInterrupted(t *testing.T, direct string) {
-	through, proxies := proxied(t, direct)
-	proxies[0].Freeze()
-	p := start(t, through, "doctor")
-	eventually(t, func() bool { return proxies[0].Conns() > 0 }, "doctor does not connect")
-	require.NoError(t, p.Process.Signal(syscall.SIGINT))
-	began := time.Now()
-	require.Equal(t, 130, p.code(t), p.err.String())
-	require.Less(t, time.Since(began), doctorLimit/2)
-	require.Empty(t, p.out.String()+p.err.String())
+// testInterrupted: Ctrl-C ends the wait for a silent server.
+func testInterrupted(t *testing.T, direct string) {
+	for _, args := range [][]string{{"doctor"}, {"run", "a", "--", "echo", "no"}} {
+		through, proxies := proxied(t, direct)
+		proxies[0].Freeze()
+		p := start(t, through, args...)
+		eventually(t, func() bool { return proxies[0].Conns() > 0 }, "%v does not connect", args)
+		require.NoError(t, p.Process.Signal(syscall.SIGINT))
+		began := time.Now()
+		require.Equal(t, 130, p.code(t), p.err.String())
+		require.Less(t, time.Since(began), doctorLimit/2)
+		require.Empty(t, p.out.String()+p.err.String())
+	}
 }

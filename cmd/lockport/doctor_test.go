@@ -103,35 +103,13 @@ func TestWrap(t *testing.T) {
 
 func TestDoctorFiles(t *testing.T) {
 	t.Parallel()
-	code, stdout, stderr := output(t, folder(t), "doctor", "--json")
-	require.Equal(t, 0, code, stderr)
+	stdout, stderr := ran(t, 0, folder(t), "doctor", "--json")
 	require.Empty(t, stderr)
 	var d diagnosis
 	require.NoError(t, json.Unmarshal([]byte(stdout), &d))
 	require.Equal(t, "file", d.Backend)
 	require.Zero(t, d.TTLMS)
 	require.Empty(t, d.Endangers)
-	code, stdout, stderr = output(t, "memory:", "doctor")
-	require.Equal(t, 0, code, stderr)
+	stdout, stderr = ran(t, 0, "memory:", "doctor")
 	require.True(t, strings.HasSuffix(stdout, "\nNothing was found that endangers locks here.\n"), stdout)
-}
-
-func TestDoctorUsage(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		args []string
-		code int
-		line string
-	}{
-		{[]string{"doctor", "x"}, 64, "options only"},
-		{[]string{"doctor", "--", "x"}, 64, "options only"},
-		{[]string{"doctor", "--fix"}, 64, "unknown option --fix"},
-		{[]string{"doctor", "--url", "gopher://h"}, 64, `unknown scheme "gopher"`},
-		{[]string{"doctor", "--url", "redis://u:secret@h?speed=high"}, 64, "speed"},
-		{[]string{"doctor", "--url", "etcd://h?ttl=1ms"}, 64, "TTL"},
-		{[]string{"doctor", "--url", "redis://:secret@127.0.0.1:1"}, 69, "is it running"},
-		{[]string{"doctor", "--url", "file:///no/such/folder"}, 69, "there is no lock folder"},
-	} {
-		refuses(t, folder(t), tt.code, tt.line, tt.args...)
-	}
 }

@@ -47,7 +47,7 @@ func (b *buffer) String() string {
 
 // prepare makes a lockport whose locks are files of url, or of another server.
 func prepare(url string, args ...string) *process {
-	p := &process{Cmd: exec.Command(binary, args...), done: make(chan struct{})}
+	p := &process{Cmd: exec.Command(binary(), args...), done: make(chan struct{})}
 	p.Env = append(without(os.Environ(), "LOCKPORT_URL"), "LOCKPORT_URL="+url)
 	p.Stdout, p.Stderr = &p.out, &p.err
 	p.WaitDelay = time.Second // a command that outlives lockport may keep its output open
@@ -137,6 +137,14 @@ func output(t *testing.T, url string, args ...string) (code int, stdout, stderr 
 	p := start(t, url, args...)
 	code = p.code(t)
 	return code, p.out.String(), p.err.String()
+}
+
+// ran runs lockport to its end, which has this exit code.
+func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr string) {
+	t.Helper()
+	code, stdout, stderr := output(t, url, args...)
+	require.Equal(t, want, code, "%q: %s", args, stderr)
+	return stdout, stderr
 }
 
 // inside carries out a command line that starts nothing, in this process, where the locks are the files of TestMain's folder.

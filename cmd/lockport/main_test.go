@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -9,14 +10,23 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
 )
 
-// binary is the command under test, built once.
-var binary string
+// binary is the command under test, in the folder of LOCKPORT_URL. The first call builds it.
+var binary = sync.OnceValue(func() string {
+	file := filepath.Join(strings.TrimPrefix(os.Getenv("LOCKPORT_URL"), "file://"), "lockport")
+	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
+	if out, err := build.CombinedOutput(); err != nil {
+		panic(fmt.Sprintf("go build: %v\n%s", err, out))
+	}
+	return file
+})
 
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openTarget) // the crowds of a soak
@@ -40,27 +50,14 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lockport-cmd-")
+	defer func() { binary(); _ = os.RemoveAll(dir) }() // no earlier than what is being built there
+	// This binary is started again many times, and a race detector would sleep for a second at the end of each.
+	err = errors.Join(err, os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")), os.Setenv("LOCKPORT_URL", "file://"+dir))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	defer os.RemoveAll(dir)
-	// This binary is started again thousands of times, and a race detector would sleep for a second at the end of each.
-	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	if err := os.Setenv("LOCKPORT_URL", "file://"+dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	binary = filepath.Join(dir, "lockport")
-	build := exec.Command("go", "build", "-o", binary, ".")
-	build.Stdout, build.Stderr = os.Stderr, os.Stderr
-	if err := build.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "go build:", err)
-		return 1
-	}
+	go binary() // servers start meanwhile
 	// Most tests wait for processes, so more of them run side by side than there are processors, unless told otherwise.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {

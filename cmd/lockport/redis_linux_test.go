@@ -16,82 +16,63 @@ import (
 )
 
 // left is how long the server keeps the key.
-func left(t *testing.T, server *servers.Redis, key string) time.Duration {
+func left(t *testing.T, key string) time.Duration {
 	t.Helper()
-	ms, err := server.Do(t.Context(), "PTTL", key)
+	ms, err := servers.SharedRedis(t).Do(t.Context(), "PTTL", key)
 	require.NoError(t, err)
 	return time.Duration(ms.(int64)) * time.Millisecond
 }
 
-// TestRedisSilenceLeavesTimeToCleanUp: a command that heeds SIGTERM gets the time of --kill-after, before the key expires.
-func TestRedisSilenceLeavesTimeToCleanUp(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
-	through, proxies := proxied(t, server.URL())
+// testTimeToCleanUp: a command that heeds SIGTERM gets the time of --kill-after, before the key expires.
+func testTimeToCleanUp(t *testing.T, url string) {
+	through, proxies := proxied(t, url)
 	p := start(t, through, "run", "--ttl", "4s", "--kill-after", "1900ms", "manners", "--", "sh", "-c",
 		`trap 'echo asked; sleep 0.5; echo cleaned up; exit 0' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.says(t, "ready")
 	proxies[0].Freeze()
 	p.says(t, "asked\ncleaned up\n")
-	require.Positive(t, left(t, server, "lockport:manners"), "the key was gone before the command was")
+	require.Positive(t, left(t, "lockport:manners"), "the key was gone before the command was")
 	require.Equal(t, 79, p.code(t), "a command that was ended for the lock's sake has not succeeded")
 }
 
-// TestRedisShortSilence: an outage that a renewal survives is nobody's business.
-func TestRedisShortSilence(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
-	through, proxies := proxied(t, server.URL())
+// testShortSilence: an outage that a renewal survives is nobody's business.
+func testShortSilence(t *testing.T, url string) {
+	through, proxies := proxied(t, url)
 	p := start(t, through, "run", "--ttl", "6s", "hiccup", "--", "sh", "-c",
 		`trap 'echo asked' TERM; echo ready; while :; do sleep 0.01; done`)
 	p.says(t, "ready")
-	eventually(t, func() bool { return left(t, server, "lockport:hiccup") < 5*time.Second }, "not held")
+	eventually(t, func() bool { return left(t, "lockport:hiccup") < 5*time.Second }, "not held")
 	proxies[0].KillConns()
-	eventually(t, func() bool { return left(t, server, "lockport:hiccup") > 5*time.Second }, "not renewed")
+	eventually(t, func() bool { return left(t, "lockport:hiccup") > 5*time.Second }, "not renewed")
 	require.NoError(t, p.Process.Signal(syscall.SIGHUP))
 	require.Equal(t, 129, p.code(t))
 	require.Empty(t, p.err.String())
 }
 
-// TestRedisRemovalThatOnlyTheReleaseFinds: the command succeeded, and its lock was gone meanwhile.
-func TestRedisRemovalThatOnlyTheReleaseFinds(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
+// testRemovalThatOnlyTheReleaseFinds: the command succeeded, and its lock was gone meanwhile.
+func testRemovalThatOnlyTheReleaseFinds(t *testing.T, url string) {
 	cli := servers.NeedProgram(t, "redis-cli", "redis")
-	host, port, err := net.SplitHostPort(server.Addr())
+	host, port, err := net.SplitHostPort(servers.SharedRedis(t).Addr())
 	require.NoError(t, err)
-	code, _, stderr := output(t, server.URL(), "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")
-	require.Equal(t, 79, code)
+	_, stderr := ran(t, 79, url, "run", "--ttl", "60s", "late", "--", cli, "-h", host, "-p", port, "DEL", "lockport:late")
 	require.Regexp(t, `^lockport: [^\n]*lost[^\n]*\n$`, stderr)
 }
 
-// TestRedisFrozenServer: a signal ends the wait for a server that does not answer.
-func TestRedisFrozenServer(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
-	require.NoError(t, server.Freeze())
-	p := start(t, server.URL(), "run", "a", "--", "echo", "no")
-	eventually(t, func() bool { return len(openFiles(p.Process.Pid, "socket:")) > 0 }, "it never connects")
-	require.NoError(t, p.Process.Signal(syscall.SIGINT))
-	require.Equal(t, 130, p.code(t))
-}
-
-// TestRedisSignalWhileWaiting: nothing of a waiter is left on the server.
-func TestRedisSignalWhileWaiting(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
-	holds(t, server.URL(), "wait")
-	before := keys(t, server)
-	waiter := start(t, server.URL(), "run", "wait", "--", "echo", "no")
-	eventually(t, func() bool { return len(keys(t, server)) > len(before) }, "it leaves no trace while it waits: %v", before)
+// testSignalWhileWaiting: nothing of a waiter is left on the server.
+func testSignalWhileWaiting(t *testing.T, url string) {
+	holds(t, url, "wait")
+	before := keys(t, "wait")
+	waiter := start(t, url, "run", "wait", "--", "echo", "no")
+	eventually(t, func() bool { return len(keys(t, "wait")) > len(before) }, "it leaves no trace while it waits: %v", before)
 	require.NoError(t, waiter.Process.Signal(syscall.SIGINT))
 	require.Equal(t, 130, waiter.code(t))
-	require.ElementsMatch(t, before, keys(t, server))
+	require.ElementsMatch(t, before, keys(t, "wait"))
 }
 
-func keys(t *testing.T, server *servers.Redis) []any {
+// keys are those with a part in their names.
+func keys(t *testing.T, part string) []any {
 	t.Helper()
-	reply, err := server.Do(t.Context(), "KEYS", "*")
+	reply, err := servers.SharedRedis(t).Do(t.Context(), "KEYS", "*"+part+"*")
 	require.NoError(t, err)
 	return reply.([]any)
 }
@@ -111,14 +92,12 @@ for i in range(each):
             f.write(str(n + 1))
 `
 
-// TestRedisCounterWithPython shares the lock with Python's standard client of Redis.
-func TestRedisCounterWithPython(t *testing.T) {
-	t.Parallel()
-	server := servers.NeedRedis(t, servers.RedisOptions{})
+// testCounterWithPython shares the lock with Python's standard client of Redis.
+func testCounterWithPython(t *testing.T, url string) {
 	python := servers.NeedPythonRedis(t)
-	host, port, err := net.SplitHostPort(server.Addr())
+	host, port, err := net.SplitHostPort(servers.SharedRedis(t).Addr())
 	require.NoError(t, err)
-	const each, own, theirs = 50, 2, 2
+	const each, own, theirs = 20, 2, 2
 	file := filepath.Join(t.TempDir(), "counter")
 	var all sync.WaitGroup
 	for range theirs {
@@ -132,7 +111,7 @@ func TestRedisCounterWithPython(t *testing.T) {
 	for range own {
 		all.Go(func() {
 			for range each {
-				p := prepare(server.URL(), "run", "mixed", "--", "sh", "-c", increment, file)
+				p := prepare(url, "run", "mixed", "--", "sh", "-c", increment, file)
 				if err := p.Run(); err != nil {
 					t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
 					return

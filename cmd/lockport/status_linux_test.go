@@ -58,12 +58,10 @@ func testStatusAndBreak(t *testing.T, url string) {
 		require.Equal(t, 69, code)
 		require.Regexp(t, `^lockport: [^\n]*hashes of names[^\n]*; name the lock: lockport status NAME\n$`, stderr)
 	}
-	code, stdout, stderr = output(t, url, "status", name)
-	require.Equal(t, 1, code, stderr)
+	stdout, stderr = ran(t, 1, url, "status", name)
 	require.Contains(t, stdout, "nobody")
 	require.Empty(t, stderr)
-	code, stdout, stderr = output(t, url, "break", "--yes", name)
-	require.Equal(t, 1, code)
+	stdout, stderr = ran(t, 1, url, "break", "--yes", name)
 	require.Empty(t, stdout)
 	require.Equal(t, `lockport: nobody holds "jobs/ä *?[%{}]"`+"\n", stderr)
 
@@ -95,8 +93,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 		require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
 	}
 
-	code, stdout, stderr = output(t, url, "status", name)
-	require.Equal(t, 0, code, stderr)
+	stdout, stderr = ran(t, 0, url, "status", name)
 	require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
 	require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
 	switch {
@@ -133,14 +130,12 @@ func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	replica := servers.NeedReplica(t, server)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, replica.URL(), "a")[0].PID)
 	require.Len(t, statusJSON(t, replica.URL()), 1)
-	code, _, stderr := output(t, replica.URL(), "break", "--yes", "a")
-	require.Equal(t, 69, code)
+	_, stderr := ran(t, 69, replica.URL(), "break", "--yes", "a")
 	require.Contains(t, stderr, "replica")
 	_, err := server.Do(t.Context(), "CONFIG", "SET", "maxmemory", "1")
 	require.NoError(t, err)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, server.URL(), "a")[0].PID)
-	code, _, stderr = output(t, server.URL(), "break", "--yes", "a")
-	require.Equal(t, 0, code, stderr)
+	_, stderr = ran(t, 0, server.URL(), "break", "--yes", "a")
 }
 
 // TestStatusOfFlock: who locks a file with flock(1) is foreign, also where a holder that was killed has left its record in the file.
@@ -159,11 +154,9 @@ func TestStatusOfFlock(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	code, stdout, stderr := output(t, "file://"+dir, "status", "a")
-	require.Equal(t, 0, code, stderr)
+	stdout, stderr := ran(t, 0, "file://"+dir, "status", "a")
 	require.Regexp(t, fmt.Sprintf(`(?m)^holder +foreign: process %d$`, os.Getpid()), stdout)
-	code, _, stderr = output(t, "file://"+dir, "break", "--yes", "a")
-	require.Equal(t, 69, code)
+	_, stderr = ran(t, 69, "file://"+dir, "break", "--yes", "a")
 	require.Contains(t, stderr, fmt.Sprintf("it ends with its process (process %d)\n", os.Getpid()))
 }
 
@@ -186,8 +179,7 @@ func testList(t *testing.T, url string, st lockJSON) {
 		}
 		require.Equal(t, names, got, "prefix %q", prefix)
 	}
-	code, stdout, stderr := output(t, url, "status")
-	require.Equal(t, 0, code, stderr)
+	stdout, _ := ran(t, 0, url, "status")
 	lines := strings.Split(stdout, "\n")
 	require.Len(t, lines, 4, stdout)
 	require.Equal(t, strings.Index(lines[0], "HOLDER")+len("ä")-1, strings.Index(lines[1], st.Host), "the columns are not aligned:\n%s", stdout)

@@ -17,12 +17,10 @@ import (
 func TestStatusOfFiles(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	code, stdout, stderr := output(t, url, "status")
-	require.Equal(t, 0, code)
+	stdout, stderr := ran(t, 0, url, "status")
 	require.Empty(t, stdout)
 	require.Equal(t, "lockport: no lock is held (file)\n", stderr)
-	code, stdout, stderr = output(t, url, "status", "a")
-	require.Equal(t, 1, code)
+	stdout, stderr = ran(t, 1, url, "status", "a")
 	require.Regexp(t, `^lock +a \(file\)\nholder +nobody\nwaiting +not known\n$`, stdout)
 	require.Empty(t, stderr)
 
@@ -32,66 +30,27 @@ func TestStatusOfFiles(t *testing.T) {
 		holder = start(t, url, "run", name, "--", "sh", "-c", "echo ready; exec sleep 1000")
 		holder.says(t, "ready")
 	}
-	code, stdout, stderr = output(t, url, "status")
-	require.Equal(t, 0, code, stderr)
+	stdout, stderr = ran(t, 0, url, "status")
 	require.Empty(t, stderr)
 	var shown []string
 	for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[1:] {
 		shown = append(shown, regexp.MustCompile(`  +`).Split(line, 2)[0])
 	}
 	require.Equal(t, []string{`"\x1b[31mred\n"`, `"\""`, "a", "ab", `"b c"`, "é"}, shown, stdout)
-	code, stdout, _ = output(t, url, "status", "--prefix", "a")
-	require.Equal(t, 0, code)
+	stdout, _ = ran(t, 0, url, "status", "--prefix", "a")
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
-	code, stdout, stderr = output(t, url, "status", "--prefix=x")
-	require.Equal(t, 0, code)
+	stdout, stderr = ran(t, 0, url, "status", "--prefix=x")
 	require.Empty(t, stdout)
 	require.Equal(t, "lockport: no lock is held whose name starts with \"x\"\n", stderr)
-	code, stdout, _ = output(t, url, "status", "--json", "--prefix=x")
-	require.Equal(t, 0, code)
+	stdout, _ = ran(t, 0, url, "status", "--json", "--prefix=x")
 	require.JSONEq(t, `{"backend": "file", "locks": []}`, stdout)
-	code, stdout, _ = output(t, url, "status", "--json", "x")
-	require.Equal(t, 1, code)
+	stdout, _ = ran(t, 1, url, "status", "--json", "x")
 	require.JSONEq(t, `{"backend": "file", "locks": [{"name": "x", "held": false, "foreign": false}]}`, stdout)
 
-	code, stdout, stderr = output(t, url, "break", "--yes", "é")
-	require.Equal(t, 69, code)
+	stdout, stderr = ran(t, 69, url, "break", "--yes", "é")
 	require.Empty(t, stdout)
 	require.Contains(t, stderr, fmt.Sprintf("\nlockport: the backend file cannot end a hold by force: it ends with its process: kill %d (on ", holder.Process.Pid))
 	require.False(t, holder.ended())
-}
-
-func TestStatusRefusals(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		args []string
-		code int
-		line string
-	}{
-		{[]string{"status", "a", "b"}, 64, "one lock name"},
-		{[]string{"status", "--prefix", "a", "b"}, 64, "exclude each other"},
-		{[]string{"status", "--nonsense"}, 64, "--nonsense"},
-		{[]string{"status", ""}, 64, "empty"},
-		{[]string{"status", strings.Repeat("x", 1025)}, 64, "1024"},
-		{[]string{"status", "\xff"}, 64, "UTF-8"},
-		{[]string{"status", "--url", "memory:"}, 64, "one process"},
-		{[]string{"status", "--url", "nonsense:", "a"}, 64, "nonsense"},
-		{[]string{"status", "--url", "redis://127.0.0.1:1?speed=high"}, 64, "speed"},
-		{[]string{"status", "--url", "redis://u:secret@127.0.0.1:1", "a"}, 69, "refused"},
-		{[]string{"status", "--url", "file:///nowhere/at/all", "a"}, 69, "/nowhere/at/all"},
-		{[]string{"status", "--url", "postgres://u:secret@127.0.0.1:1/db?exact=true", "x"}, 69, "numbers"},
-		{[]string{"break"}, 64, "name is missing"},
-		{[]string{"break", "--yes", "a", "b"}, 64, "one lock name"},
-		{[]string{"break", "--yes", strings.Repeat("x", 1025)}, 64, "1024"},
-		{[]string{"break", "a"}, 64, "--yes"},
-		{[]string{"break", "--yes", "--url", "memory:", "a"}, 64, "one process"},
-		{[]string{"break", "--yes", "--url", "redis://u:secret@127.0.0.1:1", "a"}, 69, "refused"},
-	} {
-		t.Run(strings.Join(tt.args, " ")[:min(40, len(strings.Join(tt.args, " ")))], func(t *testing.T) {
-			t.Parallel()
-			refuses(t, folder(t), tt.code, tt.line, tt.args...)
-		})
-	}
 }
 
 func TestWho(t *testing.T) {
