@@ -160,26 +160,26 @@ func TestCompareUnread(t *testing.T) {
 	}
 }
 
-// A report that could not be written is told before anything is compared, and leaves no folder.
-func TestCompareCannotWrite(t *testing.T) {
-	t.Parallel()
-	p, temporary, _ := comparing(t, "--scenario", "H14", "--out", "/proc/self")
-	require.Equal(t, exitFailed, p.begin(t).code(t))
-	require.Contains(t, p.err.String(), "the report could not be written: ")
-	leavesNothing(t, temporary)
-	p, _, out := comparing(t, "--scenario", "H14")
-	p.Env = append(p.Env, "TMPDIR=/nonexistent")
-	require.Equal(t, exitFailed, p.begin(t).code(t))
-	require.Contains(t, p.err.String(), "TMPDIR says where")
-	require.NoDirExists(t, out)
-}
-
-// A server that cannot be measured is told at once, in one line.
+// What cannot be done is told before anything is compared, in one line, and leaves no folder.
 func TestCompareRefused(t *testing.T) {
 	t.Parallel()
-	p, temporary, _ := comparing(t, "--url", "redis://:secret@127.0.0.1:1")
-	require.Equal(t, exitUnavailable, p.begin(t).code(t))
-	require.NotContains(t, p.err.String(), "secret")
-	require.Contains(t, p.err.String(), "cannot be reached")
-	leavesNothing(t, temporary)
+	for says, tt := range map[string]struct {
+		code      int
+		temporary string
+		args      []string
+	}{
+		"the report could not be written: ": {exitFailed, "", []string{"--scenario", "H14", "--out", "/proc/self"}},
+		"TMPDIR says where":                 {exitFailed, "/nonexistent", []string{"--scenario", "H14"}},
+		"cannot be reached":                 {exitUnavailable, "", []string{"--url", "redis://:secret@127.0.0.1:1"}},
+	} {
+		p, temporary, out := comparing(t, tt.args...)
+		if tt.temporary != "" {
+			p.Env = append(p.Env, "TMPDIR="+tt.temporary)
+		}
+		require.Equal(t, tt.code, p.begin(t).code(t))
+		require.NotContains(t, p.err.String(), "secret")
+		require.Contains(t, p.err.String(), says)
+		leavesNothing(t, temporary)
+		require.NoDirExists(t, out)
+	}
 }

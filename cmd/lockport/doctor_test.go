@@ -109,7 +109,8 @@ func TestDoctorFiles(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(stdout), &d))
 	require.Equal(t, "file", d.Backend)
 	require.Zero(t, d.TTLMS)
-	require.Empty(t, d.Endangers)
+	require.Equal(t, []finding{}, d.Endangers)
+	require.Equal(t, []finding{}, d.Unknown)
 	stdout, stderr = ran(t, 0, "memory:", "doctor")
 	require.True(t, strings.HasSuffix(stdout, "\nNothing was found that endangers locks here.\n"), stdout)
 }

@@ -29,8 +29,7 @@ func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 	d := json.NewDecoder(strings.NewReader(stdout))
 	d.DisallowUnknownFields()
 	require.NoError(t, d.Decode(&report), stdout)
-	scheme, _, _ := strings.Cut(url, ":")
-	require.Equal(t, scheme, report.Backend)
+	require.Equal(t, scheme(url), report.Backend)
 	return report.Locks
 }
 
@@ -39,9 +38,8 @@ func holding(t *testing.T, url, name string) (holder *process, token string) {
 	t.Helper()
 	holder = start(t, url, "run", name, "--", "sh", "-c", `echo "token=$LOCKPORT_TOKEN"; echo ready; exec sleep 1000`)
 	holder.says(t, "ready")
-	_, rest, _ := strings.Cut(holder.out.String(), "token=")
-	token, _, _ = strings.Cut(rest, "\n")
-	return holder, token
+	line, _, _ := strings.Cut(holder.out.String(), "\n")
+	return holder, strings.TrimPrefix(line, "token=")
 }
 
 // testStatusAndBreak: a real holder and a real waiter are seen, and the holder is broken.
