@@ -3,6 +3,7 @@ package house
 import (
 	"fmt"
 	"io/fs"
+	"path"
 	"regexp"
 	"slices"
 )
@@ -43,38 +44,28 @@ var folderRules = []rule{
 	}},
 
 	{"The command offers every backend.", func(t *tree, report func(where, what string)) {
-		imported := make(map[string]bool)
-		for _, s := range t.files {
-			for _, r := range s.imports {
-				if s.dir == "backend/all" && !s.test {
-					imported[r.dir] = true
-				}
-			}
-		}
 		for _, name := range t.backends() {
-			if len(imported) > 0 && !imported["backend/"+name] {
+			if !slices.ContainsFunc(t.files, func(s *source) bool {
+				return shippedIn("backend/all")(s) && slices.ContainsFunc(s.imports, func(r reference) bool { return r.dir == "backend/"+name })
+			}) {
 				report("backend/all", "does not import backend/"+name)
 			}
 		}
 	}},
 
 	{"A decision is docs/decisions/NNNN-title.md, and no two have one number.", func(t *tree, report func(where, what string)) {
-		entries, err := fs.ReadDir(t.fsys, "docs/decisions")
-		if err != nil {
-			return // there are none
-		}
 		holders := make(map[string]string)
-		for _, e := range entries {
-			where := "docs/decisions/" + e.Name()
-			if !decisionName.MatchString(e.Name()) {
+		all, _ := fs.Glob(t.fsys, "docs/decisions/*")
+		for _, where := range all {
+			name := path.Base(where)
+			if !decisionName.MatchString(name) {
 				report(where, "has another form of name")
 				continue
 			}
-			number := e.Name()[:4]
-			if other := holders[number]; other != "" {
-				report(where, fmt.Sprintf("has the number of %s", other))
+			if other := holders[name[:4]]; other != "" {
+				report(where, "has the number of "+other)
 			}
-			holders[number] = e.Name()
+			holders[name[:4]] = name
 		}
 	}},
 }

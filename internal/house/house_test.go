@@ -1,7 +1,10 @@
 package house
 
 import (
+	"go/ast"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -17,4 +20,34 @@ func TestHouse(t *testing.T) {
 	if lines := here.breaches(); len(lines) > 0 {
 		t.Errorf("%d breaches of the rules of the house:\n%s", len(lines), strings.Join(lines, "\n"))
 	}
+}
+
+// The page of guarantees names the cases and tests that hold them: they must exist.
+func TestGuaranteesNameWhatExists(t *testing.T) {
+	root := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guarantees.md"))
+	require.NoError(t, err)
+	table, err := os.ReadFile(filepath.Join(root, "docs", "testing.md")) // its table of cases is held by a test of conformance
+	require.NoError(t, err)
+	tree, err := readTree(os.DirFS(root))
+	require.NoError(t, err)
+	tests := make(map[string]bool)
+	for _, f := range tree.files {
+		for _, d := range f.syntax.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok {
+				tests[f.Name.Name] = true
+			}
+		}
+	}
+	cases := 0
+	for _, word := range regexp.MustCompile("`([^`\n]+)`").FindAllStringSubmatch(string(page), -1) {
+		switch name := word[1]; {
+		case regexp.MustCompile(`^[a-z-]+/[a-z0-9-]+$`).MatchString(name):
+			cases++
+			require.Contains(t, string(table), "\n| `"+name+"` |", "docs/guarantees.md names a case that does not exist")
+		case strings.HasPrefix(name, "Test"):
+			require.True(t, tests[name], "docs/guarantees.md names %s, which does not exist", name)
+		}
+	}
+	require.Greater(t, cases, 80)
 }

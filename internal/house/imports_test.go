@@ -44,7 +44,8 @@ var importRules = []rule{
 	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
 		"and its own client, which the table clients in internal/house/imports_test.go names.",
 		func(s *source) bool { return isBackend(s) && !s.test }, func(s *source, r reference) bool {
-			return r.standard() || backendMayImport(s, r)
+			// Another backend is the business of a rule of its own.
+			return r.standard() || r.under("backend") || mayImport(r, clients[backendOf(s.dir)])
 		}),
 
 	importRule("A backend does not know the others, nor do its tests; what two share lives in internal/.",
@@ -62,7 +63,7 @@ var importRules = []rule{
 	importRule("A package below fence imports the standard library, the root package, driver, fence, internal/… (but for what serves tests), and "+
 		"what the table fences in internal/house/imports_test.go names.",
 		func(s *source) bool { return fenceOf(s.dir) != "" && !s.test }, func(s *source, r reference) bool {
-			return r.standard() || fenceMayImport(s, r)
+			return r.standard() || r.ours && r.dir == "fence" || mayImport(r, fences[fenceOf(s.dir)])
 		}),
 
 	importRule("internal/… is below the backends, the suite and the command, and imports none of them. internal/lab, the laboratory, is another matter.",
@@ -112,31 +113,13 @@ var importRules = []rule{
 // isJudge says that a package judges whether histories are linearizable, with porcupine.
 func isJudge(dir string) bool { return under(dir, "internal/lab/history/linear") }
 
-// fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.
-func fenceOf(dir string) string {
-	below, ok := strings.CutPrefix(dir, "fence/")
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(below, "/")
-	return name
-}
-
-func fenceMayImport(s *source, r reference) bool {
-	own := fences[fenceOf(s.dir)]
-	if r.ours {
-		return r.dir == "." || r.dir == "driver" || r.dir == "fence" || sharedInternal(r.dir) || slices.Contains(own, r.dir)
-	}
-	return slices.ContainsFunc(own, func(m string) bool { return under(r.path, m) })
-}
-
 // isBackend picks the files of the backends, tests too.
 func isBackend(s *source) bool { return backendOf(s.dir) != "" && backendOf(s.dir) != "all" }
 
-func backendMayImport(s *source, r reference) bool {
+// mayImport says that r is of the core, of what is shared, or in a list of folders and modules.
+func mayImport(r reference, own []string) bool {
 	if r.ours {
-		// Another backend is the business of a rule of its own.
-		return r.dir == "." || r.dir == "driver" || sharedInternal(r.dir) || r.under("backend")
+		return r.dir == "." || r.dir == "driver" || sharedInternal(r.dir) || slices.Contains(own, r.dir)
 	}
-	return slices.ContainsFunc(clients[backendOf(s.dir)], func(m string) bool { return under(r.path, m) })
+	return slices.ContainsFunc(own, func(m string) bool { return under(r.path, m) })
 }

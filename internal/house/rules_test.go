@@ -11,10 +11,12 @@ type rule struct {
 	check func(t *tree, report func(where, what string))
 }
 
+func allRules() []rule { return slices.Concat(importRules, useRules, folderRules, linkRules) }
+
 // breaches returns what breaks the rules in t, a line each.
 func (t *tree) breaches() []string {
 	var lines []string
-	for _, r := range slices.Concat(importRules, useRules, folderRules, linkRules) {
+	for _, r := range allRules() {
 		r.check(t, func(where, what string) { lines = append(lines, fmt.Sprintf("%s: %s. %s", where, what, r.text)) })
 	}
 	return lines

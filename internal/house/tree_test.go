@@ -7,6 +7,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -152,24 +153,25 @@ func (t *tree) has(dir, name string) bool {
 }
 
 // backends are the names of the folders in backend/, but for all.
-func (t *tree) backends() []string {
-	entries, err := fs.ReadDir(t.fsys, "backend")
-	if err != nil {
-		return nil
-	}
-	var names []string
-	for _, e := range entries {
-		if e.IsDir() && e.Name() != "all" && !skipped(e.Name()) {
-			names = append(names, e.Name())
+func (t *tree) backends() (names []string) {
+	for _, s := range t.files {
+		if name := backendOf(s.dir); isBackend(s) && !slices.Contains(names, name) {
+			names = append(names, name)
 		}
 	}
 	return names
 }
 
 // backendOf returns the backend that the package in dir belongs to, "all" included; empty if it belongs to none.
-func backendOf(dir string) string {
-	rest, ok := strings.CutPrefix(dir, "backend/")
-	if !ok {
+func backendOf(dir string) string { return below("backend", dir) }
+
+// fenceOf is "sqlfence" for the folder fence/sqlfence and what is in it.
+func fenceOf(dir string) string { return below("fence", dir) }
+
+// below is "x" for the folder top/x and what is in it.
+func below(top, dir string) string {
+	rest, _ := strings.CutPrefix(dir, top+"/")
+	if rest == dir {
 		return ""
 	}
 	name, _, _ := strings.Cut(rest, "/")
