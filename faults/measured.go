@@ -32,14 +32,10 @@ func (m *Measured) Add(a *environment.Environment, c *play.Cell, f history.Figur
 	if m.Cells == nil {
 		m.Cells, m.Arrangements = make(map[string]history.Figures), make(map[string]history.Figures)
 	}
-	add(m.Cells, CellKey(a, c), f)
-	add(m.Arrangements, a.Name, f)
+	cell, all := m.Cells[CellKey(a, c)], m.Arrangements[a.Name]
+	cell.Add(f)
+	all.Add(f)
+	m.Cells[CellKey(a, c)], m.Arrangements[a.Name] = cell, all
 	m.Run.Phases += f.Phases
 	m.Run.Faults += f.Faults
-}
-
-func add(all map[string]history.Figures, key string, f history.Figures) {
-	sum := all[key]
-	sum.Add(f)
-	all[key] = sum
 }

@@ -18,34 +18,29 @@ type row struct {
 type how func(*play.Cell)
 
 // cells are the cells that rows describe.
-func cells(rows ...row) []play.Cell {
-	all := make([]play.Cell, len(rows))
-	for i, r := range rows {
-		all[i] = play.Cell{Fault: r.fault, Outcome: r.outcome, Why: r.why}
-		r.how(&all[i])
+func cells(rows ...row) (all []play.Cell) {
+	for _, r := range rows {
+		c := play.Cell{Fault: r.fault, Outcome: r.outcome, Why: r.why}
+		r.how(&c)
+		all = append(all, c)
 	}
 	return all
 }
 
 // storm injects a fault while workers take and release locks.
 func storm(inject play.Act, more ...how) how {
-	return func(c *play.Cell) {
-		c.Inject = inject
-		all(more)(c)
-	}
+	return also(func(c *play.Cell) { c.Inject = inject }, more)
 }
 
 // script leads a few workers through one interleaving.
 func script(a play.Act, more ...how) how {
-	return func(c *play.Cell) {
-		c.Script = a
-		all(more)(c)
-	}
+	return also(func(c *play.Cell) { c.Script = a }, more)
 }
 
-func all(some []how) how {
+func also(first how, more []how) how {
 	return func(c *play.Cell) {
-		for _, h := range some {
+		first(c)
+		for _, h := range more {
 			h(c)
 		}
 	}

@@ -2,6 +2,7 @@ package hazards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,6 +24,17 @@ type cell struct {
 type result struct {
 	report.Run
 	late string
+}
+
+// compare orders results by how much they tell: the worse class first, and of one class a late write that landed.
+func compare(a, b result) int {
+	switch {
+	case a.Class != b.Class && report.Worse(a.Class, b.Class) == a.Class, a.Class == b.Class && a.late == landed && b.late != landed:
+		return -1
+	case a.Class == b.Class && (a.late == landed) == (b.late == landed):
+		return 0
+	}
+	return 1
 }
 
 // name is the scenario's for people: "H7 redis (replicas=1)".
@@ -51,19 +63,17 @@ func (c *cell) report() (r report.Cell, complete bool) {
 	if c.lock != "" {
 		r.Lock = article(c.lock).Is
 	}
-	if c.reason == "" && len(c.results) == 0 && len(c.errors) > 0 {
-		r.NotRun = "It could not be played: " + line(c.errors[0])
+	broken := ""
+	if len(c.errors) > 0 {
+		broken = strings.Join(strings.Fields(c.errors[0].Error()), " ")
 	}
 	if len(c.results) == 0 {
+		if c.reason == "" && broken != "" {
+			r.NotRun = "It could not be played: " + broken
+		}
 		return r, r.NotRun != ""
 	}
-	telling := c.results[0] // the first of the worst class, preferably one whose late write landed
-	for _, one := range c.results {
-		worse := one.Class != telling.Class && report.Worse(one.Class, telling.Class) == one.Class
-		if worse || one.Class == telling.Class && one.late == landed && telling.late != landed {
-			telling = one
-		}
-	}
+	telling := slices.MinFunc(c.results, compare)
 	r.Class, r.Observed, r.LateWrite = telling.Class, telling.Observed, telling.late
 	for _, one := range c.results {
 		r.Runs = append(r.Runs, one.Run)
@@ -74,11 +84,8 @@ func (c *cell) report() (r report.Cell, complete bool) {
 			r.LateWrite = landed
 		}
 	}
-	if n := len(c.errors); n > 0 {
-		r.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", n, line(c.errors[0]))
+	if broken != "" {
+		r.Observed += fmt.Sprintf(" Plays that broke off: %d (%s).", len(c.errors), broken)
 	}
 	return r, true
 }
-
-// line is an error in one line.
-func line(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }

@@ -1,13 +1,12 @@
 package hazards
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 
-	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // The scripts of this file take a lock away from its holder.
@@ -61,17 +60,7 @@ func removed(p *trial, name string) {
 
 func articleDeleted(p *trial, name string) {
 	p.Removed(name)
-	play.Must(redisDo(p.Ctx, p.Environment.Nodes()[0], "DEL", articleKey(name)))
-}
-
-// articleKey is the key of an article's lock.
-func articleKey(name string) string { return "lock:" + name }
-
-// redisDo sends a command to a Redis.
-func redisDo(ctx context.Context, n environment.Node, args ...any) (any, error) {
-	return n.(interface {
-		Do(ctx context.Context, args ...any) (any, error)
-	}).Do(ctx, args...)
+	play.Must(p.Environment.Nodes()[0].(*servers.Redis).Do(p.Ctx, "DEL", "lock:"+name))
 }
 
 // folderReplaced puts an empty folder in the place of that with the locks.

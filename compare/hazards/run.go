@@ -58,7 +58,7 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 	var running sync.WaitGroup
 	for i := range environments {
 		here := slices.DeleteFunc(slices.Clone(cells), func(c *cell) bool { return c.reason != "" || c.environment != environments[i].Name })
-		if len(here) > 0 && take(ctx, r.starting) {
+		if len(here) > 0 {
 			running.Go(func() { r.stage(&environments[i], here) })
 		}
 	}
@@ -75,16 +75,6 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 		return all, missing, context.Cause(ctx)
 	}
 	return all, missing, nil
-}
-
-// take waits for a place in slots, and reports whether it has one. It has none if ctx ends.
-func take(ctx context.Context, slots chan struct{}) bool {
-	select {
-	case slots <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // runner runs plays.
@@ -110,6 +100,7 @@ func (r *runner) tell(ended int, what string) {
 
 // stage starts an environment, has everything played there, and ends it.
 func (r *runner) stage(e *environment.Environment, cells []*cell) {
+	r.starting <- struct{}{}
 	r.tell(0, "starting "+e.Title)
 	running, err := e.Open(r.ctx)
 	<-r.starting
@@ -121,31 +112,29 @@ func (r *runner) stage(e *environment.Environment, cells []*cell) {
 		return
 	}
 	defer func() { _ = running.Close() }()
+	each := func(alone bool, do func(play func())) {
+		for _, c := range cells {
+			for n := range c.plays {
+				if c.alone == alone {
+					do(func() { r.play(running, c, n) })
+				}
+			}
+		}
+	}
 	var together sync.WaitGroup
-	for _, c := range cells {
-		for n := range c.plays {
-			if !c.alone {
-				together.Go(func() { r.play(running, c, n) })
-			}
-		}
-	}
+	each(false, together.Go)
 	together.Wait()
-	for _, c := range cells {
-		for n := range c.plays {
-			if c.alone {
-				r.play(running, c, n)
-			}
-		}
-	}
+	each(true, func(play func()) { play() })
 }
 
 // play plays a scenario for the n-th time. It does so once more if the play breaks off: a machine that is too busy for a moment should not cost a cell. Harm that was
 // seen counts all the same.
 func (r *runner) play(running *environment.Running, c *cell, n int) {
-	if !take(r.ctx, r.free) {
+	r.free <- struct{}{}
+	defer func() { <-r.free }()
+	if r.ctx.Err() != nil {
 		return
 	}
-	defer func() { <-r.free }()
 	r.tell(0, c.name())
 	for range 2 {
 		run, err := c.play(r.ctx, running, n)

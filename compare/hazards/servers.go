@@ -2,12 +2,12 @@ package hazards
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/lockport/lockport/faults"
-	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -68,32 +68,23 @@ func watched(damage script) script {
 	}
 }
 
-func nodeKilled(p *trial) {
-	p.Note("one of the five is killed")
-	play.Check(p.Environment.Nodes()[0].Kill())
-}
-
-func leaderKilled(p *trial) {
-	leader := play.Must(p.Environment.Leader(p.Ctx))
-	p.Note("the leader is killed")
-	play.Check(p.Environment.Nodes()[leader].Kill())
-}
-
-func replaced(p *trial) {
-	p.Note("the server is killed, and its replica is to take its place")
-	p.FailOver()
-	p.Note("the replica has taken its place")
-}
-
-func lagging(p *trial) {
-	p.Note("the replica hears nothing any more")
-	play.Check(p.Environment.Lag(p.Ctx))
+// killed kills a server: the one that leads, or the first.
+func killed(note string) script {
+	return func(p *trial) {
+		i, err := p.Environment.Leader(p.Ctx)
+		if !errors.Is(err, errors.ErrUnsupported) {
+			play.Check(err)
+		}
+		p.Note("%s is killed", note)
+		play.Check(p.Environment.Nodes()[i].Kill())
+	}
 }
 
 // replicated has a replica hear nothing while A holds a lock of which it has heard. It looks whether another lock can be had then, and has the replica take the
 // place of its master.
 func replicated(p *trial) {
-	lagging(p)
+	p.Note("the replica hears nothing any more")
+	play.Check(p.Environment.Lag(p.Ctx))
 	w, asked := p.Worker(), time.Now()
 	h, err := w.TryAcquire(p.Name()+"-unheard", 2*time.Second)
 	if err == nil {
@@ -105,24 +96,21 @@ func replicated(p *trial) {
 		play.Check(err)
 	}
 	p.found(report.Unavailable, "While the replica heard nothing no lock was granted: D's attempt ended with an error after %s.", text(time.Since(asked)))
-	replaced(p)
-}
-
-// jump sets the clock of a Redis.
-func jump(n environment.Node, by time.Duration) {
-	play.Check(servers.ClockInstalled())
-	play.Check(n.(interface{ JumpClock(d time.Duration) error }).JumpClock(by))
+	p.Note("the server is killed, and its replica is to take its place")
+	p.FailOver()
+	p.Note("the replica has taken its place")
 }
 
 // clockSetBack sets the clock of a Redis back by an hour when a holder has died, and has B wait for the lock.
 func clockSetBack(p *trial) {
 	wa, wb := p.Worker(), p.Worker()
-	killed, node := p.dies(wa), p.Environment.Nodes()[0]
+	play.Check(servers.ClockInstalled())
+	killed, node := p.dies(wa), p.Environment.Nodes()[0].(*servers.Redis)
 	p.Note("the clock is set back by an hour")
-	jump(node, -time.Hour)
+	play.Check(node.JumpClock(-time.Hour))
 	p.next(wb, killed, "A was killed")
 	p.Note("the clock is set right")
-	jump(node, time.Hour)
+	play.Check(node.JumpClock(time.Hour))
 }
 
 // diskLost has one of the members that follow be killed, lose its disk, and be started again.

@@ -186,9 +186,9 @@ func failOvers() []scenario {
 			"master is killed, and the replica promoted", watched(replicated)),
 		harm("H7", "redis", "", "redis-sentinel", "a Redis with a replica and three Sentinels; the replica is kept from copying, A takes the lock, the master is killed, and the Sentinels "+
 			"promote the replica", of("master-killed-behind-cut-link")).in("Sentinel"),
-		harm("H7", "redlock", "", "redlock", "five Redis that know nothing of each other; one of them is killed while A holds the lock", watched(nodeKilled)),
-		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(leaderKilled)),
-		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(leaderKilled)),
+		harm("H7", "redlock", "", "redlock", "five Redis that know nothing of each other; one of them is killed while A holds the lock", watched(killed("one of the five"))),
+		harm("H7", "etcd", "", "etcd", "three etcds; their leader is killed while A holds the lock", watched(killed("the leader"))),
+		harm("H7", "zookeeper", "", "zookeeper", "three ZooKeepers; their leader is killed while A holds the lock", watched(killed("the leader"))),
 		harm("H7", "postgres", "", "postgres-failover", "a PostgreSQL with a replica; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
 			of("failover-behind-silence")),
 		lives("two primaries", "split-brain", "a PostgreSQL with a replica that lags; the replica is promoted while the old primary lives on, and A with it"),

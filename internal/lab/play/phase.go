@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -29,6 +30,7 @@ type Phase struct {
 
 	name     string // what all lock names of the phase begin with
 	register *register
+	healed   atomic.Bool
 
 	mu      sync.Mutex
 	events  []history.Event
@@ -117,10 +119,16 @@ func (s *Phase) Note(format string, args ...any) {
 }
 
 // Injected notes that the fault is about to happen.
-func (s *Phase) Injected() { s.Note(history.Injected) }
+func (s *Phase) Injected() {
+	s.healed.Store(false)
+	s.Note(history.Injected)
+}
 
 // Healed notes that the fault has ended and the servers serve.
-func (s *Phase) Healed() { s.Note(history.Healed) }
+func (s *Phase) Healed() {
+	s.healed.Store(true)
+	s.Note(history.Healed)
+}
 
 // Away notes that from now on nobody can acquire a lock, until Back. What was under way must be over.
 func (s *Phase) Away() { s.Note(history.Away) }

@@ -130,13 +130,7 @@ func (s *Phase) heal() error {
 	if failed := s.Environment.Heal(ctx); failed != nil {
 		err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
 	}
-	noted := "" // last
-	for _, e := range s.Events() {
-		if e.Kind == history.Noted && (e.Err == history.Injected || e.Err == history.Healed) {
-			noted = e.Err
-		}
-	}
-	if noted != history.Healed {
+	if !s.healed.Load() {
 		s.Healed()
 	}
 	return err
