@@ -32,34 +32,38 @@ func worksLong(p *trial) {
 	b.Update()
 }
 
-// stop stops A and returns the hold of B, which waits for the lock; nil if it waits in vain.
-func (p *trial) stop(a, b *play.Worker) *play.Hold {
+// stop stops A, and returns the hold of B, which waits for the lock; nil if it waits in vain. What meanwhile does happens behind A's back.
+func (p *trial) stop(a, b *play.Worker, meanwhile ...removal) *play.Hold {
 	p.Injected()
 	stopped := history.Now()
 	a.Stop()
+	for _, remove := range meanwhile {
+		remove(p, p.Name())
+	}
 	return p.next(b, stopped, "A was stopped")
 }
 
-// stoppedBeforeItWrites stops A between its look at the lock and its write.
-func stoppedBeforeItWrites(p *trial) {
-	wa, wb := p.Worker(), p.Worker()
-	a := p.holds(wa)
-	p.Note("A looks, and %s", map[bool]string{true: "still has the lock", false: "has lost the lock"}[a.Valid()])
-	b := p.stop(wa, wb)
+// stoppedBeforeItWrites is behindTheBack of a new worker.
+func stoppedBeforeItWrites(meanwhile ...removal) script {
+	return func(p *trial) { p.behindTheBack(p.Worker(), meanwhile...) }
+}
+
+// behindTheBack stops A in the middle of its work, until B has the lock and writes. Then A goes on, and writes before it looks at its lock.
+func (p *trial) behindTheBack(wa *play.Worker, meanwhile ...removal) {
+	wb, a := p.Worker(), p.holds(wa)
+	b := p.stop(wa, wb, meanwhile...)
 	if b == nil {
 		return
 	}
 	b.Update()
+	p.Wait(believed)
+	resumed := history.Now()
 	wa.Resume()
-	p.Healed()
-	class, said := report.Safe, "knew that its lock was gone"
-	if a.Valid() {
-		class, said = report.Fenced, "still believed in its lock"
-	}
-	p.Note("A goes on, %s, and writes", said)
+	p.Note("A goes on, and writes")
 	a.Update()
-	p.found(class, "When A went on, it %s, and wrote all the same.", said)
-	p.disbelieves(a, believed)
+	class, said := p.toldSince(a, resumed)
+	p.Healed()
+	p.found(class, "When A went on it wrote before it looked at its lock, and then %s.", said)
 }
 
 // stoppedBeforeItReleases stops A until B has its lock. Then A releases.

@@ -28,49 +28,25 @@ func tampered(remove removal) script {
 	}
 }
 
-// behindTheBack stops the holder in the middle of its work, takes its lock away, and has another worker take the lock and write. Then the holder goes on, and
-// writes before it looks at its lock.
-func (p *trial) behindTheBack(holder *play.Worker, remove removal) {
-	other, a := p.Worker(), p.holds(holder)
-	holder.Stop()
-	p.Injected()
-	p.Note("A is stopped, and its lock taken away")
-	begun := history.Now()
-	remove(p, p.Name())
-	b := p.next(other, begun, "A was stopped and its lock taken away")
-	if b == nil {
-		return
-	}
-	b.Update()
-	p.Wait(believed)
-	resumed := history.Now()
-	holder.Resume()
-	p.Note("A goes on, and writes")
-	a.Update()
-	class, said := p.toldSince(a, resumed)
-	p.Healed()
-	p.found(class, "When A went on it wrote before it looked at its lock, and then %s.", said)
-}
-
 // removed has an operator remove a lock of lockport's, and articleDeleted the key of an article's lock.
 func removed(p *trial, name string) {
+	p.Note("the lock is taken away")
 	p.Removed(name)
 	play.Check(p.Environment.Remove(p.Ctx, name))
 }
 
 func articleDeleted(p *trial, name string) {
+	p.Note("the key is deleted")
 	p.Removed(name)
 	play.Must(p.Environment.Nodes()[0].(*servers.Redis).Do(p.Ctx, "DEL", "lock:"+name))
 }
 
 // folderReplaced puts an empty folder in the place of that with the locks.
-func folderReplaced(p *trial) {
-	p.behindTheBack(p.Worker(), func(p *trial, _ string) {
-		path := play.Must(p.Environment.Folder())
-		p.Note("an empty folder takes the place of the one with the locks")
-		moveAway(path)
-		play.Check(os.Mkdir(path, 0o700))
-	})
+func folderReplaced(p *trial, _ string) {
+	path := play.Must(p.Environment.Folder())
+	p.Note("an empty folder takes the place of the one with the locks")
+	moveAway(path)
+	play.Check(os.Mkdir(path, 0o700))
 }
 
 // moveAway moves a folder to where nobody looks for it, and returns what moves it back.

@@ -150,7 +150,7 @@ func clientHazards() []scenario {
 			none("H5", "file", "There are no ids of owners: the system knows which process has a file locked."), none("H5", "postgres", session), none("H5", "mysql", session)),
 		everywhere(row("H6", "", 2, "A has the lock and works for two and a half times its TTL; B waits for it", worksLong), by("nobody-tells-the-holder")),
 		everywhere(row("H6", "paused", 2, "A has the lock, looks, and is stopped (SIGSTOP) before it writes, until its TTL has passed and B has the lock; B writes; A goes on and writes without "+
-			"another look", stoppedBeforeItWrites), by("nobody-tells-the-holder")),
+			"another look", stoppedBeforeItWrites()), by("nobody-tells-the-holder")),
 		everywhere(row("H10", "", 1, "all that A sends and is sent comes 300 ms late (to ZooKeeper 100 ms), and when it has the lock its network falls silent, while B asks for the lock",
 			slowAnswers("what A sends and is sent comes 300 ms late", late(300*time.Millisecond))),
 			none("H10", "file", "There is no network between a process and the files of its machine, and nobody to be waited for."),
@@ -205,7 +205,7 @@ func restarts() []scenario {
 	all := []scenario{
 		harm("H8", "", "", "redlock", vote, of("node-restarted-empty")).with("redlock"),
 		harm("H8", "file", "", "file", "a folder; A holds the lock and is stopped in the middle of its work, the folder is replaced by an empty one, B takes the lock, and A goes on",
-			folderReplaced),
+			stoppedBeforeItWrites(folderReplaced)),
 		harm("H8", "redis", "", "redis", "one Redis; while A holds the lock it is killed, loses its disk and starts again, empty", of("server-restarted-empty")),
 		harm("H8", "redlock", "", "redlock", vote, of("node-restarted-empty")),
 		harm("H8", "redlock", "", "redlock", "five Redis without persistence; while A holds the lock on all of them, three are killed and start again at once, empty",

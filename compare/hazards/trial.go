@@ -118,10 +118,10 @@ func (p *trial) after(since history.Instant, h *play.Hold) time.Duration {
 
 // toldSince waits until a worker knows of its loss, and says how long after an instant it did.
 func (p *trial) toldSince(h *play.Hold, since history.Instant) (report.Class, string) {
-	p.disbelieves(h, lasting)
+	p.disbelieves(h, p.limit())
 	told := h.Event(history.Told).At
 	if told == 0 {
-		return report.Misled, fmt.Sprintf("still believed in it %s later", text(lasting))
+		return report.Misled, fmt.Sprintf("still believed in it %s later", text(p.limit()))
 	}
 	return report.Safe, fmt.Sprintf("was told of its loss after %s", text(max(0, told.Sub(since))))
 }
