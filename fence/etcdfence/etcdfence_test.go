@@ -2,14 +2,12 @@ package etcdfence
 
 import (
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -24,16 +22,19 @@ func both(t *testing.T, f func(t *testing.T, p *place)) {
 // What all fences promise.
 func TestCases(t *testing.T) {
 	both(t, func(t *testing.T, p *place) {
-		fencetest.Cases(t, fencetest.Place[*Guard]{
-			Package: "etcdfence", Addr: p.server.Addr(), Open: open,
-			Locks: func() *lockport.Client {
-				l, err := openLocks(t.Context(), p.server.Addr(), 5*time.Second)
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = l.Close() })
-				return l
-			},
+		fencetest.Cases(t, fencetest.Subject{
+			Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
+			Errors: errs, Addr: p.server.Addr(),
 			Stored: func(name string, token lockport.Token) { require.Equal(t, format(token), p.get("fence/"+name)) },
 			Remove: func(name string) { p.remove("fence/" + name) },
+			Odd:    []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
+			Put: func(name, odd string) func() {
+				p.put("fence/"+name, odd)
+				return func() {
+					require.Equal(t, odd, p.get("fence/"+name))
+					p.remove("fence/" + name)
+				}
+			},
 		})
 	})
 }
@@ -76,33 +77,24 @@ func TestTxn(t *testing.T) {
 		require.True(t, r.Succeeded)
 		_, err = g.Commit(ctx, clientv3.OpPut(p.data, "1"), clientv3.OpPut(p.data, "2"))
 		require.ErrorIs(t, err, rpctypes.ErrDuplicateKey)
-		oneLine(t, err)
+		errs.OneLine(t, err)
 		registers(t, p.fence, 6)
 		for _, from := range []string{"100", "90"} {
 			_, err = swap(from, "70")
-			stale(t, err, 5, 6)
+			errs.Stale(t, err, 5, 6)
 		}
 		require.Equal(t, "90", p.get(p.data))
 	})
 }
 
-// A key that has something else is left alone.
+// Where the fence has something else, nobody writes.
 func TestNoFence(t *testing.T) {
 	p := newPlace(t, servers.SharedEtcd(t))
-	for _, value := range []string{"", "0", "5", "x", "!", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"} {
-		p.put(p.fence.Key(), value)
-		_, err := p.fence.Register(t.Context(), 5)
-		require.ErrorContains(t, err, "a place of its own", "%q", value)
-		require.NotErrorIs(t, err, fence.ErrStale)
-		oneLine(t, err)
-		require.Equal(t, value, p.get(p.fence.Key()))
-	}
-	p.remove(p.fence.Key())
 	g := registers(t, p.fence, 5)
 	p.put(p.fence.Key(), "x\n")
 	err := write(t.Context(), g, p.data, "x")
 	require.ErrorContains(t, err, "a place of its own")
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.Empty(t, p.get(p.data))
 }
 

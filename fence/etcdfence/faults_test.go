@@ -22,8 +22,8 @@ import (
 func TestRace(t *testing.T) {
 	p := newPlace(t, servers.SharedEtcd(t))
 	start := p.revision()
-	fencetest.Race(t, func() fencetest.Fence[*Guard] { return newFence(t, newClient(t, p.server.Addr()), p.fence.Key()) }, func(g *Guard) error {
-		return write(t.Context(), g, p.data, strconv.FormatUint(uint64(g.Token()), 10))
+	fencetest.Race(t, func() fencetest.Fence[*Guard] { return newFence(t, newClient(t, p.server.Addr()), p.fence.Key()) }, func(g *Guard, token lockport.Token) error {
+		return write(t.Context(), g, p.data, strconv.FormatUint(uint64(token), 10))
 	}, func() (all []lockport.Token) {
 		for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
 			r, err := p.client.Get(t.Context(), p.data, clientv3.WithRev(revision))
@@ -53,7 +53,7 @@ func TestServerGone(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		_, err := p.fence.Register(ctx, 6) // clientv3 waits for a connection
 		cancel()
-		oneLine(t, err)
+		errs.OneLine(t, err)
 		require.ErrorIs(t, err, driver.ErrUnknown)
 		if strings.Contains(err.Error(), "cannot be reached") {
 			break
@@ -93,17 +93,17 @@ func TestPrivileges(t *testing.T) {
 			require.NoError(t, write(t.Context(), g, "data", "x"))
 			err := write(t.Context(), g, "elsewhere", "x")
 			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			oneLine(t, err)
+			errs.OneLine(t, err)
 			if o.Current { // GHSA-rfx7-8w68-q57q
 				_, err = g.Txn(t.Context()).If(clientv3.Compare(clientv3.Version("data"), ">", 0)).Then(clientv3.OpPut("elsewhere", "x")).Commit()
 				require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
 			}
 			_, err = newFence(t, login("narrow", "user-secret"), "fence").Register(t.Context(), 6)
 			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			oneLine(t, err)
+			errs.OneLine(t, err)
 			_, err = newFence(t, newClient(t, s.Addr()), "fence").Register(t.Context(), 6)
 			require.ErrorIs(t, err, rpctypes.ErrUserEmpty)
-			oneLine(t, err)
+			errs.OneLine(t, err)
 		})
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -87,26 +88,31 @@ func write(ctx context.Context, g *Guard, key, value string) error {
 	return err
 }
 
-// open opens the values of an etcd, for fencetest.
-func open(addr string) (fencetest.Values[*Guard], error) {
+// open opens the numbers of an etcd, for fencetest.
+func open(_ context.Context, addr string) (*fencetest.Store, error) {
 	c, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}, Logger: zap.NewNop()})
-	return fencetest.Values[*Guard]{
-		Fence: func(name string) (fencetest.Fence[*Guard], error) { return New(c, "fence/"+name) },
-		Write: func(ctx context.Context, g *Guard, name, value string) error {
-			return write(ctx, g, "data/"+name, value)
+	return &fencetest.Store{
+		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
+			f, err := New(c, "fence/"+name)
+			if err != nil {
+				return nil, err
+			}
+			return fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
+				return write(ctx, g, "data/"+name, strconv.FormatInt(value, 10))
+			})
 		},
-		Bare: func(ctx context.Context, name, value string) error {
-			_, err := c.Put(ctx, "data/"+name, value)
+		Bare: func(ctx context.Context, name string, value int64) error {
+			_, err := c.Put(ctx, "data/"+name, strconv.FormatInt(value, 10))
 			return err
 		},
-		Get: func(ctx context.Context, name string) (string, error) {
+		Get: func(ctx context.Context, name string) (int64, error) {
 			r, err := c.Get(ctx, "data/"+name)
 			if err != nil || len(r.Kvs) == 0 {
-				return "", err
+				return 0, err
 			}
-			return string(r.Kvs[0].Value), nil
+			return strconv.ParseInt(string(r.Kvs[0].Value), 10, 64)
 		},
-		Close: c.Close,
+		Close: func() { _ = c.Close() },
 	}, err
 }
 
@@ -114,20 +120,12 @@ func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.C
 	return lockport.Open(ctx, "etcd://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, fencetest.Kinds(open, openLocks))) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
 
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
 	s := servers.SharedEtcd(t)
-	fencetest.Late(t, fencetest.Run{Store: s.Addr(), Locks: s.Addr(), LateTTL: time.Second}, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
+	fencetest.Late(t, fencetest.Place{Store: s.Addr(), Locks: s.Addr()}, nil, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
 }
 
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	fencetest.Stale(t, "etcdfence", err, token, seen)
-}
-
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	fencetest.OneLine(t, "etcdfence", err)
-}
+const errs fencetest.Errors = "etcdfence"

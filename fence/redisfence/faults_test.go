@@ -42,7 +42,7 @@ func TestLateExec(t *testing.T) {
 	require.Eventually(t, func() bool { return proxy.Requests() > frozen }, soon, time.Millisecond)
 	registers(t, p.fence, 6)
 	proxy.Restore()
-	stale(t, <-done, 5, 6)
+	errs.Stale(t, <-done, 5, 6)
 	require.Empty(t, p.get(p.data))
 }
 
@@ -52,18 +52,17 @@ func TestRace(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			p := newPlace(t)
 			push := NewScript("return redis.call('rpush', KEYS[1], ARGV[1])")
-			fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard) error {
-				token := uint64(g.Token())
+			fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
 				switch how {
 				case "tx":
 					_, err := g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-						return pipe.RPush(t.Context(), p.data, token).Err()
+						return pipe.RPush(t.Context(), p.data, uint64(token)).Err()
 					})
 					return err
 				case "run":
-					return g.Run(t.Context(), push, []string{p.data}, token).Err()
+					return g.Run(t.Context(), push, []string{p.data}, uint64(token)).Err()
 				}
-				return g.Do(t.Context(), "RPUSH", p.data, token).Err()
+				return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
 			}, func() (all []lockport.Token) {
 				var tokens []uint64
 				require.NoError(t, p.client.LRange(t.Context(), p.data, 0, -1).ScanSlice(&tokens))
@@ -88,14 +87,14 @@ func TestNothingIsSentTwice(t *testing.T) {
 	err := g.Do(t.Context(), "INCR", p.data).Err()
 	follows(t, dropped)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.Equal(t, "2", p.get(p.data))
 
 	dropped = proxy.DropReply(func(request []byte) bool { return bytes.Contains(request, []byte("exec")) })
 	_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(t.Context(), p.data).Err() })
 	follows(t, dropped)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.Equal(t, "3", p.get(p.data))
 
 	// Nor does a transaction go on without what it watched when its connection has gone.
@@ -105,7 +104,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 		return pipe.Incr(t.Context(), p.data).Err()
 	})
 	require.Error(t, err)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.Equal(t, "3", p.get(p.data))
 }
 
@@ -196,11 +195,11 @@ func TestServerGone(t *testing.T) {
 	require.NoError(t, s.Kill())
 	_, err := f.Register(t.Context(), 6)
 	require.Error(t, err)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	for how, write := range writes {
 		err := write(t.Context(), g, "data", "x")
 		require.ErrorIs(t, err, driver.ErrUnavailable, how)
-		oneLine(t, err)
+		errs.OneLine(t, err)
 		t.Log(err)
 	}
 	require.NoError(t, s.Restart(t.Context()))
@@ -229,7 +228,7 @@ func TestPrivileges(t *testing.T) {
 		_, err := login(user, "hidden").Register(t.Context(), 6)
 		require.ErrorContains(t, err, want)
 		require.NotErrorIs(t, err, fence.ErrStale)
-		oneLine(t, err)
+		errs.OneLine(t, err)
 		require.NotContains(t, err.Error(), "hidden")
 	}
 }

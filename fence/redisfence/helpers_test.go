@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/memory"
-	"github.com/lockport/lockport/backend/redis"
+	_ "github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -95,54 +96,58 @@ func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
 	return proxy
 }
 
-func newLocker(t testing.TB, c goredis.UniversalClient) *lockport.Client {
-	l, err := redis.New(c, redis.Options{}, lockport.TTL(5*time.Second), lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	return l
-}
-
-// open opens the values of a Redis, for fencetest. They are written by write.
-func open(rawURL string, write writer) (fencetest.Values[*Guard], error) {
+// open opens the numbers of a Redis, for fencetest. They are written by write.
+func open(rawURL string, write writer) (*fencetest.Store, error) {
 	o, err := goredis.ParseURL(rawURL)
 	if err != nil {
-		return fencetest.Values[*Guard]{}, err
+		return nil, err
 	}
 	c := goredis.NewClient(o)
 	key := func(name string) string { return "data:{" + name + "}" }
-	return fencetest.Values[*Guard]{
-		Fence: func(name string) (fencetest.Fence[*Guard], error) { return New(c, "fence:{"+name+"}") },
-		Write: func(ctx context.Context, g *Guard, name, value string) error { return write(ctx, g, key(name), value) },
-		Bare:  func(ctx context.Context, name, value string) error { return c.Set(ctx, key(name), value, 0).Err() },
-		Get: func(ctx context.Context, name string) (string, error) {
-			v, err := c.Get(ctx, key(name)).Result()
+	return &fencetest.Store{
+		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
+			f, err := New(c, "fence:{"+name+"}")
+			if err != nil {
+				return nil, err
+			}
+			return fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
+				return write(ctx, g, key(name), strconv.FormatInt(value, 10))
+			})
+		},
+		Bare: func(ctx context.Context, name string, value int64) error {
+			return c.Set(ctx, key(name), value, 0).Err()
+		},
+		Get: func(ctx context.Context, name string) (int64, error) {
+			value, err := c.Get(ctx, key(name)).Int64()
 			if errors.Is(err, goredis.Nil) {
 				err = nil
 			}
-			return v, err
+			return value, err
 		},
-		Close: c.Close,
+		Close: func() { _ = c.Close() },
 	}, nil
 }
 
-const byTx = "transaction"
+func openLocks(ctx context.Context, rawURL string, ttl time.Duration) (*lockport.Client, error) {
+	return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
+}
 
 func TestMain(m *testing.M) {
-	kinds := func(how string) map[string]fencetest.Kind {
-		return fencetest.Kinds(func(rawURL string) (fencetest.Values[*Guard], error) { return open(rawURL, writes[how]) },
-			func(ctx context.Context, rawURL string, ttl time.Duration) (*lockport.Client, error) {
-				return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
-			})
+	stores := make(fencetest.Stores)
+	for how, write := range writes {
+		stores[how] = func(_ context.Context, rawURL string) (*fencetest.Store, error) { return open(rawURL, write) }
 	}
-	all := kinds("set")
-	all[byTx] = kinds("tx")[fencetest.ByToken]
-	os.Exit(fencetest.Main(m, all))
+	os.Exit(fencetest.Main(m, openLocks, stores))
 }
 
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
-	s := servers.SharedRedis(t)
-	fencetest.Late(t, fencetest.Run{Store: s.URL(), Locks: s.URL(), LateTTL: 500 * time.Millisecond}, fencetest.Bare, fencetest.ByToken, byTx, fencetest.ByLock)
+	url := servers.SharedRedis(t).URL()
+	for how, ways := range map[string][]string{"set": {fencetest.Bare, fencetest.ByToken, fencetest.ByLock}, "tx": {fencetest.ByToken}} {
+		t.Run(how, func(t *testing.T) {
+			fencetest.Late(t, fencetest.Place{Kind: how, Store: url, Locks: url}, nil, ways...)
+		})
+	}
 }
 
 // writer writes value to key through a guard.
@@ -168,12 +173,4 @@ var writes = map[string]writer{
 
 var setScript = NewScript("redis.call('set', KEYS[1], ARGV[1]) return #KEYS * 10 + #ARGV")
 
-func stale(t testing.TB, err error, token, seen lockport.Token) {
-	t.Helper()
-	fencetest.Stale(t, "redisfence", err, token, seen)
-}
-
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	fencetest.OneLine(t, "redisfence", err)
-}
+const errs fencetest.Errors = "redisfence"

@@ -3,7 +3,6 @@ package redisfence
 import (
 	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -20,49 +20,47 @@ import (
 func TestCases(t *testing.T) {
 	p := newPlace(t)
 	key := func(name string) string { return "fence:{" + name + "}" }
-	for how, write := range writes {
+	for how := range writes {
 		t.Run(how, func(t *testing.T) {
-			fencetest.Cases(t, fencetest.Place[*Guard]{
-				Package: "redisfence", Addr: p.server.Addr(), LockFirst: true,
-				Open: func(addr string) (fencetest.Values[*Guard], error) {
-					return open(strings.Replace(p.server.URL(), p.server.Addr(), addr, 1), write)
-				},
-				Locks: func() *lockport.Client { return newLocker(t, p.client) },
+			fencetest.Cases(t, fencetest.Subject{
+				Place:  fencetest.Place{Kind: how, Store: p.server.URL(), Locks: p.server.URL()},
+				Errors: errs, Addr: p.server.Addr(), LockFirst: true,
 				Stored: func(name string, token lockport.Token) {
 					require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
 				},
 				Remove: func(name string) { require.NoError(t, p.client.Del(t.Context(), key(name)).Err()) },
+				Odd:    []string{"", "0", "x", "12x", "-5", "1\n2", "x\n", "007", "123456789012345678901"},
+				Put: func(name, odd string) func() {
+					require.NoError(t, p.client.Set(t.Context(), key(name), odd, 0).Err())
+					return func() {
+						require.Equal(t, odd, p.get(key(name)))
+						require.NoError(t, p.client.Del(t.Context(), key(name)).Err())
+					}
+				},
 			})
 		})
 	}
 }
 
-// A key that has something else is left alone.
+// Where the fence has something else, nobody writes.
 func TestNoFence(t *testing.T) {
 	p := newPlace(t)
-	for _, value := range []string{"", "0", "x", "12x", "-5", "1\n2", "007", "123456789012345678901"} {
-		require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), value, 0).Err())
-		_, err := p.fence.Register(t.Context(), 5)
-		require.ErrorContains(t, err, "a place of its own", "%q", value)
-		require.NotErrorIs(t, err, fence.ErrStale)
-		oneLine(t, err)
-		require.Equal(t, value, p.get(p.fence.Key()))
-	}
-	require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
 	g := registers(t, p.fence, 5)
-	require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), "x\n", 0).Err())
-	for how, write := range writes {
-		err := write(t.Context(), g, p.data, how)
+	refused := func(says string) {
+		t.Helper()
+		_, err := p.fence.Register(t.Context(), 6)
 		require.ErrorContains(t, err, "a place of its own")
-		oneLine(t, err)
+		for how, write := range writes {
+			err := write(t.Context(), g, p.data, how)
+			require.ErrorContains(t, err, says)
+			errs.OneLine(t, err)
+		}
 	}
+	require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), "x\n", 0).Err())
+	refused("a place of its own")
 	require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
 	require.NoError(t, p.client.RPush(t.Context(), p.fence.Key(), "5").Err())
-	_, err := p.fence.Register(t.Context(), 6)
-	require.ErrorContains(t, err, "a place of its own")
-	for how, write := range writes {
-		require.Error(t, write(t.Context(), g, p.data, how))
-	}
+	refused("")
 	require.Empty(t, p.get(p.data))
 }
 
@@ -113,7 +111,7 @@ func TestRun(t *testing.T) {
 	err = g.Run(t.Context(), NewScript("return redis.error_reply('ITSOWN error')"), nil).Err()
 	require.ErrorContains(t, err, "ITSOWN error")
 	require.NotErrorIs(t, err, fence.ErrStale)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	err = g.Run(t.Context(), NewScript("\n\nlocal x = nil + 1"), nil).Err()
 	require.ErrorContains(t, err, "user_script:3", "the line in the caller's own source")
 	err = g.Run(t.Context(), NewScript("local seen, token, key, value = 1, 2, 3, 4 return tostring(_G.seen)"), nil).Err()
@@ -137,10 +135,12 @@ func TestCluster(t *testing.T) {
 	cluster := servers.NeedCluster(t, servers.RedisOptions{})
 	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs()})
 	t.Cleanup(func() { _ = client.Close() })
+	locks, err := redis.New(client, redis.Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = locks.Close() })
 	for _, tag := range []string{"a", "b", "c", "d", "e"} { // on one node or another
 		name := "account-" + tag
-		locker := newLocker(t, client)
-		l, err := locker.Acquire(t.Context(), name)
+		l, err := locks.Acquire(t.Context(), name)
 		require.NoError(t, err)
 		elsewhere := "data:{elsewhere" + tag + "}"
 		hash := "{lockport:" + name + "}"
@@ -151,10 +151,10 @@ func TestCluster(t *testing.T) {
 		for how, write := range writes {
 			require.NoError(t, write(t.Context(), g, "data:"+hash, how))
 			require.Equal(t, how, client.Get(t.Context(), "data:"+hash).Val())
-			stale(t, write(t.Context(), old, "data:"+hash, "late"), 1, g.Token())
+			errs.Stale(t, write(t.Context(), old, "data:"+hash, "late"), 1, g.Token())
 			err := write(t.Context(), g, elsewhere, how)
 			require.ErrorContains(t, err, "hash tag")
-			oneLine(t, err)
+			errs.OneLine(t, err)
 		}
 		_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
 			return errors.Join(pipe.Set(t.Context(), "data:"+hash, "x", 0).Err(), pipe.Set(t.Context(), elsewhere, "x", 0).Err())

@@ -46,7 +46,7 @@ func TestTx(t *testing.T) {
 	_, err = withdraw(func() { registers(t, p.fence, 5) })
 	require.NoError(t, err, "an equal token changes nothing")
 	_, err = withdraw(func() { registers(t, p.fence, 6) })
-	stale(t, err, 5, 6)
+	errs.Stale(t, err, 5, 6)
 	require.Equal(t, "40", p.get(p.data))
 	require.Equal(t, "2", p.get(p.data+"count"))
 }
@@ -124,7 +124,7 @@ func TestTxKeepsWatching(t *testing.T) {
 				registers(t, p.fence, 6)
 				return pipe.Set(ctx, p.data, "late", 0).Err()
 			})
-			stale(t, err, 5, 6)
+			errs.Stale(t, err, 5, 6)
 			require.Empty(t, p.get(p.data))
 			require.Eventually(t, func() bool { s := p.client.PoolStats(); return s.TotalConns == s.IdleConns }, soon, 5e6)
 		})
@@ -139,7 +139,7 @@ func TestTxOfAnOldHolderReadsNothing(t *testing.T) {
 	_, err := g.Tx(t.Context(), func(*goredis.Tx, goredis.Pipeliner) error {
 		panic("called")
 	})
-	stale(t, err, 5, 6)
+	errs.Stale(t, err, 5, 6)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = g.Tx(ctx, func(*goredis.Tx, goredis.Pipeliner) error { panic("called") })

@@ -121,14 +121,10 @@ func touched(result sql.Result, err error) error {
 	return fence.ErrStale
 }
 
-func testColumn(t *testing.T, d sqlfence.Dialect, target string) {
+func testColumn(t *testing.T, d door) {
 	ctx := soon(t)
-	db, err := openDB(driverOf[d], target)
-	require.NoError(t, err)
-	defer db.Close()
-	_, err = db.ExecContext(ctx, createAccount[d])
-	require.NoError(t, err)
-	c := column{db, d}
+	require.NoError(t, d.exec(ctx, createAccount[d.dialect]))
+	c := column{d.db, d.dialect}
 	balance := func(token lockport.Token) int64 {
 		t.Helper()
 		n, err := c.register(ctx, "a", token)
@@ -146,7 +142,7 @@ func testColumn(t *testing.T, d sqlfence.Dialect, target string) {
 	require.EqualValues(t, 12, balance(7), "a new holder reads")
 	require.ErrorIs(t, c.update(ctx, "a", 6, 13), fence.ErrStale)
 	require.ErrorIs(t, c.insert(ctx, "a", 6, 13), fence.ErrStale)
-	_, err = c.register(ctx, "a", 6)
+	_, err := c.register(ctx, "a", 6)
 	require.ErrorIs(t, err, fence.ErrStale)
 	require.EqualValues(t, 12, balance(7))
 	require.NoError(t, c.insert(ctx, "a", 9, 14), "a new holder that writes without reading")

@@ -12,42 +12,94 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/fence/sqlfence"
 )
 
-const connections = 8 // of each pool
-
-// openDB opens a pool of connections of database/sql.
-func openDB(driver, target string) (*sql.DB, error) {
-	db, err := sql.Open(driver, target)
-	if err == nil {
-		db.SetMaxOpenConns(connections)
-		db.SetMaxIdleConns(connections)
-	}
-	return db, err
-}
-
-func openPool(ctx context.Context, target string) (*pgxpool.Pool, error) {
-	cfg, err := pgxpool.ParseConfig(target)
-	if err != nil {
-		return nil, err
-	}
-	cfg.MaxConns = connections
-	return pgxpool.NewWithConfig(ctx, cfg)
-}
-
 // door is one of the ways to a database.
 type door struct {
-	dialect  sqlfence.Dialect
-	start    func(ctx context.Context, isolation string) (session, error)
-	exec     func(ctx context.Context, statement string, args ...any) error
-	register func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error
-	close    func() error
-	db       *sql.DB // nil through pgx
+	dialect sqlfence.Dialect
+	db      *sql.DB
+	pool    *pgxpool.Pool // nil through database/sql
+}
+
+// openSQL is the way through database/sql.
+func openSQL(dialect sqlfence.Dialect, target string) (door, error) {
+	db, err := sql.Open(map[sqlfence.Dialect]string{sqlfence.Postgres: "pgx", sqlfence.MySQL: "mysql"}[dialect], target)
+	if err == nil {
+		db.SetMaxOpenConns(8)
+		db.SetMaxIdleConns(8)
+	}
+	return door{dialect, db, nil}, err
+}
+
+// openPgx is the way through pgx.
+func openPgx(target string) (door, error) {
+	pool, err := pgxpool.New(context.Background(), target)
+	if err != nil {
+		return door{}, err
+	}
+	return door{sqlfence.Postgres, stdlib.OpenDBFromPool(pool), pool}, nil
+}
+
+func (d door) close() {
+	_ = d.db.Close()
+	if d.pool != nil {
+		d.pool.Close()
+	}
+}
+
+func (d door) exec(ctx context.Context, statement string, args ...any) error {
+	_, err := d.db.ExecContext(ctx, statement, args...)
+	return err
+}
+
+func (d door) register(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
+	if d.pool != nil {
+		return f.RegisterPgx(ctx, d.pool, name, token)
+	}
+	return f.Register(ctx, d.db, name, token)
+}
+
+func (d door) start(ctx context.Context, isolation string) (session, error) {
+	if d.pool != nil {
+		tx, err := d.pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
+		return pgxTx{tx}, err
+	}
+	levels := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
+		"SERIALIZABLE": sql.LevelSerializable}
+	tx, err := d.db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[isolation]})
+	return standardTx{tx}, err
+}
+
+// do does fn in a transaction.
+func (d door) do(ctx context.Context, fn func(tx session) error) error {
+	tx, err := d.start(ctx, "")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.undo(ctx) }()
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.commit(ctx)
+}
+
+func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
+	d, err := openSQL(dialect, target)
+	require.NoError(t, err)
+	t.Cleanup(d.close)
+	return d
+}
+
+func viaPgx(t *testing.T, target string) door {
+	d, err := openPgx(target)
+	require.NoError(t, err)
+	t.Cleanup(d.close)
+	return d
 }
 
 // session is a transaction of either kind.
@@ -57,66 +109,6 @@ type session interface {
 	number(ctx context.Context, query string, args ...any) (int64, error)
 	commit(ctx context.Context) error
 	undo(ctx context.Context) error
-}
-
-// throughSQL is the way through database/sql.
-func throughSQL(dialect sqlfence.Dialect, target string) (door, error) {
-	db, err := openDB(driverOf[dialect], target)
-	levels := map[string]sql.IsolationLevel{"READ COMMITTED": sql.LevelReadCommitted, "REPEATABLE READ": sql.LevelRepeatableRead,
-		"SERIALIZABLE": sql.LevelSerializable}
-	return door{
-		dialect: dialect,
-		db:      db,
-		start: func(ctx context.Context, isolation string) (session, error) {
-			tx, err := db.BeginTx(ctx, &sql.TxOptions{Isolation: levels[isolation]})
-			return standardTx{tx}, err
-		},
-		exec: func(ctx context.Context, statement string, args ...any) error {
-			_, err := db.ExecContext(ctx, statement, args...)
-			return err
-		},
-		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
-			return f.Register(ctx, db, name, token)
-		},
-		close: func() error { return db.Close() },
-	}, err
-}
-
-// throughPgx is the way through pgx.
-func throughPgx(ctx context.Context, target string) (door, error) {
-	pool, err := openPool(ctx, target)
-	return door{
-		dialect: sqlfence.Postgres,
-		start: func(ctx context.Context, isolation string) (session, error) {
-			tx, err := pool.BeginTx(ctx, pgx.TxOptions{IsoLevel: pgx.TxIsoLevel(strings.ToLower(isolation))})
-			return pgxTx{tx}, err
-		},
-		exec: func(ctx context.Context, statement string, args ...any) error {
-			_, err := pool.Exec(ctx, statement, args...)
-			return err
-		},
-		register: func(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
-			return f.RegisterPgx(ctx, pool, name, token)
-		},
-		close: func() error { pool.Close(); return nil },
-	}, err
-}
-
-func viaSQL(t *testing.T, dialect sqlfence.Dialect, target string) door {
-	d, err := throughSQL(dialect, target)
-	return d.until(t, err)
-}
-
-func viaPgx(t *testing.T, target string) door {
-	d, err := throughPgx(t.Context(), target)
-	return d.until(t, err)
-}
-
-// until closes d with t.
-func (d door) until(t *testing.T, err error) door {
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, d.close()) })
-	return d
 }
 
 // begin begins a transaction, which ends with t.

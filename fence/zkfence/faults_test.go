@@ -23,9 +23,9 @@ import (
 // Holders come and write at once, the first of all among them: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
 	p := newPlace(t)
-	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard) error {
+	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
 		_, err := g.Multi(t.Context(), &zk.CreateRequest{
-			Path: p.data + "/" + strconv.FormatUint(uint64(g.Token()), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
+			Path: p.data + "/" + strconv.FormatUint(uint64(token), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
 		})
 		return err
 	}, func() []lockport.Token {
@@ -112,14 +112,14 @@ func TestServerGone(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	err := write(ctx, g, p.data, "x")
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	_, err = p.fence.Register(ctx, 6)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.True(t, errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown))
 	require.NoError(t, p.server.Restart(t.Context()))
 	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, 3*soon, 10*time.Millisecond, "ZooKeeper keeps the fence")
 	p.conn.Close()
 	err = write(t.Context(), g, p.data, "x")
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"strconv"
 	"testing"
 	"time"
 
@@ -21,8 +22,13 @@ import (
 // soon is far more than anything takes that follows at once, on a busy machine too.
 const soon = 10 * time.Second
 
+func connect(session time.Duration, addrs ...string) (*zk.Conn, error) {
+	c, _, err := zk.Connect(addrs, session, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	return c, err
+}
+
 func newConn(t testing.TB, addrs ...string) *zk.Conn {
-	c, _, err := zk.Connect(addrs, 10*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+	c, err := connect(10*time.Second, addrs...)
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c
@@ -96,43 +102,49 @@ func write(ctx context.Context, g *Guard, path, value string) error {
 	return err
 }
 
-// open opens the values of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped: a late write must arrive.
-func open(addr string) (fencetest.Values[*Guard], error) {
-	c, _, err := zk.Connect([]string{addr}, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
+// open opens the numbers of a ZooKeeper, for fencetest. Its session outlives the time for which a process is stopped: a late write must arrive.
+func open(_ context.Context, addr string) (*fencetest.Store, error) {
+	c, err := connect(30*time.Second, addr)
 	path := func(name string) string { return "/data of " + name }
 	create := func(name string) error {
-		_, err := c.Create(path(name), nil, 0, zk.WorldACL(zk.PermAll))
+		_, err := c.Create(path(name), []byte("0"), 0, zk.WorldACL(zk.PermAll))
 		if errors.Is(err, zk.ErrNodeExists) {
 			return nil
 		}
 		return err
 	}
-	return fencetest.Values[*Guard]{
-		Fence: func(name string) (fencetest.Fence[*Guard], error) {
-			if err := create(name); err != nil {
+	return &fencetest.Store{
+		Register: func(ctx context.Context, name string, token lockport.Token, l *lockport.Lock) (fencetest.Write, error) {
+			f, err := New(c, "/fences/of/"+name, Options{})
+			if err != nil {
 				return nil, err
 			}
-			return New(c, "/fences/of/"+name, Options{})
-		},
-		Write: func(ctx context.Context, g *Guard, name, value string) error { return write(ctx, g, path(name), value) },
-		Bare: func(_ context.Context, name, value string) error {
-			if err := create(name); err != nil {
-				return err
+			w, err := fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
+				return write(ctx, g, path(name), strconv.FormatInt(value, 10))
+			})
+			if err == nil {
+				err = create(name)
 			}
-			_, err := c.Set(path(name), []byte(value), -1)
+			return w, err
+		},
+		Bare: func(_ context.Context, name string, value int64) error {
+			_, err := c.Set(path(name), strconv.AppendInt(nil, value, 10), -1)
 			return err
 		},
-		Get: func(_ context.Context, name string) (string, error) {
+		Get: func(_ context.Context, name string) (int64, error) {
+			if err := create(name); err != nil {
+				return 0, err
+			}
 			if _, err := c.Sync(path(name)); err != nil {
-				return "", err
+				return 0, err
 			}
 			data, _, err := c.Get(path(name))
-			if errors.Is(err, zk.ErrNoNode) {
-				err = nil
+			if err != nil {
+				return 0, err
 			}
-			return string(data), err
+			return strconv.ParseInt(string(data), 10, 64)
 		},
-		Close: func() error { c.Close(); return nil },
+		Close: c.Close,
 	}, err
 }
 
@@ -140,15 +152,12 @@ func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.C
 	return lockport.Open(ctx, "zookeeper://"+addr+"?ttl="+ttl.String(), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, fencetest.Kinds(open, openLocks))) }
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
 
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
 	s := servers.SharedZooKeeper(t)
-	fencetest.Late(t, fencetest.Run{Store: s.Addr(), Locks: s.Addr(), LateTTL: 500 * time.Millisecond}, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
+	fencetest.Late(t, fencetest.Place{Store: s.Addr(), Locks: s.Addr()}, nil, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
 }
 
-func oneLine(t testing.TB, err error) {
-	t.Helper()
-	fencetest.OneLine(t, "zkfence", err)
-}
+const errs fencetest.Errors = "zkfence"

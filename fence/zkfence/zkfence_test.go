@@ -2,7 +2,6 @@ package zkfence
 
 import (
 	"testing"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
@@ -16,14 +15,9 @@ import (
 func TestCases(t *testing.T) {
 	p := newPlace(t)
 	path := func(name string) string { return "/fences/of/" + name }
-	fencetest.Cases(t, fencetest.Place[*Guard]{
-		Package: "zkfence", Addr: p.server.Addr(), Open: open,
-		Locks: func() *lockport.Client {
-			l, err := openLocks(t.Context(), p.server.Addr(), 2*time.Second)
-			require.NoError(t, err)
-			t.Cleanup(func() { _ = l.Close() })
-			return l
-		},
+	fencetest.Cases(t, fencetest.Subject{
+		Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
+		Errors: errs, Addr: p.server.Addr(),
 		Stored: func(name string, token lockport.Token) {
 			require.Equal(t, format(token), p.get(path(name)))
 			children, _, err := p.conn.Children(path(name))
@@ -31,6 +25,12 @@ func TestCases(t *testing.T) {
 			require.Equal(t, []string{format(token)}, children)
 		},
 		Remove: func(name string) { p.remove(path(name)) },
+		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},
+		Put: func(name, odd string) func() {
+			_, err := p.conn.Create(path(name)+"/"+odd, nil, 0, zk.WorldACL(zk.PermAll))
+			require.NoError(t, err)
+			return func() { require.NoError(t, p.conn.Delete(path(name)+"/"+odd, -1)) }
+		},
 	})
 }
 
@@ -64,13 +64,13 @@ func TestMulti(t *testing.T) {
 	require.NotErrorIs(t, err, fence.ErrStale)
 	require.Len(t, r, 2)
 	require.ErrorIs(t, r[1].Error, zk.ErrBadVersion)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	_, err = g.Set(ctx, p.data+"/missing", nil, -1)
 	require.ErrorIs(t, err, zk.ErrNoNode)
 	require.NotErrorIs(t, err, fence.ErrStale)
 	_, err = g.Multi(ctx, "nonsense")
 	require.ErrorContains(t, err, "operation type string")
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	r, err = g.Multi(ctx)
 	require.NoError(t, err)
 	require.Empty(t, r)
@@ -89,25 +89,6 @@ func TestHalfOfTheFenceIsMissing(t *testing.T) {
 	require.NoError(t, write(t.Context(), registers(t, p.fence, 8), p.data, "y"))
 }
 
-// A node that has something else is left alone.
-func TestNoFence(t *testing.T) {
-	p := newPlace(t)
-	g := registers(t, p.fence, 5)
-	for _, name := range []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"} {
-		other := p.fence.Path() + "/" + name
-		_, err := p.conn.Create(other, nil, 0, zk.WorldACL(zk.PermAll))
-		require.NoError(t, err)
-		for _, token := range []lockport.Token{4, 5, 6} {
-			_, err = p.fence.Register(t.Context(), token)
-			require.ErrorContains(t, err, "a place of its own", "%q", name)
-			require.NotErrorIs(t, err, fence.ErrStale)
-			oneLine(t, err)
-		}
-		require.NoError(t, p.conn.Delete(other, -1))
-	}
-	require.NoError(t, write(t.Context(), g, p.data, "x"))
-}
-
 func TestBadInput(t *testing.T) {
 	p := newPlace(t)
 	_, err := New(nil, "/x", Options{})
@@ -118,12 +99,12 @@ func TestBadInput(t *testing.T) {
 	}
 	_, err = newFence(t, p.conn, "/x/../y").Register(t.Context(), 5)
 	require.ErrorIs(t, err, zk.ErrInvalidPath)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	_, err = p.conn.Create(p.data+"/brief", nil, zk.FlagEphemeral, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	_, err = newFence(t, p.conn, p.data+"/brief/fence").Register(t.Context(), 5)
 	require.ErrorIs(t, err, zk.ErrNoChildrenForEphemerals)
-	oneLine(t, err)
+	errs.OneLine(t, err)
 }
 
 func TestACL(t *testing.T) {
@@ -137,6 +118,6 @@ func TestACL(t *testing.T) {
 	_, err = newFence(t, newConn(t, p.server.Addr()), "/private/fence").Register(t.Context(), 6)
 	require.ErrorIs(t, err, zk.ErrNoAuth)
 	require.ErrorContains(t, err, "ACL")
-	oneLine(t, err)
+	errs.OneLine(t, err)
 	require.NotContains(t, err.Error(), "secret")
 }

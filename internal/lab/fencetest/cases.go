@@ -5,8 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"math"
-	"slices"
-	"sync"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,284 +15,240 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// Place is a server with fences and values.
-type Place[G Guard] struct {
-	Package   string // the fences', which its errors name
-	Addr      string
-	Open      func(addr string) (Values[G], error)
-	Locks     func() *lockport.Client                 // of locks on the same server
-	LockFirst bool                                    // RegisterLock looks at the lock before the tokens
+// Subject is a store, and what its fences are like on the server.
+type Subject struct {
+	Place
+	Errors
+	Addr      string                                  // of the server, in Place.Store
+	LockFirst bool                                    // registering a lock looks at the lock before the tokens
 	Stored    func(name string, token lockport.Token) // requires the fence to be stored as documented
 	Remove    func(name string)                       // removes the fence
+	Odd       []string                                // what is no token
+	Put       func(name, odd string) (undo func())    // has odd stored in the fence; undo requires that it is still there
 }
 
-// subject is a fence of a place, and the value that it guards.
-type subject[G Guard] struct {
+// fixture is a subject in a test, and one name of its store.
+type fixture struct {
 	*testing.T
-	Place[G]
-	Values[G]
-	Fence[G]
+	Subject
+	*Store
 	name string
 }
 
-// Cases holds the fences of a place to what all fences promise. The test imports backend/memory, for locks of another backend.
-func Cases[G Guard](t *testing.T, p Place[G]) {
-	for name, c := range map[string]func(*subject[G]){
-		"OlderHolder": olderHolder[G], "Tokens": tokens[G], "MissingFence": missingFence[G], "BadInput": badInput[G],
-		"LockOnTheSameServer": lockOnTheSameServer[G], "LateWrite": lateWrite[G], "ContextEnds": contextEnds[G],
+// Cases holds a store with guards to what all fences promise. The test imports backend/memory, for locks of another backend.
+func Cases(t *testing.T, s Subject) {
+	for name, test := range map[string]func(*fixture){
+		"OlderHolder": olderHolder, "Tokens": tokens, "MissingFence": missingFence, "SomethingElse": somethingElse, "BadInput": badInput,
+		"LockOnTheSameServer": lockOnTheSameServer, "LateWrite": lateWrite, "ContextEnds": contextEnds,
 	} {
-		t.Run(name, func(t *testing.T) { c(p.at(t, p.Addr, rand.Text())) })
+		t.Run(name, func(t *testing.T) {
+			test((&fixture{T: t, Subject: s, name: rand.Text()}).at(s.Addr))
+		})
 	}
 }
 
-// at is a subject as a client of addr sees it.
-func (p Place[G]) at(t *testing.T, addr, name string) *subject[G] {
-	values, err := p.Open(addr)
-	must(t, err)
-	t.Cleanup(func() { _ = values.Close() })
-	f, err := values.Fence(name)
-	must(t, err)
-	return &subject[G]{t, p, values, f, name}
+// at is the fixture as a client of addr sees it.
+func (f *fixture) at(addr string) *fixture {
+	there := *f
+	var err error
+	there.Store, err = stores[f.Kind](f.Context(), strings.Replace(f.Place.Store, f.Addr, addr, 1))
+	must(f, err)
+	f.Cleanup(there.Store.Close)
+	return &there
 }
 
-// through is the subject behind a proxy.
-func (s *subject[G]) through() (*subject[G], *faultproxy.Proxy) {
-	proxy, err := faultproxy.New(s.Addr)
-	must(s, err)
-	s.Cleanup(func() { _ = proxy.Close() })
-	return s.at(s.T, proxy.Addr(), s.name), proxy
+// through is the fixture behind a proxy. Its holder has written 1 with the token 5, so that the connection is there.
+func (f *fixture) through() (*fixture, Write, *faultproxy.Proxy) {
+	proxy, err := faultproxy.New(f.Addr)
+	must(f, err)
+	f.Cleanup(func() { _ = proxy.Close() })
+	far := f.at(proxy.Addr())
+	write := far.registers(5)
+	far.writes(write, 1)
+	return far, write, proxy
 }
 
-func (s *subject[G]) registers(token lockport.Token) G {
-	s.Helper()
-	g, err := s.Register(s.Context(), token)
-	must(s, err)
-	return g
+func (f *fixture) register(token lockport.Token) (Write, error) {
+	return f.Register(f.Context(), f.name, token, nil)
 }
 
-func (s *subject[G]) write(g G, value string) error {
-	return s.Write(s.Context(), g, s.name, value)
+func (f *fixture) registers(token lockport.Token) Write {
+	f.Helper()
+	write, err := f.register(token)
+	must(f, err)
+	return write
 }
 
-func (s *subject[G]) writes(g G, value string) {
-	s.Helper()
-	must(s, s.write(g, value))
-	s.has(value)
+func (f *fixture) writes(write Write, value int64) {
+	f.Helper()
+	must(f, write(f.Context(), value))
+	f.has(value)
 }
 
-func (s *subject[G]) has(value string) {
-	s.Helper()
-	got, err := s.Get(s.Context(), s.name)
-	must(s, err)
-	want(s, got == value, "the value is %q, want %q", got, value)
+func (f *fixture) has(value int64) {
+	f.Helper()
+	got, err := f.Get(f.Context(), f.name)
+	must(f, err)
+	want(f, got == value, "the value is %d, want %d", got, value)
 }
 
-func (s *subject[G]) refuses(g G, seen lockport.Token) {
-	s.Helper()
-	Stale(s, s.Package, s.write(g, "late"), g.Token(), seen)
-}
-
-// is requires err to be one line that names the package, and to match all of targets.
-func (s *subject[G]) is(err error, targets ...error) {
-	s.Helper()
-	OneLine(s, s.Package, err)
-	is(s, err, targets...)
+// fails requires err to be of one line, to match all of targets, and to say text.
+func (f *fixture) fails(err error, text string, targets ...error) {
+	f.Helper()
+	f.OneLine(f, err)
+	says(f, err, text)
+	is(f, err, targets...)
 }
 
 // The latest holder writes, and the one before does not any more; nor can it come back.
-func olderHolder[G Guard](s *subject[G]) {
-	old := s.registers(7)
-	s.writes(old, "old")
-	latest := s.registers(10) // less than 7, if they were compared as text
-	s.refuses(old, 10)
-	s.has("old")
-	s.writes(latest, "new")
-	_, err := s.Register(s.Context(), 7)
-	Stale(s, s.Package, err, 7, 10)
-	s.writes(latest, "newer") // a refused registration changes nothing
+func olderHolder(f *fixture) {
+	old := f.registers(7)
+	f.writes(old, 1)
+	latest := f.registers(10) // less than 7, if they were compared as text
+	f.Stale(f, old(f.Context(), 2), 7, 10)
+	f.has(1)
+	f.writes(latest, 3)
+	_, err := f.register(7)
+	f.Stale(f, err, 7, 10)
+	f.writes(latest, 4) // a refused registration changes nothing
 }
 
 // Tokens are compared as whole numbers, up to the greatest. Equal ones pass.
-func tokens[G Guard](s *subject[G]) {
+func tokens(f *fixture) {
 	for _, token := range []lockport.Token{1, 9, 10, 99, 100, 1 << 53, 1<<53 + 1, 1<<53 + 2, 1 << 62, 1<<63 - 1, math.MaxUint64 - 1, math.MaxUint64} {
-		first, second := s.registers(token), s.registers(token)
-		for _, g := range []G{first, second, first} {
-			s.writes(g, "x")
+		first, second := f.registers(token), f.registers(token)
+		for i, write := range []Write{first, second, first} {
+			f.writes(write, int64(i))
 		}
-		s.Stored(s.name, token)
+		f.Stored(f.name, token)
 		if token > 1 {
-			_, err := s.Register(s.Context(), token-1)
-			Stale(s, s.Package, err, token-1, token)
+			_, err := f.register(token - 1)
+			f.Stale(f, err, token-1, token)
 		}
 	}
 }
 
 // A fence that is gone lets nobody write, and does not come back by a write. Whoever registers opens it, and its older guards stay shut.
-func missingFence[G Guard](s *subject[G]) {
-	g := s.registers(5)
-	s.Remove(s.name)
+func missingFence(f *fixture) {
+	gone := f.registers(5)
+	f.Remove(f.name)
 	for range 2 {
-		err := s.write(g, "x")
-		s.is(err, fence.ErrStale)
-		says(s, err, "register again")
-		s.has("")
+		f.fails(gone(f.Context(), 1), "register again", fence.ErrStale)
+		f.has(0)
 	}
 	for _, token := range []lockport.Token{1, 2, 4} {
-		older := s.registers(token)
-		err := s.write(g, "x")
-		s.is(err, fence.ErrStale)
-		says(s, err, "older")
-		s.writes(older, "y")
+		older := f.registers(token)
+		f.fails(gone(f.Context(), 1), "older", fence.ErrStale)
+		f.writes(older, 2)
 	}
-	s.registers(6)
-	s.refuses(g, 6)
+	f.registers(6)
+	f.Stale(f, gone(f.Context(), 1), 5, 6)
 }
 
-func badInput[G Guard](s *subject[G]) {
-	_, err := s.Register(s.Context(), 0)
-	s.is(err, fence.ErrNoToken)
-	m, err := lockport.Open(s.Context(), "memory:", lockport.Logger(nil))
-	must(s, err)
+// Nobody registers where the fence has something else, which is left alone.
+func somethingElse(f *fixture) {
+	f.registers(5)
+	for _, odd := range f.Odd {
+		undo := f.Put(f.name, odd)
+		for _, token := range []lockport.Token{4, 5, 6} {
+			_, err := f.register(token)
+			f.fails(err, "a place of its own")
+			want(f, !errors.Is(err, fence.ErrStale), "%q: %v", odd, err)
+		}
+		undo()
+	}
+	f.writes(f.registers(5), 1)
+}
+
+func badInput(f *fixture) {
+	_, err := f.register(0)
+	f.fails(err, "", fence.ErrNoToken)
+	m, err := lockport.Open(f.Context(), "memory:", lockport.Logger(nil))
+	must(f, err)
 	defer func() { _ = m.Close() }()
-	l, err := m.Acquire(s.Context(), "x")
-	must(s, err)
-	_, err = s.RegisterLock(s.Context(), l)
-	says(s, err, "backend ")
+	l, err := m.Acquire(f.Context(), "x")
+	must(f, err)
+	_, err = f.Register(f.Context(), f.name, 5, l)
+	says(f, err, "backend ")
 }
 
 // Where the lock is on the same server, its entry counts too, at once; and alone it does not count.
-func lockOnTheSameServer[G Guard](s *subject[G]) {
-	l, l2 := HandOff(s, s.Locks(), "account "+rand.Text())
-	register := func(l *lockport.Lock) G {
-		g, err := s.RegisterLock(s.Context(), l)
-		must(s, err)
-		return g
+func lockOnTheSameServer(f *fixture) {
+	c, err := locks(f.Context(), f.Locks, longTTL/6)
+	must(f, err)
+	defer func() { _ = c.Close() }()
+	l, l2 := HandOff(f, c, "account "+rand.Text())
+	token, _ := l.Token()
+	token2, _ := l2.Token()
+	register := func(l *lockport.Lock) Write {
+		write, err := f.Register(f.Context(), f.name, 0, l)
+		must(f, err)
+		return write
 	}
-	g := register(l)
-	s.writes(g, "held")
+	first := register(l)
+	f.writes(first, 1)
 
 	// Handed on inside the process the entry stays, and the hold before is refused all the same.
-	g2 := register(l2)
-	s.refuses(g, g2.Token())
-	s.writes(g2, "second")
+	second := register(l2)
+	f.Stale(f, first(f.Context(), 2), token, token2)
+	f.writes(second, 3)
 	register(l2) // again
 
 	// Once it is released, it is refused before anybody else has registered.
-	must(s, l2.Release(s.Context()))
-	s.is(s.write(g2, "late"), lockport.ErrLost, fence.ErrStale)
-	_, err := s.RegisterLock(s.Context(), l2)
-	s.is(err, lockport.ErrLost)
-	s.has("second")
-	newer := s.registers(g2.Token() + 1)
-	_, err = s.RegisterLock(s.Context(), l2)
-	if s.LockFirst {
-		s.is(err, lockport.ErrLost, fence.ErrStale)
+	must(f, l2.Release(f.Context()))
+	f.fails(second(f.Context(), 4), "", lockport.ErrLost, fence.ErrStale)
+	_, err = f.Register(f.Context(), f.name, 0, l2)
+	f.fails(err, "", lockport.ErrLost)
+	f.has(3)
+	f.registers(token2 + 1)
+	_, err = f.Register(f.Context(), f.name, 0, l2)
+	if f.LockFirst {
+		f.fails(err, "", lockport.ErrLost, fence.ErrStale)
 	} else {
-		Stale(s, s.Package, err, g2.Token(), newer.Token())
+		f.Stale(f, err, token2, token2+1)
 	}
-	s.refuses(g2, newer.Token())
-}
-
-// HandOff makes two holds of name that share one claim: before was released to after, which is held, inside the process, so that the server
-// saw nothing of it.
-func HandOff(t testing.TB, c *lockport.Client, name string) (before, after *lockport.Lock) {
-	t.Helper()
-	for range 100 { // until the second caller is in the queue when the first hold is released
-		before, err := c.Acquire(t.Context(), name)
-		must(t, err)
-		begun, next := make(chan struct{}), make(chan error, 1)
-		go func() {
-			close(begun)
-			var err error
-			after, err = c.Acquire(context.Background(), name)
-			next <- err
-		}()
-		<-begun
-		must(t, before.Release(t.Context()))
-		must(t, <-next)
-		if before.Owner() == after.Owner() {
-			return before, after
-		}
-		must(t, after.Release(t.Context()))
-	}
-	t.Fatal("no hold was handed on")
-	return nil, nil
+	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
 // A write that was sent while the token was the latest, and arrives when it is not any more, does nothing.
-func lateWrite[G Guard](s *subject[G]) {
-	far, proxy := s.through()
-	old := far.registers(5)
-	far.writes(old, "old") // the connection is there
+func lateWrite(f *fixture) {
+	_, old, proxy := f.through()
 	proxy.Freeze()
 	before := proxy.Requests()
 	done := make(chan error, 1)
-	go func() { done <- far.write(old, "late") }()
+	go func() { done <- old(f.Context(), 2) }()
 	for deadline := time.Now().Add(patience); proxy.Requests() == before; time.Sleep(time.Millisecond) {
-		want(s, time.Now().Before(deadline), "nothing was sent")
+		want(f, time.Now().Before(deadline), "nothing was sent")
 	}
-	s.registers(6)
+	f.registers(6)
 	proxy.Restore()
-	Stale(s, s.Package, <-done, 5, 6)
-	s.has("old")
+	f.Stale(f, <-done, 5, 6)
+	f.has(1)
 }
 
 // Every call returns soon after its context has ended, with the context's error: at once where that has ended before, and while the network is silent.
-func contextEnds[G Guard](s *subject[G]) {
-	far, proxy := s.through()
-	g := far.registers(5)
-	far.writes(g, "x")
+func contextEnds(f *fixture) {
+	far, write, proxy := f.through()
 	for what, call := range map[string]func(context.Context) error{
-		"register": func(ctx context.Context) error { _, err := far.Register(ctx, 5); return err },
-		"write":    func(ctx context.Context) error { return far.Write(ctx, g, s.name, "x") },
+		"register": func(ctx context.Context) error { _, err := far.Register(ctx, f.name, 5, nil); return err },
+		"write":    func(ctx context.Context) error { return write(ctx, 2) },
 	} {
-		ended, cancel := context.WithCancel(s.Context())
+		ended, cancel := context.WithCancel(f.Context())
 		cancel()
-		is(s, call(ended), context.Canceled)
+		is(f, call(ended), context.Canceled)
 
 		proxy.Freeze()
-		ctx, cancel := context.WithTimeout(s.Context(), 50*time.Millisecond)
+		ctx, cancel := context.WithTimeout(f.Context(), 50*time.Millisecond)
 		done := make(chan error, 1)
 		go func() { done <- call(ctx) }()
 		select {
 		case err := <-done:
-			s.is(err, context.DeadlineExceeded)
-			want(s, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
+			f.fails(err, "", context.DeadlineExceeded)
+			want(f, errors.Is(err, driver.ErrUnknown) || errors.Is(err, driver.ErrUnavailable), "%s: %v", what, err)
 		case <-time.After(2 * time.Second): // with room for a busy machine
-			s.Fatal("the call did not return: ", what)
+			f.Fatal("the call did not return: ", what)
 		}
 		cancel()
 		proxy.Restore()
 	}
-}
-
-// Race has holders come and write at once: once a newer one has written, none that is older does. fence is a client's, write has the store
-// append the guard's token, and order returns what it has.
-func Race[G Guard](t *testing.T, newFence func() Fence[G], write func(g G) error, order func() []lockport.Token) {
-	t.Helper()
-	const holders, each, first = 16, 20, 95 // 99 and 100 are among the tokens
-	var wrote, count [holders]int
-	var all sync.WaitGroup
-	for i := range holders {
-		token, f := lockport.Token(first+i), newFence()
-		all.Go(func() {
-			g, err := f.Register(t.Context(), token)
-			for err == nil && wrote[i] < each {
-				if err = write(g); err == nil {
-					wrote[i]++
-				}
-			}
-			if err != nil && !errors.Is(err, fence.ErrStale) {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	written := order()
-	want(t, slices.IsSorted(written), "an older holder wrote after a newer one: %v", written)
-	for _, token := range written {
-		count[token-first]++
-	}
-	want(t, count == wrote, "%v writes are there, and %v were not refused", count, wrote)
-	want(t, count[holders-1] == each, "the latest was refused")
 }

@@ -9,6 +9,25 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
+// Errors checks the errors of the package with this name.
+type Errors string
+
+// OneLine requires an error of one line that names the package.
+func (e Errors) OneLine(t testing.TB, err error) {
+	t.Helper()
+	says(t, err, string(e)+": ")
+	want(t, !strings.Contains(err.Error(), "\n"), "want one line: %v", err)
+}
+
+// Stale requires an error of one line that refuses token because of seen.
+func (e Errors) Stale(t testing.TB, err error, token, seen lockport.Token) {
+	t.Helper()
+	e.OneLine(t, err)
+	is(t, err, fence.ErrStale)
+	var s *fence.StaleError
+	want(t, errors.As(err, &s) && s.Token == token && s.Seen == seen, "want a refusal of %d because of %d, got: %v", token, seen, err)
+}
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	want(t, err == nil, "%v", err)
@@ -32,20 +51,4 @@ func is(t testing.TB, err error, targets ...error) {
 func says(t testing.TB, err error, text string) {
 	t.Helper()
 	want(t, err != nil && strings.Contains(err.Error(), text), "want an error that says %q, got: %v", text, err)
-}
-
-// OneLine requires an error of one line that names the package.
-func OneLine(t testing.TB, pkg string, err error) {
-	t.Helper()
-	says(t, err, pkg+": ")
-	want(t, !strings.Contains(err.Error(), "\n"), "want one line: %v", err)
-}
-
-// Stale requires that err refuses token because of seen.
-func Stale(t testing.TB, pkg string, err error, token, seen lockport.Token) {
-	t.Helper()
-	OneLine(t, pkg, err)
-	is(t, err, fence.ErrStale)
-	var s *fence.StaleError
-	want(t, errors.As(err, &s) && s.Token == token && s.Seen == seen, "want a refusal of %d because of %d, got: %v", token, seen, err)
 }

@@ -1,137 +1,188 @@
 package fencetest
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
 
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// Run is a run: who takes part, and where.
-type Run struct {
-	Kind         string // one of those that Main was given
-	Store, Locks string // what its functions are called with
-
-	// LateTTL is that of the locks that are lost, if Lose is nil. Default: 150 ms.
-	LateTTL time.Duration
-	// Lose, if not nil, is called while the worker is frozen. It has the server take away the worker's locks, which have these names, for example by
-	// ending its sessions. Otherwise their TTL ends them.
-	Lose func(ctx context.Context, names []string) error
-}
-
-// A run has rounds, many of them at once. In each round a holder loses its lock without knowing, and writes late.
+// The ways to write to a store.
 const (
-	// holdTTL is that of locks which are not to be lost, on a busy machine either.
-	holdTTL = 30 * time.Second
-
-	rounds  = 200
-	atOnce  = 50
-	batches = rounds / atOnce
+	ByToken = "fence"
+	ByLock  = "fence that looks at the lock too"
+	Bare    = "no fence"
 )
 
-// Refuses shows that the fence holds: in 200 rounds each late write is refused, and no update is lost.
-func Refuses(t *testing.T, r Run) {
-	t.Helper()
-	refused, lost := r.do(t)
-	if refused != rounds || lost != 0 {
-		t.Errorf("%d of %d late writes were refused and %d updates lost: all must be refused, and none lost", refused, rounds, lost)
-	}
-}
+const (
+	rounds   = 200              // of a run, all at once: in each a holder loses its lock without knowing, and writes late
+	longTTL  = 30 * time.Second // of locks that must not expire, on a busy machine either
+	shortTTL = time.Second      // of locks that expire while the child is frozen
+	patience = 30 * time.Second // bounds each step
+)
 
-// Loses shows that the run would find a fence that does not hold: r is the same kind of store without one.
-func Loses(t *testing.T, r Run) {
-	t.Helper()
-	refused, lost := r.do(t)
-	if refused != 0 || lost < 1 {
-		t.Errorf("without a fence %d late writes were refused and %d updates lost: the run shows nothing", refused, lost)
-	}
-}
-
-// Late runs r with each of the kinds, whose fences hold, and with one that has no fence.
-func Late(t *testing.T, r Run, without string, kinds ...string) {
-	for _, kind := range append(kinds, without) {
-		t.Run(kind, func(t *testing.T) {
-			if r.Kind = kind; kind == without {
-				Loses(t, r)
+// Late runs 200 rounds in each way. A fence refuses each late write, and no update is lost. Without a fence the same run loses some, so
+// it would find a fence that does not hold. The child's locks expire; or lose, if it is not nil, has the server take the locks of these
+// names away, for example by ending the child's sessions.
+func Late(t *testing.T, p Place, lose func(ctx context.Context, names []string) error, ways ...string) {
+	for _, way := range ways {
+		t.Run(way, func(t *testing.T) {
+			refused, lost := late(t, config{Place: p, Way: way, TTL: longTTL}, lose)
+			if way == Bare {
+				want(t, refused == 0 && lost > 0, "without a fence %d late writes were refused and %d updates lost: the run shows nothing", refused, lost)
 			} else {
-				Refuses(t, r)
+				want(t, refused == rounds && lost == 0, "%d of %d late writes were refused and %d updates lost", refused, rounds, lost)
 			}
 		})
 	}
 }
 
-func (r Run) do(t *testing.T) (refused int, lost int64) {
+func late(t *testing.T, c config, lose func(context.Context, []string) error) (refused int, lost int64) {
 	t.Helper()
-	j := job{Kind: r.Kind, Store: r.Store, Locks: r.Locks, TTL: holdTTL}
-	for i := range atOnce {
-		j.Names = append(j.Names, fmt.Sprintf("fencetest %s %d", rand.Text(), i))
-	}
-	here, err := open(j)
-	must(t, err)
-	defer here.Close()
-	if r.Lose == nil {
-		j.TTL = cmp.Or(r.LateTTL, 150*time.Millisecond)
-	}
-	there, err := lateWorker.Start(t.Context(), j)
-	must(t, err)
-	defer there.Kill()
-
-	for range batches {
-		late, written := r.batch(t, here, there)
-		refused += late.Refused
-		lost += int64(late.Written + written)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience)
 	defer cancel()
-	for _, name := range j.Names {
-		value, err := here.store.Value(ctx, name)
+	for i := range rounds {
+		c.Names = append(c.Names, fmt.Sprintf("fencetest %s %d", rand.Text(), i))
+	}
+	theirs := c
+	if lose == nil {
+		theirs.TTL = shortTTL
+	}
+	child, err := lateWorker.Start(ctx, theirs)
+	must(t, err)
+	defer child.Kill()
+	must(t, child.Freeze())
+	if lose != nil {
+		must(t, lose(ctx, c.Names))
+	}
+	ours, err := begin(ctx, c) // takes the locks as soon as the child's have ended
+	must(t, err)
+	defer ours.Close()
+
+	written := 0
+	write := func(third int) {
+		t.Helper()
+		c, err := ours.write(third, 3)
+		must(t, err)
+		want(t, c.Refused == 0, "%d writes of the lock's holder were refused", c.Refused)
+		written += c.Written
+	}
+	write(0) // before the child's writes
+	answer := child.Send(struct{}{})
+	must(t, child.Thaw())
+	write(1) // at the same time
+	childs, err := answer(ctx)
+	must(t, err)
+	write(2) // after them
+	lost = int64(written + childs.Written)
+	for _, name := range c.Names {
+		value, err := ours.Get(ctx, name)
 		must(t, err)
 		lost -= value
 	}
-	if lost < 0 {
-		t.Fatalf("%d updates are there that nobody made", -lost)
-	}
-	return refused, lost
+	want(t, lost >= 0, "%d updates are there that nobody made", -lost)
+	return childs.Refused, lost
 }
 
-// batch is a round on each of the names. It returns what became of the worker's late writes, and how many we wrote. A third of our own writes come before
-// the worker's, a third after them, and the rest at the same time.
-func (r Run) batch(t *testing.T, here *party, there *worker.Handle[string, counts]) (late counts, written int) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+// config is what a party begins with.
+type config struct {
+	Place
+	Way   string
+	TTL   time.Duration
+	Names []string
+}
+
+// counts says what became of writes.
+type counts struct{ Written, Refused int }
+
+// lateWorker is the child. It has read when it has begun, and its one order is to write.
+var lateWorker = worker.Kind[config, struct{}, counts]{Variable: "LOCKPORT_FENCETEST_WORKER"}
+
+// party is one of the two who write: the child, or the test itself.
+type party struct {
+	*Store
+	close  func()
+	values []int64 // that were read, and how to write, by the index of the name
+	writes []Write
+}
+
+// begin takes all locks at once, registers, and reads.
+func begin(ctx context.Context, c config) (*party, error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*patience)
 	defer cancel()
-	ours := func(c counts, err error) {
-		t.Helper()
-		must(t, err)
-		if c.Refused > 0 {
-			t.Fatalf("%d writes of the lock's holder were refused", c.Refused)
+	store, err := stores[c.Kind](ctx, c.Store)
+	if err != nil {
+		return nil, err
+	}
+	client, err := locks(ctx, c.Locks, c.TTL)
+	if err != nil {
+		return nil, err
+	}
+	p := &party{store, func() { _ = client.Close(); store.Close() }, make([]int64, len(c.Names)), make([]Write, len(c.Names))}
+	return p, errors.Join(p.each(0, 1, func(i int) error {
+		name := c.Names[i]
+		l, err := client.Acquire(ctx, name)
+		for errors.Is(err, lockport.ErrUnavailable) && ctx.Err() == nil { // a small TTL may be over before the grant is there
+			l, err = client.Acquire(ctx, name)
+		}
+		if err != nil {
+			return err
+		}
+		token, _ := l.Token()
+		switch c.Way {
+		case ByToken:
+			p.writes[i], err = store.Register(ctx, name, token, nil)
+		case ByLock:
+			p.writes[i], err = store.Register(ctx, name, token, l)
+		case Bare:
+			p.writes[i] = func(ctx context.Context, value int64) error { return store.Bare(ctx, name, value) }
+		}
+		if err == nil {
+			p.values[i], err = store.Get(ctx, name)
+		}
+		return err
+	})...)
+}
+
+// Do is the child's part.
+func (p *party) Do(struct{}) (counts, error) { return p.write(0, 1) }
+
+// Close ends a party, which may have lost its locks.
+func (p *party) Close() { p.close() }
+
+// write adds one to what was read, for every step-th name from first on. Nobody asks whether the lock is still valid: what may come
+// between that question and the write is what fences are for.
+func (p *party) write(first, step int) (c counts, all error) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	for _, err := range p.each(first, step, func(i int) error { return p.writes[i](ctx, p.values[i]+1) }) {
+		switch {
+		case err == nil:
+			c.Written++
+		case errors.Is(err, fence.ErrStale):
+			c.Refused++
+		default:
+			all = errors.Join(all, err)
 		}
 	}
-	write := func(third int) {
-		t.Helper()
-		c, err := here.write(third, 3)
-		ours(c, err)
-		written += c.Written
-	}
+	return c, all
+}
 
-	_, err := there.Ask(ctx, orderTake)
-	must(t, err)
-	must(t, there.Freeze())
-	if r.Lose != nil {
-		must(t, r.Lose(ctx, here.names))
+// each calls f at once for every step-th name from first on.
+func (p *party) each(first, step int, f func(i int) error) (errs []error) {
+	results, calls := make(chan error), 0
+	for i := first; i < len(p.writes); i += step {
+		calls++
+		go func() { results <- f(i) }()
 	}
-	ours(here.take()) // as soon as the worker's locks have ended
-	write(0)
-	answer := there.Send(orderWrite)
-	must(t, there.Thaw())
-	write(1)
-	late, err = answer(ctx)
-	must(t, err)
-	write(2)
-	here.release()
-	return late, written
+	for range calls {
+		errs = append(errs, <-results)
+	}
+	return errs
 }
