@@ -102,23 +102,13 @@ func testCounterWithPython(t *testing.T, url string) {
 	var all sync.WaitGroup
 	for range theirs {
 		all.Go(func() {
-			out, err := exec.Command(python, "-c", pythonCounter, host, port, "lockport:mixed", file, strconv.Itoa(each)).CombinedOutput()
+			out, err := exec.Command(python, "-c", pythonCounter, host, port, "lockport:counter", file, strconv.Itoa(each)).CombinedOutput()
 			if err != nil {
 				t.Errorf("%v: %s", err, out)
 			}
 		})
 	}
-	for range own {
-		all.Go(func() {
-			for range each {
-				p := prepare(url, "run", "mixed", "--", "sh", "-c", increment, file)
-				if err := p.Run(); err != nil {
-					t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
-					return
-				}
-			}
-		})
-	}
+	incrementUnder(t, url, file, own, each)
 	all.Wait()
 	require.Equal(t, each*(own+theirs), counted(t, file))
 }

@@ -16,30 +16,36 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestRunPassesTheExitCodeOn(t *testing.T) {
+// TestRunIsTransparent: the command's arguments, streams and exit code are as if it were run alone.
+func TestRunIsTransparent(t *testing.T) {
 	t.Parallel()
-	url := folder(t)
+	script := filepath.Join(t.TempDir(), "script") // without an interpreter line
+	require.NoError(t, os.WriteFile(script, []byte("echo \"ran with $1\"\n"), 0o700))
 	for _, tt := range []struct {
-		script string
-		want   int
+		command               []string
+		code                  int
+		stdin, stdout, stderr string
 	}{
-		{"exit 0", 0}, {"exit 1", 1}, {"exit 3", 3}, {"exit 75", 75}, {"exit 79", 79}, {"exit 255", 255},
-		{"kill -TERM $$", 128 + 15}, {"kill -KILL $$", 128 + 9}, {"kill -SEGV $$", 128 + 11},
+		{command: []string{"sh", "-c", "exit 0"}},
+		{command: []string{"sh", "-c", "exit 1"}, code: 1},
+		{command: []string{"sh", "-c", "exit 3"}, code: 3},
+		{command: []string{"sh", "-c", "exit 75"}, code: 75},
+		{command: []string{"sh", "-c", "exit 79"}, code: 79},
+		{command: []string{"sh", "-c", "exit 255"}, code: 255},
+		{command: []string{"sh", "-c", "kill -TERM $$"}, code: 128 + 15},
+		{command: []string{"sh", "-c", "kill -KILL $$"}, code: 128 + 9},
+		{command: []string{"sh", "-c", "kill -SEGV $$"}, code: 128 + 11},
+		{command: []string{"sh", "-c", "cat; echo warning >&2"}, stdin: "one\ntwo\n", stdout: "one\ntwo\n", stderr: "warning\n"},
+		{command: []string{"sh", "-c", `echo "$1"`, "sh", "--help"}, stdout: "--help\n"},
+		{command: []string{script, "this"}, stdout: "ran with this\n"},
 	} {
-		code, _, stderr := output(t, url, "run", "a", "--", "sh", "-c", tt.script)
-		require.Equal(t, tt.want, code, "%s: %s", tt.script, stderr)
-		require.Empty(t, stderr, tt.script)
+		p := prepare(folder(t), append([]string{"run", "a", "--"}, tt.command...)...)
+		p.Stdin = strings.NewReader(tt.stdin)
+		p.begin(t)
+		require.Equal(t, tt.code, p.code(t), "%q", tt.command)
+		require.Equal(t, tt.stdout, p.out.String(), "%q", tt.command)
+		require.Equal(t, tt.stderr, p.err.String(), "%q", tt.command)
 	}
-}
-
-func TestRunReadsStandardInputAndWritesStandardOutput(t *testing.T) {
-	t.Parallel()
-	p := prepare(folder(t), "run", "a", "--", "sh", "-c", "cat; echo warning >&2")
-	p.Stdin = strings.NewReader("one\ntwo\n")
-	p.begin(t)
-	require.Equal(t, 0, p.code(t))
-	require.Equal(t, "one\ntwo\n", p.out.String())
-	require.Equal(t, "warning\n", p.err.String())
 }
 
 // Root does not run what anybody may have put into the current folder.
@@ -60,14 +66,6 @@ func TestCommandInTheCurrentFolder(t *testing.T) {
 	}
 	_, err := findCommand("./report")
 	require.NoError(t, err)
-}
-
-func TestRunCommandWithoutInterpreterLine(t *testing.T) {
-	t.Parallel()
-	script := filepath.Join(t.TempDir(), "script")
-	require.NoError(t, os.WriteFile(script, []byte("echo \"ran with $1\"\n"), 0o700))
-	stdout, _ := ran(t, 0, folder(t), "run", "a", "--", script, "this")
-	require.Equal(t, "ran with this\n", stdout)
 }
 
 func TestRunHeld(t *testing.T) {
@@ -186,22 +184,18 @@ func TestRunMinHold(t *testing.T) {
 // TestRunCounter lets many processes increment a counter under the lock. Without it, most increments are lost.
 func TestRunCounter(t *testing.T) {
 	t.Parallel()
-	processes, each := 8, 15
-	if testing.Short() {
-		processes, each = 4, 10
-	}
-	countUnder(t, folder(t), processes, each)
+	file := filepath.Join(t.TempDir(), "counter")
+	incrementUnder(t, folder(t), file, 8, 15)
+	require.Equal(t, 8*15, counted(t, file))
 }
 
 // increment adds one to the number in the file $0, as unsafely as can be.
 const increment = `n=0; [ ! -e "$0" ] || read n <"$0"; echo $((n+1)) >"$0"`
 
-// countUnder runs `each` commands in each of several goroutines and checks that no increment was lost.
-func countUnder(t *testing.T, url string, processes, each int) {
-	file := filepath.Join(t.TempDir(), "counter")
-	begun := time.Now()
+// incrementUnder increments the number in file, each time under the lock "counter", in each of several goroutines.
+func incrementUnder(t *testing.T, url, file string, goroutines, each int) {
 	var all sync.WaitGroup
-	for range processes {
+	for range goroutines {
 		all.Go(func() {
 			for range each {
 				p := prepare(url, "run", "counter", "--", "sh", "-c", increment, file)
@@ -213,6 +207,4 @@ func countUnder(t *testing.T, url string, processes, each int) {
 		})
 	}
 	all.Wait()
-	require.Equal(t, processes*each, counted(t, file))
-	t.Logf("%d runs in %v", processes*each, time.Since(begun).Round(time.Millisecond))
 }

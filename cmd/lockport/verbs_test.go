@@ -31,12 +31,6 @@ func TestHelp(t *testing.T) {
 	require.Contains(t, stderr, "\n  run ")
 }
 
-func TestHelpBehindTheDashesIsTheCommands(t *testing.T) {
-	t.Parallel()
-	stdout, _ := ran(t, 0, folder(t), "run", "a", "--", "sh", "-c", `echo "$1"`, "sh", "--help")
-	require.Equal(t, "--help\n", stdout)
-}
-
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	stdout, _ := ran(t, 0, "file:", "version")
