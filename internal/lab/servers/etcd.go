@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"runtime"
 	"strings"
 	"time"
@@ -115,7 +114,7 @@ func (r etcdRole) advertised() string {
 
 func (r etcdRole) flags(o EtcdOptions) []string {
 	tick := cmp.Or(o.Tick, etcdTick).Milliseconds()
-	client := o.scheme("http") + hostPort(r.port)
+	client := overTLS("http", o.TLS) + "://" + hostPort(r.port)
 	flags := []string{
 		"--name=" + r.name,
 		"--data-dir=data",
@@ -137,19 +136,13 @@ func (r etcdRole) flags(o EtcdOptions) []string {
 	return append(flags, o.Flags...)
 }
 
-func (o EtcdOptions) scheme(plain string) string {
-	if o.TLS {
-		return plain + "s://"
-	}
-	return plain + "://"
-}
-
 // URL is the server's, with root's password if it has one: "etcd://root:password@127.0.0.1:port", or "etcds://…" with TLS.
 func (e *Etcd) URL() string {
-	if e.options.RootPassword == "" {
-		return e.options.scheme("etcd") + e.Addr()
+	user := ""
+	if e.options.RootPassword != "" {
+		user = "root"
 	}
-	return e.options.scheme("etcd") + url.UserPassword("root", e.options.RootPassword).String() + "@" + e.Addr()
+	return serverURL(overTLS("etcd", e.tls), user, e.options.RootPassword, e.Addr(), "")
 }
 
 // leads is whether the node believes that it leads.

@@ -9,9 +9,8 @@ import (
 
 // node is one server of a group.
 type node interface {
+	running
 	Addr() string
-	Log() string
-	Close() error
 }
 
 // group is what all groups of servers have in common.

@@ -43,33 +43,31 @@ func setShort(t *testing.T, value string) {
 
 func TestNeed(t *testing.T) {
 	missing := fmt.Errorf("start: %w", &NotInstalled{Program: "redis-server", Install: "apt-get install it"})
-	for _, c := range []struct {
-		name, require, short string
-		err                  error
-		skipped, fatal       string
+	for name, c := range map[string]struct {
+		require         string
+		short           bool
+		err             error
+		skipped, failed string
 	}{
-		{name: "missing", err: missing, skipped: "apt-get install it"},
-		{name: "missing, others required", require: "etcd,postgres", err: missing, skipped: "apt-get install it"},
-		{name: "missing, all required", require: "all", err: missing, fatal: "apt-get install it"},
-		{name: "missing, listed", require: "etcd, redis", err: missing, fatal: "apt-get install it"},
-		{name: "missing, listed by its program", require: "redis-server", err: missing, fatal: "apt-get install it"},
-		{name: "broken", err: errors.New("no luck"), fatal: "no luck"},
-		{name: "short", short: "true", skipped: "-short"},
-		{name: "short, all required", short: "true", require: "all", skipped: "-short"},
+		"missing":                        {err: missing, skipped: "apt-get install it"},
+		"missing, others required":       {require: "etcd,postgres", err: missing, skipped: "apt-get install it"},
+		"missing, all required":          {require: "all", err: missing, failed: "apt-get install it"},
+		"missing, listed":                {require: "etcd, redis", err: missing, failed: "apt-get install it"},
+		"missing, listed by its program": {require: "redis-server", err: missing, failed: "apt-get install it"},
+		"broken":                         {err: errors.New("no luck"), failed: "no luck"},
+		"short":                          {short: true, skipped: "-short"},
+		"short, all required":            {short: true, require: "all", skipped: "-short"},
 	} {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Setenv(requireVariable, c.require)
-			setShort(t, "false")
-			if c.short != "" {
-				setShort(t, c.short)
-			}
+			setShort(t, fmt.Sprint(c.short))
 			v := new(verdict).run(func(tb testing.TB) {
 				need(tb, "redis", func() (*Redis, error) { return nil, c.err })
 			})
 			require.Contains(t, v.skipped, c.skipped)
 			require.Equal(t, c.skipped == "", v.skipped == "")
-			require.Contains(t, v.fatal, c.fatal)
-			require.Equal(t, c.fatal == "", v.fatal == "")
+			require.Contains(t, v.fatal, c.failed)
+			require.Equal(t, c.failed == "", v.fatal == "")
 			require.Empty(t, v.cleanups)
 		})
 	}

@@ -2,23 +2,16 @@ package servers
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"database/sql"
 	"errors"
-	"net"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
-	"github.com/jackc/pgx/v5"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 )
 
 func TestRedisUsers(t *testing.T) {
@@ -87,35 +80,25 @@ func TestRedisClock(t *testing.T) {
 	require.Error(t, SharedRedis(t).JumpClock(time.Second))
 }
 
-// TestEtcdSettings asks for a lease that is too short, and gets the shortest there is. What etcd would read from its variables does not count.
-func TestEtcdSettings(t *testing.T) {
-	t.Setenv("ETCD_NAME", "other")
-	t.Setenv("ETCD_LISTEN_CLIENT_URLS", "http://127.0.0.1:1")
-	for tick, shortest := range map[time.Duration]int64{0: 1, 100 * time.Millisecond: 2} {
-		o := EtcdOptions{Tick: tick, Flags: []string{"--max-txn-ops=1"}}
-		require.NoError(t, o.use(t.Context(), NeedEtcd(t, o).Addr(), func(c *clientv3.Client) error {
-			lease, err := c.Grant(t.Context(), 1)
-			require.NoError(t, err)
-			require.Equal(t, shortest, lease.TTL)
-			_, err = c.Txn(t.Context()).Then(clientv3.OpGet("k"), clientv3.OpGet("k")).Commit()
-			require.ErrorContains(t, err, "too many operations")
-			return nil
-		}))
-	}
-}
-
-func TestEtcdPassword(t *testing.T) {
+// What etcd would read from our variables does not count: see TestMain.
+func TestEtcdOptions(t *testing.T) {
+	t.Parallel()
 	for name, o := range map[string]EtcdOptions{"installed": {}, "current": {Current: true}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			o.TLS, o.RootPassword = true, `p@ss "wörd" \`
+			o.TLS, o.RootPassword, o.Tick, o.Flags = true, `p@ss "wörd" \`, 100*time.Millisecond, []string{"--max-txn-ops=1"}
 			e := NeedEtcd(t, o)
 			require.Equal(t, "etcds://root:p%40ss%20%22w%C3%B6rd%22%20%5C@"+e.Addr(), e.URL())
-			status, err := o.status(t.Context(), e.Addr())
-			require.NoError(t, err)
-			require.Equal(t, o.Current, strings.HasPrefix(status.Version, "3.7."))
 			require.NoError(t, e.Restart(t.Context()))
-			require.NoError(t, put(t.Context(), e, "v"))
+			require.NoError(t, o.use(t.Context(), e.Addr(), func(c *clientv3.Client) error {
+				status, err := c.Status(t.Context(), e.Addr())
+				require.NoError(t, err)
+				require.Equal(t, o.Current, strings.HasPrefix(status.Version, "3.7."))
+				requireShortestLease(t, c, 2)
+				_, err = c.Txn(t.Context()).Then(clientv3.OpGet("k"), clientv3.OpGet("k")).Commit()
+				require.ErrorContains(t, err, "too many operations")
+				return nil
+			}))
 			for _, wrong := range []string{"", "secret"} {
 				e.options.RootPassword = wrong
 				err := put(t.Context(), e, "w")
@@ -124,6 +107,16 @@ func TestEtcdPassword(t *testing.T) {
 			}
 		})
 	}
+	plain := SharedEtcd(t)
+	require.NoError(t, plain.options.use(t.Context(), plain.Addr(), func(c *clientv3.Client) error { requireShortestLease(t, c, 1); return nil }))
+}
+
+// requireShortestLease asks for a lease that is too short, and gets the shortest there is.
+func requireShortestLease(t *testing.T, c *clientv3.Client, want int64) {
+	t.Helper()
+	lease, err := c.Grant(t.Context(), 1)
+	require.NoError(t, err)
+	require.Equal(t, want, lease.TTL)
 }
 
 func TestZooKeeperOptions(t *testing.T) {
@@ -183,99 +176,6 @@ func ask(t *testing.T, db *sql.DB, query string) (answer string) {
 	t.Helper()
 	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&answer))
 	return answer
-}
-
-// tlsServers start servers with TLS, and return how each is asked for anything by a client with that configuration; nil: without TLS.
-var tlsServers = map[string]func(t *testing.T) (s *server, url string, ask func(ctx context.Context, c *tls.Config) error){
-	"rediss": func(t *testing.T) (*server, string, func(context.Context, *tls.Config) error) {
-		r := NeedRedis(t, RedisOptions{TLS: true})
-		return r.server, r.URL(), func(ctx context.Context, c *tls.Config) error {
-			client := goredis.NewClient(&goredis.Options{Addr: r.Addr(), TLSConfig: c, MaxRetries: -1})
-			return errors.Join(client.Ping(ctx).Err(), client.Close())
-		}
-	},
-	"etcds": func(t *testing.T) (*server, string, func(context.Context, *tls.Config) error) {
-		e := NeedEtcd(t, EtcdOptions{TLS: true})
-		return e.server, e.URL(), func(ctx context.Context, c *tls.Config) error {
-			client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.Addr()}, TLS: c, Logger: zap.NewNop()})
-			require.NoError(t, err)
-			_, err = client.Get(ctx, "k")
-			return errors.Join(err, client.Close())
-		}
-	},
-	"postgres": func(t *testing.T) (*server, string, func(context.Context, *tls.Config) error) {
-		p := NeedPostgres(t, PostgresOptions{TLS: true})
-		return p.server, p.URL(), func(ctx context.Context, c *tls.Config) error {
-			config, err := pgx.ParseConfig(p.URL() + "?sslmode=require")
-			require.NoError(t, err)
-			if c == nil {
-				return errors.New("Postgres serves without TLS too")
-			}
-			config.TLSConfig = c.Clone()
-			config.TLSConfig.ServerName = "localhost"
-			conn, err := pgx.ConnectConfig(ctx, config)
-			if err != nil {
-				return err
-			}
-			return conn.Close(ctx)
-		}
-	},
-	"mysql": func(t *testing.T) (*server, string, func(context.Context, *tls.Config) error) {
-		m := NeedMariaDB(t, MariaDBOptions{TLS: true})
-		require.Contains(t, m.URL(), "/lockport?tls=true")
-		require.NoError(t, openSQL(t, "mysql", m.DSN()).PingContext(t.Context()))
-		return m.server, m.URL(), func(ctx context.Context, c *tls.Config) error {
-			config, err := mysql.ParseDSN(m.DSN())
-			require.NoError(t, err)
-			config.TLSConfig, config.TLS, config.Logger = "", c, &mysql.NopLogger{}
-			connector, err := mysql.NewConnector(config)
-			require.NoError(t, err)
-			db := sql.OpenDB(connector)
-			return errors.Join(db.PingContext(ctx), db.Close())
-		}
-	},
-}
-
-func TestTLS(t *testing.T) {
-	for scheme, start := range tlsServers {
-		t.Run(scheme, func(t *testing.T) {
-			t.Parallel()
-			s, url, ask := start(t)
-			require.True(t, strings.HasPrefix(url, scheme+"://"), url)
-			pem, err := os.ReadFile(s.CAFile())
-			require.NoError(t, err)
-			roots := x509.NewCertPool()
-			require.True(t, roots.AppendCertsFromPEM(pem))
-			for _, trusting := range []*tls.Config{s.TLSConfig(), {RootCAs: roots}} {
-				require.NoError(t, ask(t.Context(), trusting))
-			}
-			for _, other := range []*tls.Config{{}, nil} {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Second) // clientv3 goes on trying
-				require.Error(t, ask(ctx, other))
-				cancel()
-			}
-		})
-	}
-	require.Nil(t, SharedRedis(t).TLSConfig())
-}
-
-func TestFakeRedis(t *testing.T) {
-	var addr string
-	outer := t
-	t.Run("while its test runs", func(t *testing.T) {
-		f := NewFakeRedis(t, "5.0.14")
-		addr = f.Addr()
-		info, err := RedisOptions{Password: "any"}.do(t.Context(), addr, "INFO", "server")
-		require.NoError(t, err)
-		require.Equal(t, "5.0.14", fields(info)["redis_version"])
-		_, err = RedisOptions{}.do(t.Context(), addr, "HELLO", 3)
-		require.ErrorContains(t, err, "unknown command")
-		idle, err := net.Dial("tcp", addr)
-		require.NoError(t, err)
-		outer.Cleanup(func() { _ = idle.Close() }) // the fake ends before
-	})
-	_, err := net.Dial("tcp", addr)
-	require.Error(t, err)
 }
 
 func TestFakeMySQL(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -196,5 +195,5 @@ func (p *Postgres) UserURL(user, password string) string {
 }
 
 func postgresURL(addr, user, password string) string {
-	return (&url.URL{Scheme: "postgres", User: url.UserPassword(user, password), Host: addr, Path: "/" + postgresUser}).String()
+	return serverURL("postgres", user, password, addr, postgresUser)
 }

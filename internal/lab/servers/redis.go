@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -125,14 +124,7 @@ func (r *Redis) URL() string { return r.UserURL("", r.options.Password) }
 
 // UserURL is URL with the name and password of an ACL user.
 func (r *Redis) UserURL(user, password string) string {
-	u := url.URL{Scheme: "redis", Host: r.Addr()}
-	if r.options.TLS {
-		u.Scheme = "rediss"
-	}
-	if user != "" || password != "" {
-		u.User = url.UserPassword(user, password)
-	}
-	return u.String()
+	return serverURL(overTLS("redis", r.tls), user, password, r.Addr(), "")
 }
 
 // Do sends one command, on a connection of its own, and returns the reply: a string, an int64, nil or a []any of these.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"path/filepath"
 	"sync"
@@ -238,3 +239,20 @@ func (s *server) control(f func(*process) error) error {
 
 // dataDir is where a server in the folder dir keeps what it remembers.
 func dataDir(dir string) string { return filepath.Join(dir, "data") }
+
+// serverURL is a server's for a user; without a name and a password, for anybody.
+func serverURL(scheme, user, password, addr, path string) string {
+	u := url.URL{Scheme: scheme, Host: addr, Path: path}
+	if user != "" || password != "" {
+		u.User = url.UserPassword(user, password)
+	}
+	return u.String()
+}
+
+// overTLS is the scheme of a protocol, which has an s where it is over TLS.
+func overTLS(scheme string, tls bool) string {
+	if tls {
+		return scheme + "s"
+	}
+	return scheme
+}

@@ -101,21 +101,30 @@ func (z *ZooKeeper) FourLetter(ctx context.Context, word string) (string, error)
 	return fourLetter(ctx, z.Addr(), word)
 }
 
-func fourLetter(ctx context.Context, addr, word string) (string, error) {
+func fourLetter(ctx context.Context, addr, word string) (answer string, err error) {
+	err = exchange(ctx, addr, func(conn net.Conn) error {
+		_, err1 := io.WriteString(conn, word)
+		all, err2 := io.ReadAll(conn)
+		answer = string(all)
+		return errors.Join(err1, err2)
+	})
+	return answer, err
+}
+
+// exchange calls f with a connection to a ZooKeeper, which it closes at the end of ctx or after wordTime.
+func exchange(ctx context.Context, addr string, f func(net.Conn) error) error {
 	ctx, cancel := context.WithTimeout(ctx, wordTime)
 	defer cancel()
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return "", err
+		return err
 	}
 	defer func() { _ = conn.Close() }()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	_, err = io.WriteString(conn, word)
-	answer, err2 := io.ReadAll(conn)
-	if err := errors.Join(err, err2); err != nil {
-		return "", fmt.Errorf("zookeeper %s: %s: %w", addr, word, cmp.Or(ctx.Err(), err))
+	if err := f(conn); err != nil {
+		return fmt.Errorf("zookeeper %s: %w", addr, cmp.Or(ctx.Err(), err))
 	}
-	return string(answer), nil
+	return nil
 }
 
 // leads is whether the node believes that it leads.

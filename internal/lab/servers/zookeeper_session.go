@@ -3,7 +3,6 @@ package servers
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -24,39 +23,34 @@ func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
 
 // endSession attaches the session and closes it, and says whether there was none. Its client may be quicker, and attach it again before it is closed.
 func (z *ZooKeeper) endSession(ctx context.Context, session int64) (gone bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, wordTime)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", z.Addr())
-	if err != nil {
-		return false, err
-	}
-	defer func() { _ = conn.Close() }()
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	const closeSession = -11
-	if err := binary.Write(conn, binary.BigEndian, struct { // two packets, which begin with their lengths
-		Length, Version uint32
-		LastSeen        int64
-		Timeout         uint32 // which the server bounds
-		Session         int64
-		PasswordLength  uint32
-		Password        [16]byte
-		Length2, Number uint32
-		Operation       int32
-	}{44, 0, 0, 10_000, session, 16, sessionPassword(session), 8, 1, closeSession}); err != nil {
-		return false, err
-	}
-	var attached struct {
-		Length, Version, Timeout uint32
-		Session                  int64
-	}
-	if err := binary.Read(conn, binary.BigEndian, &attached); err != nil {
-		return false, fmt.Errorf("zookeeper %s does not attach session %#x: %w", z.Addr(), session, err)
-	}
-	if attached.Session == 0 {
-		return true, nil
-	}
-	_, err = io.Copy(io.Discard, conn) // the server hangs up when it has closed it
-	return false, errors.Join(err, ctx.Err())
+	err = exchange(ctx, z.Addr(), func(conn net.Conn) error {
+		const closeSession = -11
+		if err := binary.Write(conn, binary.BigEndian, struct { // two packets, which begin with their lengths
+			Length, Version uint32
+			LastSeen        int64
+			Timeout         uint32 // which the server bounds
+			Session         int64
+			PasswordLength  uint32
+			Password        [16]byte
+			Length2, Number uint32
+			Operation       int32
+		}{44, 0, 0, 10_000, session, 16, sessionPassword(session), 8, 1, closeSession}); err != nil {
+			return err
+		}
+		var attached struct {
+			Length, Version, Timeout uint32
+			Session                  int64
+		}
+		if err := binary.Read(conn, binary.BigEndian, &attached); err != nil {
+			return fmt.Errorf("does not attach session %#x: %w", session, err)
+		}
+		if gone = attached.Session == 0; gone {
+			return nil
+		}
+		_, err := io.Copy(io.Discard, conn) // the server hangs up when it has closed it
+		return err
+	})
+	return gone, err
 }
 
 // sessionPassword is what ZooKeeper makes of a session's number: bytes of a java.util.Random, whose generator its documentation gives.
