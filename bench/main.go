@@ -34,7 +34,7 @@ func main() {
 }
 
 func bench() error {
-	turns := flag.Int("turns", fewestTurns, "how often everything is measured; medians are of turns")
+	turns := flag.Int("turns", full.turns, "how often everything is measured; medians are of turns")
 	short := flag.Bool("quick", false, "short times and few locks, in one turn, to see that all works")
 	docs := flag.String("docs", "", "the folder with benchmarks.md, into which tables and pictures are put, and the results of each family into benchmarks/FAMILY.json")
 	again := flag.Bool("page", false, "measure nothing: with -docs, render the page from the results that are there")
@@ -47,17 +47,18 @@ func bench() error {
 		return errors.New("see -help")
 	case *again:
 		return page.Write(*docs)
-	case *docs != "" && (*short || *scenario+*library != ".*.*" || *turns < fewestTurns):
-		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, or one of fewer than %d turns", fewestTurns)
+	case *docs != "" && (*short || *scenario+*library != ".*.*" || *turns < full.turns):
+		return fmt.Errorf("the page has whole families: no -docs for some scenarios or libraries, a quick run, or one of fewer than %d turns", full.turns)
 	}
 	match, err := regexp.Compile("^(?:" + *family + ")\n(?:" + *scenario + ")\n(?:" + *library + ")$")
 	if err != nil {
 		return err
 	}
-	o := options{plan: full, turns: *turns, progress: func(what string) { fmt.Fprintln(os.Stderr, what) }}
+	o := options{plan: full, progress: func(what string) { fmt.Fprintln(os.Stderr, what) }}
+	o.turns = *turns
 	o.match = func(f, s, l string) bool { return match.MatchString(f + "\n" + s + "\n" + l) }
 	if *short {
-		o.plan, o.turns = quick, 1
+		o.plan = quick
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -19,7 +19,6 @@ import (
 // options say what is measured.
 type options struct {
 	plan
-	turns    int
 	match    func(family, scenario, library string) bool
 	progress func(what string)
 	versions map[string]string // of the servers, by kind
@@ -36,19 +35,18 @@ func newResults(o options) *page.Results {
 	return r
 }
 
-// run measures the scenarios on all libraries of a family, on the same servers, in turns. In each turn every library has a go, beginning with another one
-// each time, so that what disturbs the machine for a while disturbs all of them. The only errors are ctx's and those of the servers.
+// run measures the scenarios on all libraries of a family, on the same servers. The only errors are ctx's and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := newResults(o)
 	var s *lib.Servers
 	for _, sc := range scenarios(o.plan) {
-		var entries []*entry
+		var libraries []lib.Library
 		for _, l := range lib.All {
-			if l.Family == f.Name && l.In(sc.name) && sc.takes(l) && o.match(f.Name, sc.name, l.Name) {
-				entries = append(entries, newEntry(l, sc, o.plan))
+			if l.Family == f.Name && sc.takes(l) && o.match(f.Name, sc.Name, l.Name) {
+				libraries = append(libraries, l)
 			}
 		}
-		if len(entries) == 0 {
+		if len(libraries) == 0 {
 			continue
 		}
 		if s == nil {
@@ -59,33 +57,41 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 			}
 			defer func() { _ = s.Close() }() // it has nothing that anybody needs
 		}
-		measured := page.Scenario{Name: sc.name, Title: sc.title, Family: f.Name, Setup: f.Setup}
-		for turn := range o.turns {
-			for i := range entries {
-				e := entries[(i+turn)%len(entries)]
-				e.servers = s
-				if e.NotRun == "" && ctx.Err() == nil {
-					o.progress(fmt.Sprintf("%s: %s, turn %d of %d: %s", f.Name, sc.name, turn+1, o.turns, e.Library))
-					e.turn(ctx, sc, turn)
-				}
-			}
-		}
-		for _, e := range entries {
-			e.close()
-			if len(e.Turns) == 0 && e.NotRun == "" {
-				e.NotRun = "it failed in every turn"
-			}
-			measured.Rows = append(measured.Rows, e.Row)
-			if known := result(e.lib); !slices.Contains(r.Libraries, known) {
+		var subjects []*measure.Subject
+		for _, l := range libraries {
+			subjects = append(subjects, subject(l, sc, s))
+			if known := result(l); !slices.Contains(r.Libraries, known) {
 				r.Libraries = append(r.Libraries, known)
 			}
 		}
-		if ctx.Err() != nil {
-			return r, ctx.Err()
+		err := sc.Run(ctx, func(turn int, on *measure.Subject) {
+			o.progress(fmt.Sprintf("%s: %s, turn %d of %d: %s", f.Name, sc.Name, turn+1, o.turns, on.Library))
+		}, subjects...)
+		if err != nil {
+			return r, err
+		}
+		measured := page.Scenario{Name: sc.Name, Title: sc.Title, Family: f.Name, Setup: f.Setup}
+		for _, on := range subjects {
+			measured.Rows = append(measured.Rows, on.Row)
 		}
 		r.Scenarios = append(r.Scenarios, measured)
 	}
 	return r, nil
+}
+
+// letters are what every server takes in a name.
+var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
+
+// subject is a library that takes part in a scenario.
+func subject(l lib.Library, sc scenario, s *lib.Servers) *measure.Subject {
+	on := &measure.Subject{
+		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
+		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Load: s.Load, Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
+	}
+	if most := sc.most(l); most > 0 && sc.N > most {
+		on.NotRun = fmt.Sprintf("not with more than %d: %s", most, l.WhyMost)
+	}
+	return on
 }
 
 // result is what results say of a library. Its version is that of its module in this program.
@@ -99,58 +105,4 @@ func result(l lib.Library) page.Library {
 		}
 	}
 	return r
-}
-
-// entry is a library that takes part in a scenario.
-type entry struct {
-	plan
-	page.Row
-	lib     lib.Library
-	servers *lib.Servers
-	name    string           // the beginning of its locks' names
-	workers *measure.Workers // nil until the scenario starts them
-}
-
-// letters are what every server takes in a name.
-var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
-
-func newEntry(l lib.Library, s scenario, p plan) *entry {
-	e := &entry{plan: p, Row: page.Row{Library: l.Name, Kind: l.Kind}, lib: l, name: letters.ReplaceAllString("bench-"+s.name+"-"+l.Name, "")}
-	if s.most != nil && s.most(l) > 0 && s.n > s.most(l) {
-		e.NotRun = fmt.Sprintf("not with more than %d: %s", s.most(l), l.WhyMost)
-	}
-	return e
-}
-
-func (e *entry) config(ttl time.Duration) measure.Config {
-	return measure.Config{URL: e.servers.URL, TTL: ttl, Family: e.lib.Family, Library: e.lib.Name}
-}
-
-// start starts n workers, unless they are there from an earlier turn.
-func (e *entry) start(ctx context.Context, n int) (fresh bool, err error) {
-	if e.workers != nil {
-		return false, nil
-	}
-	e.workers, err = measure.Start(ctx, e.config(ttl), n)
-	return true, err
-}
-
-func (e *entry) close() {
-	if e.workers != nil {
-		e.workers.Close()
-	}
-	e.workers = nil
-}
-
-// turn measures the library once. When that fails, it begins anew in the next turn, and the others go on.
-func (e *entry) turn(ctx context.Context, s scenario, turn int) {
-	ctx, cancel := context.WithTimeout(ctx, e.limit)
-	defer cancel()
-	figures, err := s.measure(ctx, e, turn)
-	if err != nil {
-		e.close()
-		e.Failed = append(e.Failed, fmt.Sprintf("turn %d: %s", turn+1, strings.Join(strings.Fields(err.Error()), " ")))
-		return
-	}
-	e.Add(turn, figures...)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -109,6 +110,8 @@ const (
 
 var ranks = []string{notMeasured, reached, notCertain, missed}
 
+func difference(mine, other float64) float64 { return mine - other }
+
 // outcome is what a run says of a goal.
 type outcome struct {
 	report.Spread
@@ -138,23 +141,23 @@ func (g *Goal) values(r *Results, family, scenario string) []float64 {
 	mine := s.Row(g.Ours)
 	switch {
 	case g.Beyond != "":
-		return mine.against(r.Scenario(g.Beyond).Row(g.Ours), g.Figure, difference)
+		return mine.Against(g.Figure, r.Scenario(g.Beyond).Row(g.Ours), g.Figure, difference)
 	case g.To != nil:
-		return mine.ratios(s.best(g.To[family], g.Figure), g.Figure)
+		return mine.Ratios(s.best(g.To[family], g.Figure), g.Figure)
 	}
 	return mine.Figure(g.Figure).Each
 }
 
 // best is a row of the best that some libraries had in each turn.
-func (s Scenario) best(libraries []string, figure string) (all Row) {
-	best := make(map[int]Figure)
+func (s Scenario) best(libraries []string, figure string) (all measure.Row) {
+	best := make(map[int]measure.Figure)
 	for _, l := range libraries {
 		row := s.Row(l)
 		f := row.Figure(figure)
 		for i, v := range f.Each {
 			old, ok := best[row.Turns[i]]
 			if !ok || (v > old.Each[0]) == (f.Best == "more") {
-				best[row.Turns[i]] = Figure{f.Name, f.Unit, f.Best, []float64{v}}
+				best[row.Turns[i]] = measure.Figure{Name: f.Name, Unit: f.Unit, Best: f.Best, Each: []float64{v}}
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"text/template"
 
 	"github.com/lockport/lockport/bench/lib"
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -179,8 +180,8 @@ func (s Scenario) Heading() string { return sentence(s.Title) }
 // Table has a row for each library, a column for each figure's median, and one for the ratios of the headline to each reference: lockport's own, and
 // the first of the bare commands that take a lock.
 func (s Scenario) Table() (lines []string) {
-	var columns []Figure
-	var references []Row
+	var columns []measure.Figure
+	var references []measure.Row
 	about := s.headline()
 	compared := map[string]bool{lib.Ours: true, lib.Floor: true}
 	for _, row := range s.Rows {
@@ -211,7 +212,7 @@ func (s Scenario) Table() (lines []string) {
 		}
 		for _, r := range references {
 			text := ""
-			if spread := row.Ratio(r, about); spread.N > 0 && r.Library != row.Library {
+			if spread := ratio(row, r, about); spread.N > 0 && r.Library != row.Library {
 				text = between(number(spread.Median), spread)
 			}
 			cells = append(cells, text)
@@ -219,6 +220,11 @@ func (s Scenario) Table() (lines []string) {
 		lines = append(lines, line(cells))
 	}
 	return lines
+}
+
+// ratio is the spread of the ratios of a figure to another row's.
+func ratio(mine, other measure.Row, figure string) report.Spread {
+	return report.SpreadOf(mine.Ratios(other, figure))
 }
 
 // Notes say which libraries were not measured, or not in all turns.
@@ -282,9 +288,9 @@ func picture(r *Results, family lib.Family) string {
 			if row.Kind != lib.Theirs && row.Kind != lib.Floor || row.Library == lib.Pings {
 				continue
 			}
-			spread := row.Ratio(mine, s.headline())
+			spread := ratio(row, mine, s.headline())
 			if mine.Figure(s.headline()).Best == "more" {
-				spread = mine.Ratio(row, s.headline())
+				spread = ratio(mine, row, s.headline())
 			}
 			if spread.Low > 0 {
 				c.Bars = append(c.Bars, report.Bar{

@@ -12,35 +12,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/measure"
 )
-
-// row has one figure, of the turns that are named.
-func row(library, kind string, f Figure, each map[int]float64) Row {
-	r := Row{Library: library, Kind: kind}
-	for turn := range 3 {
-		if v, ok := each[turn]; ok {
-			f.Each = []float64{v}
-			r.Add(turn, f)
-		}
-	}
-	return r
-}
-
-// A machine is ten times as slow in the second turn, and a library failed in it: the ratios do not notice.
-func TestRatio(t *testing.T) {
-	p50 := Less("p50", "µs", 0)
-	mine := row("lockport", "ours", p50, map[int]float64{0: 10, 1: 100, 2: 10})
-	theirs := row("theirs", "theirs", p50, map[int]float64{0: 20, 1: 200})
-	bare := row("bare", "floor", p50, map[int]float64{1: 50, 2: 5.0000004})
-	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, mine.Ratio(bare, "p50"), "of five digits")
-	require.Equal(t, report.Spread{N: 2, Median: 2, Low: 2, High: 2}, theirs.Ratio(mine, "p50"))
-	require.Equal(t, report.Spread{N: 1, Median: 4, Low: 4, High: 4}, theirs.Ratio(bare, "p50"))
-	require.Equal(t, report.Spread{}, theirs.Ratio(bare, "p99"))
-	require.Equal(t, []float64{-10, -100}, mine.against(theirs, "p50", difference))
-	none := row("none", "theirs", p50, map[int]float64{0: 0, 1: 0, 2: 0})
-	require.Empty(t, mine.ratios(none, "p50"), "to nothing there is no ratio")
-}
 
 func TestNumber(t *testing.T) {
 	for n, text := range map[float64]string{
@@ -54,13 +27,13 @@ func TestNumber(t *testing.T) {
 func sample() *Results {
 	s := Scenario{Name: "cycle", Title: "a <cycle>", Family: "redis", Setup: "one server"}
 	for i, name := range []string{"lockport", "slow <one>", "bare"} {
-		r := Row{Library: name, Kind: []string{"ours", "theirs", "floor"}[i]}
+		r := measure.Row{Library: name, Kind: []string{"ours", "theirs", "floor"}[i]}
 		for turn := range 3 {
-			r.Add(turn, Less("p50", "µs", float64((i*i*1000+20)*(turn+1))), Less("allocations", "each", 12))
+			r.Add(turn, measure.Less("p50", "µs", float64((i*i*1000+20)*(turn+1))), measure.Less("allocations", "each", 12))
 		}
 		s.Rows = append(s.Rows, r)
 	}
-	s.Rows = append(s.Rows, Row{Library: "bad", Kind: "theirs", NotRun: "it failed in every turn", Failed: []string{"turn 1: why"}})
+	s.Rows = append(s.Rows, measure.Row{Library: "bad", Kind: "theirs", NotRun: "it failed in every turn", Failed: []string{"turn 1: why"}})
 	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}}
 }
 
@@ -143,7 +116,11 @@ func TestOutcome(t *testing.T) {
 	scenario := func(name string, rows map[string][3]float64) Scenario {
 		s := Scenario{Name: name, Family: "redis"}
 		for library, each := range rows {
-			s.Rows = append(s.Rows, row(library, "", More("f", "", 0), map[int]float64{0: each[0], 1: each[1], 2: each[2]}))
+			r := measure.Row{Library: library}
+			for turn, v := range each {
+				r.Add(turn, measure.More("f", "", v))
+			}
+			s.Rows = append(s.Rows, r)
 		}
 		return s
 	}

@@ -11,11 +11,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/lockport/lockport/bench/lib"
-	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/measure"
 )
 
 // Results are those of one family in one run. Figures of one run can be compared with each other, not with those of another machine or day.
@@ -42,105 +41,27 @@ type Library struct {
 // Scenario is what was measured of one family's libraries.
 type Scenario struct {
 	Name, Title, Family, Setup string
-	Rows                       []Row
-}
-
-// Row is one library in one scenario.
-type Row struct {
-	Library, Kind string
-	// Turns are the numbers of those in which it was measured: the first is 0.
-	Turns   []int    `json:",omitempty"`
-	Figures []Figure `json:",omitempty"`
-	// NotRun is why it was not measured at all, and Failed what happened in the turns that are missing.
-	NotRun string   `json:",omitempty"`
-	Failed []string `json:",omitempty"`
-}
-
-// Figure is one number, of all turns.
-type Figure struct {
-	Name, Unit string
-	// Best is "less" or "more"; empty where neither is better.
-	Best string    `json:",omitempty"`
-	Each []float64 // of the row's turns
-}
-
-// Less is a figure of one turn of which less is better. Of More, more is.
-func Less(name, unit string, v float64) Figure { return Figure{name, unit, "less", []float64{v}} }
-func More(name, unit string, v float64) Figure { return Figure{name, unit, "more", []float64{v}} }
-
-// Add adds a turn's figures to a row: the same ones in every turn. They keep five digits, which is more than any run can tell apart.
-func (r *Row) Add(turn int, figures ...Figure) {
-	r.Turns = append(r.Turns, turn)
-	for _, f := range figures {
-		v, _ := strconv.ParseFloat(strconv.FormatFloat(f.Each[0], 'g', 5, 64), 64)
-		i := slices.IndexFunc(r.Figures, func(other Figure) bool { return f.Name == other.Name })
-		if i < 0 {
-			i, f.Each = len(r.Figures), nil
-			r.Figures = append(r.Figures, f)
-		}
-		r.Figures[i].Each = append(r.Figures[i].Each, v)
-	}
-}
-
-// Figure is the row's figure of that name, or an empty one.
-func (r Row) Figure(name string) (f Figure) {
-	for _, one := range r.Figures {
-		if one.Name == name {
-			return one
-		}
-	}
-	return f
-}
-
-// against makes one number of two of each turn in which both rows were measured.
-func (r Row) against(other Row, figure string, of func(mine, other float64) float64) (each []float64) {
-	a, b := r.Figure(figure).Each, other.Figure(figure).Each
-	for i := range a {
-		if j := slices.Index(other.Turns, r.Turns[i]); j >= 0 && j < len(b) {
-			each = append(each, of(a[i], b[j]))
-		}
-	}
-	return each
-}
-
-func difference(mine, other float64) float64 { return mine - other }
-
-// ratios are those of a figure to another row's, made within each turn: what makes the machine slower for a while does so for both. There is none to nothing.
-func (r Row) ratios(other Row, figure string) []float64 {
-	each := r.against(other, figure, func(mine, other float64) float64 {
-		if other <= 0 {
-			return -1
-		}
-		return mine / other
-	})
-	return slices.DeleteFunc(each, func(v float64) bool { return v < 0 })
-}
-
-// Ratio is the spread of the ratios of a figure to another row's.
-func (r Row) Ratio(other Row, figure string) report.Spread {
-	return report.SpreadOf(r.ratios(other, figure))
+	Rows                       []measure.Row
 }
 
 // Scenario is the one of that name, or an empty one. r may be nil.
 func (r *Results) Scenario(name string) (s Scenario) {
-	if r != nil {
-		for _, one := range r.Scenarios {
-			if one.Name == name {
-				return one
-			}
-		}
+	if r == nil {
+		return s
 	}
-	return s
+	return named(r.Scenarios, name, func(s Scenario) string { return s.Name })
 }
 
 // Row is a library's, or an empty one.
-func (s Scenario) Row(library string) (r Row) {
-	for _, one := range s.Rows {
-		if one.Library == library {
-			return one
-		}
+func (s Scenario) Row(library string) measure.Row {
+	return named(s.Rows, library, func(r measure.Row) string { return r.Library })
+}
+
+func named[T any](all []T, name string, of func(T) string) (one T) {
+	if i := slices.IndexFunc(all, func(one T) bool { return of(one) == name }); i >= 0 {
+		one = all[i]
 	}
-	return r
+	return one
 }
 
 // numbers is what JSON has a line for each of, which nobody wants to read.

@@ -119,7 +119,6 @@ func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []sce
 		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, subject: s, stage: st, names: "lockport-compare-" + rand.Text()[:8] + "-",
 		costs: report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)},
 	}
-	defer m.close()
 	for _, c := range chosen {
 		r.tell(s, c.name)
 		err := c.measure(m, ctx)

@@ -69,109 +69,75 @@ type measurement struct {
 	stage      *stage
 	names      string // what the names of its locks begin with
 	costs      report.Costs
-	pinger     *measure.Workers // makes bare round trips; nil before the first of them, and where there are none
-	roundTrips []float64        // of all turns, in microseconds
+	roundTrips []float64 // of all turns, in microseconds
 }
 
-func (m *measurement) close() {
-	if m.pinger != nil {
-		m.pinger.Close()
+// on are locks of c that are measured.
+func (m *measurement) on(c measure.Config, names string) *measure.Subject {
+	return &measure.Subject{Config: c, Locks: m.names + names}
+}
+
+// alone has subjects measured. Any failure is an error.
+func alone(ctx context.Context, s measure.Scenario, on *measure.Subject, others ...*measure.Subject) error {
+	s.Strict = true
+	if err := s.Run(ctx, nil, append(others, on)...); err != nil {
+		return err
 	}
+	for _, on := range append(others, on) {
+		if len(on.Failed) > 0 {
+			return errors.New(on.Failed[0])
+		}
+		if on.NotRun != "" {
+			return notRun(on.NotRun)
+		}
+	}
+	return nil
 }
 
-// ping makes a turn of bare round trips. There are none where no bare question can be asked.
-func (m *measurement) ping(ctx context.Context) (_ []float64, err error) {
+// inTurns has locks measured in turns with bare round trips, where a bare question can be asked.
+func (m *measurement) inTurns(ctx context.Context, s measure.Scenario) (mine, bare measure.Row, err error) {
+	on := m.on(m.Config, s.Name)
 	if m.costs.Question = question(m.URL); m.costs.Question == "" {
-		return nil, nil
+		err = alone(ctx, s, on)
+		return on.Row, bare, err
 	}
-	if m.pinger == nil {
-		c := m.Config
-		c.Library = pinging
-		if m.pinger, err = measure.Start(ctx, c, 1); err != nil {
-			return nil, err
-		}
-	}
-	c, err := m.pinger.Cycle(ctx, measure.CycleOptions{Goroutines: 1, Most: mostCycles, For: m.pingTime})
-	m.roundTrips = append(m.roundTrips, c.Acquire...)
-	return c.Acquire, err
+	pings := m.on(measure.Config{URL: m.URL, TTL: m.TTL, Library: pinging}, "")
+	pings.Floor = &measure.Scenario{Do: measure.Cycle, N: 1, Samples: mostCycles, For: m.pingTime}
+	err = alone(ctx, s, on, pings)
+	m.roundTrips = append(m.roundTrips, pings.Samples["acquire"]...)
+	return on.Row, pings.Row, err
 }
-
-// inTurns has n figures measured, each between turns of bare round trips, and returns the ratios of the figures to these.
-func (m *measurement) inTurns(ctx context.Context, n int, measure func(turn int) (float64, error)) (ratios []float64, err error) {
-	before, err := m.ping(ctx)
-	for turn := 0; err == nil && turn < n; turn++ {
-		var figure float64
-		if figure, err = measure(turn); err != nil {
-			break
-		}
-		var after []float64
-		if after, err = m.ping(ctx); len(after) > 0 {
-			ratios = append(ratios, figure/median(slices.Concat(before, after)))
-		}
-		before = after
-	}
-	return ratios, err
-}
-
-func median(samples []float64) float64 { return report.SpreadOf(samples).Median }
 
 // cycle measures one client that acquires and releases a lock that nobody else wants.
 func (m *measurement) cycle(ctx context.Context) error {
-	w, err := measure.Start(ctx, m.Config, 1)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	o := measure.CycleOptions{Name: m.names + "cycle", Goroutines: 1, Most: 20, For: m.cycleTime}
-	if _, err := w.Cycle(ctx, o); err != nil { // the first cycles connect, and have a server read its scripts
-		return err
-	}
-	o.Most = mostCycles
-	var acquires, releases []float64
-	ratios, err := m.inTurns(ctx, m.turns, func(int) (float64, error) {
-		c, err := w.Cycle(ctx, o)
-		acquires, releases = append(acquires, c.Acquire...), append(releases, c.Release...)
-		return median(c.Both), err
-	})
+	s := measure.Scenario{Name: "cycle", Do: measure.Cycle, Turns: m.turns, N: 1, Samples: mostCycles, For: m.cycleTime}
+	mine, bare, err := m.inTurns(ctx, s)
 	if err == nil {
-		m.costs.Cycle = &report.Cycle{Acquire: report.QuantilesOf(acquires), Release: report.QuantilesOf(releases), Ratio: report.SpreadOf(ratios)}
+		m.costs.Cycle = &report.Cycle{
+			Acquire: report.QuantilesOf(mine.Samples["acquire"]), Release: report.QuantilesOf(mine.Samples["release"]),
+			Ratio: report.SpreadOf(mine.Ratios(bare, "p50")),
+		}
 	}
 	return err
 }
 
-// contention measures many clients, of several processes, that take one lock as fast as they can. All numbers of clients have their turn before the next
-// turn begins.
+// contention measures many clients, of several processes, that take one lock as fast as they can.
 func (m *measurement) contention(ctx context.Context) error {
-	w, err := measure.Start(ctx, m.Config, min(processes, slices.Max(m.clients)))
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	// The first turn is not measured: everybody connects.
-	if _, err := w.Contend(ctx, m.names+"contention", slices.Max(m.clients), m.contendTime/3, lastHoldTime); err != nil {
-		return err
-	}
-	n := len(m.clients)
-	all := make([]report.Contention, n)
-	rates, ratios, waits := make([][]float64, n), make([][]float64, n), make([][]float64, n)
-	flat, err := m.inTurns(ctx, n*m.contentions, func(turn int) (float64, error) {
-		i, clients := turn%n, m.clients[turn%n]
-		c, err := w.Contend(ctx, fmt.Sprint(m.names, "contention-", turn), clients, m.contendTime, lastHoldTime)
-		if err == nil && c.Holds == 0 {
-			err = fmt.Errorf("none of %d clients had the lock within %v", clients, m.contendTime)
+	var all []report.Contention
+	for _, n := range m.clients {
+		c := report.Contention{Clients: n, Processes: min(processes, n)}
+		mine, bare, err := m.inTurns(ctx, measure.Scenario{
+			Name: fmt.Sprint("contention-", n), Do: measure.Contend, Turns: m.contentions, Processes: c.Processes, N: n, For: m.contendTime, Grace: lastHoldTime,
+		})
+		if err != nil {
+			return err
 		}
-		rates[i], waits[i] = append(rates[i], float64(c.Holds)/m.contendTime.Seconds()), append(waits[i], c.Waits...)
-		all[i].Clients, all[i].Processes, all[i].Overlaps = clients, min(processes, clients), all[i].Overlaps+c.Overlaps
-		return float64(m.contendTime.Microseconds()) / float64(c.Holds), err
-	})
-	if err != nil {
-		return err
-	}
-	for turn, ratio := range flat {
-		ratios[turn%n] = append(ratios[turn%n], ratio)
-	}
-	for i := range all {
-		all[i].PerSecond, all[i].Ratio, all[i].Wait = report.SpreadOf(rates[i]), report.SpreadOf(ratios[i]), report.QuantilesOf(waits[i])
+		c.PerSecond, c.Wait = report.SpreadOf(mine.Figure("acquisitions").Each), report.QuantilesOf(mine.Samples["waits"])
+		c.Ratio = report.SpreadOf(mine.Against("acquisitions", bare, "p50", func(perSecond, trip float64) float64 { return 1e6 / perSecond / trip }))
+		for _, n := range mine.Figure("overlaps").Each {
+			c.Overlaps += int(n)
+		}
+		all = append(all, c)
 	}
 	m.costs.Contention = all
 	return nil
@@ -179,40 +145,22 @@ func (m *measurement) contention(ctx context.Context) error {
 
 // handOff measures two processes that wait for each other in turn.
 func (m *measurement) handOff(ctx context.Context) error {
-	w, err := measure.Start(ctx, m.Config, 2)
-	if err != nil {
-		return err
-	}
-	defer w.Close()
-	if _, err := w.HandOff(ctx, m.names+"handoff", 2, handOffPause); err != nil { // both connect
-		return err
-	}
-	var all []float64
-	ratios, err := m.inTurns(ctx, m.turns, func(int) (float64, error) {
-		times, err := w.HandOff(ctx, m.names+"handoff", m.handOffs, handOffPause)
-		all = append(all, times...)
-		return median(times), err
-	})
+	s := measure.Scenario{Name: "handoff", Do: measure.HandOff, Turns: m.turns, Processes: 2, Samples: m.handOffs, For: handOffPause}
+	mine, bare, err := m.inTurns(ctx, s)
 	if err == nil {
-		m.costs.HandOff = &report.HandOff{Time: report.QuantilesOf(all), Ratio: report.SpreadOf(ratios)}
+		m.costs.HandOff = &report.HandOff{Time: report.QuantilesOf(mine.Samples["times"]), Ratio: report.SpreadOf(mine.Ratios(bare, "p50"))}
 	}
 	return err
 }
 
 // takeover measures how long the locks of a process that is killed stay taken.
 func (m *measurement) takeover(ctx context.Context) error {
-	var times []float64
-	for i := range m.takeovers {
-		more, err := measure.Takeover(ctx, m.Config, measure.TakeoverOptions{
-			Name: fmt.Sprint(m.names, "takeover-", i), Locks: takeoverNames, Waiters: processes - 1, Turn: i, Turns: m.takeovers,
-		})
-		if err != nil {
-			return err
-		}
-		times = append(times, more...)
+	on := m.on(m.Config, "takeover")
+	err := alone(ctx, measure.Scenario{Do: measure.Takeover, Turns: m.takeovers, Processes: processes, N: takeoverNames}, on)
+	if err == nil {
+		m.costs.Takeover = &report.Takeover{Time: report.QuantilesOf(on.Samples["times"])}
 	}
-	m.costs.Takeover = &report.Takeover{Time: report.QuantilesOf(times)}
-	return nil
+	return err
 }
 
 // waiters measures what waiters for a lock that somebody has cost the servers. Each number of them waits for a name of its own, all at the same time:
@@ -236,24 +184,21 @@ func (m *measurement) waiters(ctx context.Context) error {
 	errs := make([]error, len(crowds))
 	var all sync.WaitGroup
 	for i := range crowds {
-		c := m.Config
-		if crowds[i].Article != "" {
-			c.Library = m.subject.article
+		crowd := &crowds[i]
+		on := m.on(m.Config, fmt.Sprint("waiters-", i))
+		if crowd.Article != "" {
+			on.Config.Library = m.subject.article
 		}
 		all.Go(func() {
-			var idle measure.Idle
-			idle, errs[i] = measure.MeasureIdle(ctx, c, measure.IdleOptions{
-				Name: fmt.Sprint(m.names, "waiters-", i), Waiters: crowds[i].Waiters, Processes: crowds[i].Processes, For: m.waitTime,
-			})
-			crowds[i].PerSecond = idle.Requests
+			s := measure.Scenario{Do: measure.Wait, Turns: 1, Processes: crowd.Processes, N: crowd.Waiters, For: m.waitTime}
+			if errs[i] = alone(ctx, s, on); errs[i] == nil {
+				crowd.PerSecond = on.Figure("requests").Each[0]
+			}
 		})
 	}
 	all.Wait()
 	err := errors.Join(errs...)
-	switch {
-	case errors.Is(err, measure.ErrNotCounted):
-		return notRun(measure.ErrNotCounted.Error())
-	case err == nil:
+	if err == nil {
 		m.costs.Waiters = crowds
 	}
 	return err
@@ -271,19 +216,10 @@ func (m *measurement) failover(ctx context.Context) (err error) {
 	if st.lose == nil {
 		return notRun(st.what)
 	}
-	var gaps []float64
-	for i := range m.failovers {
-		if i > 0 && st.mend != nil {
-			if err := st.mend(ctx); err != nil {
-				return fmt.Errorf("the servers do not mend: %w", err)
-			}
-		}
-		gap, err := measure.Gap(ctx, measure.Config{URL: st.url, TTL: m.TTL}, fmt.Sprint(m.names, "failover-", i), st.lose)
-		if err != nil {
-			return err
-		}
-		gaps = append(gaps, gap)
+	on := m.on(measure.Config{URL: st.url, TTL: m.TTL}, "failover")
+	on.Lose, on.Mend = st.lose, st.mend
+	if err = alone(ctx, measure.Scenario{Do: measure.Gap, Turns: m.failovers}, on); err == nil {
+		m.costs.Failover = &report.Failover{What: st.what, Time: report.QuantilesOf(on.Samples["times"])}
 	}
-	m.costs.Failover = &report.Failover{What: st.what, Time: report.QuantilesOf(gaps)}
-	return nil
+	return err
 }

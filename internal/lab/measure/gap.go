@@ -3,7 +3,6 @@ package measure
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
@@ -19,63 +18,66 @@ const (
 	attemptPause = time.Millisecond
 )
 
-// Gap has a client take and release fresh names, calls lose, which returns when the servers serve again, and returns the longest time between two locks that
-// the client had since, in milliseconds.
-func Gap(ctx context.Context, c Config, name string, lose func(ctx context.Context) error) (float64, error) {
-	w, err := Start(ctx, c, 1)
-	if err != nil {
-		return 0, err
-	}
-	defer w.Kill() // with a server gone, releases would take their time
-	var struck, mended history.Instant
-	var losing sync.WaitGroup
-	defer losing.Wait()
-	ctx, cancel := context.WithTimeout(ctx, 2*mendLimit)
-	defer cancel()
-	lost := make(chan error, 1)
-	losing.Go(func() {
-		err := sleep(ctx, calmTime)
-		if struck = history.Now(); err == nil {
-			err = lose(ctx)
+// Gap has a client take and release fresh names while Lose takes a server away, and takes the longest time between two locks that the client had since.
+func Gap(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	if turn > 0 && on.Mend != nil {
+		if err := on.Mend(ctx); err != nil {
+			return nil, fmt.Errorf("the servers do not mend: %w", err)
 		}
-		mended = history.Now()
-		lost <- err
-	})
+	}
+	w, err := kind.Start(ctx, on.config(s))
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*mendLimit)
+	type loss struct {
+		struck, mended history.Instant
+		err            error
+	}
+	lost, over := make(chan loss, 1), make(chan struct{})
+	defer func() {
+		w.Kill() // with a server gone, releases would take their time
+		cancel()
+		<-over
+	}()
+	go func() {
+		defer close(over)
+		l := loss{err: sleep(ctx, calmTime), struck: history.Now()}
+		if l.err == nil {
+			l.err = on.Lose(ctx)
+		}
+		l.mended = history.Now()
+		lost <- l
+	}()
+	var l loss
 	var successes []history.Instant
-	var last error // why the client has no lock
-	for i, over := 0, false; !over || history.Now().Sub(mended) < mendLimit; i++ {
+	for i := 0; l.mended == 0 || history.Now().Sub(l.mended) < mendLimit; i++ {
 		select {
-		case err := <-lost:
-			if err != nil {
-				return 0, err
+		case l = <-lost:
+			if l.err != nil {
+				return nil, l.err
 			}
-			over = true
 		case <-time.After(attemptPause):
 		}
-		var at history.Instant
-		at, last = w.attempt(ctx, fmt.Sprint(name, "-", i))
+		// Nothing depends on the release, which may take long where the server is gone: the next name is another.
+		var a answer
+		name := fmt.Sprint(on.Locks, "-", turn, "-", i)
+		if a, err = w.Ask(ctx, order{Do: "acquire", Name: name, For: attemptLimit}); err == nil {
+			successes = append(successes, a.At)
+			brief, cancel := context.WithTimeout(ctx, attemptLimit)
+			_, _ = w.Ask(brief, order{Do: "release", Name: name})
+			cancel()
+		}
 		if ctx.Err() != nil {
-			return 0, ctx.Err()
+			return nil, ctx.Err()
 		}
-		if last == nil {
-			successes = append(successes, at)
-		}
-		if n := len(successes) - calmAttempts; over && n >= 0 && successes[n] > mended {
-			return millis(longestGap(successes, struck)), nil
+		if n := len(successes) - calmAttempts; l.mended > 0 && n >= 0 && successes[n] > l.mended {
+			longest := millis(longestGap(successes, l.struck))
+			on.keep("times", []float64{longest})
+			return []Figure{Less("gap", "ms", longest)}, nil
 		}
 	}
-	return 0, fmt.Errorf("nobody could have a lock for %v after the servers had mended: %w", mendLimit, last)
-}
-
-// attempt has the first worker acquire and release name, and returns when it was granted.
-func (w *Workers) attempt(ctx context.Context, name string) (history.Instant, error) {
-	at, err := acquire(w.all[0], name, attemptLimit)(ctx)
-	if err == nil {
-		ctx, cancel := context.WithTimeout(ctx, attemptLimit) // a release to a server that is gone may take longer
-		defer cancel()
-		_, _ = w.all[0].Ask(ctx, order{Do: "release", Name: name}) // nothing depends on it: the next name is another
-	}
-	return at, err
+	return nil, fmt.Errorf("nobody could have a lock for %v after the servers had mended: %w", mendLimit, err)
 }
 
 // longestGap is the longest time between two successes, the second of which came after the strike.

@@ -4,129 +4,131 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// HandOff hands a lock to and fro between the first two workers, n times, and returns the times from a release to the waiter's grant in microseconds. A single
-// worker hands it from goroutine to goroutine. Each hold lasts between pause and twice that: long enough for the other to wait in earnest, and never equally
-// long, so that a waiter which polls is met at any moment of its period.
-func (w *Workers) HandOff(ctx context.Context, name string, n int, pause time.Duration) (times []float64, err error) {
-	if len(w.all) == 1 {
-		a, err := w.all[0].Ask(ctx, order{Do: "handoff", Name: name, Most: n, For: pause})
-		return worker.Unpack[float64](a.Packed), err
+// HandOff hands a lock to and fro between two processes, or two goroutines of one. It takes the times from a release to the waiter's grant. Each hold lasts
+// between For and twice that: long enough for the other to wait in earnest, and never equally long, so that a waiter which polls is met at any moment of its
+// period.
+func HandOff(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	fresh, err := on.start(ctx, s, s.Processes)
+	name := fmt.Sprint(on.Locks, "-", turn)
+	pass := func(n int) (times []float64, err error) {
+		if s.Processes == 1 { // orders would disturb it
+			a, err := on.workers[0].Ask(ctx, order{Do: "handoff", Name: name, Most: n, For: s.For})
+			return worker.Unpack[float64](a.Packed), err
+		}
+		return relay(ctx, name, n, s.For, on.workers[0].Send, on.workers[1].Send)
 	}
-	holder, waiter := w.all[0], w.all[1]
-	if _, err := acquire(holder, name, grantLimit)(ctx); err != nil {
+	if err == nil && fresh {
+		_, err = pass(2) // both connect
+	}
+	if err != nil {
+		return nil, err
+	}
+	times, err := pass(s.Samples)
+	if err != nil {
+		return nil, err
+	}
+	on.keep("times", times)
+	return latencies(times), nil
+}
+
+// sender gives an order to a worker.
+type sender func(order) (await func(context.Context) (answer, error))
+
+// relay hands a lock to and fro between two workers, n times, and returns microseconds.
+func relay(ctx context.Context, name string, n int, pause time.Duration, holder, waiter sender) (times []float64, err error) {
+	acquire, release := order{Do: "acquire", Name: name, For: grantLimit}, order{Do: "release", Name: name}
+	if _, err := holder(acquire)(ctx); err != nil {
 		return nil, err
 	}
 	for range n {
-		await := acquire(waiter, name, grantLimit)
+		granted := waiter(acquire)
 		if err := sleep(ctx, pause+rand.N(pause)); err != nil {
 			return nil, err
 		}
-		released, err := holder.Ask(ctx, order{Do: "release", Name: name})
+		released, err := holder(release)(ctx)
 		if err != nil {
 			return nil, err
 		}
-		granted, err := await(ctx)
-		if err != nil {
-			return nil, err
-		}
-		took, err := passed(released.At, granted, "it was released")
+		took, err := passed(ctx, released.At, granted, "it was released")
 		if err != nil {
 			return nil, err
 		}
 		times = append(times, micros(took))
 		holder, waiter = waiter, holder
 	}
-	_, err = holder.Ask(ctx, order{Do: "release", Name: name})
+	_, err = holder(release)(ctx)
 	return times, err
 }
 
-// handOff is HandOff between goroutines of the worker. Orders would disturb it.
+// handOff is HandOff between goroutines of the worker.
 func (l *laborer) handOff(o order) (answer, error) {
-	type grant struct {
-		at      history.Instant
-		release Release
-		err     error
+	send := func(o order) func(context.Context) (answer, error) {
+		var a answer
+		var err error
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			a, err = l.Do(o)
+		}()
+		return func(context.Context) (answer, error) { <-done; return a, err }
 	}
-	acquire := func() (g grant) {
-		g.release, g.err = l.locker.Acquire(l.ctx, o.Name, true)
-		g.at = history.Now()
-		return g
-	}
-	var times []float64
-	held := acquire()
-	for range o.Most {
-		if held.err != nil {
-			return answer{}, held.err
-		}
-		granted := make(chan grant, 1)
-		go func() { granted <- acquire() }()
-		if err := sleep(l.ctx, o.For+rand.N(o.For)); err != nil {
-			return answer{}, err
-		}
-		released := history.Now()
-		if err := held.release(context.Background()); err != nil {
-			return answer{}, err
-		}
-		held = <-granted
-		took, err := passed(released, held.at, "it was released")
-		if err != nil {
-			return answer{}, err
-		}
-		times = append(times, micros(took))
-	}
-	if held.err != nil {
-		return answer{}, held.err
-	}
-	return answer{Packed: worker.Pack(times)}, held.release(context.Background())
+	times, err := relay(l.ctx, o.Name, o.Most, o.For, send, send)
+	return answer{Packed: worker.Pack(times)}, err
 }
 
-// TakeoverOptions say who is killed.
-type TakeoverOptions struct {
-	Name    string
-	Locks   int // of the process that is killed: a sample each
-	Waiters int // processes that wait for them
-	// Turn of Turns kills come at several moments of the period of renewals, which is a third of the TTL.
-	Turn, Turns int
+// passed is the time from the end of one hold to the grant of the next. A correct lock makes none that is negative.
+func passed(ctx context.Context, ended history.Instant, granted func(context.Context) (answer, error), end string) (time.Duration, error) {
+	a, err := granted(ctx)
+	if err == nil && a.At < ended {
+		err = fmt.Errorf("it was had by the next %v before %s", ended.Sub(a.At), end)
+	}
+	return a.At.Sub(ended), err
 }
 
-// Takeover kills the process of a holder, and returns how long its locks stayed taken, in milliseconds.
-func Takeover(ctx context.Context, c Config, o TakeoverOptions) (times []float64, err error) {
-	w, err := Start(ctx, c, 1+o.Waiters)
+// Takeover kills a process that holds N locks, and takes the times until others, who waited, have them. Kills come at several moments of the period of
+// renewals, which is a third of the TTL.
+func Takeover(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	c := on.config(s)
+	c.Loop = true
+	all, err := kind.StartAll(ctx, c, s.Processes)
 	if err != nil {
 		return nil, err
 	}
-	defer w.Close()
-	holder, others := w.all[0], w.all[1:]
-	var waits []func(context.Context) (history.Instant, error)
-	for i := range o.Locks {
-		name := fmt.Sprint(o.Name, "-", i)
-		if _, err := acquire(holder, name, grantLimit)(ctx); err != nil {
+	defer all.Close()
+	holder, others := all[0], all[1:]
+	var waits []func(context.Context) (answer, error)
+	for i := range s.N {
+		o := order{Do: "acquire", Name: fmt.Sprint(on.Locks, "-", turn, "-", i), For: grantLimit}
+		if _, err := holder.Ask(ctx, o); err != nil {
 			return nil, err
 		}
-		waits = append(waits, acquire(others[i%len(others)], name, c.TTL+grantLimit))
+		o.For += c.TTL
+		waits = append(waits, others[i%len(others)].Send(o))
 	}
-	into := c.TTL / 3 * time.Duration(2*o.Turn+1) / time.Duration(2*o.Turns)
-	if err := sleep(ctx, settleStep+into); err != nil {
+	if err := sleep(ctx, settleStep+c.TTL/3*time.Duration(2*turn+1)/time.Duration(2*s.Turns)); err != nil {
 		return nil, err
 	}
 	killed := history.Now()
 	holder.Kill()
-	for _, await := range waits {
-		granted, err := await(ctx)
-		if err != nil {
-			return nil, err
-		}
-		took, err := passed(killed, granted, "its holder was killed")
+	var times []float64
+	for _, granted := range waits {
+		took, err := passed(ctx, killed, granted, "its holder was killed")
 		if err != nil {
 			return nil, err
 		}
 		times = append(times, millis(took))
 	}
-	return times, nil
+	on.keep("times", times)
+	slices.Sort(times)
+	return []Figure{
+		Less("p50", "ms", times[len(times)/2]), Less("most", "ms", times[len(times)-1]),
+		{Name: "TTL", Unit: "ms", Each: []float64{millis(c.TTL)}},
+	}, nil
 }

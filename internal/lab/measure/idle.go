@@ -3,104 +3,91 @@ package measure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
-	"github.com/lockport/lockport/internal/lab/worker"
-
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
-// IdleOptions say what is there and should cost next to nothing: waiters, or held locks.
-type IdleOptions struct {
-	Name      string
-	Waiters   int // goroutines that wait for one name that another process holds
-	Held      int // instead of them: locks that are held
-	Processes int // of the waiters; 0: one
-	For       time.Duration
-	// Server, if not nil, tells the processor time and the memory of the servers.
-	Server func() (cpu time.Duration, memory int64)
-	// Kill ends waiters at once: some libraries do not notice that nobody wants to wait any more.
-	Kill bool
-}
-
-// Idle is what waiters or held locks cost.
-type Idle struct {
-	Requests    float64 // in a second: what reached the servers in one piece, which is a command or several that were sent at once
-	Connections int
-	ClientCPU   float64 // processors
-	ServerCPU   float64
-	Goroutines  int   // of the first worker, more than before
-	Memory      int64 // bytes, likewise
-	Server      int64 // bytes, likewise of the servers
-}
-
-// ErrNotCounted is returned by [MeasureIdle] where requests cannot be counted.
+// ErrNotCounted says that [Wait] and [Hold] cannot count requests.
 var ErrNotCounted = errors.New("requests cannot be counted: there is no server, or no proxy can stand before it (TLS, and servers that name each other's addresses)")
 
-// MeasureIdle measures waiters or held locks, behind proxies of their own that count requests.
-func MeasureIdle(ctx context.Context, c Config, o IdleOptions) (Idle, error) {
+// Wait measures N goroutines, spread over processes, that wait for a name that another process has. Each turn has workers of its own, since waiters wait
+// until their process ends.
+func Wait(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	c := on.config(s)
+	holder, err := kind.StartAll(ctx, c, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer on.end(holder)
+	name := fmt.Sprint(on.Locks, "-", turn)
+	if _, err := holder[0].Ask(ctx, order{Do: "acquire", Name: name, For: grantLimit}); err != nil {
+		return nil, err
+	}
+	return idle(ctx, c, s, on, func(i int) order { return order{Do: "wait", Name: name, Goroutines: share(s.N, s.Processes, i)} })
+}
+
+// Hold measures N locks that one process holds. Each turn has a worker of its own.
+func Hold(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	c := on.config(s)
+	c.Loop = true
+	figures, err := idle(ctx, c, s, on, func(int) order { return order{Do: "hold", Name: fmt.Sprint(on.Locks, "-", turn), Most: s.N} })
+	if err != nil {
+		return nil, err
+	}
+	// Locks are renewed at a third of the TTL, unless their library does otherwise.
+	third := Less("requests, in a third of the TTL", "", figures[0].Each[0]*c.TTL.Seconds()/3)
+	return append([]Figure{figures[0], third}, figures[1:]...), nil
+}
+
+// end ends workers. Waiters end before the holder, so that nobody is handed the lock.
+func (on *Subject) end(w worker.Group[order, answer]) {
+	if on.Kill {
+		w.Kill()
+	}
+	w.Close()
+}
+
+// idle measures what should cost next to nothing, behind proxies of its own that count requests. Goroutines and memory are those of the first worker.
+func idle(ctx context.Context, c Config, s Scenario, on *Subject, do func(i int) order) ([]Figure, error) {
 	through, links, err := faultproxy.ForURL(c.URL)
 	if err != nil {
-		return Idle{}, err
+		return nil, err
 	}
 	defer links.Close()
 	if len(links) == 0 {
-		return Idle{}, ErrNotCounted
-	}
-	end := (*Workers).Close
-	if o.Kill {
-		end = (*Workers).Kill
-	}
-	if o.Waiters > 0 {
-		holder, err := Start(ctx, c, 1)
-		if err != nil {
-			return Idle{}, err
-		}
-		defer end(holder)
-		if _, err := acquire(holder.all[0], o.Name, grantLimit)(ctx); err != nil {
-			return Idle{}, err
-		}
+		return nil, ErrNotCounted
 	}
 	c.URL = through
-	w, err := Start(ctx, c, max(1, o.Processes))
+	w, err := kind.StartAll(ctx, c, s.Processes)
 	if err != nil {
-		return Idle{}, err
+		return nil, err
 	}
-	defer end(w) // before the holder, so that nobody is handed the lock
-	return w.idle(ctx, links, o)
-}
-
-// load is what was used until an instant.
-type load struct {
-	usage
-	at           history.Instant
-	requests     int64
-	serverCPU    time.Duration
-	serverMemory int64
-}
-
-func (w *Workers) idle(ctx context.Context, links faultproxy.Group, o IdleOptions) (i Idle, err error) {
-	look := func(settled bool) (l load) {
+	defer on.end(w)
+	type used struct {
+		usage
+		at       history.Instant
+		requests int64
+		cpu      time.Duration // of the servers
+		memory   int64
+	}
+	look := func(settled bool) (u used) {
 		if err == nil {
 			var a answer
-			a, err = w.all[0].Ask(ctx, order{Do: "usage", Flag: settled})
-			l = load{usage: a.After, at: history.Now(), requests: links.Requests()}
+			a, err = w[0].Ask(ctx, order{Do: "usage", Settle: settled})
+			u = used{usage: a.After, at: history.Now(), requests: links.Requests()}
+			u.cpu, u.memory = on.load()
 		}
-		if o.Server != nil {
-			l.serverCPU, l.serverMemory = o.Server()
-		}
-		return l
+		return u
 	}
 	before := look(true)
 	if err == nil {
-		err = w.all.Each(func(n int, h *worker.Handle[order, answer]) error {
-			do := order{Do: "wait", Name: o.Name, Goroutines: share(o.Waiters, len(w.all), n)}
-			if o.Held > 0 {
-				do = order{Do: "hold", Name: o.Name, Most: o.Held}
-			}
-			_, err := h.Ask(ctx, do)
+		err = w.Each(func(i int, h *worker.Handle[order, answer]) error {
+			_, err := h.Ask(ctx, do(i))
 			return err
 		})
 	}
@@ -109,15 +96,24 @@ func (w *Workers) idle(ctx context.Context, links faultproxy.Group, o IdleOption
 	}
 	began := look(true)
 	if err == nil {
-		err = sleep(ctx, o.For)
+		err = sleep(ctx, s.For)
 	}
 	ended := look(false)
-	seconds := ended.at.Sub(began.at).Seconds()
-	i.Requests = float64(ended.requests-began.requests) / seconds
-	i.ClientCPU, i.ServerCPU = (ended.CPU-began.CPU).Seconds()/seconds, (ended.serverCPU-began.serverCPU).Seconds()/seconds
-	i.Goroutines, i.Memory, i.Server = began.Goroutines-before.Goroutines, began.Memory-before.Memory, max(0, began.serverMemory-before.serverMemory)
-	links.Each(func(p *faultproxy.Proxy) { i.Connections += p.Conns() })
-	return i, err
+	if err != nil {
+		return nil, err
+	}
+	seconds, n := ended.at.Sub(began.at).Seconds(), float64(s.N)
+	conns := 0
+	links.Each(func(p *faultproxy.Proxy) { conns += p.Conns() })
+	return []Figure{
+		Less("requests", "/s", float64(ended.requests-began.requests)/seconds),
+		Less("connections", "", float64(conns)),
+		Less("client CPU", "% of a core", 100*(ended.CPU-began.CPU).Seconds()/seconds),
+		Less("server CPU", "% of a core", 100*(ended.cpu-began.cpu).Seconds()/seconds),
+		Less("goroutines", "", float64(began.Goroutines-before.Goroutines)),
+		Less("client memory", "B each", float64(began.Memory-before.Memory)/n),
+		Less("server memory", "B each", float64(max(0, began.memory-before.memory))/n),
+	}, nil
 }
 
 const (

@@ -39,82 +39,93 @@ func config(t *testing.T) Config {
 	return Config{URL: "file://" + t.TempDir(), TTL: time.Second}
 }
 
-func started(t *testing.T, c Config, n int) *Workers {
+// measured measures a scenario once or oftener.
+func measured(t *testing.T, s Scenario, c Config) *Subject {
 	t.Helper()
-	w, err := Start(t.Context(), c, n)
-	require.NoError(t, err)
-	t.Cleanup(w.Close)
-	return w
+	s.Turns = max(s.Turns, 1)
+	on := &Subject{Config: c, Locks: "one"}
+	require.NoError(t, s.Run(t.Context(), nil, on))
+	return on
 }
 
-func TestCycles(t *testing.T) {
-	w := started(t, config(t), 1)
-	c, err := w.Cycle(t.Context(), CycleOptions{Name: "own", Goroutines: 3, Most: 10, For: time.Minute})
-	require.NoError(t, err)
-	require.Len(t, c.Both, 30)
-	for i := range c.Both {
-		require.Positive(t, c.Acquire[i])
-		require.Equal(t, c.Both[i], c.Acquire[i]+c.Release[i])
-	}
-	require.Positive(t, c.Allocs)
-	c, err = w.Cycle(t.Context(), CycleOptions{Name: "own", Goroutines: 1, Most: 10, Try: true})
-	require.NoError(t, err)
-	require.Len(t, c.Both, fewest, "however long it takes")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err = w.Cycle(ctx, CycleOptions{Name: "own", Goroutines: 1, Most: 1 << 20, For: time.Hour})
-	require.ErrorIs(t, err, context.Canceled)
+func TestCycle(t *testing.T) {
+	on := measured(t, Scenario{Do: Cycle, N: 3, Samples: 30, For: time.Minute, Turns: 2}, config(t))
+	require.Empty(t, on.Failed)
+	require.Len(t, on.Samples["acquire"], 60)
+	require.Len(t, on.Samples["release"], 60)
+	require.Positive(t, on.Samples["acquire"][0])
+	require.Positive(t, on.Figure("allocations").Each[1])
+	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 10}, config(t))
+	require.Len(t, on.Samples["acquire"], fewestCycles, "however long it takes")
+	on = measured(t, Scenario{Do: Cycle, N: 1, Samples: 1 << 20, For: time.Hour, Limit: 2 * time.Second, Turns: 2}, config(t))
+	require.Len(t, on.Failed, 2)
+	require.Contains(t, on.Failed[1], context.DeadlineExceeded.Error())
+	require.Equal(t, "it failed in every turn", on.NotRun)
 }
 
 func TestContend(t *testing.T) {
-	c, err := started(t, config(t), 2).Contend(t.Context(), "one", 5, 200*time.Millisecond, 5*time.Second)
-	require.NoError(t, err)
-	require.Zero(t, c.Overlaps)
-	require.Len(t, c.Clients, 5)
-	require.Len(t, c.Processes, 2)
-	require.Len(t, c.Waits, c.Holds)
-	require.Equal(t, c.Holds, c.Processes[0]+c.Processes[1])
+	s := Scenario{Do: Contend, Processes: 2, N: 5, For: 200 * time.Millisecond, Grace: 5 * time.Second}
+	on := measured(t, s, config(t))
+	require.Empty(t, on.Failed)
+	require.Zero(t, on.Figure("overlaps").Each[0])
+	require.InDelta(t, len(on.Samples["waits"]), on.Figure("acquisitions").Each[0]/5, 1)
 
 	bad := config(t)
-	bad.Library = "broken"
-	c, err = started(t, bad, 2).Contend(t.Context(), "one", 64, 500*time.Millisecond, 5*time.Second)
-	require.NoError(t, err)
-	require.Positive(t, c.Overlaps, "a lock that lets everybody in must be seen")
+	bad.Library, s.N = "broken", 64
+	require.Positive(t, measured(t, s, bad).Figure("overlaps").Each[0], "a lock that lets everybody in must be seen")
 }
 
 func TestHandOff(t *testing.T) {
 	bad := config(t)
 	bad.Library = "broken"
 	for _, processes := range []int{1, 2} {
-		times, err := started(t, config(t), processes).HandOff(t.Context(), "one", 3, 5*time.Millisecond)
-		require.NoError(t, err)
-		require.Len(t, times, 3)
-		_, err = started(t, bad, processes).HandOff(t.Context(), "one", 3, 5*time.Millisecond)
-		require.ErrorContains(t, err, "before it was released")
+		s := Scenario{Do: HandOff, Processes: processes, Samples: 3, For: 5 * time.Millisecond, Turns: 3, Strict: true}
+		require.Len(t, measured(t, s, config(t)).Samples["times"], 9)
+		on := measured(t, s, bad)
+		require.Len(t, on.Failed, 1, "it is not measured again")
+		require.Contains(t, on.Failed[0], "before it was released")
 	}
 }
 
 func TestTakeoverAndGap(t *testing.T) {
 	c := config(t)
-	times, err := Takeover(t.Context(), c, TakeoverOptions{Name: "one", Locks: 3, Waiters: 2, Turns: 1})
-	require.NoError(t, err)
+	times := measured(t, Scenario{Do: Takeover, Processes: 3, N: 3}, c).Samples["times"]
 	require.Len(t, times, 3)
 	require.Positive(t, times[0])
-	gap, err := Gap(t.Context(), c, "gap", func(ctx context.Context) error { return sleep(ctx, 50*time.Millisecond) })
-	require.NoError(t, err)
-	require.Positive(t, gap)
-	_, err = MeasureIdle(t.Context(), c, IdleOptions{Name: "one", Waiters: 1})
-	require.ErrorIs(t, err, ErrNotCounted, "there is no server")
+	mended := 0
+	gap := &Subject{Config: c, Locks: "gap"}
+	gap.Lose = func(ctx context.Context) error { return sleep(ctx, 50*time.Millisecond) }
+	gap.Mend = func(context.Context) error { mended++; return nil }
+	require.NoError(t, Scenario{Do: Gap, Turns: 2}.Run(t.Context(), nil, gap))
+	require.Len(t, gap.Samples["times"], 2)
+	require.Equal(t, 1, mended)
+	require.Equal(t, ErrNotCounted.Error(), measured(t, Scenario{Do: Wait, Processes: 1, N: 1}, c).NotRun, "there is no server")
+}
+
+// Each subject has its go in each turn, beginning with another one; one of them may be measured by another scenario.
+func TestTurns(t *testing.T) {
+	var order []string
+	do := func(_ context.Context, s Scenario, _ *Subject, turn int) ([]Figure, error) {
+		order = append(order, s.Name)
+		return []Figure{Less("turn", "", float64(turn))}, nil
+	}
+	a, b, absent := &Subject{}, &Subject{Floor: &Scenario{Name: "b", Do: do}}, &Subject{Row: Row{NotRun: "because"}}
+	require.NoError(t, Scenario{Name: "a", Do: do, Turns: 3}.Run(t.Context(), nil, a, b, absent))
+	require.Equal(t, []string{"a", "b", "b", "a", "a", "b"}, order)
+	require.Equal(t, []float64{0, 1, 2}, b.Figure("turn").Each)
+	require.Empty(t, absent.Turns)
 }
 
 func TestWorkers(t *testing.T) {
 	c := config(t)
-	_, err := Start(t.Context(), Config{URL: "lockd:", TTL: time.Second}, 3)
+	_, err := kind.Start(t.Context(), Config{URL: "lockd:", TTL: time.Second})
 	require.ErrorContains(t, err, `unknown scheme "lockd"`)
-	w := started(t, c, 2)
+	w, err := kind.StartAll(t.Context(), c, 2)
+	require.NoError(t, err)
+	defer w.Close()
 	ask := func(i int, o order) error {
 		o.Name, o.For = "a", grantLimit
-		_, err := w.all[i].Ask(t.Context(), o)
+		_, err := w[i].Ask(t.Context(), o)
 		return err
 	}
 	require.EqualError(t, ask(0, order{Do: "dance"}), `unknown order "dance"`)
@@ -123,23 +134,25 @@ func TestWorkers(t *testing.T) {
 	// A worker that is asked to end releases what it holds, and its waiters give up.
 	require.NoError(t, ask(0, order{Do: "acquire"}))
 	require.NoError(t, ask(1, order{Do: "wait", Goroutines: 3}))
-	w.all[1].Close()
-	require.True(t, w.all[1].State().Success(), "it had to be killed")
-	require.NoError(t, w.all[0].Signal(os.Interrupt), "Ctrl-C reaches every process of a terminal")
+	w[1].Close()
+	require.True(t, w[1].State().Success(), "it had to be killed")
+	require.NoError(t, w[0].Signal(os.Interrupt), "Ctrl-C reaches every process of a terminal")
 	require.NoError(t, ask(0, order{Do: "release"}), "a worker goes on until its parent closes it")
 
-	await := w.all[0].Send(order{Do: "contend", Name: "b", Goroutines: 1, For: time.Hour})
-	w.all[0].Kill()
+	await := w[0].Send(order{Do: "loop", Name: "b", Goroutines: 1, For: time.Hour})
+	w[0].Kill()
 	_, err = await(t.Context())
 	require.ErrorIs(t, err, worker.ErrEnded)
 }
 
 // Two processes tell the time alike: what one does before the other has the earlier instant.
 func TestClockIsShared(t *testing.T) {
-	w := started(t, config(t), 1)
+	w, err := kind.Start(t.Context(), config(t))
+	require.NoError(t, err)
+	defer w.Close()
 	for i := range 20 {
 		before := history.Now()
-		a, err := w.all[0].Ask(t.Context(), order{Do: "acquire", Name: fmt.Sprint(i), For: grantLimit})
+		a, err := w.Ask(t.Context(), order{Do: "acquire", Name: fmt.Sprint(i), For: grantLimit})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, a.At, before)
 		require.LessOrEqual(t, a.At, history.Now())
@@ -154,14 +167,31 @@ func TestJudge(t *testing.T) {
 	late := hold{Client: 2, Asked: 3, Got: 150, Ended: 151}
 	never := hold{Client: 3, Asked: 4}
 	c := judge([]hold{never, late, again, b, a}, 4, 2, 100)
-	require.Equal(t, Contention{
-		Holds: 3, Changes: 2, Starved: 2, Longest: 147, Waits: []float64{.009, .018, .001}, Clients: []int{1, 2, 0, 0}, Processes: []int{1, 2},
+	require.Equal(t, contention{
+		changes: 2, starved: 2, longest: 147, waits: []float64{.009, .018, .001}, clients: []int{1, 2, 0, 0}, processes: []int{1, 2},
 	}, c)
 
 	b.Got = 19
-	require.Equal(t, 1, judge([]hold{a, b}, 2, 2, 100).Overlaps)
+	require.Equal(t, 1, judge([]hold{a, b}, 2, 2, 100).overlaps)
 	inside := hold{Client: 2, Got: 25, Ended: 26}
-	require.Equal(t, 2, judge([]hold{a, b, inside}, 3, 2, 100).Overlaps, "a long hold with another one in it")
+	require.Equal(t, 2, judge([]hold{a, b, inside}, 3, 2, 100).overlaps, "a long hold with another one in it")
+}
+
+// A machine is ten times as slow in the second turn, and a library failed in it: the ratios do not notice.
+func TestRatios(t *testing.T) {
+	row := func(turns []int, each ...float64) (r Row) {
+		for i, v := range each {
+			r.Add(turns[i], Less("p50", "µs", v))
+		}
+		return r
+	}
+	mine, theirs, bare := row([]int{0, 1, 2}, 10, 100, 10), row([]int{0, 1}, 20, 200), row([]int{1, 2}, 50, 5.0000004)
+	require.Equal(t, []float64{2, 2}, mine.Ratios(bare, "p50"), "of five digits")
+	require.Equal(t, []float64{2, 2}, theirs.Ratios(mine, "p50"))
+	require.Equal(t, []float64{4}, theirs.Ratios(bare, "p50"))
+	require.Empty(t, theirs.Ratios(bare, "p99"))
+	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
+	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "to nothing there is no ratio")
 }
 
 func TestLongestGap(t *testing.T) {

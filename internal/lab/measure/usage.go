@@ -22,8 +22,5 @@ func usageNow(settled bool) usage {
 	}
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	return usage{
-		CPU: processor(), Goroutines: runtime.NumGoroutine(), Memory: int64(m.HeapAlloc + m.StackInuse),
-		Allocs: m.Mallocs, Allocated: m.TotalAlloc,
-	}
+	return usage{processor(), runtime.NumGoroutine(), int64(m.HeapAlloc + m.StackInuse), m.Mallocs, m.TotalAlloc}
 }

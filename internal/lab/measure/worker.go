@@ -15,25 +15,29 @@ import (
 
 // order tells a worker what to do. It answers when it is done.
 type order struct {
-	Do               string // one of tasks
-	Name             string
-	Goroutines, Most int // how many take part, and how often each does it, or how many names there are
-	For              time.Duration
-	Begin            history.Instant
-	Grace            time.Duration // how much longer than For a goroutine may wait for a hold that it asked for in time
-	Flag             bool          // for cycles: make single attempts; for usage: collect garbage first
+	Do                 string // one of tasks
+	Name               string
+	Goroutines         int
+	Own, Try           bool // of a loop: each goroutine has its own name, single attempts instead of waiting
+	Warm, Fewest, Most int  // how often something is done; without a Most, as long as there is time
+	For, Grace         time.Duration
+	Begin              history.Instant
+	Settle             bool // of usage: collect garbage first
 }
 
 // tasks are what a worker can do.
-var tasks = map[string]func(*laborer, order) (answer, error){
-	"cycle":   (*laborer).cycle,   // acquire and release, each goroutine its own name: Packed has cycles
-	"contend": (*laborer).contend, // acquire and release, all the same name: Packed has holds
-	"handoff": (*laborer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
-	"acquire": (*laborer).acquire, // acquire and keep; At is when Acquire had returned
-	"release": (*laborer).release, // release it; At is when Release was called
-	"hold":    (*laborer).hold,    // acquire many names and keep them
-	"wait":    (*laborer).wait,    // wait for a name until the worker ends
-	"usage":   func(_ *laborer, o order) (answer, error) { return answer{After: usageNow(o.Flag)}, nil },
+var tasks map[string]func(*laborer, order) (answer, error)
+
+func init() { // handOff gives orders itself
+	tasks = map[string]func(*laborer, order) (answer, error){
+		"loop":    (*laborer).loop,    // acquire and release again and again: Packed has holds
+		"handoff": (*laborer).handOff, // from a release to the grant of another goroutine: Packed has microseconds
+		"acquire": (*laborer).acquire, // acquire and keep; At is when Acquire had returned
+		"release": (*laborer).release, // release it; At is when Release was called
+		"hold":    (*laborer).hold,    // acquire many names and keep them
+		"wait":    (*laborer).wait,    // wait for a name until the worker ends
+		"usage":   func(_ *laborer, o order) (answer, error) { return answer{After: usageNow(o.Settle)}, nil },
+	}
 }
 
 // answer is what a worker says to an order.
@@ -46,8 +50,10 @@ type answer struct {
 
 var kind = worker.Kind[Config, order, answer]{Variable: "LOCKPORT_MEASURE_WORKER"}
 
-// openTime bounds the opening of a library.
-const openTime = 10 * time.Second
+const (
+	openTime   = 10 * time.Second // bounds the opening of a library
+	grantLimit = 20 * time.Second // bounds the grant of a lock that is free, or was released at once
+)
 
 // WorkerMain is the first line of main, and of TestMain. In a process that was started as a worker it works, on what open opens, and exits. In any other
 // process it returns at once.

@@ -1,0 +1,276 @@
+package measure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/worker"
+)
+
+const (
+	warmCycles    = 2                     // that each goroutine makes before those that are measured
+	firstCycles   = 20                    // of a worker that has just been started: it connects, and the server reads its scripts
+	fewestCycles  = 5                     // that are measured however long they take: a median of one is chance
+	countedCycles = 50                    // that are made through proxies that count their requests
+	startTime     = 50 * time.Millisecond // how long it takes at most until all processes know when to begin
+)
+
+// Cycle has N goroutines of one process acquire and release names of their own, which nobody else wants.
+func Cycle(ctx context.Context, s Scenario, on *Subject, _ int) ([]Figure, error) {
+	fresh, err := on.start(ctx, s, 1)
+	if err != nil {
+		return nil, err
+	}
+	o := order{Do: "loop", Name: on.Locks, Own: true, Goroutines: s.N, Warm: warmCycles, Fewest: fewestCycles, Most: firstCycles, For: s.For, Try: on.Try}
+	if fresh {
+		if _, err := on.workers[0].Ask(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	o.Most = s.Samples / s.N
+	before, _ := on.load()
+	a, err := on.workers[0].Ask(ctx, o)
+	after, _ := on.load()
+	if err != nil {
+		return nil, err
+	}
+	var acquires, releases, both []float64
+	for _, h := range worker.Unpack[hold](a.Packed) {
+		acquire, release := micros(h.Got.Sub(h.Asked)), micros(h.Done.Sub(h.Ended))
+		acquires, releases, both = append(acquires, acquire), append(releases, release), append(both, acquire+release)
+	}
+	on.keep("acquire", acquires)
+	on.keep("release", releases)
+	n := float64(len(both))
+	figures := append(latencies(both)[:2], More("cycles", "/s", n/a.Took.Seconds()))
+	if s.Count {
+		requests, err := requests(ctx, s, on, o)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, Less("requests", "each", requests))
+	}
+	return append(figures,
+		Less("allocations", "each", float64(a.After.Allocs-a.Before.Allocs)/n),
+		Less("allocated", "B each", float64(a.After.Allocated-a.Before.Allocated)/n),
+		Less("client CPU", "µs each", micros(a.After.CPU-a.Before.CPU)/n),
+		Less("server CPU", "µs each", micros(after-before)/(n+float64(warmCycles*s.N))),
+	), nil
+}
+
+// requests is how many requests a cycle needs: what reaches the server in one piece.
+func requests(ctx context.Context, s Scenario, on *Subject, o order) (float64, error) {
+	c := on.config(s)
+	through, links, err := faultproxy.ForURL(c.URL)
+	if err != nil {
+		return 0, err
+	}
+	defer links.Close()
+	c.URL = through
+	w, err := kind.Start(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	defer w.Close()
+	o.For = time.Minute
+	var counts [2]int64
+	for i, most := range []int{1, countedCycles} { // the first cycle connects
+		if o.Most = most; err == nil {
+			_, err = w.Ask(ctx, o)
+		}
+		counts[i] = links.Requests()
+	}
+	return float64(counts[1]-counts[0]) / (countedCycles + warmCycles), err
+}
+
+// latencies are what is told of some times, in microseconds.
+func latencies(times []float64) []Figure {
+	slices.Sort(times)
+	n := len(times)
+	return []Figure{Less("p50", "µs", times[n/2]), Less("p99", "µs", times[n*99/100]), Less("most", "µs", times[n-1])}
+}
+
+// Contend has N goroutines, spread over processes, acquire and release one name as fast as they can. Each comes to the end of the hold that it asked for;
+// after Grace nobody waits any longer.
+func Contend(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error) {
+	fresh, err := on.start(ctx, s, s.Processes)
+	if err == nil && fresh { // everybody has a connection, or a session, when it begins
+		_, _, err = contend(ctx, s, on, on.Locks+"-first", s.For/3)
+	}
+	if err != nil {
+		return nil, err
+	}
+	before, _ := on.load()
+	c, cpu, err := contend(ctx, s, on, fmt.Sprint(on.Locks, "-", turn), s.For)
+	after, _ := on.load()
+	if err == nil && len(c.waits) == 0 {
+		err = errors.New("nobody had the lock")
+	}
+	if err != nil {
+		return nil, err
+	}
+	on.keep("waits", c.waits)
+	holds := float64(len(c.waits))
+	figures := []Figure{
+		More("acquisitions", "/s", holds/s.For.Seconds()),
+		More("hand-offs", "/s", float64(c.changes)/s.For.Seconds()),
+		Less("longest wait", "ms", millis(c.longest)),
+		Less("starved", "goroutines", float64(c.starved)),
+		Less("overlaps", "holds", float64(c.overlaps)),
+		Less("largest to smallest share", "×", shares(c.clients)),
+	}
+	if s.Processes > 1 {
+		figures = append(figures, Less("largest to smallest share of processes", "×", shares(c.processes)))
+	}
+	return append(figures, Less("client CPU", "µs each", micros(cpu)/holds), Less("server CPU", "µs each", micros(after-before)/holds)), nil
+}
+
+// shares is the ratio of the largest to the smallest, which counts as one at least.
+func shares(counts []int) float64 {
+	return float64(slices.Max(counts)) / float64(max(1, slices.Min(counts)))
+}
+
+func contend(ctx context.Context, s Scenario, on *Subject, name string, long time.Duration) (c contention, cpu time.Duration, err error) {
+	begin := history.Now().Add(startTime)
+	answers := make([]answer, len(on.workers))
+	err = on.workers.Each(func(i int, h *worker.Handle[order, answer]) (err error) {
+		answers[i], err = h.Ask(ctx, order{Do: "loop", Name: name, Goroutines: share(s.N, len(answers), i), Begin: begin, For: long, Grace: s.Grace})
+		return err
+	})
+	var holds []hold
+	first := 0
+	for i, a := range answers {
+		for _, h := range worker.Unpack[hold](a.Packed) {
+			h.Client, h.Process = h.Client+int64(first), int64(i)
+			holds = append(holds, h)
+		}
+		first += share(s.N, len(answers), i)
+		cpu += a.After.CPU - a.Before.CPU
+	}
+	return judge(holds, s.N, len(answers), begin.Add(long)), cpu, err
+}
+
+// share is the ith of n parts of all.
+func share(all, n, i int) int { return all*(i+1)/n - all*i/n }
+
+// hold is one hold. Its holder believed in it from Got until Ended. A hold that never came has neither.
+type hold struct {
+	Client, Process int64
+	Asked           history.Instant // Acquire is about to be called
+	Got             history.Instant // it had returned
+	Ended           history.Instant // Release is about to be called
+	Done            history.Instant // it had returned
+}
+
+// contention is what was seen while many goroutines wanted one name.
+type contention struct {
+	changes  int // holds by another goroutine than the hold before
+	starved  int // goroutines without any
+	overlaps int // holds that began before an earlier one had ended: a correct lock has none
+	longest  time.Duration
+	waits    []float64 // from asking to having, of the holds that began in time, in microseconds
+	// clients and processes are how many holds each goroutine and each process had.
+	clients, processes []int
+}
+
+// judge looks at all holds. Release is called before the server can grant the lock to the next, whose Acquire returns after: so holds of a correct lock do
+// not overlap.
+func judge(all []hold, clients, processes int, end history.Instant) contention {
+	c := contention{clients: make([]int, clients), processes: make([]int, processes)}
+	slices.SortFunc(all, func(a, b hold) int { return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Ended, b.Ended)) })
+	until, last := history.Instant(0), int64(-1)
+	for _, h := range all {
+		if h.Got == 0 {
+			c.longest = max(c.longest, end.Sub(h.Asked)) // at least so long
+			continue
+		}
+		if h.Got < until {
+			c.overlaps++
+		}
+		until = max(until, h.Ended)
+		c.longest = max(c.longest, h.Got.Sub(h.Asked))
+		if h.Got >= end {
+			continue
+		}
+		if h.Client != last {
+			c.changes++
+		}
+		last = h.Client
+		c.clients[h.Client]++
+		c.processes[h.Process]++
+		c.waits = append(c.waits, micros(h.Got.Sub(h.Asked)))
+	}
+	for _, n := range c.clients {
+		if n == 0 {
+			c.starved++
+		}
+	}
+	return c
+}
+
+// loop is the worker's part. What is noted of cycles has its memory before they begin, since allocations are counted.
+func (l *laborer) loop(o order) (a answer, err error) {
+	// Without grace nothing bounds the wait for a lock: a context with an end costs some libraries more.
+	ctx := context.Background()
+	var start, end history.Instant
+	once := func(i int) (h hold, err error) {
+		name := o.Name
+		if o.Own {
+			name = fmt.Sprint(name, "-", i)
+		}
+		h = hold{Client: int64(i), Asked: history.Now()}
+		release, err := l.locker.Acquire(ctx, name, !o.Try)
+		if err != nil {
+			return h, err
+		}
+		h.Got = history.Now()
+		h.Ended = history.Now()
+		err = release(context.Background())
+		h.Done = history.Now()
+		return h, err
+	}
+	holds, errs := make([][]hold, o.Goroutines), make([]error, o.Goroutines)
+	var ready, all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range o.Goroutines {
+		holds[i] = make([]hold, 0, o.Most)
+		ready.Add(1)
+		all.Go(func() {
+			for n := 0; errs[i] == nil && n < o.Warm; n++ { // everybody has a connection when it begins
+				_, errs[i] = once(i)
+			}
+			ready.Done()
+			<-begin
+			time.Sleep(start.Sub(history.Now()))
+			for n := 0; errs[i] == nil && l.ctx.Err() == nil && (o.Most == 0 || n < o.Most) && (n < o.Fewest || history.Now() < end); n++ {
+				var h hold
+				if h, errs[i] = once(i); ctx.Err() != nil && h.Got == 0 {
+					errs[i] = nil // the hold did not come in time
+				}
+				holds[i] = append(holds[i], h)
+			}
+		})
+	}
+	ready.Wait()
+	a.Before = usageNow(o.Own)
+	start = history.Now()
+	if o.Grace > 0 {
+		start = o.Begin // the same for all processes
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(l.ctx, start.Sub(history.Now())+o.For+o.Grace)
+		defer cancel()
+	}
+	end = start.Add(o.For)
+	close(begin)
+	all.Wait()
+	a.Took, a.After = history.Now().Sub(start), usageNow(false)
+	a.Packed = worker.Pack(holds...)
+	return a, worker.First(errs)
+}
