@@ -1,8 +1,6 @@
 package faults
 
 import (
-	"slices"
-
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 )
@@ -45,7 +43,7 @@ func All() []Environment {
 }
 
 // IsCommon says that the fault is one of those of workers and their network, which harm no server.
-func IsCommon(c *play.Cell) bool { return usual(c.Fault) != nil }
+func IsCommon(c *play.Cell) bool { return find(Common(false), c.Fault) != nil }
 
 // IsRepeated says that an earlier environment of the same backend has the same fault, and that the same is stated of it for the same reason.
 func IsRepeated(e *Environment, c *play.Cell) bool {
@@ -53,8 +51,7 @@ func IsRepeated(e *Environment, c *play.Cell) bool {
 		if o.Name == e.Name {
 			break
 		}
-		same := func(o play.Cell) bool { return o.Fault == c.Fault && o.Outcome == c.Outcome && o.Why == c.Why }
-		if o.Backend == e.Backend && slices.ContainsFunc(o.Cells, same) {
+		if same := find(o.Cells, c.Fault); o.Backend == e.Backend && same != nil && same.Outcome == c.Outcome && same.Why == c.Why {
 			return true
 		}
 	}

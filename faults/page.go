@@ -113,24 +113,23 @@ func (v *view) With(o play.Outcome) string {
 	return strings.Join(names, ", ")
 }
 
-// usual is the common fault of that name, nil if there is none.
-func usual(fault string) *play.Cell {
-	common := Common(false)
-	if i := slices.IndexFunc(common, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
-		return &common[i]
+// find is the cell of that fault, nil if there is none.
+func find(all []play.Cell, fault string) *play.Cell {
+	if i := slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
+		return &all[i]
 	}
 	return nil
 }
 
 // HasCommon says that there are common faults.
 func (v *view) HasCommon() bool {
-	return slices.ContainsFunc(v.cells, func(c seen) bool { return usual(c.Fault) != nil })
+	return slices.ContainsFunc(v.Cells, func(c play.Cell) bool { return IsCommon(&c) })
 }
 
 // Own are the faults of which something else is stated than usual, the worst first.
 func (v *view) Own() (own []seen) {
 	for _, c := range v.cells {
-		if u := usual(c.Fault); u == nil || u.Outcome != c.Outcome || u.Why != c.Why {
+		if u := find(Common(false), c.Fault); u == nil || u.Outcome != c.Outcome || u.Why != c.Why {
 			own = append(own, c)
 		}
 	}

@@ -13,17 +13,16 @@ import (
 // Common are the faults of workers, and unless local those of their network, which every environment has. They are safe, unless changed has a cell of the same
 // name, which may have the usual fault.
 func Common(local bool, changed ...play.Cell) []play.Cell {
-	common := workerCells
+	common := slices.Clone(workerCells)
 	if !local {
-		common = slices.Concat(workerCells, networkCells)
+		common = append(common, networkCells...)
 	}
-	common = slices.Clone(common)
 	for _, c := range changed {
-		i := slices.IndexFunc(common, func(usual play.Cell) bool { return usual.Fault == c.Fault })
+		usual := find(common, c.Fault)
 		if c.Inject == nil {
-			c.Inject = common[i].Inject
+			c.Inject = usual.Inject
 		}
-		common[i] = c
+		*usual = c
 	}
 	return common
 }
@@ -221,7 +220,7 @@ func countValidity(s *play.Phase) {
 // underLoad is cells with one more, in which workers take and release locks as fast as they can while one of the faults is injected: thousands of tokens.
 func underLoad(cells []play.Cell, fault string) []play.Cell {
 	const grants = 4000
-	c := cells[slices.IndexFunc(cells, func(c play.Cell) bool { return c.Fault == fault })]
+	c := *find(cells, fault)
 	inject := c.Inject
 	c.Inject = func(s *play.Phase) {
 		s.Grants(grants / 2)

@@ -96,10 +96,7 @@ func unreachable(note, what string, harm func(*faultproxy.Proxy)) absence {
 	}
 }
 
-var (
-	silently = unreachable("falls silent", "silent", freeze)
-	openly   = unreachable("is cut", "cut", sever)
-)
+var silently, openly = unreachable("falls silent", "silent", freeze), unreachable("is cut", "cut", sever)
 
 func folderAway(p *trial, _, _ *play.Worker) (back func()) {
 	p.Note("the folder is moved away")
