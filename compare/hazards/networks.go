@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
@@ -100,7 +101,9 @@ var silently, openly = unreachable("falls silent", "silent", freeze), unreachabl
 
 func folderAway(p *trial, _, _ *play.Worker) (back func()) {
 	p.Note("the folder is moved away")
-	return moveAway(play.Must(p.Environment.Folder()))
+	folder := p.Environment.Servers.(*environment.Folder)
+	away := play.Must(folder.MoveAway())
+	return func() { play.Check(folder.MoveBack(away)) }
 }
 
 // away has A release a lock, and B ask for another lock, while the server is away for both. C asks for A's lock when it is back.

@@ -1,9 +1,7 @@
 package hazards
 
 import (
-	"os"
-	"path/filepath"
-
+	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -43,15 +41,8 @@ func articleDeleted(p *trial, name string) {
 
 // folderReplaced puts an empty folder in the place of that with the locks.
 func folderReplaced(p *trial, _ string) {
-	path := play.Must(p.Environment.Folder())
 	p.Note("an empty folder takes the place of the one with the locks")
-	moveAway(path)
-	play.Check(os.Mkdir(path, 0o700))
-}
-
-// moveAway moves a folder to where nobody looks for it, and returns what moves it back.
-func moveAway(path string) (back func()) {
-	away := filepath.Join(play.Must(os.MkdirTemp(filepath.Dir(path), "old-")), filepath.Base(path))
-	play.Check(os.Rename(path, away))
-	return func() { play.Check(os.Rename(away, path)) }
+	folder := p.Environment.Servers.(*environment.Folder)
+	play.Must(folder.MoveAway())
+	play.Check(folder.Heal(p.Ctx))
 }
