@@ -143,7 +143,7 @@ func output(t *testing.T, url string, args ...string) (code int, stdout, stderr 
 func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr := output(t, url, args...)
-	require.Equal(t, want, code, "%q: %s", args, stderr)
+	require.Equal(t, want, code, "%q: %s%s", args, stdout, stderr)
 	return stdout, stderr
 }
 

@@ -199,6 +199,7 @@ func incrementUnder(t *testing.T, url, file string, goroutines, each int) {
 		all.Go(func() {
 			for range each {
 				p := prepare(url, "run", "counter", "--", "sh", "-c", increment, file)
+				p.WaitDelay = patience
 				if err := p.Run(); err != nil {
 					t.Errorf("%v: %s%s", err, p.out.String(), p.err.String())
 					return
