@@ -64,20 +64,16 @@ func (e *Env) ask(c *lockport.Client, lag time.Duration) *asker {
 // between the grant and the look; then its holder must be told in time.
 func (e *Env) heldAfterCut(other *party, lock *lockport.Lock) {
 	const why = "Acquire, whose connection was cut, returned the lock"
-	switch {
-	case !lock.Valid():
-		return
-	case e.caps.Ends == driver.EndsTTL:
-		other.finds(lock.Name(), why)
+	if !lock.Valid() {
 		return
 	}
 	lease, err := other.try(other.request(lock.Name()))
-	if err == nil {
+	if err == nil && e.caps.Ends != driver.EndsTTL {
 		e.lostWithin(lock, e.noticeTime(), fmt.Sprintf("%s, and another claim was granted (token %d)", why, lease.Grant().Token))
 		other.release(lease)
 		return
 	}
-	e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
+	e.refused(lease, err, why)
 }
 
 // begin begins to ask.

@@ -38,7 +38,7 @@ var capabilitiesCases = group("capabilities",
 		}
 	}),
 	quick("interfaces", "capabilities: what is stated of waiting is implemented, and can be found through a wrapper", func(e *Env) {
-		b := wrapped{e.open(e.cfg.Target)}
+		b := wrapped{e.party()}
 		_, waiter := driver.As[driver.Waiter](b)
 		_, notifier := driver.As[driver.Notifier](b)
 		_, requeuer := driver.As[driver.Requeuer](b)
@@ -108,7 +108,7 @@ var capabilitiesCases = group("capabilities",
 			lockport.NeedFairOrder:            e.caps.Fair >= driver.FairAdvice,
 			lockport.NeedNoPolling:            e.caps.Wake != driver.WakePoll,
 		} {
-			_, err := lockport.New(e.open(e.cfg.Target), lockport.TTL(e.ttl), lockport.Require(requirement))
+			_, err := lockport.New(e.party(), lockport.TTL(e.ttl), lockport.Require(requirement))
 			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {
 				e.failf("requirement %d is met: %t, but New returned: %w", requirement, stated, err)
 			}

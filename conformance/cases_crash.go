@@ -56,19 +56,19 @@ func stoppedHolder(e *Env) {
 		select {
 		case <-next.over:
 		case <-time.After(e.takeover()):
-			a := p.resume(held.Hold)
+			a := p.resume(name)
 			e.require(a.Valid, "the server kept the lock of a process that was stopped, which says that it lost it: %s", a.Err)
-			p.do(order{Op: opRelease, Hold: held.Hold})
+			p.do(order{Op: opRelease, Name: name})
 			e.release(next.granted(soon, "the holder, which went on, has released the name"))
 			return
 		}
 	}
 	l := next.granted(e.takeover(), "the holder's process is stopped")
 	e.rises(held.Token, token(l))
-	a := p.resume(held.Hold)
+	a := p.resume(name)
 	e.require(!a.Valid, "its process was stopped, the name is held by another, and its first Valid said true")
 	e.require(a.Lost, "its process was stopped, the name is held by another, and Err said: %s", a.Err)
-	late, err := p.await(p.Send(order{Op: opRelease, Hold: held.Hold, Wait: callTime}), 3*callTime)
+	late, err := p.await(p.Send(order{Op: opRelease, Name: name, Wait: callTime}), 3*callTime)
 	e.check(err, "the process that was stopped")
 	e.require(late.Lost, "its late release was not ErrLost but: %q", late.Err)
 	other := e.party()

@@ -57,18 +57,13 @@ var exclusionCases = group("exclusion",
 		}
 	}),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
-		func(e *Env) { e.contend(1, crowd{Goroutines: 8, Rounds: 25}, (*race).clients) }),
+		contend(1, crowd{Goroutines: 8, Rounds: 25}, (*race).clients)),
 	full("clients", ruleExclusion+" (three clients with four goroutines each)",
-		func(e *Env) {
-			e.contend(3, crowd{Goroutines: 4, Rounds: 20, Hold: 200 * time.Microsecond}, (*race).clients)
-		}),
+		contend(3, crowd{Goroutines: 4, Rounds: 20, Hold: 200 * time.Microsecond}, (*race).clients)),
 	full("clients-without-hand-off", ruleExclusion+" (every hold goes back to the server)",
-		func(e *Env) { e.contend(3, crowd{Goroutines: 2, Rounds: 15, HandsNothingOn: true}, (*race).clients) }),
+		contend(3, crowd{Goroutines: 2, Rounds: 15, HandsNothingOn: true}, (*race).clients)),
 	full("processes", ruleExclusion+" (three processes)",
-		func(e *Env) {
-			e.contend(3, crowd{Goroutines: 1, Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes)
-		},
-		"processes").within(time.Minute),
+		contend(3, crowd{Goroutines: 1, Rounds: 40, Hold: 200 * time.Microsecond}, (*race).processes), "processes").within(time.Minute),
 	full("crowd", ruleCrowd, func(e *Env) {
 		ttl := e.ttl
 		if e.caps.FixedTTL == 0 {

@@ -28,7 +28,7 @@ var givingUpCases = group("giving-up",
 	quick("while-claiming", ruleGiveUp+" (cancelled at random moments of a claim that nobody hinders)",
 		func(e *Env) { e.ask(e.patient(), soon).cancelledAtAnyMoment(e.party()) }),
 	quick("while-waiting", ruleGiveUp+" (cancelled while it waits for another client)", func(e *Env) {
-		l, b := e.acquire(e.patient(), e.name()), e.open(e.cfg.Target)
+		l, b := e.acquire(e.patient(), e.name()), e.party()
 		err := e.giveUp(e.beginAndWait(e.patientOf(b), b, l.Name()))
 		e.require(errors.Is(err, context.Canceled) && errors.Is(err, lockport.ErrHeld), "a cancelled Acquire that waited returned: %w", err)
 		e.release(l)

@@ -37,7 +37,7 @@ var livenessCases = group("liveness",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
 	full("crowd", "P7 liveness: everybody in a crowd of waiting clients gets the name",
-		func(e *Env) { e.contend(6, crowd{Goroutines: 1, Rounds: 10}, (*race).clients) }).within(time.Minute),
+		contend(6, crowd{Goroutines: 1, Rounds: 10}, (*race).clients)).within(time.Minute),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {
 		c := e.client()
 		e.tryOrder(c, 8, 3, func(name string) *call[*lockport.Lock] {
@@ -55,7 +55,7 @@ var livenessCases = group("liveness",
 			attempts = 1
 		}
 		e.tryOrder(e.client(), 4, attempts, func(name string) *call[*lockport.Lock] {
-			b := e.open(e.cfg.Target)
+			b := e.party()
 			return e.beginAndWait(e.clientOf(b), b, name)
 		})
 	}),
@@ -65,7 +65,7 @@ var livenessCases = group("liveness",
 	full("server-gone", ruleOutage+" (it could not be reached)", func(e *Env) { waitThrough(e, e.sever) }, "Sever", "Direct"),
 	full("server-frozen", ruleOutage+" (it said nothing)", func(e *Env) { waitThrough(e, e.freeze) }, "Freeze", "Direct"),
 	full("cut", "P7 liveness: a waiter whose connections were closed gets the lock when it is released", func(e *Env) {
-		holder, b := e.acquire(e.clientOf(e.open(e.cfg.Direct)), e.name()), e.open(e.cfg.Target)
+		holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
 		next := e.beginAndWait(e.clientOf(b), b, holder.Name())
 		for range 3 {
 			e.cut()
@@ -75,7 +75,7 @@ var livenessCases = group("liveness",
 		e.release(next.granted(e.takeover()+callTime, "the name was released"))
 	}, "Cut", "Direct"),
 	full("server-restarted", "P7 liveness: waiters recover when the server was restarted; the lock that was held is kept or its loss told", func(e *Env) {
-		l, b := e.acquire(e.client(), e.name()), e.open(e.cfg.Target)
+		l, b := e.acquire(e.client(), e.name()), e.party()
 		next := e.beginAndWait(e.clientOf(b), b, l.Name())
 		e.restart(true)
 		select {
@@ -89,7 +89,7 @@ var livenessCases = group("liveness",
 
 // waitThrough has a client wait while its server is away for longer than the TTL.
 func waitThrough(e *Env, fault func()) {
-	holder, b := e.acquire(e.clientOf(e.open(e.cfg.Direct)), e.name()), e.open(e.cfg.Target)
+	holder, b := e.acquire(e.clientOf(e.observer()), e.name()), e.party()
 	c := e.clientOf(b)
 	late := e.begin(c, holder.Name())
 	early := e.beginAndWait(c, b, holder.Name())

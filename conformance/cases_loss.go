@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -163,10 +162,7 @@ func lostWhileHandedOn(e *Env) {
 func someOfMany(e *Env) {
 	const n, why = 40, "the lock is renewed, together with some that are gone"
 	c, other := e.client(), e.party()
-	locks := make([]*lockport.Lock, n)
-	for i := range locks {
-		locks[i] = e.acquire(c, e.name())
-	}
+	locks := e.acquireMany(c, n)
 	e.sleep(e.ttl / 2) // they have been renewed by then
 	rand.Shuffle(n, func(i, j int) { locks[i], locks[j] = locks[j], locks[i] })
 	gone, kept := locks[:3], locks[3:]

@@ -94,30 +94,28 @@ var optionalCases = group("optional",
 		p.release(lease)
 		other.free(name, "it was released")
 	}),
-	full("check-silent-server", "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable", func(e *Env) {
-		connected, fresh := e.party().connected(), e.party()
-		e.freeze()
-		for _, p := range []*party{connected, fresh} {
-			p.checkFails(func(check func(context.Context) error) error { return e.endsInTime("Check", check) })
-		}
-	}, "Freeze"),
-	full("check-server-gone", "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password", func(e *Env) {
-		p := e.party()
-		e.sever()
-		p.checkFails(func(check func(context.Context) error) error {
+	full("check-silent-server", "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable",
+		checkFails((*Env).freeze, func(e *Env, check func(context.Context) error) error { return e.endsInTime("Check", check) }), "Freeze"),
+	full("check-server-gone", "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password",
+		checkFails((*Env).sever, func(e *Env, check func(context.Context) error) error {
 			ctx, cancel := e.timed()
 			defer cancel()
 			return check(ctx)
-		})
-	}, "Sever"),
+		}), "Sever"),
 )
 
-// checkFails has call make a Check of a server that cannot be heard.
-func (p *party) checkFails(call func(check func(context.Context) error) error) {
-	checker := optional[driver.Checker](p)
-	err := call(func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
-	p.e.is(err, "Check returned", driver.ErrUnavailable)
-	p.e.noPassword(err)
+// checkFails is a case in which call makes a Check of a server that cannot be heard, on a connection that is there and on a new one.
+func checkFails(fault func(*Env), call func(e *Env, check func(context.Context) error) error) func(*Env) {
+	return func(e *Env) {
+		connected, fresh := e.party().connected(), e.party()
+		fault(e)
+		for _, p := range []*party{connected, fresh} {
+			checker := optional[driver.Checker](p)
+			err := call(e, func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
+			e.is(err, "Check returned", driver.ErrUnavailable)
+			e.noPassword(err)
+		}
+	}
 }
 
 // inspector returns what inspects a name.

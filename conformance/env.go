@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -201,41 +200,6 @@ func (e *Env) name() string {
 // detached is a context of its own for what must happen although the case's time is over.
 func (e *Env) detached(d time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(e.ctx), d)
-}
-
-// open opens a backend at target that is closed when the case has ended.
-func (e *Env) open(target string) *opened {
-	b, err := e.cfg.Open(e.ctx, target)
-	e.check(err, "Config.Open")
-	o := &opened{Backend: b, e: e}
-	e.after(func() { _ = o.Close() })
-	return o
-}
-
-// opened is a backend that a case can close early. It holds the form of what claims return against the contract, and says whether one was refused.
-type opened struct {
-	driver.Backend
-	e       *Env
-	once    sync.Once
-	refused atomic.Bool // a claim was, because somebody else has the name
-}
-
-// Unwrap implements driver.Unwrapper.
-func (o *opened) Unwrap() driver.Backend { return o.Backend }
-
-// TryAcquire implements driver.Backend.
-func (o *opened) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	lease, err := o.e.sound(o.Backend.TryAcquire(ctx, req))
-	if errors.Is(err, driver.ErrHeld) {
-		o.refused.Store(true)
-	}
-	return lease, err
-}
-
-// Close implements driver.Backend.
-func (o *opened) Close() (err error) {
-	o.once.Do(func() { err = o.Backend.Close() })
-	return err
 }
 
 // sound holds the form of what TryAcquire, Wait and Requeue return against the contract. Any goroutine may call it.

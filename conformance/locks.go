@@ -12,7 +12,7 @@ import (
 
 // client makes a client of its own of the backend under test. Its TTL is the case's, and it is closed when the case has ended.
 func (e *Env) client(opts ...lockport.Option) *lockport.Client {
-	return e.clientOf(e.open(e.cfg.Target), opts...)
+	return e.clientOf(e.party(), opts...)
 }
 
 func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Client {
@@ -26,7 +26,7 @@ func (e *Env) clientOf(b driver.Backend, opts ...lockport.Option) *lockport.Clie
 
 // patient makes a client whose claims outlast what a case waits for, so that they end because they are given back and not
 // because their TTL has passed. Where the session has one TTL it is that.
-func (e *Env) patient() *lockport.Client { return e.patientOf(e.open(e.cfg.Target)) }
+func (e *Env) patient() *lockport.Client { return e.patientOf(e.party()) }
 
 func (e *Env) patientOf(b driver.Backend) *lockport.Client {
 	if e.caps.FixedTTL > 0 {
@@ -77,9 +77,9 @@ func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOpt
 
 // beginAndWait begins to acquire name, which is held, and returns when the client, one of its own, has been refused once, and a little later: from then on it
 // waits, whatever becomes of the server.
-func (e *Env) beginAndWait(c *lockport.Client, o *opened, name string) *call[*lockport.Lock] {
+func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*lockport.Lock] {
 	w := e.begin(c, name)
-	e.eventually(soon, o.refused.Load, "the name is held, and an Acquire is told so")
+	e.eventually(soon, b.refused.Load, "the name is held, and an Acquire is told so")
 	w.notYet(100*time.Millisecond, "the name is held")
 	return w
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 	"reflect"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -25,16 +27,31 @@ const (
 // takeover is how long after its holder fell silent a name may be taken: the TTL, and what a server's clockwork adds.
 func (e *Env) takeover() time.Duration { return e.ttl + e.ttl/4 + 1500*time.Millisecond }
 
-// party is a backend as one client would use it, for the cases that speak to the driver directly.
+// party is a backend as one client would use it. It holds the form of what claims return against the contract, and says whether one was refused.
 type party struct {
-	*opened
-	id string // what OwnerClient returns for its claims
+	driver.Backend
+	e       *Env
+	id      string // what OwnerClient returns for its claims
+	once    sync.Once
+	refused atomic.Bool // a claim was, because somebody else has the name
+}
+
+// open opens a backend at target that is closed when the case has ended, unless the case closes it.
+func (e *Env) open(target string) *party {
+	b, err := e.cfg.Open(e.ctx, target)
+	e.check(err, "Config.Open")
+	p := &party{Backend: b, e: e, id: newPartyName()}
+	e.after(func() { _ = p.Close() })
+	return p
 }
 
 // party opens the backend under test.
-func (e *Env) party() *party { return e.partyAt(e.cfg.Target) }
+func (e *Env) party() *party { return e.open(e.cfg.Target) }
 
-// two opens it twice, and makes a name.
+// observer opens a backend that no fault touches.
+func (e *Env) observer() *party { return e.open(e.cfg.Direct) }
+
+// two opens the backend under test twice, and makes a name.
 func (e *Env) two() (a, b *party, name string) { return e.party(), e.party(), e.name() }
 
 // held is two, with the name claimed by a.
@@ -43,11 +60,22 @@ func (e *Env) held() (a, b *party, name string, lease driver.Lease) {
 	return a, b, name, a.claim(name)
 }
 
-// observer opens a backend that no fault touches.
-func (e *Env) observer() *party { return e.partyAt(e.cfg.Direct) }
+// Unwrap implements driver.Unwrapper.
+func (p *party) Unwrap() driver.Backend { return p.Backend }
 
-func (e *Env) partyAt(target string) *party {
-	return &party{opened: e.open(target), id: newPartyName()}
+// TryAcquire implements driver.Backend.
+func (p *party) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	lease, err := p.e.sound(p.Backend.TryAcquire(ctx, req))
+	if errors.Is(err, driver.ErrHeld) {
+		p.refused.Store(true)
+	}
+	return lease, err
+}
+
+// Close implements driver.Backend.
+func (p *party) Close() (err error) {
+	p.once.Do(func() { err = p.Backend.Close() })
+	return err
 }
 
 // newPartyName makes what OwnerClient returns for the claims of one backend.
@@ -130,12 +158,16 @@ func (p *party) claimOf(req driver.Request) driver.Lease {
 
 // finds makes a claim that must be ErrHeld. why says why.
 func (p *party) finds(name, why string) {
-	req := p.request(name)
-	lease, err := p.try(req)
+	lease, err := p.try(p.request(name))
+	p.e.refused(lease, err, why)
+}
+
+// refused checks that a claim was ErrHeld. why says why.
+func (e *Env) refused(lease driver.Lease, err error, why string) {
 	if err == nil {
-		p.e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
+		e.failf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token)
 	}
-	p.e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
+	e.is(err, why+", so another claim must be ErrHeld; it was", driver.ErrHeld)
 }
 
 // free makes a claim that must be granted at once, releases it, and returns its token. why says why.

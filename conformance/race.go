@@ -27,15 +27,17 @@ func (e *Env) crowds(o SoakOptions, ttl time.Duration, report *SoakReport) error
 	return nil
 }
 
-// contend has so many clients, each with goroutines of its own, acquire one name again and again. run lets them in.
-func (e *Env) contend(clients int, all crowd, run func(*race)) {
-	all.TTL, all.Patience = e.ttl, 30*time.Second
-	r := e.race(SoakOptions{Processes: clients, Patience: all.Patience}, all)
-	run(r)
-	took := int64(clients * all.Goroutines * all.Rounds)
-	n := r.register.acquired.Load()
-	e.require(n == took, "%d holds were counted, %d took place", n, took)
-	r.allToBeHad(1)
+// contend is a case in which so many clients, each with goroutines of its own, acquire one name again and again. run lets them in.
+func contend(clients int, all crowd, run func(*race)) func(*Env) {
+	return func(e *Env) {
+		all.TTL, all.Patience = e.ttl, 30*time.Second
+		r := e.race(SoakOptions{Processes: clients, Patience: all.Patience}, all)
+		run(r)
+		took := int64(clients * all.Goroutines * all.Rounds)
+		n := r.register.acquired.Load()
+		e.require(n == took, "%d holds were counted, %d took place", n, took)
+		r.allToBeHad(1)
+	}
 }
 
 // race is crowds that compete for names.

@@ -27,7 +27,6 @@ type workerConfig struct {
 type order struct {
 	Op   string
 	Name string        `json:",omitempty"`
-	Hold int           `json:",omitempty"` // what an earlier answer gave
 	Wait time.Duration `json:",omitempty"` // bounds the order
 
 	Crowd *crowd `json:",omitempty"`
@@ -44,7 +43,6 @@ const (
 
 // answer is what a worker says to an order.
 type answer struct {
-	Hold  int    `json:",omitempty"`
 	Token uint64 `json:",omitempty"` // as lockport gives it, or, for claim, the driver's
 	Valid bool   `json:",omitempty"`
 	Err   string `json:",omitempty"`
@@ -79,8 +77,7 @@ type peer struct {
 	client  *lockport.Client
 	ttl     time.Duration
 
-	mu    sync.Mutex
-	holds []*lockport.Lock
+	holds sync.Map // the locks of acquire, by their names
 }
 
 // Close implements [worker.Worker]. Nothing is given back: a worker that should release does so when it is told to.
@@ -97,7 +94,7 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	var err error
 	switch o.Op {
 	case opValid:
-		lock := p.hold(o.Hold)
+		lock := p.hold(o.Name)
 		a.Valid, err = lock.Valid(), lock.Err()
 	case opClaim:
 		var lease driver.Lease
@@ -108,10 +105,11 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	case opAcquire:
 		var lock *lockport.Lock
 		if lock, err = p.client.Acquire(ctx, o.Name); err == nil {
-			a.Hold, a.Token = p.keep(lock), token(lock)
+			p.holds.Store(o.Name, lock)
+			a.Token = token(lock)
 		}
 	case opRelease:
-		err = p.hold(o.Hold).Release(ctx)
+		err = p.hold(o.Name).Release(ctx)
 	case opCrowd:
 		err = p.crowd(ctx, o.Crowd)
 	}
@@ -121,17 +119,10 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	return a, nil
 }
 
-func (p *peer) keep(l *lockport.Lock) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.holds = append(p.holds, l)
-	return len(p.holds) - 1
-}
-
-func (p *peer) hold(i int) *lockport.Lock {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.holds[i]
+// hold is what acquire got of a name.
+func (p *peer) hold(name string) *lockport.Lock {
+	lock, _ := p.holds.Load(name)
+	return lock.(*lockport.Lock)
 }
 
 // process is a worker as the case that started it sees it.
@@ -178,9 +169,9 @@ func (p *process) stop() {
 	p.e.check(err, "stopping a worker")
 }
 
-// resume lets a stopped worker go on, and returns what it says of a hold first of all.
-func (p *process) resume(hold int) answer {
-	valid := p.Send(order{Op: opValid, Hold: hold})
+// resume lets a stopped worker go on, and returns what it says of its hold of a name first of all.
+func (p *process) resume(name string) answer {
+	valid := p.Send(order{Op: opValid, Name: name})
 	p.e.check(p.Thaw(), "resuming a worker")
 	a, err := p.await(valid, callTime)
 	p.e.check(err, "the process that was stopped")
