@@ -186,9 +186,8 @@ func (a *asker) cutTogether(other *party) {
 	})
 }
 
-// together asks for many names at once, several times, in the middle of a fault. Afterwards each is either held, or to be had by other.
-// Each round has names of its own: where several servers vote, one that was cut off may keep the vote of a claim that had no effect until its TTL
-// has passed, and two such votes would hinder others.
+// together asks for many names at once in the middle of a fault. Afterwards each name is either held or free for other.
+// Each round uses new names: one that was cut off may keep the vote of one of several servers until its TTL has passed.
 func (a *asker) together(other *party, fault func(round int, ask func())) {
 	a.ask(a.ctx, a.name()).settle()
 	for round := range togetherRounds {

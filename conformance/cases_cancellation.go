@@ -113,8 +113,7 @@ var cancellationCases = group("cancellation",
 	}, "Delay", "Requests"),
 )
 
-// aroundTheRelease cancels a wait at about the moment at which the name is released: in turn before, when it still stands in the queue; after, when it may
-// have got the name and not looked yet; and at the same time.
+// aroundTheRelease cancels a wait just before the name is released, just after, or at the same time, in turn.
 func aroundTheRelease(round int, cancel, release func()) {
 	switch round % 3 {
 	case 0:

@@ -129,7 +129,7 @@ func prompt(e *Env) {
 		p := []*party{connected, fresh}[i%2]
 		late := make(chan time.Duration, together)
 		stalled := e.stalls(func() {})
-		e.storm(together, 1, func(ctx context.Context, _ int) error {
+		e.storm(together, func(ctx context.Context, _ int) error {
 			ctx, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			start := time.Now()

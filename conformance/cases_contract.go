@@ -76,18 +76,20 @@ var contractCases = group("contract",
 	quick("same-owner", "contract: TryAcquire with the owner of a claim that was granted returns that claim again or ErrHeld; it never grants twice", sameOwner),
 	quick("concurrent-calls", "contract: all methods may be called at once, for the same name with different owners", func(e *Env) {
 		a, b, name := e.two()
-		e.storm(16, 20, func(ctx context.Context, i int) error {
-			p := []*party{a, b}[i%2]
-			req := p.request(name)
-			lease, err := p.TryAcquire(ctx, req)
-			switch {
-			case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: on a machine that stalls
-				return p.Abandon(ctx, req)
-			case err != nil:
-				return err
-			}
-			return lease.Release(ctx)
-		})
+		for range 20 {
+			e.storm(16, func(ctx context.Context, i int) error {
+				p := []*party{a, b}[i%2]
+				req := p.request(name)
+				lease, err := p.TryAcquire(ctx, req)
+				switch {
+				case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: on a machine that stalls
+					return p.Abandon(ctx, req)
+				case err != nil:
+					return err
+				}
+				return lease.Release(ctx)
+			})
+		}
 		a.free(name, "everybody has released or abandoned the name")
 	}),
 	quick("limits", "contract: every owner id up to MaxOwnerLength is accepted, and told from others that differ in the last byte", func(e *Env) {

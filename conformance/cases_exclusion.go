@@ -37,7 +37,7 @@ var exclusionCases = group("exclusion",
 		for range 10 {
 			name := e.name()
 			var granted, unknown atomic.Int64
-			e.storm(12, 1, func(ctx context.Context, i int) error {
+			e.storm(12, func(ctx context.Context, i int) error {
 				p := parties[i%len(parties)]
 				req := p.request(name)
 				_, err := p.tryIn(ctx, req)

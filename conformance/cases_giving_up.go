@@ -123,8 +123,7 @@ func atTheHandOff(e *Env, holder, first, second *lockport.Client) {
 	}
 }
 
-// amongMany has many wait for a name, some of whom give up at moments around that at which it is handed on, to them or to others: those who stay get it, one after
-// the other, and then another client does.
+// amongMany has many wait for a name, some of whom give up while it is handed on. The others must get it, and then another client.
 func amongMany(e *Env, clients ...*lockport.Client) {
 	const waiters = 10
 	other, name, inside := e.party(), e.name(), newHolders()

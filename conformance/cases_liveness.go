@@ -129,8 +129,8 @@ func noStarvation(e *Env) {
 	}
 }
 
-// tryOrder lets n clients, or goroutines of one, wait one after the other, and looks in what order they get the name. When one has begun to wait cannot always be
-// seen from outside, so each gets a moment, and there are so many attempts.
+// tryOrder lets n callers wait one after the other, and checks that they get the name in that order. Nobody can always see
+// from outside when a caller has begun to wait, so each gets a moment, and there are several attempts.
 func (e *Env) tryOrder(holder *lockport.Client, n, attempts int, wait func(name string) *call[*lockport.Lock]) {
 	err := errors.New("not tried")
 	for attempt := 0; attempt < attempts && err != nil; attempt++ {

@@ -77,8 +77,8 @@ func toldOfLoss(e *Env, end func(name string)) {
 	observer.stillHolds(l.Name(), next, "the holder whose lock was ended came to release")
 }
 
-// lostWhileManyWait has the server end a lock for which hundreds of goroutines of the holder's client wait, by end. Where that gives the name to somebody else,
-// free lets them have it; then some may have had it, and lost it, before it was taken from them.
+// lostWhileManyWait has end end a lock for which hundreds of goroutines of the holder's client wait. If end gives the name to
+// somebody else, free frees it again. Some goroutines may then have had the lock and lost it.
 func lostWhileManyWait(e *Env, end, free func(name string)) {
 	const waiters = 300
 	c, other := e.client(), e.party()
@@ -117,8 +117,7 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	e.rises(inside.lastToken(), other.free(name, "everybody has released the name"))
 }
 
-// lostWhileHandedOn has the server end a lock again and again that goroutines of a process hand to each other: who has it is told, and the others go on with
-// another claim.
+// lostWhileHandedOn ends a lock three times while goroutines of a process hand it on. The holder is told, and the others go on.
 func lostWhileHandedOn(e *Env) {
 	c, other, name, inside := e.client(), e.party(), e.name(), newHolders()
 	inside.losses.Store(true)

@@ -214,8 +214,8 @@ func requeues(e *Env) {
 	b.free(name, "everything was released")
 }
 
-// namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim. A server that knows no owner ids shows the session, "session-" and
-// its number, in the place of the random digits, and then the beginning of owner's client part. Owner ids are hexadecimal, so none is mistaken for a session.
+// namesSessionOf says whether shown, from Inspect, stands for the session of owner's claim. A server that knows no owner ids shows
+// "session-" and the session's number, and then the beginning of owner's client part.
 func (e *Env) namesSessionOf(shown, owner string) bool {
 	client := driver.OwnerClient(shown)
 	return e.caps.Ends == driver.EndsSession && strings.HasPrefix(shown, "session-") && client != "" && strings.HasPrefix(driver.OwnerClient(owner), client)

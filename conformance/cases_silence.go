@@ -82,8 +82,8 @@ var silenceCases = group("silence",
 	}, "DropReply"),
 )
 
-// survivesSilence holds a lock while the server is silent now and then. If the lock is lost, and the machine had stalled for so long that the silence was no
-// brief one, it did not run.
+// survivesSilence holds a lock while the server is silent now and then. If the lock is lost and the machine has stalled, the silence was
+// not brief, and nothing was tried.
 func survivesSilence(e *Env, other *party) (ran bool) {
 	l := e.acquire(e.client(), e.name())
 	look := func() {}
@@ -107,8 +107,8 @@ func survivesSilence(e *Env, other *party) (ran bool) {
 	return true
 }
 
-// toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it. hangsUp: the fault is no silence,
-// both sides see that the connection is closed.
+// toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it.
+// hangsUp says that both sides see the connection close.
 func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 	observer, l := e.observer(), e.acquire(e.client(), e.name())
 	watch := e.watch(l)

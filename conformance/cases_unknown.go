@@ -135,8 +135,7 @@ func repeatsLostRelease(a, next *party) {
 	next.stillHolds(name, claim, "the release whose reply was lost was repeated")
 }
 
-// keptAfterLostReply claims, loses the reply, claims again with the same owner where the driver has not done so itself, and looks whether what was
-// granted in the end is more than a leftover that will pass.
+// keptAfterLostReply loses the reply to a claim, claims again with the same owner if need be, and checks that the claim stays.
 func keptAfterLostReply(e *Env) {
 	a, b, name := e.party().connected(), e.party().connected(), e.name()
 	req := a.request(name)

@@ -151,8 +151,8 @@ func (p *party) startsToWait(name string) (stop func()) {
 	return func() { end(); p.abandon(req) }
 }
 
-// serverOrder has three clients queue, and serves them. A queue that is advice skips who does not answer in time, so an attempt on
-// which the machine was slow is repeated.
+// serverOrder has three clients queue, and serves them. A queue that is advice skips a client that is slow to answer, so a slow attempt
+// is repeated.
 func serverOrder(e *Env) {
 	if e.caps.Fair == driver.FairNone {
 		e.notRun("Capabilities.Fair states no order")

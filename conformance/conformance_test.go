@@ -187,7 +187,7 @@ func TestFailuresAreReported(t *testing.T) {
 		"panic":     func(context.Context, *Env) error { panic(seen) },
 		"goroutine": func(_ context.Context, e *Env) error { e.fail(seen); return nil },
 		"storm": func(_ context.Context, e *Env) error {
-			e.storm(3, 1, func(ctx context.Context, i int) error {
+			e.storm(3, func(ctx context.Context, i int) error {
 				if i == 2 {
 					return seen
 				}

@@ -73,8 +73,8 @@ func (c *crowd) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// pick picks a name: for nearly half of the calls one of three, for a quarter one of sixteen. Who hands nothing on picks any: its turns at a name that all want
-// are so much rarer than those of the others that its goroutines would all end up waiting there.
+// pick picks a name: one of three for nearly half of the calls, one of sixteen for a quarter. A crowd that hands nothing on picks any name,
+// or else all its goroutines would end up waiting for the few names that all want.
 func (c *crowd) pick() int {
 	switch n := rand.IntN(100); {
 	case c.HandsNothingOn:
@@ -88,7 +88,7 @@ func (c *crowd) pick() int {
 	return rand.IntN(crowdNames)
 }
 
-// crowdMaxHold is the MaxHold of a few holds, which are no longer inside when it ends them. Crowds of at least longCrowd have such, and holds that are renewed.
+// crowdMaxHold is the MaxHold of a few holds. Only crowds that last for longCrowd have such, and holds that are renewed.
 const crowdMaxHold, longCrowd = 2 * time.Second, 10 * time.Second
 
 // plan is how a name is asked for, and what is done with it.

@@ -75,8 +75,7 @@ func (e *Env) begin(c *lockport.Client, name string, opts ...lockport.AcquireOpt
 	return begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, opts...) })
 }
 
-// beginAndWait begins to acquire name, which is held, and returns when the client, one of its own, has been refused once, and a little later: from then on it
-// waits, whatever becomes of the server.
+// beginAndWait begins to acquire name, which is held. It returns when b, which only c uses, has refused a claim: c waits from then on.
 func (e *Env) beginAndWait(c *lockport.Client, b *party, name string) *call[*lockport.Lock] {
 	w := e.begin(c, name)
 	e.eventually(soon, b.refused.Load, "the name is held, and an Acquire is told so")

@@ -99,23 +99,19 @@ func (r *race) clients() {
 		all[i] = r.crowd(i + 1)
 		all[i].client = r.e.client(all[i].join(r.register)...)
 	}
-	r.e.storm(len(all), 1, func(ctx context.Context, i int) error { return errors.Join(all[i].run(ctx), all[i].client.Close()) })
+	r.e.storm(len(all), func(ctx context.Context, i int) error { return errors.Join(all[i].run(ctx), all[i].client.Close()) })
 }
 
-// storm runs n goroutines at once that call f, which is given the goroutine's number, so many times each. It returns when all
-// have finished; an error ends the context of all, and then the case.
-func (e *Env) storm(n, rounds int, f func(ctx context.Context, i int) error) {
+// storm calls f in n goroutines at once, with the goroutine's number. It returns when all have finished. An error ends the context of all, and then the case.
+func (e *Env) storm(n int, f func(ctx context.Context, i int) error) {
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()
 	var all sync.WaitGroup
 	for i := range n {
 		all.Go(func() {
-			for range rounds {
-				if err := f(ctx, i); err != nil {
-					e.fail(err)
-					cancel()
-					return
-				}
+			if err := f(ctx, i); err != nil {
+				e.fail(err)
+				cancel()
 			}
 		})
 	}

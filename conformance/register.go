@@ -48,7 +48,7 @@ func most(figure *atomic.Int64, d time.Duration) {
 	}
 }
 
-// holders are those of one process, or of one client, as a register sees them. Every hold of a lock, wherever goroutines or processes contend, is entered here.
+// holders are the holds of one process or client. Every hold is entered here, wherever goroutines or processes contend.
 type holders struct {
 	*register
 	member  int64             // the number of the process

@@ -52,16 +52,3 @@ type Report struct {
 
 // OK says that the run began, and no case failed. Cases that were not run do not count.
 func (r Report) OK() bool { return r.Error == "" && r.Failed == 0 }
-
-// add counts a result.
-func (r *Report) add(res Result) {
-	switch res.Outcome {
-	case Pass:
-		r.Passed++
-	case Fail:
-		r.Failed++
-	default:
-		r.NotRun++
-	}
-	r.Results = append(r.Results, res)
-}

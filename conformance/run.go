@@ -63,6 +63,7 @@ func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 
 	cases := slices.DeleteFunc(Cases(), func(c Case) bool { return !o.match(c) })
 	results := make([]Result, len(cases))
+	report.Results = results
 	var progress sync.Mutex
 	r.runAll(ctx, cases, o.parallel, func(i int, res Result) {
 		progress.Lock()
@@ -71,7 +72,14 @@ func Run(ctx context.Context, cfg Config, opts ...RunOption) Report {
 		o.progress(res)
 	})
 	for _, res := range results {
-		report.add(res)
+		switch res.Outcome {
+		case Pass:
+			report.Passed++
+		case Fail:
+			report.Failed++
+		default:
+			report.NotRun++
+		}
 	}
 	report.Took = time.Since(report.Started)
 	return report

@@ -64,19 +64,22 @@ func (r SoakReport) String() string {
 	if !r.OK() {
 		broken = r.Broken + r.Error
 	}
-	return fmt.Sprintf("%s: %d acquisitions by %d × %d goroutines in %v, %d handed off inside a process, %d passed to another process, %d given up, %d in vain, "+
-		"%d failed by slowness, %d processes killed; longest wait %v, latest return %v: %s", r.Backend, r.Acquired, r.Processes, r.Goroutines, r.Took.Round(time.Second), r.HandedOff,
-		r.PassedOn, r.GaveUp, r.InVain, r.TooSlow, r.Killed, r.Longest.Round(time.Millisecond), r.Latest.Round(time.Millisecond), broken)
+	return fmt.Sprintf("%s: %d acquisitions by %d × %d goroutines in %v, %d handed off inside a process, "+
+		"%d passed to another process, %d given up, %d in vain, %d failed by slowness, %d processes killed; "+
+		"longest wait %v, latest return %v: %s",
+		r.Backend, r.Acquired, r.Processes, r.Goroutines, r.Took.Round(time.Second), r.HandedOff,
+		r.PassedOn, r.GaveUp, r.InVain, r.TooSlow, r.Killed,
+		r.Longest.Round(time.Millisecond), r.Latest.Round(time.Millisecond), broken)
 }
 
 // Soak has crowds of goroutines in several processes race for 128 names, one of which a third of them want, in all the ways in which a lock can be asked
 // for: without limit, with contexts that end at any moment, by TryAcquire and Do, with MinHold, MaxHold and other TTLs. Processes are killed and replaced.
-// It looks for two holders at a time, tokens that do not rise in the order of the holds, holds that are lost although the server is
-// well, calls that outlast their contexts, waiters that starve, and, at the end, for goroutines, connections and keys that are left, and names that nobody can have.
+// It looks for two holders at a time, tokens that do not rise, holds that are lost on a server that is well, calls that outlast their contexts, and
+// waiters that starve. At the end it looks for goroutines, connections and keys that are left, and for names that nobody can have.
 //
-// Every process writes what it does into memory that all share, so the order is that in which it happened, by no clock. WorkerMain must have been called, as for Run.
-// Config.Faults produces no faults here. The TTL is Config.MinTTL if that is set, and otherwise 5 s: an overloaded machine that cannot renew in that time shows as
-// losses. It returns when o.For has passed and everybody has got what he waited for, or when ctx ends.
+// All processes write what they do into memory that they share, so the order needs no clock. WorkerMain must have been called, as for Run. Config.Faults
+// produces no faults here. The TTL is Config.MinTTL, or else 5 s: a machine that cannot renew in that time shows as losses. Soak returns when o.For has
+// passed and everybody has got what they waited for, or when ctx ends.
 func Soak(ctx context.Context, cfg Config, o SoakOptions) SoakReport {
 	o = o.withDefaults()
 	report := SoakReport{Processes: o.Processes, Goroutines: o.Goroutines}

@@ -8,7 +8,7 @@ import (
 // A machine that stalls makes a sound backend late. A case that measures time watches the machine meanwhile, and does not blame the backend for what the
 // machine has done.
 
-// stalls looks again and again, until the returned function is called, how long look takes, and a goroutine's turn to run. It returns the longest.
+// stalls measures, until the returned function is called, how long look and a goroutine's turn to run take. It returns the longest.
 func (e *Env) stalls(look func()) (longest func() time.Duration) {
 	const pause = 5 * time.Millisecond
 	c := begin(e, "a look at the machine", func(ctx context.Context) (longest time.Duration, _ error) {
