@@ -2,6 +2,7 @@ package memorytest_test
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -105,14 +106,20 @@ func TestLoseNextReply(t *testing.T) {
 }
 
 // The validity counts from the time the request was sent, not from its arrival.
-func TestDelayNext(t *testing.T) {
+func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, a, _ := pair()
-		start := time.Now()
-		a.DelayNext(memorytest.Claim, 3*time.Second)
-		lease := claim(t, a, request("x", "a"))
-		require.Equal(t, 3*time.Second, time.Since(start))
-		require.Equal(t, start.Add(ttl), lease.Grant().Until)
+		var lease driver.Lease
+		for _, delay := range []func(){
+			func() { a.Delay(3 * time.Second) },
+			func() { a.Delay(0); a.DelayNext(memorytest.Claim, 3*time.Second) },
+		} {
+			delay()
+			start := time.Now()
+			lease = claim(t, a, request(rand.Text(), "a"))
+			require.Equal(t, 3*time.Second, time.Since(start))
+			require.Equal(t, start.Add(ttl), lease.Grant().Until)
+		}
 
 		sent := time.Now()
 		a.DelayNext(memorytest.Renew, time.Second)
@@ -268,18 +275,4 @@ func TestRestore(t *testing.T) {
 	a.CutAfter(1)
 	a.Restore()
 	release(t, claim(t, a, request("x", "a")))
-}
-
-func TestDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, a, _ := pair()
-		start := time.Now()
-		a.Delay(time.Second)
-		lease := claim(t, a, request("x", "a"))
-		require.Equal(t, time.Second, time.Since(start))
-		require.Equal(t, start.Add(ttl), lease.Grant().Until)
-		a.Delay(0)
-		release(t, lease)
-		require.Equal(t, time.Second, time.Since(start))
-	})
 }
