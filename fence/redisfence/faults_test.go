@@ -3,6 +3,7 @@ package redisfence
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"io"
 	"net"
 	"runtime"
@@ -75,70 +76,65 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// A write whose reply is lost is not sent again: it would be carried out twice.
+// A write whose reply is lost is not sent again, since it would be carried out twice: its outcome is unknown at once. The client of a Cluster tries
+// again more often than that of one server.
 func TestNothingIsSentTwice(t *testing.T) {
+	var lose atomic.Pointer[string] // the reply to a request that has this
+	dial := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := new(net.Dialer).DialContext(ctx, network, addr)
+		return &losing{Conn: c, lose: &lose}, err
+	}
+	for where, connect := range map[string]func(t *testing.T) goredis.UniversalClient{
+		"server": func(t *testing.T) goredis.UniversalClient {
+			o, err := goredis.ParseURL(servers.SharedRedis(t).URL())
+			require.NoError(t, err)
+			o.Dialer = dial
+			return goredis.NewClient(o)
+		},
+		"cluster": func(t *testing.T) goredis.UniversalClient {
+			cluster := servers.NeedCluster(t, servers.RedisOptions{})
+			return goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addrs(), Dialer: dial})
+		},
+	} {
+		t.Run(where, func(t *testing.T) {
+			client := connect(t)
+			t.Cleanup(func() { _ = client.Close() })
+			tag := "{" + rand.Text() + "}"
+			g := registers(t, newFence(t, client, "fence:"+tag), 5)
+			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
+			for i, request := range []string{"evalsha", "exec"} {
+				ctx, cancel := context.WithTimeout(t.Context(), soon)
+				defer cancel()
+				lose.Store(&request)
+				var err error
+				if request == "exec" {
+					_, err = g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(ctx, "data:"+tag).Err() })
+				} else {
+					err = g.Do(ctx, "INCR", "data:"+tag).Err()
+				}
+				require.Nil(t, lose.Load(), "it was sent")
+				require.ErrorIs(t, err, driver.ErrUnknown)
+				errs.OneLine(t, err)
+				require.NoError(t, ctx.Err(), "the error came at once")
+				require.Eventually(t, func() bool { return client.Get(t.Context(), "data:"+tag).Val() == strconv.Itoa(i+2) }, soon, time.Millisecond)
+			}
+			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
+			require.Equal(t, "4", client.Get(t.Context(), "data:"+tag).Val())
+		})
+	}
+}
+
+// A transaction does not go on without what it watched when its connection has gone.
+func TestTxEndsWithItsConnection(t *testing.T) {
 	p := newPlace(t)
 	proxy := newProxy(t, p.server.Addr())
-	g := registers(t, p.at(proxy.Addr()), 5)
-	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
-	holds := func(request []byte) bool { return bytes.Contains(request, []byte(p.data)) }
-
-	dropped := proxy.DropReply(holds)
-	err := g.Do(t.Context(), "INCR", p.data).Err()
-	follows(t, dropped)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	errs.OneLine(t, err)
-	require.Equal(t, "2", p.get(p.data))
-
-	dropped = proxy.DropReply(func(request []byte) bool { return bytes.Contains(request, []byte("exec")) })
-	_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(t.Context(), p.data).Err() })
-	follows(t, dropped)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	errs.OneLine(t, err)
-	require.Equal(t, "3", p.get(p.data))
-
-	// Nor does a transaction go on without what it watched when its connection has gone.
-	_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
+	_, err := registers(t, p.at(proxy.Addr()), 5).Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
 		proxy.KillConns()
 		registers(t, p.fence, 6)
 		return pipe.Incr(t.Context(), p.data).Err()
 	})
-	require.Error(t, err)
 	errs.OneLine(t, err)
-	require.Equal(t, "3", p.get(p.data))
-}
-
-// The same in a Cluster, whose client tries again more often: at once unknown, carried out once.
-func TestNothingIsSentTwiceInACluster(t *testing.T) {
-	cluster := servers.NeedCluster(t, servers.RedisOptions{})
-	var lose atomic.Pointer[string] // the reply to a request that has this
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{
-		Addrs: cluster.Addrs(),
-		Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := new(net.Dialer).DialContext(ctx, network, addr)
-			return &losing{Conn: c, lose: &lose}, err
-		},
-	})
-	t.Cleanup(func() { _ = client.Close() })
-	g := registers(t, newFence(t, client, "fence:{a}"), 5)
-	require.NoError(t, g.Do(t.Context(), "INCR", "data:{a}").Err())
-	for i, request := range []string{"evalsha", "exec"} {
-		ctx, cancel := context.WithTimeout(t.Context(), soon)
-		defer cancel()
-		lose.Store(&request)
-		var err error
-		if request == "exec" {
-			_, err = g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(ctx, "data:{a}").Err() })
-		} else {
-			err = g.Do(ctx, "INCR", "data:{a}").Err()
-		}
-		require.Nil(t, lose.Load(), "it was sent")
-		require.ErrorIs(t, err, driver.ErrUnknown)
-		require.NoError(t, ctx.Err(), "the error came at once")
-		require.Eventually(t, func() bool { return client.Get(t.Context(), "data:{a}").Val() == strconv.Itoa(i+2) }, soon, time.Millisecond)
-	}
-	require.NoError(t, g.Do(t.Context(), "INCR", "data:{a}").Err())
-	require.Equal(t, "4", client.Get(t.Context(), "data:{a}").Val())
+	require.Empty(t, p.get(p.data))
 }
 
 // losing is a connection that breaks when a request that is to be lost was sent: nothing is read from it any more.

@@ -34,13 +34,7 @@ func testGuard(t *testing.T, d door) {
 		_ = tx.exec(ctx, "INSERT INTO "+data+" VALUES (1)")
 		return guarded, tx.commit(ctx)
 	}
-	rows := func() int64 {
-		tx := d.open(t)
-		n, err := tx.number(ctx, "SELECT count(*) FROM "+data)
-		require.NoError(t, err)
-		require.NoError(t, tx.commit(ctx))
-		return n
-	}
+	rows := func() int64 { return d.number(t, "SELECT count(*) FROM "+data) }
 	passes := func(name string, token lockport.Token) {
 		t.Helper()
 		before := rows()
@@ -110,10 +104,7 @@ func testNoTime(t *testing.T, d door) {
 		require.ErrorIs(t, tx.guard(ended, f, "n", 5), context.Canceled)
 		require.Error(t, tx.commit(t.Context()))
 	}
-	tx := d.open(t)
-	n, err := tx.number(t.Context(), "SELECT count(*) FROM "+data)
-	require.NoError(t, err)
-	require.Zero(t, n)
+	require.Zero(t, d.number(t, "SELECT count(*) FROM "+data))
 }
 
 // What is not committed is not registered.

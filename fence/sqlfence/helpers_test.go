@@ -57,6 +57,13 @@ func (d door) exec(ctx context.Context, statement string, args ...any) error {
 	return err
 }
 
+// number is what a query finds outside of transactions.
+func (d door) number(t testing.TB, query string) (n int64) {
+	t.Helper()
+	require.NoError(t, d.db.QueryRowContext(t.Context(), query).Scan(&n))
+	return n
+}
+
 func (d door) register(ctx context.Context, f *sqlfence.Fence, name string, token lockport.Token) error {
 	if d.pool != nil {
 		return f.RegisterPgx(ctx, d.pool, name, token)

@@ -25,7 +25,8 @@ func TestMain(m *testing.M) {
 	postgres := func(target string) (door, error) { return openSQL(sqlfence.Postgres, target) }
 	mysql := func(target string) (door, error) { return openSQL(sqlfence.MySQL, target) }
 	os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{
-		"pgx": fenced(openPgx), "postgres": fenced(postgres), "postgres column": columned(postgres), "mysql": fenced(mysql), "mysql column": columned(mysql),
+		"pgx": fenced(openPgx, false), "postgres": fenced(postgres, false), "postgres column": fenced(postgres, true),
+		"mysql": fenced(mysql, false), "mysql column": fenced(mysql, true),
 	}))
 }
 

@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/fencetest"
 )
 
-// fenced is a store in the table account, with a fence beside it.
-func fenced(open func(target string) (door, error)) func(context.Context, string) (*fencetest.Store, error) {
+// fenced is a store in the table account, with a fence beside it. Or else the tokens are in a column of the table.
+func fenced(open func(target string) (door, error), columned bool) func(context.Context, string) (*fencetest.Store, error) {
 	return func(ctx context.Context, target string) (*fencetest.Store, error) {
 		d, err := open(target)
 		if err != nil {
@@ -30,6 +30,14 @@ func fenced(open func(target string) (door, error)) func(context.Context, string
 		}
 		return &fencetest.Store{
 			Register: func(ctx context.Context, name string, token lockport.Token, _ *lockport.Lock) (fencetest.Write, error) {
+				if columned {
+					if err := d.exec(ctx, makeAccount[d.dialect], name); err != nil {
+						return nil, err
+					}
+					c := column{d.db, d.dialect}
+					_, err := c.register(ctx, name, token)
+					return func(ctx context.Context, value int64) error { return c.update(ctx, name, token, value) }, err
+				}
 				return func(ctx context.Context, value int64) error {
 					return write(ctx, name, value, func(tx session) error { return tx.guard(ctx, f, name, token) })
 				}, d.register(ctx, f, name, token)
@@ -45,29 +53,6 @@ func fenced(open func(target string) (door, error)) func(context.Context, string
 			},
 			Close: d.close,
 		}, errors.Join(d.exec(ctx, createAccount[d.dialect]), d.exec(ctx, f.Schema()))
-	}
-}
-
-// columned is the same with the token in a column of account's own.
-func columned(open func(target string) (door, error)) func(context.Context, string) (*fencetest.Store, error) {
-	return func(ctx context.Context, target string) (*fencetest.Store, error) {
-		d, err := open(target)
-		if err != nil {
-			return nil, err
-		}
-		s, err := fenced(func(string) (door, error) { return d, nil })(ctx, target)
-		if err != nil {
-			return nil, err
-		}
-		c := column{d.db, d.dialect}
-		s.Register = func(ctx context.Context, name string, token lockport.Token, _ *lockport.Lock) (fencetest.Write, error) {
-			if err := d.exec(ctx, makeAccount[d.dialect], name); err != nil {
-				return nil, err
-			}
-			_, err := c.register(ctx, name, token)
-			return func(ctx context.Context, value int64) error { return c.update(ctx, name, token, value) }, err
-		}
-		return s, nil
 	}
 }
 
