@@ -3,7 +3,7 @@
 //
 //	go run . -docs ../docs                               everything, in three quarters of an hour, for the page
 //	go run . -docs ../docs -family redis                 one family of servers anew
-//	go run . -docs ../docs -page                         the page and its pictures from what was measured, anew
+//	go run . -docs ../docs -page                         the page from what was measured, anew
 //	go run . -quick -family redis -scenario 'cycle|own-64'  whether it works
 //	taskset -c 1 go run . -scenario cycle                the length of paths: client and server on one core
 //
@@ -36,7 +36,7 @@ func main() {
 func bench() error {
 	turns := flag.Int("turns", full.turns, "how often everything is measured; medians are of turns")
 	short := flag.Bool("quick", false, "short times and few locks, in one turn, to see that all works")
-	docs := flag.String("docs", "", "the folder with benchmarks.md, into which tables and pictures are put, and the results of each family into benchmarks/FAMILY.json")
+	docs := flag.String("docs", "", "the folder with benchmarks.md, into which tables are put, and the results of each family into benchmarks/FAMILY.json")
 	again := flag.Bool("page", false, "measure nothing: with -docs, render the page from the results that are there")
 	family := flag.String("family", ".*", "a regular expression for the families of servers")
 	scenario := flag.String("scenario", ".*", "one for the scenarios")

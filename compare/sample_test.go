@@ -109,10 +109,10 @@ func TestChoosing(t *testing.T) {
 			continue
 		}
 		c, failover, takeover := r.Costs[i], "–", "–"
-		if c.Failover != nil {
+		if c.Failover.Time.N > 0 {
 			failover = seconds(c.Failover.Time.P50) + " (" + c.Failover.What + ")"
 		}
-		if c.Takeover != nil {
+		if c.Takeover.Time.N > 0 {
 			takeover = seconds(c.Takeover.Time.P50) + " at a TTL of " + seconds(c.TTL)
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %.1f (%.1f to %.1f) | %s | %s | %s |\n", s.Title, micro(c.Cycle.Acquire.P50), micro(c.Cycle.Release.P50),

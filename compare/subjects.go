@@ -12,7 +12,7 @@ var subjects = []struct {
 	report.Subject
 	kind, server string
 }{
-	{report.Subject{Name: report.Article, Title: "an article's lock"}, "redis", "Redis"},
+	{report.Subject{Name: report.Article, Title: "An article's lock"}, "redis", "Redis"},
 	{report.Subject{Name: "file", Title: "File", Page: "file"}, "", ""},
 	{report.Subject{Name: "redis", Title: "Redis", Page: "redis"}, "redis", "Redis"},
 	{report.Subject{Name: "redlock", Title: "Redlock", Page: "redlock"}, "redis", "Redis"},

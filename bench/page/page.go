@@ -21,8 +21,11 @@ const (
 	end   = "<!-- end of what is written by make bench -->\n"
 )
 
-// folder is where results and pictures are, below the folder of the page.
-const folder = "benchmarks"
+// pageFile is the page, and folder where results are, both below the folder of documentation.
+const (
+	pageFile = "benchmarks.md"
+	folder   = "benchmarks"
+)
 
 //go:embed page.md.tmpl
 var text string
@@ -37,44 +40,32 @@ func Keep(r *Results, docs string) error {
 	return Write(docs)
 }
 
-// Write renders the results of docs/benchmarks/*.json: text into docs/benchmarks.md, between its two lines, and pictures.
+// Write renders the results of docs/benchmarks/*.json into docs/benchmarks.md, between its two lines.
 func Write(docs string) error {
-	files, err := files(docs)
+	text, err := rendered(docs)
 	if err != nil {
 		return err
 	}
-	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	return os.WriteFile(filepath.Join(docs, pageFile), []byte(text), 0o644)
 }
 
-// files are what [Write] writes, by their names below docs.
-func files(docs string) (map[string]string, error) {
-	const name = "benchmarks.md"
-	old, err := os.ReadFile(filepath.Join(docs, name))
+// rendered is the page as [Write] writes it.
+func rendered(docs string) (string, error) {
+	old, err := os.ReadFile(filepath.Join(docs, pageFile))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	runs, err := read(filepath.Join(docs, folder))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	before, rest, ok := strings.Cut(string(old), begin)
 	_, after, ended := strings.Cut(rest, end)
 	if !ok || !ended {
-		return nil, fmt.Errorf("%s: the lines are missing between which the text is to be", name)
+		return "", fmt.Errorf("%s: the lines are missing between which the text is to be", pageFile)
 	}
 	text, err := Text(runs)
-	files := map[string]string{name: before + begin + "\n" + text + end + after}
-	for _, f := range lib.Families {
-		if picture := picture(runs[f.Name], f); picture != "" {
-			files[filepath.Join(folder, f.Name+".svg")] = picture
-		}
-	}
-	return files, err
+	return before + begin + "\n" + text + end + after, err
 }
 
 // Text is what the page says of the runs, by family.
@@ -146,9 +137,6 @@ func (s section) Setup() string {
 
 // Go is the version of Go.
 func (s section) Go() string { return strings.Replace(s.Machine.Go, "go", "Go ", 1) }
-
-// Picture says whether there is one.
-func (s section) Picture() bool { return picture(s.Results, s.Family) != "" }
 
 // Source is the library's module and its version.
 func (l Library) Source() string {
@@ -268,40 +256,30 @@ func number(n float64) string {
 	return whole
 }
 
-// panels are what a family's picture shows: the headline of these scenarios.
-var panels = []struct{ scenario, about string }{
+// figures are those that a family's comparison shows: the headlines of these scenarios.
+var figures = []struct{ scenario, about string }{
 	{"cycle", "uncontended cycle"}, {"own-64", "64 own names"}, {"contend-64", "64 goroutines, one name"}, {"contend-4x16", "4 processes of 16, one name"},
 	{"handoff-other", "hand-off to a process"}, {"waiters-1000", "requests of 1,000 waiters"}, {"held-10000", "requests of 10,000 held locks"},
 	{"takeover", "takeover"},
 }
 
-// picture shows how many times better lockport did than the others and the bare commands, in SVG. Empty if there is nothing to show.
-func picture(r *Results, family lib.Family) string {
-	c := report.Chart{
-		Title: family.Title + ": lockport beside others", Tick: func(v float64) string { return number(v) + "×" },
-		Axis: "how many times better lockport is: 1 is as good, less is worse; whiskers are what the turns gave at least and at most",
-	}
-	for _, p := range panels {
-		s := r.Scenario(p.scenario)
-		mine := s.Row(ours)
-		for _, row := range s.Rows {
+// Beside says how many times better lockport did than the others and the bare commands: 1 is as good, less is worse.
+func (s section) Beside() (lines []string) {
+	for _, p := range figures {
+		measured := s.Scenario(p.scenario)
+		mine, about := measured.Row(ours), measured.headline()
+		for _, row := range measured.Rows {
 			if row.Kind != lib.Theirs && row.Kind != lib.Floor || row.Library == lib.Pings {
 				continue
 			}
-			spread := ratio(row, mine, s.headline())
-			if mine.Figure(s.headline()).Best == "more" {
-				spread = ratio(mine, row, s.headline())
+			spread := ratio(row, mine, about)
+			if mine.Figure(about).Best == "more" {
+				spread = ratio(mine, row, about)
 			}
-			if spread.Low > 0 {
-				c.Bars = append(c.Bars, report.Bar{
-					Title: row.Library, About: p.about, Value: spread.Median, From: spread.Low, To: spread.High, Figure: number(spread.Median) + "×",
-					Hollow: row.Kind == lib.Floor,
-				})
+			if spread.N > 0 {
+				lines = append(lines, line([]string{p.about, row.Library, between(number(spread.Median), spread)}))
 			}
 		}
 	}
-	if len(c.Bars) == 0 {
-		return ""
-	}
-	return strings.TrimRight(string(c.SVG()), "\n") + "\n"
+	return lines
 }

@@ -136,8 +136,7 @@ func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []sce
 		r.tell(s, c.name)
 	}
 	if len(m.roundTrips) > 0 {
-		q := report.QuantilesOf(m.roundTrips)
-		m.costs.RoundTrip = &q
+		m.costs.RoundTrip = report.QuantilesOf(m.roundTrips)
 	}
 	r.costs = append(r.costs, m.costs)
 	return nil

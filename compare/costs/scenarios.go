@@ -113,7 +113,7 @@ func (m *measurement) cycle(ctx context.Context) error {
 	s := measure.Scenario{Name: "cycle", Do: measure.Cycle, Turns: m.turns, N: 1, Samples: mostCycles, For: m.cycleTime}
 	mine, bare, err := m.inTurns(ctx, s)
 	if err == nil {
-		m.costs.Cycle = &report.Cycle{
+		m.costs.Cycle = report.Cycle{
 			Acquire: report.QuantilesOf(mine.Samples["acquire"]), Release: report.QuantilesOf(mine.Samples["release"]),
 			Ratio: report.SpreadOf(mine.Ratios(bare, "p50")),
 		}
@@ -148,7 +148,7 @@ func (m *measurement) handOff(ctx context.Context) error {
 	s := measure.Scenario{Name: "handoff", Do: measure.HandOff, Turns: m.turns, Processes: 2, Samples: m.handOffs, For: handOffPause}
 	mine, bare, err := m.inTurns(ctx, s)
 	if err == nil {
-		m.costs.HandOff = &report.HandOff{Time: report.QuantilesOf(mine.Samples["times"]), Ratio: report.SpreadOf(mine.Ratios(bare, "p50"))}
+		m.costs.HandOff = report.HandOff{Time: report.QuantilesOf(mine.Samples["times"]), Ratio: report.SpreadOf(mine.Ratios(bare, "p50"))}
 	}
 	return err
 }

@@ -9,14 +9,14 @@ type Costs struct {
 	// TTL is that of the locks, in milliseconds.
 	TTL float64 `json:"ttl"`
 	// RoundTrip is the smallest question to the server and its answer, through the server's ordinary client. Question says what is asked ("PING").
-	RoundTrip *Quantiles `json:"round_trip,omitempty"`
-	Question  string     `json:"question,omitempty"`
+	RoundTrip Quantiles `json:"round_trip,omitzero"`
+	Question  string    `json:"question,omitempty"`
 
-	Cycle      *Cycle       `json:"cycle,omitempty"`
+	Cycle      Cycle        `json:"cycle,omitzero"`
 	Contention []Contention `json:"contention,omitempty"`
-	HandOff    *HandOff     `json:"hand_off,omitempty"`
-	Takeover   *Takeover    `json:"takeover,omitempty"`
-	Failover   *Failover    `json:"failover,omitempty"`
+	HandOff    HandOff      `json:"hand_off,omitzero"`
+	Takeover   Takeover     `json:"takeover,omitzero"`
+	Failover   Failover     `json:"failover,omitzero"`
 	Waiters    []Waiters    `json:"waiters,omitempty"`
 	// NotRun says why a scenario has no figures, by its name: "failover": "there is one server, and nothing to fail over to".
 	NotRun map[string]string `json:"not_run,omitempty"`

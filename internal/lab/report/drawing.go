@@ -113,14 +113,14 @@ type pictures struct{ Wide, Narrow *drawing }
 
 func inTwoWidths(draw func(width float64) *drawing) *pictures { return &pictures{draw(960), draw(300)} }
 
-// Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, a legend, and for each cell who held the lock when in the run
+// Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, and for each cell who held the lock when in the run
 // that shows its class, by [Cell.ID].
 func (r *Report) Pictures() map[string][]byte {
 	files := make(map[string][]byte)
 	if len(r.Cells) == 0 {
 		return files
 	}
-	all := []*drawing{view{r}.drawMatrix(), legend().Wide}
+	all := []*drawing{view{r}.drawMatrix()}
 	for _, m := range (view{r}).Matrix() {
 		for _, e := range m.All() {
 			if best := e.best(); best >= 0 {
@@ -141,7 +141,7 @@ func (r view) drawMatrix() *drawing {
 	d := &drawing{Name: "matrix", Title: "What was observed of each hazard on each subject", W: left + column*float64(len(columns)) + 8}
 	y := lining
 	for i, s := range columns {
-		y = max(y, d.lines("strong", left+column*float64(i)+4, 18, column*0.8, 2, capital(s.Title)))
+		y = max(y, d.lines("strong", left+column*float64(i)+4, 18, column*0.8, 2, s.Title))
 	}
 	var figures []string
 	for _, m := range r.Matrix() {
@@ -190,5 +190,5 @@ func render(name string, data any) string {
 	if err := pages().ExecuteTemplate(&b, name, data); err != nil {
 		panic(err)
 	}
-	return strings.Map(without("\n\t"), strings.ToValidUTF8(b.String(), "\uFFFD"))
+	return printable(strings.ToValidUTF8(b.String(), "\uFFFD"), "\n\t")
 }

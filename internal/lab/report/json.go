@@ -2,7 +2,6 @@ package report
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -32,16 +31,16 @@ func (r *Report) JSON(w io.Writer) error {
 
 // Read reads a report that [Report.JSON] wrote. A report of another version is an error, because its fields may mean something else.
 func Read(in io.Reader) (*Report, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
 	var r Report
-	d := json.NewDecoder(in)
-	if err := d.Decode(&r); err != nil {
+	if err := json.Unmarshal(text, &r); err != nil {
 		return nil, fmt.Errorf("this is not the JSON of a report: %w", err)
 	}
 	if r.Version != Version {
 		return nil, fmt.Errorf("this report has version %d, and this lockport reads version %d only: make it anew, or use the lockport that made it", r.Version, Version)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the JSON of the report")
 	}
 	return &r, nil
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"cmp"
 	"math"
+	"strconv"
 )
 
 // Table is figures in rows. The first column names what a row is about.
@@ -17,20 +18,6 @@ type Row struct {
 	ID    string // for links; empty for none
 	Cells []string
 	Bar   float64 // the length of its bar: a value, and in a section the percentage of the longest
-}
-
-// filled is c with zero values for what was not measured.
-func (c Costs) filled() Costs {
-	c.RoundTrip, c.Cycle, c.HandOff = filled(c.RoundTrip), filled(c.Cycle), filled(c.HandOff)
-	c.Takeover, c.Failover = filled(c.Takeover), filled(c.Failover)
-	return c
-}
-
-func filled[T any](p *T) *T {
-	if p == nil {
-		return new(T)
-	}
-	return p
 }
 
 // sampled is a figure for people, or a dash without samples.
@@ -60,7 +47,7 @@ var sections = []section{
 		Table: Table{Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"}},
 		rows: func(c Costs) []Row {
 			return []Row{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, micros), median(c.Cycle.Release, micros),
-				sampled(c.Cycle.Ratio.N, c.Cycle.Ratio.Median, times), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
+				sampled(c.Cycle.Ratio.N, c.Cycle.Ratio.Median, significant), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
 		},
 	},
 	{
@@ -68,7 +55,7 @@ var sections = []section{
 			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
 		Table: Table{Bar: 2, Head: []string{"bare round trip", "Acquire, median", "99 % within", "Release, median", "99 % within", "cycle ÷ round trip"}},
 		rows: func(c Costs) []Row {
-			trip, a, r := median(*c.RoundTrip, micros), c.Cycle.Acquire, c.Cycle.Release
+			trip, a, r := median(c.RoundTrip, micros), c.Cycle.Acquire, c.Cycle.Release
 			if c.Question != "" {
 				trip += " (" + c.Question + ")"
 			}
@@ -82,7 +69,7 @@ var sections = []section{
 		Table: Table{Bar: 1, Head: []string{"median", "90 % within", "99 % within", "÷ round trip", "samples"}},
 		rows: func(c Costs) []Row {
 			q := c.HandOff.Time
-			return rowOf(q.N, q.P50, micros(q.P50), micros(q.P90), micros(q.P99), c.HandOff.Ratio.String(), count(q.N))
+			return rowOf(q.N, q.P50, micros(q.P50), micros(q.P90), micros(q.P99), c.HandOff.Ratio.String(), strconv.Itoa(q.N))
 		},
 	},
 	{
@@ -102,8 +89,8 @@ var sections = []section{
 		Table: Table{Bar: 3, Head: []string{"clients", "processes", "holds per second", "time per hold ÷ round trip", "wait, median", "99 % within", "overlaps"}},
 		rows: func(c Costs) (rows []Row) {
 			for _, n := range c.Contention {
-				rows = append(rows, Row{Bar: n.PerSecond.Median, Cells: []string{count(n.Clients), count(n.Processes), n.PerSecond.String(), n.Ratio.String(),
-					median(n.Wait, micros), sampled(n.Wait.N, n.Wait.P99, micros), count(n.Overlaps)}})
+				rows = append(rows, Row{Bar: n.PerSecond.Median, Cells: []string{strconv.Itoa(n.Clients), strconv.Itoa(n.Processes), n.PerSecond.String(), n.Ratio.String(),
+					median(n.Wait, micros), sampled(n.Wait.N, n.Wait.P99, micros), strconv.Itoa(n.Overlaps)}})
 			}
 			return rows
 		},
@@ -114,7 +101,7 @@ var sections = []section{
 		Table: Table{Bar: 4, Head: []string{"lock", "waiters", "processes", "requests per second"}},
 		rows: func(c Costs) (rows []Row) {
 			for _, w := range c.Waiters {
-				rows = append(rows, Row{Bar: w.PerSecond, Cells: []string{cmp.Or(w.Article, "lockport"), count(w.Waiters), count(w.Processes), significant(w.PerSecond)}})
+				rows = append(rows, Row{Bar: w.PerSecond, Cells: []string{cmp.Or(w.Article, "lockport"), strconv.Itoa(w.Waiters), strconv.Itoa(w.Processes), significant(w.PerSecond)}})
 			}
 			return rows
 		},
@@ -131,7 +118,7 @@ func rowOf(samples int, bar float64, cells ...string) []Row {
 
 // extremes is a row with the least, the median and the most of q.
 func extremes(what string, q Quantiles) []Row {
-	return rowOf(q.N, q.P50, what, millis(q.Min), millis(q.P50), millis(q.Max), count(q.N))
+	return rowOf(q.N, q.P50, what, millis(q.Min), millis(q.P50), millis(q.Max), strconv.Itoa(q.N))
 }
 
 // Sections are the parts of the costs that there are figures for, the overview first.
@@ -140,7 +127,7 @@ func (r view) Sections() (all []section) {
 		s.Table.Head = append([]string{""}, s.Table.Head...)
 		longest := 0.0
 		for _, c := range r.Costs {
-			for _, row := range s.rows(c.filled()) {
+			for _, row := range s.rows(c) {
 				row.Cells = append([]string{r.Title(c.Subject)}, row.Cells...)
 				row.Bar = max(0, row.Bar)
 				longest = max(longest, row.Bar)

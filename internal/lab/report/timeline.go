@@ -15,7 +15,6 @@ const (
 	barHeight  = 17.0
 	below      = 23.5 // where a lane has its line, from which writes hang down
 	shortest   = 4.0  // of what lasted no time, so that it can be seen
-	maxLanes   = 24
 	maxEvents  = 14
 )
 
@@ -46,18 +45,17 @@ func (t *timeline) draw() {
 		gutter = max(gutter, len(l.Client))
 	}
 	t.x = scale{max(1, t.run.Took), 16 + min(float64(gutter)*bold, t.W/5), t.W - 20}
-	drawn := lanes[:min(len(lanes), maxLanes)]
 	events, top := t.events(), 4.0
 	if len(events) > 0 {
 		top = 31
 	}
-	bottom := top + laneHeight*float64(max(1, len(drawn)))
+	bottom := top + laneHeight*float64(max(1, len(lanes)))
 	for _, f := range t.run.Faults {
 		t.band("fault-band", f, top, bottom-top, cmp.Or(f.What, "the fault")+", "+between(f.From, f.To))
 	}
 	t.number(events, top, bottom)
-	for i := range drawn {
-		t.lane(&drawn[i], top+laneHeight*float64(i))
+	for i := range lanes {
+		t.lane(&lanes[i], top+laneHeight*float64(i))
 	}
 	t.line("rule", 0, bottom, t.W, 0)
 	if len(t.run.Overlaps) > 0 {
@@ -68,12 +66,7 @@ func (t *timeline) draw() {
 		bottom += 21
 	}
 	t.axis(bottom)
-	y := bottom + 34
-	if len(lanes) > len(drawn) {
-		y = t.lines("soft", 4, y, t.W-8, 1, count(len(lanes)-len(drawn))+" more clients are not shown.")
-	}
-	y = t.explain(events, y)
-	t.H = y - lining + 6
+	t.H = t.explain(events, bottom+34) - lining + 6
 }
 
 // event is what happened at an instant.
@@ -139,11 +132,11 @@ func (t *timeline) number(events []event, top, bottom float64) {
 func (t *timeline) explain(events []event, y float64) float64 {
 	for i, e := range events {
 		if i == maxEvents {
-			return t.lines("soft", 4, y, t.W-8, 1, "and "+count(len(events)-i)+" more")
+			return t.lines("soft", 4, y, t.W-8, 1, fmt.Sprintf("and %d more", len(events)-i))
 		}
 		text := fmt.Sprintf("%d at %s: %s", i+1, moment(e.at), e.text)
 		y = t.lines(e.class, 4, y, t.W-8, 2, text)
-		t.Desc += " " + fullStop(text)
+		t.Desc += " " + text + "."
 	}
 	return y
 }
@@ -207,7 +200,7 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 	}
 	said := []string{strings.TrimPrefix(s.Ending, "killed")}
 	if !s.Held {
-		t.use("m-gave-up", "gave-up", end, mid, 0, fullStop(s.Ending))
+		t.use("m-gave-up", "gave-up", end, mid, 0, s.Ending)
 	} else {
 		from, end = t.band("hold", Band{From: s.Got, To: s.Until}, y+barTop, barHeight, t.hold(l.Client, s))
 		for _, o := range t.run.Overlaps {
@@ -303,39 +296,4 @@ func tokenNames(r *Run) func(Token) string {
 		}
 		return fmt.Sprintf("…%0*d", digits, token%unit)
 	}
-}
-
-// legend explains what timelines consist of.
-func legend() *pictures { return inTwoWidths(drawLegend) }
-
-func drawLegend(width float64) *drawing {
-	d := &drawing{Name: "legend", Title: "What the timelines consist of", W: width}
-	columns := max(1, int(width/310))
-	for i, l := range []struct{ kind, class, text string }{
-		{"rect", "hold", "holds the lock, with its token"},
-		{"rect", "waiting", "waits for it"},
-		{"m-gave-up", "gave-up", "gave up"},
-		{"rect", "overlap", "two clients hold it at once"},
-		{"rect", "stopped", "its process is stopped"},
-		{"rect", "cut", "its network is cut"},
-		{"rect", "fault-band", "the fault lasts"},
-		{"m-killed", "killed", "is killed"},
-		{"m-write", "write", "writes"},
-		{"m-refused", "write refused", "its late write is refused"},
-		{"m-late", "write late", "its late write lands"},
-		{"m-key", "key", "happens at this time, and is told below"},
-	} {
-		x, y := 4+310*float64(i%columns), 15+26*float64(i/columns)
-		switch {
-		case l.kind != "rect":
-			d.use(l.kind, l.class, x+17, y, 0, "")
-		case l.class == "waiting":
-			d.rect(l.class, x, y-2.5, 34, 5, "")
-		default:
-			d.rect(l.class, x, y-8, 34, 16, "")
-		}
-		d.text("", x+42, y+4, l.text)
-		d.H = y + 19
-	}
-	return d
 }

@@ -1,8 +1,8 @@
 package report
 
 import (
-	"cmp"
 	"embed"
+	"fmt"
 	"html/template"
 	"io"
 	"slices"
@@ -23,17 +23,12 @@ type view struct{ *Report }
 
 // functions are what templates call.
 var functions = map[string]any{
-	"md": md, "code": func(s string) string { return strings.ReplaceAll(oneLine(s), "`", "'") }, "capital": capital, "stop": fullStop, "look": lookOf, "shown": shown,
+	"md": md, "code": func(s string) string { return strings.ReplaceAll(printable(s, ""), "`", "'") }, "look": lookOf, "shown": shown,
+	"docs":  func() string { return docs },
 	"quote": func(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" },
 	"css": func(name string) (template.CSS, error) {
 		b, err := templates.ReadFile("templates/" + name)
 		return template.CSS(b), err
-	},
-	"lesson": func(number string) string {
-		if i := slices.IndexFunc(lessons.Rows, func(r Row) bool { return r.Cells[0] == number }); i >= 0 {
-			return lessons.Rows[i].ID
-		}
-		return ""
 	},
 }
 
@@ -66,7 +61,7 @@ func (r *Report) Summary() string {
 		panic(err)
 	}
 	for line := range strings.Lines(all.String()) {
-		b.WriteString(cut(strings.TrimRight(oneLine(line), " "), 100) + "\n")
+		b.WriteString(cut(strings.TrimRight(printable(line, ""), " "), 100) + "\n")
 	}
 	return b.String()
 }
@@ -74,11 +69,8 @@ func (r *Report) Summary() string {
 // md makes a text safe in a line of Markdown: nothing in it is HTML, a link, or the end of a table's cell.
 func md(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, `\`, `\\`).
-		Replace(strings.Join(strings.Fields(oneLine(text)), " "))
+		Replace(strings.Join(strings.Fields(printable(text, "")), " "))
 }
-
-// Docs is where pages of documentation are.
-func (view) Docs() string { return docs }
 
 // Took is how long the run took, for people.
 func (r view) Took() string { return (time.Duration(r.Seconds) * time.Second).String() }
@@ -93,36 +85,6 @@ func (r view) Looks() []look {
 	return slices.DeleteFunc(slices.Clone(looks), func(l look) bool {
 		return !slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.shows(l.Class) })
 	})
-}
-
-// Legend explains what timelines consist of.
-func (view) Legend() *pictures { return legend() }
-
-// Lessons are the articles whose locks are compared.
-func (view) Lessons() Table { return lessons }
-
-var lessons = Table{
-	Head: []string{"article", "language", "what it teaches"},
-	Rows: []Row{
-		{ID: "article-000", Cells: []string{"000", "PHP", "SETNX, EXPIRE and DEL; then SET NX EX, and a script that releases; waiters ask every 200 ms, ten times"}},
-		{ID: "article-001", Cells: []string{"001", "Python", "SETNX and EXPIRE, and a release by WATCH and MULTI; waiters ask every millisecond; and what if the server is down"}},
-		{ID: "article-002", Cells: []string{"002", "Java", "Redlock as Redisson has it: five servers, asked one after the other"}},
-		{ID: "article-003", Cells: []string{"003", "Java", "SETNX with the id of a thread, released by a plain DEL, by GET and then DEL, and by a script at last"}},
-		{ID: "article-004", Cells: []string{"004", "PHP", "SET NX EX with an owner of four digits, a script that releases, waiters that ask every 5 ms; and what Redlock does not solve"}},
-	},
-}
-
-// Ran is what was compared.
-func (r view) Ran() Table {
-	t := Table{Head: []string{"", "servers", "how they were set up to be measured"}}
-	for _, s := range r.Subjects {
-		setup := "–"
-		if i := slices.IndexFunc(r.Costs, func(c Costs) bool { return c.Subject == s.Name }); i >= 0 {
-			setup = r.Costs[i].Setup
-		}
-		t.Rows = append(t.Rows, Row{Cells: []string{capital(r.Title(s.Name)), cmp.Or(strings.TrimSpace(s.Servers+" "+s.URL), "none"), setup}})
-	}
-	return t
 }
 
 // play is a run of a cell on the page.
@@ -150,6 +112,6 @@ func (e *entry) Plays() (all []play) {
 
 // String is the machine for people.
 func (m Machine) String() string {
-	parts := []string{m.OS, m.CPU, plural(m.Cores, "core", "cores"), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
+	parts := []string{m.OS, m.CPU, fmt.Sprintf("GOMAXPROCS=%d", m.Cores), significant(float64(m.Memory)/(1<<30)) + " GiB", m.Go, "lockport " + m.Lockport}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
