@@ -5,8 +5,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write what tests render into the pages of docs/ (with go test -p 1: several packages may write one page)")
@@ -15,74 +18,39 @@ var update = flag.Bool("update", false, "write what tests render into the pages 
 // flag -update it writes the text there.
 func Holds(t testing.TB, name, what, rendered string) {
 	t.Helper()
-	Is(t, name, filled(t, name, what, rendered))
-}
-
-// Write writes the rendered text to its place, whatever the flags say.
-func Write(t testing.TB, name, what, rendered string) {
-	t.Helper()
-	write(t, name, filled(t, name, what, rendered))
+	place := regexp.MustCompile(`(?s)(<!-- The table of ` + what + `:[^\n]*\n).*(<!-- end of the table of ` + what + ` -->\n)`)
+	page := Read(t, name)
+	require.Regexp(t, place, page, "docs/%s has no place for the table of %s", name, what)
+	at := place.FindStringSubmatchIndex(page)
+	Is(t, name, page[:at[3]]+"\n"+strings.TrimSpace(rendered)+"\n\n"+page[at[4]:])
 }
 
 // Is fails t unless the file docs/NAME is the rendered text. With the flag -update it writes it.
 func Is(t testing.TB, name, rendered string) {
 	t.Helper()
 	if *update {
-		write(t, name, rendered)
+		require.NoError(t, os.WriteFile(file(name), []byte(rendered), 0o644))
 	} else if Read(t, name) != rendered {
 		t.Fatalf("docs/%s has changed; write it anew: go test -p 1 PACKAGE -run %s -update", name, t.Name())
 	}
 }
 
-// Before is what the page says before the rendered text.
-func Before(t testing.TB, name, what string) string {
-	t.Helper()
-	before, _, _ := strings.Cut(Read(t, name), begin(what))
-	return before
-}
-
 // Read is what the file docs/NAME says.
 func Read(t testing.TB, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(file(t, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text, err := os.ReadFile(file(name))
+	require.NoError(t, err)
 	return string(text)
 }
 
-func write(t testing.TB, name, text string) {
-	t.Helper()
-	if err := os.WriteFile(file(t, name), []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func begin(what string) string { return "<!-- The table of " + what + ":" }
-
-// filled is the page with the rendered text in its place.
-func filled(t testing.TB, name, what, rendered string) string {
-	t.Helper()
-	before, rest, begins := strings.Cut(Read(t, name), begin(what))
-	comment, rest, _ := strings.Cut(rest, "\n")
-	end := "<!-- end of the table of " + what + " -->\n"
-	_, after, ends := strings.Cut(rest, end)
-	if !begins || !ends {
-		t.Fatalf("docs/%s has no place for the table of %s", name, what)
-	}
-	return before + begin(what) + comment + "\n\n" + strings.TrimSpace(rendered) + "\n\n" + end + after
-}
-
 // file is the path of docs/NAME in the module in which the test runs.
-func file(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := os.Getwd()
-	for err == nil && dir != filepath.Dir(dir) {
+func file(name string) string {
+	dir := "."
+	for len(dir) < 30 {
 		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return filepath.Join(dir, "docs", name)
+			break
 		}
-		dir = filepath.Dir(dir)
+		dir = filepath.Join("..", dir)
 	}
-	t.Fatal("the test does not run inside a module")
-	return ""
+	return filepath.Join(dir, "docs", name)
 }

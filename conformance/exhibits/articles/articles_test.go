@@ -141,7 +141,7 @@ func TestOpen(t *testing.T) {
 func TestTable(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("\n| exhibit | hazard | article | what is broken | caught by |\n|---|---|---|---|---|\n")
-	before := pages.Before(t, "testing.md", "articles")
+	before, _, _ := strings.Cut(pages.Read(t, "testing.md"), "<!-- The table of articles:")
 	for _, x := range articles.All() {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", x.Name, x.Hazard, x.Article, x.Is, strings.Join(x.CaughtBy, "`, `"))
 		require.True(t, x.Hazard == "" || strings.Contains(before, "| "+x.Hazard+" |"), "docs/testing.md does not list %s", x.Hazard)

@@ -6,68 +6,61 @@ import (
 	"strconv"
 )
 
-// Table is figures in rows. The first column names what a row is about.
-type Table struct {
-	Head []string
-	Rows []Row
-	Bar  int // the column that has a bar below its figures; 0 for none
-}
-
-// Row is a row of a [Table].
-type Row struct {
-	ID    string // for links; empty for none
-	Cells []string
-	Bar   float64 // the length of its bar: a value, and in a section the percentage of the longest
-}
-
-// sampled is a figure for people, or a dash without samples.
-func sampled(samples int, v float64, text func(float64) string) string {
-	if samples == 0 {
+// median is that of q for people, or a dash without samples.
+func median(q Quantiles, text func(float64) string) string {
+	if q.N == 0 {
 		return "–"
 	}
-	return text(v)
+	return text(q.P50)
 }
-
-func median(q Quantiles, text func(float64) string) string { return sampled(q.N, q.P50, text) }
 
 // id is the anchor of a subject's costs: "costs-redis".
 func (c Costs) id() string { return "costs-" + anchorOf(c.Subject) }
 
-// section is a part of the costs. Of each subject it has rows, of which the first cell is yet to be added.
+// section is a part of the costs: a table whose first column names the subject.
 type section struct {
 	ID, Title, About string
-	Table            Table
-	rows             func(Costs) []Row
+	Bar              int // the column that has a bar below its figures; 0 for none
+	Head             []string
+	Rows             []costRow
+	of               func(Costs) []costRow // the rows of a subject, without the first column
+}
+
+// costRow is a row of a section.
+type costRow struct {
+	ID    string // for links; empty for none
+	Cells []string
+	Bar   float64 // the length of its bar: a value, and in [view.Sections] the percentage of the longest
 }
 
 var sections = []section{
 	{
 		ID: "overview", Title: "At a glance", About: "Medians. Round trips: Acquire and Release together, as a multiple of the shortest request to the same server. " +
 			"Takeover: from the kill of a holder's process until a waiter has its lock. Fail-over: how long a client had no lock when a server was lost.",
-		Table: Table{Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"}},
-		rows: func(c Costs) []Row {
-			return []Row{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, micros), median(c.Cycle.Release, micros),
-				sampled(c.Cycle.Ratio.N, c.Cycle.Ratio.Median, significant), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
+		Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"},
+		of: func(c Costs) []costRow {
+			return []costRow{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, micros), median(c.Cycle.Release, micros),
+				Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
 		},
 	},
 	{
 		ID: "cycle", Title: "A lock that nobody else wants", About: "One client acquires and releases, and between two such cycles sends the shortest request to the same server. " +
 			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
-		Table: Table{Bar: 2, Head: []string{"bare round trip", "Acquire, median", "99 % within", "Release, median", "99 % within", "cycle ÷ round trip"}},
-		rows: func(c Costs) []Row {
+		Bar: 2, Head: []string{"bare round trip", "Acquire, median", "99 % within", "Release, median", "99 % within", "cycle ÷ round trip"},
+		of: func(c Costs) []costRow {
 			trip, a, r := median(c.RoundTrip, micros), c.Cycle.Acquire, c.Cycle.Release
 			if c.Question != "" {
 				trip += " (" + c.Question + ")"
 			}
-			return rowOf(c.RoundTrip.N+a.N, a.P50, trip, median(a, micros), sampled(a.N, a.P99, micros), median(r, micros), sampled(r.N, r.P99, micros),
+			return rowOf(a.N, a.P50, trip, micros(a.P50), micros(a.P99), micros(r.P50), micros(r.P99),
 				c.Cycle.Ratio.String())
 		},
 	},
 	{
 		ID: "handoff", Title: "Hand-off", About: "From the call of Release in one process to the return of Acquire in another one, which had waited for 5 to 15 ms. " +
 			"The ratio is to a bare round trip; for files, to a system call.",
-		Table: Table{Bar: 1, Head: []string{"median", "90 % within", "99 % within", "÷ round trip", "samples"}},
-		rows: func(c Costs) []Row {
+		Bar: 1, Head: []string{"median", "90 % within", "99 % within", "÷ round trip", "samples"},
+		of: func(c Costs) []costRow {
 			q := c.HandOff.Time
 			return rowOf(q.N, q.P50, micros(q.P50), micros(q.P90), micros(q.P99), c.HandOff.Ratio.String(), strconv.Itoa(q.N))
 		},
@@ -75,22 +68,22 @@ var sections = []section{
 	{
 		ID: "takeover", Title: "Takeover after a death", About: "A process that holds ten locks is killed with SIGKILL while others wait for them. Where the server, or for files the system, " +
 			"sees that the process is gone, nobody has to wait for the TTL.",
-		Table: Table{Bar: 3, Head: []string{"TTL", "least", "median", "most", "samples"}},
-		rows:  func(c Costs) []Row { return extremes(millis(c.TTL), c.Takeover.Time) },
+		Bar: 3, Head: []string{"TTL", "least", "median", "most", "samples"},
+		of: func(c Costs) []costRow { return extremes(millis(c.TTL), c.Takeover.Time) },
 	},
 	{
 		ID: "failover", Title: "Loss of a server", About: "One client takes a lock again and again while a server is killed. The figure is the longest time between two locks that it got.",
-		Table: Table{Bar: 3, Head: []string{"what is lost", "least", "median", "most", "samples"}},
-		rows:  func(c Costs) []Row { return extremes(c.Failover.What, c.Failover.Time) },
+		Bar: 3, Head: []string{"what is lost", "least", "median", "most", "samples"},
+		of: func(c Costs) []costRow { return extremes(c.Failover.What, c.Failover.Time) },
 	},
 	{
 		ID: "contention", Title: "Many clients, one lock", About: "Clients, each a goroutine of one of several processes, take one lock and release it at once, as fast as they can. " +
 			"Clients of one process hand the lock on among themselves, without asking the server, for at most 100 ms before other processes have a turn.",
-		Table: Table{Bar: 3, Head: []string{"clients", "processes", "holds per second", "time per hold ÷ round trip", "wait, median", "99 % within", "overlaps"}},
-		rows: func(c Costs) (rows []Row) {
+		Bar: 3, Head: []string{"clients", "processes", "holds per second", "time per hold ÷ round trip", "wait, median", "99 % within", "overlaps"},
+		of: func(c Costs) (rows []costRow) {
 			for _, n := range c.Contention {
-				rows = append(rows, Row{Bar: n.PerSecond.Median, Cells: []string{strconv.Itoa(n.Clients), strconv.Itoa(n.Processes), n.PerSecond.String(), n.Ratio.String(),
-					median(n.Wait, micros), sampled(n.Wait.N, n.Wait.P99, micros), strconv.Itoa(n.Overlaps)}})
+				rows = append(rows, costRow{Bar: n.PerSecond.Median, Cells: []string{strconv.Itoa(n.Clients), strconv.Itoa(n.Processes), n.PerSecond.String(), n.Ratio.String(),
+					micros(n.Wait.P50), micros(n.Wait.P99), strconv.Itoa(n.Overlaps)}})
 			}
 			return rows
 		},
@@ -98,10 +91,10 @@ var sections = []section{
 	{
 		ID: "waiters", Title: "What waiting costs the server", About: "All requests per second that clients send while they wait for a held lock, counted at the servers after all have begun to wait. " +
 			"Clients of one process ask once for all of them; those of an article's lock ask one by one.",
-		Table: Table{Bar: 4, Head: []string{"lock", "waiters", "processes", "requests per second"}},
-		rows: func(c Costs) (rows []Row) {
+		Bar: 4, Head: []string{"lock", "waiters", "processes", "requests per second"},
+		of: func(c Costs) (rows []costRow) {
 			for _, w := range c.Waiters {
-				rows = append(rows, Row{Bar: w.PerSecond, Cells: []string{cmp.Or(w.Article, "lockport"), strconv.Itoa(w.Waiters), strconv.Itoa(w.Processes), significant(w.PerSecond)}})
+				rows = append(rows, costRow{Bar: w.PerSecond, Cells: []string{cmp.Or(w.Article, "lockport"), strconv.Itoa(w.Waiters), strconv.Itoa(w.Processes), significant(w.PerSecond)}})
 			}
 			return rows
 		},
@@ -109,35 +102,35 @@ var sections = []section{
 }
 
 // rowOf is a row with a bar; none without samples.
-func rowOf(samples int, bar float64, cells ...string) []Row {
+func rowOf(samples int, bar float64, cells ...string) []costRow {
 	if samples == 0 {
 		return nil
 	}
-	return []Row{{Bar: bar, Cells: cells}}
+	return []costRow{{Bar: bar, Cells: cells}}
 }
 
 // extremes is a row with the least, the median and the most of q.
-func extremes(what string, q Quantiles) []Row {
+func extremes(what string, q Quantiles) []costRow {
 	return rowOf(q.N, q.P50, what, millis(q.Min), millis(q.P50), millis(q.Max), strconv.Itoa(q.N))
 }
 
 // Sections are the parts of the costs that there are figures for, the overview first.
 func (r view) Sections() (all []section) {
 	for _, s := range sections {
-		s.Table.Head = append([]string{""}, s.Table.Head...)
+		s.Head = append([]string{""}, s.Head...)
 		longest := 0.0
 		for _, c := range r.Costs {
-			for _, row := range s.rows(c) {
+			for _, row := range s.of(c) {
 				row.Cells = append([]string{r.Title(c.Subject)}, row.Cells...)
 				row.Bar = max(0, row.Bar)
 				longest = max(longest, row.Bar)
-				s.Table.Rows = append(s.Table.Rows, row)
+				s.Rows = append(s.Rows, row)
 			}
 		}
-		for i := range s.Table.Rows {
-			s.Table.Rows[i].Bar *= 100 / max(longest, math.SmallestNonzeroFloat64)
+		for i := range s.Rows {
+			s.Rows[i].Bar *= 100 / max(longest, math.SmallestNonzeroFloat64)
 		}
-		if len(s.Table.Rows) > 0 {
+		if len(s.Rows) > 0 {
 			all = append(all, s)
 		}
 	}

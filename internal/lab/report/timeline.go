@@ -203,15 +203,18 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 		t.use("m-gave-up", "gave-up", end, mid, 0, s.Ending)
 	} else {
 		from, end = t.band("hold", Band{From: s.Got, To: s.Until}, y+barTop, barHeight, t.hold(l.Client, s))
+		over := func(class string, from, to float64) {
+			if from, to = max(from, s.Got), min(to, s.Until); from < to {
+				t.band(class, Band{From: from, To: to}, y+barTop, barHeight, t.hold(l.Client, s))
+			}
+		}
 		for _, o := range t.run.Overlaps {
-			if over := (Band{From: max(o.From, s.Got), To: min(o.To, s.Until)}); (o.Older == l.Client || o.Newer == l.Client) && over.From < over.To {
-				t.band("overlap", over, y+barTop, barHeight, t.hold(l.Client, s))
+			if o.Older == l.Client || o.Newer == l.Client {
+				over("overlap", o.From, o.To)
 			}
 		}
 		for _, b := range l.Stopped {
-			if over := (Band{From: max(b.From, s.Got), To: min(b.To, s.Until)}); over.From < over.To {
-				t.band("stopped over", over, y+barTop, barHeight, t.hold(l.Client, s))
-			}
+			over("stopped over", b.From, b.To)
 		}
 		if end-from < 10 { // it could be overlooked
 			said = slices.Insert(said, 0, "held for "+millis(s.Until-s.Got))
@@ -255,9 +258,6 @@ func (t *timeline) axis(y float64) {
 
 // moment is a time since the beginning: "1.5 s".
 func moment(ms float64) string {
-	if math.Abs(ms) >= 1e9 {
-		return strconv.FormatFloat(ms/1000, 'g', 3, 64) + " s"
-	}
 	return strconv.FormatFloat(math.Round(ms)/1000, 'f', -1, 64) + " s"
 }
 
@@ -268,10 +268,12 @@ func between(from, to float64) string {
 
 // tokenNames makes short names of a run's tokens: of long ones that begin alike, the digits that differ, and at least the last four: "…4817".
 func tokenNames(r *Run) func(Token) string {
-	low, high := Token(math.MaxUint64), Token(0)
-	see := func(token Token) {
-		if token != 0 {
-			low, high = min(low, token), max(high, token)
+	low, high := "", ""
+	see := func(tokens ...Token) {
+		for _, token := range tokens {
+			if text := fmt.Sprintf("%20d", uint64(token)); token != 0 {
+				low, high = min(cmp.Or(low, text), text), max(high, text)
+			}
 		}
 	}
 	for _, l := range r.Lanes {
@@ -280,20 +282,20 @@ func tokenNames(r *Run) func(Token) string {
 		}
 	}
 	for _, o := range r.Overlaps {
-		see(o.Tokens[0])
-		see(o.Tokens[1])
+		see(o.Tokens[:]...)
 	}
-	digits, unit := 4, Token(10000)
-	for ; low/unit != high/unit && digits < 19; digits++ {
-		unit *= 10
+	alike := 0
+	for alike < len(low)-4 && low[alike] == high[alike] {
+		alike++
 	}
 	return func(token Token) string {
-		switch {
+		switch text := fmt.Sprintf("%20d", uint64(token)); {
 		case token == 0:
 			return "no token"
-		case token/unit < 100 || low/unit != high/unit:
-			return fmt.Sprint(uint64(token))
+		case strings.TrimSpace(text[:alike]) == "":
+			return strings.TrimSpace(text)
+		default:
+			return "…" + text[alike:]
 		}
-		return fmt.Sprintf("…%0*d", digits, token%unit)
 	}
 }
