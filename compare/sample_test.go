@@ -91,13 +91,6 @@ func classIn(text string) report.Class {
 	return report.Class(regexp.MustCompile(strings.Join(all, "|")).FindString(text))
 }
 
-func TestClassIn(t *testing.T) {
-	require.Equal(t, report.Fenced, classIn("Redis, unsafe but fenced"))
-	require.Equal(t, report.Unsafe, classIn("unsafe, and not safe"))
-	require.Equal(t, report.Safe, classIn("is safe"))
-	require.Empty(t, classIn("nothing of the kind"))
-}
-
 // The table of costs in docs/choosing.md is that of the sample.
 func TestChoosing(t *testing.T) {
 	r := sample(t)
@@ -110,32 +103,13 @@ func TestChoosing(t *testing.T) {
 		}
 		c, failover, takeover := r.Costs[i], "–", "–"
 		if c.Failover.Time.N > 0 {
-			failover = seconds(c.Failover.Time.P50) + " (" + c.Failover.What + ")"
+			failover = report.Millis(c.Failover.Time.P50) + " (" + c.Failover.What + ")"
 		}
 		if c.Takeover.Time.N > 0 {
-			takeover = seconds(c.Takeover.Time.P50) + " at a TTL of " + seconds(c.TTL)
+			takeover = report.Millis(c.Takeover.Time.P50) + " at a TTL of " + report.Millis(c.TTL)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.1f (%.1f to %.1f) | %s | %s | %s |\n", s.Title, micro(c.Cycle.Acquire.P50), micro(c.Cycle.Release.P50),
-			c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, micro(c.HandOff.Time.P50), takeover, failover)
+		fmt.Fprintf(&b, "| %s | %s | %s | %.1f (%.1f to %.1f) | %s | %s | %s |\n", s.Title, report.Micros(c.Cycle.Acquire.P50), report.Micros(c.Cycle.Release.P50),
+			c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, report.Micros(c.HandOff.Time.P50), takeover, failover)
 	}
 	pages.Holds(t, "choosing.md", "costs", b.String())
-}
-
-// micro is a time in microseconds, for people.
-func micro(us float64) string {
-	switch {
-	case us < 10:
-		return fmt.Sprintf("%.1f µs", us)
-	case us < 1000:
-		return fmt.Sprintf("%.0f µs", us)
-	}
-	return fmt.Sprintf("%.1f ms", us/1000)
-}
-
-// seconds is a time in milliseconds, for people.
-func seconds(ms float64) string {
-	if ms < 100 {
-		return fmt.Sprintf("%.0f ms", ms)
-	}
-	return fmt.Sprintf("%.1f s", ms/1000)
 }

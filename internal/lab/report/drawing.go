@@ -105,13 +105,8 @@ func (d *drawing) SVG() []byte {
 	}{d, d.W + margins, d.H + margins}))
 }
 
-// Label is what a screen reader says of the drawing.
-func (d *drawing) Label() string { return d.Title + ". " + d.Desc }
-
 // pictures are a drawing in two widths, for a desk and for a phone.
 type pictures struct{ Wide, Narrow *drawing }
-
-func inTwoWidths(draw func(width float64) *drawing) *pictures { return &pictures{draw(960), draw(300)} }
 
 // Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, and for each cell who held the lock when in the run
 // that shows its class, by [Cell.ID].

@@ -10,8 +10,8 @@ import (
 	"unicode"
 )
 
-// micros is a time of so many microseconds, for people, with three digits that count: "85µs", "1.24ms", "12s".
-func micros(us float64) string {
+// Micros is a time of so many microseconds, for people, with three digits that count: "85µs", "1.24ms", "12s".
+func Micros(us float64) string {
 	took, unit := time.Duration(us*1e3), time.Duration(1)
 	for took/unit >= 1000 {
 		unit *= 10
@@ -19,8 +19,8 @@ func micros(us float64) string {
 	return took.Round(unit).String()
 }
 
-// millis is a time of so many milliseconds.
-func millis(ms float64) string { return micros(ms * 1e3) }
+// Millis is a time of so many milliseconds.
+func Millis(ms float64) string { return Micros(ms * 1e3) }
 
 // significant is v with three digits that count, and with all digits before the point: "9.31", "1216".
 func significant(v float64) string {

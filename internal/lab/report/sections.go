@@ -39,8 +39,8 @@ var sections = []section{
 			"Takeover: from the kill of a holder's process until a waiter has its lock. Fail-over: how long a client had no lock when a server was lost.",
 		Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"},
 		of: func(c Costs) []costRow {
-			return []costRow{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, micros), median(c.Cycle.Release, micros),
-				Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), median(c.HandOff.Time, micros), median(c.Takeover.Time, millis), median(c.Failover.Time, millis)}}}
+			return []costRow{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, Micros), median(c.Cycle.Release, Micros),
+				Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), median(c.HandOff.Time, Micros), median(c.Takeover.Time, Millis), median(c.Failover.Time, Millis)}}}
 		},
 	},
 	{
@@ -48,11 +48,11 @@ var sections = []section{
 			"The ratio is that of a whole cycle to such a bare round trip, by medians.",
 		Bar: 2, Head: []string{"bare round trip", "Acquire, median", "99 % within", "Release, median", "99 % within", "cycle ÷ round trip"},
 		of: func(c Costs) []costRow {
-			trip, a, r := median(c.RoundTrip, micros), c.Cycle.Acquire, c.Cycle.Release
+			trip, a, r := median(c.RoundTrip, Micros), c.Cycle.Acquire, c.Cycle.Release
 			if c.Question != "" {
 				trip += " (" + c.Question + ")"
 			}
-			return rowOf(a.N, a.P50, trip, micros(a.P50), micros(a.P99), micros(r.P50), micros(r.P99),
+			return rowOf(a.N, a.P50, trip, Micros(a.P50), Micros(a.P99), Micros(r.P50), Micros(r.P99),
 				c.Cycle.Ratio.String())
 		},
 	},
@@ -62,14 +62,14 @@ var sections = []section{
 		Bar: 1, Head: []string{"median", "90 % within", "99 % within", "÷ round trip", "samples"},
 		of: func(c Costs) []costRow {
 			q := c.HandOff.Time
-			return rowOf(q.N, q.P50, micros(q.P50), micros(q.P90), micros(q.P99), c.HandOff.Ratio.String(), strconv.Itoa(q.N))
+			return rowOf(q.N, q.P50, Micros(q.P50), Micros(q.P90), Micros(q.P99), c.HandOff.Ratio.String(), strconv.Itoa(q.N))
 		},
 	},
 	{
 		ID: "takeover", Title: "Takeover after a death", About: "A process that holds ten locks is killed with SIGKILL while others wait for them. Where the server, or for files the system, " +
 			"sees that the process is gone, nobody has to wait for the TTL.",
 		Bar: 3, Head: []string{"TTL", "least", "median", "most", "samples"},
-		of: func(c Costs) []costRow { return extremes(millis(c.TTL), c.Takeover.Time) },
+		of: func(c Costs) []costRow { return extremes(Millis(c.TTL), c.Takeover.Time) },
 	},
 	{
 		ID: "failover", Title: "Loss of a server", About: "One client takes a lock again and again while a server is killed. The figure is the longest time between two locks that it got.",
@@ -83,7 +83,7 @@ var sections = []section{
 		of: func(c Costs) (rows []costRow) {
 			for _, n := range c.Contention {
 				rows = append(rows, costRow{Bar: n.PerSecond.Median, Cells: []string{strconv.Itoa(n.Clients), strconv.Itoa(n.Processes), n.PerSecond.String(), n.Ratio.String(),
-					micros(n.Wait.P50), micros(n.Wait.P99), strconv.Itoa(n.Overlaps)}})
+					Micros(n.Wait.P50), Micros(n.Wait.P99), strconv.Itoa(n.Overlaps)}})
 			}
 			return rows
 		},
@@ -111,7 +111,7 @@ func rowOf(samples int, bar float64, cells ...string) []costRow {
 
 // extremes is a row with the least, the median and the most of q.
 func extremes(what string, q Quantiles) []costRow {
-	return rowOf(q.N, q.P50, what, millis(q.Min), millis(q.P50), millis(q.Max), strconv.Itoa(q.N))
+	return rowOf(q.N, q.P50, what, Millis(q.Min), Millis(q.P50), Millis(q.Max), strconv.Itoa(q.N))
 }
 
 // Sections are the parts of the costs that there are figures for, the overview first.

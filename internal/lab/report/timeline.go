@@ -29,11 +29,12 @@ type timeline struct {
 // timeline shows who held the lock when in a run of a cell.
 func (e *entry) timeline(r *Run) *pictures {
 	title := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", e.Hazard, e.Who, e.Variant))
-	return inTwoWidths(func(width float64) *drawing {
+	draw := func(width float64) *drawing {
 		t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: r.Observed, W: width}, run: r, token: tokenNames(r)}
 		t.draw()
 		return t.drawing
-	})
+	}
+	return &pictures{draw(960), draw(300)}
 }
 
 func (t *timeline) draw() {
@@ -217,7 +218,7 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 			over("stopped over", b.From, b.To)
 		}
 		if end-from < 10 { // it could be overlooked
-			said = slices.Insert(said, 0, "held for "+millis(s.Until-s.Got))
+			said = slices.Insert(said, 0, "held for "+Millis(s.Until-s.Got))
 		}
 		if token := t.token(s.Token); s.Token != 0 && float64(len([]rune(token)))*bold+9 < end-from {
 			t.text("on-hold strong", from+5, mid+4, token)
@@ -244,7 +245,7 @@ func (t *timeline) hold(client string, s Span) string {
 }
 
 func (t *timeline) overlap(o Overlap) string {
-	return fmt.Sprintf("both %s (%s) and %s (%s) hold it, %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), millis(o.To-o.From))
+	return fmt.Sprintf("both %s (%s) and %s (%s) hold it, %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), Millis(o.To-o.From))
 }
 
 func (t *timeline) axis(y float64) {
@@ -292,7 +293,7 @@ func tokenNames(r *Run) func(Token) string {
 		switch text := fmt.Sprintf("%20d", uint64(token)); {
 		case token == 0:
 			return "no token"
-		case strings.TrimSpace(text[:alike]) == "":
+		case len(strings.TrimSpace(text[:alike])) < 3:
 			return strings.TrimSpace(text)
 		default:
 			return "…" + text[alike:]

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	text "text/template"
-	"time"
 )
 
 //go:embed templates
@@ -70,14 +69,6 @@ func (r *Report) Summary() string {
 func md(text string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "|", `\|`, "*", `\*`, "_", `\_`, "`", "\\`", "[", `\[`, "]", `\]`, `\`, `\\`).
 		Replace(strings.Join(strings.Fields(printable(text, "")), " "))
-}
-
-// Took is how long the run took, for people.
-func (r view) Took() string { return (time.Duration(r.Seconds) * time.Second).String() }
-
-// OwnServers says that the servers are not those of a user.
-func (r view) OwnServers() bool {
-	return !slices.ContainsFunc(r.Subjects, func(s Subject) bool { return s.URL != "" })
 }
 
 // Looks are those of the classes that were seen.
