@@ -158,7 +158,7 @@ func (m *measurement) takeover(ctx context.Context) error {
 	on := m.on(m.Config, "takeover")
 	err := alone(ctx, measure.Scenario{Do: measure.Takeover, Turns: m.takeovers, Processes: processes, N: takeoverNames}, on)
 	if err == nil {
-		m.costs.Takeover = &report.Takeover{Time: report.QuantilesOf(on.Samples["times"])}
+		m.costs.Takeover = report.Takeover{Time: report.QuantilesOf(on.Samples["times"])}
 	}
 	return err
 }
@@ -219,7 +219,7 @@ func (m *measurement) failover(ctx context.Context) (err error) {
 	on := m.on(measure.Config{URL: st.url, TTL: m.TTL}, "failover")
 	on.Lose, on.Mend = st.lose, st.mend
 	if err = alone(ctx, measure.Scenario{Do: measure.Gap, Turns: m.failovers}, on); err == nil {
-		m.costs.Failover = &report.Failover{What: st.what, Time: report.QuantilesOf(on.Samples["times"])}
+		m.costs.Failover = report.Failover{What: st.what, Time: report.QuantilesOf(on.Samples["times"])}
 	}
 	return err
 }
