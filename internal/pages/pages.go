@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 var update = flag.Bool("update", false, "write what tests render into the pages of docs/ (with go test -p 1: several packages may write one page)")
@@ -20,8 +18,10 @@ func Holds(t testing.TB, name, what, rendered string) {
 	t.Helper()
 	place := regexp.MustCompile(`(?s)(<!-- The table of ` + what + `:[^\n]*\n).*(<!-- end of the table of ` + what + ` -->\n)`)
 	page := Read(t, name)
-	require.Regexp(t, place, page, "docs/%s has no place for the table of %s", name, what)
 	at := place.FindStringSubmatchIndex(page)
+	if at == nil {
+		t.Fatalf("docs/%s has no place for the table of %s", name, what)
+	}
 	Is(t, name, page[:at[3]]+"\n"+strings.TrimSpace(rendered)+"\n\n"+page[at[4]:])
 }
 
@@ -29,7 +29,9 @@ func Holds(t testing.TB, name, what, rendered string) {
 func Is(t testing.TB, name, rendered string) {
 	t.Helper()
 	if *update {
-		require.NoError(t, os.WriteFile(file(name), []byte(rendered), 0o644))
+		if err := os.WriteFile(file(name), []byte(rendered), 0o644); err != nil {
+			t.Fatal(err)
+		}
 	} else if Read(t, name) != rendered {
 		t.Fatalf("docs/%s has changed; write it anew: go test -p 1 PACKAGE -run %s -update", name, t.Name())
 	}
@@ -39,7 +41,9 @@ func Is(t testing.TB, name, rendered string) {
 func Read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(file(name))
-	require.NoError(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return string(text)
 }
 
