@@ -65,7 +65,7 @@ func etcdCells(pausedTries int) []play.Cell {
 // fillEtcd fills the database until the cluster has its alarm raised.
 func fillEtcd(s *play.Phase) {
 	e := in[*environment.Etcd](s)
-	play.Check(e.Fill(s.Ctx, s.Rand.IntN(len(e.Members()))))
+	play.Check(e.Fill(s.Ctx, s.Rand.IntN(len(e.Members))))
 }
 
 const (
@@ -82,7 +82,7 @@ const (
 func etcdLeaderPaused(s *play.Phase) {
 	e := in[*environment.Etcd](s)
 	i := play.Must(e.Leader(s.Ctx))
-	first, other := e.Members()[i], e.Members()[(i+1)%len(e.Members())]
+	first, other := e.Members[i], e.Members[(i+1)%len(e.Members)]
 	older, newer := s.Two()
 	for _, w := range []*play.Worker{older, newer} {
 		w.Endpoint.Links[i].Cut() // it asks the others

@@ -107,9 +107,8 @@ var postgresFailoverCells = cells(
 // failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
 func failOver(s *play.Phase) {
 	pair := in[*environment.PostgresPair](s)
-	primary, _ := pair.Both()
 	s.Injected()
-	play.Check(primary.Kill())
+	play.Check(pair.Primary.Kill())
 	s.Pause(0.25, 0.5)
 	play.Check(pair.Promote(s.Ctx))
 	s.Retarget()
@@ -135,7 +134,7 @@ func splitBrainAndCrash(s *play.Phase) {
 	s.Acquire(stays, 5)
 	play.Check(pair.CatchUp(s.Ctx))
 	older := holdElsewhere(s)
-	_, old := pair.Both()
+	old := pair.Replica
 	s.Note("the old primary crashes, and starts again")
 	play.Check(old.Kill())
 	play.Check(old.Restart(s.Ctx))

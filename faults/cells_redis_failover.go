@@ -103,7 +103,7 @@ var redisSentinelCells = slices.Concat(Common(true), cells(
 // sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.
 func sentinelMasterGone(blow func(*servers.Redis) error) play.Act {
 	return func(s *play.Phase) {
-		set := in[*environment.RedisSentinel](s)
+		set := in[*environment.RedisSentinel](s).Set
 		master := play.Must(set.Master(s.Ctx))
 		s.Injected()
 		play.Check(blow(master))
@@ -116,7 +116,7 @@ func sentinelMasterGone(blow func(*servers.Redis) error) play.Act {
 
 // sentinelMasterLostUnseen has the replica not hear of a lock, and kills the master. A master that refuses to be copied is as good as a link that is cut.
 func sentinelMasterLostUnseen(s *play.Phase) {
-	set := in[*environment.RedisSentinel](s)
+	set := in[*environment.RedisSentinel](s).Set
 	older, newer := s.Two()
 	master := play.Must(set.Master(s.Ctx))
 	play.Must(master.Do(s.Ctx, "ACL", "SETUSER", "default", "-psync", "-sync"))

@@ -22,7 +22,7 @@ func TestConformanceCluster(t *testing.T) {
 func conform(t *testing.T, name string, opts ...conformance.RunOption) {
 	r := environment.Need(t, name)
 	cfg := r.Config(t, openBackend, isOp)
-	server := r.Servers.(*environment.Etcd).Members()[0]
+	server := r.Servers.(*environment.Etcd).Members[0]
 	cfg.Faults.Requests = func(ctx context.Context) (int64, error) { return requestsOf(ctx, server) } // a proxy counts answers to pings too
 	conformance.Test(t, cfg, opts...)
 }

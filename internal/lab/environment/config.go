@@ -69,15 +69,13 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 	}
 	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // those faults touch single names
 	c.Faults.Restart = r.Restart
-	if s, ok := r.Servers.(interface {
-		noteNames(driver.Backend) driver.Backend
-	}); ok {
+	if p, ok := r.Servers.(*Postgres); ok {
 		c.Open = func(ctx context.Context, url string) (driver.Backend, error) {
 			b, err := open(ctx, url)
 			if err != nil {
 				return nil, err
 			}
-			return s.noteNames(b), nil
+			return &noting{b, &p.names}, nil
 		}
 	}
 	return c

@@ -6,8 +6,6 @@ package environment
 import (
 	"context"
 	"errors"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -65,7 +63,7 @@ type Servers interface {
 	Overwrite(ctx context.Context, name string) error
 	// Leftovers lists what the servers keep for names that start with prefix, save what stays on purpose.
 	Leftovers(ctx context.Context, prefix string) ([]string, error)
-	// Restart restarts all servers, with their data or without.
+	// Restart restarts all servers that run, with their data or without.
 	Restart(ctx context.Context, keepData bool) error
 	// Leader is the index in Nodes of the one that leads.
 	Leader(ctx context.Context) (int, error)
@@ -78,6 +76,9 @@ type Servers interface {
 	// Folder is the folder of the locks.
 	Folder() (string, error)
 }
+
+// ErrNotHeld is returned when the lock that was to be taken away has no holder.
+var ErrNotHeld = errors.New("nobody holds the lock that was to be taken away")
 
 // Running is an [Environment] that runs. Endpoint and Heal are fields so that a user of a copy can replace them.
 type Running struct {
@@ -95,9 +96,7 @@ func (e *Environment) Open(ctx context.Context) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Running{Environment: e, Servers: s, Heal: s.Heal}
-	r.Endpoint = func() (*Endpoint, error) { return newEndpoint(s) }
-	return r, nil
+	return &Running{e, s, func() (*Endpoint, error) { return newEndpoint(s) }, s.Heal}, nil
 }
 
 // Endpoint is how one worker process reaches the servers.
@@ -135,111 +134,3 @@ func (p *Endpoint) Retarget(addrs []string) error {
 
 // Close closes the links.
 func (p *Endpoint) Close() { p.Links.Close() }
-
-// ErrNotHeld is returned when the lock that was to be taken away has no holder.
-var ErrNotHeld = errors.New("nobody holds the lock that was to be taken away")
-
-// base is embedded by Servers: they have nodes, and lack what they do not define themselves.
-type base struct {
-	what  string
-	nodes []server
-	// hidden says that no proxy can be between clients and the nodes.
-	hidden bool
-}
-
-// server is what every server offers.
-type server interface {
-	Node
-	Close() error
-	Log() string
-}
-
-func baseOf[N server](what string, nodes ...N) base {
-	b := base{what: what}
-	for _, n := range nodes {
-		b.nodes = append(b.nodes, n)
-	}
-	return b
-}
-
-// hiddenOf is baseOf for servers that clients do not reach directly.
-func hiddenOf[N server](what string, nodes ...N) base {
-	b := baseOf(what, nodes...)
-	b.hidden = true
-	return b
-}
-
-func (b *base) Nodes() (all []Node) {
-	for _, n := range b.nodes {
-		if !b.hidden {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-func (b *base) Addrs() (all []string) {
-	for _, n := range b.Nodes() {
-		all = append(all, n.Addr())
-	}
-	return all
-}
-
-func (b *base) Heal(ctx context.Context) error { return Revive(ctx, b.nodes...) }
-
-func (b *base) Close() error { return AtOnce(b.nodes, server.Close) }
-
-func (b *base) Log() (all string) {
-	for _, n := range b.nodes {
-		all += fmt.Sprintf("--- %s\n%s", n.Addr(), n.Log())
-	}
-	return all
-}
-
-func (b *base) lacks(ability string) error {
-	return fmt.Errorf("%s: %s: %w", b.what, ability, errors.ErrUnsupported)
-}
-
-func (b *base) Restart(context.Context, bool) error { return b.lacks("nothing is restarted") }
-func (b *base) Leader(context.Context) (int, error) { return 0, b.lacks("nobody leads") }
-func (b *base) Lag(context.Context) error           { return b.lacks("no link between servers can be cut") }
-func (b *base) FailOver(context.Context) error      { return b.lacks("nothing takes the server's place") }
-func (b *base) Folder() (string, error)             { return "", b.lacks("the locks are in no folder") }
-func (b *base) LoseDisk(context.Context, int) (bool, error) {
-	return false, b.lacks("no disk can be lost")
-}
-func (b *base) Remove(context.Context, string) error    { return b.lacks("no operator removes locks") }
-func (b *base) Overwrite(context.Context, string) error { return b.lacks("nobody else takes locks") }
-func (b *base) Leftovers(context.Context, string) ([]string, error) {
-	return nil, b.lacks("what is left cannot be listed")
-}
-
-// marginOf is how much earlier a deadline is than the last renewal's sending + TTL (docs/guarantees.md, P3a).
-func marginOf(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Millisecond }
-
-// Named is the environment with this name.
-func Named(name string) (*Environment, error) {
-	all := slices.Concat(All(), forSuites())
-	i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == name })
-	if i < 0 {
-		return nil, fmt.Errorf("there is no environment called %q", name)
-	}
-	return &all[i], nil
-}
-
-// All are the environments in which faults are injected, the backends in their usual order.
-func All() []Environment {
-	return []Environment{
-		fileEnvironment,
-		redisEnvironment, redisFailover, redisReplicas, redisSentinel, redlockEnvironment,
-		etcdEnvironment, etcdAlone, etcdCurrent,
-		zooKeeperEnvironment, zooKeeperAlone,
-		postgresEnvironment, postgresFailover, postgresPooler,
-		mySQLEnvironment,
-	}
-}
-
-// forSuites are further environments, on which the conformance suite runs.
-func forSuites() []Environment {
-	return []Environment{redisCluster, redlockOfThree, redlockSaving, etcdSuite, etcdCurrentSuite, zooKeeperSuite, mySQLOwn}
-}

@@ -2,97 +2,74 @@ package environment
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
-	"time"
 )
 
-// FileNotice bounds how long the holder of a file that is gone believes in it (docs/guarantees.md, P3b).
-const FileNotice = 500 * time.Millisecond
-
-// fileEnvironment is a folder on this machine.
-var fileEnvironment = Environment{
-	Name: "file", Title: "a folder of one machine", Backend: "file",
-	TTL:      time.Second, // it has no effect, but makes workers hold their locks for shorter times
-	Sessions: true, Tokens: true, RemovalNotice: FileNotice, Local: true,
-	Start: func(ctx context.Context) (Servers, error) {
-		parent, err := os.MkdirTemp("", "lockport-faults-")
-		if err != nil {
-			return nil, err
-		}
-		f := &Folder{base: base{what: "a folder of one machine"}, path: filepath.Join(parent, "locks"), foreign: make(map[string]*os.File)}
-		if err := f.Heal(ctx); err != nil {
-			return nil, errors.Join(err, os.RemoveAll(parent))
-		}
-		return f, nil
-	},
-}
-
-// Folder is where locks are files.
+// Folder is a folder on this machine where locks are files.
 type Folder struct {
 	base
 	path string
 
 	mu      sync.Mutex
-	foreign map[string]*os.File // those that somebody else has locked
+	foreign []*os.File // those that somebody else has locked
 }
 
-// URL implements Servers.
-func (f *Folder) URL([]string) string { return "file://" + f.path }
+func startFolder(context.Context) (Servers, error) {
+	parent, err := os.MkdirTemp("", "lockport-faults-")
+	if err != nil {
+		return nil, err
+	}
+	path := filepath.Join(parent, "locks")
+	return &Folder{base: base{url: func([]string) string { return "file://" + path }}, path: path}, os.Mkdir(path, 0o700)
+}
 
 // Folder implements Servers.
 func (f *Folder) Folder() (string, error) { return f.path, nil }
 
 // Close removes the folder.
-func (f *Folder) Close() error { return os.RemoveAll(filepath.Dir(f.path)) }
-
-// Heal makes the folder if there is none. One that was moved away stays there, since holders may have it open.
-func (f *Folder) Heal(context.Context) error {
-	err := os.Mkdir(f.path, 0o700)
-	if errors.Is(err, os.ErrExist) {
-		return nil
+func (f *Folder) Close() error {
+	for _, other := range f.foreign {
+		_ = other.Close()
 	}
-	return err
+	return os.RemoveAll(filepath.Dir(f.path))
 }
 
-// file is the file of the lock on name, by the layout on the backend's page.
-func (f *Folder) file(name string) (string, error) {
-	files, err := filepath.Glob(filepath.Join(f.path, fmt.Sprintf("*-%x.lock", sha256.Sum256([]byte(name)))))
+// Heal makes the folder if there is none. One that was moved away stays there, since holders may have it open.
+func (f *Folder) Heal(context.Context) error { return os.MkdirAll(f.path, 0o700) }
+
+// files are those of locks; key is "*" or the end of a name by the layout on the backend's page.
+func (f *Folder) files(key string) ([]string, error) {
+	return filepath.Glob(filepath.Join(f.path, key+".lock"))
+}
+
+// remove removes the file of the lock on name, and returns its path.
+func (f *Folder) remove(name string) (string, error) {
+	files, err := f.files(fmt.Sprintf("*-%x", sha256.Sum256([]byte(name))))
 	switch {
 	case err != nil:
 		return "", err
 	case len(files) != 1:
 		return "", ErrNotHeld
 	}
-	return files[0], nil
+	return files[0], os.Remove(files[0])
 }
 
 // Remove removes the file of the lock.
 func (f *Folder) Remove(_ context.Context, name string) error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if other := f.foreign[name]; other != nil {
-		delete(f.foreign, name)
-		return other.Close()
-	}
-	path, err := f.file(name)
-	if err != nil {
-		return err
-	}
-	return os.Remove(path)
+	_, err := f.remove(name)
+	return err
 }
 
 // Overwrite locks a new file in the old one's place, as flock(1) would.
 func (f *Folder) Overwrite(_ context.Context, name string) error {
-	path, err := f.file(name)
+	path, err := f.remove(name)
 	if err != nil {
-		return err
-	}
-	if err := os.Remove(path); err != nil {
 		return err
 	}
 	other, err := os.Create(path)
@@ -101,16 +78,16 @@ func (f *Folder) Overwrite(_ context.Context, name string) error {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.foreign[name] = other
+	f.foreign = append(f.foreign, other)
 	return flock(other)
 }
 
 // Restart without the data removes all files, as a reboot empties /run/lock.
 func (f *Folder) Restart(_ context.Context, keepData bool) error {
 	if keepData {
-		return f.lacks("no machine is restarted")
+		return lacks("no machine is restarted")
 	}
-	files, err := filepath.Glob(filepath.Join(f.path, "*.lock"))
+	files, err := f.files("*")
 	for _, file := range files {
 		err = errors.Join(err, os.Remove(file))
 	}
@@ -119,11 +96,7 @@ func (f *Folder) Restart(_ context.Context, keepData bool) error {
 
 // MoveAway moves the folder to where nobody looks for it.
 func (f *Folder) MoveAway() (to string, err error) {
-	to, err = os.MkdirTemp(filepath.Dir(f.path), "old-")
-	if err != nil {
-		return "", err
-	}
-	to = filepath.Join(to, "locks")
+	to = f.path + "-" + rand.Text()
 	return to, os.Rename(f.path, to)
 }
 

@@ -2,8 +2,11 @@ package environment
 
 import (
 	"context"
+	"os"
+	"slices"
 	"testing"
 
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -28,4 +31,15 @@ func Need(t testing.TB, name string) *Running {
 		}
 	})
 	return r
+}
+
+// Breakable selects the cases that a variant of an environment can break although they hold in the environment itself: how the servers are
+// found, which of them is asked, and what they do alone. docs/testing.md lists them. more names further groups. If the variable LOCKPORT_TEST_FULL is
+// set, as make soak does, it selects every case.
+func Breakable(more ...string) conformance.RunOption {
+	groups := append([]string{"contract", "fencing", "removal", "waiting", "names", "optional", "close"}, more...)
+	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "cost/held-locks", "liveness/server-restarted"}
+	return conformance.Match(func(c conformance.Case) bool {
+		return os.Getenv("LOCKPORT_TEST_FULL") != "" || slices.Contains(groups, c.Group) || slices.Contains(cases, c.ID())
+	})
 }

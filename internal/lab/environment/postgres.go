@@ -17,52 +17,29 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-var postgresEnvironment = sqlOf("postgres", "one PostgreSQL", "postgres", []string{"postgres"}, func(ctx context.Context) (Servers, error) {
-	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
-	if err != nil {
-		return nil, err
-	}
-	return postgresOf(baseOf("one PostgreSQL", s), s), nil
+// Postgres is one PostgreSQL server.
+type Postgres struct {
+	sessions
+	Server *servers.Postgres
+	names  sync.Map // that were asked for: the server's keys do not tell them
+}
+
+var startPostgres = starts(servers.StartPostgres, servers.PostgresOptions{}, func(s *servers.Postgres) *Postgres {
+	p := postgresOf(baseOf(sqlURL(s.URL()), s), s)
+	p.halt = server.Stop
+	return p
 })
 
 func postgresOf(b base, s *servers.Postgres) *Postgres {
-	return &Postgres{base: b, Server: s, Admin: postgresAdmin(s)}
+	p := &Postgres{Server: s, sessions: sessions{base: b, Admin: postgresAdmin(s), used: "SELECT max(pid) " + lockRows + " AND granted",
+		end: "SELECT pg_terminate_backend(%d, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}}
+	p.reset = p.Admin.running("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+	return p
 }
 
 func postgresAdmin(s *servers.Postgres) *admin {
 	db, _ := sql.Open("pgx", s.AdminURL()) // says what is wrong with the URL when it is used
 	return newAdmin(db)
-}
-
-// Postgres is one PostgreSQL server.
-type Postgres struct {
-	base
-	Server *servers.Postgres
-	// Admin are connections of the administrator.
-	Admin *admin
-	names sync.Map // that were asked for: the server's keys do not tell them
-}
-
-// URL implements Servers.
-func (p *Postgres) URL(addrs []string) string { return sqlURL(p.Server.URL(), addrs) }
-
-// Close implements Servers.
-func (p *Postgres) Close() error {
-	p.Admin.close()
-	return p.base.Close()
-}
-
-// Heal implements Servers.
-func (p *Postgres) Heal(ctx context.Context) error {
-	return inOrder(ctx, p.base.Heal, p.Admin.running("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()"))
-}
-
-// Restart implements Servers.
-func (p *Postgres) Restart(ctx context.Context, keepData bool) error {
-	if !keepData {
-		return p.lacks("nothing is restarted without its data")
-	}
-	return p.Server.Restart(ctx)
 }
 
 // The layout on the backend's page, for the name $1: the key of its lock, what pg_locks has of that, and what it has of those who await it.
@@ -73,84 +50,61 @@ const (
 		('x' || encode(substring(sha256(convert_to('lockport.side:' || ` + keyOfName + `::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`
 )
 
-// Remove ends the session that has the lock on name.
-func (p *Postgres) Remove(ctx context.Context, name string) error {
-	var ended bool
-	err := p.Admin.row(ctx, &ended, "SELECT pg_terminate_backend(pid, 5000) "+lockRows+" AND granted", []byte(name))
-	if errors.Is(err, sql.ErrNoRows) {
-		return ErrNotHeld
-	}
-	if err == nil && !ended {
-		err = errors.New("the session does not end")
-	}
-	return err
-}
-
-// Overwrite implements Servers.
-func (p *Postgres) Overwrite(ctx context.Context, name string) error {
-	return p.Admin.overwrite(ctx, name, "SELECT pg_try_advisory_lock("+keyOfName+")", []byte(name), p.Remove)
-}
-
 // Leftovers implements Servers, for names that a backend of Config was asked for.
 func (p *Postgres) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	p.names.Range(func(key, _ any) bool {
-		name := key.(string)
-		if !strings.HasPrefix(name, prefix) {
-			return true
+	for name := range p.names.Range {
+		if !strings.HasPrefix(name.(string), prefix) {
+			continue
 		}
-		var counts string
-		err = p.Admin.row(ctx, &counts, "SELECT (SELECT count(*) "+lockRows+") || ' of the lock, ' || (SELECT count(*) "+sideRows+") || ' of its waiters'", []byte(name))
-		if counts != "0 of the lock, 0 of its waiters" {
-			left = append(left, name+": "+counts)
+		rows, failed := p.Admin.texts(ctx, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
+		err = errors.Join(err, failed)
+		for _, what := range rows {
+			left = append(left, fmt.Sprint(name, ": ", what))
 		}
-		return err == nil
-	})
+	}
 	return left, err
 }
 
-// noteNames notes the names that b is asked for.
-func (p *Postgres) noteNames(b driver.Backend) driver.Backend { return &noting{b, &p.names} }
-
+// noting is a backend that notes the names that it is asked for.
 type noting struct {
 	driver.Backend
 	names *sync.Map
 }
 
+// Unwrap implements driver.Unwrapper.
 func (n *noting) Unwrap() driver.Backend { return n.Backend }
 
+// TryAcquire implements driver.Backend.
 func (n *noting) TryAcquire(ctx context.Context, r driver.Request) (driver.Lease, error) {
 	n.names.Store(r.Name, true)
 	return n.Backend.TryAcquire(ctx, r)
 }
 
-// postgresPooler is a PostgreSQL behind a PgBouncer in session mode.
-var postgresPooler = sqlOf("postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", "postgres", []string{"postgres", "pgbouncer"},
-	func(ctx context.Context) (Servers, error) {
-		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
-		if err != nil {
-			return nil, err
-		}
-		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Config: []string{
-			"default_pool_size = 60", "admin_users = lockport",
-			"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
-		}})
-		if err != nil {
-			return nil, errors.Join(err, s.Close())
-		}
-		return &PooledPostgres{postgresOf(hiddenOf[server]("a pooled PostgreSQL", pooler, s), s), pooler}, nil
-	})
-
-// PooledPostgres is a PostgreSQL server behind a PgBouncer.
+// PooledPostgres is a PostgreSQL server behind a PgBouncer in session mode.
 type PooledPostgres struct {
 	*Postgres
 	Pooler *servers.PgBouncer
 }
 
+func startPooledPostgres(ctx context.Context) (Servers, error) {
+	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Config: []string{
+		"default_pool_size = 60", "admin_users = lockport",
+		"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
+	}})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	p := &PooledPostgres{postgresOf(baseOf[server](sqlURL(pooler.URL()), pooler, s), s), pooler}
+	p.hidden = true
+	return p, nil
+}
+
 // Addrs implements Servers.
 func (p *PooledPostgres) Addrs() []string { return []string{p.Pooler.Addr()} }
-
-// URL implements Servers.
-func (p *PooledPostgres) URL(addrs []string) string { return sqlURL(p.Pooler.URL(), addrs) }
 
 // Heal implements Servers.
 func (p *PooledPostgres) Heal(ctx context.Context) error {
@@ -164,13 +118,9 @@ func (p *PooledPostgres) Set(ctx context.Context, name string, d time.Duration) 
 		return err
 	}
 	u.Path = "/pgbouncer" // its own console
-	config, err := pgx.ParseConfig(u.String())
-	if err != nil {
-		return err
-	}
-	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol
+	u.RawQuery = "default_query_exec_mode=simple_protocol"
 	return Eventually(ctx, func(ctx context.Context) error {
-		conn, err := pgx.ConnectConfig(ctx, config)
+		conn, err := pgx.Connect(ctx, u.String())
 		if err != nil {
 			return err
 		}

@@ -8,54 +8,39 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// redisFailover is a master with a replica that somebody promotes by hand, as managed services do. Clients know one address, which then leads to the other
-// server. In redisReplicas every grant and renewal waits until the replica has it.
-var (
-	redisFailover = redisPairOf("redis-failover", "Redis with a replica that is promoted", "")
-	redisReplicas = redisPairOf("redis-replicas", "Redis with a replica that acknowledges (replicas=1)", "?replicas=1&wait_timeout=300ms")
-)
-
-func redisPairOf(name, title, query string) Environment {
-	return redisOf(name, title, func(ctx context.Context) (Servers, error) {
-		p := &RedisPair{query: query}
-		if err := p.start(ctx); err != nil {
-			return nil, errors.Join(err, p.Close())
-		}
-		do := func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
-		p.redisKeys = hiddenKeys(title, []*servers.Redis{p.Master, p.Replica}, do)
-		return p, nil
-	})
-}
-
-// RedisPair is a master and its replica, without persistence.
+// RedisPair is a master and its replica, without persistence, which somebody promotes by hand, as managed services do. Clients know one address, which then
+// leads to the other server.
 type RedisPair struct {
-	redisKeys
+	*Redis
 	Master, Replica *servers.Redis
 	// Address is where clients find the master, and Link where the replica does.
 	Address, Link *faultproxy.Proxy
-	query         string
 }
 
-func (p *RedisPair) start(ctx context.Context) (err error) {
-	for _, server := range []**servers.Redis{&p.Master, &p.Replica} {
-		if *server, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
-			return err
+// startRedisPair starts a pair. With replicas=1 in query, every grant and renewal waits until the replica has it.
+func startRedisPair(query string) starter {
+	return func(ctx context.Context) (_ Servers, err error) {
+		p := &RedisPair{}
+		if p.Master, err = servers.StartRedis(ctx, servers.RedisOptions{}); err != nil {
+			return nil, err
 		}
-		p.nodes = append(p.nodes, *server)
-	}
-	for _, proxy := range []**faultproxy.Proxy{&p.Address, &p.Link} {
-		if *proxy, err = faultproxy.New(p.Master.Addr()); err != nil {
-			return err
+		replica, err := servers.StartReplica(ctx, p.Master)
+		if err != nil {
+			return nil, errors.Join(err, p.Master.Close())
 		}
+		p.Replica, p.Link = replica.Redis, replica.Link
+		p.Redis = redisOf(redisURL(query), p.Master, p.Replica)
+		p.hidden = true
+		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
+		if p.Address, err = faultproxy.New(p.Master.Addr()); err != nil {
+			return nil, errors.Join(err, p.Redis.Close(), p.Link.Close())
+		}
+		return p, nil
 	}
-	return p.Replica.Follow(ctx, p.Master, p.Link.Addr())
 }
 
 // Addrs implements Servers.
 func (p *RedisPair) Addrs() []string { return []string{p.Address.Addr()} }
-
-// URL implements Servers.
-func (p *RedisPair) URL(addrs []string) string { return redisURL(addrs, p.query) }
 
 // Promote makes the replica the master and leads the address there. Live connections stay as they are. The old master is the replica now, but does
 // not know it: see Follow.
@@ -71,7 +56,7 @@ func (p *RedisPair) Promote(ctx context.Context) error {
 func (p *RedisPair) Follow(ctx context.Context) error {
 	p.Link.Restore()
 	return inOrder(ctx, running(p.Replica),
-		func(context.Context) error { return p.Link.Retarget(p.Master.Addr()) },
+		now(func() error { return p.Link.Retarget(p.Master.Addr()) }),
 		func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Master, p.Link.Addr()) })
 }
 
@@ -91,10 +76,5 @@ func (p *RedisPair) FailOver(ctx context.Context) error {
 
 // Close implements Servers.
 func (p *RedisPair) Close() error {
-	for _, proxy := range []*faultproxy.Proxy{p.Address, p.Link} {
-		if proxy != nil {
-			_ = proxy.Close()
-		}
-	}
-	return p.base.Close()
+	return errors.Join(p.Address.Close(), p.Link.Close(), p.Redis.Close())
 }

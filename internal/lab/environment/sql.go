@@ -8,37 +8,81 @@ import (
 	"net/url"
 	"strings"
 	"sync"
-	"time"
 )
 
-// sessionTTL is that of the backends whose locks belong to a session with a SQL server.
-const sessionTTL = 2 * time.Second
-
-func sqlOf(name, title, backend string, needs []string, start func(ctx context.Context) (Servers, error)) Environment {
-	return Environment{
-		Name: name, Title: title, Backend: backend, TTL: sessionTTL, Margin: marginOf(sessionTTL), Sessions: true, Tokens: true,
-		RemovalNotice: 100 * time.Millisecond, Needs: needs, Start: start,
+// sqlURL has a server's own URL with other addresses and our TTL.
+func sqlURL(server string) func(addrs []string) string {
+	return func(addrs []string) string {
+		u, _ := url.Parse(server)
+		u.Host, u.RawQuery = strings.Join(addrs, ","), "ttl="+usualTTL.String()
+		return u.String()
 	}
 }
 
-// sqlURL is the server's own URL with other addresses and our TTL.
-func sqlURL(server string, addrs []string) string {
-	u, _ := url.Parse(server)
-	u.Host, u.RawQuery = strings.Join(addrs, ","), "ttl="+sessionTTL.String()
-	return u.String()
-}
-
-// admin are connections of a server's administrator, each new: the server may have been killed since the last.
-type admin struct {
-	*sql.DB
+// sessions are locks that belong to sessions with a SQL server.
+type sessions struct {
+	base
+	// Admin are connections of the administrator.
+	Admin *admin
+	// used asks for the id of the session that has the lock on a name, end ends the session with an id, and lock asks for the lock on a name.
+	used, end, lock string
 
 	mu      sync.Mutex
 	foreign []*sql.Conn // those of somebody else, who took a lock's place
 }
 
+// Close implements Servers.
+func (s *sessions) Close() error {
+	for _, conn := range s.foreign {
+		_ = conn.Close()
+	}
+	return errors.Join(s.Admin.Close(), s.base.Close())
+}
+
+// Remove ends the session that has the lock on name, and returns when it has it no more. Somebody who waits may have it then.
+func (s *sessions) Remove(ctx context.Context, name string) error {
+	for first := (sql.NullInt64{}); ; {
+		var holder sql.NullInt64
+		err := s.Admin.row(ctx, &holder, s.used, []byte(name))
+		switch {
+		case err != nil:
+			return err
+		case !holder.Valid && !first.Valid:
+			return ErrNotHeld
+		case !holder.Valid, first.Valid && holder != first:
+			return nil
+		}
+		first = holder
+		_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder.Int64)) // it may just have ended
+	}
+}
+
+// Overwrite implements Servers.
+func (s *sessions) Overwrite(ctx context.Context, name string) error {
+	conn, err := s.Admin.Conn(context.WithoutCancel(ctx))
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.foreign = append(s.foreign, conn)
+	s.mu.Unlock()
+	for got := false; !got; { // somebody who waits may be quicker
+		if err := s.Remove(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
+			return err
+		}
+		if err := conn.QueryRowContext(ctx, s.lock, []byte(name)).Scan(&got); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// admin are connections of a server's administrator, each new: the server may have been killed since the last.
+type admin struct{ *sql.DB }
+
 func newAdmin(db *sql.DB) *admin {
 	db.SetMaxIdleConns(-1)
-	return &admin{DB: db}
+	return &admin{db}
 }
 
 // Run runs statements as soon as the server lets the administrator in: it may be recovering from a crash.
@@ -67,44 +111,16 @@ func (a *admin) row(ctx context.Context, to any, query string, args ...any) erro
 	return a.QueryRowContext(ctx, query, args...).Scan(to)
 }
 
-// overwrite takes the lock on name for somebody else: end ends the holder's session, and query, of key, says whether the lock was got.
-func (a *admin) overwrite(ctx context.Context, name, query string, key any, end func(ctx context.Context, name string) error) error {
-	conn, err := a.Conn(context.WithoutCancel(ctx))
-	if err != nil {
-		return err
-	}
-	a.mu.Lock()
-	a.foreign = append(a.foreign, conn)
-	a.mu.Unlock()
-	for got := false; !got; { // somebody who waits may be quicker
-		if err := end(ctx, name); err != nil && !errors.Is(err, ErrNotHeld) {
-			return err
-		}
-		if err := conn.QueryRowContext(ctx, query, key).Scan(&got); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// each calls use for each row of a query.
-func (a *admin) each(ctx context.Context, use func(*sql.Rows) error, query string, args ...any) error {
+// texts asks for rows of one text.
+func (a *admin) texts(ctx context.Context, query string, args ...any) (all []string, err error) {
 	rows, err := a.QueryContext(ctx, query, args...)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := use(rows); err != nil {
-			return err
-		}
+	defer func() { err = errors.Join(err, rows.Close(), rows.Err()) }()
+	for rows.Next() && err == nil {
+		all = append(all, "")
+		err = rows.Scan(&all[len(all)-1])
 	}
-	return rows.Err()
-}
-
-func (a *admin) close() {
-	for _, conn := range a.foreign {
-		_ = conn.Close()
-	}
-	_ = a.DB.Close()
+	return all, err
 }

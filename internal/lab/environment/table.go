@@ -1,0 +1,119 @@
+package environment
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+const (
+	// usualTTL is that of workers, in most environments.
+	usualTTL = 2 * time.Second
+	// electionTTL is longer than Sentinels take to replace a master: otherwise a holder whom the new one has forgotten has ended before there is one.
+	electionTTL = 8 * time.Second
+	// patientTTL is far longer than a server takes to start on a busy machine: it is started while a holder believes.
+	patientTTL = 30 * time.Second
+)
+
+// All are the environments in which faults are injected, the backends in their usual order.
+func All() []Environment {
+	current := onEtcd("etcd-current", "three etcds of the current version", usualTTL, startEtcds(servers.EtcdOptions{Current: true}))
+	current.Variant = true
+	return []Environment{
+		{
+			Name: "file", Title: "a folder of one machine", Backend: "file",
+			TTL:      time.Second, // it has no effect, but makes workers hold their locks for shorter times
+			Sessions: true, Tokens: true, RemovalNotice: 500 * time.Millisecond, Local: true, Start: startFolder,
+		},
+		onRedis("redis", "one Redis that keeps its data", usualTTL, startRedis),
+		onRedis("redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair("")),
+		onRedis("redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms")),
+		onRedis("redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel),
+		onRedlock("redlock", "five Redis under Redlock, without persistence", 5, ""),
+		onEtcd("etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{})),
+		onEtcd("etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick})),
+		current,
+		onZooKeeper("zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
+		onZooKeeper("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
+		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres, "postgres"),
+		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair, "postgres"),
+		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", startPooledPostgres, "postgres", "pgbouncer"),
+		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false), "mariadb"),
+	}
+}
+
+// forSuites are further environments, on which the conformance suite runs.
+func forSuites() []Environment {
+	return []Environment{
+		onRedis("redis-cluster", "a Redis Cluster", usualTTL, startCluster),
+		onRedlock("redlock-three", "three Redis under Redlock that save their data", 3, "3600 1"),
+		onRedlock("redlock-saving", "five Redis under Redlock that save their data", 5, "3600 1"),
+		onEtcd("etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{})),
+		onEtcd("etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
+		onZooKeeper("zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
+		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true), "mysql"),
+	}
+}
+
+// Named is the environment with this name.
+func Named(name string) (*Environment, error) {
+	all := slices.Concat(All(), forSuites())
+	i := slices.IndexFunc(all, func(e Environment) bool { return e.Name == name })
+	if i < 0 {
+		return nil, fmt.Errorf("there is no environment called %q", name)
+	}
+	return &all[i], nil
+}
+
+type starter = func(ctx context.Context) (Servers, error)
+
+// starts is a starter: start starts the servers with o, and arrange makes them an environment's.
+func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error), o O, arrange func(S) E) starter {
+	return func(ctx context.Context) (Servers, error) {
+		s, err := start(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return arrange(s), nil
+	}
+}
+
+// on is an environment with a TTL. Its margin is how much earlier a deadline is than the last renewal's sending + TTL (docs/guarantees.md, P3a).
+func on(backend, name, title string, ttl, notice time.Duration, start starter, needs ...string) Environment {
+	return Environment{
+		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
+		RemovalNotice: notice, Needs: needs, Start: start,
+	}
+}
+
+// onRedis has holders hear of a removal at their next renewal.
+func onRedis(name, title string, ttl time.Duration, start starter) Environment {
+	return on("redis", name, title, ttl, ttl/3+100*time.Millisecond, start, "redis")
+}
+
+// onRedlock is n servers that know nothing of each other. save is when they write to the disk, and at their end: with a write for every change, five on one
+// machine are slow.
+func onRedlock(name, title string, n int, save string) Environment {
+	e := onRedis(name, title, usualTTL, startVoters(n, save))
+	e.Backend, e.Tokens = "redlock", false
+	e.Margin += usualTTL/100 + 2*time.Millisecond
+	return e
+}
+
+func onEtcd(name, title string, ttl time.Duration, start starter) Environment {
+	return on("etcd", name, title, ttl, 250*time.Millisecond, start, "etcd")
+}
+
+func onZooKeeper(name, title string, ttl time.Duration, start starter) Environment {
+	return on("zookeeper", name, title, ttl, 500*time.Millisecond, start, "zookeeper")
+}
+
+// onSQL has locks that belong to a session with a SQL server.
+func onSQL(backend, name, title string, start starter, needs ...string) Environment {
+	e := on(backend, name, title, usualTTL, 100*time.Millisecond, start, needs...)
+	e.Sessions = true
+	return e
+}
