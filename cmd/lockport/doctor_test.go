@@ -111,6 +111,6 @@ func TestDoctorFiles(t *testing.T) {
 	require.Zero(t, d.TTLMS)
 	require.Equal(t, []finding{}, d.Endangers)
 	require.Equal(t, []finding{}, d.Unknown)
-	stdout, stderr = ran(t, 0, "memory:", "doctor")
+	stdout, _ = ran(t, 0, "memory:", "doctor")
 	require.True(t, strings.HasSuffix(stdout, "\nNothing was found that endangers locks here.\n"), stdout)
 }

@@ -91,7 +91,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 		require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
 	}
 
-	stdout, stderr = ran(t, 0, url, "status", name)
+	stdout, _ = ran(t, 0, url, "status", name)
 	require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
 	require.Regexp(t, `(?m)^lock +"jobs/ä \*\?\[%\{\}\]" \(`+scheme+`\)$`, stdout)
 	switch {
@@ -133,7 +133,7 @@ func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	_, err := server.Do(t.Context(), "CONFIG", "SET", "maxmemory", "1")
 	require.NoError(t, err)
 	require.Equal(t, holder.Process.Pid, statusJSON(t, server.URL(), "a")[0].PID)
-	_, stderr = ran(t, 0, server.URL(), "break", "--yes", "a")
+	ran(t, 0, server.URL(), "break", "--yes", "a")
 }
 
 // TestStatusOfFlock: who locks a file with flock(1) is foreign, also where a holder that was killed has left its record in the file.
@@ -152,9 +152,9 @@ func TestStatusOfFlock(t *testing.T) {
 	require.NoError(t, err)
 	defer f.Close()
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX))
-	stdout, stderr := ran(t, 0, "file://"+dir, "status", "a")
+	stdout, _ := ran(t, 0, "file://"+dir, "status", "a")
 	require.Regexp(t, fmt.Sprintf(`(?m)^holder +foreign: process %d$`, os.Getpid()), stdout)
-	_, stderr = ran(t, 69, "file://"+dir, "break", "--yes", "a")
+	_, stderr := ran(t, 69, "file://"+dir, "break", "--yes", "a")
 	require.Contains(t, stderr, fmt.Sprintf("it ends with its process (process %d)\n", os.Getpid()))
 }
 

@@ -127,7 +127,7 @@ func (p *trial) enters(c *play.Worker, next *play.Hold, released *play.Task, why
 		p.found(report.Safe, "%s ended the lock of B, and C had it.", why) // what that means, the judge says
 		p.bothWrite(next, h)
 	case !valid:
-		play.Check(errors.New("B lost its lock by itself"))
+		play.Check(errors.New("client B lost its lock by itself"))
 	default:
 		p.found(report.Safe, "%s ended nothing: B kept the lock. C asked for it %d times, and was refused each time.", why, trying.Tries)
 	}

@@ -123,7 +123,7 @@ func away(gone absence) script {
 		_, err := wb.TryAcquire(p.Name()+"-other", askedFor)
 		refusal := new(play.AcquireError)
 		if !errors.As(err, &refusal) {
-			play.Check(errors.Join(err, errors.New("B was not refused a lock while the server was away")))
+			play.Check(errors.Join(err, errors.New("client B was not refused a lock while the server was away")))
 		}
 		switch took := time.Since(begun); {
 		case refusal.Class == history.ClassHeld:

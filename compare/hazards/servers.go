@@ -54,7 +54,7 @@ func watched(damage script) script {
 		for b == nil && !told() && !refusedFor(err, history.ClassHeld) { // errors do not say whether the lock is still taken
 			b, err = wb.TryAcquire(p.Name(), time.Second)
 			if time.Since(harmed) > 2*lasting {
-				play.Check(fmt.Errorf("B was not told whether somebody has the lock: %w", err))
+				play.Check(fmt.Errorf("client B was not told whether somebody has the lock: %w", err))
 			}
 		}
 		switch {

@@ -195,14 +195,15 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 	if s.Held {
 		waited = s.Got
 	}
-	from, end := t.x.at(s.Asked), t.x.at(waited)
+	end := t.x.at(waited)
 	if waited > s.Asked {
-		from, end = t.band("waiting", Band{From: s.Asked, To: waited}, mid-2.5, 5, fmt.Sprintf("%s waits, %s", l.Client, between(s.Asked, waited)))
+		_, end = t.band("waiting", Band{From: s.Asked, To: waited}, mid-2.5, 5, fmt.Sprintf("%s waits, %s", l.Client, between(s.Asked, waited)))
 	}
 	said := []string{strings.TrimPrefix(s.Ending, "killed")}
 	if !s.Held {
 		t.use("m-gave-up", "gave-up", end, mid, 0, s.Ending)
 	} else {
+		var from float64
 		from, end = t.band("hold", Band{From: s.Got, To: s.Until}, y+barTop, barHeight, t.hold(l.Client, s))
 		over := func(class string, from, to float64) {
 			if from, to = max(from, s.Got), min(to, s.Until); from < to {
