@@ -18,7 +18,8 @@ import (
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
 	// TTL is for how long the server keeps a session that says nothing (wait_timeout), in whole seconds: at most so long after this process
-	// fell silent is what it holds granted to another. One session carries many locks, so a claim cannot have another TTL. Default: 15 s.
+	// fell silent is what it holds granted to another. One session carries many locks, so a claim cannot have another TTL.
+	// Default: that of lockport.TTL, if New gets it, else 15 s.
 	TTL time.Duration
 
 	// Blockers is how many names at most are waited for in the server's own queue, each on a connection of its own. Those who wait for further

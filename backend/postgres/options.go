@@ -11,7 +11,7 @@ import (
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
 	// TTL is after how long of silence the server ends this process's sessions, and its locks with them. One session carries many locks, so a claim
-	// cannot have another TTL. Default: 15 s. At least 100 ms.
+	// cannot have another TTL. Default: that of lockport.TTL, if New gets it, else 15 s. At least 100 ms.
 	TTL time.Duration
 
 	// Blockers is how many names at most wait in the server's own queue, each on a connection of its own; the others are woken by notification, and

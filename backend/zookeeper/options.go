@@ -21,7 +21,8 @@ type Options struct {
 
 	// TTL is the session timeout that is asked for, in whole milliseconds: at most so long after this process fell silent is what it
 	// holds granted to another. One session carries all locks, so a claim cannot have another TTL. A server grants 2 to 20 of its ticks
-	// unless it is configured otherwise: one that grants more than TTL, or less than half of it, is refused. Default: 15 s.
+	// unless it is configured otherwise: one that grants more than TTL, or less than half of it, is refused. Default: that of
+	// lockport.TTL, if New gets it, else 15 s.
 	TTL time.Duration
 
 	// Username and Password are those of ZooKeeper's digest authentication. Default: none.
