@@ -56,8 +56,11 @@ var buildClock = sync.OnceValues(func() ([]byte, error) {
 // clockEnv is the environment of a program whose folder has what writeClock writes.
 var clockEnv = []string{"LD_PRELOAD=./" + clockLibrary, "LOCKPORT_CLOCK=" + clockFile}
 
-// writeClock gives the program that will run in dir a clock of its own, which is right.
+// writeClock gives the program that will run in dir a clock of its own, which is right. A clock that it has had stays as it was set.
 func writeClock(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, clockFile)); err == nil {
+		return nil
+	}
 	library, err := buildClock()
 	if err != nil {
 		return err
