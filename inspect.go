@@ -14,9 +14,9 @@ type Status struct {
 	Name    string
 	Held    bool      // false: nobody has it, and only Waiters has a meaning
 	Owner   string    // the id of the hold, for Break; what a foreign client wrote
-	Host    string    // the holder's host, process and label; zero if unknown or foreign
-	PID     int       //
-	Label   string    //
+	Host    string    // the holder's host; empty if unknown or foreign
+	PID     int       // its process there; 0 likewise
+	Label   string    // see the option Label; empty likewise
 	Foreign bool      // the holder is no client of lockport
 	Token   Token     // that of the first hold of the grant; 0 if the backend has none, or it is not known
 	Since   time.Time // zero if unknown
@@ -46,6 +46,9 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	inspector, err := supports[driver.Inspector](c, "inspect", name, "show its locks")
 	if err != nil {
 		return Status{}, err
+	}
+	if !isName(name) {
+		return Status{}, c.fail("inspect", "", badName(name))
 	}
 	st, err := inspector.Inspect(ctx, name)
 	if err != nil {
@@ -82,6 +85,9 @@ func (c *Client) Break(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return err
 	}
+	if !isName(name) {
+		return c.fail("break", "", badName(name))
+	}
 	if err := breaker.Break(ctx, name, owner); err != nil {
 		return c.fail("break", name, err)
 	}
@@ -93,12 +99,6 @@ func supports[D any](c *Client, op, name, what string) (D, error) {
 	d, ok := driver.As[D](c.backend)
 	if !ok {
 		return d, c.fail(op, name, fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, what))
-	}
-	if op == "list" {
-		return d, nil
-	}
-	if !isName(name) {
-		return d, c.fail(op, "", badName(name))
 	}
 	return d, nil
 }
