@@ -1,0 +1,126 @@
+package batch
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// server answers with the requests' numbers as text, after delay, and keeps what it was sent.
+type server struct {
+	delay   time.Duration
+	mu      sync.Mutex
+	batches [][]int
+	ended   int // batches whose context ended first
+}
+
+func (s *server) send(ctx context.Context, requests []int) []string {
+	s.mu.Lock()
+	s.batches = append(s.batches, requests)
+	s.mu.Unlock()
+	select {
+	case <-time.After(s.delay):
+	case <-ctx.Done():
+		s.mu.Lock()
+		s.ended++
+		s.mu.Unlock()
+	}
+	answers := make([]string, len(requests))
+	for i, r := range requests {
+		answers[i] = strconv.Itoa(r)
+	}
+	return answers
+}
+
+func TestACrowdSharesBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{delay: 10 * time.Millisecond}
+		q := &Queue[int, string]{Send: s.send, Limit: 1, Size: 10}
+		var callers sync.WaitGroup
+		for i := range 31 {
+			callers.Go(func() {
+				answer, sent, err := q.Do(t.Context(), i)
+				if err != nil || !sent || answer != strconv.Itoa(i) {
+					t.Errorf("request %d: %q, %t, %v", i, answer, sent, err)
+				}
+			})
+			synctest.Wait()
+		}
+		callers.Wait()
+		require.Len(t, s.batches, 4, "one for the first, and three full ones")
+		require.Equal(t, []int{0}, s.batches[0])
+		require.Len(t, s.batches[3], 10)
+	})
+}
+
+func TestRequestsOfOneKeyGoApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{delay: 10 * time.Millisecond}
+		q := &Queue[int, string]{Send: s.send, Limit: 1, Apart: func(i int) string { return fmt.Sprint(i % 2) }}
+		var callers sync.WaitGroup
+		for i := range 5 {
+			callers.Go(func() { _, _, _ = q.Do(t.Context(), i) })
+			synctest.Wait()
+		}
+		callers.Wait()
+		require.Equal(t, [][]int{{0}, {1, 2}, {3, 4}}, s.batches)
+	})
+}
+
+// A request that waits can be taken back with certainty; one on its way cannot, and its batch ends when nobody waits for it.
+func TestTheEndOfAContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{delay: time.Hour}
+		q := &Queue[int, string]{Send: s.send, Limit: 1, Overdue: time.Hour}
+		first, leaveFirst := context.WithCancel(t.Context())
+		second, leaveSecond := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			_, sent, err := q.Do(first, 1)
+			if !sent || err == nil {
+				t.Errorf("the first: %t, %v", sent, err)
+			}
+		})
+		synctest.Wait()
+		callers.Go(func() {
+			_, sent, err := q.Do(second, 2)
+			if sent || err == nil {
+				t.Errorf("the second: %t, %v", sent, err)
+			}
+		})
+		synctest.Wait()
+		leaveSecond()
+		synctest.Wait()
+		leaveFirst()
+		callers.Wait()
+		synctest.Wait()
+		require.Equal(t, [][]int{{1}}, s.batches)
+		require.Equal(t, 1, s.ended)
+	})
+}
+
+// A batch that gets no answer does not hold up the others, and so many of them do not either that connections run out.
+func TestOverdueBatches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{delay: time.Hour}
+		q := &Queue[int, string]{Send: s.send, Limit: 2, Size: 1}
+		ctx, cancel := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		for i := range 100 {
+			callers.Go(func() { _, _, _ = q.Do(ctx, i) })
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, s.batches, 2+maxOverdue)
+		cancel()
+		callers.Wait()
+		synctest.Wait()
+		require.Equal(t, 0, q.active+q.overdue)
+	})
+}
