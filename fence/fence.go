@@ -3,8 +3,6 @@ package fence
 import (
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/lockport/lockport"
 )
@@ -29,7 +27,7 @@ type StaleError struct {
 func (e *StaleError) Error() string {
 	of := ""
 	if e.Name != "" {
-		of = " of " + quote(e.Name)
+		of = fmt.Sprintf(" of %.80q", e.Name)
 	}
 	return fmt.Sprintf("fencing token %d%s is stale: a newer holder came with %d; nothing was written, stop", e.Token, of, e.Seen)
 }
@@ -48,13 +46,4 @@ func Check(name string, token, seen lockport.Token) error {
 		return &StaleError{Name: name, Token: token, Seen: seen}
 	}
 	return nil
-}
-
-// quote quotes a name for an error of one line, shortened where it is long.
-func quote(name string) string {
-	const limit = 80
-	if len(name) > limit {
-		name = strings.ToValidUTF8(name[:limit], "") + "…"
-	}
-	return strconv.Quote(name)
 }

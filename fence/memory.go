@@ -36,17 +36,16 @@ func (m *Memory) Register(ctx context.Context, name string, token lockport.Token
 // other fn runs. An error of fn's is returned as it is. If the error is one of Register's, fn was not called. fn must not call Do or Register for the
 // same name, which would wait for itself.
 func (m *Memory) Do(ctx context.Context, name string, token lockport.Token, fn func() error) error {
-	if err := ctx.Err(); err != nil {
-		return m.explain(name, err)
-	}
 	g := m.use(name)
 	defer m.leave(name, g)
 	select {
 	case <-g.open:
+		defer func() { g.open <- struct{}{} }()
 	case <-ctx.Done():
-		return m.explain(name, ctx.Err())
 	}
-	defer func() { g.open <- struct{}{} }()
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("fence: %.80q: nothing was registered or written in time: %w", name, err)
+	}
 	if err := Check(name, token, g.seen); err != nil {
 		return fmt.Errorf("fence: %w", err)
 	}
@@ -67,11 +66,11 @@ func (m *Memory) Forget(name string) {
 func (m *Memory) use(name string) *gate {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	if m.gates == nil {
+		m.gates = make(map[string]*gate)
+	}
 	g := m.gates[name]
 	if g == nil {
-		if m.gates == nil {
-			m.gates = make(map[string]*gate)
-		}
 		g = &gate{open: make(chan struct{}, 1)}
 		g.open <- struct{}{}
 		m.gates[name] = g
@@ -87,8 +86,4 @@ func (m *Memory) leave(name string, g *gate) {
 	if g.used--; g.used == 0 && g.seen == 0 {
 		delete(m.gates, name)
 	}
-}
-
-func (m *Memory) explain(name string, err error) error {
-	return fmt.Errorf("fence: %s: nothing was registered or written in time: %w", quote(name), err)
 }

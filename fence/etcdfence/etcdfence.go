@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/etcd"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
 	"github.com/lockport/lockport/internal/fencecheck"
 )
@@ -17,11 +20,11 @@ import (
 // bytes, compares numbers. Safe for concurrent use.
 type Fence struct {
 	client *clientv3.Client
-	key    string
+	place  fencecheck.Place
 }
 
-// New makes a fence at key on client. It does no I/O, needs no closing, and does not close client. All goes through client.KV: if that is a wrapper
-// of package namespace, the fence is below its prefix too, and RegisterLock, which needs the lock's key as it is, cannot be used.
+// New makes a fence at key on client. It does no I/O, needs no closing, and does not close client. Every request goes through client.KV: if that is a
+// wrapper of package namespace, the fence is below its prefix too, and RegisterLock, which needs the lock's key as it is, cannot be used.
 func New(client *clientv3.Client, key string) (*Fence, error) {
 	switch {
 	case client == nil || client.KV == nil:
@@ -29,13 +32,13 @@ func New(client *clientv3.Client, key string) (*Fence, error) {
 	case key == "":
 		return nil, errors.New("etcdfence: the fence's key is empty")
 	}
-	return &Fence{client: client, key: key}, nil
+	return &Fence{client, fencecheck.Place{Package: "etcdfence", Key: key, Digits: fencecheck.Padding}}, nil
 }
 
 // Key is the fence's key. Delete it when the data that it guards are gone, and no holder is left.
-func (f *Fence) Key() string { return f.key }
+func (f *Fence) Key() string { return f.place.Key }
 
-// Register says that token's holder is the latest, in one transaction, and returns the guard for its writes. A holder registers before it reads.
+// Register records that token's holder is the latest, in one transaction, and returns the guard for its writes. A holder registers before it reads.
 // Registering a token again, at once or later, is no error as long as no greater one is registered.
 //
 // The error matches fence.ErrStale if a greater token is registered; that holder has the lock, or had it after this one.
@@ -46,63 +49,156 @@ func (f *Fence) Register(ctx context.Context, token lockport.Token) (*Guard, err
 // RegisterLock is Register with the token of l, a lock on the same etcd. The lock's own key is compared here and by every write: the error matches
 // lockport.ErrLost, and fence.ErrStale, once the lock is gone.
 func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, error) {
-	var k etcd.Key
-	if !l.As(&k) {
-		return nil, errors.New("etcdfence: RegisterLock needs a lock of the backend etcd: use Register with the token of any other")
+	var key etcd.Key
+	token, err := f.place.Holder(l, "etcd", &key)
+	if err != nil {
+		return nil, err
 	}
-	token, _ := l.Token()
-	return f.register(ctx, token, &k)
-}
-
-// digits is the length of a token's value, which the greatest token has.
-const digits = 20
-
-// lowest is the value of the smallest token.
-var lowest = format(1)
-
-// format is the value of a token.
-func format(token lockport.Token) string { return fmt.Sprintf("%0*d", digits, uint64(token)) }
-
-// parse reads the value of a token. false: it is none.
-func parse(value string) (lockport.Token, bool) {
-	token, ok := fencecheck.Parse(value)
-	return token, ok && len(value) == digits
+	return f.register(ctx, token, &key)
 }
 
 func (f *Fence) register(ctx context.Context, token lockport.Token, lock *etcd.Key) (*Guard, error) {
+	key := f.place.Key
 	if err := fence.Check("", token, 0); err != nil {
-		return nil, fmt.Errorf("etcdfence: %w", err)
+		return nil, f.place.Explain("register", err)
 	}
 	g := &Guard{fence: f, token: token, lock: lock}
-	look := clientv3.OpGet(f.key)
-	// A key that is missing fails every comparison of its value.
-	unless := clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(f.key), "<", lowest)}, // something else
-		[]clientv3.Op{look}, []clientv3.Op{clientv3.OpPut(f.key, format(token))})
-	r, err := f.client.Txn(ctx).If(g.held()...).
-		Then(clientv3.OpTxn([]clientv3.Cmp{clientv3.Compare(clientv3.Value(f.key), ">", format(token))}, []clientv3.Op{look}, []clientv3.Op{unless})).
-		Else(look).Commit()
+	put := []clientv3.Op{clientv3.OpPut(key, f.place.Format(token))}
+	// A key that is missing fails every comparison of its value. The smallest text after a token's is that with a zero byte behind it.
+	missing := append(g.held(), clientv3.Compare(clientv3.Version(key), "=", 0))
+	atMost := append(g.held(), clientv3.Compare(clientv3.Value(key), ">", f.place.Format(0)),
+		clientv3.Compare(clientv3.Value(key), "<", f.place.Format(token)+"\x00"))
+	r, err := f.client.Txn(ctx).If(missing...).Then(put...).
+		Else(clientv3.OpTxn(atMost, put, []clientv3.Op{clientv3.OpGet(key)})).Commit()
 	if err != nil {
 		return nil, g.explain("register", err)
 	}
-	seen, put := registered(r)
-	switch n, ok := parse(seen); {
-	case put:
+	if r.Succeeded {
 		return g, nil
-	case !r.Succeeded && !(ok && n > token):
-		return nil, g.lost()
 	}
-	return nil, g.refused(seen)
+	unless := nested(r)
+	if unless.Succeeded {
+		return g, nil
+	}
+	seen := value(unless)
+	if n, ok := f.place.Parse(seen); seen == fencecheck.Missing || ok && n <= token { // as it should be, so it was the lock
+		return nil, f.place.Lost(lock.Key)
+	}
+	return nil, f.place.Refuse(token, seen)
 }
 
-// registered reads the answer to register: whether it put the token, or else what the fence has.
-func registered(r *clientv3.TxnResponse) (seen string, put bool) {
-	if !r.Succeeded {
-		return value(r), false
+// Guard writes for one holder, whose token is registered. Its writes are refused, with errors that match fence.ErrStale, from the moment at which a
+// greater token is registered. Safe for concurrent use.
+type Guard struct {
+	fence *Fence
+	token lockport.Token
+	lock  *etcd.Key // compared too; nil: not
+}
+
+// Token is the holder's.
+func (g *Guard) Token() lockport.Token { return g.token }
+
+// Cmps are the conditions under which the holder may write, for a transaction of your own: the fence has its token and, after RegisterLock, the lock's
+// key is there. If such a transaction did not succeed, the reason may be another condition: Txn tells them apart.
+func (g *Guard) Cmps() []clientv3.Cmp {
+	return append(g.held(), clientv3.Compare(clientv3.Value(g.fence.place.Key), "=", g.fence.place.Format(g.token)))
+}
+
+// held are the conditions for the lock itself.
+func (g *Guard) held() []clientv3.Cmp {
+	if g.lock == nil {
+		return nil
 	}
-	greater := nested(r, 0)
-	if greater.Succeeded {
-		return value(greater), false
+	return []clientv3.Cmp{clientv3.Compare(clientv3.CreateRevision(g.lock.Key), "=", g.lock.CreateRevision)}
+}
+
+// Commit carries out ops in one transaction. Its answer has theirs, in order.
+func (g *Guard) Commit(ctx context.Context, ops ...clientv3.Op) (*clientv3.TxnResponse, error) {
+	return g.Txn(ctx).Then(ops...).Commit()
+}
+
+// Txn begins a transaction, used as that of clientv3, which is carried out if the token is still the latest. Its answer is that of a transaction
+// without a guard: Succeeded says whether the conditions that were given to its If were met.
+func (g *Guard) Txn(ctx context.Context) clientv3.Txn { return &txn{g: g, ctx: ctx} }
+
+// txn puts a transaction inside of one that has the guard's conditions.
+type txn struct {
+	g         *Guard
+	ctx       context.Context
+	cmps      []clientv3.Cmp
+	then      []clientv3.Op
+	otherwise []clientv3.Op
+}
+
+// If implements clientv3.Txn.
+func (t *txn) If(cmps ...clientv3.Cmp) clientv3.Txn {
+	t.cmps = append(t.cmps, cmps...)
+	return t
+}
+
+// Then implements clientv3.Txn.
+func (t *txn) Then(ops ...clientv3.Op) clientv3.Txn {
+	t.then = append(t.then, ops...)
+	return t
+}
+
+// Else implements clientv3.Txn.
+func (t *txn) Else(ops ...clientv3.Op) clientv3.Txn {
+	t.otherwise = append(t.otherwise, ops...)
+	return t
+}
+
+// Commit implements clientv3.Txn.
+func (t *txn) Commit() (*clientv3.TxnResponse, error) {
+	g, then := t.g, t.then
+	// Without conditions of the caller's nothing needs to be nested, which old versions of etcd do not check against the user's roles.
+	nest := len(t.cmps) > 0
+	if nest {
+		then = []clientv3.Op{clientv3.OpTxn(t.cmps, t.then, t.otherwise)}
 	}
-	none := nested(greater, 0)
-	return value(none), !none.Succeeded
+	place := g.fence.place
+	r, err := g.fence.client.Txn(t.ctx).If(g.Cmps()...).Then(then...).Else(clientv3.OpGet(place.Key)).Commit()
+	switch {
+	case err != nil:
+		return nil, g.explain("write", err)
+	case !r.Succeeded && value(r) == place.Format(g.token): // as it should be, so it was the lock
+		return nil, place.Lost(g.lock.Key)
+	case !r.Succeeded:
+		return nil, place.Refuse(g.token, value(r))
+	case !nest:
+		return r, nil
+	}
+	inner := nested(r)
+	inner.Header = r.Header
+	return inner, nil
+}
+
+// nested is the answer to the transaction that was the first operation of another.
+func nested(r *clientv3.TxnResponse) *clientv3.TxnResponse {
+	return (*clientv3.TxnResponse)(r.Responses[0].GetResponseTxn())
+}
+
+// value is the fence's value, which was the one operation of a transaction.
+func value(r *clientv3.TxnResponse) string {
+	kvs := r.Responses[0].GetResponseRange().Kvs
+	switch {
+	case len(kvs) == 0:
+		return fencecheck.Missing
+	case len(kvs[0].Value) == 0: // something else
+		return "empty"
+	}
+	return string(kvs[0].Value)
+}
+
+// explain makes the error of a request of err, which came from clientv3. What etcd itself answered is certain.
+func (g *Guard) explain(did string, err error) error {
+	var answer rpctypes.EtcdError
+	if !errors.As(err, &answer) {
+		why := "no answer from etcd yet"
+		if c := g.fence.client.ActiveConnection(); c != nil && c.GetState() != connectivity.Ready {
+			why = "etcd cannot be reached, is it running and is the address right?"
+		}
+		err = fmt.Errorf("%w: %s: %w", driver.ErrUnknown, why, err)
+	}
+	return g.fence.place.Explain(did, err)
 }

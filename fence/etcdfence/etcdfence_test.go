@@ -25,7 +25,9 @@ func TestCases(t *testing.T) {
 		fencetest.Cases(t, fencetest.Subject{
 			Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
 			Errors: errs, Addr: p.server.Addr(),
-			Stored: func(name string, token lockport.Token) { require.Equal(t, format(token), p.get("fence/"+name)) },
+			Stored: func(name string, token lockport.Token) {
+				require.Equal(t, p.fence.place.Format(token), p.get("fence/"+name))
+			},
 			Remove: func(name string) { p.remove("fence/" + name) },
 			Odd:    []string{"", "0", "5", "x", "!", "x\n", "00000000000000000000", "0000000000000000005x", "-0000000000000000005", "9999999999999999999999"},
 			Put: func(name, odd string) func() {

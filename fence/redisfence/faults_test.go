@@ -179,7 +179,7 @@ func TestContextEndsInExec(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := make([]byte, 1<<20)
 		all = all[:runtime.Stack(all, true)]
-		return !bytes.Contains(all, []byte("redisscript.Guard.func")) && !bytes.Contains(all, []byte("(*transaction).run"))
+		return !bytes.Contains(all, []byte("redisscript.Guard.func")) && !bytes.Contains(all, []byte("(*Guard).Tx.func"))
 	}, soon, 10*time.Millisecond)
 }
 

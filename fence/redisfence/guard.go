@@ -2,14 +2,17 @@ package redisfence
 
 import (
 	"context"
-	"errors"
+	_ "embed"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // Guard writes for one holder, whose token is registered. Its writes are refused, with errors that match fence.ErrStale, from the moment at which a
@@ -17,7 +20,6 @@ import (
 type Guard struct {
 	fence *Fence
 	token lockport.Token
-	text  string       // the token
 	lock  *redis.Entry // checked too; nil: not
 }
 
@@ -28,7 +30,7 @@ func (g *Guard) Token() lockport.Token { return g.token }
 // returned, as that of redis.Script.Run has: goredis.Nil for no value, the error reply that the script returned or raised.
 func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) *goredis.Cmd {
 	result := goredis.NewCmd(ctx)
-	value, err := g.run(ctx, s, keys, args)
+	value, err := g.run(ctx, "write", s, keys, args)
 	if err != nil {
 		result.SetErr(err)
 		return result
@@ -37,16 +39,17 @@ func (g *Guard) Run(ctx context.Context, s *Script, keys []string, args ...any) 
 	return result
 }
 
-func (g *Guard) run(ctx context.Context, s *Script, keys []string, args []any) (any, error) {
+// run runs a script with what the guard puts before it, whose keys and arguments are at the end.
+func (g *Guard) run(ctx context.Context, did string, s *Script, keys []string, args []any) (any, error) {
 	script := s.guarded
-	keys, argv := append([]string(nil), keys...), append([]any(nil), args...)
+	keys, args = slices.Clone(keys), slices.Clone(args)
 	if g.lock != nil {
 		script = s.locked
-		keys, argv = append(keys, g.lock.Key), append(argv, g.lock.Value)
+		keys, args = append(keys, g.lock.Key), append(args, g.lock.Value)
 	}
-	value, sent, err := script.RunOnce(ctx, g.fence.client, append(keys, g.fence.key), append(argv, g.text))
+	value, sent, err := script.RunOnce(ctx, g.fence.client, append(keys, g.fence.Key()), append(args, g.fence.place.Format(g.token)))
 	if err != nil {
-		return nil, g.explain("write", sent, err)
+		return nil, g.explain(did, sent, err)
 	}
 	return value, nil
 }
@@ -76,9 +79,46 @@ func (g *Guard) Set(ctx context.Context, key string, value any, expiration time.
 	case expiration > 0:
 		args = append(args, "PX", int64((expiration+time.Millisecond-1)/time.Millisecond))
 	}
-	err := g.Do(ctx, args...).Err()
-	if errors.Is(err, goredis.Nil) {
-		return nil
+	return g.Do(ctx, args...).Err()
+}
+
+// What is put before a script, on its first line: the numbers of lines in its errors stay right, so these files have no comments. Each takes its key
+// and its argument away from the end of KEYS and ARGV, so that a script finds its own and nothing else.
+var (
+	//go:embed lua/guard.lua
+	guardLine string // the token must be the registered one
+	//go:embed lua/lock.lua
+	lockLine string // the lock must be there
+	//go:embed lua/register.lua
+	registerLine string // the token must not be smaller. It may be greater than what a number of Lua holds exactly, so it is compared as text
+)
+
+var (
+	set      = "if seen ~= token then redis.call('set', key, token) end return 1"
+	register = &Script{guarded: before(set, registerLine), locked: before(set, registerLine, lockLine)}
+	command  = NewScript("return redis.call(unpack(ARGV))")
+)
+
+// Script is a Lua script that Guard.Run can run. Safe for concurrent use; make it once.
+type Script struct {
+	guarded, locked *redisscript.Script
+}
+
+// NewScript makes a script of its source, which is written as for EVAL: it finds its keys in KEYS, its arguments in ARGV, and what it returns, or
+// raises, is passed on. It runs only where the guard lets it.
+func NewScript(source string) *Script {
+	return &Script{guarded: before(source, guardLine), locked: before(source, guardLine, lockLine)}
+}
+
+// before puts lines before a script: behind the line that tells Redis 7 how to run it, if there is one.
+func before(source string, lines ...string) *redisscript.Script {
+	head := ""
+	if strings.HasPrefix(source, "#!") {
+		first, rest, _ := strings.Cut(source, "\n")
+		head, source = first+"\n", rest
 	}
-	return err
+	for _, l := range lines {
+		head += strings.Join(strings.Fields(l), " ") + " "
+	}
+	return redisscript.NewScript(head + source)
 }

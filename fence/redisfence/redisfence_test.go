@@ -24,7 +24,7 @@ func TestCases(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			fencetest.Cases(t, fencetest.Subject{
 				Place:  fencetest.Place{Kind: how, Store: p.server.URL(), Locks: p.server.URL()},
-				Errors: errs, Addr: p.server.Addr(), LockFirst: true,
+				Errors: errs, Addr: p.server.Addr(),
 				Stored: func(name string, token lockport.Token) {
 					require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
 				},

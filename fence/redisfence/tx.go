@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync/atomic"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -13,9 +11,9 @@ import (
 )
 
 // Tx is for ordinary commands in one transaction: it watches the fence and keys (WATCH), calls fn, and sends what that put into pipe (MULTI, EXEC),
-// which has no effect if a greater token was registered, or keys were written to, meanwhile. fn reads with tx, on which it must not write; it runs
-// once, on the caller's goroutine. If it returns an error, that is returned, and nothing is sent. What it wrote with tx would be there at once, and
-// not be guarded; a transaction of tx's own is refused.
+// which has no effect if a greater token was registered, or keys were written to, meanwhile. fn runs once, on the caller's goroutine. It reads with tx.
+// It must not write with tx, nor execute a transaction of its own: such a write would have its effect at once, and need not be guarded. If fn returns an
+// error, Tx returns that and sends nothing.
 //
 // The error matches goredis.TxFailedErr if a key was written to by somebody else, or the lock of RegisterLock was renewed: call Tx again. Otherwise
 // it is the first error of a command; as ever in Redis, the other commands have had their effect. The commands are valid if there is no other error
@@ -24,183 +22,103 @@ func (g *Guard) Tx(ctx context.Context, fn func(tx *goredis.Tx, pipe goredis.Pip
 	if err := ctx.Err(); err != nil {
 		return nil, g.explain("watch", false, err)
 	}
-	t := &transaction{g: g, begun: make(chan *goredis.Tx), filled: make(chan goredis.Pipeliner, 1), done: make(chan struct{})}
-	// go-redis does not heed contexts while it reads. What it does is left to a goroutine, all but fn.
-	go t.run(ctx, g.watched(keys))
-	defer close(t.filled)
+	var (
+		begun  = make(chan *goredis.Tx)          // all is watched, and as it should be
+		filled = make(chan goredis.Pipeliner, 1) // what to send; closed: nothing
+		done   = make(chan struct{})
+		cmds   []goredis.Cmder
+		result error
+	)
+	// go-redis does not heed contexts while it reads. So a goroutine, which may be left behind, does everything but fn.
+	go func() {
+		defer close(done)
+		err := g.fence.client.Watch(ctx, func(tx *goredis.Tx) error {
+			if result = g.look(ctx, tx); result != nil {
+				return nil
+			}
+			select {
+			case begun <- tx:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+			if pipe, ok := <-filled; ok {
+				cmds, result = g.exec(ctx, tx, pipe)
+			}
+			return nil
+		}, append(g.keys(), keys...)...)
+		if result == nil && err != nil {
+			result = g.explain("watch", false, err)
+		}
+	}()
+	defer close(filled)
 	select {
-	case tx := <-t.begun:
+	case tx := <-begun:
 		pipe := tx.TxPipeline()
-		if err := fn(tx, queue{pipe}); err != nil {
+		if err := fn(tx, pipe); err != nil {
 			return nil, err
 		}
-		t.filled <- pipe
-	case <-t.done:
-		return nil, t.err
+		filled <- pipe
+	case <-done:
+		return nil, result
 	case <-ctx.Done():
 		return nil, g.explain("watch", false, ctx.Err())
 	}
 	select {
-	case <-t.done:
-		return t.cmds, t.err
+	case <-done:
+		return cmds, result
 	case <-ctx.Done():
 		return nil, g.explain("exec", true, ctx.Err())
 	}
 }
 
-func (g *Guard) watched(keys []string) []string {
-	all := append([]string{g.fence.key}, keys...)
-	if g.lock != nil {
-		all = append(all, g.lock.Key)
+// exec sends the transaction. It watches the fence once more, in case fn ended the watching.
+func (g *Guard) exec(ctx context.Context, tx *goredis.Tx, pipe goredis.Pipeliner) ([]goredis.Cmder, error) {
+	if err := tx.Watch(ctx, g.keys()...).Err(); err != nil {
+		return nil, g.explain("watch", false, err)
 	}
-	return all
-}
-
-// transaction is a call of Tx.
-type transaction struct {
-	g      *Guard
-	begun  chan *goredis.Tx       // all is watched, and as it should be
-	filled chan goredis.Pipeliner // what to send; closed: nothing
-	done   chan struct{}          // closed when what follows is there
-	cmds   []goredis.Cmder
-	err    error
-}
-
-func (t *transaction) run(ctx context.Context, keys []string) {
-	defer close(t.done)
-	judged := false
-	err := t.g.fence.client.Watch(ctx, func(tx *goredis.Tx) error {
-		if t.err = t.g.look(ctx, tx); t.err != nil {
-			judged = true
-			return t.err
-		}
-		var keep watching
-		tx.AddHook(&keep)
-		keep.Store(true)
-		defer keep.Store(false)
-		select {
-		case t.begun <- tx:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		pipe, ok := <-t.filled
-		if !ok {
-			return nil
-		}
-		keep.Store(false)
-		t.exec(ctx, tx, pipe)
-		judged = true
-		return t.err
-	}, keys...)
-	if !judged && err != nil {
-		t.err = t.g.explain("watch", false, err)
+	if err := g.look(ctx, tx); err != nil {
+		return nil, err
 	}
-}
-
-// exec sends the transaction.
-func (t *transaction) exec(ctx context.Context, tx *goredis.Tx, pipe goredis.Pipeliner) {
 	cmds, err := pipe.Exec(ctx)
 	switch {
 	case err == nil:
-		t.cmds = cmds
+		return cmds, nil
 	case errors.Is(err, goredis.TxFailedErr):
-		if t.err = t.g.look(ctx, tx); t.err == nil {
-			t.err = err
+		if why := g.look(ctx, tx); why != nil {
+			return nil, why
 		}
-	default:
-		t.cmds, t.err = cmds, t.g.explain("exec", true, cause(cmds, err))
-	}
-}
-
-// cause is the error of the command that made Redis discard a transaction, or err.
-func cause(cmds []goredis.Cmder, err error) error {
-	if goredis.IsExecAbortError(err) {
+		return nil, err
+	case goredis.IsExecAbortError(err): // the command that made Redis discard the transaction says more
 		for _, c := range cmds {
 			if first := c.Err(); first != nil && !goredis.IsExecAbortError(first) {
-				return first
+				err = first
+				break
 			}
 		}
 	}
-	return err
+	return cmds, g.explain("exec", true, err)
+}
+
+// keys are the fence's, and the lock's.
+func (g *Guard) keys() []string {
+	if g.lock == nil {
+		return []string{g.fence.Key()}
+	}
+	return []string{g.fence.Key(), g.lock.Key}
 }
 
 // look reads whether the token, and the lock, are there.
 func (g *Guard) look(ctx context.Context, tx *goredis.Tx) error {
-	keys := []string{g.fence.key}
-	if g.lock != nil {
-		keys = append(keys, g.lock.Key)
-	}
-	values, err := tx.MGet(ctx, keys...).Result()
+	values, err := tx.MGet(ctx, g.keys()...).Result()
 	switch {
 	case err != nil:
 		return g.explain("watch", false, err)
-	case len(values) != len(keys):
-		return fmt.Errorf("redisfence: MGET of %d keys gave %d values", len(keys), len(values))
 	case values[0] == nil:
-		return g.refused(fencecheck.Missing)
-	case values[0] != g.text:
-		return g.refused(fmt.Sprint(values[0]))
+		return g.fence.place.Refuse(g.token, fencecheck.Missing)
+	case values[0] != g.fence.place.Format(g.token):
+		return g.fence.place.Refuse(g.token, fmt.Sprint(values[0]))
 	case g.lock != nil && values[1] != g.lock.Value:
-		return g.lost()
+		return g.fence.place.Lost(g.lock.Key)
 	}
 	return nil
 }
-
-// watching, while it is true, has go-redis refuse what would end the watching before Tx has sent its transaction, which would not be guarded then.
-type watching struct{ atomic.Bool }
-
-// DialHook implements goredis.Hook.
-func (w *watching) DialHook(next goredis.DialHook) goredis.DialHook { return next }
-
-// ProcessHook implements goredis.Hook.
-func (w *watching) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
-	return func(ctx context.Context, cmd goredis.Cmder) error {
-		if w.ends(cmd) {
-			return errNotYours
-		}
-		return next(ctx, cmd)
-	}
-}
-
-// ProcessPipelineHook implements goredis.Hook. A transaction of go-redis comes here too, with MULTI and EXEC.
-func (w *watching) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
-	return func(ctx context.Context, cmds []goredis.Cmder) error {
-		if w.ends(cmds...) {
-			for _, c := range cmds {
-				c.SetErr(errNotYours)
-			}
-			return errNotYours
-		}
-		return next(ctx, cmds)
-	}
-}
-
-func (w *watching) ends(cmds ...goredis.Cmder) bool {
-	return w.Load() && slices.ContainsFunc(cmds, func(c goredis.Cmder) bool {
-		return slices.Contains([]string{"multi", "exec", "discard", "unwatch", "reset"}, c.Name())
-	})
-}
-
-// queue is a pipeline that only Tx sends: what is sent twice would not be guarded the second time.
-type queue struct{ goredis.Pipeliner }
-
-var errNotYours = errors.New("redisfence: the transaction is sent by Tx when its function has returned")
-
-// Exec implements goredis.Pipeliner. It is an error.
-func (q queue) Exec(context.Context) ([]goredis.Cmder, error) { return nil, errNotYours }
-
-// Pipelined implements goredis.Pipeliner: what fn adds goes into the transaction.
-func (q queue) Pipelined(_ context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error) {
-	return nil, fn(q)
-}
-
-// TxPipelined implements goredis.Pipeliner, as Pipelined does.
-func (q queue) TxPipelined(ctx context.Context, fn func(goredis.Pipeliner) error) ([]goredis.Cmder, error) {
-	return q.Pipelined(ctx, fn)
-}
-
-// Pipeline implements goredis.Pipeliner: it is q.
-func (q queue) Pipeline() goredis.Pipeliner { return q }
-
-// TxPipeline implements goredis.Pipeliner: it is q.
-func (q queue) TxPipeline() goredis.Pipeliner { return q }

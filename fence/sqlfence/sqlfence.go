@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -28,14 +29,35 @@ const (
 // DefaultTable is where tokens are kept where New is given no table.
 const DefaultTable = "lockport_guard"
 
+// statements are those of a dialect, for a table.
+type statements struct {
+	quote  string // around names
+	schema string
+	guard  string // takes the name and the token, locks the row, and says what the row has then
+	seen   string // reads what the row has, and locks it
+}
+
+var dialects = map[Dialect]statements{
+	// Bytes, not text, in whatever encoding and order the database has. Every guarded transaction makes a new version of the row: room for it on the same
+	// page spares the index. It writes the row also when the token is the same: under REPEATABLE READ and SERIALIZABLE a transaction whose snapshot is from
+	// before another one's guard then fails, instead of working on old data.
+	Postgres: {`"`, "CREATE TABLE IF NOT EXISTS %s (name bytea PRIMARY KEY, token bigint NOT NULL) WITH (fillfactor = 50)",
+		"INSERT INTO %s AS f (name, token) VALUES ($1::bytea, $2::bigint) " +
+			"ON CONFLICT (name) DO UPDATE SET token = GREATEST(f.token, EXCLUDED.token) RETURNING f.token", ""},
+	// A primary key, since a unique index would be locked with the gap before the row. Bytes, since text would take "a", "A" and "a " for one.
+	// LAST_INSERT_ID(x) has the server return x with its acknowledgement. Reading what the statement left needs a locking read: a plain one would come
+	// from the transaction's snapshot where the token was the same, and nothing was written.
+	MySQL: {"`", "CREATE TABLE IF NOT EXISTS %s (name VARBINARY(1024) NOT NULL PRIMARY KEY, token BIGINT NOT NULL) ENGINE=InnoDB",
+		"INSERT INTO %s (name, token) VALUES (?, ?) ON DUPLICATE KEY UPDATE token = LAST_INSERT_ID(GREATEST(token, ?))",
+		"SELECT token FROM %s WHERE name = ? FOR UPDATE"},
+}
+
 // Fence keeps the greatest token of each name in a table beside the data that it guards. It has no state of its own: every process may have
 // its own. Safe for concurrent use.
 type Fence struct {
 	dialect Dialect
-	table   string // quoted
-	plain   string // as given
-	guard   string // takes the name and the token, locks the row, and says what the row has then
-	seen    string // reads what the row has, and locks it
+	table   string
+	statements
 }
 
 // New makes a fence on a table, which exists: see Schema. It does no I/O. The table is "name" or "schema.name" ("database.name"), of letters, digits and
@@ -44,31 +66,26 @@ func New(d Dialect, table string) (*Fence, error) {
 	if table == "" {
 		table = DefaultTable
 	}
-	quote := map[Dialect]string{Postgres: `"`, MySQL: "`"}[d]
-	if quote == "" {
+	s, ok := dialects[d]
+	if !ok {
 		return nil, errors.New("sqlfence: the dialect is neither Postgres nor MySQL")
 	}
-	parts := strings.Split(table, ".")
-	for i, part := range parts {
-		if !identifier(part) || len(parts) > 2 {
-			return nil, fmt.Errorf("sqlfence: the table %q: it must be name or schema.name, of letters, digits and underscores", table)
-		}
-		parts[i] = quote + part + quote
+	if !tablePattern.MatchString(table) {
+		return nil, fmt.Errorf("sqlfence: the table %q: it must be name or schema.name, of letters, digits and underscores", table)
 	}
-	f := &Fence{dialect: d, table: strings.Join(parts, "."), plain: table}
-	f.guard, f.seen = statements(d, f.table)
-	return f, nil
+	quoted := s.quote + strings.ReplaceAll(table, ".", s.quote+"."+s.quote) + s.quote
+	for _, statement := range []*string{&s.schema, &s.guard, &s.seen} {
+		*statement = strings.Replace(*statement, "%s", quoted, 1)
+	}
+	return &Fence{d, table, s}, nil
 }
 
-// identifier reports that s needs no thought in either dialect.
-func identifier(s string) bool {
-	for _, c := range s {
-		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 63 && (s[0] < '0' || s[0] > '9')
-}
+// tablePattern is of names that mean the same in both dialects.
+var tablePattern = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+
+// Schema is the statement that creates the table, for a migration. It does nothing if the table is there. Whoever guards needs the privileges SELECT,
+// INSERT and UPDATE on it. Rows are never removed by themselves; delete that of a name when what it guards is gone, and no holder is left.
+func (f *Fence) Schema() string { return f.schema }
 
 // Guard makes tx the write of the holder of token, or nobody's. If a greater token was seen for name, tx is rolled back, and the error matches
 // fence.ErrStale. Otherwise the token is registered, and name's row stays locked until tx ends: no newer holder comes between, and what is read in tx after
@@ -84,10 +101,6 @@ func (f *Fence) Guard(ctx context.Context, tx *sql.Tx, name string, token lockpo
 // GuardPgx is Guard for a transaction of pgx, which says pgx.ErrTxClosed when it was rolled back. tx is one that Begin of a connection or of a pool
 // returned: of one that was begun inside of another, a savepoint, only that part would be undone.
 func (f *Fence) GuardPgx(ctx context.Context, tx pgx.Tx, name string, token lockport.Token) error {
-	if f.dialect != Postgres {
-		_ = tx.Rollback(ctx)
-		return fmt.Errorf("sqlfence: %w: a transaction of pgx needs New(Postgres, …)", errors.ErrUnsupported)
-	}
 	return f.run(ctx, native{f, tx}, name, token)
 }
 
@@ -95,16 +108,7 @@ func (f *Fence) GuardPgx(ctx context.Context, tx pgx.Tx, name string, token lock
 // error matches fence.ErrStale if a greater token was seen. After an error that does not, the token may be registered or not.
 func (f *Fence) Register(ctx context.Context, db *sql.DB, name string, token lockport.Token) error {
 	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return f.explain(name, err)
-	}
-	if err := f.Guard(ctx, tx, name, token); err != nil {
-		return err
-	}
-	if err := within(ctx, tx.Commit); err != nil {
-		return f.explain(name, err)
-	}
-	return nil
+	return f.alone(ctx, standard{f, tx}, err, name, token)
 }
 
 // RegisterPgx is Register for pgx: db is a *pgx.Conn or a *pgxpool.Pool.
@@ -112,13 +116,18 @@ func (f *Fence) RegisterPgx(ctx context.Context, db interface {
 	Begin(ctx context.Context) (pgx.Tx, error)
 }, name string, token lockport.Token) error {
 	tx, err := db.Begin(ctx)
+	return f.alone(ctx, native{f, tx}, err, name, token)
+}
+
+// alone registers in a transaction that has begun, if err is nil, and commits it.
+func (f *Fence) alone(ctx context.Context, tx transaction, err error, name string, token lockport.Token) error {
+	if err == nil {
+		if err := f.run(ctx, tx, name, token); err != nil {
+			return err
+		}
+		err = tx.commit(ctx)
+	}
 	if err != nil {
-		return f.explain(name, err)
-	}
-	if err := f.GuardPgx(ctx, tx, name, token); err != nil {
-		return err
-	}
-	if err := tx.Commit(ctx); err != nil {
 		return f.explain(name, err)
 	}
 	return nil
@@ -127,6 +136,7 @@ func (f *Fence) RegisterPgx(ctx context.Context, db interface {
 // transaction is what the two kinds have in common.
 type transaction interface {
 	register(ctx context.Context, name []byte, token int64) (seen int64, err error)
+	commit(ctx context.Context) error
 	rollback(ctx context.Context)
 }
 
@@ -163,5 +173,5 @@ func (f *Fence) explain(name string, err error) error {
 	if errors.Is(err, fence.ErrStale) {
 		return fmt.Errorf("sqlfence: %w", err)
 	}
-	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.plain, err)
+	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, err)
 }

@@ -3,8 +3,12 @@ package sqlfence
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+
+	"github.com/lockport/lockport/internal/fencecheck"
 )
 
 // standard is a transaction of database/sql.
@@ -48,16 +52,10 @@ func (s standard) rollback(ctx context.Context) {
 	}
 }
 
-// within calls f, which knows no context, and returns when ctx ends at the latest; f goes on then.
-func within(ctx context.Context, f func() error) error {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	select {
-	case err := <-done:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+// commit returns when ctx ends at the latest. The transaction may be committed all the same then.
+func (s standard) commit(ctx context.Context) error {
+	_, err := fencecheck.Await(ctx, func() (any, error) { return nil, s.tx.Commit() })
+	return err
 }
 
 // native is a transaction of pgx.
@@ -67,9 +65,14 @@ type native struct {
 }
 
 func (n native) register(ctx context.Context, name []byte, token int64) (seen int64, err error) {
+	if n.f.dialect != Postgres {
+		return 0, fmt.Errorf("%w: a transaction of pgx needs New(Postgres, …)", errors.ErrUnsupported)
+	}
 	err = n.tx.QueryRow(ctx, n.f.guard, name, token).Scan(&seen)
 	return seen, err
 }
+
+func (n native) commit(ctx context.Context) error { return n.tx.Commit(ctx) }
 
 // rollback closes the connection if ctx has ended, which ends the transaction too.
 func (n native) rollback(ctx context.Context) { _ = n.tx.Rollback(ctx) }

@@ -101,7 +101,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 	require.Eventually(t, func() bool {
 		all := make([]byte, 1<<20)
 		all = all[:runtime.Stack(all, true)]
-		return !bytes.Contains(all, []byte("zkfence.await"))
+		return !bytes.Contains(all, []byte("fencecheck.Await"))
 	}, soon, 10*time.Millisecond)
 }
 

@@ -19,10 +19,10 @@ func TestCases(t *testing.T) {
 		Place:  fencetest.Place{Store: p.server.Addr(), Locks: p.server.Addr()},
 		Errors: errs, Addr: p.server.Addr(),
 		Stored: func(name string, token lockport.Token) {
-			require.Equal(t, format(token), p.get(path(name)))
+			require.Equal(t, p.fence.place.Format(token), p.get(path(name)))
 			children, _, err := p.conn.Children(path(name))
 			require.NoError(t, err)
-			require.Equal(t, []string{format(token)}, children)
+			require.Equal(t, []string{p.fence.place.Format(token)}, children)
 		},
 		Remove: func(name string) { p.remove(path(name)) },
 		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},

@@ -19,12 +19,11 @@ import (
 type Subject struct {
 	Place
 	Errors
-	Addr      string                                  // of the server, in Place.Store
-	LockFirst bool                                    // registering a lock looks at the lock before the tokens
-	Stored    func(name string, token lockport.Token) // requires the fence to be stored as documented
-	Remove    func(name string)                       // removes the fence
-	Odd       []string                                // what is no token
-	Put       func(name, odd string) (undo func())    // has odd stored in the fence; undo requires that it is still there
+	Addr   string                                  // of the server, in Place.Store
+	Stored func(name string, token lockport.Token) // requires the fence to be stored as documented
+	Remove func(name string)                       // removes the fence
+	Odd    []string                                // what is no token
+	Put    func(name, odd string) (undo func())    // has odd stored in the fence; undo requires that it is still there
 }
 
 // fixture is a subject in a test, and one name of its store.
@@ -202,11 +201,7 @@ func lockOnTheSameServer(f *fixture) {
 	f.has(3)
 	f.registers(token2 + 1)
 	_, err = f.Register(f.Context(), f.name, 0, l2)
-	if f.LockFirst {
-		f.fails(err, "", lockport.ErrLost, fence.ErrStale)
-	} else {
-		f.Stale(f, err, token2, token2+1)
-	}
+	f.Stale(f, err, token2, token2+1)
 	f.Stale(f, second(f.Context(), 4), token2, token2+1)
 }
 
