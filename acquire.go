@@ -125,7 +125,7 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	q := c.queueOf(name)
 	if q.claim != nil {
 		if w.try {
-			return nil, fmt.Errorf("%w: this process has it or is taking it", ErrHeld)
+			return nil, q.heldHere(fmt.Errorf("%w: this process has it or is taking it", ErrHeld))
 		}
 		w.waited = q.claim.state != claiming || q.claim.foundHeld
 		if w.waited && q.blocked == nil {
@@ -150,6 +150,9 @@ func (c *Client) leave(w *waiter, cause error) error {
 	c.mu.Lock()
 	q := w.queue
 	blocked := q.blocked
+	if blocked == ErrHeld {
+		blocked = q.heldHere(blocked)
+	}
 	if !w.done {
 		if !w.left {
 			q.drop(w)

@@ -36,13 +36,16 @@ type outcome struct {
 }
 
 // newOutcome makes the outcome of what a driver returned. It asks the lease outside the mutex, which a driver's callbacks take.
-func newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
+func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
 	o := outcome{lease: lease, err: err, suspended: suspended}
 	switch {
 	case err == nil && lease == nil:
 		o.err = errors.New("the driver returned neither a lease nor an error")
 	case err == nil:
 		o.grant = lease.Grant()
+		if _, ok := lease.(driver.Renewer); !ok && c.batch == nil && !o.grant.Until.IsZero() {
+			o.err = errors.New("the driver granted a lease that ends and that nothing can renew: it must be a driver.Renewer, or its backend a driver.BatchRenewer")
+		}
 	}
 	return o
 }
@@ -174,7 +177,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	} else {
 		lease, err = c.backend.TryAcquire(call, cl.req)
 	}
-	return newOutcome(lease, err, suspended)
+	return c.newOutcome(lease, err, suspended)
 }
 
 // settle draws the conclusions from an attempt.
@@ -214,6 +217,9 @@ func (cl *claim) conclude(o outcome) (again, unknown bool) {
 			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
 		}
 		class = driver.ErrUnknown
+	}
+	if class == ErrHeld {
+		o.err = newHeldError(driver.Status{Name: q.name}, o.err)
 	}
 	if o.gaveUp && class != ErrHeld && class != ErrRefused { // it failed because who made it left, which says nothing to the others
 		return class != driver.ErrUnknown, class == driver.ErrUnknown
@@ -289,12 +295,9 @@ func (cl *claim) renounce() {
 
 // lookAgain is when a waiter that found the name held looks again if nobody tells it to.
 func (c *Client) lookAgain(err error) time.Duration {
-	d := c.caps.Poll
-	if d <= 0 {
+	d := safetyNet
+	if c.caps.Wake.Polls() {
 		d = defaultPoll
-		if c.caps.Wake != driver.WakePoll {
-			d = safetyNet
-		}
 	}
 	var h *driver.HeldError
 	if !errors.As(err, &h) {

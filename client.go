@@ -127,7 +127,7 @@ func (c *Client) Check(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	notices, err := checker.Check(ctx)
+	notices, err := ask(ctx, c, func() ([]driver.Notice, error) { return checker.Check(ctx) })
 	if err != nil {
 		return &Error{Op: "open", Backend: c.caps.Backend, Err: err}
 	}

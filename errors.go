@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/clock"
 )
 
 // What can go wrong, to be tested for with errors.Is. Every error of this package that concerns a lock is an *Error
@@ -35,6 +36,39 @@ var (
 	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.
 	ErrSilence = errors.New("lock server was not heard from in time")
 )
+
+// HeldError is ErrHeld with what is known of the holder. errors.As finds it in what Acquire and TryAcquire return. Its fields are as Inspect gives
+// them, without a request of their own: those that the server did not tell in its answer are zero, and Waiters is -1. Use TryAcquire, not Expires, to
+// find out whether the lock is free again.
+type HeldError struct {
+	Status
+	err error
+}
+
+// newHeldError makes one of a driver's error, err. holder is what is known beside that.
+func newHeldError(holder driver.Status, err error) *HeldError {
+	var told *driver.HeldError
+	if errors.As(err, &told) {
+		name := holder.Name
+		holder = told.Holder
+		if holder.Name = name; told.ExpiresIn > 0 {
+			holder.Expires = clock.Now().Add(told.ExpiresIn)
+		}
+	}
+	holder.Held, holder.Waiters = true, -1
+	return &HeldError{Status: newStatus(holder), err: err}
+}
+
+// Error implements error.
+func (e *HeldError) Error() string {
+	if e.PID == 0 {
+		return e.err.Error()
+	}
+	return fmt.Sprintf("%v: by %s, process %d on %s", e.err, e.Label, e.PID, e.Host)
+}
+
+// Unwrap returns what the driver said, which matches ErrHeld.
+func (e *HeldError) Unwrap() error { return e.err }
 
 // Error says which operation on which lock of which backend failed.
 type Error struct {

@@ -50,7 +50,7 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	if !isName(name) {
 		return Status{}, c.fail("inspect", "", badName(name))
 	}
-	st, err := inspector.Inspect(ctx, name)
+	st, err := ask(ctx, c, func() (driver.Status, error) { return inspector.Inspect(ctx, name) })
 	if err != nil {
 		return Status{}, c.fail("inspect", name, err)
 	}
@@ -65,7 +65,7 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Status, error) {
 		return nil, err
 	}
 	var all []Status
-	found, err := inspector.List(ctx, prefix)
+	found, err := ask(ctx, c, func() ([]driver.Status, error) { return inspector.List(ctx, prefix) })
 	for _, st := range found {
 		all = append(all, newStatus(st))
 	}
@@ -88,10 +88,35 @@ func (c *Client) Break(ctx context.Context, name, owner string) error {
 	if !isName(name) {
 		return c.fail("break", "", badName(name))
 	}
-	if err := breaker.Break(ctx, name, owner); err != nil {
+	if _, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, breaker.Break(ctx, name, owner) }); err != nil {
 		return c.fail("break", name, err)
 	}
 	return nil
+}
+
+// ask calls f, which asks the backend, for a caller whose context is ctx. A backend that outstays that is left behind.
+func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) {
+	var answer T
+	var err error
+	c.mu.Lock()
+	begun := c.begin()
+	c.mu.Unlock()
+	if !begun {
+		return answer, ErrClosed
+	}
+	answered := make(chan struct{})
+	go func() {
+		defer c.background.Done()
+		defer close(answered)
+		answer, err = f()
+	}()
+	select {
+	case <-answered:
+		return answer, err
+	case <-ctx.Done():
+		var none T
+		return none, fmt.Errorf("%w: no answer yet: %w", ErrUnavailable, ctx.Err())
+	}
 }
 
 // supports returns the optional interface D of c's backend.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -89,5 +90,46 @@ func TestTryDo(t *testing.T) {
 		require.ErrorIs(t, err, lockport.ErrInvalidName)
 		require.True(t, slices.Equal(calls, []string{"free", "fails"}), calls)
 		w.nobodyHolds("a")
+	})
+}
+
+// What ErrHeld says of the holder, without a request of its own.
+func TestHeldErrorNamesTheHolder(t *testing.T) {
+	bubble(t, func(w *world) {
+		holder, _ := w.client(lockport.Label("batch"))
+		c, b := w.client()
+		l := w.acquire(holder, "a")
+		taken := time.Now()
+		w.sleep(time.Second)
+		check := func(err error, expires time.Time) {
+			t.Helper()
+			var held *lockport.HeldError
+			require.ErrorIs(w, err, lockport.ErrHeld)
+			require.ErrorAs(w, err, &held)
+			host, _ := os.Hostname()
+			require.Equal(w, lockport.Status{Name: "a", Held: true, Owner: l.Owner(), Host: host, PID: os.Getpid(), Label: "batch", Token: w.token(l),
+				Since: held.Since, Expires: held.Expires, Waiters: -1}, held.Status)
+			require.WithinDuration(w, expires, held.Expires, 0)
+			require.ErrorContains(w, err, "by batch, process")
+		}
+		_, err := c.TryAcquire(w.ctx, "a")
+		check(err, taken.Add(ttl))
+		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
+		defer cancel()
+		_, err = c.Acquire(ctx, "a")
+		require.ErrorIs(w, err, context.DeadlineExceeded)
+		check(err, taken.Add(ttl))
+		require.Zero(w, b.Calls(memorytest.Look))
+
+		// This process has it, or waits for it: no request is made at all.
+		_, err = holder.TryAcquire(w.ctx, "a")
+		check(err, time.Time{})
+		waiting := w.begin(c, "a")
+		calls := b.Calls(memorytest.Claim)
+		_, err = c.TryAcquire(w.ctx, "a")
+		check(err, taken.Add(ttl))
+		require.Equal(w, calls, b.Calls(memorytest.Claim))
+		w.release(l)
+		w.release(waiting.got())
 	})
 }

@@ -171,7 +171,8 @@ const (
 	NeedFailoverSafety
 	// NeedFairOrder: processes are served first in, first out, at least as long as they answer.
 	NeedFairOrder
-	// NeedNoPolling: waiting does not poll the server.
+	// NeedNoPolling: every waiter, of any number of names, is told when a lockport client has released the name. What looks again now and then,
+	// as a safety net or because a foreign client tells nobody, is no polling.
 	NeedNoPolling
 )
 
@@ -194,7 +195,7 @@ func (r Requirement) check(caps driver.Capabilities) error {
 	case NeedFairOrder:
 		ok, need, have = caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: "+caps.Fair.String()
 	case NeedNoPolling:
-		ok, need, have = caps.Wake != driver.WakePoll, "waiting without polling", "waiting: "+caps.Wake.String()
+		ok, need, have = !caps.Wake.Polls(), "waiting without polling", "waiting: "+caps.Wake.String()
 	default:
 		return fmt.Errorf("%w: unknown requirement %d", ErrInvalidOption, int(r))
 	}

@@ -1,5 +1,11 @@
 package lockport
 
+import (
+	"errors"
+
+	"github.com/lockport/lockport/driver"
+)
+
 // queue is what a client knows of one name: who waits for it here, and the one claim that the server sees. It exists as long as there
 // is either.
 type queue struct {
@@ -78,6 +84,18 @@ func (q *queue) answerAll(err error, which func(*waiter) bool) {
 		}
 		w = next
 	}
+}
+
+// heldHere is err, which is ErrHeld, with what is known of the holder, who is in this process or keeps it waiting. The mutex is held.
+func (q *queue) heldHere(err error) error {
+	var elsewhere *HeldError
+	switch cl := q.claim; {
+	case cl != nil && cl.state == held:
+		return newHeldError(driver.Status{Name: q.name, Owner: cl.req.Owner, Token: cl.token}, err)
+	case errors.As(q.blocked, &elsewhere):
+		return &HeldError{Status: elsewhere.Status, err: err}
+	}
+	return err
 }
 
 // queueOf returns the queue of name, made if need be. The mutex is held.

@@ -102,10 +102,13 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 	defer call.Cancel()
 	var next *claim
 	c.mu.Lock()
-	cl.joinRenewal(call)
+	lease := cl.lease
+	if cl.joinRenewal(call); cl.renewing { // the driver outstays its context: of the calls for a claim that is under way, it only allows Abandon
+		lease = nil
+	}
 	// A client that polls is not known to wait. It can only come in if the name becomes free for a moment, which in a re-queue it does not as long as
 	// nobody is known to wait.
-	if q.head != nil && c.requeuer != nil && cl.contended {
+	if q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = over
 		next = c.newClaim(q)
 		next.foundHeld = true
@@ -117,7 +120,7 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 		c.mu.Lock()
 		defer c.unlock()
 		if class := classOfRelease(err); class != nil && class != ErrLost {
-			c.undoLater(cl.req, cl.lease)
+			c.undoLater(cl.req, lease)
 		}
 		switch {
 		case next != nil:
@@ -127,11 +130,14 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 			cl.leave()
 		}
 	}()
-	if next != nil {
+	switch {
+	case lease == nil:
+		return fmt.Errorf("%w: a renewal that was under way has not come back", ErrUnavailable)
+	case next != nil:
 		next.identify()
 		err = cl.requeue(call, next)
-	} else {
-		err = cl.lease.Release(call)
+	default:
+		err = lease.Release(call)
 	}
 	if err != nil && classOfRelease(err) != ErrLost {
 		err = cl.releaseAgain(call, err)
@@ -149,7 +155,7 @@ func (cl *claim) requeue(call *bounded.Context, next *claim) error {
 	}()
 	suspended := clock.Suspended()
 	lease, released, err := c.requeuer.Requeue(call, cl.lease, next.req)
-	o = newOutcome(lease, err, suspended)
+	o = c.newOutcome(lease, err, suspended)
 	return released
 }
 

@@ -61,11 +61,12 @@ type forgetful struct {
 
 func (b forgetful) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	l, err := b.Backend.TryAcquire(ctx, req)
-	return forgetfulLease{l, b.again}, err
+	return forgetfulLease{l, l.(driver.Renewer), b.again}, err
 }
 
 type forgetfulLease struct {
 	driver.Lease
+	driver.Renewer
 	again *bool
 }
 

@@ -129,7 +129,7 @@ func (b *renewals) renewEach(ctx context.Context) {
 	for range min(len(b.claims), maxRenewers) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(b.claims); i = int(next.Add(1)) - 1 {
-				b.results[i].Until, b.results[i].Err = b.claims[i].lease.Renew(ctx)
+				b.results[i].Until, b.results[i].Err = b.claims[i].lease.(driver.Renewer).Renew(ctx)
 			}
 		})
 	}

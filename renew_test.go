@@ -158,7 +158,7 @@ type tardyLease struct {
 }
 
 func (l tardyLease) Renew(ctx context.Context) (time.Time, error) {
-	until, err := l.Lease.Renew(ctx)
+	until, err := l.Lease.(driver.Renewer).Renew(ctx)
 	time.Sleep(time.Until(l.end))
 	return until, err
 }

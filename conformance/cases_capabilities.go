@@ -31,7 +31,7 @@ var capabilitiesCases = group("capabilities",
 			e.failf("Capabilities.Backend is empty")
 		case a.Ends == driver.EndsNever:
 			e.failf("Capabilities.Ends is EndsNever: a holder that dies would keep the lock for ever")
-		case a.MinTTL < 0 || a.TTLGrain < 0 || a.FixedTTL < 0 || a.Poll < 0:
+		case a.MinTTL < 0 || a.TTLGrain < 0 || a.FixedTTL < 0:
 			e.failf("a duration is negative: %+v", a)
 		case a.FixedTTL > 0 && a.FixedTTL < a.MinTTL:
 			e.failf("FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
@@ -45,8 +45,8 @@ var capabilitiesCases = group("capabilities",
 		switch {
 		case e.caps.Wake == driver.WakeNotify && !notifier:
 			e.failf("Wake is WakeNotify, but no driver.Notifier is found")
-		case e.caps.Wake == driver.WakeQueue && !waiter:
-			e.failf("Wake is WakeQueue, but no driver.Waiter is found")
+		case (e.caps.Wake == driver.WakeQueue || e.caps.Wake == driver.WakeQueueOrPoll) && !waiter:
+			e.failf("Wake is %v, but no driver.Waiter is found", e.caps.Wake)
 		case e.caps.Wake == driver.WakePoll && (notifier || waiter):
 			e.failf("Wake is WakePoll, but the backend is a driver.Notifier: %t, a driver.Waiter: %t", notifier, waiter)
 		case e.caps.Fair == driver.FairFIFO && !waiter && !e.caps.Queue:
@@ -106,7 +106,7 @@ var capabilitiesCases = group("capabilities",
 			lockport.NeedTokensAcrossFailover: e.caps.Token >= driver.TokenFailover,
 			lockport.NeedFailoverSafety:       e.caps.Failover == driver.FailoverSafe,
 			lockport.NeedFairOrder:            e.caps.Fair >= driver.FairAdvice,
-			lockport.NeedNoPolling:            e.caps.Wake != driver.WakePoll,
+			lockport.NeedNoPolling:            !e.caps.Wake.Polls(),
 		} {
 			_, err := lockport.New(e.party(), lockport.TTL(e.ttl), lockport.Require(requirement))
 			if stated != (err == nil) || err != nil && !errors.Is(err, errors.ErrUnsupported) {

@@ -14,6 +14,31 @@ import (
 
 const ruleOutage = "P7 liveness: a waiter rides out an outage of the server and gets the lock afterwards"
 
+// manyNames has one client wait for more names than most servers would keep connections for.
+func manyNames(e *Env) {
+	const names, slow = 40, 150 * time.Millisecond
+	if e.caps.Wake.Polls() {
+		e.notRun("Capabilities.Wake is %v", e.caps.Wake)
+	}
+	locks, client := e.acquireMany(e.client(), names), e.client()
+	var waiting []*call[*lockport.Lock]
+	for _, l := range locks {
+		waiting = append(waiting, e.begin(client, l.Name()))
+	}
+	waiting[0].notYet(300*time.Millisecond, "the name is held")
+	slowOnes := 0
+	for i, l := range locks {
+		start := time.Now()
+		e.release(l)
+		e.release(waiting[i].granted(e.takeover(), "the name was released"))
+		if time.Since(start) > slow {
+			slowOnes++
+		}
+	}
+	e.require(slowOnes <= names/4, "Capabilities.Wake is %v, but of %d names that a client waited for it got %d later than %v after their release",
+		e.caps.Wake, names, slowOnes, slow)
+}
+
 // livenessCases are about P7: who waits gets its turn.
 var livenessCases = group("liveness",
 	full("hand-offs", "P7 liveness: no wake-up is lost: of two clients that wait in turn, each gets the name when the other has released it", func(e *Env) {
@@ -36,6 +61,7 @@ var livenessCases = group("liveness",
 			"waiters are told when a name is free (Capabilities.Wake: %v), but in %d of %d hand-offs the next one took %v or more",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
+	full("many-names", "P7 liveness: for however many names a client waits, it is told of each that is free, unless Capabilities.Wake says that it polls", manyNames),
 	full("crowd", "P7 liveness: everybody in a crowd of waiting clients gets the name",
 		contend(6, crowd{Goroutines: 1, Rounds: 10}, (*race).clients)).within(time.Minute),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {

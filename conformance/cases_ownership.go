@@ -12,34 +12,8 @@ const ruleOwnership = "P4 ownership: a late or repeated release changes nothing 
 
 // ownershipCases are about P4, and about what a driver says of a claim that is gone.
 var ownershipCases = group("ownership",
-	quick("release-twice", ruleOwnership, func(e *Env) {
-		a, b, name, lease := e.held()
-		a.release(lease)
-		e.check(a.releases(lease), "the second release of a claim that the first one ended returned")
-		next := b.claim(name)
-		e.is(a.releases(lease), "the third release returned", nil, driver.ErrLost)
-		b.stillHolds(name, next, "the first holder's release came again")
-	}),
-	quick("release-twice-same-client", ruleOwnership+" (of the same client)", func(e *Env) {
-		p, _, name, lease := e.held()
-		p.release(lease)
-		next := p.claim(name)
-		_ = p.releases(lease)
-		p.stillHolds(name, next, "the first hold's release came again")
-	}),
-	quick("abandon-twice", "P4 ownership: an abandoned claim's late release, renewal or second Abandon changes nothing of the next holder's claim", func(e *Env) {
-		a, b, name := e.two()
-		req := a.request(name)
-		lease := a.claimOf(req)
-		a.abandon(req)
-		a.abandon(req)
-		next := b.claim(name)
-		a.abandon(req)
-		e.require(a.renewsIfItMust(lease) != nil || lease.Grant().Until.IsZero(),
-			"a renewal of an abandoned claim succeeded while somebody else has the name")
-		_ = a.releases(lease)
-		b.stillHolds(name, next, "the abandoned claim was abandoned again and released")
-	}),
+	quick("abandon-twice", ruleAbandoned, func(e *Env) { a, b, name := e.two(); a.abandonedTwice(b, name) }),
+	quick("abandon-twice-same-client", ruleAbandoned+" (of the same client)", func(e *Env) { p := e.party(); p.abandonedTwice(p, e.name()) }),
 	quick("abandon-of-others", "P4 ownership: Abandon ends the claim of its own owner id only", func(e *Env) {
 		p, _, name, lease := e.held()
 		p.abandon(p.request(name)) // never made
@@ -92,6 +66,22 @@ var ownershipCases = group("ownership",
 		})
 	}),
 )
+
+const ruleAbandoned = "P4 ownership: an abandoned claim's late release, renewal or second Abandon changes nothing of the next holder's claim"
+
+// abandonedTwice abandons a claim, and does to it all that the client may still do, while it is b's turn.
+func (p *party) abandonedTwice(b *party, name string) {
+	req := p.request(name)
+	lease := p.claimOf(req)
+	p.abandon(req)
+	p.abandon(req)
+	next := b.claim(name)
+	p.abandon(req)
+	p.e.require(p.renewsIfItMust(lease) != nil || lease.Grant().Until.IsZero(),
+		"a renewal of an abandoned claim succeeded while somebody else has the name")
+	_ = p.releases(lease)
+	b.stillHolds(name, next, "the abandoned claim was abandoned again and released")
+}
 
 // renewedStay renews claims for three TTLs, and looks each time whether another client gets them while they are valid. A machine that stalls for so long that
 // they run out says nothing: then it begins anew.

@@ -225,7 +225,7 @@ func (p *party) releases(lease driver.Lease) error {
 func (p *party) renews(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := p.e.timed()
 	defer cancel()
-	until, err := lease.Renew(ctx)
+	until, err := driver.Renew(ctx, p.Backend, lease)
 	p.e.oneClass(err)
 	return until, err
 }
@@ -285,7 +285,7 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 			case <-ctx.Done():
 				return struct{}{}, nil
 			}
-			until, err := lease.Renew(p.e.ctx)
+			until, err := driver.Renew(p.e.ctx, p.Backend, lease)
 			switch late := !time.Now().Before(valid); {
 			case err == nil:
 				valid = until

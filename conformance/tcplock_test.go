@@ -156,7 +156,7 @@ func (b *tcpLock) Close() error {
 }
 
 func (b *tcpLock) Capabilities() driver.Capabilities {
-	return driver.Capabilities{Backend: "tcp", Ends: driver.EndsTTL, TTLGrain: time.Millisecond, Poll: 50 * time.Millisecond}
+	return driver.Capabilities{Backend: "tcp", Ends: driver.EndsTTL, TTLGrain: time.Millisecond}
 }
 
 func (b *tcpLock) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {

@@ -24,10 +24,9 @@ type Capabilities struct {
 	// Fair says in which order waiting processes are served.
 	Fair Fairness
 
-	// Wake is how a waiter learns that a name is free.
+	// Wake is how a waiter learns that a lockport client has released a name. It holds in every state that the configuration allows, for any number
+	// of waiters and names: where some of them have to poll, it is WakePoll or WakeQueueOrPoll. How often a waiter looks again is HeldError.Poll.
 	Wake WakeMode
-	// Poll is how often a waiter looks where HeldError.Poll is not set. Default: 250 ms where Wake is WakePoll, otherwise 1 s.
-	Poll time.Duration
 
 	// Failover says whether an acknowledged grant survives the loss of a server.
 	Failover FailoverSafety
@@ -94,13 +93,19 @@ type WakeMode int
 
 // The modes.
 const (
-	WakePoll   WakeMode = iota // it looks again and again
-	WakeNotify                 // it is told, and looks again as a safety net
-	WakeQueue                  // it waits in the server's own queue
+	WakePoll        WakeMode = iota // it looks again and again
+	WakeQueueOrPoll                 // it waits in the server's own queue while that has room, and otherwise looks again and again
+	WakeNotify                      // it is told, and looks again as a safety net
+	WakeQueue                       // it waits in the server's own queue
 )
 
+// Polls reports whether a waiter may depend on looking again and again.
+func (w WakeMode) Polls() bool { return w == WakePoll || w == WakeQueueOrPoll }
+
 // String names the mode for tables.
-func (w WakeMode) String() string { return [...]string{"poll", "notification", "server queue"}[w] }
+func (w WakeMode) String() string {
+	return [...]string{"poll", "server queue, else poll", "notification", "server queue"}[w]
+}
 
 // FailoverSafety is whether an acknowledged grant survives the loss of a server.
 type FailoverSafety int

@@ -20,7 +20,11 @@
 //
 // All methods may be called concurrently, also for the same name with different owners. The client never calls two
 // methods at once for the same claim, with two exceptions: Abandon may be called while an earlier call for the same
-// Request, whose context has ended, is still on its way; and the callbacks of Request may run at any time.
+// Request, whose context has ended, is still on its way; and the callbacks of Request may run at any time. It gives leases only to the Backend that
+// granted them.
+//
+// A call should return soon after its context ends. Many client libraries cannot do that: unless Capabilities.Prompt is stated, the client therefore
+// makes calls on goroutines that it can leave behind, and no caller waits for them.
 //
 // Everything is proven by the package conformance; a third party's driver runs it in under thirty lines.
 package driver
@@ -42,7 +46,7 @@ type Backend interface {
 	//   - ErrUnknown, or any other error, when it may have been granted or may still be granted.
 	//
 	// TryAcquire with the Owner of a claim that the server already granted may return a Lease or ErrHeld; it must not
-	// grant twice. It returns soon after ctx ends, with an error that matches ctx.Err() too.
+	// grant twice. When ctx ends first, the error matches ctx.Err() too.
 	TryAcquire(ctx context.Context, req Request) (Lease, error)
 
 	// Abandon makes sure that req, whose outcome is unknown, is not held and cannot become held, and that its place in
@@ -102,17 +106,23 @@ type Lease interface {
 	// Grant returns what the server granted. It does no I/O and always returns the same value.
 	Grant() Grant
 
+	// Release gives the name up and wakes those who wait for it. nil: it is certain that the claim has ended. ErrLost: the server does not have the
+	// claim any more. Any other error: unknown. The client calls it for every lease, also for one that was lost, so that what the driver keeps for
+	// it can be freed here; the only exception is a claim whose renewal outstays its context, which is abandoned.
+	//
+	// The client remembers the outcome. After nil or ErrLost it does not call Release again. After an unknown outcome it does, and takes ErrLost
+	// before the end of the validity as success: so a driver says plainly what the server says, and remembers nothing.
+	Release(ctx context.Context) error
+}
+
+// Renewer is a Lease that can be renewed by itself. A lease whose Grant has an end (Until) is a Renewer, or its Backend is a BatchRenewer, which
+// the client prefers: it refuses a lease with an end that nothing can renew.
+type Renewer interface {
 	// Renew prolongs the claim by its TTL and returns its new validity, computed as for Grant.Until, which never is
 	// before an earlier one. ErrLost: the claim is known to be gone. Any other error: unknown, and nothing has been
 	// promised; the client tries again until the last known validity ends. Not called where Until is zero.
 	// The client waits for it, and so for the end of ctx, before it releases the claim.
 	Renew(ctx context.Context) (until time.Time, err error)
-
-	// Release gives the name up and wakes who waits for it. Idempotent. nil: it is certain that the claim has ended by
-	// this call or an earlier one of this Lease. ErrLost: it is certain that it had ended before, so that somebody else
-	// may have held the name meanwhile. Any other error: unknown. The client calls it for every lease, also for one that
-	// was lost, so that what the driver keeps for it can be freed here.
-	Release(ctx context.Context) error
 }
 
 // Grant is what a server granted.

@@ -29,7 +29,12 @@ type HeldError struct {
 	ExpiresIn time.Duration
 	// Poll, if positive, asks the client to look again after this time at the latest, because the release
 	// may not be announced (a foreign holder, no notification) or as the safety net under notification.
+	// Default: 250 ms where Capabilities.Wake polls, otherwise 1 s.
 	Poll time.Duration
+
+	// Holder is what the server told of the holder in the same answer: Owner, Foreign, Token and Since, zero where it did not. The other fields
+	// are not used. A driver makes no request of its own for it.
+	Holder Status
 }
 
 // Error implements error.

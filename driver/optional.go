@@ -48,14 +48,27 @@ type Notifier interface {
 
 // BatchRenewer is a Backend that renews many leases in a few round trips.
 type BatchRenewer interface {
-	// RenewBatch renews leases, all of this Backend, as Lease.Renew does each, in as few round trips as it can, and
+	// RenewBatch renews leases, all of this Backend, as Renewer does each, in as few round trips as it can, and
 	// writes what became of each into the element of results with the same index. len(results) == len(leases). The
 	// client calls it with any number of leases, and not twice at once for the same lease. ctx ends no later than the
 	// first of their validities.
 	RenewBatch(ctx context.Context, leases []Lease, results []Renewal)
 }
 
-// Renewal is what became of one lease of a batch: as the results of Lease.Renew.
+// Renew renews lease, which b granted, in a batch of one or by itself, as lockport does. It is for tests and tools.
+func Renew(ctx context.Context, b Backend, lease Lease) (until time.Time, err error) {
+	if batch, ok := As[BatchRenewer](b); ok {
+		var result [1]Renewal
+		batch.RenewBatch(ctx, []Lease{lease}, result[:])
+		return result[0].Until, result[0].Err
+	}
+	if r, ok := lease.(Renewer); ok {
+		return r.Renew(ctx)
+	}
+	return time.Time{}, fmt.Errorf("%w: neither the lease nor its backend can renew it", ErrUnknown)
+}
+
+// Renewal is what became of one lease of a batch: as the results of Renewer.
 type Renewal struct {
 	Until time.Time
 	Err   error

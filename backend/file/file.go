@@ -60,7 +60,6 @@ var capabilities = driver.Capabilities{
 	Token:         driver.TokenFailover,
 	Fair:          driver.FairNone,
 	Wake:          driver.WakePoll,
-	Poll:          maxPoll,
 	Failover:      driver.FailoverNone,
 	Prompt:        true,
 	Queue:         hasTurnstile,
@@ -172,7 +171,7 @@ func (b *Backend) attempt(req driver.Request, p *place) (*lease, error) {
 		case !here:
 			p.close() // it was removed or replaced before: whoever has locked it, that means nothing
 		case !locked:
-			return nil, &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
+			return nil, &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll), Holder: holderIn(p.file)}
 		default:
 			l, err := b.grant(req, p, path, fi)
 			if err != nil {

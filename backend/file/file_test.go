@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/driver"
 )
@@ -261,4 +263,34 @@ func TestInspect(t *testing.T) {
 	st, err = b.Inspect(t.Context(), "jobs/x")
 	require.NoError(t, err)
 	require.False(t, st.Held)
+}
+
+// ErrHeld says who has the file: not who died with it, where a program has locked it since that does not write.
+func TestHeldErrorNamesTheHolder(t *testing.T) {
+	dir := t.TempDir()
+	host, err := os.Hostname()
+	require.NoError(t, err)
+	holder := func(pid int) *lockport.HeldError {
+		t.Helper()
+		req := request("x")
+		req.Owner = fmt.Sprintf("%032x:%s/%d/test/00", owners.Add(1), host, pid)
+		lease := claim(t, backend(t, dir), req)
+		defer release(t, lease)
+		c, err := file.New(file.Options{Dir: dir})
+		require.NoError(t, err)
+		defer c.Close()
+		_, err = c.TryAcquire(t.Context(), "x")
+		var held *lockport.HeldError
+		require.ErrorAs(t, err, &held)
+		if held.Owner != "" {
+			require.Equal(t, req.Owner, held.Owner)
+			require.EqualValues(t, lease.Grant().Token*driver.TokensPerGrant, held.Token)
+			require.WithinDuration(t, time.Now(), held.Since, 10*time.Second)
+		}
+		return held
+	}
+	require.Equal(t, os.Getpid(), holder(os.Getpid()).PID)
+	dead := exec.Command("true")
+	require.NoError(t, dead.Run())
+	require.Empty(t, holder(dead.Process.Pid).Owner)
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -99,6 +100,24 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 		st.Owner, st.Foreign = fmt.Sprintf("process %d", pid), true // flock(1), say
 	}
 	return st, nil
+}
+
+// holderIn is the holder of f, which somebody else has locked, as far as f tells. A record of a process that has died tells nothing: the file has been
+// locked since by a program that does not write to it.
+func holderIn(f *os.File) driver.Status {
+	r, _, err := readRecord(f)
+	c, ok := driver.OwnerClaimant(r.owner)
+	if err != nil || !r.held || !ok {
+		return driver.Status{}
+	}
+	if host, err := os.Hostname(); err == nil && host == c.Host {
+		p, err := os.FindProcess(c.PID)
+		if err != nil || errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone) {
+			return driver.Status{}
+		}
+		_ = p.Release()
+	}
+	return driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
 }
 
 // isOfAnother says that a record was left behind by a holder that died, since another process of the same machine has locked the file. pid is 0 if

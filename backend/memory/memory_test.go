@@ -93,7 +93,7 @@ func TestExpiry(t *testing.T) {
 		require.Equal(t, time.Now().Add(ttl), first.Grant().Until)
 
 		time.Sleep(ttl / 2)
-		until, err := first.Renew(t.Context())
+		until, err := first.(driver.Renewer).Renew(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, time.Now().Add(ttl), until)
 
@@ -101,15 +101,15 @@ func TestExpiry(t *testing.T) {
 		_, err = b.TryAcquire(t.Context(), request("x", "b"))
 		require.ErrorIs(t, err, driver.ErrHeld)
 		time.Sleep(time.Nanosecond)
-		_, err = first.Renew(t.Context())
+		_, err = first.(driver.Renewer).Renew(t.Context())
 		require.ErrorIs(t, err, driver.ErrLost, "also while nobody has taken the name since")
 		second := claim(t, b, request("x", "b"))
 		require.Greater(t, second.Grant().Token, first.Grant().Token)
 
-		_, err = first.Renew(t.Context())
+		_, err = first.(driver.Renewer).Renew(t.Context())
 		require.ErrorIs(t, err, driver.ErrLost)
 		require.ErrorIs(t, first.Release(t.Context()), driver.ErrLost)
-		_, err = second.Renew(t.Context())
+		_, err = second.(driver.Renewer).Renew(t.Context())
 		require.NoError(t, err)
 	})
 }
@@ -202,7 +202,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.NoError(t, b.Break(t.Context(), "x", st.Owner))
 	require.ErrorIs(t, reason, driver.ErrLost, "told before Break returns")
 	claim(t, b, request("x", "b"))
-	_, err = lease.Renew(t.Context())
+	_, err = lease.(driver.Renewer).Renew(t.Context())
 	require.ErrorIs(t, err, driver.ErrLost)
 }
 
@@ -223,7 +223,7 @@ func TestClose(t *testing.T) {
 		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
 		_, err := a.TryAcquire(t.Context(), request("z", "a"))
 		require.ErrorIs(t, err, driver.ErrRefused)
-		_, err = lease.Renew(t.Context())
+		_, err = lease.(driver.Renewer).Renew(t.Context())
 		require.Error(t, err)
 		require.Equal(t, 1, waiters(t, b, "x"), "the other client's")
 

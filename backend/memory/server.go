@@ -73,7 +73,7 @@ func (s *Server) enter(ctx context.Context, b *Backend, req driver.Request, sent
 
 // held says until when e is held, as a waiter sees it.
 func (e *entry) held(now time.Time) error {
-	return &driver.HeldError{ExpiresIn: e.holder.expires.Sub(now)}
+	return &driver.HeldError{ExpiresIn: e.holder.expires.Sub(now), Holder: e.status()}
 }
 
 func (s *Server) add(c *claim, e *entry) {

@@ -78,7 +78,7 @@ func capabilities(o Options) driver.Capabilities {
 		MinTTL:        time.Second,
 		Token:         driver.TokenFailover,
 		Fair:          driver.FairNone,
-		Wake:          driver.WakeQueue,
+		Wake:          driver.WakeQueueOrPoll, // the latter beyond Options.Blockers names
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
 		RemovalNotice: func(time.Duration) time.Duration { return noticeBound },

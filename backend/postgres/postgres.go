@@ -108,7 +108,6 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 		Token:         driver.TokenData,
 		Fair:          driver.FairNone,
 		Wake:          driver.WakeNotify,
-		Poll:          time.Second,
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
 		Contended:     true,

@@ -176,7 +176,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	req := b.request(t.Name())
 	b.waits(req)
 	woken := b.notified(req)
-	_, err = lease.Renew(t.Context())
+	_, err = lease.(driver.Renewer).Renew(t.Context())
 	require.NoError(t, err)
 	frees(t, lease)
 	eventually(t, woken)

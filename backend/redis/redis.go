@@ -69,7 +69,6 @@ var capabilities = driver.Capabilities{
 	Token:     driver.TokenFailover,
 	Fair:      driver.FairAdvice,
 	Wake:      driver.WakeNotify,
-	Poll:      pollUnheard,
 	Prompt:    true,
 	Failover:  driver.FailoverUnsafe,
 	Queue:     true,

@@ -147,7 +147,7 @@ func (p *peer) releases(lease driver.Lease) error {
 func (p *peer) renews(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	return lease.Renew(ctx)
+	return lease.(driver.Renewer).Renew(ctx)
 }
 
 func (p *peer) abandons(req driver.Request) {

@@ -87,7 +87,6 @@ var capabilities = driver.Capabilities{
 	Token:     driver.TokenNone,
 	Fair:      driver.FairAdvice,
 	Wake:      driver.WakeNotify,
-	Poll:      pollUnheard,
 	Prompt:    true,
 	Failover:  driver.FailoverSafe,
 	Queue:     true,

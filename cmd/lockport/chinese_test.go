@@ -27,7 +27,8 @@ var chinese = map[string]string{
 	"none": "无", "while data survives": "数据还在就递增", "across fail-over": "故障转移后仍递增",
 	"FIFO, advisory": "先进先出，不强制", "FIFO": "先进先出",
 	"poll": "轮询", "notification": "通知", "server queue": "服务端队列",
-	"can be lost": "可能丢锁", "no fail-over": "没有故障转移", "survives": "不丢锁",
+	"server queue, else poll": "服务端队列，满后轮询",
+	"can be lost":             "可能丢锁", "no fail-over": "没有故障转移", "survives": "不丢锁",
 	"at the deadline": "到期时",
 }
 

@@ -86,7 +86,7 @@ var claims = []Exhibit{
 			if err == nil {
 				l.shared.Store(req.Name, granted)
 			} else if holder, ok := l.shared.Load(req.Name); ok && isHeld(err) {
-				_, _ = holder.(driver.Lease).Renew(ctx)
+				_, _ = holder.(driver.Renewer).Renew(ctx)
 			}
 			return granted, err
 		})},
@@ -102,7 +102,7 @@ var claims = []Exhibit{
 				return nil, err
 			}
 			until := time.Now().Add(req.TTL)
-			_, err = granted.Renew(ctx)
+			_, err = granted.(driver.Renewer).Renew(ctx)
 			return &lease{Lease: granted, lock: l, req: req, grant: driver.Grant{Token: granted.Grant().Token, Until: until}}, err
 		})},
 }

@@ -18,6 +18,7 @@ type lock struct {
 	net    *network
 	shared *sync.Map // what exhibits on one server keep there, by name
 	hangUp func()    // ends the connection
+	waits  atomic.Int64
 
 	state   func(*driver.Capabilities)
 	request func(*driver.Request)
@@ -104,7 +105,7 @@ func (l *lock) RenewBatch(ctx context.Context, leases []driver.Lease, results []
 	for i, one := range leases {
 		sound[i] = one.(*lease).Lease
 		if l.renew != nil {
-			results[i].Until, results[i].Err = one.Renew(ctx)
+			results[i].Until, results[i].Err = one.(*lease).Renew(ctx)
 		}
 	}
 	if l.renew == nil {
@@ -149,7 +150,12 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	if l.lock.renew != nil {
 		return l.lock.renew(ctx, l)
 	}
-	return l.Lease.Renew(ctx)
+	return l.soundly(ctx)
+}
+
+// soundly renews it as the sound lock does.
+func (l *lease) soundly(ctx context.Context) (time.Time, error) {
+	return driver.Renew(ctx, l.lock.sound, l.Lease)
 }
 
 func (l *lease) Release(ctx context.Context) error { return l.lock.release(ctx, l) }

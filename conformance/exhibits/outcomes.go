@@ -32,7 +32,7 @@ var outcomes = []Exhibit{
 				if _, found := l.lock.shared.Load(l.req.Owner); found {
 					return time.Now().Add(l.req.TTL), nil
 				}
-				return l.Lease.Renew(ctx)
+				return l.soundly(ctx)
 			}
 			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				granted, err := l.sound.TryAcquire(ctx, req)

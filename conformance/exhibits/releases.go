@@ -9,7 +9,7 @@ import (
 // releases are locks that give back what is not theirs.
 var releases = []Exhibit{
 	{"releases-whoever-holds", "plain DEL: a release ends whatever claim there is", "",
-		caught{"ownership/release-twice", "ownership/late-release", "ownership/release-twice-same-client"}, releasing(func(ctx context.Context, l *lease) error {
+		caught{"ownership/late-release", "ownership/abandon-twice", "ownership/abandon-twice-same-client"}, releasing(func(ctx context.Context, l *lease) error {
 			l.lock.take(l.req.Name)
 			return nil
 		})},
@@ -30,13 +30,6 @@ var releases = []Exhibit{
 			if _, again := l.lock.shared.LoadOrStore(l.req.Owner, true); again {
 				client := driver.OwnerClient(l.req.Owner)
 				l.lock.takeFrom(ctx, l.req.Name, func(owner string) bool { return driver.OwnerClient(owner) == client })
-			}
-			return l.Lease.Release(ctx)
-		})},
-	{"says-lost-of-a-second-release", "a release that is repeated says that the claim was lost", "second release",
-		caught{"ownership/release-twice"}, releasing(func(ctx context.Context, l *lease) error {
-			if st, _ := l.lock.sound.Inspect(ctx, l.req.Name); st.Owner != l.req.Owner {
-				return driver.ErrLost
 			}
 			return l.Lease.Release(ctx)
 		})},

@@ -16,24 +16,24 @@ var renewals = []Exhibit{
 		renewing(func(_ context.Context, l *lease) (time.Time, error) { return time.Now().Add(l.req.TTL), nil })},
 	{"renews-what-is-gone", "a renewal of a claim that is gone says that it succeeded", "",
 		caught{"ownership/late-renewal", "removal/forgotten", "optional/batch"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
-			if until, err := l.Lease.Renew(ctx); err == nil {
+			if until, err := l.soundly(ctx); err == nil {
 				return until, nil
 			}
 			return time.Now().Add(l.req.TTL), nil
 		})},
 	{"counts-the-renewal-from-its-reply", "the validity of a renewal counts from when its reply came", "late",
 		caught{"contract/renewal-counts-from-sending"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
-			_, err := l.Lease.Renew(ctx)
+			_, err := l.soundly(ctx)
 			return time.Now().Add(l.req.TTL), err
 		})},
 	{"believes-a-renewal-without-a-reply", "a renewal counts although its reply did not come", "the holder said Valid",
 		caught{"silence/frozen", "silence/gone"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
-			_, _ = l.Lease.Renew(ctx)
+			_, _ = l.soundly(ctx)
 			return time.Now().Add(l.req.TTL), nil
 		})},
 	{"says-lost-of-a-failed-renewal", "a renewal whose reply did not come says that the claim is gone", "",
 		caught{"unknown/renewal-reply-lost", "silence/renewal-reply-lost"}, renewing(func(ctx context.Context, l *lease) (time.Time, error) {
-			until, err := l.Lease.Renew(ctx)
+			until, err := l.soundly(ctx)
 			if err != nil {
 				err = driver.ErrLost
 			}
@@ -61,7 +61,7 @@ var renewals = []Exhibit{
 			l.request = untold
 			return renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 				sent := time.Now()
-				until, err := l.Lease.Renew(ctx)
+				until, err := l.soundly(ctx)
 				if errors.Is(err, driver.ErrLost) {
 					_, err = l.lock.sound.TryAcquire(ctx, l.req)
 					until = sent.Add(l.req.TTL)

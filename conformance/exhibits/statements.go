@@ -31,7 +31,7 @@ var statements = []Exhibit{
 	{"changes-its-mind", "Capabilities are not the same at every call", "then",
 		caught{"capabilities/stated"}, func(l *lock) driver.Backend {
 			var calls atomic.Int64
-			return stating(func(c *driver.Capabilities) { c.Poll = time.Duration(calls.Add(1)) })(l)
+			return stating(func(c *driver.Capabilities) { c.MinTTL = time.Duration(calls.Add(1)) })(l)
 		}},
 	{"states-to-be-prompt", "Prompt is stated, and a claim returns when its client library likes to", "returned later than",
 		caught{"capabilities/prompt"}, failing(func(err error) error {

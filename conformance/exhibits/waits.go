@@ -48,6 +48,15 @@ var waits = []Exhibit{
 				}
 			}
 		})},
+	{"queues-for-the-first-names-only", "the server's queue is stated, and who waits for more than four names polls", "later than",
+		caught{"liveness/many-names"}, waiting(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			if n := l.waits.Add(1); n > 4 {
+				l.waits.Add(-1)
+				return nil, &driver.HeldError{Poll: time.Second}
+			}
+			defer l.waits.Add(-1)
+			return l.sound.Wait(ctx, req)
+		})},
 	{"overtakes", "a queue is stated, and whoever comes at the right moment gets the name", "before client",
 		caught{"waiting/order"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 			req.Queue = false
@@ -71,7 +80,7 @@ type plain struct{ driver.Backend }
 // plainly is a sound lock that is a driver.Backend and nothing more.
 func plainly(l *lock) driver.Backend {
 	l.state = func(c *driver.Capabilities) {
-		c.Wake, c.Poll, c.Fair, c.Queue, c.Contended = driver.WakePoll, 50*time.Millisecond, driver.FairNone, false, false
+		c.Wake, c.Fair, c.Queue, c.Contended = driver.WakePoll, driver.FairNone, false, false
 	}
 	return plain{l}
 }
@@ -81,7 +90,7 @@ type silent struct{ plain }
 
 func silently(l *lock) silent {
 	l.state = func(c *driver.Capabilities) {
-		c.Wake, c.Poll, c.Fair, c.Queue = driver.WakeNotify, time.Hour, driver.FairNone, false
+		c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
 	}
 	l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 		granted, err := l.sound.TryAcquire(ctx, req)

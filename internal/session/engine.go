@@ -64,7 +64,7 @@ func New(s Server, o Options) *Backend {
 		o.Poll = min(defaultPoll, o.TTL/3)
 	}
 	caps := o.Capabilities
-	caps.Ends, caps.FixedTTL, caps.Prompt, caps.Poll = driver.EndsSession, o.TTL, true, o.Poll
+	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
 	b := &Backend{
 		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: o.Poll},
 		table: make(map[Key]*claim), dead: make(map[string]*claim), watches: make(map[Key]*watch),

@@ -207,7 +207,7 @@ func (m *model) hold(name string, bel *belief, lease driver.Lease) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.ttl/4)
-		until, err := lease.Renew(ctx)
+		until, err := lease.(driver.Renewer).Renew(ctx)
 		cancel()
 		if err == nil {
 			m.mu.Lock()

@@ -73,7 +73,7 @@ func (l *lease) Grant() driver.Grant {
 // Renew implements driver.Lease.
 func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	return call(ctx, l.b, Renew, func(ctx context.Context, late time.Duration) (time.Time, error) {
-		until, err := l.Lease.Renew(ctx)
+		until, err := driver.Renew(ctx, l.b.client, l.Lease)
 		return until.Add(-late), err
 	})
 }

@@ -38,7 +38,7 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		rdb: rdb,
 		caps: driver.Capabilities{
 			Backend: name, Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond, Wake: driver.WakePoll,
-			Poll: 100 * time.Millisecond, RemovalNotice: func(ttl time.Duration) time.Duration { return ttl / 3 },
+			RemovalNotice: func(ttl time.Duration) time.Duration { return ttl / 3 },
 		},
 		key:   func(name string) string { return "lock:" + name },
 		value: func(owner string) string { return owner },

@@ -106,7 +106,7 @@ var taught = []Exhibit{
 	{
 		Name: "plain-del", Hazard: "H3", Article: "000, 003, 004",
 		Is: "DEL: a release that comes late or twice ends the next holder's lock",
-		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/release-twice", "ownership/release-twice-same-client",
+		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice", "ownership/abandon-twice-same-client",
 			"ownership/abandon-of-others"},
 		Sees: []string{notLost, grantedAgain, grantedAgain, grantedAgain, grantedAgain},
 		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
