@@ -2,11 +2,11 @@ package file
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -23,8 +23,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host != "" || u.Opaque != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New(`a file URL is "file:" or "file:///folder", with an absolute path`)
 	}
-	for p := range u.Query() {
-		return nil, fmt.Errorf("unknown parameter %q in a file URL; it has none but ttl", p)
+	if err := lockurl.Of(u).Err(); err != nil {
+		return nil, err
 	}
 	b, err := NewBackend(Options{Dir: u.Path})
 	if err != nil {

@@ -2,12 +2,12 @@ package memory
 
 import (
 	"errors"
-	"fmt"
 	"net/url"
 	"sync"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -46,8 +46,8 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host != "" || u.Path != "" || u.User != nil || u.Fragment != "" {
 		return nil, errors.New(`a memory URL is "memory:" or "memory:NAME"`)
 	}
-	for p := range u.Query() {
-		return nil, fmt.Errorf("unknown parameter %q in a memory URL; it has none but ttl", p)
+	if err := lockurl.Of(u).Err(); err != nil {
+		return nil, err
 	}
 	return NewBackend(Options{Server: SharedServer(u.Opaque)}), nil
 }

@@ -1,0 +1,155 @@
+// Package lockurl reads what the lock URLs of several backends have alike: parameters, prefix, list of hosts, TLS files.
+package lockurl
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/lockport/lockport/internal/tlsfiles"
+)
+
+// Params are the parameters of a URL. Each method that reads one takes it out; the first error stays and is returned by Err or Rest. What is absent reads as
+// the zero value. Errors never contain the URL's user or password.
+type Params struct {
+	u    *url.URL
+	left url.Values
+	err  error
+}
+
+// Of begins to read the parameters of u.
+func Of(u *url.URL) *Params { return &Params{u: u, left: u.Query()} }
+
+// Fail records an error, unless there is one before it.
+func (p *Params) Fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = fmt.Errorf(format, args...)
+	}
+}
+
+// Err is the first error. A parameter that nobody has read is an error too.
+func (p *Params) Err() error {
+	for name := range p.left {
+		p.Fail("unknown URL parameter %q of a URL with the scheme %s", name, p.u.Scheme)
+	}
+	return p.err
+}
+
+// Rest returns the parameters that nobody has read, for the parser of a client library, and the first error.
+func (p *Params) Rest() (url.Values, error) { return p.left, p.err }
+
+// Has reports whether a parameter is there that nobody has read.
+func (p *Params) Has(name string) bool { return p.left.Has(name) }
+
+// All reads a parameter that may be given several times.
+func (p *Params) All(name string) []string {
+	all := p.left[name]
+	p.left.Del(name)
+	return all
+}
+
+// Text reads a parameter.
+func (p *Params) Text(name string) string {
+	all := p.All(name)
+	if len(all) > 1 {
+		p.Fail("the URL parameter %s is given twice", name)
+	}
+	return strings.Join(all, "")
+}
+
+// Bool reads a parameter that is true or false; absent says what it is where it is missing.
+func (p *Params) Bool(name string, absent bool) bool {
+	if !p.Has(name) {
+		return absent
+	}
+	text := p.Text(name)
+	if text != "true" && text != "false" {
+		p.Fail("bad value %q of the URL parameter %s: want true or false", text, name)
+	}
+	return text == "true"
+}
+
+// Int reads a number that must be positive.
+func (p *Params) Int(name string) int { return read(p, name, "a number above 0", strconv.Atoi) }
+
+// Duration reads a duration that must be positive.
+func (p *Params) Duration(name string) time.Duration {
+	return read(p, name, "something like 500ms", time.ParseDuration)
+}
+
+// read reads a positive number that parse understands.
+func read[N int | time.Duration](p *Params, name, want string, parse func(string) (N, error)) N {
+	if !p.Has(name) {
+		return 0
+	}
+	text := p.Text(name)
+	n, err := parse(text)
+	if err != nil || n <= 0 {
+		p.Fail("bad value %q of the URL parameter %s: want %s", text, name, want)
+	}
+	return n
+}
+
+// Prefix reads the parameter prefix into the options Prefix and NoPrefix.
+func (p *Params) Prefix() (prefix string, none bool) {
+	given := p.Has("prefix")
+	prefix = p.Text("prefix")
+	return prefix, given && prefix == ""
+}
+
+// Hosts reads the addresses in the URL, which commas separate, and in the parameter addr, which may be repeated and is how several are named by
+// IPv6 address. Those without a port get port.
+func (p *Params) Hosts(port string) []string {
+	var all []string
+	for _, address := range append(strings.Split(p.u.Host, ","), p.All("addr")...) {
+		host, own, err := net.SplitHostPort(address)
+		if err != nil { // no port
+			host, own = strings.TrimSuffix(strings.TrimPrefix(address, "["), "]"), port
+		}
+		if host == "" || own == "" || strings.ContainsAny(host, "/@[] ") {
+			p.Fail("bad address %q in the URL: want host:port, several with commas between them", address)
+		}
+		all = append(all, net.JoinHostPort(host, own))
+	}
+	return all
+}
+
+// TLS reads the parameters ca, cert, key (files) and servername, whose default is host, into a client's configuration.
+func (p *Params) TLS(host string) *tls.Config {
+	ca, cert, key := p.Text("ca"), p.Text("cert"), p.Text("key")
+	if name := p.Text("servername"); name != "" {
+		host = name
+	}
+	t, err := tlsfiles.Config(ca, cert, key, host)
+	if err != nil {
+		p.Fail("%w", err)
+	}
+	return t
+}
+
+// NoTLS says that the parameters of TLS are errors, since what they need is missing: "tls=true".
+func (p *Params) NoTLS(needs string) {
+	for _, name := range []string{"ca", "cert", "key", "servername"} {
+		if p.Has(name) {
+			p.Fail("the URL parameter %s needs %s", name, needs)
+		}
+	}
+}
+
+// Prefix is the prefix that the options Prefix and NoPrefix of a backend mean, whose default is standard.
+func Prefix(given string, none bool, standard string) (string, error) {
+	switch {
+	case none && given != "":
+		return "", fmt.Errorf("the options NoPrefix and Prefix %q exclude each other", given)
+	case !utf8.ValidString(given):
+		return "", fmt.Errorf("the option Prefix %q is not valid UTF-8", given)
+	case given == "" && !none:
+		return standard, nil
+	}
+	return given, nil
+}

@@ -1,0 +1,86 @@
+package lockurl_test
+
+import (
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lockurl"
+)
+
+// of begins to read a URL.
+func of(t *testing.T, raw string) *lockurl.Params {
+	t.Helper()
+	u, err := url.Parse(raw)
+	require.NoError(t, err)
+	return lockurl.Of(u)
+}
+
+func TestParams(t *testing.T) {
+	p := of(t, "x://h1,h2:7?text=a&yes=true&n=3&d=5s&prefix=&addr=[::1]&addr=h4&other=1")
+	require.Equal(t, "a", p.Text("text"))
+	require.Empty(t, p.Text("text"), "it has been read")
+	require.True(t, p.Bool("yes", false))
+	require.True(t, p.Bool("absent", true))
+	require.Equal(t, 3, p.Int("n"))
+	require.Equal(t, 5*time.Second, p.Duration("d"))
+	prefix, none := p.Prefix()
+	require.Empty(t, prefix)
+	require.True(t, none)
+	_, none = p.Prefix()
+	require.False(t, none)
+	require.Equal(t, []string{"h1:9", "h2:7", "[::1]:9", "h4:9"}, p.Hosts("9"))
+	rest, err := p.Rest()
+	require.NoError(t, err)
+	require.Equal(t, url.Values{"other": {"1"}}, rest)
+	require.EqualError(t, p.Err(), `unknown URL parameter "other" of a URL with the scheme x`)
+}
+
+func TestErrors(t *testing.T) {
+	for raw, want := range map[string]string{
+		"x://h?a=1&a=2":     "the URL parameter a is given twice",
+		"x://h?yes=1":       `bad value "1" of the URL parameter yes: want true or false`,
+		"x://h?n=0":         `bad value "0" of the URL parameter n: want a number above 0`,
+		"x://h?n=":          `bad value "" of the URL parameter n: want a number above 0`,
+		"x://h?d=5":         `bad value "5" of the URL parameter d: want something like 500ms`,
+		"x://u:secret@h,":   `bad address "" in the URL: want host:port, several with commas between them`,
+		"x://h?cert=a":      "the URL parameters cert and key belong together: give both or none",
+		"x://h?ca=/no/file": "the URL parameter ca: open /no/file: no such file or directory",
+	} {
+		p := of(t, raw)
+		p.Text("a")
+		p.Bool("yes", false)
+		p.Int("n")
+		p.Duration("d")
+		p.Hosts("1")
+		p.TLS("h")
+		require.EqualError(t, p.Err(), want, raw)
+	}
+	p := of(t, "x://h?key=k")
+	p.NoTLS("tls=true")
+	_, err := p.Rest()
+	require.EqualError(t, err, "the URL parameter key needs tls=true")
+	require.Equal(t, "other", of(t, "x://h?servername=other").TLS("h").ServerName)
+	require.Equal(t, "h", of(t, "x://h").TLS("h").ServerName)
+}
+
+func TestPrefix(t *testing.T) {
+	for _, c := range []struct {
+		given string
+		none  bool
+		want  string
+		fails bool
+	}{
+		{"", false, "standard", false},
+		{"own", false, "own", false},
+		{"", true, "", false},
+		{"own", true, "", true},
+		{"\xff", false, "", true},
+	} {
+		got, err := lockurl.Prefix(c.given, c.none, "standard")
+		require.Equal(t, c.want, got)
+		require.Equal(t, c.fails, err != nil, c)
+	}
+}
