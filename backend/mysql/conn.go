@@ -50,7 +50,7 @@ type sqlConn interface {
 	driver.Pinger
 }
 
-var _ session.Conn = (*conn)(nil)
+var _ session.Conn = adapted{}
 
 // job is one request of the engine's.
 type job struct {

@@ -59,9 +59,9 @@ type asked struct {
 func dialFor(t testing.TB, s *server) *asked {
 	t.Helper()
 	a := &asked{t: t, ended: make(chan error, 1)}
-	c, err := s.Dial(t.Context(), "host:1:label", session.Events{Ended: func(err error) { a.ended <- err }})
+	c, _, err := s.dial(t.Context(), "host:1:label", func(err error) { a.ended <- err })
 	require.NoError(t, err)
-	a.conn = c.(*conn)
+	a.conn = c
 	t.Cleanup(a.Close)
 	return a
 }

@@ -48,12 +48,28 @@ const markerPrefix = "lockport.session."
 
 // Dial implements session.Server.
 func (s *server) Dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
-	c, _, err := s.dial(ctx, label, e.Ended)
+	ended := make(chan error, 2)
+	c, _, err := s.dial(ctx, label, func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return adapted{session.Adapt(c, ended, c.Close), c}, nil
 }
+
+// adapted is a conn as the engine wants it.
+type adapted struct {
+	session.Adapted
+	conn *conn
+}
+
+func (a adapted) ID() string             { return a.conn.ID() }
+func (a adapted) Silence() time.Duration { return a.conn.Silence() }
+func (a adapted) Close()                 { a.conn.Close() }
 
 // dial opens a session for locks, and says what is known of the server.
 func (s *server) dial(ctx context.Context, label string, ended func(error)) (*conn, facts, error) {

@@ -18,6 +18,7 @@ import (
 type conn struct {
 	server *server
 	events session.Events
+	ended  func(error)
 	socket net.Conn
 	front  *pgproto3.Frontend // reads from the socket, for whose turn it is
 	rows   answer             // what has come of the statement under way, for the same
@@ -86,7 +87,7 @@ func (c *conn) ask(ops []*session.Op, f session.Flight) {
 // end ends the session, and tells of it.
 func (c *conn) end(err error) {
 	if c.line.End(err, c.forget) {
-		go c.events.Ended(err)
+		go c.ended(err)
 	}
 }
 

@@ -42,22 +42,38 @@ type facts struct {
 
 // Dial implements session.Server.
 func (s *server) Dial(ctx context.Context, label string, e session.Events) (session.Conn, error) {
-	c, err := s.dial(ctx, label, e)
+	ended := make(chan error, 2)
+	c, err := s.dial(ctx, label, e, func(err error) {
+		select {
+		case ended <- err:
+		default:
+		}
+	})
 	if err != nil {
 		return nil, err
 	}
-	return c, nil
+	return adapted{session.Adapt(c, ended, c.Close), c}, nil
 }
 
+// adapted is a conn as the engine wants it.
+type adapted struct {
+	session.Adapted
+	conn *conn
+}
+
+func (a adapted) ID() string             { return a.conn.ID() }
+func (a adapted) Silence() time.Duration { return a.conn.Silence() }
+func (a adapted) Close()                 { a.conn.Close() }
+
 // dial is Dial. What client libraries do with ctx is their affair: it returns when that ends.
-func (s *server) dial(ctx context.Context, label string, e session.Events) (*conn, error) {
+func (s *server) dial(ctx context.Context, label string, e session.Events, ended func(error)) (*conn, error) {
 	type dialled struct {
 		conn *conn
 		err  error
 	}
 	done := make(chan dialled, 1)
 	go func() {
-		c, err := s.begin(ctx, label, e)
+		c, err := s.begin(ctx, label, e, ended)
 		done <- dialled{c, err}
 	}()
 	select {
@@ -74,7 +90,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (*con
 }
 
 // begin opens a session and sets it up.
-func (s *server) begin(ctx context.Context, label string, e session.Events) (*conn, error) {
+func (s *server) begin(ctx context.Context, label string, e session.Events, ended func(error)) (*conn, error) {
 	raw, f, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -93,6 +109,7 @@ func (s *server) begin(ctx context.Context, label string, e session.Events) (*co
 	c := &conn{
 		server:  s,
 		events:  e,
+		ended:   ended,
 		socket:  hijacked.Conn,
 		front:   pgproto3.NewFrontend(hijacked.Conn, hijacked.Conn),
 		pid:     f.pid,

@@ -108,7 +108,6 @@ func (o *told) events() session.Events {
 	return session.Events{
 		Freed:     func(k session.Key) { o.freed <- k },
 		Contended: func(k session.Key) { o.contended <- k },
-		Ended:     func(err error) { o.ended <- err },
 	}
 }
 
@@ -117,7 +116,7 @@ func dialled(t testing.TB, s *server) (*conn, *told) {
 	o := new(told)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	c, err := s.dial(ctx, "host/1/test", o.events())
+	c, err := s.dial(ctx, "host/1/test", o.events(), func(err error) { o.ended <- err })
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
 	return c, o

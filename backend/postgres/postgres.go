@@ -130,7 +130,7 @@ func leaseAs(c session.Conn, key session.Key, target any) bool {
 	}
 	n, err := strconv.ParseInt(string(key), 10, 64)
 	if err == nil {
-		*s = Session{PID: int(c.(*conn).pid), Key: n}
+		*s = Session{PID: int(c.(adapted).conn.pid), Key: n}
 	}
 	return err == nil
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"slices"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -14,13 +15,6 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if err := b.settleEarlier(ctx, &req); err != nil {
-		return nil, err
-	}
-	if c := b.table[key]; c != nil && c.state == asking && c.left(&req) && !c.try.blocks {
-		c.req, c.wanted = req, true
-		return c.outcome(ctx)
-	}
 	if err := b.available(ctx, key, &req); err != nil {
 		return nil, err
 	}
@@ -29,62 +23,129 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	c := b.claimOn(s, key, &req, false)
-	s.start(ctx)
-	return c.outcome(ctx)
+	if err := c.outcome(ctx); err != nil {
+		return nil, err
+	}
+	c.granted = true
+	return c, nil
 }
 
-// left says that c is an earlier claim of the owner of req, whose caller has left it and now comes again.
-func (c *claim) left(req *driver.Request) bool { return c.req.Owner == req.Owner && !c.wanted }
+// Wait implements driver.Waiter. The claim waits in the server's queue on a session of its own, and if it is granted lives there. ErrHeld: no
+// session is left to wait on.
+func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	key, err := b.layout(&req)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.unlock()
+	if err := b.available(ctx, key, &req); err != nil {
+		return nil, err
+	}
+	if b.closed {
+		return nil, unavailable(errClosed)
+	}
+	s := b.idleBlocker()
+	if s == nil {
+		return nil, b.errHeld
+	}
+	c := b.claimOn(s, key, &req, true)
+	if err := c.outcome(ctx); err != nil {
+		if c.state == asking { // it can be ended only with its session
+			s.end(errCancelled)
+		}
+		return nil, err
+	}
+	if err := c.confirm(ctx); err != nil {
+		return nil, err
+	}
+	c.granted = true
+	return c, nil
+}
 
-// available says why nothing can be asked for now: ctx has ended, or somebody here has the key, asks for it or gives it back. mu is held.
+// available says why nothing can be asked for now: ctx has ended, somebody here has the key, asks for it or gives it back, or an earlier claim of the same
+// owner has not come to its end, so that no answer would be true of it. mu is held.
 func (b *Backend) available(ctx context.Context, key Key, req *driver.Request) error {
+	if b.label == "" {
+		b.label = driver.OwnerClient(req.Owner)
+	}
 	c := b.table[key]
-	if c != nil && c.left(req) {
+	switch {
+	case b.dead[req.Owner] != nil:
+		return unknown(errEnding)
+	case c != nil && c.req.Owner == req.Owner && !c.wanted:
 		return unknown(errGiven)
-	}
-	if err := ctx.Err(); err != nil {
-		return unavailable(err)
-	}
-	if c != nil {
+	case ctx.Err() != nil:
+		return unavailable(ctx.Err())
+	case c != nil:
 		return b.errHeld
 	}
 	return nil
 }
 
-// settleEarlier makes sure that an earlier claim of the same owner, whose session has ended, is gone: otherwise no answer would be true of it. mu
-// is held, but not meanwhile.
-func (b *Backend) settleEarlier(ctx context.Context, req *driver.Request) error {
-	if b.label == "" {
-		b.label = driver.OwnerClient(req.Owner)
-	}
-	for c := b.dead[req.Owner]; c != nil; c = b.dead[req.Owner] {
-		if err := b.certify(ctx, c.s); err != nil {
-			return unknown(err)
-		}
-	}
-	return nil
-}
-
-// outcome waits for what becomes of a Try. mu is held, but not meanwhile.
-func (c *claim) outcome(ctx context.Context) (driver.Lease, error) {
-	answered := c.s.await(ctx, c.try)
+// outcome waits for what becomes of a Try; nil: it has the key. mu is held, but not meanwhile.
+func (c *claim) outcome(ctx context.Context) error {
+	answered := c.s.b.await(ctx, c.try)
 	switch {
 	case c.state == held:
-		if !c.try.blocks {
-			c.give()
-		}
-		return c, nil
-	case answered && c.err == nil && c.s.over != nil: // meanwhile
-		return nil, unknown(c.s.over)
-	case answered && c.err == nil: // abandoned meanwhile
-		return nil, unknown(errCancelled)
-	case answered:
-		return nil, c.err
-	case c.s.withdraw(c.try):
-		c.b.drop(c)
-		c.b.hint(c.key)
-		return nil, unavailable(ctx.Err())
+		return nil
+	case !answered && c.withdraw():
+		return unavailable(ctx.Err())
+	case !answered:
+		c.wanted = false
+		return unknown(ctx.Err())
+	case c.err != nil:
+		return c.err
+	case c.s.over != nil: // meanwhile
+		return unknown(c.s.over)
 	}
-	c.wanted = false
-	return nil, unknown(ctx.Err())
+	return unknown(errCancelled) // abandoned meanwhile
+}
+
+// confirm gives a claim that was granted after a wait its validity: for how long the server had the lock ready for us, nobody can know. mu is held, but
+// not meanwhile.
+func (c *claim) confirm(ctx context.Context) error {
+	s := c.s
+	k := s.ask(&Op{Kind: Ping}, nil)
+	answered := c.b.await(ctx, k)
+	if c.state == held && answered && k.err == nil && k.op.Err == nil {
+		c.grant.Until = s.until()
+		return nil
+	}
+	s.withdraw(k)
+	if c.state == held {
+		c.wanted = false
+		c.giveBack()
+	}
+	switch {
+	case ctx.Err() != nil:
+		return unknown(ctx.Err())
+	case s.over != nil:
+		return unknown(s.over)
+	}
+	return unknown(errCancelled)
+}
+
+// idleBlocker returns a session to wait on, or nil if all are in use. mu is held.
+func (b *Backend) idleBlocker() *session {
+	b.prune()
+	for _, s := range slices.Clone(b.blockers) {
+		if s.over == nil && len(s.claims) == 0 && s.idle() {
+			if !s.stale() {
+				return s
+			}
+			s.end(errIdle)
+		}
+	}
+	if len(b.blockers) >= b.o.Blockers {
+		return nil
+	}
+	s := b.begin(true)
+	b.blockers = append(b.blockers, s)
+	return s
+}
+
+// prune forgets the blockers that have ended and left nothing behind. mu is held.
+func (b *Backend) prune() {
+	b.blockers = slices.DeleteFunc(b.blockers, func(s *session) bool { return s.over != nil && len(s.claims) == 0 })
 }

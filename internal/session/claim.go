@@ -15,16 +15,14 @@ type claim struct {
 	req driver.Request
 
 	state   state
+	try     *call
 	wanted  bool          // somebody waits for the answer, or has the lease
 	granted bool          // somebody has the lease
-	err     error         // why it was not granted
+	err     error         // why it was not granted, or could not be given back
 	freed   bool          // it ended by being given back
 	changed chan struct{} // if not nil: closed when state changes
 
 	grant driver.Grant
-	try   *call // nil: somebody has the lease, and nobody looks at it any more
-
-	prev, next *claim // in session.claims
 }
 
 // state is what a claim is at the server.
@@ -38,45 +36,14 @@ const (
 	gone                // it certainly does not have the key
 )
 
-// claims is a list of the claims of a session.
-type claims struct{ first *claim }
-
-func (l *claims) add(c *claim) {
-	if c.next = l.first; c.next != nil {
-		c.next.prev = c
-	}
-	l.first = c
-}
-
-func (l *claims) remove(c *claim) {
-	if c.prev != nil {
-		c.prev.next = c.next
-	} else {
-		l.first = c.next
-	}
-	if c.next != nil {
-		c.next.prev = c.prev
-	}
-	c.prev, c.next = nil, nil
-}
-
 // claimOn begins a claim on s, which nobody else here may have, and queues its Try. mu is held.
-func (b *Backend) claimOn(s *session, key Key, req *driver.Request, blocks bool) *claim {
+func (b *Backend) claimOn(s *session, key Key, req *driver.Request, waits bool) *claim {
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
-	k := b.newCall(Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner})
-	k.claim, k.blocks = c, blocks
-	c.try = k
 	b.table[key] = c
-	s.claims.add(c)
-	s.append(k)
+	s.claims[c] = struct{}{}
+	c.try = s.ask(&Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner}, c.tried)
+	c.try.waits = waits
 	return c
-}
-
-// give says that somebody has the lease. mu is held.
-func (c *claim) give() {
-	c.granted = true
-	c.b.freeCall(c.try)
-	c.try = nil
 }
 
 // enter sets the state and tells those who wait for it. mu is held.
@@ -96,19 +63,7 @@ func (c *claim) change(ctx context.Context) error {
 	return c.b.wait(ctx, c.changed)
 }
 
-// wait waits for over or the end of ctx, whose error it returns. mu is held, but not meanwhile.
-func (b *Backend) wait(ctx context.Context, over <-chan struct{}) error {
-	b.unlock()
-	defer b.mu.Lock()
-	select {
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
-// drop ends a claim that certainly does not have its key. mu is held.
+// drop ends a claim that certainly does not have its key, and tells those here who were refused because of it. mu is held.
 func (b *Backend) drop(c *claim) {
 	if b.table[c.key] == c {
 		delete(b.table, c.key)
@@ -116,39 +71,40 @@ func (b *Backend) drop(c *claim) {
 	if b.dead[c.req.Owner] == c {
 		delete(b.dead, c.req.Owner)
 	}
-	c.s.claims.remove(c)
+	delete(c.s.claims, c)
 	c.enter(gone)
-}
-
-// hint tells those here who want to know when key is free. mu is held.
-func (b *Backend) hint(key Key) {
-	if w := b.watches[key]; w != nil {
-		b.wake(w)
-	}
 }
 
 // bereave notes that the session of c has ended for us while c had or may have had its key. mu is held.
 func (b *Backend) bereave(c *claim) {
-	if c.s.buried {
-		b.drop(c)
-		return
-	}
 	delete(b.table, c.key)
 	b.dead[c.req.Owner] = c
 	c.enter(orphan)
 	b.hint(c.key) // for others it is the server's affair now
 }
 
+// withdraw takes back a claim that was not asked for yet. false: it was. mu is held.
+func (c *claim) withdraw() bool {
+	if !c.s.withdraw(c.try) {
+		return false
+	}
+	c.err = unavailable(errCancelled)
+	c.b.drop(c)
+	c.b.hint(c.key) // others here were refused because of it
+	return true
+}
+
 // tried draws the conclusions from the end of a Try. mu is held.
-func (b *Backend) tried(c *claim, err error, wasSent bool) {
-	op := c.try.op
+func (c *claim) tried() {
+	b, op := c.b, c.try.op
 	switch {
-	case err != nil && !wasSent:
-		c.err = err
-		b.drop(c)
-	case err != nil:
-		c.err = err
-		b.bereave(c)
+	case c.try.err != nil:
+		c.err = c.try.err
+		if c.try.sent {
+			b.bereave(c)
+		} else {
+			b.drop(c)
+		}
 	case op.Err != nil:
 		c.err = op.Err
 		b.drop(c)
@@ -162,34 +118,32 @@ func (b *Backend) tried(c *claim, err error, wasSent bool) {
 		c.grant = driver.Grant{Token: op.Token, Until: c.s.until(), Contended: op.Contended}
 		c.enter(held)
 	default:
-		c.queueFree()
+		c.giveBack()
 	}
 	if c.state == gone && !c.wanted {
-		b.hint(c.key) // others here were refused because of it
+		b.hint(c.key)
 	}
 }
 
-// queueFree queues the Free of a claim that has its key, and for which the caller is to start the session. mu is held.
-func (c *claim) queueFree() *call {
-	k := c.b.newCall(Op{Kind: Free, Key: c.key})
-	k.claim = c
+// giveBack queues the Free of a claim that has its key. mu is held.
+func (c *claim) giveBack() {
 	c.enter(giving)
-	c.s.append(k)
-	return k
+	var k *call
+	k = c.s.ask(&Op{Kind: Free, Key: c.key}, func() { c.gaveBack(k) })
 }
 
 // gaveBack draws the conclusions from the end of a Free. mu is held.
-func (b *Backend) gaveBack(c *claim, op *Op, err error) {
+func (c *claim) gaveBack(k *call) {
+	b := c.b
 	switch {
-	case err != nil:
+	case k.err != nil:
+		c.err = unknown(k.err)
 		b.bereave(c)
-	case op.Err != nil && c.s.over != nil:
-		b.bereave(c)
-	case op.Err != nil:
-		c.err = op.Err
+	case k.op.Err != nil:
+		c.err = k.op.Err
 		c.enter(held)
 	default:
-		c.freed = op.OK
+		c.freed = k.op.OK
 		b.drop(c)
 		b.hint(c.key)
 	}

@@ -22,7 +22,7 @@ type Backend struct {
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
-	work   sync.WaitGroup // dialling, and requests under way
+	work   sync.WaitGroup // the sessions' goroutines
 
 	mu       sync.Mutex
 	later    []func() // what is called when mu is unlocked: what others gave us, which may take locks of their own
@@ -34,12 +34,6 @@ type Backend struct {
 	dead     map[string]*claim // by owner: those whose session has ended for us, and perhaps not for the server
 	watches  map[Key]*watch    // who wants to know when a key is free
 	deaf     bool              // the server cannot tell
-
-	calls    []*call   // to be used again
-	waiting  []*waiter // for answers
-	idle     []*waiter // to be used again
-	sweeper  *time.Timer
-	sweeping bool // it is running
 }
 
 var _ interface {
@@ -94,13 +88,13 @@ func (b *Backend) unlock() {
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	b.closed = true
-	b.cancel()
 	if b.main != nil {
 		b.main.end(errClosed)
 	}
 	for _, s := range slices.Clone(b.blockers) {
 		s.end(errClosed)
 	}
+	b.cancel()
 	clear(b.watches)
 	b.unlock()
 	b.work.Wait()
@@ -137,25 +131,22 @@ func (b *Backend) Do(ctx context.Context, ops ...*Op) error {
 	if err != nil {
 		return err
 	}
-	calls := make([]call, len(ops))
+	calls := make([]*call, len(ops))
 	for i, op := range ops {
-		calls[i].op = op
-		s.append(&calls[i])
+		calls[i] = s.ask(op, nil)
 	}
-	last := &calls[len(ops)-1]
-	s.start(ctx)
-	if !s.await(ctx, last) {
-		err := unavailable(ctx.Err())
-		for i := range calls {
-			if !s.withdraw(&calls[i]) {
-				err = unknown(ctx.Err())
+	for _, k := range calls {
+		if !b.await(ctx, k) {
+			err := unavailable(ctx.Err())
+			for _, k := range calls {
+				if !s.withdraw(k) {
+					err = unknown(ctx.Err())
+				}
 			}
+			return err
 		}
-		return err
-	}
-	for i := range calls {
-		if calls[i].err != nil {
-			return calls[i].err
+		if k.err != nil {
+			return k.err
 		}
 	}
 	return nil

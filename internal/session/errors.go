@@ -13,7 +13,6 @@ var (
 	errIdle      = errors.New("the session was idle for too long to be trusted")
 	errCancelled = errors.New("the wait on it was given up")
 	errEnding    = errors.New("the session in which the lock was asked for has not ended at the server yet")
-	errForeign   = errors.New("the lease is of another backend")
 	errGiven     = errors.New("the lock was given back")
 	errTaken     = errors.New("the lock was no longer there when it was given back")
 )

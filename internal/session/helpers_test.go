@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -31,6 +32,7 @@ type hand struct {
 	dials []*handDial
 	conns []*handConn // in the order in which they were accepted
 	token uint64
+	deaf  bool // see handConn, of the next one
 }
 
 // handDial is a Dial under way.
@@ -75,7 +77,8 @@ func (h *hand) accept() *handConn {
 	h.t.Helper()
 	synctest.Wait()
 	require.Len(h.t, h.dials, 1, "dials under way")
-	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), events: h.dials[0].events}
+	c := &handConn{h: h, id: fmt.Sprintf("session-%d", len(h.conns)), events: h.dials[0].events, reply: make(chan error, 1), broken: make(chan error, 1), deaf: h.deaf}
+	h.deaf = false
 	h.conns = append(h.conns, c)
 	h.dials[0].answer <- c
 	h.dials = nil
@@ -99,50 +102,68 @@ type handConn struct {
 	id     string
 	events Events
 	closed bool
+
+	mu     sync.Mutex
 	ops    []*Op // under way
-	done   func(error)
 	waits  bool
-	count  int           // requests so far
-	stays  chan struct{} // if not nil: Do returns when it is closed
+	count  int        // requests so far
+	reply  chan error // what Do or Wait returns
+	broken chan error // what Listen returns
+	deaf   bool       // Do and Wait return late: not when their context ends
 }
 
 func (c *handConn) ID() string             { return c.id }
 func (c *handConn) Silence() time.Duration { return handTTL }
-
 func (c *handConn) Close() {
-	if !c.closed {
-		c.closed = true
-		go c.events.Ended(errors.New("closed by us"))
-		if c.done != nil {
-			go c.finish(errors.New("closed by us"))
-		}
-	}
+	require.False(c.h.t, c.closed, "closed twice")
+	c.closed = true
 }
 
-func (c *handConn) Do(_ context.Context, ops []*Op, done func(error)) {
-	if c.closed {
-		done(errors.New("used when it was closed"))
-		return
-	}
-	require.Nil(c.h.t, c.done, "two requests at once")
+func (c *handConn) Do(ctx context.Context, ops []*Op) error {
+	require.False(c.h.t, c.closed, "used when it was closed")
+	require.Nil(c.h.t, c.ops, "two requests at once")
 	require.NotEmpty(c.h.t, ops)
 	require.LessOrEqual(c.h.t, len(ops), MaxBatch)
-	c.ops, c.done, c.waits = ops, done, false
+	c.mu.Lock()
+	c.ops = ops
 	c.count++
-	if c.stays != nil {
-		<-c.stays
+	c.mu.Unlock()
+	if c.deaf {
+		ctx = context.Background()
+	}
+	defer func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ops, c.waits = nil, false
+	}()
+	select {
+	case err := <-c.reply:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
-func (c *handConn) Wait(_ context.Context, op *Op, done func(error)) {
-	c.Do(context.Background(), []*Op{op}, done)
-	c.waits = c.done != nil
+func (c *handConn) Wait(ctx context.Context, op *Op) error {
+	c.waits = true
+	return c.Do(ctx, []*Op{op})
+}
+
+func (c *handConn) Listen(ctx context.Context) error {
+	select {
+	case err := <-c.broken:
+		return err
+	case <-ctx.Done():
+		return nil
+	}
 }
 
 // asked is what is asked now: "TFPALEQ" letters with keys.
 func (c *handConn) asked() string {
 	synctest.Wait()
-	if c.done == nil {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ops == nil {
 		return ""
 	}
 	s := ""
@@ -169,23 +190,23 @@ func (c *handConn) answer(want string, no ...Key) {
 		}
 	}
 	c.finish(nil)
-	synctest.Wait()
 }
 
-// fail ends the connection before the answer.
+// fail ends the connection, before the answer if something is asked.
 func (c *handConn) fail(err error) {
-	c.closed = true
-	c.finish(err)
-	c.events.Ended(err)
+	synctest.Wait()
+	if c.ops != nil {
+		c.finish(err)
+		return
+	}
+	c.broken <- err
 	synctest.Wait()
 }
 
+// finish ends the request under way.
 func (c *handConn) finish(err error) {
-	done := c.done
-	c.done, c.ops = nil, nil
-	if done != nil {
-		done(err)
-	}
+	c.reply <- err
+	synctest.Wait()
 }
 
 var errCut = errors.New("cut")
@@ -284,11 +305,16 @@ func (s *instant) Dial(context.Context, string, Events) (Conn, error) { return s
 func (s *instant) ID() string                                         { return "instant" }
 func (s *instant) Silence() time.Duration                             { return time.Hour }
 func (s *instant) Close()                                             {}
-func (s *instant) Wait(_ context.Context, op *Op, done func(error))   { op.OK = true; done(nil) }
+func (s *instant) Wait(_ context.Context, op *Op) error               { op.OK = true; return nil }
 
-func (s *instant) Do(_ context.Context, ops []*Op, done func(error)) {
+func (s *instant) Do(_ context.Context, ops []*Op) error {
 	for _, op := range ops {
 		op.OK, op.Token = true, 1
 	}
-	done(nil)
+	return nil
+}
+
+func (s *instant) Listen(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockport/lockport/internal/bounded"
 )
 
 // lined is a line whose answers are single bytes, and the server's end of its connection.
@@ -248,22 +246,4 @@ func TestLineEndsWhenAnAnswerIsOverdue(t *testing.T) {
 	x.answer(t)
 	<-returned
 	require.NoError(t, <-done)
-}
-
-// TestWaitersAreSwept: who waits for an answer with a context that tells its end without a channel leaves when it ends, and costs it none.
-func TestWaitersAreSwept(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		var timers bounded.Timers
-		first := h.try(t.Context(), request("a"))
-		c := h.accept()
-		ctx := timers.Under(t.Context(), time.Now().Add(50*time.Millisecond))
-		defer ctx.Cancel()
-		start := time.Now()
-		_, err := h.b.TryAcquire(ctx, request("b"))
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.LessOrEqual(t, time.Since(start), 50*time.Millisecond+sweepTime)
-		require.Empty(t, h.b.waiting)
-		c.answer("Ta")
-		first.is(t, nil)
-	})
 }

@@ -40,7 +40,6 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	if w.on == nil && !b.deaf {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise when it is live
 			s.listen(w)
-			s.startLater()
 		}
 	}
 	return func() { b.unwatch(w, &wake) }
@@ -64,18 +63,24 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 	}
 }
 
-// listen queues the Await of w. mu is held.
+// listen queues the Await of w, unless its key is awaited still: what was freed meanwhile was told to nobody. mu is held.
 func (s *session) listen(w *watch) {
 	w.on = s
-	w.ask = &call{op: &Op{Kind: Await, Key: w.key}, watch: w}
-	s.append(w.ask)
+	if i := slices.IndexFunc(s.leaves, func(k *call) bool { return k.op.Key == w.key }); i >= 0 {
+		w.ask = s.leaves[i]
+		w.ask.sent = true // by an earlier watch
+		s.leaves = slices.Delete(s.leaves, i, i+1)
+		s.b.wake(w)
+		return
+	}
+	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.listens(w, s) })
 }
 
 // listens draws the conclusions from the end of an Await: a key may have been freed before the server knew. mu is held.
-func (b *Backend) listens(w *watch, s *session, answered bool, op *Op) {
-	switch {
+func (b *Backend) listens(w *watch, s *session) {
+	switch op := w.ask.op; {
 	case w.on != s:
-	case !answered:
+	case w.ask.err != nil, op.Err != nil:
 		w.on = nil // the waiter looks again anyway, and the next session asks again
 	case !op.OK:
 		b.deaf, w.on = true, nil
@@ -86,26 +91,28 @@ func (b *Backend) listens(w *watch, s *session, answered bool, op *Op) {
 
 // leave has a key left with the next request, or soon. mu is held.
 func (s *session) leave(key Key) {
-	s.leaves = append(s.leaves, key)
-	s.flushSoon()
-}
-
-func (s *session) flushSoon() {
-	if !s.flushing && s.over == nil && len(s.leaves) > 0 {
-		s.flushing = true
+	if s.over != nil {
+		return
+	}
+	if len(s.leaves) == 0 {
 		time.AfterFunc(leaveWithin, s.flush)
 	}
+	s.leaves = append(s.leaves, &call{op: &Op{Kind: Leave, Key: key}, over: make(chan struct{})})
 }
 
 // flush sends the leaves that no other request has taken along.
 func (s *session) flush() {
 	s.b.mu.Lock()
 	defer s.b.unlock()
-	if s.over == nil && s.idle() {
-		s.request(s.b.ctx)
+	s.due = len(s.leaves) > 0
+	s.wakeUp()
+}
+
+// hint tells those here who want to know when key is free. mu is held.
+func (b *Backend) hint(key Key) {
+	if w := b.watches[key]; w != nil {
+		b.wake(w)
 	}
-	s.flushing = false
-	s.flushSoon() // one request may not take all, or was under way
 }
 
 // wake tells all who watch w. mu is held.

@@ -35,8 +35,8 @@ const (
 	Ask
 )
 
-// Op is one thing that a session does, and the answer. The engine does not touch an Op between its being handed to Conn and done; after that
-// Conn does not touch it.
+// Op is one thing that a session does, and the answer. The engine does not touch an Op between its being handed to Conn and the return of that
+// call; after it Conn does not touch it.
 type Op struct {
 	Kind Kind
 	Key  Key    // of all but Ping, End and Ask
@@ -44,7 +44,7 @@ type Op struct {
 	Ask  any    // of Ask: a request and the place for its answer, of a type that the backend chooses
 
 	// Name and Owner are those of the claim (driver.Request) that a Try or a Wait is for. They decide nothing: a backend may keep them
-	// at the server for those who look (Inspect).
+	// at the server for Inspect.
 	Name, Owner string
 
 	// OK is the answer: see Kind.
@@ -54,62 +54,60 @@ type Op struct {
 	// Contended is set by a Try that got the Key if it is known that somebody else waits for it. Advice; leave it unset where it would cost.
 	Contended bool
 	// Err is the failure of this Op alone, which certainly had no effect: of a class of package driver (ErrRefused: no privilege; ErrUnavailable: the
-	// table of locks is full). Where it is not certain that there was no effect, Conn must end the connection instead.
+	// table of locks is full). Where it is not certain that there was no effect, Conn returns an error instead.
 	Err error
 }
 
-// Server dials sessions. Both its methods and those of Conn may be called concurrently, within what Conn says.
+// confirms says that the answer can only be the server's: a Conn may know by itself what it awaits, or that there is no room for a lock.
+func (op *Op) confirms() bool { return op.Err == nil && op.Kind != Await && op.Kind != Leave }
+
+// Server dials sessions. Dial may be called concurrently.
 type Server interface {
 	// Dial opens a session and sets it up: time-outs, keep-alives, whatever is needed for Events. label is for people who look at the server's list
 	// of sessions: host, process id and label of the client, as driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. It returns
-	// soon after ctx ends, whatever the client library does; ctx bounds the dialling alone and is cancelled afterwards. Errors are of the class driver.ErrUnavailable or
-	// driver.ErrRefused, one line, and show no password; nothing is left behind then. Events may be told before Dial has returned.
+	// soon after ctx ends, whatever the client library does; ctx bounds the dialling alone and is cancelled afterwards. Errors are of the class
+	// driver.ErrUnavailable or driver.ErrRefused, one line, and show no password; nothing is left behind then. Events may be told before Dial has returned.
 	Dial(ctx context.Context, label string, e Events) (Conn, error)
 }
 
-// Events are told by a session's connection, from any goroutine. They do not block, but the engine may call Conn.Close from within them: Conn must hold no lock
-// that its methods take. All are set.
+// Events are told by a session's connection, from any goroutine, also during a call of its methods. They do not block. All are set.
 type Events struct {
 	// Freed says that somebody freed a Key that this session awaits. It may come too often, and for keys that nobody awaits.
 	Freed func(Key)
 	// Contended says that somebody else awaits Key or waits for it. It may come too often, and for keys that this session does not have.
 	Contended func(Key)
-	// Ended says that the connection has ended and why: also while it is idle, within milliseconds of the socket's end. It may be told after
-	// Close too, and more than once. It may come before or after the done of a Do that was under way.
-	Ended func(error)
 }
 
 // Conn is one session on a connection of its own. Its locks end with it.
 //
-// The engine calls Do and Wait one at a time: the next only when the one before has returned and its done was called. ID, Silence and
-// Close may be called at any time, and concurrently with these. The engine holds no lock of its own when it calls any method but ID and Silence, so done and Events may be
-// told from within them.
+// The engine calls Do, Wait, Listen and Close one at a time, on a goroutine of the session's own; ID and Silence concurrently with them. No context of
+// a caller reaches a Conn. An error of Do, Wait or Listen says that the connection has ended, or must, and why (a plain cause, without a class of package
+// driver); the engine then calls Close, and takes the outcome of the ops under way as unknown.
 type Conn interface {
 	// ID identifies the session at the server for ever, never reused, also not after the server's restart. See End. It does no I/O.
 	ID() string
 
-	// Do carries out ops (at least one, at most MaxBatch) in their order, as one request where it can, writes their answers, and calls done once: with nil
-	// when all are answered, otherwise with the reason why the connection has ended (a plain cause, without a class of package driver); the engine then
-	// takes the outcome of all of them as unknown. It may call done on the caller's goroutine before it returns, which saves a switch between goroutines, or on
-	// that of who reads from the connection: done does not block. If ctx ends first it returns at once, the request goes on, and done is called later by another goroutine. ctx never reaches the socket.
-	//
-	// An answer that does not come within Silence (where that is 0: within a time of Conn's choice) ends the connection. The end of the connection makes a
-	// done that is outstanding be called within milliseconds; so does Close. Do on an ended connection calls done with the reason.
-	// ops and its elements are Conn's until done is called. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm
-	// nothing of the session.
-	Do(ctx context.Context, ops []*Op, done func(err error))
-
-	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. It returns when done was called, or when ctx ends, as Do
-	// does, or sooner. op.OK is true unless op.Err is set. Only the grant, an op.Err and the end of the connection end it. A server's
-	// own limit on the time of a wait, if it has one, is met by waiting again. The connection's end is noticed while it waits, on our side at once
-	// (Ended), and on the server's side if it can be had. The holder is told Contended.
-	Wait(ctx context.Context, op *Op, done func(err error))
-
-	// Silence is for how long after a request was sent the server certainly keeps this session's locks although it hears nothing more from it. It always
-	// returns the same value. 0: until the connection ends.
+	// Silence is for how long after a request was sent the server certainly keeps this session's locks although it hears nothing more from it. It
+	// always returns the same value. 0: until the connection ends.
 	Silence() time.Duration
 
-	// Close ends the connection at once, without waiting for the server, and makes an outstanding done be called. Idempotent. What it started ends soon.
+	// Do carries out ops (at least one, at most MaxBatch) in their order, or in one that nobody can tell from it, in as few requests as it can, and
+	// writes their answers. ctx ends with the session, or after Silence: Do then returns within milliseconds, with an error. Await and Leave, and
+	// what gets an Err, may be answered without asking the server: they alone confirm nothing of the session.
+	Do(ctx context.Context, ops []*Op) error
+
+	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. op.OK is true unless op.Err is set. Only the
+	// grant, an op.Err, the end of the connection and that of ctx, which ends with the session, end it. Where the server limits the time of a
+	// wait, Wait waits again. The connection's end is noticed while it waits, on our side at once, and on the server's side if that can be had. The
+	// holder is told Contended.
+	Wait(ctx context.Context, op *Op) error
+
+	// Listen is called when nothing is to be asked. It tells Events, and returns nil soon after ctx ends, which happens as soon as there is
+	// something to ask and must leave the session as it is. A Conn that can tell at once that its connection has ended returns an error then;
+	// one that cannot waits for ctx, and its backend sets Options.Beat.
+	Listen(ctx context.Context) error
+
+	// Close ends the connection at once, without waiting for the server. It is called once.
 	Close()
 }
 
@@ -129,6 +127,10 @@ type Options struct {
 
 	// Poll is after how long a waiter that is not on a connection of its own looks again. Default: 1 s, or a third of TTL if that is less.
 	Poll time.Duration
+
+	// Beat, if positive, is after how long without a request a session with locks is asked for a sign of life: where Conn.Listen cannot tell that a
+	// connection has ended. The loss of the locks is told within about this time.
+	Beat time.Duration
 
 	// Layout makes the server's key from a lock's name. An error, of a class of package driver (ErrRefused), is returned to the caller. It does no I/O
 	// and may be called concurrently.

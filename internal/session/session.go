@@ -2,79 +2,245 @@ package session
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 )
 
-// session is one session at the server: being dialled, live, or ended. Guarded by Backend.mu.
+// session is one session at the server: being dialled, live, or ended. A goroutine of its own (run) makes its requests one after the other, each for all
+// that is queued, and listens while nothing is. Guarded by Backend.mu.
 type session struct {
 	b       *Backend
+	ctx     context.Context // ends when the session does
+	cancel  context.CancelFunc
 	blocker bool          // not the main one: one claim at a time, which may wait
 	conn    Conn          // nil: being dialled
 	silence time.Duration // of conn
 	over    error         // why it has ended for us; nil: it has not
-	timer   *time.Timer   // closes it when it is idle
 
-	queue    []*call // to be sent
-	leaves   []Key   // to be left with the next request
-	flushing bool    // a timer will send leaves if nothing else does
-
-	busy     bool        // a request is under way, or somebody was told to make the next
-	batch    []*call     // the calls of the request under way
-	ops      []*Op       // the same
-	done     func(error) // answered, once for all requests
-	returned bool        // the request's Do has returned
-	answered bool        // its done was called
+	queue  []*call            // to be sent
+	leaves []*call            // Leaves, to be sent with the next request, or when due
+	due    bool               // they have waited for long enough
+	busy   bool               // a request is under way
+	rouse  context.CancelFunc // ends Listen; nil: it does not
 
 	sent      time.Time // when the last request was sent
 	confirmed time.Time // when the last request that was answered was sent
 
-	claims claims // that live on it; once it has ended: that may live on at the server
-	burial *call  // an End of it that is asked for
-	buried bool   // it has ended at the server too
+	claims map[*claim]struct{} // that live on it; once it has ended: that may live on at the server
+	burial *call               // an End of it that is asked for
+	buried bool                // it has ended at the server too
+}
+
+// call is an Op on its way through a session. Guarded by Backend.mu, save over.
+type call struct {
+	op    *Op
+	waits bool          // by Conn.Wait
+	sent  bool          // it may have had an effect
+	err   error         // nothing is known of the answer; of a class of package driver, which says whether it was sent
+	then  func()        // if not nil: draws the conclusions when it was answered or has failed
+	over  chan struct{} // closed when it was answered or has failed, or was taken back
+}
+
+// settled says that it was answered or has failed.
+func (k *call) settled() bool {
+	select {
+	case <-k.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// settle draws the conclusions from the answer, or from err: that there is none. mu is held.
+func (k *call) settle(err error) {
+	k.err = err
+	if err == nil && k.op.Err != nil && classOf(k.op.Err) == nil {
+		k.op.Err = unavailable(k.op.Err)
+	}
+	close(k.over)
+	if k.then != nil {
+		k.then()
+	}
 }
 
 // begin opens a session in the background. mu is held.
 func (b *Backend) begin(blocker bool) *session {
-	s := &session{b: b, blocker: blocker}
-	s.done = s.finish
+	s := &session{b: b, blocker: blocker, claims: make(map[*claim]struct{})}
+	s.ctx, s.cancel = context.WithCancel(b.ctx)
 	b.work.Add(1)
-	go s.dial(b.label)
+	go s.run(b.label)
 	return s
 }
 
-// dial opens the connection and sends what has been asked for meanwhile.
-func (s *session) dial(label string) {
+// run is the session's goroutine.
+func (s *session) run(label string) {
 	b := s.b
 	defer b.work.Done()
-	ctx, cancel := context.WithTimeout(b.ctx, min(maxDial, b.o.TTL))
-	defer cancel()
-	conn, err := b.server.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended, Ended: s.ended})
+	defer s.cancel()
+	ctx, cancel := context.WithTimeout(s.ctx, min(maxDial, b.o.TTL))
+	conn, err := b.server.Dial(ctx, label, Events{Freed: b.freedElsewhere, Contended: b.contended})
+	cancel()
 	b.mu.Lock()
-	defer b.unlock()
 	if err != nil {
 		s.end(err)
+		b.unlock()
 		return
 	}
-	s.conn = conn
-	if s.over != nil { // meanwhile
-		b.later = append(b.later, conn.Close)
-		return
-	}
-	s.silence = conn.Silence()
-	s.sent = time.Now()
-	if s.silence > 0 {
-		s.timer = time.AfterFunc(s.patience(), s.rest)
-	}
+	s.conn, s.silence, s.sent = conn, conn.Silence(), time.Now()
 	if s == b.main {
 		for _, w := range b.watches {
 			s.listen(w)
 		}
 	}
-	s.next()
+	for s.over == nil {
+		if s.due = s.due && len(s.leaves) > 0; s.idle() && !s.due {
+			s.rest()
+		} else {
+			s.request()
+		}
+	}
+	b.unlock()
+	conn.Close()
 }
 
-// patience is for how long a session without claims may be idle: after silence the server ends it, perhaps just as it is used.
-func (s *session) patience() time.Duration { return s.silence - s.silence/4 }
+// ask queues op, and has it sent. mu is held.
+func (s *session) ask(op *Op, then func()) *call {
+	k := &call{op: op, then: then, over: make(chan struct{})}
+	s.queue = append(s.queue, k)
+	s.wakeUp()
+	return k
+}
+
+// wakeUp ends listening. mu is held.
+func (s *session) wakeUp() {
+	if s.rouse != nil {
+		s.rouse()
+	}
+}
+
+// await waits until k is settled. false: ctx has ended before. mu is held, but not meanwhile.
+func (b *Backend) await(ctx context.Context, k *call) bool {
+	_ = b.wait(ctx, k.over)
+	return k.settled()
+}
+
+// wait waits for over or the end of ctx, whose error it returns. mu is held, but not meanwhile.
+func (b *Backend) wait(ctx context.Context, over <-chan struct{}) error {
+	b.unlock()
+	defer b.mu.Lock()
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// withdraw takes back a call that was not sent: it certainly has no effect. false: it was sent, or is settled. mu is held.
+func (s *session) withdraw(k *call) bool {
+	if k.sent || k.settled() {
+		return false
+	}
+	s.queue = slices.DeleteFunc(s.queue, func(q *call) bool { return q == k })
+	close(k.over)
+	return true
+}
+
+// take takes at most n calls from the front of a queue.
+func take(queue *[]*call, n int) []*call {
+	n = min(n, len(*queue))
+	taken := slices.Clone((*queue)[:n])
+	*queue = slices.Delete(*queue, 0, n)
+	return taken
+}
+
+// request makes one request for what is queued. mu is held, but not meanwhile.
+func (s *session) request() {
+	b := s.b
+	calls := take(&s.leaves, MaxBatch/2)
+	calls = append(calls, take(&s.queue, MaxBatch-len(calls))...)
+	ops := make([]*Op, len(calls))
+	for i, k := range calls {
+		k.sent = true
+		ops[i] = k.op
+	}
+	waits := calls[0].waits // alone: nothing else is asked of a session without a claim
+	s.busy, s.sent = true, time.Now()
+	b.unlock()
+	err := s.carryOut(ops, waits)
+	b.mu.Lock()
+	s.busy = false
+	if err != nil {
+		s.end(err)
+		err = unknown(s.over)
+	} else if slices.ContainsFunc(ops, (*Op).confirms) {
+		s.confirmed = s.sent
+	}
+	for _, k := range calls {
+		k.settle(err)
+	}
+	if s.over != nil {
+		b.prune()
+	}
+}
+
+// carryOut has the connection carry out ops.
+func (s *session) carryOut(ops []*Op, waits bool) error {
+	if waits {
+		return s.conn.Wait(s.ctx, ops[0])
+	}
+	if s.silence <= 0 {
+		return s.conn.Do(s.ctx, ops)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.silence)
+	defer cancel()
+	err := s.conn.Do(ctx, ops)
+	if err != nil && ctx.Err() == context.DeadlineExceeded {
+		return fmt.Errorf("the server has not answered for %v", s.silence)
+	}
+	return err
+}
+
+// rest listens until there is something to ask, and ends a session that nobody needs. mu is held, but not meanwhile.
+func (s *session) rest() {
+	limit := s.patience()
+	if silent := time.Since(s.sent); limit > 0 && silent < limit {
+		limit -= silent
+	} else if limit > 0 && len(s.claims) == 0 {
+		s.end(errIdle)
+		return
+	} else if s.b.o.Beat > 0 && len(s.claims) > 0 {
+		s.ask(&Op{Kind: Ping}, nil)
+		return
+	}
+	if limit <= 0 {
+		limit = forever
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, limit)
+	s.rouse = cancel
+	s.b.unlock()
+	err := s.conn.Listen(ctx)
+	cancel()
+	s.b.mu.Lock()
+	s.rouse = nil
+	if err != nil {
+		s.end(err)
+	}
+}
+
+// forever is a limit that is none.
+const forever = 1000 * time.Hour
+
+// patience is for how long nothing is asked of the session before it is asked for a sign of life, or ended if it has no claims: after silence the server
+// ends it, perhaps just as it is used. 0: for ever.
+func (s *session) patience() time.Duration {
+	limit := s.silence - s.silence/4
+	if beat := s.b.o.Beat; beat > 0 && len(s.claims) > 0 && (limit == 0 || beat < limit) {
+		return beat
+	}
+	return limit
+}
 
 // until is the instant before which the server keeps what the session has.
 func (s *session) until() time.Time {
@@ -93,29 +259,7 @@ func (s *session) stale() bool {
 		return false
 	}
 	silent := time.Since(s.sent)
-	return silent >= s.silence || silent >= s.patience() && s.claims.first == nil
-}
-
-// rest closes a session that nobody needs.
-func (s *session) rest() {
-	s.b.mu.Lock()
-	defer s.b.unlock()
-	switch silent := time.Since(s.sent); {
-	case s.over != nil:
-	case s.claims.first == nil && s.idle() && silent >= s.patience():
-		s.end(errIdle)
-	case s.claims.first == nil && s.idle():
-		s.timer.Reset(s.patience() - silent)
-	default:
-		s.timer.Reset(s.patience())
-	}
-}
-
-// ended is Events.Ended.
-func (s *session) ended(cause error) {
-	s.b.mu.Lock()
-	defer s.b.unlock()
-	s.end(cause)
+	return silent >= s.silence || silent >= s.patience() && len(s.claims) == 0
 }
 
 // end ends the session for us, with all that lives on it. What is under way is known only when it is answered, or has failed. mu is held.
@@ -125,15 +269,10 @@ func (s *session) end(cause error) {
 		return
 	}
 	s.over = cause
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	if s.conn != nil {
-		b.later = append(b.later, s.conn.Close)
-	}
+	s.cancel()
 	if s == b.main {
 		b.main = nil
-		for _, w := range b.watches { // whom nobody tells any more: they look again, which opens the next session
+		for _, w := range b.watches { // nobody tells them any more: they look again, which opens the next session
 			w.on = nil
 			b.wake(w)
 		}
@@ -141,19 +280,16 @@ func (s *session) end(cause error) {
 	queue := s.queue
 	s.queue, s.leaves = nil, nil
 	for _, k := range queue {
-		k.lead = false
-		s.settle(k, unsent(cause), false)
+		k.settle(unsent(cause))
 	}
-	reason := lost(cause)
-	for c := s.claims.first; c != nil; {
-		next := c.next
-		if c.state == held {
-			b.bereave(c)
-			if tell := c.req.Lost; tell != nil && c.granted {
-				b.later = append(b.later, func() { tell(reason) })
-			}
+	for c := range s.claims {
+		if c.state != held {
+			continue
 		}
-		c = next
+		b.bereave(c)
+		if tell, reason := c.req.Lost, lost(cause); tell != nil && c.granted {
+			b.later = append(b.later, func() { tell(reason) })
+		}
 	}
 	b.prune()
 }

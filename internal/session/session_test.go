@@ -83,10 +83,11 @@ func TestReleaseWhoseAnswerIsLost(t *testing.T) {
 		other := h.try(t.Context(), request("a"))
 		d.answer("Ta", "a")
 		other.is(t, driver.ErrHeld)
-		same := h.try(t.Context(), req)
+		h.try(t.Context(), req).is(t, driver.ErrUnknown)
+		abandoned = h.abandon(t.Context(), req)
 		d.answer("Esession-0")
-		d.answer("Ta")
-		same.is(t, nil)
+		abandoned.is(t, nil)
+		h.held(d, req)
 		release(t.Context(), lease).is(t, driver.ErrLost)
 		require.Empty(t, d.asked(), "a late release leaves the next claim alone")
 	})
@@ -126,11 +127,6 @@ func TestDialFails(t *testing.T) {
 		time.Sleep(time.Nanosecond)
 		a.is(t, driver.ErrUnavailable)
 		h.dials = nil
-
-		a = h.try(t.Context(), request("a"))
-		h.dials[0].events.Ended(errCut) // before Dial has returned
-		a.is(t, driver.ErrUnavailable)
-		require.True(t, h.accept().closed)
 	})
 }
 
@@ -196,69 +192,6 @@ func TestRequestsGoTogether(t *testing.T) {
 			o.is(t, nil)
 		}
 	})
-}
-
-func TestWhoMakesTheNextRequestMayLeave(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		c, _ := h.live(request("held"))
-		var cancels []context.CancelFunc
-		var calls []*outcome
-		for i := range 4 {
-			ctx, cancel := context.WithCancel(t.Context())
-			cancels = append(cancels, cancel)
-			calls = append(calls, h.try(ctx, request(fmt.Sprint(i))))
-		}
-		cancels[0]() // who made the request leaves: somebody else goes on
-		calls[0].is(t, driver.ErrUnknown)
-		require.Equal(t, "T0", c.asked())
-		c.ops[0].OK = true
-		cancels[1]() // who is first in the queue leaves as it is told to go on
-		c.finish(nil)
-		calls[1].is(t, driver.ErrUnavailable)
-		c.answer("T2 T3 F0")
-		calls[2].is(t, nil)
-		calls[3].is(t, nil)
-		require.Empty(t, c.asked())
-		h.held(c, request("0"))
-	})
-}
-
-// TestWhoLeavesIsNotAsked has what somebody has left be asked all the same, by another than him.
-func TestWhoLeavesIsNotAsked(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		c, lease := h.live(request("a"))
-		underWay := h.try(t.Context(), request("b"))
-		ctx, cancel := context.WithCancel(t.Context())
-		r := release(ctx, lease)
-		cancel()
-		r.is(t, context.Canceled)
-		c.answer("Tb")
-		underWay.is(t, nil)
-		c.answer("Fa")
-	})
-}
-
-// TestWhoseClaimIsAbandonedIsNotAsked has a claim be abandoned at the moment at which its caller is to make the next request, for others too.
-func TestWhoseClaimIsAbandonedIsNotAsked(t *testing.T) {
-	for range 50 {
-		byHand(t, Options{}, func(t *testing.T, h *hand) {
-			c, _ := h.live(request("a"))
-			first, req := h.try(t.Context(), request("b")), request("c")
-			h.try(t.Context(), req)
-			last := h.try(t.Context(), request("d"))
-			require.Equal(t, "Tb", c.asked())
-			c.ops[0].OK = true
-			c.finish(nil)
-			ctx, cancel := context.WithCancel(t.Context())
-			cancel()
-			_ = h.b.Abandon(ctx, req)
-			first.is(t, nil)
-			for c.asked() != "" {
-				c.answer(c.asked())
-			}
-			last.is(t, nil)
-		})
-	}
 }
 
 func TestDo(t *testing.T) {

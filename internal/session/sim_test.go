@@ -113,10 +113,9 @@ type simConn struct {
 	idle   *time.Timer
 
 	mu     sync.Mutex
-	silent bool // nothing passes any more, in either direction
-	err    error
-	done   func(error)
-	timer  *time.Timer
+	silent bool          // nothing passes any more, in either direction
+	err    error         // why it has ended for us
+	over   chan struct{} // closed then
 }
 
 func (s *simulated) Dial(ctx context.Context, label string, e Events) (Conn, error) {
@@ -124,7 +123,7 @@ func (s *simulated) Dial(ctx context.Context, label string, e Events) (Conn, err
 	if ctx.Err() != nil || s.chance(20) {
 		return nil, unavailable(errors.New("no route"))
 	}
-	c := &simConn{s: s, events: e, gone: make(chan struct{})}
+	c := &simConn{s: s, events: e, gone: make(chan struct{}), over: make(chan struct{})}
 	hear := func(f func()) {
 		go func() {
 			s.delay()
@@ -184,13 +183,12 @@ func (c *simConn) end(err error) {
 		return
 	}
 	c.err = err
+	close(c.over)
 	silent := c.silent
 	c.mu.Unlock()
 	c.s.mu.Lock()
 	delete(c.s.conns, c)
 	c.s.mu.Unlock()
-	c.events.Ended(err)
-	c.settle(err, nil)
 	if !silent {
 		go func() {
 			c.s.delay()
@@ -199,38 +197,21 @@ func (c *simConn) end(err error) {
 	}
 }
 
-// settle calls done, after write has written the answers.
-func (c *simConn) settle(err error, write func()) {
-	c.mu.Lock()
-	done := c.done
-	c.done = nil
-	if c.timer != nil {
-		c.timer.Stop()
-	}
-	c.mu.Unlock()
-	if done != nil {
-		if write != nil {
-			write()
-		}
-		done(err)
+func (c *simConn) Do(ctx context.Context, ops []*Op) error { return c.request(ctx, ops, false) }
+func (c *simConn) Wait(ctx context.Context, op *Op) error  { return c.request(ctx, []*Op{op}, true) }
+
+// Listen notices the end.
+func (c *simConn) Listen(ctx context.Context) error {
+	select {
+	case <-c.over:
+		return c.err
+	case <-ctx.Done():
+		return nil
 	}
 }
 
-func (c *simConn) Do(_ context.Context, ops []*Op, done func(error)) { c.request(ops, done, false) }
-func (c *simConn) Wait(_ context.Context, op *Op, done func(error))  { c.request([]*Op{op}, done, true) }
-
-func (c *simConn) request(ops []*Op, done func(error), waits bool) {
-	c.mu.Lock()
-	if err := c.err; err != nil {
-		c.mu.Unlock()
-		done(err)
-		return
-	}
-	c.done = done
-	if !waits {
-		c.timer = time.AfterFunc(c.s.ttl, func() { c.end(errors.New("no answer in time")) })
-	}
-	c.mu.Unlock()
+func (c *simConn) request(ctx context.Context, ops []*Op, waits bool) error {
+	answered := make(chan struct{})
 	there := make([]*Op, len(ops))
 	for i, op := range ops {
 		there[i] = &Op{Kind: op.Kind, Key: op.Key, ID: op.ID}
@@ -264,11 +245,18 @@ func (c *simConn) request(ops []*Op, done func(error), waits bool) {
 		}
 		c.s.delay()
 		if c.passes() {
-			c.settle(nil, func() {
-				for i, op := range ops {
-					op.OK, op.Token = there[i].OK, there[i].Token
-				}
-			})
+			close(answered)
 		}
 	}()
+	select {
+	case <-answered:
+		for i, op := range ops {
+			op.OK, op.Token = there[i].OK, there[i].Token
+		}
+		return nil
+	case <-c.over:
+		return c.err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

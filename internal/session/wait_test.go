@@ -117,40 +117,17 @@ func TestWaitIsGivenUpWhileItIsConfirmed(t *testing.T) {
 	})
 }
 
-// A session whose last request was answered, but has not returned, is there to wait on.
-func TestWaitBehindARequestThatHasNotReturned(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		ctx, cancel := context.WithCancel(t.Context())
-		req := request("a")
-		o := h.wait(ctx, req)
-		c := h.accept()
-		c.answer("Ta!")
-		cancel()
-		o.is(t, driver.ErrUnknown)
-		abandoned := h.abandon(t.Context(), req)
-		c.stays = make(chan struct{})
-		c.answer("P")
-		c.answer("Fa")
-		abandoned.is(t, nil)
-		o = h.wait(t.Context(), request("b"))
-		o.pending(t)
-		require.Empty(t, c.asked(), "two requests at once")
-		close(c.stays)
-		c.stays = nil
-		c.answer("Tb!")
-		c.answer("P")
-		o.is(t, nil)
-	})
-}
-
 func TestWaitWhoseSessionEnds(t *testing.T) {
 	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		req := request("a")
 		o := h.wait(t.Context(), req)
 		h.accept().fail(errCut)
 		o.is(t, driver.ErrUnknown)
-		again := h.wait(t.Context(), req) // the same owner: what was asked for comes first to its end
+		h.wait(t.Context(), req).is(t, driver.ErrUnknown) // the same owner: what was asked for comes first to its end
+		abandoned := h.abandon(t.Context(), req)
 		h.accept().answer("Esession-0")
+		abandoned.is(t, nil)
+		again := h.wait(t.Context(), req)
 		c := h.accept()
 		c.answer("Ta!")
 		c.fail(errCut)
@@ -198,9 +175,12 @@ func TestNotify(t *testing.T) {
 		stopB()
 		stopA = notify("a")
 		c.answer("Lb Aa")
+		before := woken["a"]
 		stopA()
-		stopA = notify("a")
-		c.answer("La Aa")
+		stopA = notify("a") // it is awaited still
+		time.Sleep(2 * leaveWithin)
+		require.Empty(t, c.asked())
+		require.Equal(t, before+1, woken["a"], "what was freed in between was told to nobody")
 
 		// An Await that was not sent is taken back.
 		other := h.try(t.Context(), request("x"))
@@ -211,7 +191,7 @@ func TestNotify(t *testing.T) {
 		require.Empty(t, c.asked())
 
 		// The next session is told anew.
-		before := woken["a"]
+		before = woken["a"]
 		c.fail(errCut)
 		require.Equal(t, before+1, woken["a"])
 		require.Empty(t, h.dials, "who is woken asks")
