@@ -25,7 +25,7 @@ func TestClaimAndRelease(t *testing.T) {
 		r.is(t, nil)
 		release(t.Context(), lease).is(t, nil)
 		require.Empty(t, c.asked(), "a lock is given back once")
-		_, err := lease.(driver.Renewer).Renew(t.Context())
+		_, err := driver.Renew(t.Context(), h.b, lease)
 		require.ErrorIs(t, err, driver.ErrLost)
 	})
 }
@@ -42,7 +42,7 @@ func TestValidityCountsFromTheSendingOfTheAnsweredRequest(t *testing.T) {
 
 		sent = time.Now()
 		renewed := begin(func() (driver.Lease, error) {
-			until, err := o.lease.(driver.Renewer).Renew(t.Context())
+			until, err := driver.Renew(t.Context(), h.b, o.lease)
 			require.Equal(t, sent.Add(handTTL), until)
 			return nil, err
 		})

@@ -50,7 +50,7 @@ func TestLostIsNotToldOfWhatNobodyGot(t *testing.T) {
 func TestRenewalOfWhatIsGivenBackMeanwhile(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
-		o := begin(func() (driver.Lease, error) { _, err := lease.(driver.Renewer).Renew(t.Context()); return nil, err })
+		o := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
 		require.Equal(t, "P", c.asked())
 		r := release(t.Context(), lease)
 		c.answer("P")

@@ -2,7 +2,6 @@ package session
 
 import (
 	"context"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -16,13 +15,6 @@ func (c *claim) As(target any) bool {
 }
 
 var _ driver.LeaseAs = (*claim)(nil)
-
-// Renew implements driver.Lease.
-func (c *claim) Renew(ctx context.Context) (time.Time, error) {
-	var result [1]driver.Renewal
-	c.b.RenewBatch(ctx, []driver.Lease{c}, result[:])
-	return result[0].Until, result[0].Err
-}
 
 // RenewBatch implements driver.BatchRenewer. Any request keeps a whole session: one Ping for each is enough, whatever lives on it.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {

@@ -182,7 +182,7 @@ func (m *model) work(b *Backend, name string) {
 	bel.token = lease.Grant().Token
 	m.mu.Unlock()
 	m.believe(name, bel, lease.Grant().Until)
-	m.hold(name, bel, lease)
+	m.hold(b, name, bel, lease)
 	m.end(bel)
 	if s.under(4) == 0 {
 		m.abandon(b, req)
@@ -199,7 +199,7 @@ func (m *model) work(b *Backend, name string) {
 }
 
 // hold keeps a claim for a while, and renews it or does not.
-func (m *model) hold(name string, bel *belief, lease driver.Lease) {
+func (m *model) hold(b *Backend, name string, bel *belief, lease driver.Lease) {
 	s := m.s
 	for renew := s.under(4) > 0; s.under(3) > 0; {
 		time.Sleep(time.Duration(s.under(int64(s.ttl) / 2)))
@@ -207,7 +207,7 @@ func (m *model) hold(name string, bel *belief, lease driver.Lease) {
 			continue
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), s.ttl/4)
-		until, err := lease.(driver.Renewer).Renew(ctx)
+		until, err := driver.Renew(ctx, b, lease)
 		cancel()
 		if err == nil {
 			m.mu.Lock()

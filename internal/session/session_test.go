@@ -25,7 +25,7 @@ func TestSessionEnds(t *testing.T) {
 		given := release(t.Context(), h.held(c, request("given back")))
 		require.Equal(t, "Fgiven back", c.asked())
 		queued := h.try(t.Context(), request("queued"))
-		renewal := begin(func() (driver.Lease, error) { _, err := lease.(driver.Renewer).Renew(t.Context()); return nil, err })
+		renewal := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
 		c.fail(errCut)
 		require.Len(t, told, 1)
 		require.ErrorIs(t, told[0], driver.ErrLost)
@@ -34,7 +34,7 @@ func TestSessionEnds(t *testing.T) {
 		queued.is(t, driver.ErrUnavailable)
 		renewal.is(t, driver.ErrUnknown)
 		waiting.pending(t)
-		_, err := lease.(driver.Renewer).Renew(t.Context())
+		_, err := driver.Renew(t.Context(), h.b, lease)
 		require.ErrorIs(t, err, driver.ErrLost)
 		require.Empty(t, h.dials, "nothing is asked for")
 
@@ -248,7 +248,7 @@ func TestRenewBatch(t *testing.T) {
 		require.ErrorIs(t, results[3].Err, driver.ErrUnknown)
 
 		ctx, cancel := context.WithCancel(t.Context())
-		o = begin(func() (driver.Lease, error) { _, err := a.(driver.Renewer).Renew(ctx); return nil, err })
+		o = begin(func() (driver.Lease, error) { _, err := driver.Renew(ctx, h.b, a); return nil, err })
 		cancel()
 		o.is(t, driver.ErrUnknown)
 		c.answer("P")
@@ -297,7 +297,7 @@ func TestCloseAtEveryMoment(t *testing.T) {
 		"renewing": func(h *hand) []*outcome {
 			_, lease := h.live(request("a"))
 			return []*outcome{begin(func() (driver.Lease, error) {
-				_, err := lease.(driver.Renewer).Renew(context.Background())
+				_, err := driver.Renew(context.Background(), h.b, lease)
 				return nil, err
 			})}
 		},
