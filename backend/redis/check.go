@@ -39,8 +39,9 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return all, nil
 }
 
-// connectionsNeeded is how many connections a client opens at most: one that listens, and those that carry requests.
-const connectionsNeeded = 1 + redisscript.MaxConnections
+// connectionsNeeded is how many connections a client opens at most: one that listens and, while the server answers slowly, ten that carry requests (see
+// internal/batch).
+const connectionsNeeded = 11
 
 // failoverAddr is the address that go-redis gives to a client for Sentinel.
 const failoverAddr = "FailoverClient"
@@ -103,6 +104,6 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 
 // tryCommands does what the scripts do, on a key that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
-	keys := makeKeys(b.layout.Key("lockport-check-" + rand.Text()))
-	return redischeck.Tried(b.server.Run(ctx, keys.lock, redisscript.Check, keys.args(redisscript.Check), false), all)
+	keys := b.keysOf(b.layout.Key("lockport-check-" + rand.Text()))
+	return redischeck.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys.all()), false), all)
 }

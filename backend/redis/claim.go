@@ -2,11 +2,7 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"math"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -14,40 +10,45 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
+// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease. Its keys and its value are made for each
+// request: a held lock that kept them would be half as large again.
 type claim struct {
 	redisclaims.Claim
-	b    *Backend
-	slot string // the lock's key, by which a cluster finds the node; "" where there is one
-
-	// The lease.
-	grant      driver.Grant
-	until      atomic.Int64 // the latest validity, after grant.Until, in ns
-	mu         sync.Mutex   // guards what follows
-	endedAs    error        // what Release returns once it has ended
-	ended      bool
-	mayBeFreed bool // a release was sent whose outcome is not known
+	b     *Backend
+	grant driver.Grant
 }
-
-// enter registers the claim of req, which is about to be asked for.
-func (b *Backend) enter(req driver.Request) (*claim, error) {
-	if req.TTL <= 0 || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
-	}
-	return b.claims.Enter(req).(*claim), nil
-}
-
-// maxTTL is far above what makes sense, and far below what overflows.
-const maxTTL = math.MaxInt64 / 4
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	c := &claim{b: b}
 	c.Req = req
-	if b.server.Cluster() {
-		c.slot = b.layout.Key(req.Name)
-	}
 	return c
 }
+
+// keys are the keys of a name.
+type keys struct {
+	lock, queue, token string
+}
+
+// What the side keys are for.
+const (
+	queueKey = "queue"
+	tokenKey = "token"
+)
+
+func (b *Backend) keysOf(lock string) keys {
+	return keys{lock: lock, queue: redisscript.Side(lock, queueKey), token: redisscript.Side(lock, tokenKey)}
+}
+
+// all are the keys as the scripts take them.
+func (k keys) all() []string { return []string{k.lock, k.queue, k.token} }
+
+func (c *claim) keys() keys { return c.b.keysOf(c.b.layout.Key(c.Req.Name)) }
+
+// value is what the claim writes into the lock.
+func (c *claim) value() string { return redisscript.Value(c.Req.Owner) }
+
+// ms is the TTL, rounded up.
+func (c *claim) ms() int64 { return int64((c.Req.TTL + time.Millisecond - 1) / time.Millisecond) }
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
@@ -61,71 +62,38 @@ type Entry struct {
 func (c *claim) As(target any) bool {
 	e, ok := target.(*Entry)
 	if ok {
-		*e = Entry{Key: c.b.layout.Key(c.Req.Name), Value: redisscript.Value(c.Req.Owner)}
+		*e = Entry{Key: c.b.layout.Key(c.Req.Name), Value: c.value()}
 	}
 	return ok
 }
 
 // Release implements driver.Lease, in one request.
 func (c *claim) Release(ctx context.Context) error {
-	c.mu.Lock()
-	if c.ended {
-		defer c.mu.Unlock()
-		return c.endedAs
+	r := c.b.release(ctx, c)
+	if r.Err != nil {
+		return r.Err
 	}
-	c.mu.Unlock()
-	r := c.b.server.Run(ctx, c.slot, redisscript.Release, c.releaseArgs(), false)
-	return c.released(r.Value, r.Err)
+	return c.released(r.Value)
 }
 
-// released makes the outcome of a release of a script's reply.
-func (c *claim) released(reply any, err error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ended {
-		return c.endedAs
-	}
-	if err != nil {
-		// That the request did not arrive is certain of ErrUnavailable only: an error reply may come from the middle of the script.
-		if !errors.Is(err, driver.ErrUnavailable) {
-			c.mayBeFreed = true
-		}
-		return err
-	}
-	c.ended = true
-	// An earlier attempt may have freed it: before the validity ends nobody else can have.
-	if reply != int64(1) && !(c.mayBeFreed && time.Now().Before(c.validUntil())) {
-		c.endedAs = lost(reply)
-	}
+func (b *Backend) release(ctx context.Context, c *claim) redisscript.Reply {
+	return b.pipe.Run(ctx, redisscript.Release, redisscript.Release.Call(c.keys().all()[:2], c.value()), false)
+}
+
+// released makes the outcome of a release of what the server said.
+func (c *claim) released(reply any) error {
 	c.b.claims.Leave(c)
-	return c.endedAs
+	if reply != int64(1) {
+		return lost(reply)
+	}
+	return nil
 }
 
-// Broken ends the claim, which somebody has broken by force, and tells its holder.
+// Broken implements redisclaims.Member: somebody has broken the claim by force.
 func (c *claim) Broken() {
-	err := fmt.Errorf("%w: it was broken by force", driver.ErrLost)
-	c.mu.Lock()
-	first := !c.ended
-	if first {
-		c.ended, c.endedAs = true, err
-		c.b.claims.Leave(c)
-	}
-	c.mu.Unlock()
-	if first && c.Req.Lost != nil {
-		c.Req.Lost(err)
-	}
-}
-
-// validUntil is the latest validity that a request confirmed.
-func (c *claim) validUntil() time.Time { return c.grant.Until.Add(time.Duration(c.until.Load())) }
-
-// extend notes that the claim is valid until t, and returns the latest validity.
-func (c *claim) extend(t time.Time) time.Time {
-	for by := int64(t.Sub(c.grant.Until)); ; {
-		old := c.until.Load()
-		if old >= by || c.until.CompareAndSwap(old, by) {
-			return c.validUntil()
-		}
+	c.b.claims.Leave(c)
+	if c.Req.Lost != nil {
+		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
 	}
 }
 

@@ -122,3 +122,6 @@ func via(t *testing.T, rawURL, addr string) string {
 func clusterURL(c *servers.Cluster) string {
 	return "redis+cluster://" + c.Addrs()[0] + "?" + url.Values{"addr": c.Addrs()[1:]}.Encode()
 }
+
+// makeKeys are the keys of the lock with the key lock, on one server.
+func makeKeys(lock string) keys { return new(Backend).keysOf(lock) }

@@ -16,8 +16,8 @@ import (
 
 // Inspect implements driver.Inspector. Since is the server's clock at the time of the grant, as the token has it.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	keys := makeKeys(b.layout.Key(name))
-	r := b.server.Run(ctx, keys.lock, redisscript.Inspect, keys.args(redisscript.Inspect), false)
+	keys := b.keysOf(b.layout.Key(name))
+	r := b.pipe.Run(ctx, redisscript.Inspect, redisscript.Inspect.Call(keys.all()), false)
 	r.Err = redischeck.Explain(r.Err)
 	return status(name, r)
 }
@@ -54,16 +54,15 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	if err != nil {
 		return nil, redischeck.Explain(err)
 	}
-	var names, slots []string
+	var names []string
 	var calls [][]any
 	for key := range found {
 		if name, ok := b.layout.Name(key); ok {
-			keys := makeKeys(key)
-			names, slots, calls = append(names, name), append(slots, key), append(calls, keys.args(redisscript.Inspect))
+			names, calls = append(names, name), append(calls, redisscript.Inspect.Call(b.keysOf(key).all()))
 		}
 	}
 	var all []driver.Status
-	for i, r := range b.server.RunAll(ctx, slots, redisscript.Inspect, calls, false) {
+	for i, r := range b.pipe.RunAll(ctx, redisscript.Inspect, calls, false) {
 		st, err := status(names[i], r)
 		if err != nil {
 			return nil, err
@@ -102,13 +101,13 @@ func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	keys := makeKeys(b.layout.Key(name))
+	keys := b.keysOf(b.layout.Key(name))
 	values := []string{redisscript.Value(owner), owner}
 	if owner == redisscript.NotAString {
 		values = []string{""}
 	}
 	for _, value := range values {
-		r := b.server.Run(ctx, keys.lock, redisscript.Break, keys.args(redisscript.Break, value), false)
+		r := b.pipe.Run(ctx, redisscript.Break, redisscript.Break.Call(keys.all(), value), false)
 		if r.Err != nil {
 			return r.Err
 		}

@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"math"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -29,12 +30,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{
-		client: client,
-		server: redisscript.NewServer(client, o.Replicas, o.WaitTimeout),
-		layout: layout,
-		o:      o,
-	}
+	b := &Backend{client: client, pipe: redisscript.NewPipe(client, o.Replicas, o.WaitTimeout), layout: layout, o: o}
 	b.claims = redisclaims.New(redisclaims.Options{
 		Servers: []goredis.UniversalClient{client}, Quorum: 1, New: b.newClaim, Contended: b.askWhetherContended,
 	})
@@ -45,7 +41,7 @@ func NewBackend(client goredis.UniversalClient, o Options) (*Backend, error) {
 type Backend struct {
 	client    goredis.UniversalClient
 	ownClient bool // made by a URL: Close closes it
-	server    *redisscript.Server
+	pipe      *redisscript.Pipe
 	layout    redisscript.Layout
 	o         Options
 	claims    *redisclaims.Registry
@@ -69,7 +65,7 @@ var capabilities = driver.Capabilities{
 	Token:     driver.TokenFailover,
 	Fair:      driver.FairAdvice,
 	Wake:      driver.WakeNotify,
-	Prompt:    true,
+	Prompt:    true, // requests run on goroutines of the pipe
 	Failover:  driver.FailoverUnsafe,
 	Queue:     true,
 	Contended: true,
@@ -83,7 +79,7 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 // Close implements driver.Backend. It closes the client too if that was made of a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
-	b.server.Close()
+	b.pipe.Close()
 	if b.ownClient {
 		return b.client.Close()
 	}
@@ -100,6 +96,9 @@ const (
 // late is for how long a claim that was abandoned while it was on its way is remembered at the server, in case it arrives.
 const late = time.Minute
 
+// maxTTL is far above what makes sense, and far below what overflows.
+const maxTTL = math.MaxInt64 / 4
+
 // TryAcquire implements driver.Backend, in one request.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.enter(req)
@@ -107,54 +106,25 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	r := b.server.Run(ctx, c.slot, redisscript.Acquire, c.args(redisscript.Acquire, (*valueOf)(c), (*ttlOf)(c), queueFlag(req.Queue)), b.o.Replicas > 0)
-	lease, err := b.claimed(ctx, c, sent, r.Value, r.Acked, r.Err)
+	r := b.pipe.Run(ctx, redisscript.Acquire, redisscript.Acquire.Call(c.keys().all(), c.value(), c.ms(), flag(req.Queue)), b.o.Replicas > 0)
+	lease, err := b.claimed(ctx, c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
-	if err != nil {
-		return nil, err
-	}
-	return lease, nil
+	return lease, err
 }
 
-// claimed makes the outcome of a claim of the script's reply.
-func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, value any, acked int, err error) (*claim, error) {
-	if err != nil {
-		return nil, err
+// enter registers the claim of req, which is about to be asked for.
+func (b *Backend) enter(req driver.Request) (*claim, error) {
+	if req.TTL <= 0 || req.TTL > maxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
 	}
-	status, token, contended := int64(granted), int64(0), int64(0)
-	switch v := value.(type) {
-	case int64:
-		token = v
-	case []any:
-		if !scan(v, &status, &token, &contended) && status != abandoned {
-			status = 0
-			token = -1
-		}
+	return b.claims.Enter(req).(*claim), nil
+}
+
+func flag(yes bool) string {
+	if yes {
+		return "1"
 	}
-	switch {
-	case status == granted && token > 0 && token <= driver.MaxToken:
-		if acked < b.o.Replicas {
-			return nil, b.giveBack(ctx, c, acked)
-		}
-		c.grant = driver.Grant{Token: uint64(token), Until: sent.Add(c.Req.TTL), Contended: contended > 0}
-		return c, nil
-	case status == held:
-		ms, foreign := token, contended == 1
-		if ms == 0 {
-			ms = 1 // within this millisecond, and not unknown
-		}
-		h := &driver.HeldError{ExpiresIn: max(time.Duration(ms), 0) * time.Millisecond, Poll: pollUnheard}
-		switch {
-		case foreign:
-			h.Poll = pollForeign
-		case b.claims.Heard(c.Req.Owner):
-			h.Poll = pollHeard
-		}
-		return nil, h
-	case status == abandoned:
-		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	}
-	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, value)
+	return "0"
 }
 
 // What claim.lua replies first.
@@ -164,25 +134,61 @@ const (
 	abandoned = 2
 )
 
-// scan reads numbers of a reply. false: there are not enough.
-func scan(reply []any, to ...*int64) bool {
-	for i, p := range to {
-		if i >= len(reply) {
-			return false
-		}
-		n, ok := reply[i].(int64)
-		if !ok {
-			return false
-		}
-		*p = n
+// claimed makes the outcome of a claim of the script's reply.
+func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redisscript.Reply) (driver.Lease, error) {
+	if r.Err != nil {
+		return nil, r.Err
 	}
-	return true
+	reply, ok := r.Value.([]any)
+	if token, easy := r.Value.(int64); easy {
+		reply, ok = []any{int64(granted), token, int64(0)}, true
+	}
+	n := numbers(reply)
+	switch {
+	case ok && n[0] == granted && n[1] > 0 && n[1] <= driver.MaxToken:
+		if r.Acked < b.o.Replicas {
+			return nil, b.giveBack(ctx, c, r.Acked)
+		}
+		c.grant = driver.Grant{Token: uint64(n[1]), Until: sent.Add(c.Req.TTL), Contended: n[2] > 0}
+		return c, nil
+	case ok && n[0] == held:
+		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: pollUnheard}
+		switch n[1] {
+		case -1:
+			h.ExpiresIn = 0 // never
+		case 0:
+			h.ExpiresIn = time.Millisecond // within this one, and not unknown
+		}
+		switch {
+		case n[2] == 1:
+			h.Poll = pollForeign
+		case b.claims.Heard(c.Req.Owner):
+			h.Poll = pollHeard
+		}
+		return nil, h
+	case ok && n[0] == abandoned:
+		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
+	}
+	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+}
+
+// numbers are the first three of a reply, -1 for what is none.
+func numbers(reply []any) (n [3]int64) {
+	for i := range n {
+		n[i] = -1
+		if i < len(reply) {
+			if v, ok := reply[i].(int64); ok {
+				n[i] = v
+			}
+		}
+	}
+	return n
 }
 
 // giveBack releases a grant that too few replicas acknowledged.
 func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
 	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
-	if r := b.server.Run(ctx, c.slot, redisscript.Release, c.releaseArgs(), false); r.Err != nil {
+	if r := b.release(ctx, c); r.Err != nil {
 		return fmt.Errorf("%w: %s, and it could not be given back: %v", driver.ErrUnknown, what, r.Err)
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
@@ -197,7 +203,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	r := b.server.Run(ctx, c.slot, redisscript.Abandon, c.args(redisscript.Abandon, (*valueOf)(c), ms), false)
+	r := b.pipe.Run(ctx, redisscript.Abandon, redisscript.Abandon.Call(c.keys().all(), c.value(), ms), false)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -216,40 +222,38 @@ func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redi
 	for i, m := range members {
 		holders[i] = m.(*claim)
 	}
-	ask := func(c *claim) (any, []any) { return (*queueOf)(c), nil }
-	b.forEach(ctx, holders, redisscript.Waiting, ask, false, func(i int, reply any, _ int, err error) {
-		if waiting, ok := reply.(int64); err == nil && ok && waiting > 0 {
-			holders[i].Req.Contended()
+	call := func(part []*claim) []any {
+		queues := make([]string, len(part))
+		for i, c := range part {
+			queues[i] = c.keys().queue
+		}
+		return redisscript.Waiting.Call(queues)
+	}
+	b.forEach(ctx, holders, redisscript.Waiting, call, false, func(c *claim, reply any, r redisscript.Reply) {
+		if waiting, ok := reply.(int64); r.Err == nil && ok && waiting > 0 {
+			c.Req.Contended()
 		}
 	})
 }
 
 // Requeue implements driver.Requeuer.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
-	from, ok := old.(*claim)
-	if !ok || from.b != b {
-		err = fmt.Errorf("%w: the lease is not of this backend", driver.ErrRefused)
-		return nil, err, err
-	}
+	from := old.(*claim)
 	c, err := b.enter(req)
 	if err != nil {
 		return nil, err, err
 	}
 	sent := time.Now()
-	args := c.args(redisscript.Requeue, (*valueOf)(from), (*valueOf)(c), (*ttlOf)(c))
-	r := b.server.Run(ctx, c.slot, redisscript.Requeue, args, b.o.Replicas > 0)
+	r := b.pipe.Run(ctx, redisscript.Requeue, redisscript.Requeue.Call(c.keys().all(), from.value(), c.value(), c.ms()), b.o.Replicas > 0)
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 	}
 	if r.Err != nil {
-		released, err = from.released(nil, r.Err), r.Err
+		released, err = r.Err, r.Err
 	} else {
-		released = from.released(reply[0], nil)
-		var got *claim
-		if got, err = b.claimed(ctx, c, sent, reply[1], r.Acked, nil); err == nil {
-			lease = got
-		}
+		released = from.released(reply[0])
+		lease, err = b.claimed(ctx, c, sent, redisscript.Reply{Value: reply[1], Acked: r.Acked})
 	}
 	b.claims.Answered(c, true, err)
 	return lease, released, err

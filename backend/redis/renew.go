@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -22,79 +23,62 @@ func (c *claim) Renew(ctx context.Context) (time.Time, error) {
 // RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, all scripts in a few pipelines. In a cluster a script can
 // have one slot only, so there each lock has its own, in one pipeline for every node.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	claims := make([]*claim, 0, len(leases))
-	at := make([]int, 0, len(leases)) // where each has its result
+	claims := make([]*claim, len(leases))
 	for i, l := range leases {
-		c, ok := l.(*claim)
-		if !ok || c.b != b {
-			results[i].Err = fmt.Errorf("%w: the lease is not of this backend", driver.ErrRefused)
-			continue
-		}
-		claims, at = append(claims, c), append(at, i)
+		claims[i] = l.(*claim)
 	}
-	sent := time.Now()
-	ask := func(c *claim) (key any, argv []any) { return (*lockOf)(c), []any{(*valueOf)(c), (*ttlOf)(c)} }
-	b.forEach(ctx, claims, redisscript.Renew, ask, b.o.Replicas > 0, func(i int, reply any, acked int, err error) {
-		results[at[i]] = claims[i].renewed(sent, reply, acked, err)
+	call := func(part []*claim) []any {
+		locks, argv := make([]string, len(part)), make([]any, 2*len(part))
+		for i, c := range part {
+			locks[i], argv[i], argv[len(part)+i] = c.keys().lock, c.value(), c.ms()
+		}
+		return redisscript.Renew.Call(locks, argv...)
+	}
+	sent, next := time.Now(), 0
+	b.forEach(ctx, claims, redisscript.Renew, call, b.o.Replicas > 0, func(c *claim, reply any, r redisscript.Reply) {
+		results[next] = c.renewed(sent, reply, r)
+		next++
 	})
 }
 
-// renewed makes the outcome of a renewal of a script's reply.
-func (c *claim) renewed(sent time.Time, reply any, acked int, err error) driver.Renewal {
+// renewed makes the outcome of a renewal of what a script replied for the lock.
+func (c *claim) renewed(sent time.Time, reply any, r redisscript.Reply) driver.Renewal {
 	switch {
-	case err != nil:
-		return driver.Renewal{Err: err}
+	case r.Err != nil:
+		return driver.Renewal{Err: r.Err}
 	case reply != int64(1):
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if !c.ended {
-			c.ended, c.endedAs = true, lost(reply)
-			c.b.claims.Leave(c)
-		}
+		c.b.claims.Leave(c)
 		return driver.Renewal{Err: lost(reply)}
-	case acked < c.b.o.Replicas:
+	case r.Acked < c.b.o.Replicas:
 		return driver.Renewal{Err: fmt.Errorf("%w: only %d of %d replicas acknowledged the renewal within %v",
-			driver.ErrUnknown, acked, c.b.o.Replicas, c.b.o.WaitTimeout)}
+			driver.ErrUnknown, r.Acked, c.b.o.Replicas, c.b.o.WaitTimeout)}
 	}
-	return driver.Renewal{Until: c.extend(sent.Add(c.Req.TTL))}
+	return driver.Renewal{Until: sent.Add(c.Req.TTL)}
 }
 
-// forEach asks a script about many claims at once. ask gives the key of each and the arguments that belong to it; the script gets the
-// first argument of all, then the second of all, and returns a list with one reply for each key. got is told each reply, and how many
-// replicas acknowledged it.
-func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscript.Script, ask func(*claim) (any, []any),
-	acks bool, got func(i int, reply any, acked int, err error)) {
+// forEach asks a script about many claims at once, by the arguments that call makes for some of them. The script returns a list with one reply for each. got
+// is told each of these, in the order of claims, and the reply that it was in.
+func (b *Backend) forEach(ctx context.Context, claims []*claim, script *redisscript.Script, call func([]*claim) []any, acks bool,
+	got func(c *claim, reply any, r redisscript.Reply)) {
 	size := batchKeys
-	if b.server.Cluster() {
+	if b.pipe.Cluster() {
 		size = 1
 	}
-	var slots []string // a key of each call
-	var calls [][]any
-	for first := 0; first < len(claims); first += size {
-		part := claims[first:min(first+size, len(claims))]
-		_, argv := ask(part[0])
-		args := append(script.Args(1+len(part)*(1+len(argv))), len(part))
-		args = args[:cap(args)][:3+len(part)*(1+len(argv))]
-		for i, c := range part {
-			k, argv := ask(c)
-			args[3+i] = k
-			for j, a := range argv {
-				args[3+(j+1)*len(part)+i] = a
-			}
-		}
-		slots, calls = append(slots, part[0].slot), append(calls, args)
+	parts := slices.Collect(slices.Chunk(claims, size))
+	calls := make([][]any, len(parts))
+	for i, part := range parts {
+		calls[i] = call(part)
 	}
-	for i, r := range b.server.RunAll(ctx, slots, script, calls, acks) {
-		n := min(size, len(claims)-i*size)
+	for i, r := range b.pipe.RunAll(ctx, script, calls, acks) {
 		list, _ := r.Value.([]any)
-		if r.Err == nil && len(list) != n {
+		if r.Err == nil && len(list) != len(parts[i]) {
 			r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 		}
-		for j := range n {
+		for j, c := range parts[i] {
 			if r.Err != nil {
-				got(i*size+j, nil, 0, r.Err)
+				got(c, nil, r)
 			} else {
-				got(i*size+j, list[j], r.Acked, nil)
+				got(c, list[j], r)
 			}
 		}
 	}

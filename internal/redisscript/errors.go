@@ -1,11 +1,11 @@
 package redisscript
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -107,9 +107,16 @@ func certificateError(err error) bool {
 		errors.As(err, &alert)
 }
 
-// ended is the error of a call whose context ended before its reply came.
-func ended(ctx context.Context, sent bool) error {
-	return Classify(fmt.Errorf("waiting for Redis: %w", ctx.Err()), sent)
+// ended is the error of a call whose context ended, with cause, before its reply came.
+func ended(cause error, sent bool) error {
+	return Classify(fmt.Errorf("waiting for Redis: %w", cause), sent)
+}
+
+// beforeSending says that err came before anything was written: there was no connection.
+func beforeSending(err error) bool {
+	var dial *net.OpError
+	return errors.As(err, &dial) && dial.Op == "dial" || errors.Is(err, goredis.ErrPoolTimeout) || errors.Is(err, goredis.ErrPoolExhausted) ||
+		errors.Is(err, goredis.ErrClosed)
 }
 
 // isNoScript says that the server does not know the script by its name, and so has not run it.

@@ -49,26 +49,11 @@ const sidePrefix = "lockport.side:{"
 // Side is the key that accompanies the lock with the key for the purpose what.
 func Side(key, what string) string { return sidePrefix + key + "}:" + what }
 
-// AppendKey appends the key of the lock on name.
-func (l Layout) AppendKey(b []byte, name string) []byte {
-	b = append(b, l.Prefix...)
-	if !strings.ContainsAny(name, "%{}") {
-		return append(b, name...)
-	}
-	return append(b, escape.Replace(name)...)
-}
-
-// AppendSide appends the key that accompanies the lock on name for the purpose what.
-func (l Layout) AppendSide(b []byte, name, what string) []byte {
-	b = append(l.AppendKey(append(b, sidePrefix...), name), "}:"...)
-	return append(b, what...)
-}
-
 // KeyAndSide are the key of the lock on name, and the one that accompanies it for the purpose what, out of which the first is cut.
 func (l Layout) KeyAndSide(name, what string) (key, side string) {
-	var space [256]byte // on the stack
-	side = string(l.AppendSide(space[:0], name, what))
-	return side[len(sidePrefix) : len(side)-len("}:")-len(what)], side
+	key = l.Key(name)
+	side = Side(key, what)
+	return side[len(sidePrefix) : len(sidePrefix)+len(key)], side
 }
 
 // SideOf is the key of the lock that the side key for what accompanies.
@@ -82,9 +67,6 @@ func SideOf(side, what string) (key string, ok bool) {
 
 // Value is what the claim of owner writes into its lock.
 func Value(owner string) string { return valuePrefix + owner }
-
-// AppendValue appends what the claim of owner writes into its lock.
-func AppendValue(b []byte, owner string) []byte { return append(append(b, valuePrefix...), owner...) }
 
 // Owner is who wrote value into a lock.
 func Owner(value string) (owner string, foreign bool) {

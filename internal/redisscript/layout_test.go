@@ -21,6 +21,8 @@ func TestLayoutGolden(t *testing.T) {
 		require.NoError(t, l.Check())
 		require.Equal(t, v.key, l.Key(v.name))
 		require.Equal(t, v.queue, Side(v.key, "queue"))
+		lock, queue := l.KeyAndSide(v.name, "queue")
+		require.Equal(t, []string{v.key, v.queue}, []string{lock, queue})
 		name, ok := l.Name(v.key)
 		require.True(t, ok)
 		require.Equal(t, v.name, name)
@@ -29,21 +31,6 @@ func TestLayoutGolden(t *testing.T) {
 		require.Equal(t, v.key, key)
 	}
 	require.Equal(t, "lp1:0123:host/1/x", Value("0123:host/1/x"))
-}
-
-// What is appended is what the others make, behind what was there.
-func TestAppendedLayout(t *testing.T) {
-	before := []byte("before ")
-	for _, l := range []Layout{{}, {Prefix: "lockport:"}} {
-		for _, name := range []string{"x", "{user1}.x", "100%"} {
-			require.Equal(t, "before "+l.Key(name), string(l.AppendKey(before, name)))
-			require.Equal(t, "before "+Side(l.Key(name), "queue"), string(l.AppendSide(before, name, "queue")))
-			key, side := l.KeyAndSide(name, "queue")
-			require.Equal(t, l.Key(name), key)
-			require.Equal(t, Side(key, "queue"), side)
-		}
-	}
-	require.Equal(t, "before "+Value("0123:host/1/x"), string(AppendValue(before, "0123:host/1/x")))
 }
 
 func TestKeysThatNoNameHas(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -369,4 +370,17 @@ func (l *Line) Close() {
 		l.end(l.conn)
 	}
 	l.fail(goredis.ErrClosed)
+}
+
+// alone are the options of a client that has one connection, and on which nothing comes unasked.
+func alone(options *goredis.Options) *goredis.Options {
+	o := *options
+	o.PoolSize, o.MinIdleConns, o.MaxIdleConns, o.MaxActiveConns = 1, 0, 1, 1
+	o.PipelinePoolSize = -1 // pipelines too
+	o.ContextTimeoutEnabled = true
+	o.Protocol = 2
+	o.ClientSideCache, o.ClientSideCacheConfig = nil, nil
+	o.PushNotificationProcessor = nil
+	o.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return &o
 }

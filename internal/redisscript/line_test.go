@@ -241,7 +241,7 @@ func TestLineGivesUpAfterARest(t *testing.T) {
 
 // What was to be written on a connection that could not be made is not written on the next.
 func TestLineForgetsWhatItDidNotSend(t *testing.T) {
-	s, o := servers.SharedRedis(t), sharedOptions(t)
+	s, o := servers.SharedRedis(t), optionsOf(t, servers.SharedRedis(t).URL())
 	dial, dialed := goredis.NewDialer(o), 0
 	o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if dialed++; dialed == 1 {

@@ -12,11 +12,7 @@ func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, ke
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
 	}
-	args := append(s.Args(1+len(keys)+len(argv)), len(keys))
-	for _, k := range keys {
-		args = append(args, k)
-	}
-	args = append(args, argv...)
+	args := s.Call(keys, argv...)
 	for _, a := range [][]any{args, s.withSource(args)} {
 		cmd := newCommand(a)
 		err = Guard(ctx, func() error { return client.Process(ctx, cmd) })
@@ -25,7 +21,7 @@ func (s *Script) RunOnce(ctx context.Context, client goredis.UniversalClient, ke
 			continue
 		case err != nil:
 			// If it is that of ctx, go-redis is still at it, and will write the command as soon as it has a connection.
-			return nil, cmd.written.Load() || ctx.Err() != nil, err
+			return nil, cmd.sent(err) || ctx.Err() != nil, err
 		}
 		return cmd.Val(), true, nil
 	}

@@ -3,7 +3,6 @@ package redisscript
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 )
@@ -21,7 +20,7 @@ func (c *lineCall) append(b []byte) []byte {
 	if c.source {
 		b = appendBulk(appendBulk(b, "EVAL"), c.script.source)
 	} else {
-		b = appendBulk(appendBulk(b, "EVALSHA"), c.script.sha.(string))
+		b = appendBulk(appendBulk(b, "EVALSHA"), c.script.sha)
 	}
 	b = appendBulk(b, strconv.Itoa(len(c.keys)))
 	for _, k := range c.keys {
@@ -31,45 +30,6 @@ func (c *lineCall) append(b []byte) []byte {
 		b = appendBulk(b, a)
 	}
 	return b
-}
-
-// appendArgs appends a call with args, which are strings and numbers, point to them, or are a Text, as it goes to the server.
-func appendArgs(b []byte, args []any) []byte {
-	b = append(b, '*')
-	b = strconv.AppendInt(b, int64(len(args)), 10)
-	b = append(b, '\r', '\n')
-	for _, a := range args {
-		b = appendArg(b, a)
-	}
-	return b
-}
-
-func appendArg(b []byte, a any) []byte {
-	switch a := a.(type) {
-	case string:
-		return appendBulk(b, a)
-	case *string:
-		return appendBulk(b, *a)
-	case int:
-		return appendNumber(b, int64(a))
-	case int64:
-		return appendNumber(b, a)
-	case *int64:
-		return appendNumber(b, *a)
-	case Text:
-		return appendText(b, a)
-	}
-	panic(fmt.Sprintf("an argument of type %T", a))
-}
-
-func appendNumber(b []byte, n int64) []byte {
-	var digits [20]byte
-	text := strconv.AppendInt(digits[:0], n, 10)
-	b = append(b, '$')
-	b = strconv.AppendInt(b, int64(len(text)), 10)
-	b = append(b, '\r', '\n')
-	b = append(b, text...)
-	return append(b, '\r', '\n')
 }
 
 func appendBulk(b []byte, s string) []byte {

@@ -12,10 +12,10 @@ var lua embed.FS
 // the easy case before what only the others need.
 var (
 	Acquire = compose("token", "easy", "queue", "claim", "acquire").
-		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"), 3)
-	Release = compose("release", "queue", "wake").together(compose("shadow", "one", "release", "queue", "wake", "each"), 2)
+		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"))
+	Release = compose("release", "queue", "wake").together(compose("shadow", "one", "release", "queue", "wake", "each"))
 	Requeue = compose("token", "queue", "claim", "requeue")
-	Renew   = compose("renew", "renewed").Urgent() // the first one has little time
+	Renew   = compose("renew", "renewed")
 )
 
 // The scripts for one server of several, of which a majority decides: their keys are the lock and the queue.

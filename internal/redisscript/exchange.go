@@ -1,0 +1,193 @@
+package redisscript
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// errMalformed is the error of a reply that no script of ours gives.
+var errMalformed = errors.New("the script's reply is malformed")
+
+// request is what goes to the server as one command: one call, or several of the same script as one.
+type request struct {
+	script *Script
+	args   []any
+	calls  []int // that it makes
+	source bool  // with the script's source
+	cmd    *command
+}
+
+// send makes calls on n and returns their replies: as one pipeline or, where the server does not know a script or refuses calls that went together, as
+// another one for these.
+func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
+	replies := make([]Reply, len(calls))
+	for todo := p.plan(calls); len(todo) > 0; {
+		ack := p.exchange(ctx, n, calls, todo)
+		var again []*request
+		for _, r := range todo {
+			value, err := r.cmd.outcome()
+			switch reply := goredis.Error(nil); {
+			case isNoScript(err) && !r.source:
+				r.args, r.source = r.script.withSource(r.args), true
+				again = append(again, r)
+			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: an error of one alone is among the replies
+				again = append(again, apart(calls, r.calls)...)
+			default:
+				r.deliver(calls, replies, value, err, ack)
+			}
+		}
+		todo = again
+	}
+	return replies
+}
+
+// plan makes requests of calls: releases first, so that claims of the same names find them free. Calls of a script that can do for many locks what it
+// does for one go as one, where the keys need not have one slot.
+func (p *Pipe) plan(calls []call) (requests []*request) {
+	order := make([]int, len(calls))
+	for i := range order {
+		order[i] = i
+	}
+	if len(calls) == 1 {
+		return apart(calls, order)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return rank(calls[a].script) - rank(calls[b].script) })
+	for len(order) > 0 {
+		script, n := calls[order[0]].script, 1
+		for n < len(order) && calls[order[n]].script == script {
+			n++
+		}
+		if n > 1 && script.many != nil && p.cluster == nil {
+			requests = append(requests, together(calls, order[:n]))
+		} else {
+			requests = append(requests, apart(calls, order[:n])...)
+		}
+		order = order[n:]
+	}
+	return requests
+}
+
+func rank(s *Script) int {
+	switch s {
+	case Release:
+		return 0
+	case Acquire:
+		return 1
+	}
+	return 2
+}
+
+// apart makes a request of each of the calls at.
+func apart(calls []call, at []int) []*request {
+	requests := make([]*request, len(at))
+	for i, j := range at {
+		requests[i] = &request{script: calls[j].script, args: calls[j].args, calls: at[i : i+1]}
+	}
+	return requests
+}
+
+// together makes one request of the calls at, which are of the same script with as many keys and arguments.
+func together(calls []call, at []int) *request {
+	script, first := calls[at[0]].script.many, calls[at[0]].args
+	nkeys, nargs := first[2].(int), len(first)
+	keys, argv := make([]string, 0, len(at)*nkeys), make([]any, 0, 2+len(at)*(nargs-3-nkeys))
+	argv = append(argv, nkeys, nargs-3-nkeys)
+	for _, i := range at {
+		for _, k := range calls[i].args[3 : 3+nkeys] {
+			keys = append(keys, k.(string))
+		}
+		argv = append(argv, calls[i].args[3+nkeys:]...)
+	}
+	return &request{script: script, args: script.Call(keys, argv...), calls: at}
+}
+
+// acks is what the replicas said of a pipeline.
+type acks struct {
+	n   int
+	err error // why n is not known
+}
+
+// exchange sends requests and waits for their outcomes.
+func (p *Pipe) exchange(ctx context.Context, n *node, calls []call, requests []*request) (ack acks) {
+	waits := slices.ContainsFunc(requests, func(r *request) bool {
+		return slices.ContainsFunc(r.calls, func(i int) bool { return calls[i].acks })
+	})
+	var through interface {
+		Process(ctx context.Context, cmd goredis.Cmder) error
+		Pipeline() goredis.Pipeliner
+	} = p.client
+	if waits && n.client != nil { // WAIT must go to the node itself
+		through = n.client
+	}
+	for _, r := range requests {
+		r.cmd = newCommand(r.args)
+	}
+	if len(requests) == 1 && !waits && p.cluster == nil { // outside pipelines a cluster client asks for COMMAND
+		_ = through.Process(ctx, requests[0].cmd) // the command has the error too
+		return acks{}
+	}
+	pipeline := through.Pipeline()
+	for _, r := range requests {
+		_ = pipeline.Process(ctx, r.cmd)
+	}
+	var wait *command
+	if waits { // one for all: it counts the replicas that have everything which this connection has written
+		wait = newCommand([]any{"wait", p.replicas, p.waitTime.Milliseconds()})
+		_ = pipeline.Process(ctx, wait)
+	}
+	_, _ = pipeline.Exec(ctx)
+	if wait != nil {
+		value, err := wait.outcome()
+		acked, _ := value.(int64)
+		ack = acks{int(acked), err}
+	}
+	p.learn(ctx, requests)
+	return ack
+}
+
+// learn has a cluster client ask anew where the slots are, if one of requests suggests that they have moved.
+func (p *Pipe) learn(ctx context.Context, requests []*request) {
+	if p.cluster == nil {
+		return
+	}
+	for _, r := range requests {
+		_, err := r.cmd.outcome()
+		reply := goredis.Error(nil)
+		moved := goredis.HasErrorPrefix(err, "MOVED") || goredis.HasErrorPrefix(err, "ASK") || goredis.HasErrorPrefix(err, "READONLY")
+		if err != nil && (moved || !errors.As(err, &reply)) {
+			p.cluster.ReloadState(ctx)
+			return
+		}
+	}
+}
+
+// deliver makes replies of the outcome of r.
+func (r *request) deliver(calls []call, replies []Reply, value any, err error, ack acks) {
+	list := []any{value}
+	if len(r.calls) > 1 && err == nil {
+		if list, _ = value.([]any); len(list) != len(r.calls) {
+			err = errMalformed
+		}
+	}
+	for i, j := range r.calls {
+		if err != nil {
+			replies[j].Err = Classify(err, r.cmd.sent(err))
+			continue
+		}
+		reply := Reply{Value: list[i]}
+		if failed, ok := list[i].(error); ok && len(r.calls) > 1 {
+			reply = Reply{Err: Classify(failed, true)}
+		} else if calls[j].acks {
+			if reply.Acked = ack.n; ack.err != nil {
+				reply.Err = fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, ack.err)
+			}
+		}
+		replies[j] = reply
+	}
+}

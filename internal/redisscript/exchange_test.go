@@ -1,0 +1,122 @@
+package redisscript
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// lockCall is a call of script, Acquire or Release, for owner on name.
+func lockCall(script *Script, name, owner string) call {
+	key := Layout{Prefix: DefaultPrefix}.Key(name)
+	keys, value := []string{key, Side(key, "queue"), Side(key, "token")}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
+	if script == Release {
+		return call{script: script, args: script.Call(keys[:2], value)}
+	}
+	return call{script: script, args: script.Call(keys, value, 10_000, "1")}
+}
+
+// sends sends calls as one batch, which must be so many requests.
+func sends(t *testing.T, p *Pipe, requests int, calls ...call) []Reply {
+	t.Helper()
+	require.Len(t, p.plan(calls), requests)
+	n, err := p.nodeOf(t.Context(), calls[0].args)
+	require.NoError(t, err)
+	return p.send(t.Context(), n, calls)
+}
+
+func TestCallsOfOneScriptGoTogether(t *testing.T) {
+	s := servers.SharedRedis(t)
+	p := pipeOf(t, optionsOf(t, s.URL()))
+	const n = 50
+	name := func(i int) string { return fmt.Sprint(t.Name(), i) }
+	for range 2 {
+		sends(t, p, 1, lockCall(Release, name(0), "z"), lockCall(Release, name(1), "z")) // what goes again, because its script is not known, comes after the others
+		var calls []call
+		for i := range n {
+			calls = append(calls, lockCall(Acquire, name(i), "a"))
+		}
+		tokens := make(map[int]int64)
+		for i, r := range sends(t, p, 1, calls...) {
+			require.NoError(t, r.Err)
+			require.Greater(t, r.Value, int64(1_000_000_000_000_000))
+			tokens[i] = r.Value.(int64)
+		}
+		// What is released is free for a claim that goes in the same batch, wherever it stands. Each gets its own reply.
+		calls = nil
+		for i := range n {
+			calls = append(calls, lockCall(Acquire, name(i), "b"), lockCall(Release, name(i), "a"), lockCall(Release, name(i), "c"), call{script: echo, args: echoArgs(i)})
+		}
+		for i, r := range sends(t, p, 2+n, calls...) {
+			require.NoError(t, r.Err)
+			switch i % 4 {
+			case 0:
+				require.Greater(t, r.Value, tokens[i/4])
+			case 1:
+				require.Equal(t, int64(1), r.Value)
+			case 3:
+				require.Equal(t, fmt.Sprint(i/4), r.Value)
+			}
+		}
+		does(t, s, "SCRIPT", "FLUSH")
+		calls = nil
+		for i := range n {
+			calls = append(calls, lockCall(Release, name(i), "b"))
+		}
+		for _, r := range sends(t, p, 1, calls...) {
+			require.Equal(t, Reply{Value: int64(1)}, r)
+		}
+	}
+}
+
+// What is wrong with one lock is nothing to the others.
+func TestAnErrorIsThatOfOneCall(t *testing.T) {
+	s := servers.SharedRedis(t)
+	p := pipeOf(t, optionsOf(t, s.URL()))
+	calls := []call{lockCall(Acquire, t.Name()+"1", "a"), lockCall(Acquire, t.Name()+"2", "a"), lockCall(Acquire, t.Name()+"3", "a")}
+	does(t, s, "RPUSH", calls[1].args[5], "no token")
+	replies := sends(t, p, 1, calls...)
+	require.NoError(t, replies[0].Err)
+	require.NoError(t, replies[2].Err)
+	require.ErrorIs(t, replies[1].Err, driver.ErrRefused)
+	require.ErrorContains(t, replies[1].Err, "WRONGTYPE")
+	require.Equal(t, int64(0), does(t, s, "EXISTS", calls[1].args[3]), "an error means that nothing was granted")
+	for _, c := range calls {
+		does(t, s, "DEL", c.args[3], c.args[5])
+	}
+}
+
+// Calls that the server refuses together, because of one of them, go alone.
+func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* &* +@all"}})
+	p := pipeOf(t, optionsOf(t, s.UserURL("some", "secret")))
+	replies := sends(t, p, 1, lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a"))
+	require.NoError(t, replies[0].Err)
+	require.ErrorIs(t, replies[1].Err, driver.ErrRefused)
+	require.ErrorContains(t, replies[1].Err, "NOPERM")
+}
+
+// A call whose WAIT fails has an unknown outcome, also when it went again because the server did not know the script. One that did not ask for replicas
+// has nothing to do with what became of the WAIT of others beside it.
+func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~* &* +@all -wait"}})
+	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
+	defer func() { _ = client.Close() }()
+	p := NewPipe(client, 1, time.Second)
+	for range 2 {
+		replies := sends(t, p, 2, call{echo, echoArgs(1), true}, call{echo, echoArgs(2), false})
+		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
+		require.ErrorContains(t, replies[0].Err, "waiting for replicas")
+		require.ErrorContains(t, replies[0].Err, "NOPERM")
+		require.Equal(t, Reply{Value: "2"}, replies[1])
+	}
+	does(t, s, "SCRIPT", "FLUSH")
+	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), true).Err, driver.ErrUnknown)
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1), false).Err)
+}
