@@ -176,7 +176,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 	req := b.request(t.Name())
 	b.waits(req)
 	woken := b.notified(req)
-	_, err = lease.(driver.Renewer).Renew(t.Context())
+	_, err = a.renews(lease)
 	require.NoError(t, err)
 	frees(t, lease)
 	eventually(t, woken)

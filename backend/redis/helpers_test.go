@@ -77,6 +77,13 @@ func (n *node) waits(req driver.Request) *driver.HeldError {
 	return h
 }
 
+// renews renews lease.
+func (n *node) renews(lease driver.Lease) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), soon)
+	defer cancel()
+	return driver.Renew(ctx, n.Backend, lease)
+}
+
 // frees releases lease.
 func frees(t testing.TB, lease driver.Lease) {
 	t.Helper()

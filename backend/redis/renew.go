@@ -13,13 +13,6 @@ import (
 // batchKeys is how many locks one script renews. A script of 500 takes Redis about half a millisecond, in which others wait.
 const batchKeys = 500
 
-// Renew implements driver.Lease.
-func (c *claim) Renew(ctx context.Context) (time.Time, error) {
-	results := make([]driver.Renewal, 1)
-	c.b.RenewBatch(ctx, []driver.Lease{c}, results)
-	return results[0].Until, results[0].Err
-}
-
 // RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, all scripts in a few pipelines. In a cluster a script can
 // have one slot only, so there each lock has its own, in one pipeline for every node.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {

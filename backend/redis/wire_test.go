@@ -106,7 +106,7 @@ func TestForeignValuesExclude(t *testing.T) {
 	lease = n.takes(n.request(name))
 	do(t, s, "DEL", key)
 	do(t, s, "HSET", key, "thread", 1)
-	_, err = lease.(driver.Renewer).Renew(t.Context())
+	_, err = n.renews(lease)
 	require.ErrorIs(t, err, driver.ErrLost)
 	lease = n.takes(n.request(name + "2"))
 	do(t, s, "DEL", key+"2")
