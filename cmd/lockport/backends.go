@@ -27,12 +27,8 @@ func backendsVerb(_ context.Context, c *console, args []string) error {
 	var markdown bool
 	options := newOptions("backends")
 	options.flag(&markdown, "markdown", "")
-	a, err := options.parse(args)
-	switch {
-	case err != nil:
+	if err := options.parseAlone(args); err != nil {
 		return err
-	case len(a.before) > 0 || a.dashes:
-		return usagef("backends takes no arguments")
 	}
 	schemes := lockport.DefaultMux().Schemes()
 	if markdown {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -42,8 +43,7 @@ type breakOptions struct {
 	whole bool // --all-of-session
 }
 
-func parseBreak(args []string) (breakOptions, error) {
-	var o breakOptions
+func parseBreak(args []string) (o breakOptions, err error) {
 	options := newOptions("break")
 	server := options.server()
 	options.flag(&o.yes, "yes", "")
@@ -58,11 +58,9 @@ func parseBreak(args []string) (breakOptions, error) {
 	case len(names) > 1:
 		return o, usagef("break takes one lock name: %q", names)
 	}
-	if o.url, err = server.url(); err != nil {
-		return o, err
-	}
 	o.name = names[0]
-	return o, checkLockName(o.name)
+	o.url, err = server.url()
+	return o, err
 }
 
 // breakVerb is "lockport break".
@@ -71,7 +69,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	switch {
 	case err != nil:
 		return err
-	case !o.yes && !c.canAsk():
+	case !o.yes && !(c.interactive && c.answers):
 		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
 	v, err := openView("break", o.url)
@@ -87,47 +85,39 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		return failf(exitFailed, "nobody holds %s", plain(o.name))
 	}
 	_ = writeDetails(c.err, v.caps, st)
-	breaker, ok := driver.As[driver.Breaker](v.backend)
-	if !ok {
+	if _, ok := driver.As[driver.Breaker](v.Backend()); !ok {
 		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", v.caps.Backend, instead(st, v.caps))
 	}
 	if !o.yes && !c.asks("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
 	}
-	err = v.attempt(ctx, o.name, st.Owner, breaker.Break)
-	var shared *driver.SharedSessionError
-	if errors.As(err, &shared) {
-		err = v.endSession(ctx, c, o, st, shared)
-	}
-	if err != nil {
-		return v.notEnded(o, st, err)
-	}
-	c.say("%s", ended(st, v))
-	return nil
-}
-
-// attempt is a call of the driver that may end a hold.
-func (v *view) attempt(ctx context.Context, name, owner string, end func(ctx context.Context, name, owner string) error) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	return end(ctx, name, owner)
-}
-
-// endSession ends the session that has other locks too, if that is wanted.
-func (v *view) endSession(ctx context.Context, c *console, o breakOptions, st driver.Status, shared *driver.SharedSessionError) error {
-	breaker, ok := driver.As[driver.SessionBreaker](v.backend)
+	err = v.Break(limited, o.name, st.Owner)
+	var shared *driver.SharedSessionError
+	if session, ok := driver.As[driver.SessionBreaker](v.Backend()); ok && errors.As(err, &shared) {
+		if !o.whole {
+			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; if that must be, give --all-of-session",
+				shared.Session, losses(shared))
+		}
+		c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
+		if !o.yes && !c.asks("End the session?") {
+			return failf(exitFailed, "nothing was ended")
+		}
+		limited, cancel := context.WithTimeout(ctx, lookLimit)
+		defer cancel()
+		err = session.BreakSession(limited, o.name, st.Owner)
+	}
 	switch {
-	case !ok:
-		return shared
-	case !o.whole:
-		return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; if that must be, give --all-of-session",
-			shared.Session, losses(shared))
+	case err == nil:
+		c.say("%s", ended(st, v))
+		return nil
+	case errors.Is(err, driver.ErrLost):
+		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
+	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
+		return failf(exitUnavailable, "%v; whether the hold was ended is not known: look with lockport status", lookError(err))
 	}
-	c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
-	if !o.yes && !c.asks("End the session?") {
-		return failf(exitFailed, "nothing was ended")
-	}
-	return v.attempt(ctx, o.name, st.Owner, breaker.BreakSession)
+	return lookError(err)
 }
 
 // losses says what else would be lost with a session.
@@ -137,74 +127,55 @@ func losses(shared *driver.SharedSessionError) string {
 	for _, name := range slices.Sorted(slices.Values(shared.Names))[:min(len(shared.Names), most)] {
 		names = append(names, plain(name))
 	}
-	switch more := shared.Others - len(names); {
-	case shared.Others < 0:
+	more := shared.Others - len(names)
+	if shared.Others < 0 {
 		return "other locks that it may have would be lost: which those are is not known"
-	case len(names) == 0:
-		return fmt.Sprintf("%d other %s would be lost", more, plural(more, "lock"))
-	case more > 0:
+	}
+	if len(names) > 0 && more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	return fmt.Sprintf("%d other %s would be lost: %s", shared.Others, plural(shared.Others, "lock"), strings.Join(names, ", "))
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return what
+	locks, list := "locks", ""
+	if shared.Others == 1 {
+		locks = "lock"
 	}
-	return what + "s"
-}
-
-// notEnded makes an exitError of why the hold was not ended.
-func (v *view) notEnded(o breakOptions, st driver.Status, err error) error {
-	var exit *exitError
-	switch {
-	case errors.As(err, &exit):
-		return exit
-	case errors.Is(err, driver.ErrLost):
-		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
-	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
-		return failf(exitUnavailable, "%v; whether the hold was ended is not known: look with lockport status", v.failed(o.name, err))
+	if len(names) > 0 {
+		list = ": " + strings.Join(names, ", ")
 	}
-	return v.failed(o.name, err)
+	return fmt.Sprintf("%d other %s would be lost%s", shared.Others, locks, list)
 }
 
 // ended says what has been done, and what has not.
-func ended(st driver.Status, v *view) string {
+func ended(st lockport.Status, v *view) string {
 	done := fmt.Sprintf("ended: %s is no longer held by %s.", plain(st.Name), who(st))
 	if st.Foreign {
 		return done + " Whether that holder notices is up to it: it may be at work still."
 	}
-	told := "It is told when it would renew"
-	if v.caps.RemovalNotice != nil {
-		told = fmt.Sprintf("It is told within %v", v.caps.RemovalNotice(v.ttl).Round(time.Millisecond))
-		if v.caps.RemovalNotice(v.ttl) != v.caps.RemovalNotice(2*v.ttl) {
+	told := " It is told when it would renew"
+	if notice := v.caps.RemovalNotice; notice != nil {
+		told = fmt.Sprintf(" It is told within %v", notice(v.ttl).Round(time.Millisecond))
+		if notice(v.ttl) != notice(2*v.ttl) {
 			told += fmt.Sprintf(" (if its TTL is %v)", v.ttl)
 		}
 	}
 	told += ", and may be at work until then"
-	if v.caps.Token == driver.TokenNone {
-		return done + " " + told + "."
+	if v.caps.Token != driver.TokenNone {
+		told += ": what checks fencing tokens is safe from that"
 	}
-	return done + " " + told + ": what checks fencing tokens is safe from that."
+	return done + told + "."
 }
 
 // instead says what to do where a hold cannot be ended by force.
-func instead(st driver.Status, caps driver.Capabilities) string {
-	c, ok := claimantOf(st)
-	switch {
-	case ok && caps.Ends == driver.EndsProcess:
-		return fmt.Sprintf("it ends with its process: kill %d (on %s)", c.PID, legible(c.Host))
-	case ok:
-		return fmt.Sprintf("end its process, %d on %s", c.PID, legible(c.Host))
-	case caps.Ends == driver.EndsProcess:
+func instead(st lockport.Status, caps driver.Capabilities) string {
+	switch process := caps.Ends == driver.EndsProcess; {
+	case process && st.PID > 0:
+		return fmt.Sprintf("it ends with its process: kill %d (on %s)", st.PID, legible(st.Host))
+	case process:
 		return fmt.Sprintf("it ends with its process (%s)", legible(st.Owner))
+	case st.PID > 0:
+		return fmt.Sprintf("end its process, %d on %s", st.PID, legible(st.Host))
 	}
 	return "end its holder"
 }
-
-// canAsk says whether there is somebody who could answer.
-func (c *console) canAsk() bool { return c.interactive && c.answers }
 
 // asks asks a question that is answered with yes or no, which is no.
 func (c *console) asks(question string) bool {
@@ -212,10 +183,7 @@ func (c *console) asks(question string) bool {
 	answer, err := c.in.ReadString('\n')
 	if err != nil {
 		_, _ = fmt.Fprintln(c.err)
+		return false
 	}
-	switch strings.ToLower(strings.TrimSpace(answer)) {
-	case "y", "yes":
-		return err == nil
-	}
-	return false
+	return slices.Contains([]string{"y", "yes"}, strings.ToLower(strings.TrimSpace(answer)))
 }

@@ -14,7 +14,7 @@ import (
 func testBreakAsks(t *testing.T, server string) {
 	holder, token := holding(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
-		tt := onTerminal(t, server, binary(), "break", "asked")
+		tt := onTerminal(t, server, program(), "break", "asked")
 		tt.says(t, "End this hold? [y/N] ")
 		require.Contains(t, tt.out.String(), fmt.Sprintf("pid %d, lockport", holder.Process.Pid))
 		require.Contains(t, tt.out.String(), token)
@@ -22,13 +22,13 @@ func testBreakAsks(t *testing.T, server string) {
 		require.Equal(t, 1, tt.code(t), tt.out.String())
 		tt.says(t, "lockport: nothing was ended\n")
 	}
-	interrupted := onTerminal(t, server, binary(), "break", "asked")
+	interrupted := onTerminal(t, server, program(), "break", "asked")
 	interrupted.says(t, "[y/N] ")
 	interrupted.types(t, "\x03")
 	require.Equal(t, -1, interrupted.code(t), "Ctrl-C ends it")
 	require.False(t, holder.ended())
 
-	tt := onTerminal(t, server, binary(), "break", "asked")
+	tt := onTerminal(t, server, program(), "break", "asked")
 	tt.says(t, "[y/N] ")
 	tt.types(t, "Yes\n")
 	require.Equal(t, 0, tt.code(t), tt.out.String())
@@ -39,7 +39,7 @@ func testBreakAsks(t *testing.T, server string) {
 // testBreakOfAHolderThatHasGone: while somebody thinks about it, the holder gives the lock up, and the next one gets it.
 func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
 	first, _ := holding(t, url+"?ttl=2s", "gone")
-	tt := onTerminal(t, url, binary(), "break", "gone")
+	tt := onTerminal(t, url, program(), "break", "gone")
 	tt.says(t, "[y/N] ")
 	require.NoError(t, first.Process.Kill())
 	first.code(t)
@@ -72,7 +72,7 @@ func testBreakOfASession(t *testing.T, url string) {
 		require.NoError(t, l.Err())
 	}
 
-	tt := onTerminal(t, url, binary(), "break", "--all-of-session", "one")
+	tt := onTerminal(t, url, program(), "break", "--all-of-session", "one")
 	tt.says(t, "End this hold? [y/N] ")
 	tt.types(t, "y\n")
 	tt.says(t, "2 other locks would be lost")
@@ -98,7 +98,7 @@ func testBreakOfASession(t *testing.T, url string) {
 // testBreakAfterALongThought: the look at the lock was longer ago than sessions last.
 func testBreakAfterALongThought(t *testing.T, url string) {
 	holder, _ := holding(t, url, "long")
-	tt := onTerminal(t, url+"?ttl=2s", binary(), "break", "long")
+	tt := onTerminal(t, url+"?ttl=2s", program(), "break", "long")
 	tt.says(t, "[y/N] ")
 	time.Sleep(3 * time.Second) // nothing happens, which cannot be awaited
 	tt.types(t, "y\n")

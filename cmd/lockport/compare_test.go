@@ -25,7 +25,7 @@ func TestParseCompare(t *testing.T) {
 		"hazards are shown on servers of our own only":           {"--url", "redis://a", "--scenario", "H7"},
 		"compare takes options only":                             {"redis://a"},
 		"--out needs the name of a folder":                       {"--out", ""},
-		"unknown option --fast":                                  {"--fast"},
+		"unknown flag: --fast":                                   {"--fast"},
 	} {
 		_, err := parseCompare(args)
 		require.ErrorContains(t, err, says)

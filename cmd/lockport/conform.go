@@ -1,20 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
-	"os/signal"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
 const conformHelp = `Usage: lockport conform [OPTION…]
@@ -61,12 +61,10 @@ func parseConform(args []string) (conformOptions, error) {
 	options.count(&o.soak.Processes, "processes")
 	options.count(&o.soak.Goroutines, "goroutines")
 	options.Func("run", "", func(s string) (err error) { o.match, err = regexp.Compile(s); return err })
-	a, err := options.parse(args)
+	err := options.parseAlone(args)
 	switch {
 	case err != nil:
 		return o, err
-	case len(a.before) > 0 || a.dashes:
-		return o, usagef("conform takes options only; the server is named by --url")
 	case o.soak.For > 0 && (o.short || o.match != nil):
 		return o, usagef("--soak runs no cases: --run and --short do not go with it")
 	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
@@ -82,60 +80,97 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	ctx, stop := interruptible(ctx) // the cases under way still end
 	defer stop()
-	context.AfterFunc(ctx, stop) // the first Ctrl-C lets the cases under way end, the second one ends this process
-	if err := reachable(ctx, o.url); err != nil {
-		return err
+	// A server that is not there is one line and not a hundred failures.
+	limited, cancel := context.WithTimeout(ctx, openLimit)
+	client, err := lockport.Open(limited, o.url, lockport.Logger(nil))
+	cancel()
+	if err != nil {
+		return libraryError(err)
 	}
+	_ = client.Close()
 	lines := c.out
 	if o.json == "-" {
 		lines = c.err
 	}
 	if o.soak.For > 0 {
-		return soak(ctx, c, lines, o)
+		report := conformance.Soak(ctx, suiteConfig(o.url), o.soak)
+		if report.Error == "" {
+			fmt.Fprintln(lines, report)
+		}
+		return handIn(ctx, c, o, report, report.Error)
 	}
-	target, err := newConformTarget(o.url)
+	cfg, closeProxies, err := proxiedConfig(o.url)
 	if err != nil {
-		return err
+		return failf(exitFailed, "%v", err)
 	}
-	defer target.close()
-
-	report, total := runSuite(ctx, lines, target.config, o)
-	if report.Error != "" {
-		return failf(exitUnavailable, "%s", report.Error)
-	}
+	defer closeProxies()
+	report, total := runSuite(ctx, lines, cfg, o)
 	if total == 0 {
 		return usagef("no case matches --run %q", o.match)
 	}
-	summarize(lines, report, target.proxied)
-	return handIn(ctx, c, o, report)
+	if report.Error == "" {
+		summarize(lines, report, cfg.Direct != "")
+	}
+	return handIn(ctx, c, o, report, report.Error)
 }
 
 // handIn writes the report for machines, and says by the exit code what it says.
-func handIn(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }) error {
+func handIn(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }, failed string) error {
+	if failed != "" {
+		return failf(exitUnavailable, "%s", failed)
+	}
 	if err := writeJSON(c.out, o.json, report); err != nil {
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	switch {
 	case ctx.Err() != nil:
-		return exitWith(signalCode(syscall.SIGINT))
+		return exitWith(exitInterrupted)
 	case !report.OK():
 		return exitWith(exitFailed)
 	}
 	return nil
 }
 
-// reachable opens the server once, so that a server that is not there is one line and not a hundred failures.
-func reachable(ctx context.Context, rawURL string) error {
-	ctx, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
-	client, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
-	if err != nil {
-		return libraryError(err)
+// suiteConfig is the suite's for the server of a URL.
+func suiteConfig(rawURL string) conformance.Config {
+	rawURL = withSessionTTL(rawURL)
+	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: strings.HasPrefix(rawURL, "memory:")}
+}
+
+// proxiedConfig is suiteConfig with a proxy before each server, where possible, which breaks connections without knowing the protocol.
+func proxiedConfig(rawURL string) (cfg conformance.Config, closeProxies func(), err error) {
+	cfg = suiteConfig(rawURL)
+	through, all, err := faultproxy.ForURL(cfg.Target)
+	if err != nil || len(all) == 0 {
+		return cfg, func() {}, err
 	}
-	_ = client.Close()
-	return nil
+	cfg.Direct, cfg.Target, cfg.Faults = cfg.Target, through, all.Faults(nil)
+	if len(all) > 1 { // what happens to one request needs a single server: with several, nobody could say which
+		cfg.Faults.DropReply, cfg.Faults.CutAfter = nil, nil
+	}
+	return cfg, all.Close, nil
+}
+
+// sessionTTL is the TTL of the suite on backends whose TTL is that of their session, unless the URL names another: many cases wait for one to
+// pass. It is the smallest that a ZooKeeper grants with its default settings.
+const sessionTTL = 4 * time.Second
+
+func withSessionTTL(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || urlTTL(rawURL) > 0 {
+		return rawURL
+	}
+	for _, s := range lockport.DefaultMux().Schemes() {
+		if s.Name == u.Scheme && s.Capabilities.FixedTTL > 0 {
+			q := u.Query()
+			q.Set("ttl", sessionTTL.String())
+			u.RawQuery = q.Encode()
+			return u.String()
+		}
+	}
+	return rawURL
 }
 
 // runSuite runs the cases that o selects, writes a line for each as it ends, and returns how many they are.
@@ -185,17 +220,13 @@ func summarize(w io.Writer, r conformance.Report, proxied bool) {
 
 // writeJSON writes the report where --json wants it.
 func writeJSON(out io.Writer, file string, report any) error {
-	if file == "" {
-		return nil
-	}
-	text, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
+	var text bytes.Buffer
+	if err := encode(&text, report); err != nil || file == "" {
 		return err
 	}
-	text = append(text, '\n')
 	if file == "-" {
-		_, err = out.Write(text)
+		_, err := out.Write(text.Bytes())
 		return err
 	}
-	return os.WriteFile(file, text, 0o644)
+	return os.WriteFile(file, text.Bytes(), 0o644)
 }

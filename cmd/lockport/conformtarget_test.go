@@ -13,32 +13,32 @@ import (
 func TestConformTarget(t *testing.T) {
 	t.Parallel()
 	for _, raw := range []string{"redis://u:pw@a:1/1?prefix=x", "redlock://u:pw@a:1,b:2/1?prefix=x", "etcd://a:1,b:2", "zookeeper://a:1,b:2/chroot?ttl=2s"} {
-		target, err := newConformTarget(raw)
+		cfg, closeProxies, err := proxiedConfig(raw)
 		require.NoError(t, err)
-		require.True(t, target.proxied)
-		require.Equal(t, raw, target.config.Direct)
+		require.Equal(t, raw, cfg.Direct)
 		direct, err := url.Parse(raw)
 		require.NoError(t, err)
-		through, err := url.Parse(target.config.Target)
+		through, err := url.Parse(cfg.Target)
 		require.NoError(t, err)
 		proxies := strings.Split(through.Host, ",")
 		require.Len(t, proxies, strings.Count(raw, ",")+1)
 		require.NotContains(t, through.Host, direct.Host)
 		through.Host = direct.Host
 		require.Equal(t, raw, through.String(), "all but the addresses is as it was")
-		faults := target.config.Faults
+		faults := cfg.Faults
 		require.Equal(t, len(proxies) == 1, faults.DropReply != nil && faults.CutAfter != nil)
 		require.NotNil(t, faults.Sever)
-		target.close()
+		closeProxies()
 		for _, addr := range proxies {
 			_, err := net.Dial("tcp", addr)
 			require.Error(t, err, "the proxy is closed")
 		}
 	}
 	for _, raw := range []string{"redlocks://h:1", "etcds://h:1", "file:///tmp", "redis+sentinel://h:1"} {
-		target, err := newConformTarget(raw)
+		cfg, closeProxies, err := proxiedConfig(raw)
 		require.NoError(t, err)
-		require.False(t, target.proxied, raw)
+		closeProxies()
+		require.Empty(t, cfg.Direct, raw)
 	}
 }
 

@@ -1,13 +1,16 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"os"
-	"os/signal"
-	"syscall"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -47,41 +50,32 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	options := newOptions("doctor")
 	server := options.server()
 	options.flag(&asJSON, "json", "")
-	a, err := options.parse(args)
-	switch {
-	case err != nil:
+	if err := options.parseAlone(args); err != nil {
 		return err
-	case len(a.before) > 0 || a.dashes:
-		return usagef("doctor takes options only; the server is named by --url")
 	}
 	rawURL, err := server.url()
 	if err != nil {
 		return err
 	}
-	interrupted, stop := signal.NotifyContext(ctx, os.Interrupt)
+	interrupted, stop := interruptible(ctx)
 	defer stop()
-	context.AfterFunc(interrupted, stop) // a second Ctrl-C ends this process at once
 	limited, cancel := context.WithTimeout(interrupted, doctorLimit)
 	defer cancel()
 	d, err := diagnose(limited, rawURL)
 	switch {
 	case interrupted.Err() != nil:
-		return exitWith(signalCode(syscall.SIGINT))
+		return exitWith(exitInterrupted)
 	case err != nil:
 		return libraryError(err)
-	}
-	if asJSON {
-		out := json.NewEncoder(c.out)
-		out.SetIndent("", "  ")
-		out.SetEscapeHTML(false)
-		err = out.Encode(d)
-	} else {
+	case asJSON:
+		err = encode(c.out, d)
+	default:
 		err = writeDiagnosis(c.out, d)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return failf(exitFailed, "what was found cannot be written: %v", err)
-	case len(d.Endangers) > 0:
+	}
+	if len(d.Endangers) > 0 {
 		return exitWith(exitFailed)
 	}
 	return nil
@@ -89,61 +83,169 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 
 // diagnose asks the server of a URL all that doctor tells.
 func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
-	b, ttl, err := lockport.DefaultMux().OpenBackend(rawURL)
+	client, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
 	if err != nil {
-		return nil, &lockport.Error{Op: "doctor", Err: err}
-	}
-	caps := b.Capabilities()
-	fail := func(err error) (*diagnosis, error) {
-		return nil, &lockport.Error{Op: "doctor", Backend: caps.Backend, Err: err}
-	}
-	opts := []lockport.Option{lockport.Logger(nil)}
-	if ttl > 0 {
-		opts = append(opts, lockport.TTL(ttl))
-	} else if ttl = caps.FixedTTL; ttl == 0 {
-		ttl = lockport.DefaultTTL
-	}
-	client, err := lockport.New(b, opts...)
-	if err != nil {
-		_ = b.Close()
 		return nil, err
 	}
 	defer func() { _ = client.Close() }()
-	if err := client.Check(ctx); err != nil {
-		if e := (*lockport.Error)(nil); errors.As(err, &e) {
-			err = e.Err
-		}
-		return fail(err)
-	}
+	caps := client.Capabilities()
 	d := newDiagnosis(address(rawURL), caps)
 	d.add(client.Notices()...)
 	if caps.Ends == driver.EndsProcess {
-		ttl = 0
+		return d, nil
 	}
-	d.setTTL(ttl)
-	if inspector, ok := driver.As[driver.Inspector](b); ok && caps.Ends != driver.EndsProcess {
-		took, err := answerTime(ctx, inspector)
-		if err != nil {
-			return fail(err)
+	d.setTTL(cmp.Or(urlTTL(rawURL), caps.FixedTTL, lockport.DefaultTTL))
+	var shortest time.Duration
+	for n := range inspections + 1 { // the first may have to connect
+		sent := time.Now()
+		if _, err := client.Inspect(ctx, "lockport-doctor"); errors.Is(err, errors.ErrUnsupported) {
+			return d, nil
+		} else if err != nil {
+			return nil, err
 		}
-		d.setAnswerTime(took)
+		if took := time.Since(sent); n == 1 || n > 1 && took < shortest {
+			shortest = took
+		}
 	}
+	d.setAnswerTime(shortest)
 	return d, nil
 }
 
 // inspections is how often the server is asked about a lock, to see how soon it answers.
 const inspections = 5
 
-// answerTime returns the shortest time in which the server answered an inspection. The first one may have to connect.
-func answerTime(ctx context.Context, i driver.Inspector) (shortest time.Duration, err error) {
-	for n := range inspections + 1 {
-		sent := time.Now()
-		if _, err := i.Inspect(ctx, "lockport-doctor"); err != nil {
-			return 0, err
+// diagnosis is what doctor tells, in JSON.
+type diagnosis struct {
+	URL         string    `json:"url"`
+	Backend     string    `json:"backend"`
+	RoundTripUS int64     `json:"round_trip_us,omitempty"`
+	TTLMS       int64     `json:"ttl_ms,omitempty"`
+	Endangers   []finding `json:"endangers"`
+	Unknown     []finding `json:"unknown"`
+
+	ends      driver.Ending
+	ttl, took time.Duration
+}
+
+// finding is a driver.Notice.
+type finding struct {
+	ID     string `json:"id"`
+	Text   string `json:"text"`
+	Remedy string `json:"remedy"`
+}
+
+func newDiagnosis(address string, caps driver.Capabilities) *diagnosis {
+	return &diagnosis{URL: address, Backend: caps.Backend, ends: caps.Ends, Endangers: []finding{}, Unknown: []finding{}}
+}
+
+// address is a URL without what may be secret: user, password and parameters.
+func address(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return ""
+	}
+	if u.Opaque != "" || u.Host == "" && u.Path == "" {
+		return u.Scheme + ":" + u.Opaque
+	}
+	return u.Scheme + "://" + u.Host + u.Path
+}
+
+// add adds notices, each ID once.
+func (d *diagnosis) add(notices ...driver.Notice) {
+	for _, n := range notices {
+		list := &d.Endangers
+		if n.Unknown {
+			list = &d.Unknown
 		}
-		if took := time.Since(sent); n == 1 || n > 1 && took < shortest {
-			shortest = took
+		if !slices.ContainsFunc(*list, func(f finding) bool { return f.ID == n.ID }) {
+			*list = append(*list, finding{n.ID, n.Text, n.Remedy})
 		}
 	}
-	return shortest, nil
+}
+
+func (d *diagnosis) setTTL(ttl time.Duration) { d.ttl, d.TTLMS = ttl, ttl.Milliseconds() }
+
+// latencyShare is the part of a TTL that a round trip may take: a renewal starts after a third of the TTL, and is retried until it succeeds.
+const latencyShare = 20
+
+// setAnswerTime records how long a round trip takes, and adds a notice if that is much of the TTL.
+func (d *diagnosis) setAnswerTime(took time.Duration) {
+	d.took, d.RoundTripUS = took, took.Microseconds()
+	if d.ttl > 0 && took >= d.ttl/latencyShare {
+		d.add(driver.Notice{ID: "latency",
+			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v: a lock is valid for that much less, and few lost renewals end it.",
+				took.Round(10*time.Microsecond), d.ttl),
+			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a server that is nearer.", (took*latencyShare).Round(time.Second)+time.Second)})
+	}
+}
+
+// textWidth is how wide a line for people is at most.
+const textWidth = 100
+
+// writeDiagnosis writes d for people.
+func writeDiagnosis(w io.Writer, d *diagnosis) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
+	if d.ttl > 0 {
+		fmt.Fprintf(&b, "A silent holder's lock ends after %v.\n", d.ttl)
+	} else {
+		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
+	}
+	if d.took > 0 {
+		fmt.Fprintf(&b, "A round trip takes %v.\n", d.took.Round(10*time.Microsecond))
+	}
+	for _, part := range []struct {
+		title string
+		all   []finding
+	}{{"What endangers locks here", d.Endangers}, {"What could not be found out", d.Unknown}} {
+		if len(part.all) == 0 {
+			continue
+		}
+		fmt.Fprintf(&b, "\n%s\n", part.title)
+		for _, f := range part.all {
+			fmt.Fprintf(&b, "\n%s\n%s%s", f.ID, wrap(f.Text), wrap("Remedy: "+f.Remedy))
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", d.verdict())
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// verdict is the last line.
+func (d *diagnosis) verdict() string {
+	found := "Nothing was found that endangers locks here"
+	switch n := len(d.Endangers); {
+	case n == 1:
+		found = "1 thing endangers locks here"
+	case n > 1:
+		found = fmt.Sprintf("%d things endanger locks here", n)
+	}
+	if n := len(d.Unknown); n > 0 {
+		found += fmt.Sprintf("; %d could not be found out", n)
+	}
+	return found + "."
+}
+
+// wrap breaks text into lines that are indented.
+func wrap(text string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(text) {
+		width := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+			b.WriteString("  ")
+			column = 2
+		case column+1+width > textWidth:
+			b.WriteString("\n  ")
+			column = 2
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += width
+	}
+	b.WriteByte('\n')
+	return b.String()
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"errors"
 	"io"
 	"strconv"
 	"strings"
@@ -74,7 +73,7 @@ type arguments struct {
 // parse takes the options out of args.
 func (o options) parse(args []string) (arguments, error) {
 	if err := o.Parse(args); err != nil {
-		return arguments{}, o.explain(err)
+		return arguments{}, usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
 	}
 	rest, n := o.Args(), o.ArgsLenAtDash()
 	if n < 0 {
@@ -83,28 +82,13 @@ func (o options) parse(args []string) (arguments, error) {
 	return arguments{before: rest[:n], dashes: true, after: rest[n:]}, nil
 }
 
-// explain says in our words what pflag found wrong.
-func (o options) explain(err error) error {
-	var unknown *pflag.NotExistError
-	var missing *pflag.ValueRequiredError
-	var invalid *pflag.InvalidValueError
-	switch {
-	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() != "":
-		return usagef("unknown option -%s; try: lockport %s --help", unknown.GetSpecifiedName(), o.Name())
-	case errors.As(err, &unknown):
-		return usagef("unknown option --%s; try: lockport %s --help", unknown.GetSpecifiedName(), o.Name())
-	case errors.As(err, &missing) && missing.GetSpecifiedShortnames() != "":
-		return usagef("option -%s needs a value", missing.GetSpecifiedName())
-	case errors.As(err, &missing):
-		return usagef("option --%s needs a value", missing.GetSpecifiedName())
-	case errors.As(err, &invalid):
-		name := "--" + invalid.GetFlag().Name
-		if short := invalid.GetFlag().Shorthand; short != "" {
-			name = "-" + short
-		}
-		return usagef("option %s: %s", name, oneLine(invalid.Unwrap().Error()))
+// parseAlone parses args of a verb that takes nothing but options.
+func (o options) parseAlone(args []string) error {
+	a, err := o.parse(args)
+	if err == nil && (len(a.before) > 0 || a.dashes) {
+		err = usagef("%s takes options only; try: lockport %s --help", o.Name(), o.Name())
 	}
-	return usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
+	return err
 }
 
 // wantsHelp says whether args ask for help, in front of "--".

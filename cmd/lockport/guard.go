@@ -3,8 +3,7 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
+	"encoding/binary"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -68,8 +67,8 @@ func (g *guard) tell(deadline time.Time) {
 	}
 	g.late = g.hasPassed()
 	g.told = deadline
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                // a guard that is stopped reads nothing
-	_, _ = fmt.Fprintln(g.pipe, int64(clock.Shared()+time.Until(deadline))) // one that is gone is replaced
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                                  // a guard that is stopped reads nothing
+	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline))) // one that is gone is replaced
 }
 
 func (g *guard) hasPassed() bool { return !g.told.IsZero() && !time.Now().Before(g.told) }
@@ -97,65 +96,36 @@ func (g *guard) release() {
 
 // guardStage is the guard's own side: GROUP. Standard input is the pipe, with deadlines, as nanoseconds of clock.Shared: it may be read late.
 func guardStage(_ *console, args []string) error {
-	// Whoever ends everything (a service manager, a terminal) sends these to lockport too, which then ends the guard.
+	// A service manager or a terminal that ends everything sends these to lockport too, which then ends the guard.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM, syscall.SIGTSTP)
-	group, err := guardedGroup(args)
-	if err != nil {
-		return err
+	group := 0
+	if len(args) == 1 {
+		group, _ = strconv.Atoi(args[0])
 	}
-	var in deadlineReader
-	for deadline, ok := in.next(time.Time{}); ok; {
-		deadline, ok = in.next(deadline)
+	if group <= 1 {
+		return usagef("%s is for lockport itself", stageGuard)
+	}
+	var instant int64
+	var deadline time.Time
+	for toldBy(deadline) && binary.Read(os.Stdin, binary.NativeEndian, &instant) == nil {
+		deadline = time.Now().Add(time.Duration(instant) - clock.Shared())
 	}
 	killGroup(group)
 	return nil
 }
 
-// deadlineReader reads the deadlines that come over standard input.
-type deadlineReader struct {
-	buf [4096]byte
-	n   int // bytes that are there of a line whose end is not
-}
-
-// next waits until deadline to be told a later one; for ever if it is zero. false: none has come, or none will. What has come by
-// then counts, however late this process gets to run: it must not kill the group of a lock that was renewed.
-func (r *deadlineReader) next(deadline time.Time) (later time.Time, ok bool) {
+// toldBy waits for something to read, until deadline; for ever if that is zero. What has come by then counts, however late this process gets to run: it
+// must not kill the group of a lock that was renewed.
+func toldBy(deadline time.Time) bool {
 	for {
-		var input unix.FdSet
-		input.Bits[0] = 1
-		var limit *unix.Timeval
+		limit := -1
 		if !deadline.IsZero() {
-			left := unix.NsecToTimeval(int64(max(time.Until(deadline), 0)))
-			limit = &left
+			limit = int((max(time.Until(deadline), 0) + time.Millisecond - 1) / time.Millisecond)
 		}
-		switch _, err := unix.Select(1, &input, nil, nil, limit); {
-		case err == unix.EINTR:
-			continue
-		case err != nil || input.Bits[0] == 0:
-			return time.Time{}, false
-		}
-		n, err := os.Stdin.Read(r.buf[r.n:])
-		if err != nil {
-			return time.Time{}, false
-		}
-		r.n += n
-		lines := bytes.Split(r.buf[:r.n], []byte("\n"))
-		whole, rest := lines[:len(lines)-1], lines[len(lines)-1]
-		if len(whole) == 0 {
-			continue
-		}
-		instant, err := strconv.ParseInt(string(whole[len(whole)-1]), 10, 64)
-		r.n = copy(r.buf[:], rest)
-		return time.Now().Add(time.Duration(instant) - clock.Shared()), err == nil
-	}
-}
-
-func guardedGroup(args []string) (int, error) {
-	if len(args) == 1 {
-		if group, err := strconv.Atoi(args[0]); err == nil && group > 1 {
-			return group, nil
+		n, err := unix.Poll([]unix.PollFd{{Fd: 0, Events: unix.POLLIN}}, limit)
+		if err != unix.EINTR {
+			return err == nil && n > 0
 		}
 	}
-	return 0, usagef("%s is for lockport itself", stageGuard)
 }

@@ -47,8 +47,8 @@ func (b *buffer) String() string {
 
 // prepare makes a lockport whose locks are files of url, or of another server.
 func prepare(url string, args ...string) *process {
-	p := &process{Cmd: exec.Command(binary(), args...), done: make(chan struct{})}
-	p.Env = append(without(os.Environ(), "LOCKPORT_URL"), "LOCKPORT_URL="+url)
+	p := &process{Cmd: exec.Command(program(), args...), done: make(chan struct{})}
+	p.Env = append(os.Environ(), "LOCKPORT_URL="+url)
 	p.Stdout, p.Stderr = &p.out, &p.err
 	p.WaitDelay = time.Second // a command that outlives lockport may keep its output open
 	return p

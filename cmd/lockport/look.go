@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -13,20 +16,18 @@ import (
 // lookLimit bounds every look at locks, and every attempt to end one.
 const lookLimit = 10 * time.Second
 
-// closeLimit bounds the end of a view: who only looked leaves nothing behind that the server would not clear away itself.
+// closeLimit bounds the end of a view: looking leaves nothing behind that the server would not clear away itself.
 const closeLimit = time.Second
 
-// view is a backend whose locks are looked at. It is no client's: nothing is checked that looking does not need, so that also a
-// server that can hold no locks any more (a replica, say) shows those that it has.
+// view shows the locks of a backend. Its client is not checked by opening it, so that also a server that can hold no locks any more (a replica, say) shows
+// those that it has.
 type view struct {
-	verb      string
-	backend   driver.Backend
-	caps      driver.Capabilities
-	inspector driver.Inspector
-	ttl       time.Duration // of clients that use the same URL
+	*lockport.Client
+	caps driver.Capabilities
+	ttl  time.Duration // of clients that use the same URL
 }
 
-// openView makes the backend of a URL, for a verb that looks at locks.
+// openView makes the client of a URL, for a verb that looks at locks.
 func openView(verb, rawURL string) (*view, error) {
 	b, ttl, err := lockport.DefaultMux().OpenBackend(rawURL)
 	if err != nil {
@@ -35,17 +36,14 @@ func openView(verb, rawURL string) (*view, error) {
 	if ttl == 0 {
 		ttl = lockport.DefaultTTL
 	}
-	v := &view{verb: verb, backend: b, caps: b.Capabilities(), ttl: ttl}
-	var ok bool
-	switch v.inspector, ok = driver.As[driver.Inspector](b); {
-	case v.caps.Backend == "memory":
-		err = usagef("%s: locks in memory are those of one process, which no other can see", verb)
-	case !ok:
-		err = failf(exitUnavailable, "%s: the backend %s cannot show its locks", verb, v.caps.Backend)
-	}
+	client, err := lockport.New(b, lockport.Logger(nil))
 	if err != nil {
+		return nil, errors.Join(libraryError(err), b.Close())
+	}
+	v := &view{client, b.Capabilities(), ttl}
+	if v.caps.Backend == "memory" {
 		v.close()
-		return nil, err
+		return nil, usagef("%s: locks in memory are those of one process, which no other can see", verb)
 	}
 	return v, nil
 }
@@ -53,7 +51,7 @@ func openView(verb, rawURL string) (*view, error) {
 // close frees what the view has opened, or leaves that to the end of the process where it takes long.
 func (v *view) close() {
 	closed := make(chan struct{})
-	go func() { defer close(closed); _ = v.backend.Close() }()
+	go func() { defer close(closed); _ = v.Close() }()
 	select {
 	case <-closed:
 	case <-time.After(closeLimit):
@@ -61,45 +59,75 @@ func (v *view) close() {
 }
 
 // inspect looks at one lock.
-func (v *view) inspect(ctx context.Context, name string) (driver.Status, error) {
+func (v *view) inspect(ctx context.Context, name string) (lockport.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	st, err := v.inspector.Inspect(ctx, name)
-	return st, v.failed(name, err)
+	st, err := v.Inspect(ctx, name)
+	return st, lookError(err)
 }
 
-// list looks at all locks whose names start with prefix. With an error they are not all.
-func (v *view) list(ctx context.Context, prefix string) ([]driver.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
-	defer cancel()
-	all, err := v.inspector.List(ctx, prefix)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return nil, failf(exitUnavailable, "%v; name the lock: lockport status NAME", v.failed("", err))
-	}
-	return all, v.failed("", err)
-}
-
-// failed makes an exitError of an error of the driver.
-func (v *view) failed(name string, err error) error {
+// lookError makes an exitError of an error of a look. If it is not about the name, it is about the server: the URL was right.
+func lookError(err error) error {
 	if err == nil {
 		return nil
 	}
-	e := libraryError(&lockport.Error{Op: v.verb, Backend: v.caps.Backend, Name: name, Err: err}).(*exitError)
-	if e.code == exitUsage { // the URL and the name were right
+	e := libraryError(err).(*exitError)
+	if e.code == exitUsage && !errors.Is(err, lockport.ErrInvalidName) {
 		e.code = exitUnavailable
 	}
 	return e
 }
 
-// checkLockName refuses what can be no lock's name.
-func checkLockName(name string) error {
+// who names the holder of a lock for people.
+func who(st lockport.Status) string {
 	switch {
-	case name == "":
-		return usagef("the lock's name is empty")
-	case len(name) > driver.MaxNameLength:
-		return usagef("the lock's name has %d bytes; at most %d are allowed", len(name), driver.MaxNameLength)
-	case !utf8.ValidString(name):
-		return usagef("the lock's name is not valid UTF-8")
+	case !st.Held:
+		return "nobody"
+	case st.PID > 0:
+		return fmt.Sprintf("%s, pid %d, %s", legible(st.Host), st.PID, legible(st.Label))
+	case st.Foreign && st.Owner == "":
+		return "foreign, unnamed"
+	case st.Foreign:
+		return "foreign: " + legible(st.Owner)
 	}
-	return nil
+	return legible(st.Owner)
+}
+
+// holder says who has a lock and since when, as far as that is known.
+func holder(ctx context.Context, client *lockport.Client, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	st, err := client.Inspect(ctx, name)
+	switch {
+	case err != nil || !st.Held || st.Owner == "":
+		return "somebody else"
+	case st.Since.IsZero():
+		return who(st)
+	}
+	return who(st) + " since " + st.Since.Local().Format(time.DateTime)
+}
+
+// plain is a name as it is, where that shows what it is and where it ends; else in quotes.
+func plain(name string) string {
+	odd := func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }
+	if name == "" || strings.ContainsFunc(name, odd) {
+		return strconv.Quote(name)
+	}
+	return name
+}
+
+// legible is what a client wrote, in quotes where it would play with the terminal, and not much of it.
+func legible(s string) string {
+	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(s) {
+		s = strconv.Quote(s)
+	}
+	return short(s, 100)
+}
+
+// short is s, or its beginning if it is longer than width.
+func short(s string, width int) string {
+	if r := []rune(s); len(r) > width {
+		return string(r[:width-1]) + "…"
+	}
+	return s
 }

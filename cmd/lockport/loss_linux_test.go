@@ -66,7 +66,7 @@ func TestTerminalStopKeyAndTTL(t *testing.T) {
 	t.Parallel()
 	const ttl = 2 * time.Second
 	shell := onTerminal(t, "memory:?ttl="+ttl.String(), "sh", "-mc",
-		`"$0" run a -- sh -c 'echo group=$$; echo inside=1; read line'; echo stopped=$?; read line; fg; echo code=$?`, binary())
+		`"$0" run a -- sh -c 'echo group=$$; echo inside=1; read line'; echo stopped=$?; read line; fg; echo code=$?`, program())
 	shell.number(t, "inside")
 	group := shell.group(t)
 	shell.types(t, "\x1a")

@@ -8,13 +8,16 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
+	"fmt"
 	"os"
 	"strings"
+	"syscall"
 
+	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
 	"github.com/lockport/lockport/compare"
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
 )
 
 func main() {
@@ -41,31 +44,63 @@ func run(args []string) int {
 	return code
 }
 
-// dispatch finds the verb and carries it out.
-func dispatch(ctx context.Context, c *console, args []string) error {
-	if len(args) == 0 {
-		writeHelp(c.err)
-		return exitWith(exitUsage)
-	}
-	if stage, ok := hiddenStages[args[0]]; ok {
-		return stage(c, args[1:])
-	}
-	switch args[0] {
-	case "-h", "--help":
-		args = append([]string{"help"}, args[1:]...)
-	case "--version":
-		args = []string{"version"}
-	}
-	v := findVerb(args[0])
-	if v == nil && strings.HasPrefix(args[0], "-") {
-		return usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", firstOf(args[0], "="), verbNames())
-	}
-	if v == nil {
-		return usagef("unknown verb %q; known: %s", args[0], verbNames())
-	}
-	if wantsHelp(args[1:]) {
-		_, err := io.WriteString(c.out, v.help)
-		return err
-	}
-	return v.run(ctx, c, args[1:])
+// Exit codes. Those of run follow flock(1) and sysexits.h, and are as much an interface as the flags.
+const (
+	exitOK          = 0
+	exitFailed      = 1   // conform: a case failed; doctor: something endangers locks
+	exitUsage       = 64  // wrong arguments, URL, option value
+	exitUnavailable = 69  // the server cannot be reached, or refuses
+	exitHeld        = 75  // somebody else has the lock
+	exitLost        = 79  // the lock was lost while the command ran
+	exitCannotStart = 126 // the command was found and cannot be started
+	exitNotFound    = 127 // the command was not found
+	exitSignal      = 128 // plus the number of the signal
+	exitInterrupted = exitSignal + int(syscall.SIGINT)
+)
+
+// exitError ends the program with a code and, unless it is empty, a message for people.
+type exitError struct {
+	code    int
+	message string
 }
+
+func (e *exitError) Error() string { return e.message }
+
+// exitWith is an exitError without a message.
+func exitWith(code int) error {
+	if code == exitOK {
+		return nil
+	}
+	return &exitError{code: code}
+}
+
+// failf is an exitError with a message.
+func failf(code int, format string, args ...any) error {
+	return &exitError{code, fmt.Sprintf(format, args...)}
+}
+
+// usagef is a mistake in the arguments.
+func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
+
+// codeOf is the exit code for an error of the library before anything was run.
+func codeOf(err error) int {
+	switch {
+	case errors.Is(err, lockport.ErrHeld):
+		return exitHeld
+	case errors.Is(err, lockport.ErrUnavailable), errors.Is(err, lockport.ErrRefused), errors.Is(err, driver.ErrUnknown),
+		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, lockport.ErrLost):
+		return exitUnavailable
+	}
+	return exitUsage // bad URL, scheme, parameter, TTL, name: all that is left
+}
+
+// libraryError makes an exitError of an error of the library.
+func libraryError(err error) error { return &exitError{codeOf(err), oneLine(err.Error())} }
+
+// oneLine makes a message one line and drops the program's name from its front, which say puts there.
+func oneLine(s string) string {
+	return strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
+}
+
+// signalCode is the exit code of a program that a signal ended.
+func signalCode(s syscall.Signal) int { return exitSignal + int(s) }

@@ -18,8 +18,8 @@ import (
 	"github.com/lockport/lockport/conformance"
 )
 
-// binary is the command under test, in the folder of LOCKPORT_URL. The first call builds it.
-var binary = sync.OnceValue(func() string {
+// program is the command under test, in the folder of LOCKPORT_URL. The first call builds it.
+var program = sync.OnceValue(func() string {
 	file := filepath.Join(strings.TrimPrefix(os.Getenv("LOCKPORT_URL"), "file://"), "lockport")
 	build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", file, ".")
 	if out, err := build.CombinedOutput(); err != nil {
@@ -50,14 +50,14 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lockport-cmd-")
-	defer func() { binary(); _ = os.RemoveAll(dir) }() // no earlier than what is being built there
+	defer func() { program(); _ = os.RemoveAll(dir) }() // no earlier than what is being built there
 	// This binary is started again many times, and a race detector would sleep for a second at the end of each.
 	err = errors.Join(err, os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")), os.Setenv("LOCKPORT_URL", "file://"+dir))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
-	go binary() // servers start meanwhile
+	go program() // servers start meanwhile
 	// Most tests wait for processes, so more of them run side by side than there are processors, unless told otherwise.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {

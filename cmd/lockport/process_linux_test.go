@@ -124,7 +124,7 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 func ignores(pid int, s syscall.Signal) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(text), "SigIgn:\t")
-	mask, _ := strconv.ParseUint(firstOf(rest, "\n"), 16, 64)
+	mask, _ := strconv.ParseUint(strings.SplitN(rest, "\n", 2)[0], 16, 64)
 	return mask&(1<<(s-1)) != 0
 }
 

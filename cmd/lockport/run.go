@@ -70,7 +70,7 @@ func untilEnded(done <-chan struct{}, signals <-chan os.Signal) syscall.Signal {
 		case <-done:
 			return 0
 		case s := <-signals:
-			if endsWaiting(s) {
+			if s != syscall.SIGWINCH && s != syscall.SIGCONT && s != syscall.SIGTSTP {
 				return s.(syscall.Signal)
 			}
 		}
@@ -88,16 +88,15 @@ func closeClient(client *lockport.Client, signals <-chan os.Signal) {
 	untilEnded(closed, signals)
 }
 
-func openAndAcquire(ctx context.Context, c *console, o runOptions) (*lockport.Client, *lockport.Lock, error) {
+func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Lock, err error) {
 	started := time.Now()
 	options := []lockport.Option{lockport.Logger(nil), lockport.MinHold(o.minHold)}
 	if o.ttlGiven {
 		options = append(options, lockport.TTL(o.ttl))
 	}
-	openCtx, cancel := context.WithTimeout(ctx, openLimit)
+	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	client, err := lockport.Open(openCtx, o.url, options...)
-	if err != nil {
+	if client, err = lockport.Open(limited, o.url, options...); err != nil {
 		return nil, nil, libraryError(err)
 	}
 	if c.interactive {
@@ -107,41 +106,54 @@ func openAndAcquire(ctx context.Context, c *console, o runOptions) (*lockport.Cl
 			}
 		}
 	}
-	lock, err := acquireWith(ctx, c, client, o, started)
-	return client, lock, err
-}
-
-// acquireWith makes one attempt, or waits.
-func acquireWith(ctx context.Context, c *console, client *lockport.Client, o runOptions, started time.Time) (*lockport.Lock, error) {
 	if o.once {
-		ctx, cancel := context.WithTimeout(ctx, openLimit)
+		limited, cancel := context.WithTimeout(ctx, openLimit)
 		defer cancel()
-		lock, err := client.TryAcquire(ctx, o.name)
-		return lock, notAcquired(ctx, client, o, err)
-	}
-	bounded := ctx
-	if o.wait >= 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+		lock, err = client.TryAcquire(limited, o.name)
+	} else {
+		bounded, cancel := ctx, context.CancelFunc(func() {})
+		if o.wait >= 0 {
+			bounded, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+		}
 		defer cancel()
+		stop := explainWaiting(ctx, c, client, o.name)
+		lock, err = client.Acquire(bounded, o.name)
+		stop()
 	}
-	stop := explainWaiting(ctx, c, client, o.name)
-	lock, err := client.Acquire(bounded, o.name)
-	stop()
-	return lock, notAcquired(ctx, client, o, err)
-}
-
-// notAcquired makes an exitError of why there is no lock.
-func notAcquired(ctx context.Context, client *lockport.Client, o runOptions, err error) error {
 	switch {
 	case err == nil:
-		return nil
+		return client, lock, nil
 	case !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil:
-		return libraryError(err)
+		return client, nil, libraryError(err)
 	case o.wait > 0:
-		return failf(exitHeld, "waited %v for %q, held by %s", o.wait, o.name, holder(ctx, client, o.name))
+		return client, nil, failf(exitHeld, "waited %v for %q, held by %s", o.wait, o.name, holder(ctx, client, o.name))
 	}
-	return failf(exitHeld, "%q is held by %s", o.name, holder(ctx, client, o.name))
+	return client, nil, failf(exitHeld, "%q is held by %s", o.name, holder(ctx, client, o.name))
+}
+
+// explainAfter is how long a person waits for a lock before being told who has it.
+const explainAfter = time.Second
+
+// explainWaiting tells a person at a terminal who has the lock, if Acquire takes long. stop ends that, and returns when
+// nothing more will be written.
+func explainWaiting(ctx context.Context, c *console, client *lockport.Client, name string) (stop func()) {
+	if !c.interactive {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var explaining sync.WaitGroup
+	explaining.Go(func() {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(explainAfter):
+		}
+		holder := holder(ctx, client, name)
+		if ctx.Err() == nil {
+			c.say("waiting for %q, held by %s", name, holder)
+		}
+	})
+	return func() { cancel(); explaining.Wait() }
 }
 
 // finish releases the lock and settles the exit code: a lock

@@ -74,7 +74,7 @@ func TestRunHeld(t *testing.T) {
 	holder := holds(t, url, "a")
 
 	_, stderr := ran(t, 75, url, "run", "-n", "a", "--", "echo", "no")
-	require.Regexp(t, `^lockport: "a" is held by \S+/`+strconv.Itoa(holder.Process.Pid)+`/.*\n$`, stderr)
+	require.Regexp(t, `^lockport: "a" is held by \S+, pid `+strconv.Itoa(holder.Process.Pid)+`, .*\n$`, stderr)
 
 	begun := time.Now()
 	stdout, stderr := ran(t, 75, url, "run", "-w", "300ms", "a", "--", "echo", "no")
@@ -111,8 +111,8 @@ func TestRunPassesSignalsOn(t *testing.T) {
 func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
 	t.Parallel()
 	p := prepare(folder(t))
-	p.Cmd = exec.Command("sh", "-c", `trap "" HUP; exec "$0" run a -- sh -c 'echo ready; read line; echo "$line"'`, binary())
-	p.Env = append(without(os.Environ(), "LOCKPORT_URL"), "LOCKPORT_URL="+folder(t))
+	p.Cmd = exec.Command("sh", "-c", `trap "" HUP; exec "$0" run a -- sh -c 'echo ready; read line; echo "$line"'`, program())
+	p.Env = append(os.Environ(), "LOCKPORT_URL="+folder(t))
 	p.Stdout, p.Stderr = &p.out, &p.err
 	stdin, err := p.StdinPipe()
 	require.NoError(t, err)

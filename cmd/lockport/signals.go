@@ -33,12 +33,3 @@ func catchStop(signals chan<- os.Signal) {
 		signal.Notify(signals, syscall.SIGTSTP)
 	}
 }
-
-// endsWaiting says whether s ends lockport while no command runs.
-func endsWaiting(s os.Signal) bool {
-	switch s {
-	case syscall.SIGWINCH, syscall.SIGCONT, syscall.SIGTSTP:
-		return false
-	}
-	return true
-}

@@ -30,7 +30,7 @@ func TestSoak(t *testing.T) {
 	all["file"] = folder
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		t.Run(name, func(t *testing.T) {
-			report := conformance.Soak(t.Context(), soakConfig(all[name](t)), conformance.SoakOptions{
+			report := conformance.Soak(t.Context(), suiteConfig(all[name](t)), conformance.SoakOptions{
 				For: *soakFor, Processes: *soakProcesses, Goroutines: *soakGoroutines, KillEvery: min(20*time.Second, *soakFor/3),
 			})
 			require.True(t, report.OK(), "%v", report)

@@ -3,12 +3,16 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strconv"
+	"strings"
+	"text/tabwriter"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -66,12 +70,12 @@ func parseStatus(args []string) (statusOptions, error) {
 		return o, usagef("status takes one lock name, or none: %q", names)
 	case len(names) == 1 && options.Changed("prefix"):
 		return o, usagef("a lock's name and --prefix exclude each other")
+	case len(names) == 1 && names[0] == "":
+		return o, usagef("the lock's name is empty")
 	case len(names) == 1:
-		o.name, err = names[0], checkLockName(names[0])
+		o.name = names[0]
 	}
-	if err == nil {
-		o.url, err = server.url()
-	}
+	o.url, err = server.url()
 	return o, err
 }
 
@@ -94,12 +98,12 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 
 func (v *view) showOne(ctx context.Context, c *console, o statusOptions) error {
 	st, err := v.inspect(ctx, o.name)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if o.json {
-		err = writeLocks(c.out, v.caps.Backend, []driver.Status{st})
-	} else {
+	case o.json:
+		err = writeLocks(c.out, v.caps.Backend, []lockport.Status{st})
+	default:
 		err = writeDetails(c.out, v.caps, st)
 	}
 	if err == nil && !st.Held {
@@ -109,12 +113,18 @@ func (v *view) showOne(ctx context.Context, c *console, o statusOptions) error {
 }
 
 func (v *view) showAll(ctx context.Context, c *console, o statusOptions) error {
-	all, incomplete := v.list(ctx, o.prefix)
+	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	defer cancel()
+	all, err := v.List(ctx, o.prefix)
+	incomplete := lookError(err)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return failf(exitUnavailable, "%v; name the lock: lockport status NAME", incomplete)
+	}
 	if len(all) == 0 && incomplete != nil {
 		return incomplete
 	}
-	slices.SortFunc(all, func(a, b driver.Status) int { return cmp.Compare(a.Name, b.Name) })
-	var err error
+	slices.SortFunc(all, func(a, b lockport.Status) int { return cmp.Compare(a.Name, b.Name) })
+	err = nil
 	switch {
 	case o.json:
 		err = writeLocks(c.out, v.caps.Backend, all)
@@ -137,14 +147,14 @@ type lockJSON struct {
 	Host    string     `json:"host,omitempty"`
 	PID     int        `json:"pid,omitempty"`
 	Label   string     `json:"label,omitempty"`
-	Token   string     `json:"token,omitempty"` // a number may have more digits than what reads it can hold
+	Token   uint64     `json:"token,omitempty,string"` // a number may have more digits than what reads it can hold
 	Since   *time.Time `json:"since,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Waiters *int       `json:"waiters,omitempty"`
 }
 
 // writeLocks writes the output of --json.
-func writeLocks(w io.Writer, backend string, all []driver.Status) error {
+func writeLocks(w io.Writer, backend string, all []lockport.Status) error {
 	report := struct {
 		Backend string     `json:"backend"`
 		Locks   []lockJSON `json:"locks"`
@@ -156,28 +166,108 @@ func writeLocks(w io.Writer, backend string, all []driver.Status) error {
 		return &t
 	}
 	for _, st := range all {
-		j := lockJSON{Name: st.Name, Held: st.Held}
+		j := lockJSON{st.Name, st.Held, st.Foreign, st.Owner, st.Host, st.PID, st.Label, uint64(st.Token), at(st.Since), at(st.Expires), nil}
 		if st.Waiters >= 0 {
 			j.Waiters = &st.Waiters
 		}
-		if st.Held {
-			j.Foreign, j.Owner, j.Token, j.Since, j.Expires = st.Foreign, st.Owner, tokenOf(st), at(st.Since), at(st.Expires)
-			if c, ok := claimantOf(st); ok {
-				j.Host, j.PID, j.Label = c.Host, c.PID, c.Label
-			}
-		}
 		report.Locks = append(report.Locks, j)
 	}
-	e := json.NewEncoder(w)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(report)
+	return encode(w, report)
 }
 
-// tokenOf is the token of the first hold of the grant, as Lock.Token and LOCKPORT_TOKEN have it; empty if it is not known, or if its holder has another.
-func tokenOf(st driver.Status) string {
-	if st.Token == 0 || st.Foreign {
+// writeDetails writes one lock upright.
+func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(what, text string) { fmt.Fprintf(t, "%s\t%s\n", what, cmp.Or(text, "not known")) }
+	line("lock", plain(st.Name)+" ("+caps.Backend+")")
+	line("holder", who(st))
+	if st.Held {
+		if st.PID > 0 {
+			line("owner", plain(st.Owner))
+		}
+		since := ""
+		if !st.Since.IsZero() {
+			since = fmt.Sprintf("%s (for %s)", clockTime(st.Since), age(time.Since(st.Since)))
+		}
+		line("since", since)
+		line("until", until(st, caps))
+		line("token", tokenText(st, caps))
+	}
+	line("waiting", waiters(st))
+	return t.Flush()
+}
+
+// nameWidth is how many characters of a name the table shows at most: one long name would push all columns off the screen.
+const nameWidth = 60
+
+// writeTable writes locks side by side.
+func writeTable(w io.Writer, all []lockport.Status) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "NAME\tHOLDER\tSINCE\tHELD\tEXPIRES IN\tTOKEN\tWAITING")
+	for _, st := range all {
+		row := []string{short(plain(st.Name), nameWidth), who(st), "", "", "", token(st), waiters(st)}
+		if !st.Since.IsZero() {
+			row[2], row[3] = st.Since.Local().Format(time.DateTime), age(time.Since(st.Since))
+		}
+		if !st.Expires.IsZero() {
+			row[4] = age(time.Until(st.Expires))
+		}
+		for i := range row {
+			row[i] = cmp.Or(row[i], "-")
+		}
+		fmt.Fprintln(t, strings.Join(row, "\t"))
+	}
+	return t.Flush()
+}
+
+// until says when the hold ends if its holder is not heard of again.
+func until(st lockport.Status, caps driver.Capabilities) string {
+	switch {
+	case !st.Expires.IsZero():
+		return fmt.Sprintf("%s (in %s), unless it is prolonged", clockTime(st.Expires), age(time.Until(st.Expires)))
+	case caps.Ends == driver.EndsSession:
+		return "its session ends"
+	case caps.Ends == driver.EndsProcess:
+		return "its process ends"
+	case st.Foreign:
+		return "its holder ends it: it does not expire, or that is not known"
+	}
+	return ""
+}
+
+func tokenText(st lockport.Status, caps driver.Capabilities) string {
+	switch {
+	case st.Token == 0 && caps.Token == driver.TokenNone:
+		return "none: this backend has no fencing tokens"
+	case st.Token == 0 && st.Foreign:
+		return "none: its holder is no client of lockport"
+	}
+	return token(st)
+}
+
+// token is the token of the first hold of the grant, as Lock.Token and LOCKPORT_TOKEN have it; empty if it is not known.
+func token(st lockport.Status) string {
+	if st.Token == 0 {
 		return ""
 	}
-	return strconv.FormatUint(st.Token*driver.TokensPerGrant, 10)
+	return strconv.FormatUint(uint64(st.Token), 10)
+}
+
+// waiters is how many wait; empty if that is not known.
+func waiters(st lockport.Status) string {
+	if st.Waiters < 0 {
+		return ""
+	}
+	return strconv.Itoa(st.Waiters)
+}
+
+func clockTime(t time.Time) string { return t.Local().Format(time.DateTime + " MST") }
+
+// age is a duration for people. Clocks of two machines may differ, so that it may be negative, which nobody wants to see.
+func age(d time.Duration) string {
+	grain := time.Second
+	if d < 10*time.Second {
+		grain = 100 * time.Millisecond
+	}
+	return max(d, 0).Round(grain).String()
 }

@@ -76,10 +76,14 @@ func testStatusAndBreak(t *testing.T, url string) {
 	require.True(t, st.Held && !st.Foreign)
 	require.Equal(t, name, st.Name)
 	require.Equal(t, []any{host, holder.Process.Pid, "lockport"}, []any{st.Host, st.PID, st.Label})
-	if knowsNames {
-		require.Equal(t, token, st.Token)
-	} else {
-		require.Empty(t, st.Token)
+	known := token
+	if !knowsNames {
+		known = ""
+	}
+	require.Equal(t, known, strings.TrimPrefix(fmt.Sprint(st.Token), "0"))
+	if known != "" {
+		raw, _ := ran(t, 0, url, "status", "--json", name)
+		require.Contains(t, raw, `"token": "`+known+`"`, "digits, in a string")
 	}
 	require.Equal(t, scheme == "mysql", st.Waiters == nil, "who else waits, MySQL's server does not tell")
 	require.Equal(t, scheme == "etcd" || scheme == "zookeeper" || scheme == "redlock" || !knowsNames, st.Since == nil)

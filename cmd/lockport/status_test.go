@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport"
 )
 
 func TestStatusOfFiles(t *testing.T) {
@@ -55,20 +55,17 @@ func TestStatusOfFiles(t *testing.T) {
 
 func TestWho(t *testing.T) {
 	t.Parallel()
-	const id = "0123456789abcdef0123456789abcdef:"
 	for _, tt := range []struct {
-		st   driver.Status
+		st   lockport.Status
 		want string
 	}{
-		{driver.Status{}, "nobody"},
-		{driver.Status{Held: true, Owner: id + "web1/4711/deploy/0a0b0c0d"}, "web1, pid 4711, deploy"},
-		{driver.Status{Held: true, Owner: id + "web1/4711/deploy/0a0b0c0d", Foreign: true}, "foreign: " + id + "web1/4711/deploy/0a0b0c0d"},
-		{driver.Status{Held: true, Owner: id + "\x1b[2J/4711/de\nploy/0a0b0c0d"}, `"\x1b[2J", pid 4711, "de\nploy"`},
-		{driver.Status{Held: true, Owner: id + "web1/x/deploy/0a0b0c0d"}, id + "web1/x/deploy/0a0b0c0d"},
-		{driver.Status{Held: true, Owner: id + "another form"}, id + "another form"},
-		{driver.Status{Held: true, Foreign: true}, "foreign, unnamed"},
-		{driver.Status{Held: true, Foreign: true, Owner: "\x1b[2J\xff"}, `foreign: "\x1b[2J\xff"`},
-		{driver.Status{Held: true, Foreign: true, Owner: strings.Repeat("ä", 1000)}, "foreign: " + strings.Repeat("ä", 100) + "…"},
+		{lockport.Status{}, "nobody"},
+		{lockport.Status{Held: true, Host: "web1", PID: 4711, Label: "deploy"}, "web1, pid 4711, deploy"},
+		{lockport.Status{Held: true, Host: "\x1b[2J", PID: 4711, Label: "de\nploy"}, `"\x1b[2J", pid 4711, "de\nploy"`},
+		{lockport.Status{Held: true, Owner: "another form"}, "another form"},
+		{lockport.Status{Held: true, Foreign: true}, "foreign, unnamed"},
+		{lockport.Status{Held: true, Foreign: true, Owner: "\x1b[2J\xff"}, `foreign: "\x1b[2J\xff"`},
+		{lockport.Status{Held: true, Foreign: true, Owner: strings.Repeat("ä", 1000)}, "foreign: " + strings.Repeat("ä", 99) + "…"},
 	} {
 		require.Equal(t, tt.want, who(tt.st))
 	}
@@ -87,7 +84,7 @@ func TestAge(t *testing.T) {
 func TestTableOfLongNames(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	require.NoError(t, writeTable(&b, []driver.Status{{Name: "a"}, {Name: strings.Repeat("ä", 512)}}))
+	require.NoError(t, writeTable(&b, []lockport.Status{{Name: "a"}, {Name: strings.Repeat("ä", 512)}}))
 	lines := strings.Split(b.String(), "\n")
 	require.Regexp(t, "^a  +nobody ", lines[1])
 	require.Regexp(t, "^ä{59}…  nobody ", lines[2])

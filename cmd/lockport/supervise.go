@@ -5,6 +5,9 @@ package main
 import (
 	"errors"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,7 +45,7 @@ func supervise(c *console, o runOptions, path, backend string, lock *lockport.Lo
 		s.holding = []*os.File{f}
 	}
 	var err error
-	if s.child, err = startChild(path, o.command, environment(os.Environ(), backend, lock)); err != nil {
+	if s.child, err = startChild(path, o.command, environment(backend, lock)); err != nil {
 		return 0, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
 	}
 	defer takeBackForeground(s.child.group)
@@ -183,6 +186,17 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 // guardKilled says whether it was the guard that killed the command.
 func (s *supervisor) guardKilled(status syscall.WaitStatus) bool {
 	return status.Signaled() && status.Signal() == syscall.SIGKILL && s.guard.mayHaveKilled()
+}
+
+// environment is what the command finds in its environment: what lockport found there, and the lock, set last so that
+// nothing inherited wins (see exec.Cmd). LOCKPORT_TOKEN is missing where the backend has no tokens: a stale one would be worse than none.
+func environment(backend string, lock *lockport.Lock) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "LOCKPORT_TOKEN=") })
+	env = append(env, "LOCKPORT_NAME="+lock.Name(), "LOCKPORT_OWNER="+lock.Owner(), "LOCKPORT_BACKEND="+backend)
+	if token, ok := lock.Token(); ok {
+		env = append(env, "LOCKPORT_TOKEN="+strconv.FormatUint(uint64(token), 10))
+	}
+	return env
 }
 
 // replaceGuard starts another guard if somebody ended the first.

@@ -73,7 +73,7 @@ const groups = `set -- $(cut -d")" -f2 /proc/$$/stat); echo group=$3; echo foreg
 func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-c",
-		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"'; echo code=$?; echo after; `+groups, binary())
+		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"'; echo code=$?; echo after; `+groups, program())
 	shell.number(t, "inside")
 	inside := shell.number(t, "group")
 	require.Equal(t, inside, shell.number(t, "foreground"), "the command is not in the foreground")
@@ -90,7 +90,7 @@ func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 func TestTerminalPipeline(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-c",
-		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"; echo asked; `+groups+`' | cat; echo end=1`, binary()) // the last word, when all else has been written
+		`"$0" run a -- sh -c '`+groups+`; echo inside=1; read line; echo "read $line"; echo asked; `+groups+`' | cat; echo end=1`, program()) // the last word, when all else has been written
 	shell.number(t, "inside")
 	group := shell.group(t)
 	require.Equal(t, shell.Process.Pid, shell.number(t, "foreground"), "the command took the terminal from the pipeline")
@@ -103,7 +103,7 @@ func TestTerminalPipeline(t *testing.T) {
 
 func TestTerminalInterruptKey(t *testing.T) {
 	t.Parallel()
-	shell := onTerminal(t, folder(t), "sh", "-c", `"$0" run a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, binary())
+	shell := onTerminal(t, folder(t), "sh", "-c", `"$0" run a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, program())
 	shell.number(t, "inside")
 	// A key can be lost on a busy machine before the terminal has looked at it: it is not echoed then. A person presses it again.
 	eventually(t, func() bool {
@@ -118,7 +118,7 @@ func TestTerminalInterruptKey(t *testing.T) {
 
 func TestTerminalHangup(t *testing.T) {
 	t.Parallel()
-	lockport := onTerminal(t, folder(t), binary(), "run", "a", "--", "sh", "-c", `trap "" HUP INT TERM; echo group=$$; sleep 1000`)
+	lockport := onTerminal(t, folder(t), program(), "run", "a", "--", "sh", "-c", `trap "" HUP INT TERM; echo group=$$; sleep 1000`)
 	group := lockport.group(t)
 	// lockport leads the session, so its terminal's hang-up is its SIGHUP, which the command ignores: both go on.
 	require.NoError(t, lockport.Process.Signal(syscall.SIGHUP))
@@ -132,7 +132,7 @@ func TestTerminalStopKey(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
 	shell := onTerminal(t, url, "sh", "-mc",
-		`"$0" run a -- sh -c 'echo inside=1; echo group=$$; read line; echo "read $line"; exit 6'; echo stopped=$?; read line; fg; echo code=$?`, binary())
+		`"$0" run a -- sh -c 'echo inside=1; echo group=$$; read line; echo "read $line"; exit 6'; echo stopped=$?; read line; fg; echo code=$?`, program())
 	shell.number(t, "inside")
 	group := shell.group(t)
 	shell.types(t, "\x1a")
@@ -150,7 +150,7 @@ func TestTerminalStopKey(t *testing.T) {
 func TestTerminalBackground(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-mc",
-		`"$0" run a -- sh -c '`+groups+`; read line; echo "read $line"; exit 6' & echo job=$!; read line; fg; echo code=$?`, binary())
+		`"$0" run a -- sh -c '`+groups+`; read line; echo "read $line"; exit 6' & echo job=$!; read line; fg; echo code=$?`, program())
 	group, job := shell.group(t), shell.number(t, "job")
 	require.Equal(t, shell.Process.Pid, shell.number(t, "foreground"), "the command took the terminal")
 	eventually(t, func() bool { return state(group) == "T" && state(job) == "T" }, "the command is %q, lockport %q", state(group), state(job))
@@ -164,7 +164,7 @@ func TestTerminalBackground(t *testing.T) {
 // TestTerminalStopWithoutJobControl: where no shell would continue lockport, Ctrl-Z must not hang the terminal.
 func TestTerminalStopWithoutJobControl(t *testing.T) {
 	t.Parallel()
-	lockport := onTerminal(t, folder(t), binary(), "run", "a", "--", "sh", "-c", `echo inside=1; read line; echo "read $line"`)
+	lockport := onTerminal(t, folder(t), program(), "run", "a", "--", "sh", "-c", `echo inside=1; read line; echo "read $line"`)
 	lockport.number(t, "inside")
 	lockport.types(t, "\x1a")
 	lockport.types(t, "hello\n")
@@ -176,7 +176,7 @@ func TestTerminalSaysWhoHolds(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
 	holder := holds(t, url, "a")
-	waiter := onTerminal(t, url, binary(), "run", "a", "--", "echo", "mine")
+	waiter := onTerminal(t, url, program(), "run", "a", "--", "echo", "mine")
 	waiter.says(t, `lockport: waiting for "a", held by `)
 	waiter.says(t, fmt.Sprintf("/%d/", holder.Process.Pid))
 	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))

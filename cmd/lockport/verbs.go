@@ -41,6 +41,36 @@ func findVerb(name string) *verb {
 	return nil
 }
 
+// dispatch finds the verb and carries it out.
+func dispatch(ctx context.Context, c *console, args []string) error {
+	if len(args) == 0 {
+		writeHelp(c.err)
+		return exitWith(exitUsage)
+	}
+	if stage, ok := hiddenStages[args[0]]; ok {
+		return stage(c, args[1:])
+	}
+	switch args[0] {
+	case "-h", "--help":
+		args = append([]string{"help"}, args[1:]...)
+	case "--version":
+		args = []string{"version"}
+	}
+	v := findVerb(args[0])
+	if v == nil && strings.HasPrefix(args[0], "-") {
+		option, _, _ := strings.Cut(args[0], "=") // what follows may be a secret
+		return usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", option, verbNames())
+	}
+	if v == nil {
+		return usagef("unknown verb %q; known: %s", args[0], verbNames())
+	}
+	if wantsHelp(args[1:]) {
+		_, err := io.WriteString(c.out, v.help)
+		return err
+	}
+	return v.run(ctx, c, args[1:])
+}
+
 func verbNames() string {
 	var names []string
 	for _, v := range verbs() {
@@ -102,17 +132,13 @@ Example:
 `
 
 func versionVerb(_ context.Context, c *console, args []string) error {
-	a, err := newOptions("version").parse(args)
-	switch {
-	case err != nil:
+	if err := newOptions("version").parseAlone(args); err != nil {
 		return err
-	case len(a.before) > 0 || a.dashes:
-		return usagef("version takes no arguments")
 	}
 	version := "(devel)"
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		version = info.Main.Version
 	}
-	_, err = fmt.Fprintf(c.out, "lockport %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(c.out, "lockport %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
