@@ -41,7 +41,7 @@ func TestRefusals(t *testing.T) {
 		{64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}},
 		{64, "unknown scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}},
 		{64, "cannot be parsed", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}},
-		{64, `unknown parameter "prefix"`, []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}},
+		{64, `unknown URL parameter "prefix"`, []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}},
 		{64, `bad duration "x"`, []string{"run", "--url", "file:?ttl=x", "a", "--", "true"}},
 		{69, "there is no lock folder", []string{"run", "--url", "file://" + missing, "a", "--", "true"}},
 		{127, "command not found: no-such-command", []string{"run", "a", "--", "no-such-command"}},

@@ -178,7 +178,7 @@ func TestTerminalSaysWhoHolds(t *testing.T) {
 	holder := holds(t, url, "a")
 	waiter := onTerminal(t, url, program(), "run", "a", "--", "echo", "mine")
 	waiter.says(t, `lockport: waiting for "a", held by `)
-	waiter.says(t, fmt.Sprintf("/%d/", holder.Process.Pid))
+	waiter.says(t, fmt.Sprintf(", pid %d, ", holder.Process.Pid))
 	require.NoError(t, holder.Process.Signal(syscall.SIGTERM))
 	waiter.says(t, "mine\n")
 	require.Equal(t, 0, waiter.code(t))

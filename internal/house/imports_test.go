@@ -1,6 +1,7 @@
 package house
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -25,7 +26,7 @@ var clients = map[string][]string{
 var fences = map[string][]string{
 	"sqlfence":   {"github.com/jackc/pgx/v5"}, // for pgx.Tx; MySQL's goes through database/sql alone
 	"redisfence": {"github.com/redis/go-redis/v9", "backend/redis"},
-	"etcdfence":  {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3", "google.golang.org/grpc", "backend/etcd"},
+	"etcdfence":  {"go.etcd.io/etcd/client/v3", "go.etcd.io/etcd/api/v3/v3rpc/rpctypes", "google.golang.org/grpc", "backend/etcd"},
 	"zkfence":    {"github.com/go-zookeeper/zk", "backend/zookeeper"},
 }
 
@@ -106,8 +107,22 @@ var importRules = []rule{
 	importRule("The root package logs through the log/slog.Logger that it was given.",
 		shippedIn("."), func(_ *source, r reference) bool { return r.path != "log" }),
 
+	importRule("A request reaches its server through the client's own API: the library imports no wire protocol.",
+		speaksClients, func(_ *source, r reference) bool {
+			last := path.Base(r.path)
+			return last != "pgproto3" && !strings.HasSuffix(last, "pb") && !under(r.path, "google.golang.org/protobuf")
+		}),
+
 	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
+}
+
+// unlanded are the folders that still speak a wire protocol.
+var unlanded = []string{"backend/etcd", "backend/mysql", "backend/postgres", "backend/zookeeper", "internal/redisscript", "internal/session"}
+
+// speaksClients picks the files that talk to servers through the clients of others.
+func speaksClients(s *source) bool {
+	return library(s) && !slices.ContainsFunc(unlanded, func(dir string) bool { return under(s.dir, dir) })
 }
 
 // isJudge says that a package judges whether histories are linearizable, with porcupine.

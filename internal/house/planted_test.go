@@ -108,6 +108,11 @@ var planted = []struct{ file, text, want string }{
 	{"driver/x.go", using("fmt", "func f() { fmt.Println() }"), "uses fmt.Println. The library never prints"},
 	{"backend/redis/x.go", using("time", "type t int; func (t) f() { time.Sleep(1) }"), "uses time.Sleep. A backend never"},
 
+	{"fence/sqlfence/x.go", goFile("sqlfence", "github.com/jackc/pgx/v5/pgproto3"), "pgproto3. A request reaches"},
+	{"internal/x/x.go", goFile("x", "go.etcd.io/etcd/api/v3/etcdserverpb"), "etcdserverpb. A request reaches"},
+	{"backend/redis/x.go", using("net", "type conn struct{ net.Conn }"), "uses net.Conn. A request reaches"},
+	{"internal/sql/x.go", using("net", "func f(c interface{ Read() }) bool { _, ok := c.(*net.TCPConn); return ok }"), "uses net.TCPConn. A request reaches"},
+
 	{"backend/redis/doc.go", deleted, "backend/redis: has no doc.go. Every backend"},
 	{"backend/redis/conformance_test.go", deleted, "backend/redis: has no conformance_test.go. Every backend"},
 	{"backend/memory/example_test.go", deleted, "backend/memory: has no example_test.go. Every backend"},

@@ -35,4 +35,8 @@ var useRules = []rule{
 	useRule("A backend never sleeps, and never retries: the client does, on the caller's context.",
 		func(s *source) bool { return library(s) && s.dir != "." },
 		map[string][]string{"time": {"Sleep"}}, nil),
+
+	useRule("A request reaches its server through the client's own API: the library touches no connection below the client.",
+		speaksClients,
+		map[string][]string{"net": {"Conn", "TCPConn", "Dial", "DialTimeout", "Listen"}}, nil),
 }
