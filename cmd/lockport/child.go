@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -117,4 +119,65 @@ func (c *child) open(begin bool) {
 		_, _ = c.gate.Write([]byte{1}) // if nobody waits there any more, its end is reported
 	}
 	c.gate.Close()
+}
+
+// The hidden first arguments with which lockport starts itself.
+const (
+	stageExec  = "__exec"
+	stageGuard = "__guard"
+)
+
+// hiddenStages are what lockport starts itself for.
+var hiddenStages = map[string]func(c *console, args []string) error{
+	stageExec:  execStage,
+	stageGuard: guardStage,
+}
+
+// execStage becomes the command: GATE PATH COMMAND [ARGUMENT…]. It waits at the gate, a descriptor, for one byte; an end of file
+// means that lockport died before the command could begin.
+func execStage(c *console, args []string) error {
+	if len(args) < 3 {
+		return usagef("%s is for lockport itself", stageExec)
+	}
+	fd, err := strconv.Atoi(args[0])
+	if err != nil {
+		return usagef("%s is for lockport itself", stageExec)
+	}
+	gate := os.NewFile(uintptr(fd), "gate")
+	if n, _ := gate.Read(make([]byte, 1)); n == 0 {
+		return exitWith(exitCannotStart)
+	}
+	gate.Close()
+	path, command := args[1], args[2:]
+	// lockport ignores SIGTTOU. A caught signal is reset to its default by exec, an ignored one is not.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
+	err = syscall.Exec(path, command, os.Environ())
+	if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter line: as execvp(3) does
+		err = syscall.Exec("/bin/sh", append([]string{"sh", path}, command[1:]...), os.Environ())
+	}
+	code := exitCannotStart
+	if errors.Is(err, syscall.ENOENT) {
+		code = exitNotFound
+	}
+	return failf(code, "cannot start %s: %v", command[0], err)
+}
+
+// signalGroup sends s to every process of group. That nobody is left to get it is no error.
+func signalGroup(group int, s syscall.Signal) error {
+	if err := syscall.Kill(-group, s); err != nil && err != syscall.ESRCH {
+		return err
+	}
+	return nil
+}
+
+// killGroup kills every process of group and returns when none is left. A process that cannot be killed, since it changed its
+// user, or that waits for a dead disk in the kernel, keeps it waiting.
+func killGroup(group int) {
+	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
+		_ = signalGroup(group, syscall.SIGKILL)
+		if !groupAlive(group) {
+			return
+		}
+		time.Sleep(pause) // the kernel announces the end of children only
+	}
 }

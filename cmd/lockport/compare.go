@@ -63,12 +63,10 @@ func parseCompare(args []string) (compareOptions, error) {
 	options.list(&o.Scenarios, "scenario")
 	options.list(&o.Subjects, "backend")
 	options.text(&o.out, "out")
-	a, err := options.parse(args)
+	err := options.parseAlone(args)
 	switch {
 	case err != nil:
 		return o, err
-	case len(a.before) > 0 || a.dashes:
-		return o, usagef("compare takes options only; a server is named by --url")
 	case o.out == "":
 		return o, usagef("--out needs the name of a folder")
 	}
@@ -98,16 +96,16 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	}
 	defer os.RemoveAll(folder)
 	ctx, stop := untilInterrupted(ctx, c, folder)
-	defer stop()
+	defer stop(nil)
 	p := newProgress(c)
 	o.Progress = p.show
 	r, err := compare.Run(ctx, o.Options)
 	p.end()
-	var interrupted *interruption
+	var interrupted *exitError
 	switch {
 	case errors.As(context.Cause(ctx), &interrupted):
-		return exitWith(signalCode(interrupted.signal))
-	case err != nil && driverError(err):
+		return interrupted
+	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused): // their exit code is that of other verbs
 		return libraryError(err)
 	case err != nil:
 		return failf(exitFailed, "%v", err)
@@ -120,11 +118,6 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 		return exitWith(signalCode(syscall.SIGPIPE))
 	}
 	return err
-}
-
-// driverError says whether err has one of the classes of package driver, so that its exit code is that of other verbs.
-func driverError(err error) bool {
-	return errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
 
 // conclude writes what was seen, what is missing, and where the report is.
@@ -175,14 +168,9 @@ func temporaryFolder() (string, error) {
 	return folder, os.Setenv("TMPDIR", folder)
 }
 
-// interruption is why a comparison ended before its end.
-type interruption struct{ signal syscall.Signal }
-
-func (i *interruption) Error() string { return "interrupted by " + i.signal.String() }
-
 // untilInterrupted is a context that the first signal ends; a second one ends this process, and with it all that it started, whose temporary
-// files it removes first. That nobody reads what is written for people ends it too.
-func untilInterrupted(ctx context.Context, c *console, folder string) (context.Context, func()) {
+// files it removes first. It ends too when nobody reads what is written for people. Its cause is the *exitError to end with.
+func untilInterrupted(ctx context.Context, c *console, folder string) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 2)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
@@ -190,33 +178,24 @@ func untilInterrupted(ctx context.Context, c *console, folder string) (context.C
 			signal.Notify(signals, s)
 		}
 	}
-	unread := make(chan os.Signal, 1) // without it a line that nobody reads ends this process at once; a connection that is cut makes this signal as well
-	signal.Notify(unread, syscall.SIGPIPE)
-	c.err = &reader{c.err, func() { cancel(&interruption{syscall.SIGPIPE}) }}
-	over := make(chan struct{})
+	// Without it a line that nobody reads ends this process at once; a connection that is cut makes this signal as well.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	c.err = &reader{c.err, func() { cancel(exitWith(signalCode(syscall.SIGPIPE))) }}
 	go func() {
-		for first := true; ; first = false {
-			select {
-			case <-over:
-				return
-			case s := <-signals:
-				number, _ := s.(syscall.Signal)
-				if !first {
-					_ = os.RemoveAll(folder)
-					os.Exit(signalCode(number))
-				}
-				if c.interactive {
-					_, _ = fmt.Fprint(c.err, clearLine)
-				}
-				c.say("ending what was started; again to end at once")
-				cancel(&interruption{number})
-			}
+		code := signalCode((<-signals).(syscall.Signal))
+		if c.interactive {
+			_, _ = fmt.Fprint(c.err, clearLine)
 		}
+		c.say("ending what was started; again to end at once")
+		cancel(exitWith(code))
+		code = signalCode((<-signals).(syscall.Signal))
+		_ = os.RemoveAll(folder)
+		os.Exit(code)
 	}()
-	return ctx, func() { signal.Stop(signals); signal.Stop(unread); close(over); cancel(nil) }
+	return ctx, cancel
 }
 
-// reader is who reads what is written to a writer. It calls gone when there is nobody any more.
+// reader is the one that reads what is written to a writer. It calls gone when it has gone.
 type reader struct {
 	io.Writer
 	gone func()
