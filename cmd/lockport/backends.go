@@ -13,16 +13,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const backendsHelp = `Usage: lockport backends [--markdown]
-
-Lists the backends that lockport knows: what each promises, its URLs and their parameters.
-
-  --markdown  print only the table of promises, as Markdown
-
-Example:
-  lockport backends
-`
-
 func backendsVerb(_ context.Context, c *console, args []string) error {
 	var markdown bool
 	options := newOptions("backends")

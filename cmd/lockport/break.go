@@ -12,29 +12,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const breakHelp = `Usage: lockport break [OPTION…] NAME
-
-Ends somebody else's hold of the lock NAME by force, for a holder that hangs. Shows the holder first, and asks. Ends the hold
-of that holder and of no other: if it has given the lock up meanwhile, nothing happens.
-
-  --url URL         the lock server; default: $LOCKPORT_URL, else files of this machine.
-                    Other users of this machine see it: put a URL with a password into a file
-  --url-file FILE   a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
-  --yes             do not ask: for scripts
-  --all-of-session  on a database, which can end a session only: end it even though it has other locks, which are lost
-                    with it. Without this option break says how many they are (on MySQL: which), and ends nothing
-
-The holder is told within the time that "lockport backends" states, and until then, or if it does not listen, it may go on
-working as if it had the lock, while somebody else has it: only what checks fencing tokens is safe from that. To end
-the holder too, end its process: status shows its host and pid.
-
-Exit status: 0 the hold was ended; 1 nothing was ended: nobody holds NAME, its holder has changed meanwhile, or the answer was
-no; 69 the lock server cannot be reached, or refuses, or cannot end this hold alone, or at all; 64 wrong usage.
-
-Example:
-  lockport break --url redis://localhost:6379 nightly-report
-`
-
 // breakOptions is the command line of break.
 type breakOptions struct {
 	url   string

@@ -16,39 +16,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-const compareHelp = `Usage: lockport compare [OPTION…]
-
-Shows what distributed locks cost, and what becomes of them when something goes wrong, side by side on real servers.
-
-Without --url it starts every lock server that is installed here, on free ports, as children of its own, in folders that it
-removes. It plays what can go wrong (H1 to H15: a crash between two commands, a pause, a fail-over, a clock that jumps…) on
-each backend, and on the lock of the article that teaches it; then it measures what locks cost. That takes two to three
-minutes. What is not installed is named.
-
-With --url it measures your own server, and does it no harm: no hazards, and names of its own, all of which it releases. Up to
-64 clients take locks as fast as they can for half a minute: choose a time at which nothing else on it suffers from that.
-
-  --url URL        measure this server; may be given several times. Other users of this machine see it: put a URL with
-                   a password into a file
-  --url-file FILE  measure the server whose URL this file holds in one line; may be given several times
-  --full           everything, and oftener: up to 15 minutes
-  --scenario NAME  only this: hazards or costs; H1 to H15; cycle, contention, handoff, takeover, failover, waiters. May be
-                   given several times, or several at once, with commas
-  --backend NAME   only this backend: file, redis, redlock, etcd, zookeeper, postgres, mysql, or article; also several
-  --out DIR        the folder for the report; default: lockport-report
-
-The report is DIR/report.html, one file that opens offline. Beside it are the same as report.md, with pictures, and as
-report.json. Ctrl-C ends the run, and all that it started.
-
-Exit status: 0 the report was written; 1 it could not be made; 69 a server of --url cannot be reached, or refuses; 64 wrong
-usage; 130 interrupted.
-
-Example:
-  lockport compare
-  lockport compare --scenario H7
-  lockport compare --url redis://localhost:6379 --url postgres://localhost/app
-`
-
 // compareOptions is the command line of compare.
 type compareOptions struct {
 	compare.Options

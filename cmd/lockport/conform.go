@@ -17,31 +17,6 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 )
 
-const conformHelp = `Usage: lockport conform [OPTION…]
-
-Runs the conformance suite against a lock server: each case tries to break one rule of the contract, and a failure says
-which. It uses lock names of its own and releases them. Cases that need a fault which cannot be produced from here (a restart
-of the server, say) are reported as not run, never as passed.
-
-  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
-                   Other users of this machine see it: put a URL with a password into a file
-  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
-  --run REGEXP     only the cases whose GROUP/NAME matches
-  --short          only the quick cases
-  --soak TIME      instead of the cases: for so long, crowds in several processes race for names, give up at random moments and
-                   are killed; a second holder, a token out of order, a loss, starvation or a hang ends it with exit status 1
-  --processes N, --goroutines N
-                   of a soak: how many processes (4), each with how many goroutines (512)
-  --json FILE      write the report as JSON, too; - is standard output, and the lines for people then go to standard error
-
-Exit status: 0 no case failed; 1 a case failed; 69 the lock server cannot be reached, or refuses; 64 wrong usage; 130
-interrupted.
-
-Example:
-  lockport conform --url redis://localhost:6379
-  lockport conform --url redis://localhost:6379 --soak 10m
-`
-
 // conformOptions is the command line of conform.
 type conformOptions struct {
 	url   string

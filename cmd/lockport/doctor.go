@@ -16,31 +16,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const doctorHelp = `Usage: lockport doctor [OPTION…]
-
-Checks a lock server for settings and state that put locks at risk, and says why and what to do. What the server does not
-let this user see is listed separately. It changes no lock. Like every client that opens the server, it creates what is missing
-there (a folder, a chroot, a database's sequence or table for tokens), and takes a lock of its own for a moment where only that
-shows that the user may.
-
-  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
-                   Other users of this machine see it: put a URL with a password into a file
-  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
-  --json           for programs: see below
-
-docs/doctor.md lists every notice.
-
---json writes one object: "url" (without user, password and parameters), "backend", "round_trip_us" (the shortest of
-a few), "ttl_ms" (absent where a lock ends with its process), and two arrays, "endangers" and "unknown", of objects with "id",
-"text" and "remedy". Fields and IDs may be added.
-
-Exit status: 0 nothing was found; 1 something endangers locks; 69 the lock server cannot be reached, or refuses; 64 wrong
-usage; 130 interrupted.
-
-Example:
-  lockport doctor --url redis://localhost:6379
-`
-
 // doctorLimit bounds the whole check.
 const doctorLimit = 10 * time.Second
 

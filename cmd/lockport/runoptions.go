@@ -6,37 +6,6 @@ import (
 	"github.com/lockport/lockport"
 )
 
-const runHelp = `Usage: lockport run [OPTION…] NAME -- COMMAND [ARGUMENT…]
-
-Waits for the lock NAME, runs COMMAND while holding it, and exits as COMMAND did. If the lock is
-lost meanwhile, COMMAND is ended before anybody else can have it.
-
-  --url URL            the lock server; default: $LOCKPORT_URL, else files of this machine.
-                       Other users of this machine see it: put a URL with a password into a file
-  --url-file FILE      a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
-  -n, --no-wait        do not wait: exit 75 if somebody else has the lock
-  -w, --wait DURATION  wait at most so long, then exit 75; default: for ever
-  --ttl DURATION       how long the lock stays taken after this machine fell silent; default 15s
-  --min-hold DURATION  keep the lock at least so long, even if COMMAND ends sooner
-  --kill-after DURATION
-                       time between SIGTERM and SIGKILL when the lock is lost; default: a third
-                       of the TTL; must be below half of it
-  --on-lost term|ignore
-                       ignore: let COMMAND go on when the lock is lost; default: term
-
-COMMAND gets a process group of its own (in the foreground, on a terminal), the signals that lockport
-gets, and in its environment LOCKPORT_NAME, LOCKPORT_OWNER, LOCKPORT_BACKEND and, where the backend
-has one, the fencing token LOCKPORT_TOKEN. If lockport is killed, the whole group is killed at once.
-A process that leaves the group (setsid, a daemon) is beyond its reach, and so is one that changes its user.
-
-Exit status: that of COMMAND, or 128+n if signal n ended it; 75 the lock is held by somebody else;
-79 the lock was lost while COMMAND ran; 69 the lock server cannot be reached, or refuses; 64 wrong
-usage; 126, 127 COMMAND cannot be started, was not found.
-
-Example:
-  lockport run --url redis://localhost:6379 -w 10s nightly-report -- ./report.sh --full
-`
-
 // smallestTTL leaves the command some time between SIGTERM and SIGKILL, and a late renewal some time before both.
 const smallestTTL = 100 * time.Millisecond
 

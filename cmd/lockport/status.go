@@ -16,37 +16,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const statusHelp = `Usage: lockport status [OPTION…] [NAME | --prefix PREFIX]
-
-Shows who holds the lock NAME, since when, until when, with what fencing token, and how many wait for it. Without NAME: all
-locks that are held or waited for, as far as the server knows their names. Looking changes nothing at a lock.
-
-  --url URL        the lock server; default: $LOCKPORT_URL, else files of this machine.
-                   Other users of this machine see it: put a URL with a password into a file
-  --url-file FILE  a file that holds the URL in one line; default: $LOCKPORT_URL_FILE
-  --prefix PREFIX  only the locks whose names start with PREFIX
-  --json           for programs: see below
-
-The holder is shown as host, process and label (the program's name, unless it chose another), or as "foreign" with what it
-wrote, if it is no client of lockport. The token is that of the first hold of the server's grant, as LOCKPORT_TOKEN has it:
-further holds that the same process hands on to itself count up from there. A name in quotes is written as in Go; in the
-table a long one is cut. What a server cannot know is "not known", "-" in the table. MySQL knows the names of lockport's own
-locks alone: a foreign client's is shown when it is asked for by NAME. Postgres knows no names and no tokens: NAME is needed
-there (save with exact keys), and its holder is the client whose session has it.
-
---json writes one object: "backend", and "locks", an array, by name, with one element if NAME is given. Of each lock: "name",
-"held", "foreign" (the holder is no client of lockport), "owner" (its id, or what a foreign one wrote), "host", "pid", "label",
-"token" (digits, in a string), "since" and "expires" (RFC 3339), "waiters". What is not known, or does not apply, is absent.
-Fields may be added; those that are there stay as they are.
-
-Exit status: 0 NAME is held, or, without NAME, the locks were listed; 1 nobody holds NAME; 69 the lock server cannot be
-reached, or refuses, or the list is not complete; 64 wrong usage.
-
-Example:
-  lockport status --url redis://localhost:6379 nightly-report
-  lockport status --json | jq -r '.locks[] | select(.host == "web1") | .name'
-`
-
 // statusOptions is the command line of status.
 type statusOptions struct {
 	url    string

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"embed"
 	"fmt"
 	"io"
 	"runtime"
@@ -13,23 +14,34 @@ import (
 type verb struct {
 	name    string
 	summary string // one line, for the list
-	help    string // what --help prints
 	run     func(ctx context.Context, c *console, args []string) error
 }
 
 // verbs lists them in the order in which help shows them.
 func verbs() []verb {
 	return []verb{
-		{"run", "run a command while holding a lock", runHelp, runVerb},
-		{"status", "show who holds which lock, since when, until when", statusHelp, statusVerb},
-		{"break", "end somebody else's hold by force, after showing it", breakHelp, breakVerb},
-		{"doctor", "find what in a lock server endangers locks", doctorHelp, doctorVerb},
-		{"conform", "prove what a lock server promises, or refute it", conformHelp, conformVerb},
-		{"compare", "see what locks cost and how they fail, on real servers", compareHelp, compareVerb},
-		{"backends", "list the backends, their URLs and what they promise", backendsHelp, backendsVerb},
-		{"help", "show this, or what a verb does", helpHelp, helpVerb},
-		{"version", "show the version", versionHelp, versionVerb},
+		{"run", "run a command while holding a lock", runVerb},
+		{"status", "show who holds which lock, since when, until when", statusVerb},
+		{"break", "end another holder's lock by force, after showing it", breakVerb},
+		{"doctor", "check for server settings that put locks at risk", doctorVerb},
+		{"conform", "test what a lock server promises", conformVerb},
+		{"compare", "measure what locks cost and show how they fail, on real servers", compareVerb},
+		{"backends", "list the backends, their URLs and what they promise", backendsVerb},
+		{"help", "show this, or what a verb does", helpVerb},
+		{"version", "show the version", versionVerb},
 	}
+}
+
+//go:embed help/*.txt
+var helpTexts embed.FS
+
+// help is what --help prints of a verb.
+func (v *verb) help() string {
+	text, err := helpTexts.ReadFile("help/" + v.name + ".txt")
+	if err != nil {
+		panic(err) // a test sees it
+	}
+	return string(text)
 }
 
 func findVerb(name string) *verb {
@@ -65,7 +77,7 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 		return usagef("unknown verb %q; known: %s", args[0], verbNames())
 	}
 	if wantsHelp(args[1:]) {
-		_, err := io.WriteString(c.out, v.help)
+		_, err := io.WriteString(c.out, v.help())
 		return err
 	}
 	return v.run(ctx, c, args[1:])
@@ -96,14 +108,6 @@ without either, locks are files of this machine, and no server is needed.
 	_, _ = io.WriteString(w, b.String())
 }
 
-const helpHelp = `Usage: lockport help [VERB]
-
-Shows the verbs, or what one does.
-
-Example:
-  lockport help run
-`
-
 func helpVerb(_ context.Context, c *console, args []string) error {
 	a, err := newOptions("help").parse(args)
 	switch {
@@ -119,17 +123,9 @@ func helpVerb(_ context.Context, c *console, args []string) error {
 	if v == nil {
 		return usagef("unknown verb %q; known: %s", a.before[0], verbNames())
 	}
-	_, err = io.WriteString(c.out, v.help)
+	_, err = io.WriteString(c.out, v.help())
 	return err
 }
-
-const versionHelp = `Usage: lockport version
-
-Shows the version of lockport, and of the Go that built it.
-
-Example:
-  lockport version
-`
 
 func versionVerb(_ context.Context, c *console, args []string) error {
 	if err := newOptions("version").parseAlone(args); err != nil {

@@ -16,12 +16,12 @@ func TestHelp(t *testing.T) {
 		for _, args := range [][]string{{v.name, "--help"}, {v.name, "-h"}, {"help", v.name}, {"--help", v.name}} {
 			code, stdout, stderr := inside(t, args...)
 			require.Equal(t, 0, code, "%q: %s", args, stderr)
-			require.Equal(t, v.help, stdout, "%q", args)
+			require.Equal(t, v.help(), stdout, "%q", args)
 			require.Empty(t, stderr)
 		}
-		require.True(t, strings.HasPrefix(v.help, "Usage: lockport "+v.name), v.name)
-		require.Contains(t, v.help, "Example:\n  lockport "+v.name)
-		for line := range strings.Lines(v.help) {
+		require.True(t, strings.HasPrefix(v.help(), "Usage: lockport "+v.name), v.name)
+		require.Contains(t, v.help(), "Example:\n  lockport "+v.name)
+		for line := range strings.Lines(v.help()) {
 			require.LessOrEqual(t, len(line), 130, line)
 		}
 	}
