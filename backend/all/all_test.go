@@ -1,10 +1,10 @@
 package all_test
 
 import (
+	"database/sql"
 	"testing"
 	"time"
 
-	gomysql "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgxpool"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -27,6 +27,9 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), "postgres://nobody@127.0.0.1:1/none")
 	require.NoError(t, err)
 	defer pool.Close()
+	db, err := sql.Open("mysql", "nobody@tcp(127.0.0.1:1)/none")
+	require.NoError(t, err)
+	defer func() { _ = db.Close() }()
 	etcdClient, err := clientv3.New(clientv3.Config{Endpoints: []string{"127.0.0.1:1"}, Logger: zap.NewNop()})
 	require.NoError(t, err)
 	defer etcdClient.Close()
@@ -83,10 +86,10 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 		},
 		"mysql": {
 			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return mysql.New(gomysql.NewConfig(), mysql.Options{NoTokens: true}, opts...)
+				return mysql.New(db, mysql.Options{NoTokens: true}, opts...)
 			},
 			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return mysql.New(gomysql.NewConfig(), mysql.Options{Table: "no'table"}, opts...)
+				return mysql.New(db, mysql.Options{Table: "no'table"}, opts...)
 			},
 		},
 	} {

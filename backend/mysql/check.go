@@ -2,71 +2,65 @@ package mysql
 
 import (
 	"context"
-	sqldriver "database/sql/driver"
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 
-	lockdriver "github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// facts are variables of the server by their names, as far as it has them, and its version.
+// facts are variables of the server by their names in lower case, as far as it tells them.
 type facts map[string]string
-
-// wanted are the variables that say whether a server can hold locks.
-var wanted = []string{
-	"read_only", "super_read_only", "innodb_read_only", "wsrep_on", "group_replication_group_name",
-	"innodb_flush_log_at_trx_commit", "log_bin", "sync_binlog",
-}
-
-// learn asks the server for what it is.
-func (c *conn) learn() (facts, error) {
-	row, err := c.row("SELECT VERSION()")
-	if err != nil {
-		return nil, err
-	}
-	version, _ := row[0].(string)
-	known := facts{"version": version}
-	if err := known.refuseVersion(); err != nil {
-		return nil, err // before it is asked what it does not understand
-	}
-	rows, err := c.rows("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('" + strings.Join(wanted, "','") + "')")
-	if err != nil {
-		return nil, err
-	}
-	for _, row := range rows {
-		name, _ := row[0].(string)
-		known[name], _ = row[1].(string)
-	}
-	return known, nil
-}
 
 func (f facts) isMariaDB() bool { return strings.Contains(f["version"], "MariaDB") }
 
 func (f facts) isOn(name string) bool { return f[name] == "ON" || f[name] == "1" }
 
-// Oldest versions: the oldest that were maintained when this was written. What is needed came sooner: several locks for one session with MariaDB
-// 10.0.2 and MySQL 5.7.5.
-var oldestMariaDB, oldestMySQL = [2]int{10, 5}, [2]int{8, 0}
+// ask adds what a query for names and values answers.
+func (f facts) ask(ctx context.Context, l link, query string) error {
+	rows, err := l.rows(ctx, query)
+	for _, r := range rows {
+		f[strings.ToLower(r.text(0))] = r.text(1)
+	}
+	return err
+}
 
+// learn asks the server what it is, and refuses one that cannot hold locks.
+func (l link) learn(ctx context.Context) (facts, error) {
+	known := facts{}
+	if err := known.ask(ctx, l, "SELECT 'version',VERSION()"); err != nil {
+		return nil, err
+	}
+	if err := known.refuseVersion(); err != nil {
+		return nil, err // before it is asked what it does not understand
+	}
+	if err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only','super_read_only','innodb_read_only','wsrep_on',"+
+		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')"); err != nil {
+		return nil, err
+	}
+	return known, known.refuse()
+}
+
+// versionForm is how versions begin: with MariaDB's own after what it once put before it for replicas of MySQL.
+var versionForm = regexp.MustCompile(`^(?:5\.5\.5-)?(\d+)\.(\d+)`)
+
+// refuseVersion refuses versions that were no longer maintained when this was written. What is needed came sooner: several locks for one session with MariaDB
+// 10.0.2 and MySQL 5.7.5.
 func (f facts) refuseVersion() error {
-	text := strings.TrimPrefix(f["version"], "5.5.5-") // what MariaDB put before its own for replicas of MySQL
-	name, oldest := "MySQL", oldestMySQL
+	name, oldest := "MySQL", 8_00
 	if f.isMariaDB() {
-		name, oldest = "MariaDB", oldestMariaDB
+		name, oldest = "MariaDB", 10_05
 	}
-	parts := strings.SplitN(text, ".", 3)
-	if len(parts) < 2 {
-		return fmt.Errorf("%w: the server says that its version is %q, which is none", lockdriver.ErrRefused, f["version"])
+	numbers := versionForm.FindStringSubmatch(f["version"])
+	if numbers == nil {
+		return fmt.Errorf("%w: the server says that its version is %q, which is none", driver.ErrRefused, f["version"])
 	}
-	major, err1 := strconv.Atoi(parts[0])
-	minor, err2 := strconv.Atoi(strings.TrimRight(parts[1], "-abcdefghijklmnopqrstuvwxyz"))
-	if err1 != nil || err2 != nil {
-		return fmt.Errorf("%w: the server says that its version is %q, which is none", lockdriver.ErrRefused, f["version"])
-	}
-	if major < oldest[0] || major == oldest[0] && minor < oldest[1] {
-		return fmt.Errorf("%w: the server is %s %d.%d; %d.%d or newer is needed", lockdriver.ErrRefused, name, major, minor, oldest[0], oldest[1])
+	major, _ := strconv.Atoi(numbers[1])
+	minor, _ := strconv.Atoi(numbers[2])
+	if 100*major+minor < oldest {
+		return fmt.Errorf("%w: the server is %s %d.%d; %d.%d or newer is needed", driver.ErrRefused, name, major, minor, oldest/100, oldest%100)
 	}
 	return nil
 }
@@ -80,88 +74,86 @@ func (f facts) refuse() error {
 	case f["group_replication_group_name"] != "":
 		why = "the server is a member of a replication group, and GET_LOCK locks on one member alone: two clients would hold the same lock"
 	case f.isOn("read_only") || f.isOn("super_read_only") || f.isOn("innodb_read_only"):
-		why = "the server is read-only, as a replica is: use the primary"
+		why = usePrimary
 	default:
 		return nil
 	}
-	return fmt.Errorf("%w: %s", lockdriver.ErrRefused, why)
+	return fmt.Errorf("%w: %s", driver.ErrRefused, why)
 }
 
 // Check implements driver.Checker.
-func (b *Backend) Check(ctx context.Context) ([]lockdriver.Notice, error) {
-	c, known, err := b.server.dial(ctx, "", nil)
+func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
+	s := b.server
+	c, known, err := s.open(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.Close()
-	if !b.server.o.NoTokens {
-		if err := c.tryTable(ctx); err != nil {
-			return nil, err
-		}
-	}
-	var notices []lockdriver.Notice
-	switch flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]; {
-	case b.server.o.NoTokens || flush == "1" && (!known.isOn("log_bin") || sync == "1"):
-	case flush == "1": // what the binary log does not have is rolled back after a crash
-		notices = append(notices, lockdriver.Notice{ID: "durability",
-			Text: "The server does not sync commits to disk (log_bin is on and sync_binlog is " + sync + "): after a crash the order of fencing " +
-				"tokens rests on its clock.",
-			Remedy: "Set sync_binlog to 1."})
-	case flush == "":
-		notices = append(notices, lockdriver.Notice{ID: "durability", Unknown: true,
-			Text:   "The server does not say whether it syncs commits to disk, without which fencing tokens rest on its clock after a crash.",
-			Remedy: "Look at innodb_flush_log_at_trx_commit."})
-	default:
-		notices = append(notices, lockdriver.Notice{ID: "durability",
-			Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "): after a crash the order of fencing " +
-				"tokens rests on its clock.",
-			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."})
-	}
-	if err := c.learnLoad(ctx, known); err != nil {
-		return nil, err
-	}
-	notices = append(notices, judgeConnections(known, 1+b.server.o.Blockers)...)
-	return append(notices, judgeReplication(known)...), nil
-}
-
-// learnLoad adds to known how many connections are in use and how many replicas are connected. MariaDB counts its replicas; MySQL lists
-// their threads, to users who may see them.
-func (c *conn) learnLoad(ctx context.Context, known facts) error {
 	queries := []string{
 		"SHOW GLOBAL STATUS WHERE Variable_name IN ('Threads_connected','Slaves_connected','Slaves_running','Slave_running')",
+		"SHOW SESSION STATUS WHERE Variable_name='Ssl_cipher'",
 		"SELECT 'user_connections',@@SESSION.max_user_connections UNION ALL SELECT 'max_connections',@@GLOBAL.max_connections",
+		"SELECT 'client',SUBSTRING_INDEX(USER(),'@',-1)",
 	}
-	if !known.isMariaDB() && known.isOn("log_bin") {
+	if !known.isMariaDB() && known.isOn("log_bin") { // MariaDB counts its replicas; MySQL lists their threads, to users who may see them
 		queries = append(queries, "SELECT 'slaves_connected',IF(COUNT(*)>0 OR (SELECT COUNT(*) FROM information_schema.USER_PRIVILEGES "+
 			"WHERE PRIVILEGE_TYPE='PROCESS')>0,COUNT(*),'') FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'")
 	}
 	for _, query := range queries {
-		rows, err := c.put(ctx, query)
-		if err != nil && number(err) == 0 {
-			return err
+		if err := known.ask(ctx, c.link, query); err != nil && number(err) == 0 { // otherwise the server refuses to tell
+			return nil, classify(ctx, err)
 		}
-		for _, row := range rows { // none where the server refuses to tell
-			known[strings.ToLower(text(row[0]))] = value(row[1])
+	}
+	if !s.o.NoTokens {
+		if err := c.tryTable(ctx); err != nil {
+			return nil, classify(ctx, err)
+		}
+		notices = judgeDurability(known)
+	}
+	notices = append(notices, judgeConnections(known, 1+s.blockers())...)
+	notices = append(notices, judgeReplication(known)...)
+	notices = append(notices, judgePool(s.db.Stats().MaxOpenConnections, 1+s.o.Blockers)...)
+	return append(notices, judgeTransport(known)...), nil
+}
+
+// tryTable makes sure that the user may read and write the table, without leaving anything there.
+func (c *conn) tryTable(ctx context.Context) error {
+	for _, query := range []string{
+		"SELECT id,token,name,owner,session,marker,at FROM %s LIMIT 0",
+		"INSERT INTO %s (id,token,name,owner,session,marker,at) SELECT '',1,'','',0,'',NOW() FROM DUAL WHERE 1=0 ON DUPLICATE KEY UPDATE token=1",
+		"DELETE FROM %s WHERE id='' AND 1=0",
+	} {
+		if err := c.exec(ctx, fmt.Sprintf(query, c.server.table)); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// value returns a column as text, whatever its type.
-func value(v sqldriver.Value) string {
-	if s, ok := v.(string); ok || v == nil {
-		return s
+func judgeDurability(known facts) []driver.Notice {
+	const id, after = "durability", " after a crash the order of fencing tokens rests on the server's clock."
+	flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]
+	switch {
+	case flush == "":
+		return []driver.Notice{{ID: id, Unknown: true, Text: "The server does not say whether it syncs commits to disk. If not," + after,
+			Remedy: "Look at innodb_flush_log_at_trx_commit."}}
+	case flush != "1":
+		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "):" + after,
+			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."}}
+	case known.isOn("log_bin") && sync != "1": // what the binary log does not have is rolled back after a crash
+		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (log_bin is on and sync_binlog is " + sync + "):" + after,
+			Remedy: "Set sync_binlog to 1."}}
 	}
-	return fmt.Sprint(v)
+	return nil
 }
 
-func judgeConnections(known facts, need int) []lockdriver.Notice {
+func judgeConnections(known facts, need int) []driver.Notice {
 	used, _ := strconv.Atoi(known["threads_connected"])
 	limit, _ := strconv.Atoi(known["max_connections"])
 	own, _ := strconv.Atoi(known["user_connections"])
 	notices := notice.Connections(used, limit, need)
 	if own > 0 && own < 2*need {
-		notices = append(notices, lockdriver.Notice{ID: "user-connections",
+		notices = append(notices, driver.Notice{ID: "user-connections",
 			Text: fmt.Sprintf("This account may have %d connections at once (max_user_connections), and one lockport client uses up to %d: "+
 				"a second client finds none left, and a client that loses its own gets no other.", own, need),
 			Remedy: "ALTER USER … WITH MAX_USER_CONNECTIONS 0, or allow enough for every client."})
@@ -169,40 +161,48 @@ func judgeConnections(known facts, need int) []lockdriver.Notice {
 	return notices
 }
 
-func judgeReplication(known facts) (notices []lockdriver.Notice) {
+func judgeReplication(known facts) (notices []driver.Notice) {
 	replicas, err := strconv.Atoi(known["slaves_connected"])
 	running, _ := strconv.Atoi(known["slaves_running"])
 	switch {
 	case replicas > 0:
-		notices = append(notices, lockdriver.Notice{ID: "replication",
+		notices = append(notices, driver.Notice{ID: "replication",
 			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of GET_LOCK. One that is promoted grants locks that are held here; "+
 				"while this server lives cut off, both grant.", replicas),
 			Remedy: "Stop the old primary before another is promoted, and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."})
 	case err != nil && known.isOn("log_bin"):
-		notices = append(notices, lockdriver.Notice{ID: "replication", Unknown: true,
+		notices = append(notices, driver.Notice{ID: "replication", Unknown: true,
 			Text:   "The server writes a binary log and does not tell whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
 			Remedy: "GRANT PROCESS, or look yourself (SHOW REPLICAS)."})
 	}
 	if running > 0 || known["slave_running"] == "ON" {
-		notices = append(notices, lockdriver.Notice{ID: "replica",
+		notices = append(notices, driver.Notice{ID: "replica",
 			Text:   "This server is a replica that accepts writes: locks taken here exclude nobody on its primary.",
 			Remedy: "Use the primary for all locks, and set read_only on replicas."})
 	}
 	return notices
 }
 
-// tryTable makes sure that the user may read and write the table, without leaving anything there.
-func (c *conn) tryTable(ctx context.Context) error {
-	table := c.server.table
-	for _, query := range []string{
-		"SELECT id,token,name,owner,session,marker,at FROM " + table + " LIMIT 0",
-		"INSERT INTO " + table + " (id,token,name,owner,session,marker,at) SELECT '',1,'','',0,'',NOW() FROM DUAL WHERE 1=0 " +
-			"ON DUPLICATE KEY UPDATE token=1",
-		"DELETE FROM " + table + " WHERE id='' AND 1=0",
-	} {
-		if _, err := c.put(ctx, query); err != nil {
-			return err
-		}
+// judgePool judges the limit of the caller's pool, 0 if there is none.
+func judgePool(most, need int) []driver.Notice {
+	if most == 0 || most > need {
+		return nil
 	}
-	return nil
+	return []driver.Notice{{ID: "pool",
+		Text: fmt.Sprintf("The pool has at most %d connections (SetMaxOpenConns), and one lockport client keeps up to %d of them. Your own queries may find "+
+			"none while locks are held or awaited, and fewer names are awaited in the server's queue.", most, need),
+		Remedy: "Allow the pool more connections, or give lockport a *sql.DB of its own."}}
+}
+
+// judgeTransport warns of a connection over the network without TLS.
+func judgeTransport(known facts) []driver.Notice {
+	if cipher, ok := known["ssl_cipher"]; !ok || cipher != "" {
+		return nil
+	}
+	notices := notice.InTheClear(known["client"])
+	for i := range notices {
+		notices[i].Text = "The connection from " + known["client"] + " is not encrypted. The usual logins of MySQL do not send the password itself, but whoever " +
+			"reads and alters packets on the network can acquire, keep and end any lock."
+	}
+	return notices
 }

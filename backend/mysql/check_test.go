@@ -144,26 +144,6 @@ func TestCheckOfTheBinaryLog(t *testing.T) {
 	require.Empty(t, notices)
 }
 
-// TestCheckIsBounded: a server that falls silent while the table is looked at.
-func TestCheckIsBounded(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	proxy, dsn, _ := proxyFor(t, m)
-	c, _, err := serverFor(t, dsn, Options{}).dial(t.Context(), "", nil)
-	require.NoError(t, err)
-	defer c.Close()
-	proxy.Freeze()
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	done := make(chan error, 1)
-	go func() { done <- c.tryTable(ctx) }()
-	select {
-	case err := <-done:
-		require.ErrorIs(t, classify(ctx, err), context.DeadlineExceeded)
-	case <-time.After(within):
-		t.Fatal("the table is looked at for longer than the context lasts")
-	}
-}
-
 func TestWrongLogins(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	refused(t, m.UserURL("lockport", "secret"), "not with this password")
@@ -231,66 +211,46 @@ func TestFacts(t *testing.T) {
 	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuse())
 }
 
-// TestProxyThatSharesSessions: one that gives out numbers of its own is known by its greeting.
-func TestProxyThatSharesSessions(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	cfg := configFor(t, m.DSN())
-	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dialPlain(ctx, network, address)
-		return &renumbered{Conn: c}, err
-	}
-	c, err := New(cfg, Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, c.Close()) }()
-	_, err = c.TryAcquire(t.Context(), newName())
-	require.ErrorIs(t, err, lockport.ErrRefused)
-	require.ErrorContains(t, err, "ProxySQL")
-}
-
-// renumbered changes the session's number in the greeting.
-type renumbered struct {
-	net.Conn
-	greeted bool
-}
-
-func (r *renumbered) Read(p []byte) (int, error) {
-	n, err := r.Conn.Read(p)
-	if !r.greeted && n > 5 {
-		r.greeted = true
-		for i := 5; i < n-1; i++ {
-			if p[i] == 0 {
-				p[i+1] ^= 0x55
-				break
-			}
-		}
-	}
-	return n, err
-}
-
-// TestDialIsBounded: a server that says nothing, at whatever point of the opening of a session.
+// TestDialIsBounded: a server that says nothing, at whatever point of the opening of a session, and of a check.
 func TestDialIsBounded(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	proxy, dsn, _ := proxyFor(t, m)
 	proxy.Freeze()
-	s := serverFor(t, dsn, Options{})
+	b := backendOn(t, poolFor(t, dsn), Options{})
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, _, err := s.dial(ctx, "", nil)
+	_, err := b.Check(ctx)
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	proxy.Restore()
 	for n := 1; ; n++ {
 		cut := proxy.CutAfter(n)
-		c, _, err := s.dial(t.Context(), "", nil)
+		_, err := b.Check(t.Context())
 		if err == nil {
-			c.Close()
 			break
 		}
 		require.ErrorIs(t, err, driver.ErrUnavailable)
 		select {
 		case <-cut:
 		case <-time.After(within):
-			t.Fatal("the opening failed though nothing was cut: ", err)
+			t.Fatal("it failed though nothing was cut: ", err)
 		}
+	}
+}
+
+func TestCheckOfPoolAndTransport(t *testing.T) {
+	require.Empty(t, judgePool(0, 5))
+	require.Empty(t, judgePool(6, 5))
+	require.Equal(t, []string{"pool"}, idsOf(t, judgePool(5, 5)))
+	for _, v := range []struct {
+		known facts
+		want  []string
+	}{
+		{facts{"ssl_cipher": "", "client": "192.0.2.1"}, []string{"password-in-the-clear"}},
+		{facts{"ssl_cipher": "", "client": "localhost"}, nil},
+		{facts{"ssl_cipher": "", "client": "::1"}, nil},
+		{facts{"ssl_cipher": "TLS_AES_256_GCM_SHA384", "client": "192.0.2.1"}, nil},
+	} {
+		require.Equal(t, v.want, idsOf(t, judgeTransport(v.known)), "%v", v.known)
 	}
 }

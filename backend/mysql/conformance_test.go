@@ -1,11 +1,9 @@
 package mysql
 
 import (
-	"context"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -23,12 +21,4 @@ func TestConformanceMySQL(t *testing.T) {
 // all that is known of it then, which is less than the suite asks of an Inspector.
 func TestConformanceBare(t *testing.T) {
 	conformance.Test(t, conformance.Config{Open: openBare, Target: servers.SharedMariaDB(t).URL() + "?tokens=false&blockers=1&ttl=" + testTTL.String()})
-}
-
-func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
-	b, err := openURL(ctx, rawURL)
-	if err != nil {
-		return nil, err
-	}
-	return struct{ engine }{b.(*Backend).engine}, nil
 }

@@ -3,9 +3,10 @@
 // # Guarantees
 //
 //   - Exclusion among all clients of one server that take a lock by the same name, whatever database they are in.
-//   - A hold ends when it was released, or when its session has ended: at the latest when the server has heard nothing of it for the TTL, which is the session's
+//   - A hold ends when it is released, or when its session ends: at the latest when the server has heard nothing of it for the TTL, which is the session's
 //     wait_timeout. A holder that the server does not hear of knows that before.
-//   - The end of a session (KILL, the server's death, a cut connection) is told to its holders within 100 ms, also while it is idle.
+//   - Every statement goes through the caller's *sql.DB.
+//   - The end of a session (KILL, the server's death, a cut connection) is told to its holders within a second, also while it is idle.
 //   - Fencing tokens rise for each name, also across a restart, and by the server's clock where the data were lost.
 //   - One session carries all locks of a client that were got without waiting, whatever their number; requests of many goroutines go together.
 //
@@ -27,9 +28,9 @@
 //
 // # Example
 //
-//	cfg, err := gomysql.ParseDSN("user:password@tcp(localhost:3306)/app")
+//	db, err := sql.Open("mysql", "user:password@tcp(localhost:3306)/app")
 //	…
-//	client, err := mysql.New(cfg, mysql.Options{})
+//	client, err := mysql.New(db, mysql.Options{})
 //	…
 //	lock, err := client.Acquire(ctx, "nightly-report")
 package mysql

@@ -2,10 +2,9 @@ package mysql_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"log"
-
-	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/mysql"
@@ -13,11 +12,11 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	cfg, err := gomysql.ParseDSN("app:secret@tcp(localhost:3306)/app")
+	db, err := sql.Open("mysql", "app:secret@tcp(localhost:3306)/app")
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := mysql.New(cfg, mysql.Options{}) // on sessions of its own, beside your pool
+	client, err := mysql.New(db, mysql.Options{}) // it keeps one to five connections of db
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -50,11 +49,11 @@ func Example_url() {
 
 // With programs in other languages that call GET_LOCK('nightly-report', …).
 func Example_mixedFleet() {
-	cfg, err := gomysql.ParseDSN("app:secret@tcp(localhost:3306)/app")
+	db, err := sql.Open("mysql", "app:secret@tcp(localhost:3306)/app")
 	if err != nil {
 		log.Fatal(err)
 	}
-	client, err := mysql.New(cfg, mysql.Options{ExactKeys: true}, lockport.WithoutHandOff())
+	client, err := mysql.New(db, mysql.Options{ExactKeys: true}, lockport.WithoutHandOff())
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,10 +2,8 @@ package mysql
 
 import (
 	"context"
-	"database/sql"
-	"errors"
-	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -13,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // newClient is a client of a server, closed when t ends.
 func newClient(t testing.TB, dsn string, o Options) *lockport.Client {
 	t.Helper()
-	c, err := New(configFor(t, dsn), o, lockport.Logger(nil))
+	c, err := New(poolFor(t, dsn), o, lockport.Logger(nil))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
@@ -51,30 +50,8 @@ func token(t testing.TB, l *lockport.Lock) lockport.Token {
 	return token
 }
 
-// holderOf is the session that has a lock; 0: nobody.
-func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
-	t.Helper()
-	key, err := layout{prefix: defaultPrefix}.key(name)
-	require.NoError(t, err)
-	var holder *int64
-	require.NoError(t, adminOf(t, m).QueryRowContext(t.Context(), "SELECT IS_USED_LOCK(?)", string(key)).Scan(&holder))
-	if holder == nil {
-		return 0
-	}
-	return *holder
-}
-
-// blockedIn is a session that waits for a lock; 0: there is none.
-func blockedIn(t testing.TB, admin *sql.DB) (id int64) {
-	t.Helper()
-	err := admin.QueryRowContext(t.Context(), "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1").Scan(&id)
-	if !errors.Is(err, sql.ErrNoRows) {
-		require.NoError(t, err)
-	}
-	return id
-}
-
-// TestKillWhileHolding: the holder is told, all locks of the session are lost, others of the process are not, and the next claim is made on a new session.
+// TestKillWhileHolding: the holder is told in the time that is stated although its session is idle, all locks of the session are lost, others of the process are
+// not, and the next claim is made on a new session.
 func TestKillWhileHolding(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	c, other := newClient(t, m.DSN(), Options{TTL: time.Minute}), newClient(t, m.DSN(), Options{TTL: time.Minute})
@@ -84,9 +61,12 @@ func TestKillWhileHolding(t *testing.T) {
 		locks = append(locks, acquire(t, c, name))
 	}
 	bystander := acquire(t, other, newName())
-	exec(t, adminOf(t, m), "KILL %d", holderOf(t, m, names[0]))
+	id := holderOf(t, m, names[0])
+	began := time.Now()
+	exec(t, adminOf(t, m), "KILL %d", id)
 	for i, l := range locks {
 		lost(t, l, within)
+		require.Less(t, time.Since(began), 2*time.Second, "far less than a third of the TTL")
 		next := acquire(t, other, names[i])
 		require.Greater(t, token(t, next), token(t, l))
 		require.ErrorIs(t, l.Release(t.Context()), lockport.ErrLost)
@@ -116,9 +96,7 @@ func TestKillWhileWaiting(t *testing.T) {
 		require.Eventually(t, func() bool { id = blockedIn(t, admin); return id != 0 }, within, time.Millisecond)
 		exec(t, admin, "KILL %d", id)
 		require.Eventually(t, func() bool {
-			var left int
-			err := admin.QueryRowContext(t.Context(), fmt.Sprint("SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID=", id)).Scan(&left)
-			return err == nil && left == 0
+			return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE ID=%d", id) == 0
 		}, within, time.Millisecond)
 	}
 	require.Empty(t, got)
@@ -290,4 +268,114 @@ func TestTableLocked(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, acquire(t, c, name).Release(t.Context()))
 	require.NoError(t, l.Release(t.Context()))
+}
+
+// TestPoolSeesEveryRequest: a wrapped driver, which can do the least that database/sql asks of it, carries all requests of a cycle.
+func TestPoolSeesEveryRequest(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	p, db := tapFor(t, m.DSN())
+	c, err := New(db, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, c.Close()) }()
+	name := newName()
+	require.NoError(t, acquire(t, c, name).Release(t.Context()))
+	p.on(nil)
+	l := acquire(t, c, name)
+	time.Sleep(3 * beat)
+	require.NoError(t, l.Err())
+	require.NoError(t, l.Release(t.Context()))
+	said := p.statements()
+	require.GreaterOrEqual(t, len(said), 5, said)
+	key := keyOf(name)
+	require.Equal(t, "SELECT GET_LOCK('"+string(key)+"',0)a", said[0])
+	require.Contains(t, said[1], "INSERT INTO `lockport_fence`")
+	for _, query := range said[2 : len(said)-1] {
+		require.Regexp(t, `^SELECT IS_USED_LOCK\('lockport\.session\.\w+'\)=CONNECTION_ID\(\)a$`, query)
+	}
+	require.Equal(t, "SELECT RELEASE_LOCK('"+string(key)+"')a", said[len(said)-1])
+	_, err = c.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(p.statements(), "\n"), "SELECT IS_USED_LOCK('"+string(key)+"'),")
+	require.NoError(t, c.Close())
+	require.NoError(t, db.PingContext(t.Context()), "it is the caller's")
+}
+
+// TestSmallPools: a pool that lockport has to itself is enough however small it is, and whoever finds no connection hears so in time.
+func TestSmallPools(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	other := newClient(t, m.DSN(), Options{})
+	for most, blockers := range []int{defaultBlockers, 0, 0, 1, 2} {
+		db := poolFor(t, m.DSN())
+		db.SetMaxOpenConns(most)
+		b := backendOn(t, db, Options{})
+		require.Equal(t, blockers, b.server.blockers(), most)
+		c, err := lockport.New(b, lockport.Logger(nil))
+		require.NoError(t, err)
+		held, names := acquire(t, c, newName()), []string{newName(), newName()}
+		got := make(chan *lockport.Lock, len(names))
+		for _, name := range names {
+			l := acquire(t, other, name)
+			go func() {
+				if l, err := c.Acquire(context.Background(), name); err == nil {
+					got <- l
+				}
+			}()
+			time.AfterFunc(300*time.Millisecond, func() { _ = l.Release(context.Background()) })
+		}
+		for range names {
+			require.NoError(t, result(t, got).Release(t.Context()))
+		}
+		if most == 1 {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			_, err := b.Inspect(ctx, names[0])
+			require.ErrorIs(t, err, driver.ErrUnavailable)
+			require.ErrorContains(t, err, "the pool's 1 connections (MaxOpenConns) are in use")
+		}
+		require.NoError(t, held.Err())
+		require.NoError(t, held.Release(t.Context()))
+		require.NoError(t, c.Close())
+	}
+
+	// The caller's own queries have them all.
+	db := poolFor(t, m.DSN())
+	db.SetMaxOpenConns(1)
+	own, err := db.Conn(t.Context())
+	require.NoError(t, err)
+	b := backendOn(t, db, Options{TTL: time.Second})
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: newName(), Owner: newOwner(), TTL: time.Second})
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	require.ErrorContains(t, err, "MaxOpenConns")
+	require.NoError(t, own.Close())
+	claims(t, b, newOwner(), newName())
+}
+
+// TestAnsweredTooLate: what the server grants after its caller has left is given back, and Abandon says nil only when that is certain.
+func TestAnsweredTooLate(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	p, db := tapFor(t, m.DSN())
+	b := backendOn(t, db, Options{TTL: time.Minute})
+	bystander := claims(t, b, newOwner(), newName())[0]
+	answer := make(chan struct{})
+	p.on(func(query string) error {
+		if strings.HasPrefix(query, "INSERT") { // the lock is granted, its token is not drawn yet
+			<-answer
+		}
+		return nil
+	})
+	req := driver.Request{Name: newName(), Owner: newOwner(), TTL: time.Minute}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, err := b.TryAcquire(ctx, req)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.NotErrorIs(t, err, driver.ErrUnavailable)
+	require.NotZero(t, holderOf(t, m, req.Name))
+	abandoned := make(chan error, 1)
+	go func() { abandoned <- b.Abandon(context.Background(), req) }()
+	time.Sleep(50 * time.Millisecond)
+	require.Empty(t, abandoned)
+	close(answer)
+	require.NoError(t, result(t, abandoned))
+	require.Zero(t, holderOf(t, m, req.Name))
+	require.NoError(t, bystander.Release(t.Context()), "the session has not ended with the caller's context")
 }

@@ -2,11 +2,12 @@ package mysql
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 	"time"
 
-	lockdriver "github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -35,109 +36,94 @@ const createFence = "CREATE TABLE IF NOT EXISTS %s (" +
 	"KEY at (at)" +
 	") ENGINE=InnoDB COMMENT='fencing tokens of lockport'"
 
-// draw draws the tokens of locks that this session has just taken. Those of which that fails are given back. A token is the row's before and one more,
-// or the server's clock if that is ahead, so that tokens rise also where rows were pruned, or were lost with the data.
-func (c *conn) draw(won []*session.Op) error {
+// draw draws the tokens of locks that this session has just taken; if that fails they are given back. A token is the row's before and one more, or the server's
+// clock if that is ahead, so that tokens rise also where rows were pruned, or were lost with the data.
+func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 	s := c.server
 	if s.o.NoTokens || len(won) == 0 {
 		return nil
 	}
-	var insert strings.Builder
-	fmt.Fprintf(&insert, "INSERT INTO %s (id,token,name,owner,session,marker,at) VALUES ", s.table)
-	for i, op := range won {
-		if i > 0 {
-			insert.WriteByte(',')
-		}
-		fmt.Fprintf(&insert, "(%s,LAST_INSERT_ID(%s),%s,%s,%d,'%s',NOW())",
-			literal(op.Key), clock, binary(op.Name), binary(op.Owner), c.thread, c.marker)
-	}
-	insert.WriteString(" ON DUPLICATE KEY UPDATE token=LAST_INSERT_ID(GREATEST(token+1," + clock + "))," +
-		"name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)")
-	var last int64
-	for attempt := 1; ; attempt++ {
-		result, err := c.sql.ExecContext(context.Background(), insert.String(), nil)
-		switch n := number(err); {
-		case err == nil:
-			if last, err = result.LastInsertId(); err != nil {
-				return err
-			}
-		case n == errDeadlock && attempt < drawAttempts:
-			continue
-		case n == errNoTable && attempt < drawAttempts: // somebody has dropped it
-			if err := c.prepareTable(); err != nil && number(err) == 0 {
-				return err
-			}
-			continue
-		case n != 0:
-			return c.giveBack(won, err)
-		default:
+	if c.drawn += len(won); c.drawn >= pruneEvery {
+		c.drawn = 0
+		if err := c.prune(ctx); err != nil && number(err) == 0 {
 			return err
 		}
-		break
 	}
-	c.drawn += len(won)
-	if len(won) == 1 {
-		return c.drew(won[0], last)
-	}
-	return c.readTokens(won)
-}
-
-// readTokens reads the tokens of several locks, which nobody else can change while we have those.
-func (c *conn) readTokens(won []*session.Op) error {
-	ops := make(map[session.Key]*session.Op, len(won))
-	var keys []string
+	var values, keys []string
 	for _, op := range won {
-		ops[op.Key] = op
 		keys = append(keys, literal(op.Key))
+		values = append(values, fmt.Sprintf("(%s,LAST_INSERT_ID(%s),%s,%s,%d,'%s',NOW())",
+			literal(op.Key), clock, binary(op.Name), binary(op.Owner), c.thread, c.marker))
 	}
-	rows, err := c.rows(fmt.Sprintf("SELECT id,token FROM %s WHERE id IN (%s)", c.server.table, strings.Join(keys, ",")))
-	if number(err) != 0 {
-		return c.giveBack(won, err)
+	last, err := c.insert(ctx, "INSERT INTO "+s.table+" (id,token,name,owner,session,marker,at) VALUES "+strings.Join(values, ",")+
+		" ON DUPLICATE KEY UPDATE token=LAST_INSERT_ID(GREATEST(token+1,"+clock+")),"+
+		"name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)")
+	tokens := map[string]int64{string(won[0].Key): last}
+	if err == nil && len(won) > 1 { // nobody else can change them while we have the locks
+		var rows []row
+		rows, err = c.rows(ctx, "SELECT id,token FROM "+s.table+" WHERE id IN ("+strings.Join(keys, ",")+")")
+		for _, r := range rows {
+			tokens[r.text(0)] = r.number(1)
+		}
 	}
-	if err != nil {
+	switch {
+	case number(err) != 0:
+		return c.giveBack(ctx, won, err)
+	case err != nil:
 		return err
 	}
-	for _, row := range rows {
-		id, _ := row[0].(string)
-		if op := ops[session.Key(id)]; op != nil {
-			if err := c.drew(op, asInt(row[1])); err != nil {
-				return err
-			}
-		}
-	}
 	for _, op := range won {
-		if op.Token == 0 && op.Err == nil {
-			return c.giveBack(won, fmt.Errorf("%w: the row of its fencing token is gone", lockdriver.ErrUnavailable))
+		token := tokens[string(op.Key)]
+		if token >= 1 && token <= driver.MaxToken {
+			op.Token = uint64(token)
+			continue
+		}
+		why := fmt.Errorf("%w: the table of fencing tokens gives %d, which is no token: is the server's clock right?", driver.ErrRefused, token)
+		if token == 0 {
+			why = fmt.Errorf("%w: the row of its fencing token is gone", driver.ErrUnavailable)
+		}
+		if err := c.giveBack(ctx, []*session.Op{op}, why); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// drew sets the token of op.
-func (c *conn) drew(op *session.Op, token int64) error {
-	if token < 1 || token > lockdriver.MaxToken {
-		return c.giveBack([]*session.Op{op}, fmt.Errorf("%w: the table of fencing tokens gives %d, which is no token: is the server's clock right?",
-			lockdriver.ErrRefused, token))
+// insert carries out a statement that draws tokens, and returns the last one.
+func (c *conn) insert(ctx context.Context, query string) (last int64, err error) {
+	for range drawAttempts {
+		var result sql.Result
+		if result, err = c.ExecContext(ctx, query); err == nil {
+			return result.LastInsertId()
+		}
+		switch number(err) {
+		case errDeadlock:
+		case errNoTable: // somebody has dropped it
+			if err := c.prepareTable(ctx); err != nil {
+				return 0, err
+			}
+		default:
+			return 0, err
+		}
 	}
-	op.Token = uint64(token)
-	return nil
+	return 0, err
 }
 
-// prune deletes rows of names that nobody has taken for long, now and then, when somebody has just got an answer.
-func (c *conn) prune() {
-	if !c.pruning.Load() {
-		return
+// prepareTable makes the table of fencing tokens if it is missing, and otherwise deletes some of the oldest rows. A table that another session has locked is no
+// error, since nothing is drawn yet.
+func (c *conn) prepareTable(ctx context.Context) error {
+	err := c.prune(ctx)
+	if number(err) == errNoTable {
+		err = c.exec(ctx, fmt.Sprintf(createFence, c.server.table))
 	}
-	c.drawn = 0
-	c.watchdog.Reset(c.silence)
-	if _, err := c.sql.ExecContext(context.Background(), c.server.pruning(), nil); err != nil && number(err) == 0 {
-		c.Close()
+	if n := number(err); n == errRowLockWait || n == errDeadlock {
+		return nil
 	}
-	c.watchdog.Stop()
-	c.pruning.Store(false)
+	return err
 }
 
-// pruning is the statement that deletes some of the oldest rows. Those of locks that are held stay: Break counts by them what a session has.
-func (s *server) pruning() string {
-	return fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND IS_FREE_LOCK(id) LIMIT %d", s.table, int(keepRows.Hours()), pruneRows)
+// prune deletes some of the oldest rows. Those of locks that are held stay: Break counts by them what a session has.
+func (c *conn) prune(ctx context.Context) error {
+	return c.exec(ctx, fmt.Sprintf("DELETE FROM %s WHERE at < NOW() - INTERVAL %d HOUR AND IS_FREE_LOCK(id) LIMIT %d",
+		c.server.table, int(keepRows.Hours()), pruneRows))
 }

@@ -20,7 +20,7 @@ import (
 func TestTokenIsTheClockOrMore(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
-	a := dialFor(t, serverFor(t, m.DSN(), Options{}))
+	a := dialFor(t, newBackend(t, m, Options{}))
 	key := newKey()
 	first := a.takes(key)
 	require.InDelta(t, float64(time.Now().UnixMicro()), float64(first), float64(time.Minute.Microseconds()))
@@ -45,38 +45,35 @@ func TestTokenIsTheClockOrMore(t *testing.T) {
 	require.False(t, op.OK)
 	require.ErrorIs(t, op.Err, driver.ErrRefused)
 	exec(t, admin, "DELETE FROM lockport_fence")
-	dialFor(t, a.server).takes(key)
+	dialFor(t, newBackend(t, m, Options{})).takes(key)
 }
 
 // TestOldRowsArePruned: when a session is opened, and after some tokens; those that were used lately stay.
 func TestOldRowsArePruned(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
 	admin := adminOf(t, m)
-	s := serverFor(t, m.DSN(), Options{})
+	s := newBackend(t, m, Options{})
 	a := dialFor(t, s)
 	old, young := newKey(), newKey()
 	a.takes(old)
 	a.takes(young)
-	count := func() (n int) {
-		require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM lockport_fence").Scan(&n))
-		return n
-	}
+	count := func() int64 { return ask(t, admin, "SELECT COUNT(*) FROM lockport_fence") }
 	age := func() {
 		exec(t, admin, "UPDATE lockport_fence SET at=at-INTERVAL %d HOUR WHERE id='%s'", int(keepRows.Hours())+1, old)
 		exec(t, admin, "UPDATE lockport_fence SET at=at-INTERVAL %d HOUR WHERE id='%s'", int(keepRows.Hours())-1, young)
 	}
 	age()
-	require.Equal(t, 2, count())
+	require.EqualValues(t, 2, count())
 	dialFor(t, s)
-	require.Equal(t, 2, count(), "a lock that is held keeps its row, by which Break counts what a session has")
+	require.EqualValues(t, 2, count(), "a lock that is held keeps its row, by which Break counts what a session has")
 	a.one(session.Free, old)
 	dialFor(t, s)
-	require.Equal(t, 1, count())
+	require.EqualValues(t, 1, count())
 
 	a.takes(old)
 	a.one(session.Free, old)
 	age()
-	require.Equal(t, 2, count())
+	require.EqualValues(t, 2, count())
 	for drawn := 0; drawn < pruneEvery; drawn += session.MaxBatch {
 		var ops []*session.Op
 		for range session.MaxBatch {
@@ -84,49 +81,13 @@ func TestOldRowsArePruned(t *testing.T) {
 		}
 		require.NoError(t, a.do(ops...))
 	}
-	require.Eventually(t, func() bool {
-		var left int
-		require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM lockport_fence WHERE id=?", string(old)).Scan(&left))
-		return left == 0
-	}, within, time.Millisecond)
-}
-
-// TestAskedWhileRowsArePruned: who asks meanwhile is answered when that is over, by the same session.
-func TestAskedWhileRowsArePruned(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	admin := adminOf(t, m)
-	backup, err := admin.Conn(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = backup.Close() }()
-	a := dialFor(t, serverFor(t, m.DSN(), Options{}))
-	key := newKey()
-	a.takes(key)
-	locked := make(chan error, 1)
-	a.sql = &meddled{a.sql, func(query string) error {
-		if strings.HasPrefix(query, "DELETE") { // it takes as long as a statement waits for such a lock
-			_, err := backup.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
-			locked <- err
-		}
-		return nil
-	}}
-	a.drawn = pruneEvery
-	a.takes(newKey())
-	require.NoError(t, <-locked)
-	require.Eventually(t, func() (waits bool) {
-		require.NoError(t, admin.QueryRowContext(t.Context(),
-			"SELECT COUNT(*)>0 FROM information_schema.PROCESSLIST WHERE ID=? AND INFO LIKE 'DELETE%'", a.thread).Scan(&waits))
-		return waits
-	}, within, time.Millisecond)
-	require.True(t, a.one(session.Free, key).OK)
-	_, err = backup.ExecContext(t.Context(), "UNLOCK TABLES")
-	require.NoError(t, err)
-	a.takes(key)
+	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence WHERE id='%s'", old))
 }
 
 // TestManySessionsDrawNewTokensAtOnce: rows that are new to the table are where InnoDB sees deadlocks.
 func TestManySessionsDrawNewTokensAtOnce(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	s := serverFor(t, m.DSN(), Options{})
+	s := newBackend(t, m, Options{})
 	var all sync.WaitGroup
 	for range 8 {
 		a := dialFor(t, s)
@@ -136,9 +97,7 @@ func TestManySessionsDrawNewTokensAtOnce(t *testing.T) {
 				for range 16 {
 					ops = append(ops, &session.Op{Kind: session.Try, Key: newKey()})
 				}
-				done := make(chan error, 1)
-				a.Do(t.Context(), ops, func(err error) { done <- err })
-				if err := <-done; err != nil {
+				if err := a.do(ops...); err != nil {
 					t.Error(err)
 				}
 				for _, op := range ops {
@@ -195,15 +154,18 @@ func TestMixedFleet(t *testing.T) {
 // TestDeadlockAmongNewRows: the server undoes a token for the sake of another session's. It is drawn again, not for ever.
 func TestDeadlockAmongNewRows(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	s := serverFor(t, m.DSN(), Options{})
-	a, b := dialFor(t, s), dialFor(t, s)
+	p, db := tapFor(t, m.DSN())
+	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
 	deadlocks := drawAttempts - 1
-	a.sql = &meddled{a.sql, func(string) error {
+	p.on(func(query string) error {
+		if !strings.HasPrefix(query, "INSERT") {
+			return nil
+		}
 		if deadlocks--; deadlocks >= 0 {
 			return &gomysql.MySQLError{Number: errDeadlock, Message: "planted"}
 		}
 		return nil
-	}}
+	})
 	key := newKey()
 	require.Positive(t, a.takes(key))
 	deadlocks = drawAttempts
@@ -213,35 +175,4 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 	require.ErrorIs(t, op.Err, driver.ErrUnavailable)
 	b.takes(other)
 	b.finds(key)
-}
-
-// TestSessionSettings: whatever the server's own are.
-func TestSessionSettings(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{
-		"default-time-zone": "+05:00", "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit": "0", "max-statement-time": "1",
-		"transaction-isolation": "READ-COMMITTED", "log-bin": "bin", "server-id": "1", "binlog-format": "STATEMENT",
-	}})
-	admin := adminOf(t, m)
-	for _, set := range []string{"tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "init_connect='START TRANSACTION'"} {
-		exec(t, admin, "SET GLOBAL %s", set)
-	}
-	a := dialFor(t, serverFor(t, m.DSN(), Options{TTL: 3 * time.Second}))
-	row, err := a.row("SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time,@@wait_timeout")
-	require.NoError(t, err)
-	require.Equal(t, "+00:00", row[0])
-	require.Equal(t, "STRICT_ALL_TABLES", row[1])
-	require.EqualValues(t, 1, row[2])
-	require.EqualValues(t, 0, row[3])
-	require.EqualValues(t, 3, row[4])
-	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
-	require.NoError(t, a.do(one, two))
-	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
-
-	// Each lock was taken once, and its token committed.
-	require.True(t, a.one(session.Free, one.Key).OK)
-	b := dialFor(t, a.server)
-	require.Greater(t, b.takes(one.Key), one.Token)
-	var rows int
-	require.NoError(t, admin.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM lockport_fence").Scan(&rows))
-	require.Equal(t, 2, rows)
 }

@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"net/url"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,71 +20,161 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// within is far more than what is told at once takes on a busy machine.
-const within = 5 * time.Second
+const (
+	// within is far more than anything takes on a busy machine.
+	within = 5 * time.Second
+	// testTTL is that of sessions that are to end soon.
+	testTTL = 2 * time.Second
+)
 
 func newName() string { return "test-" + rand.Text() }
 
-// newKey is a key like no other.
-func newKey() session.Key {
-	key, err := layout{prefix: defaultPrefix}.key(newName())
+// newOwner is an owner id like no other.
+func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
+
+func keyOf(name string) session.Key {
+	key, err := layout{prefix: defaultPrefix}.key(name)
 	if err != nil {
 		panic(err)
 	}
 	return key
 }
 
+// newKey is a key like no other.
+func newKey() session.Key { return keyOf(newName()) }
+
 // configFor is how a server is reached.
 func configFor(t testing.TB, dsn string) *gomysql.Config {
 	t.Helper()
 	cfg, err := gomysql.ParseDSN(dsn)
 	require.NoError(t, err)
+	cfg.Logger = &gomysql.NopLogger{}
 	return cfg
 }
 
-// serverFor makes a server with options.
-func serverFor(t testing.TB, dsn string, o Options) *server {
-	t.Helper()
-	s, err := newServer(configFor(t, dsn), o)
-	require.NoError(t, err)
-	return s
+// tap is a pool whose connections, which can do the least that database/sql asks of a driver, tell before of each statement; its error, if any, is the answer:
+// after the statement was carried out if that is a done.
+type tap struct {
+	sqldriver.Connector
+	mu     sync.Mutex
+	before func(query string) error
+	said   []string
 }
 
-// asked is a session that a test asks, and what it has told.
+// tapFor is a tap before a server, and its pool.
+func tapFor(t testing.TB, dsn string) (*tap, *sql.DB) {
+	t.Helper()
+	connector, err := gomysql.NewConnector(configFor(t, dsn))
+	require.NoError(t, err)
+	p := &tap{Connector: connector}
+	db := sql.OpenDB(p)
+	t.Cleanup(func() { _ = db.Close() })
+	return p, db
+}
+
+// on has f called before each statement from now on.
+func (p *tap) on(f func(query string) error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.before, p.said = f, nil
+}
+
+// statements are those since on was called.
+func (p *tap) statements() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.said
+}
+
+func (p *tap) tell(query string) error {
+	p.mu.Lock()
+	p.said = append(p.said, query)
+	before := p.before
+	p.mu.Unlock()
+	if before == nil {
+		return nil
+	}
+	return before(query)
+}
+
+func (p *tap) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	c, err := p.Connector.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &tapped{c, p}, nil
+}
+
+type done struct{ error }
+
+func (d done) Unwrap() error { return d.error }
+
+type tapped struct {
+	sqldriver.Conn
+	tap *tap
+}
+
+func (c *tapped) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	if err := c.tap.tell(query); err != nil {
+		return nil, err
+	}
+	return c.Conn.(sqldriver.ExecerContext).ExecContext(ctx, query, args)
+}
+
+func (c *tapped) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	failed := c.tap.tell(query)
+	if _, carried := failed.(done); failed != nil && !carried {
+		return nil, failed
+	}
+	rows, err := c.Conn.(sqldriver.QueryerContext).QueryContext(ctx, query, args)
+	if failed == nil || err != nil {
+		return rows, err
+	}
+	return nil, errors.Join(failed, rows.Close())
+}
+
+// poolFor is a pool of connections to a server.
+func poolFor(t testing.TB, dsn string) *sql.DB {
+	t.Helper()
+	_, db := tapFor(t, dsn)
+	return db
+}
+
+// backendOn is a backend on a pool.
+func backendOn(t testing.TB, db *sql.DB, o Options) *Backend {
+	t.Helper()
+	b, err := NewBackend(db, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return b
+}
+
+func newBackend(t testing.TB, m *servers.MariaDB, o Options) *Backend {
+	t.Helper()
+	return backendOn(t, poolFor(t, m.DSN()), o)
+}
+
+// asked is a session that a test asks.
 type asked struct {
 	*conn
-	t     testing.TB
-	ended chan error
+	t testing.TB
 }
 
 // dialFor opens a session for t.
-func dialFor(t testing.TB, s *server) *asked {
+func dialFor(t testing.TB, b *Backend) *asked {
 	t.Helper()
-	a := &asked{t: t, ended: make(chan error, 1)}
-	c, _, err := s.dial(t.Context(), "host:1:label", func(err error) { a.ended <- err })
+	c, err := b.server.Dial(t.Context(), "host:1:label", session.Events{})
 	require.NoError(t, err)
-	a.conn = c
-	t.Cleanup(a.Close)
-	return a
+	t.Cleanup(c.Close)
+	return &asked{c.(*conn), t}
 }
 
-// do carries out ops and returns why the connection has ended.
+// do carries out ops and returns why the session has ended.
 func (a *asked) do(ops ...*session.Op) error {
 	a.t.Helper()
-	done := make(chan error, 1)
-	a.Do(context.Background(), ops, func(err error) { done <- err })
-	return a.result(done)
-}
-
-func (a *asked) result(done <-chan error) error {
-	a.t.Helper()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(within):
-		a.t.Fatal("done was not called")
-		return nil
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), within)
+	defer cancel()
+	return a.Do(ctx, ops)
 }
 
 // one carries out one op, which has an answer.
@@ -111,31 +203,56 @@ func (a *asked) finds(key session.Key) {
 	require.Zero(a.t, op.Token)
 }
 
-// ends requires that a is told of its end.
-func (a *asked) ends() error {
-	a.t.Helper()
+// waits has a wait for key until the returned function is called, and tells of the end.
+func (a *asked) waits(key session.Key) (op *session.Op, done <-chan error, stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.t.Cleanup(cancel)
+	op, ended := &session.Op{Key: key}, make(chan error, 1)
+	go func() { ended <- a.Wait(ctx, op) }()
+	return op, ended, cancel
+}
+
+// result is what comes from done.
+func result[T any](t testing.TB, done <-chan T) T {
+	t.Helper()
 	select {
-	case err := <-a.ended:
-		return err
+	case v := <-done:
+		return v
 	case <-time.After(within):
-		a.t.Fatal("the end of the connection was not told")
-		return nil
+		t.Fatal("nothing came")
+		panic("not reached")
 	}
 }
 
 // adminOf is a pool of a user who may do everything.
 func adminOf(t testing.TB, m *servers.MariaDB) *sql.DB {
 	t.Helper()
-	db, err := sql.Open("mysql", m.AdminDSN())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
+	return poolFor(t, m.AdminDSN())
 }
 
 func exec(t testing.TB, db *sql.DB, query string, args ...any) {
 	t.Helper()
 	_, err := db.ExecContext(t.Context(), fmt.Sprintf(query, args...))
 	require.NoError(t, err)
+}
+
+// ask asks for one number; NULL and no row are 0.
+func ask(t testing.TB, db *sql.DB, query string, args ...any) (n int64) {
+	t.Helper()
+	require.NoError(t, db.QueryRowContext(t.Context(), "SELECT COALESCE(("+fmt.Sprintf(query, args...)+"),0)").Scan(&n))
+	return n
+}
+
+// holderOf is the session that has a lock; 0: nobody.
+func holderOf(t testing.TB, m *servers.MariaDB, name string) int64 {
+	t.Helper()
+	return ask(t, adminOf(t, m), "IS_USED_LOCK('%s')", keyOf(name))
+}
+
+// blockedIn is a session that waits for a lock; 0: there is none.
+func blockedIn(t testing.TB, admin *sql.DB) int64 {
+	t.Helper()
+	return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE STATE='User lock' LIMIT 1")
 }
 
 // proxyFor is a proxy before a server, and the server's DSN and URL through it.
@@ -150,44 +267,4 @@ func proxyFor(t testing.TB, m *servers.MariaDB) (proxy *faultproxy.Proxy, dsn, r
 	require.NoError(t, err)
 	u.Host = proxy.Addr()
 	return proxy, cfg.FormatDSN(), u.String()
-}
-
-// newOwner is an owner id like no other.
-func newOwner() string { return fmt.Sprintf("%032x:host:1:test", rand.Text()[:16]) }
-
-// left is a context that has ended: who asks with it does not stay for the answer.
-func left() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}
-
-// meddled is a connection on which before is called first, with each statement; its error, if any, is the answer.
-type meddled struct {
-	sqlConn
-	before func(query string) error
-}
-
-func (m *meddled) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
-	if err := m.before(query); err != nil {
-		return nil, err
-	}
-	return m.sqlConn.ExecContext(ctx, query, args)
-}
-
-func (m *meddled) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
-	if err := m.before(query); err != nil {
-		return nil, err
-	}
-	return m.sqlConn.QueryContext(ctx, query, args)
-}
-
-// testTTL is that of sessions that are to end soon.
-const testTTL = 2 * time.Second
-
-func newBackend(t testing.TB, m *servers.MariaDB, o Options) *Backend {
-	backend, err := NewBackend(configFor(t, m.DSN()), o)
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, backend.Close()) })
-	return backend
 }

@@ -4,10 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
-
-	sqldriver "database/sql/driver"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
@@ -16,94 +13,83 @@ import (
 // connectionPrefix begins the owner of a lock of which more is not known than the number of its session.
 const connectionPrefix = "connection:"
 
-// Inspect implements driver.Inspector. Who has a lock is known where it was granted under a fencing token that is in our table; of others the number of
-// the session is.
-func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	found := driver.Status{Name: name, Waiters: -1}
+// rowFields are the fields of a row of the table that tell of a lock: whether the row is of the session that has it, and then owner, token, and since when. A
+// looker's connection may be in any time zone, so the time is not converted by the server.
+const rowFields = "session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker),owner,token,TIMESTAMPDIFF(SECOND,'1970-01-01',at)"
+
+// Inspect implements driver.Inspector. The owner is known where the lock was granted under a fencing token in our table; of others the number of the
+// session is.
+func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
+	found = driver.Status{Name: name, Waiters: -1}
 	key, err := b.server.layout.key(name)
 	if err != nil {
 		return found, err
 	}
-	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
-	var rows [][]sqldriver.Value
-	err = b.lookAtLocks(ctx, func(ask asking) (err error) {
-		if !b.server.o.NoTokens {
-			rows, err = ask(used + b.server.rowFields() + " FROM (SELECT 1) one LEFT JOIN " + b.server.table + " ON id=" + literal(key))
-		}
-		if b.server.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
-			rows, err = ask(used)
-		}
+	err = b.server.look(ctx, func(l link) (err error) {
+		found, _, err = b.server.find(ctx, l, name, key)
 		return err
 	})
-	if err != nil || len(rows) != 1 || rows[0][0] == nil {
-		return found, err
-	}
-	found.Held = true
-	thread := asInt(rows[0][0])
-	if row := rows[0][1:]; len(row) > 0 && isOne(row[0]) {
-		found.Owner = text(row[1])
-		found.Token = uint64(asInt(row[2]))
-		found.Since = time.Unix(asInt(row[3]), 0)
-		return found, nil
-	}
-	found.Owner, found.Foreign = connectionPrefix+strconv.FormatInt(thread, 10), true
-	return found, nil
+	return found, err
 }
 
-// rowFields are further fields of a query for a lock: whether its row is of the session that has it, and then owner, token, and since when.
-func (s *server) rowFields() string {
-	if s.o.NoTokens {
-		return ""
+// find is Inspect on a connection, and says which session has the lock.
+func (s *server) find(ctx context.Context, l link, name string, key session.Key) (found driver.Status, thread int64, err error) {
+	found = driver.Status{Name: name, Waiters: -1}
+	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
+	var r row
+	if !s.o.NoTokens {
+		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+s.table+" ON id="+literal(key))
 	}
-	return ",session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker),owner,token,UNIX_TIMESTAMP(at)"
+	if s.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
+		r, err = l.row(ctx, used)
+	}
+	if err != nil || r.isNull(0) {
+		return found, 0, err
+	}
+	found.Held = true
+	if len(r) > 1 && r.isOne(1) {
+		r.describe(&found, 2)
+	} else {
+		found.Owner, found.Foreign = connectionPrefix+r.text(0), true
+	}
+	return found, r.number(0), nil
+}
+
+// describe fills in st what the columns from first on, the last of rowFields, tell of a lock.
+func (r row) describe(st *driver.Status, first int) {
+	st.Held, st.Owner, st.Token, st.Since = true, r.text(first), uint64(r.number(first+1)), time.Unix(r.number(first+2), 0)
 }
 
 // List implements driver.Inspector. Without tokens it is unsupported, since the server knows the names' hashes alone.
-func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	s := b.server
 	if s.o.NoTokens {
 		return nil, fmt.Errorf("%w: without the table of fencing tokens the names of locks are not known", errors.ErrUnsupported)
 	}
-	var all []driver.Status
-	err := b.lookAtLocks(ctx, func(ask asking) error {
+	err = s.look(ctx, func(l link) error {
 		// In chunks by id, so that a table of any size is read with answers of bounded size.
 		for after, more := "", true; more; {
-			rows, err := ask(fmt.Sprintf("SELECT id,name%s FROM %s WHERE id>%s AND LEFT(name,%d)=%s ORDER BY id LIMIT %d",
-				s.rowFields(), s.table, binary(after), len(prefix), binary(prefix), listPage))
+			rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,name,%s FROM %s WHERE id>%s AND LEFT(name,%d)=%s ORDER BY id LIMIT %d",
+				rowFields, s.table, binary(after), len(prefix), binary(prefix), listPage))
 			if number(err) == errNoTable { // nobody has made a claim yet
 				return nil
 			}
 			if err != nil {
 				return err
 			}
-			for _, row := range rows {
-				after = text(row[0])
-				if isOne(row[2]) {
-					all = append(all, driver.Status{Name: text(row[1]), Held: true, Owner: text(row[3]), Token: uint64(asInt(row[4])),
-						Since: time.Unix(asInt(row[5]), 0), Waiters: -1})
+			for _, r := range rows {
+				after = r.text(0)
+				if st := (driver.Status{Name: r.text(1), Waiters: -1}); r.isOne(2) {
+					r.describe(&st, 3)
+					all = append(all, st)
 				}
 			}
 			more = len(rows) == listPage
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
 }
 
 // listPage is how many rows List asks for at once.
 const listPage = 1000
-
-// ask puts one question on the main session.
-func (b *Backend) ask(ctx context.Context, query string) ([][]sqldriver.Value, error) {
-	q := &question{query: query}
-	op := &session.Op{Kind: session.Ask, Ask: q}
-	if err := b.Do(ctx, op); err != nil {
-		return nil, err
-	}
-	return q.rows, op.Err
-}
-
-func text(v sqldriver.Value) string { s, _ := v.(string); return s }

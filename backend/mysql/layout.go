@@ -35,11 +35,6 @@ func (l layout) key(name string) (session.Key, error) {
 	return session.Key(name), nil
 }
 
-// appendLiteral appends literal(key).
-func appendLiteral(buf []byte, key session.Key) []byte {
-	return append(append(append(buf, '\''), key...), '\'')
-}
-
 // literal is the key in SQL. It has neither quotes nor backslashes.
 func literal(key session.Key) string { return "'" + string(key) + "'" }
 

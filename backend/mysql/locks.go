@@ -2,190 +2,119 @@ package mysql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"time"
 
-	lockdriver "github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// concernLocks says that one statement carries out ops, or a ping.
-func concernLocks(ops []*session.Op) bool {
+// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks. The others are Await
+// and Leave, which this server does not have, and keys that it would mistake. A Ping asks for the session's own marker: a connection
+// that something between here and the server has replaced is not taken for the session. wait is for how long a Try waits.
+func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
+	var b strings.Builder
+	separator := "SELECT "
 	for _, op := range ops {
-		if op.Kind == session.End || op.Kind == session.Ask {
-			return false
-		}
-	}
-	return true
-}
-
-// forever is for how long a blocked session waits, in seconds: MariaDB takes a negative time for an error.
-const forever = "1000000000"
-
-// end ends a function, with a name for its column: the server would give it that of all its text, and send it.
-const end = ")a"
-
-// appendLocks appends to buf one statement for what of ops concerns locks, and returns those. Others are a Ping, or Await and Leave: this server tells
-// nobody. With none there is no statement. seconds is for how long a Try waits.
-func (c *conn) appendLocks(buf []byte, ops []*session.Op, seconds string) (statement []byte, asked []*session.Op) {
-	asked = c.asked[:0]
-	for _, op := range ops {
-		if op.Kind != session.Try && op.Kind != session.Free {
+		switch op.Kind {
+		case session.Try, session.Free, session.Ping:
+		default:
 			continue
 		}
-		if err := c.server.checkKey(op.Key); err != nil {
-			op.Err = err
+		if op.Err = c.server.checkKey(op.Key); op.Err != nil {
 			continue
 		}
-		if len(asked) == 0 {
-			buf = append(buf, "SELECT "...)
-		} else {
-			buf = append(buf, ',')
-		}
-		if op.Kind == session.Try {
-			buf = append(appendLiteral(append(buf, "GET_LOCK("...), op.Key), ',')
-			buf = append(append(buf, seconds...), end...)
-		} else {
-			buf = append(appendLiteral(append(buf, "RELEASE_LOCK("...), op.Key), end...)
+		b.WriteString(separator)
+		separator = ","
+		// The name of a column is sent back, so it is short.
+		switch op.Kind {
+		case session.Try:
+			fmt.Fprintf(&b, "GET_LOCK(%s,%d)a", literal(op.Key), wait/time.Second)
+		case session.Free:
+			fmt.Fprintf(&b, "RELEASE_LOCK(%s)a", literal(op.Key))
+		case session.Ping:
+			fmt.Fprintf(&b, "IS_USED_LOCK('%s')=CONNECTION_ID()a", c.marker)
 		}
 		asked = append(asked, op)
 	}
-	return buf, asked
+	return b.String(), asked
 }
 
-// locks carries out what concerns locks in one statement, then draws the tokens of those that were won in another: a token must be drawn when it is
-// certain that the lock is ours.
-func (c *conn) locks(ops []*session.Op, seconds string) error {
-	statement, asked := c.appendLocks(c.statement[:0], ops, seconds)
-	c.statement, c.asked = statement, asked
+// locks carries out ops in one statement, then draws the tokens of the locks that were taken in another: a token must be drawn when it is certain
+// that the lock is ours. An error: nothing is known, and the session must end.
+func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration) error {
+	query, asked := c.question(ops, wait)
 	if len(asked) == 0 {
-		return c.sql.Ping(context.Background())
+		return nil
 	}
-	row, err := c.row(string(statement))
+	r, err := c.row(ctx, query)
 	if err != nil {
-		return c.refused(asked, err)
+		return c.refused(ctx, asked, err)
 	}
+	var won []*session.Op
 	for i, op := range asked {
-		op.OK = isOne(row[i])
-	}
-	c.watchdog.Reset(c.silence) // which a wait has not
-	return c.draw(won(asked))
-}
-
-// won is those of asked that have taken a lock. It has the place of asked.
-func won(asked []*session.Op) []*session.Op {
-	n := 0
-	for _, op := range asked {
-		if op.OK && op.Kind == session.Try {
-			asked[n] = op
-			n++
+		op.OK = r.isOne(i)
+		switch {
+		case op.Kind == session.Ping && !op.OK:
+			return errReplaced
+		case op.Kind == session.Try && op.OK:
+			won = append(won, op)
+		case op.Kind == session.Try && r.isNull(i):
+			op.Err = errWaitEnded
 		}
 	}
-	return asked[:n]
+	return c.draw(ctx, won)
 }
 
-// refused draws the conclusions from a list of functions of which the server has said that it fails: some may have been carried out before it
-// did. Locks that may have been taken are given back; whether something was freed is not known, which ends the session.
-func (c *conn) refused(asked []*session.Op, err error) error {
-	if number(err) == 0 || len(asked) == 0 {
+var (
+	errReplaced  = errors.New("another session answers")
+	errWaitEnded = fmt.Errorf("%w: the server has ended the wait", driver.ErrUnavailable)
+)
+
+// refused draws the conclusions from a statement of which the server says that it fails: it may have carried out some of the functions before. Locks that it may
+// have taken are given back; whether it has released something is not known, which ends the session.
+func (c *conn) refused(ctx context.Context, asked []*session.Op, err error) error {
+	if number(err) == 0 {
 		return err
 	}
+	var tries []*session.Op
 	for _, op := range asked {
-		if op.Kind != session.Try {
+		switch op.Kind {
+		case session.Free:
 			return err
+		case session.Try:
+			tries = append(tries, op)
+		default:
+			op.Err = classify(ctx, err)
 		}
 	}
-	return c.giveBack(asked, err)
+	return c.giveBack(ctx, tries, err)
 }
 
-// giveBack frees the locks of tries that have failed because of why, all of them or the session ends.
-func (c *conn) giveBack(tries []*session.Op, why error) error {
+// giveBack releases the locks of tries that have failed because of why: all of them, or the session ends.
+func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) error {
+	if len(tries) == 0 {
+		return nil
+	}
 	var list []string
 	for _, op := range tries {
 		list = append(list, "RELEASE_LOCK("+literal(op.Key)+")")
 	}
-	if _, err := c.row("SELECT " + strings.Join(list, ",")); err != nil {
+	if _, err := c.row(ctx, "SELECT "+strings.Join(list, ",")); err != nil {
 		return err
 	}
-	why = classify(context.Background(), why)
 	for _, op := range tries {
-		op.OK, op.Err = false, why
+		op.OK, op.Err = false, classify(ctx, why)
 	}
 	return nil
 }
 
-// waitFor carries out a Try that waits in the server's queue.
-func (c *conn) waitFor(op *session.Op) error {
-	if err := c.server.checkKey(op.Key); err != nil {
-		op.Err = err
-		return nil
+// checkKey refuses a key that this server would take for another.
+func (s *server) checkKey(key session.Key) error {
+	if s.o.ExactKeys && s.foldsCase.Load() && strings.ToLower(string(key)) != string(key) {
+		return fmt.Errorf("%w: on MySQL the names of locks have no case: with exact keys, use lower-case letters", driver.ErrRefused)
 	}
-	err := c.locks([]*session.Op{op}, forever)
-	if err == nil && op.Err == nil && !op.OK {
-		op.Err = errWaitEnded
-	}
-	return err
-}
-
-var errWaitEnded = fmt.Errorf("%w: the server has ended the wait", lockdriver.ErrUnavailable)
-
-// The commands of the protocol that we send ourselves. https://mariadb.com/kb/en/2-text-protocol/
-const (
-	commandQuery = 0x03
-	commandPing  = 0x0e
-)
-
-// asker is who made the request of our own that is under way.
-type asker struct {
-	ctx   context.Context
-	done  func(error)
-	block bool
-}
-
-// askLocks is locks, or waitFor, past the client library and so without the session's goroutine: who asks reads the answer. What must follow goes to that.
-func (c *conn) askLocks(ctx context.Context, ops []*session.Op, done func(error), block bool) {
-	seconds, patience := "0", c.silence
-	if block {
-		seconds, patience = forever, 0
-	}
-	request, asked := c.appendLocks(append(c.statement[:0], 0, 0, 0, 0, commandQuery), ops, seconds)
-	switch {
-	case len(asked) == 0 && block: // refused here
-		done(nil)
-		return
-	case len(asked) == 0:
-		request[4] = commandPing
-	}
-	n := len(request) - 4
-	request[0], request[1], request[2] = byte(n), byte(n>>8), byte(n>>16)
-	c.statement, c.asked, c.asker = request, asked, asker{ctx, done, block}
-	c.wire.ask(session.Flight{Context: ctx, Done: c.answered, Patience: patience, Blocks: block}, request, len(asked))
-}
-
-// hasAnswered draws the conclusions from the answer to a request of our own.
-func (c *conn) hasAnswered(err error) {
-	a, asked, r := c.asker, c.asked, &c.wire.reply
-	c.asker = asker{}
-	follow := func(work func() error) {
-		c.hand(a.ctx, &job{work: work, done: a.done, over: make(chan struct{})})
-	}
-	switch {
-	case err != nil:
-		a.done(c.end(err))
-		return
-	case r.failed != nil:
-		failed := r.failed
-		follow(func() error { return c.refused(asked, failed) })
-		return
-	}
-	for i, op := range asked {
-		if op.OK = r.ones[i]; !op.OK && a.block {
-			op.Err = errWaitEnded
-		}
-	}
-	if won := won(asked); len(won) > 0 && !c.server.o.NoTokens {
-		follow(func() error { return c.draw(won) })
-		return
-	}
-	a.done(nil)
+	return nil
 }

@@ -28,9 +28,25 @@ func isOp(op conformance.Op, request []byte) bool {
 	case conformance.OpAcquire:
 		return bytes.Contains(request, []byte("SELECT GET_LOCK("))
 	case conformance.OpRenew:
-		return len(request) == 5 && request[4] == 0x0e // COM_PING
+		return bytes.Contains(request, []byte("SELECT IS_USED_LOCK('"+markerPrefix)) && bytes.Contains(request, []byte("=CONNECTION_ID()"))
 	case conformance.OpRelease:
 		return bytes.Contains(request, []byte("SELECT RELEASE_LOCK("))
 	}
 	return true
 }
+
+func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
+	b, err := openURL(ctx, rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return bare{b.(*Backend).engine, b}, nil
+}
+
+// bare is a backend without what is optional.
+type bare struct {
+	engine
+	whole driver.Backend
+}
+
+func (b bare) Close() error { return b.whole.Close() }

@@ -1,49 +1,72 @@
 package mysql
 
 import (
-	"context"
+	"database/sql"
+	"errors"
+	"strings"
 	"time"
-
-	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// New makes a client of lockport on a MariaDB or MySQL server. It copies cfg and does no I/O; sessions are opened by the first use, end with
-// Close, and are no pool's.
-func New(cfg *gomysql.Config, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+// New makes a client of lockport on a MariaDB or MySQL server. Its sessions are connections of db (sql.DB.Conn), so that wrapped drivers, hooks and
+// credentials apply to them: 1 from the first use on, and Options.Blockers more at most while names are waited for. A session's connection never goes
+// back to db; it is closed when the session ends. New does no I/O. Close ends the sessions and leaves db open.
+func New(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	ttl, err := lockport.SessionTTL(o.TTL, opts)
 	if err != nil {
 		return nil, lockport.InvalidOption(backendName, err)
 	}
 	o.TTL = ttl
-	b, err := NewBackend(cfg, o)
+	b, err := NewBackend(db, o)
 	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
+		return nil, err
 	}
 	return lockport.New(b, opts...)
 }
 
-// NewBackend makes a backend for lockport.New, as New does.
-func NewBackend(cfg *gomysql.Config, o Options) (*Backend, error) {
-	s, err := newServer(cfg, o)
-	if err != nil {
-		return nil, err
+// NewBackend makes a backend for lockport.New, as New does. An error matches lockport.ErrInvalidOption.
+func NewBackend(db *sql.DB, o Options) (*Backend, error) {
+	if db == nil {
+		return nil, lockport.InvalidOption(backendName, errors.New("the *sql.DB is nil"))
 	}
+	if err := o.prepare(); err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	s := &server{o: o, db: db, layout: layout{prefix: o.Prefix, exact: o.ExactKeys}, table: "`" + strings.ReplaceAll(o.Table, ".", "`.`") + "`"}
 	return &Backend{server: s, engine: session.New(s, session.Options{
-		TTL:          s.o.TTL,
-		Blockers:     s.o.Blockers,
+		TTL:          o.TTL,
+		Blockers:     s.blockers(),
+		Beat:         beat,
 		Layout:       s.layout.key,
-		Capabilities: capabilities(s.o),
+		Capabilities: capabilities(o),
 	})}, nil
+}
+
+// blockers is Options.Blockers, or less where the pool is too small: it keeps one connection for the locks and one for other queries.
+func (s *server) blockers() int {
+	if most := s.db.Stats().MaxOpenConnections; most > 0 {
+		return max(0, min(s.o.Blockers, most-2))
+	}
+	return s.o.Blockers
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	engine
 	server *server
+	owned  *sql.DB // ours alone, made of a URL; nil: the caller's
+}
+
+// Close implements driver.Backend.
+func (b *Backend) Close() error {
+	err := b.engine.Close()
+	if b.owned != nil {
+		err = errors.Join(err, b.owned.Close())
+	}
+	return err
 }
 
 // engine is what this has in common with Postgres, of which it leaves out the Notifier: this server tells nobody that a lock is free.
@@ -51,7 +74,6 @@ type engine interface {
 	driver.Backend
 	driver.Waiter
 	driver.BatchRenewer
-	Do(ctx context.Context, ops ...*session.Op) error
 }
 
 var _ interface {
@@ -65,8 +87,8 @@ var _ interface {
 
 const backendName = "mysql"
 
-// noticeBound is within what time a holder is told that its session was killed.
-const noticeBound = 100 * time.Millisecond
+// beat is how often a session with locks is asked for a sign of life: database/sql does not tell of the end of a connection that is idle.
+const beat = 800 * time.Millisecond
 
 // capabilities are those of a backend with these options, prepared; the engine knows the rest.
 func capabilities(o Options) driver.Capabilities {
@@ -81,7 +103,7 @@ func capabilities(o Options) driver.Capabilities {
 		Wake:          driver.WakeQueueOrPoll, // the latter beyond Options.Blockers names
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
-		RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
+		RemovalNotice: func(time.Duration) time.Duration { return time.Second },
 	}
 	if o.NoTokens {
 		caps.Token = driver.TokenNone

@@ -1,18 +1,18 @@
 package mysql
 
 import (
+	"database/sql"
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"strconv"
 	"strings"
+	"time"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/tlsfiles"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -45,128 +45,69 @@ var params = []lockport.Param{
 
 // open makes a backend of a URL, without I/O.
 func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
-	given, err := takeParams(u.Query())
+	p := lockurl.Of(u)
+	o := Options{TTL: so.TTL, Table: p.Text("table"), Blockers: p.Int("blockers"), ExactKeys: p.Bool("exact", false), NoTokens: !p.Bool("tokens", true)}
+	o.Prefix, o.NoPrefix = p.Prefix()
+	cfg, err := configOf(u, p)
 	if err != nil {
 		return nil, err
 	}
-	o := Options{TTL: so.TTL, Table: given["table"]}
-	if prefix, ok := given["prefix"]; ok {
-		o.Prefix, o.NoPrefix = prefix, prefix == ""
+	if cfg.DBName == "" && !o.NoTokens && !strings.Contains(o.Table, ".") {
+		return nil, errors.New("the URL names no database, where the table of fencing tokens could be: name one, or do without tokens")
 	}
-	if o.ExactKeys, err = given.flag("exact", false); err != nil {
-		return nil, err
-	}
-	tokens, err := given.flag("tokens", true)
+	connector, err := gomysql.NewConnector(cfg)
 	if err != nil {
 		return nil, err
 	}
-	o.NoTokens = !tokens
-	if text, ok := given["blockers"]; ok {
-		if o.Blockers, err = strconv.Atoi(text); err != nil || o.Blockers < 1 {
-			return nil, fmt.Errorf("bad number %q of the URL parameter blockers: want 1 or more", text)
-		}
-	}
-	cfg, err := configOf(u, given)
+	db := sql.OpenDB(connector)
+	db.SetMaxIdleConns(0) // Inspect and its like are rare
+	b, err := NewBackend(db, o)
 	if err != nil {
 		return nil, err
 	}
-	return NewBackend(cfg, o)
+	b.owned = db
+	return b, nil
 }
 
-// values are the parameters of a URL.
-type values map[string]string
-
-// takeParams refuses what is not known, or given twice.
-func takeParams(q url.Values) (values, error) {
-	given := make(values)
-	for name, all := range q {
-		known := false
-		for _, p := range params {
-			known = known || p.Name == name
-		}
-		switch {
-		case !known:
-			return nil, fmt.Errorf("unknown URL parameter %q of a mysql URL", name)
-		case len(all) > 1:
-			return nil, fmt.Errorf("the URL parameter %s is given twice", name)
-		}
-		given[name] = all[0]
-	}
-	return given, nil
-}
-
-func (v values) flag(name string, absent bool) (bool, error) {
-	switch text, ok := v[name]; {
-	case !ok:
-		return absent, nil
-	case text == "true":
-		return true, nil
-	case text == "false":
-		return false, nil
-	default:
-		return false, fmt.Errorf("bad value %q of the URL parameter %s: want true or false", text, name)
-	}
-}
+// connectTime bounds an attempt to connect.
+const connectTime = 5 * time.Second
 
 var errURLForm = errors.New("want mysql://user:password@host:port/database")
 
 // configOf is how the URL's server is reached.
-func configOf(u *url.URL, given values) (*gomysql.Config, error) {
-	if u.Fragment != "" || u.Opaque != "" {
-		return nil, errURLForm
-	}
+func configOf(u *url.URL, p *lockurl.Params) (*gomysql.Config, error) {
 	cfg := gomysql.NewConfig()
-	if u.User != nil {
-		cfg.User = u.User.Username()
-		cfg.Passwd, _ = u.User.Password()
-	}
-	if cfg.User == "" {
-		return nil, fmt.Errorf("the URL names no user: %w", errURLForm)
-	}
-	cfg.DBName = strings.TrimPrefix(u.Path, "/")
-	if strings.Contains(cfg.DBName, "/") {
-		return nil, fmt.Errorf("the URL's path %q is no name of a database: %w", u.Path, errURLForm)
-	}
-	socket := given["socket"]
+	cfg.Timeout, cfg.Logger = connectTime, &gomysql.NopLogger{}
+	cfg.User, cfg.DBName = u.User.Username(), strings.TrimPrefix(u.Path, "/")
+	cfg.Passwd, _ = u.User.Password()
+	socket := p.Text("socket")
 	switch {
+	case u.Fragment != "" || u.Opaque != "":
+		return nil, errURLForm
+	case cfg.User == "":
+		return nil, fmt.Errorf("the URL names no user: %w", errURLForm)
+	case strings.Contains(cfg.DBName, "/"):
+		return nil, fmt.Errorf("the URL's path %q is no name of a database: %w", u.Path, errURLForm)
 	case socket != "" && u.Host != "":
 		return nil, errors.New("the URL names both a host and a socket: give one of them")
 	case socket != "":
 		cfg.Net, cfg.Addr = "unix", socket
-	case u.Hostname() == "" || strings.Contains(u.Host, ","):
-		return nil, fmt.Errorf("the URL must name one server: %w", errURLForm)
 	default:
-		port := u.Port()
-		if port == "" {
-			port = defaultPort
+		hosts := p.Hosts("3306")
+		if u.Hostname() == "" || len(hosts) != 1 {
+			return nil, fmt.Errorf("the URL must name one server: %w", errURLForm)
 		}
-		cfg.Net, cfg.Addr = "tcp", net.JoinHostPort(u.Hostname(), port)
+		cfg.Net, cfg.Addr = "tcp", hosts[0]
 	}
-	return cfg, tlsOf(cfg, given, u.Hostname())
-}
-
-// tlsOf sets up TLS as the URL wants it.
-func tlsOf(cfg *gomysql.Config, given values, host string) error {
-	switch given["tls"] {
+	switch mode := p.Text("tls"); mode {
 	case "true", "skip-verify":
-	case "", "false":
-		for _, name := range []string{"ca", "cert", "key", "servername"} {
-			if _, ok := given[name]; ok {
-				return fmt.Errorf("the URL parameter %s needs tls=true", name)
-			}
+		if cfg.TLS = p.TLS(u.Hostname()); cfg.TLS != nil {
+			cfg.TLS.InsecureSkipVerify = mode == "skip-verify"
 		}
-		return nil
+	case "", "false":
+		p.NoTLS("tls=true")
 	default:
-		return fmt.Errorf("bad value %q of the URL parameter tls: want true, skip-verify or false", given["tls"])
+		p.Fail("bad value %q of the URL parameter tls: want true, skip-verify or false", mode)
 	}
-	if name := given["servername"]; name != "" {
-		host = name
-	}
-	t, err := tlsfiles.Config(given["ca"], given["cert"], given["key"], host)
-	if err != nil {
-		return err
-	}
-	t.InsecureSkipVerify = given["tls"] == "skip-verify"
-	cfg.TLS = t
-	return nil
+	return cfg, p.Err()
 }

@@ -1,6 +1,8 @@
 package mysql
 
 import (
+	"database/sql"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -10,34 +12,43 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
-func opened(t *testing.T, rawURL string) *server {
+func opened(t *testing.T, rawURL string) (*server, *gomysql.Config) {
 	t.Helper()
 	b, err := openURL(t.Context(), rawURL)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return b.(*Backend).server
+	require.NoError(t, b.Close())
+	u, err := url.Parse(rawURL)
+	require.NoError(t, err)
+	params := lockurl.Of(u)
+	for _, name := range []string{"ttl", "blockers", "prefix", "exact", "table", "tokens"} {
+		params.Text(name)
+	}
+	cfg, err := configOf(u, params)
+	require.NoError(t, err)
+	return b.(*Backend).server, cfg
 }
 
 func TestURL(t *testing.T) {
-	s := opened(t, "mysql://user:p%40ss@db.example.com/app")
+	s, cfg := opened(t, "mysql://user:p%40ss@db.example.com/app")
 	require.Equal(t, Options{TTL: 15 * time.Second, Blockers: 4, Prefix: "lockport:", Table: "lockport_fence"}, s.o)
-	require.Equal(t, "user", s.config.User)
-	require.Equal(t, "p@ss", s.config.Passwd)
-	require.Equal(t, "db.example.com:3306", s.config.Addr)
-	require.Equal(t, "app", s.config.DBName)
-	require.Nil(t, s.config.TLS)
+	require.Equal(t, "user", cfg.User)
+	require.Equal(t, "p@ss", cfg.Passwd)
+	require.Equal(t, "db.example.com:3306", cfg.Addr)
+	require.Equal(t, "app", cfg.DBName)
+	require.Nil(t, cfg.TLS)
 
-	s = opened(t, "mysql://user@[::1]:3307/app?ttl=4s&blockers=9&prefix=&table=other.fence&tls=true&servername=db")
+	s, cfg = opened(t, "mysql://user@[::1]:3307/app?ttl=4s&blockers=9&prefix=&table=other.fence&tls=true&servername=db")
 	require.Equal(t, Options{TTL: 4 * time.Second, Blockers: 9, NoPrefix: true, Table: "other.fence"}, s.o)
-	require.Equal(t, "[::1]:3307", s.config.Addr)
+	require.Equal(t, "[::1]:3307", cfg.Addr)
 	require.Equal(t, "`other`.`fence`", s.table)
-	require.Equal(t, "db", s.config.TLS.ServerName)
+	require.Equal(t, "db", cfg.TLS.ServerName)
 
-	s = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock&tokens=false&exact=true")
-	require.Equal(t, "unix", s.config.Net)
-	require.Equal(t, "/run/mysqld/mysqld.sock", s.config.Addr)
+	s, cfg = opened(t, "mysql://user@/?socket=/run/mysqld/mysqld.sock&tokens=false&exact=true")
+	require.Equal(t, "unix", cfg.Net)
+	require.Equal(t, "/run/mysqld/mysqld.sock", cfg.Addr)
 	require.True(t, s.o.NoTokens)
 	require.True(t, s.o.ExactKeys)
 }
@@ -47,8 +58,8 @@ func TestBadURLs(t *testing.T) {
 		"mysql://h/d":                                   "names no user",
 		"mysql://user:secret@/d":                        "must name one server",
 		"mysql://user:secret@a,b/d":                     "",
-		"mysql://user:secret@h/":                        "no database is named",
-		"mysql://user:secret@h":                         "no database is named",
+		"mysql://user:secret@h/":                        "names no database",
+		"mysql://user:secret@h":                         "names no database",
 		"mysql://user:secret@h/a/b":                     "no name of a database",
 		"mysql://user:secret@h/d?nonsense=1":            `unknown URL parameter "nonsense"`,
 		"mysql://user:secret@h/d?prefix=a&prefix=b":     "given twice",
@@ -80,27 +91,11 @@ func TestBadURLs(t *testing.T) {
 	}
 }
 
-func TestConfigIsCopiedAndMadeOurs(t *testing.T) {
-	cfg := gomysql.NewConfig()
-	cfg.User, cfg.Addr, cfg.DBName = "u", "h", "d"
-	cfg.ReadTimeout, cfg.WriteTimeout, cfg.MultiStatements = time.Second, time.Second, true
-	own, err := ownConfig(cfg, &Options{})
-	require.NoError(t, err)
-	require.Zero(t, own.ReadTimeout, "it would end a session because of a slow answer")
-	require.Zero(t, own.WriteTimeout)
-	require.False(t, own.MultiStatements)
-	require.IsType(t, &gomysql.NopLogger{}, own.Logger)
-	require.Equal(t, time.Second, cfg.ReadTimeout, "the caller's is left alone")
-	require.Nil(t, cfg.DialFunc)
-
-	_, err = New(nil, Options{})
-	require.ErrorContains(t, err, "configuration is nil")
-	cfg.Net = "cloudsql"
-	_, err = New(cfg, Options{})
-	require.ErrorContains(t, err, "set Config.DialFunc")
-	cfg.Net, cfg.TLSConfig = "tcp", "not-registered"
-	_, err = New(cfg, Options{})
-	require.ErrorContains(t, err, "not-registered")
+func TestBadOptions(t *testing.T) {
+	_, err := New(nil, Options{})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = NewBackend(sql.OpenDB(nil), Options{Blockers: -1})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 }
 
 func TestTLS(t *testing.T) {

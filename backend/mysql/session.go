@@ -1,0 +1,252 @@
+package mysql
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	gomysql "github.com/go-sql-driver/mysql"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
+)
+
+// server opens sessions on connections of a pool. It is the engine's session.Server.
+type server struct {
+	o         Options
+	db        *sql.DB
+	layout    layout
+	table     string      // of fencing tokens, quoted
+	foldsCase atomic.Bool // the server ignores case in the names of locks: MySQL
+}
+
+var _ session.Server = (*server)(nil)
+
+// Dial implements session.Server.
+func (s *server) Dial(ctx context.Context, _ string, _ session.Events) (session.Conn, error) {
+	c, _, err := s.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// conn is one session: a connection that is taken out of the pool and never goes back.
+type conn struct {
+	link
+	server *server
+	thread int64  // the session's number at the server
+	marker string // the name of a lock that the session holds for as long as it lives, and no other session ever
+	drawn  int    // tokens since old rows were last deleted
+}
+
+var _ session.Conn = (*conn)(nil)
+
+// open takes a connection from the pool, makes it a session for locks, and returns what the server says of itself.
+func (s *server) open(ctx context.Context) (_ *conn, known facts, err error) {
+	c := &conn{server: s, marker: markerPrefix + rand.Text()[:22]}
+	if c.link, err = s.connect(ctx); err != nil {
+		return nil, nil, classify(ctx, err)
+	}
+	if known, err = c.setUp(ctx); err != nil {
+		c.Close()
+		return nil, nil, classify(ctx, err)
+	}
+	return c, known, nil
+}
+
+// staleConnections is how many connections that the server has closed meanwhile a pool may hand out.
+const staleConnections = 3
+
+// connect takes a connection that works from the pool. Where the pool cannot tell which of its idle connections have ended, the first statement does.
+func (s *server) connect(ctx context.Context) (l link, err error) {
+	for range staleConnections {
+		if l.Conn, err = s.db.Conn(ctx); err != nil {
+			if most := s.db.Stats(); ctx.Err() != nil && most.MaxOpenConnections > 0 && most.InUse >= most.MaxOpenConnections {
+				err = fmt.Errorf("%w: the pool's %d connections (MaxOpenConns) are in use and none came free in time: %w",
+					driver.ErrUnavailable, most.MaxOpenConnections, err)
+			}
+			return l, err
+		}
+		// A statement of exactly this text ProxySQL answers itself.
+		var rows []row
+		if rows, err = l.rows(ctx, "select @@version_comment limit 1"); len(rows) > 0 && rows[0].text(0) == "(ProxySQL)" {
+			err = errProxy
+		}
+		if err == nil {
+			return l, nil
+		}
+		l.discard()
+		if !errors.Is(err, sqldriver.ErrBadConn) && !errors.Is(err, gomysql.ErrInvalidConn) {
+			return l, err
+		}
+	}
+	return l, err
+}
+
+// discard closes a connection instead of giving it back to the pool, with locks and settings that others would inherit.
+func (l link) discard() {
+	_ = l.Raw(func(any) error { return sqldriver.ErrBadConn })
+}
+
+// markerPrefix begins the names of the locks by which sessions are known: what follows is random.
+const markerPrefix = "lockport.session."
+
+// setUp makes the connection a session that can hold locks, or says why this server cannot give one.
+func (c *conn) setUp(ctx context.Context) (facts, error) {
+	s := c.server
+	known, err := c.learn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.foldsCase.Store(!known.isMariaDB())
+	settings := []string{
+		fmt.Sprint("wait_timeout=", int64(c.Silence()/time.Second)),
+		"time_zone='+00:00'", // where no hour comes twice
+		"sql_mode='STRICT_ALL_TABLES'",
+		"autocommit=1",
+		"sql_select_limit=18446744073709551615",
+		// A table that another session has locked must not keep this one from being heard.
+		"lock_wait_timeout=1", "innodb_lock_wait_timeout=1",
+	}
+	if known.isMariaDB() {
+		settings = append(settings, "max_statement_time=0", "tx_isolation='REPEATABLE-READ'", "tx_read_only=0")
+	} else {
+		settings = append(settings, "max_execution_time=0", "transaction_isolation='REPEATABLE-READ'", "transaction_read_only=0")
+	}
+	// An earlier user of the connection, or init_connect, may have begun a transaction.
+	for _, query := range []string{"ROLLBACK", "SET SESSION " + strings.Join(settings, ",SESSION ")} {
+		if err := c.exec(ctx, query); err != nil {
+			return nil, err
+		}
+	}
+	if err := c.mark(ctx); err != nil || s.o.NoTokens {
+		return known, err
+	}
+	return known, c.prepareTable(ctx)
+}
+
+// mark takes the session's marker, and checks that locks belong to this session and no other: the next statement sees the locks of the one before,
+// under the same number, and one lock does not release another, as it does on old servers. Locks that an earlier user of the connection
+// left are released: GET_LOCK is re-entrant, so this session would share them.
+func (c *conn) mark(ctx context.Context) error {
+	wait := int64(c.Silence() / time.Second)
+	second := c.marker + ".2"
+	r, err := c.row(ctx, fmt.Sprintf("SELECT RELEASE_ALL_LOCKS(),@@SESSION.wait_timeout,GET_LOCK('%s',0),GET_LOCK('%s',0),CONNECTION_ID()", c.marker, second))
+	if err != nil {
+		return err
+	}
+	if got := r.number(1); got != wait {
+		return fmt.Errorf("%w: the server has set wait_timeout to %d s instead of %d, so that it is not known when it ends a silent session: "+
+			"choose a TTL that it takes", driver.ErrRefused, got, wait)
+	}
+	if !r.isOne(2) || !r.isOne(3) {
+		return fmt.Errorf("%w: the server does not give a session two locks at once (GET_LOCK)", driver.ErrRefused)
+	}
+	c.thread = r.number(4)
+	r, err = c.row(ctx, fmt.Sprintf("SELECT CONNECTION_ID(),IS_USED_LOCK('%s'),IS_USED_LOCK('%s'),RELEASE_LOCK('%s')", c.marker, second, second))
+	if err != nil {
+		return err
+	}
+	for i := range 3 {
+		if c.thread == 0 || r.number(i) != c.thread {
+			return errProxy
+		}
+	}
+	return nil
+}
+
+var errProxy = fmt.Errorf("%w: the session is not one of the server's own: a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy) "+
+	"stands before it, and would mix up who holds what: connect to the server itself", driver.ErrRefused)
+
+// ID implements session.Conn: the session's number, and its marker.
+func (c *conn) ID() string { return fmt.Sprintf("%d/%s", c.thread, c.marker) }
+
+// Silence implements session.Conn.
+func (c *conn) Silence() time.Duration { return c.server.o.TTL }
+
+// Close implements session.Conn.
+func (c *conn) Close() { c.discard() }
+
+// Listen implements session.Conn: database/sql does not tell of the end of a connection that is idle.
+func (c *conn) Listen(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+// Do implements session.Conn. When ctx ends, go-sql-driver closes the connection: only the session's own end and an answer that is overdue end it.
+func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
+	var locks []*session.Op // that go in one statement
+	for _, op := range ops {
+		if op.Kind != session.End {
+			locks = append(locks, op)
+			continue
+		}
+		if err := c.locks(ctx, locks, 0); err != nil {
+			return err
+		}
+		locks = nil
+		if err := c.finish(ctx, op); err != nil {
+			return err
+		}
+	}
+	return c.locks(ctx, locks, 0)
+}
+
+// Wait implements session.Conn.
+func (c *conn) Wait(ctx context.Context, op *session.Op) error {
+	for {
+		round, cancel := context.WithTimeout(ctx, waitRound+c.Silence())
+		err := c.locks(round, []*session.Op{op}, waitRound)
+		cancel()
+		if err != nil || op.OK || op.Err != nil {
+			return err
+		}
+	}
+}
+
+// waitRound is for how long the server lets a session wait at once: a connection that has died silently is noticed then. Whoever waits for longer queues anew.
+const waitRound = time.Minute
+
+// finish makes sure that an earlier session of ours has ended: until then it has its marker, and for a moment longer its other locks.
+func (c *conn) finish(ctx context.Context, op *session.Op) error {
+	thread, marker, ok := strings.Cut(op.ID, "/")
+	if !ok {
+		op.Err = fmt.Errorf("%w: %q identifies no session", driver.ErrRefused, op.ID)
+		return nil
+	}
+	for look := range maxLooks { // it ends in its own time; if not yet, the engine asks again
+		r, err := c.row(ctx, fmt.Sprintf("SELECT SLEEP(%g),IS_USED_LOCK('%s'),(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID=%s)",
+			min(0.002, float64(look)), marker, thread))
+		switch {
+		case err != nil:
+		case r.isNull(1): // Another session may have its number since.
+			if op.OK = r.number(2) == 0 || look == maxLooks-1; op.OK {
+				return nil
+			}
+		case r.text(1) != thread:
+			err = fmt.Errorf("%w: the marker of session %s belongs to session %s", driver.ErrRefused, thread, r.text(1))
+		case look == 0:
+			if err = c.exec(ctx, "KILL "+thread); number(err) == errNoSuchThread {
+				err = nil
+			}
+		}
+		if number(err) != 0 || errors.Is(err, driver.ErrRefused) {
+			op.Err = classify(ctx, err)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// maxLooks is how often finish looks whether a session has ended.
+const maxLooks = 10

@@ -1,0 +1,282 @@
+package mysql
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/session"
+)
+
+func TestConnTakesAndFrees(t *testing.T) {
+	b := newBackend(t, servers.SharedMariaDB(t), Options{})
+	one, two := dialFor(t, b), dialFor(t, b)
+	require.NotEqual(t, one.ID(), two.ID())
+	key := newKey()
+	first := one.takes(key)
+	require.Positive(t, first)
+	two.finds(key)
+	require.False(t, two.one(session.Free, key).OK, "two has nothing to free")
+	two.finds(key)
+	require.True(t, one.one(session.Free, key).OK)
+	require.False(t, one.one(session.Free, key).OK, "it was taken once only")
+	require.Greater(t, two.takes(key), first)
+	require.False(t, one.one(session.Await, key).OK, "this server tells nobody")
+	one.one(session.Leave, key)
+	require.True(t, one.one(session.Ping, "").OK)
+}
+
+func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
+	b := newBackend(t, servers.SharedMariaDB(t), Options{})
+	one, two := dialFor(t, b), dialFor(t, b)
+	held, again := newKey(), newKey()
+	two.takes(held)
+	before := one.takes(again)
+	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}, {Kind: session.Ping}, {Kind: session.Try, Key: again}}
+	for len(ops) < session.MaxBatch {
+		ops = append(ops, &session.Op{Kind: session.Try, Key: newKey(), Name: "it's\x00 ünusual", Owner: `\"`})
+	}
+	require.NoError(t, one.do(ops...))
+	require.False(t, ops[0].OK)
+	require.Zero(t, ops[0].Token)
+	require.True(t, ops[1].OK)
+	require.Greater(t, ops[3].Token, before)
+	for _, op := range ops[3:] {
+		require.NoError(t, op.Err)
+		require.True(t, op.OK)
+		require.Positive(t, op.Token)
+		two.finds(op.Key)
+	}
+	for _, op := range ops[3:] {
+		op.Kind, op.OK = session.Free, false
+	}
+	require.NoError(t, one.do(ops[3:]...))
+	for _, op := range ops[3:] {
+		require.True(t, op.OK)
+	}
+	require.Greater(t, two.takes(again), ops[3].Token)
+}
+
+func TestConnWaits(t *testing.T) {
+	b := newBackend(t, servers.SharedMariaDB(t), Options{TTL: testTTL})
+	one, two, three := dialFor(t, b), dialFor(t, b), dialFor(t, b)
+	key := newKey()
+	first := one.takes(key)
+	op, done, _ := two.waits(key)
+	for end := time.Now().Add(testTTL + time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+		one.one(session.Ping, "")
+		three.one(session.Ping, "")
+	}
+	require.Empty(t, done)
+	require.True(t, one.one(session.Free, key).OK)
+	require.NoError(t, result(t, done))
+	require.True(t, op.OK)
+	require.Greater(t, op.Token, first)
+	three.finds(key)
+
+	_, done, stop := three.waits(key)
+	stop()
+	require.ErrorIs(t, result(t, done), context.Canceled)
+}
+
+// TestConnSilence: the server keeps a session that says nothing for at least Silence, and not for much longer.
+func TestConnSilence(t *testing.T) {
+	for _, handling := range []string{"one-thread-per-connection", "pool-of-threads"} {
+		t.Run(handling, func(t *testing.T) {
+			t.Parallel()
+			m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"thread_handling": handling}})
+			b, admin := newBackend(t, m, Options{TTL: time.Second}), adminOf(t, m)
+			for i := range 5 { // at different moments of the server's ticks
+				a := dialFor(t, b)
+				time.Sleep(time.Duration(i) * 100 * time.Millisecond)
+				sent := time.Now()
+				a.one(session.Ping, "")
+				require.Eventually(t, func() bool { return ask(t, admin, "IS_USED_LOCK('%s')", a.marker) == 0 }, within, time.Millisecond)
+				require.GreaterOrEqual(t, time.Since(sent), a.Silence())
+			}
+		})
+	}
+}
+
+func TestConnEndsAnEarlierSession(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	proxy, dsn, _ := proxyFor(t, m)
+	near := newBackend(t, m, Options{})
+	far := backendOn(t, poolFor(t, dsn), Options{})
+	gone, b := dialFor(t, far), dialFor(t, near)
+	key := newKey()
+	gone.takes(key)
+	proxy.Freeze() // the server does not learn of what follows
+	gone.Close()
+	b.finds(key)
+	end := func(id string) *session.Op {
+		op := &session.Op{Kind: session.End, ID: id}
+		require.Eventually(t, func() bool { require.NoError(t, b.do(op)); return op.OK || op.Err != nil }, within, time.Millisecond)
+		return op
+	}
+	require.True(t, end(gone.ID()).OK)
+	b.takes(key)
+	require.True(t, end(gone.ID()).OK)
+	// Another session that has the number is not taken for it.
+	other := dialFor(t, near)
+	require.True(t, end(fmt.Sprintf("%d/%snone", other.thread, markerPrefix)).OK)
+	other.one(session.Ping, "")
+	require.Error(t, end("nonsense").Err)
+	// One that waits.
+	proxy.Restore()
+	waits := dialFor(t, far)
+	waits.waits(key)
+	require.Eventually(t, func() bool { return blockedIn(t, adminOf(t, m)) == waits.thread }, within, time.Millisecond)
+	proxy.Freeze()
+	require.True(t, end(waits.ID()).OK)
+	b.one(session.Free, key)
+	other.takes(key)
+}
+
+// TestSessionSettings: whatever the server's own are, those of the pool, and what an earlier user of the connection left.
+func TestSessionSettings(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{
+		"default-time-zone": "+05:00", "sql-mode": "ANSI_QUOTES,NO_BACKSLASH_ESCAPES", "autocommit": "0", "max-statement-time": "1",
+		"transaction-isolation": "READ-COMMITTED", "log-bin": "bin", "server-id": "1", "binlog-format": "STATEMENT",
+	}})
+	admin := adminOf(t, m)
+	for _, set := range []string{"tx_read_only=1", "sql_select_limit=1", "sql_buffer_result=1", "init_connect='START TRANSACTION'"} {
+		exec(t, admin, "SET GLOBAL %s", set)
+	}
+	exec(t, admin, "CREATE TABLE lockport.other (id INT)")
+	db := poolFor(t, m.DSN()+"?parseTime=true&clientFoundRows=true&columnsWithAlias=true&collation=latin1_german1_ci&time_zone=%27-03%3A00%27")
+	db.SetMaxOpenConns(3)
+	one, two := &session.Op{Kind: session.Try, Key: newKey()}, &session.Op{Kind: session.Try, Key: newKey()}
+	exec(t, db, "SET SESSION tx_read_only=0,SESSION tx_isolation='REPEATABLE-READ'")
+	exec(t, db, "ROLLBACK")
+	exec(t, db, "INSERT INTO other VALUES (1)") // by autocommit=0 in a transaction that is left open
+	exec(t, db, "DO GET_LOCK('%s',0)", one.Key) // which is re-entrant
+	a := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
+	r, err := a.row(t.Context(), "SELECT @@time_zone,@@sql_mode,@@autocommit,@@max_statement_time,@@wait_timeout")
+	require.NoError(t, err)
+	require.Equal(t, "+00:00", r.text(0))
+	require.Equal(t, "STRICT_ALL_TABLES", r.text(1))
+	require.True(t, r.isOne(2))
+	require.Zero(t, r.number(3))
+	require.EqualValues(t, 3, r.number(4))
+	require.NoError(t, a.do(one, two))
+	require.True(t, one.OK && two.OK, "%v, %v", one.Err, two.Err)
+
+	// Each lock was taken once, and its token committed.
+	require.True(t, a.one(session.Free, one.Key).OK)
+	require.Zero(t, ask(t, admin, "IS_USED_LOCK('%s')", one.Key))
+	b := dialFor(t, backendOn(t, db, Options{TTL: 3 * time.Second}))
+	require.Greater(t, b.takes(one.Key), one.Token)
+	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence"))
+	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM other"))
+}
+
+// TestConnectionsOfSessionsAreClosed: they never go back to the pool, where others would find the locks.
+func TestConnectionsOfSessionsAreClosed(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	db, admin := poolFor(t, m.DSN()), adminOf(t, m)
+	db.SetMaxOpenConns(1)
+	b := backendOn(t, db, Options{})
+	a := dialFor(t, b)
+	key := newKey()
+	a.takes(key)
+	a.Close()
+	require.NotEqual(t, a.thread, ask(t, db, "CONNECTION_ID()"))
+	require.Eventually(t, func() bool { return ask(t, admin, "IS_USED_LOCK('%s')", key) == 0 }, within, time.Millisecond)
+
+	// Nor does one of which something is refused.
+	id := ask(t, db, "CONNECTION_ID()")
+	exec(t, db, "DO GET_LOCK('%s',0)", key)
+	_, err := backendOn(t, db, Options{Table: "none.none"}).server.Dial(t.Context(), "", session.Events{})
+	require.Error(t, err)
+	require.NotEqual(t, id, ask(t, db, "CONNECTION_ID()"))
+}
+
+// TestStaleConnections: a pool hands out connections that the server has ended, and a driver with the least of features cannot tell.
+func TestStaleConnections(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	db, admin := poolFor(t, m.DSN()), adminOf(t, m)
+	var idle []*sql.Conn
+	for range 2 {
+		c, err := db.Conn(t.Context())
+		require.NoError(t, err)
+		idle = append(idle, c)
+	}
+	for _, c := range idle {
+		var id int64
+		require.NoError(t, c.QueryRowContext(t.Context(), "SELECT CONNECTION_ID()").Scan(&id))
+		exec(t, admin, "KILL %d", id)
+		require.NoError(t, c.Close())
+	}
+	dialFor(t, backendOn(t, db, Options{})).takes(newKey())
+}
+
+// shuffled is a connector whose connections send their statements to two sessions by turns from the given statement on, as proxies do.
+type shuffled struct {
+	*tap
+	from int
+}
+
+func (s *shuffled) Connect(ctx context.Context) (sqldriver.Conn, error) {
+	one, err := s.tap.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	two, err := s.tap.Connect(ctx)
+	return &shuffledConn{Conn: one, two: two, from: s.from}, err
+}
+
+type shuffledConn struct {
+	sqldriver.Conn
+	two  sqldriver.Conn
+	n    int
+	from int
+}
+
+func (s *shuffledConn) next() *tapped {
+	if s.n++; s.n > s.from && (s.n-s.from)%2 == 1 {
+		return s.two.(*tapped)
+	}
+	return s.Conn.(*tapped)
+}
+
+func (s *shuffledConn) ExecContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Result, error) {
+	return s.next().ExecContext(ctx, query, args)
+}
+
+func (s *shuffledConn) QueryContext(ctx context.Context, query string, args []sqldriver.NamedValue) (sqldriver.Rows, error) {
+	return s.next().QueryContext(ctx, query, args)
+}
+
+// TestProxiesThatShareSessions are refused, and if they begin only later a sign of life is none.
+func TestProxiesThatShareSessions(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	p, plain := tapFor(t, m.DSN())
+	dialFor(t, backendOn(t, plain, Options{})) // makes the table
+	p.on(nil)
+	dialFor(t, backendOn(t, plain, Options{}))
+	setUp := len(p.statements())
+	for from := range setUp + 1 {
+		db := sql.OpenDB(&shuffled{p, from})
+		defer func() { _ = db.Close() }()
+		c, err := backendOn(t, db, Options{}).server.Dial(t.Context(), "", session.Events{})
+		if err != nil {
+			require.Less(t, from, setUp)
+			continue
+		}
+		defer c.Close()
+		one, two := &session.Op{Kind: session.Ping}, &session.Op{Kind: session.Ping}
+		err = c.Do(t.Context(), []*session.Op{one})
+		if err == nil {
+			err = c.Do(t.Context(), []*session.Op{two})
+		}
+		require.ErrorIs(t, err, errReplaced, "from statement %d of %d on", from, setUp)
+	}
+	require.ErrorContains(t, errProxy, "ProxySQL")
+}
