@@ -89,34 +89,49 @@ func TestTxErrors(t *testing.T) {
 	}, p.data))
 }
 
-// The transaction is guarded also where the function has ended the watching.
+// The transaction is guarded also where the function has ended the watching: at the last moment at which a newer holder can register.
 func TestTxWatchesAgain(t *testing.T) {
 	for how, end := range map[string]func(ctx context.Context, tx *goredis.Tx, key string) error{
+		"nothing": func(context.Context, *goredis.Tx, string) error { return nil },
 		"transaction": func(ctx context.Context, tx *goredis.Tx, key string) error {
 			_, err := tx.TxPipelined(ctx, func(pipe goredis.Pipeliner) error { return pipe.Set(ctx, key, "own", 0).Err() })
 			return err
 		},
 		"unwatch": func(ctx context.Context, tx *goredis.Tx, _ string) error { return tx.Unwatch(ctx).Err() },
-		"exec": func(ctx context.Context, tx *goredis.Tx, _ string) error {
-			_, err := tx.Pipelined(ctx, func(pipe goredis.Pipeliner) error {
-				return errors.Join(pipe.Do(ctx, "MULTI").Err(), pipe.Do(ctx, "EXEC").Err())
-			})
-			return err
-		},
 	} {
-		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			ctx := t.Context()
-			g := registers(t, p.fence, 5)
-			_, err := g.Tx(ctx, func(tx *goredis.Tx, pipe goredis.Pipeliner) error {
-				require.NoError(t, end(ctx, tx, "other"+p.data))
-				registers(t, p.fence, 6)
-				return pipe.Set(ctx, p.data, "late", 0).Err()
+		for _, when := range []string{"while the function runs", "just before EXEC"} {
+			t.Run(how+" "+when, func(t *testing.T) {
+				p := newPlace(t)
+				ctx := t.Context()
+				g := registers(t, p.fence, 5)
+				newer := p.at(p.server.Addr())
+				before := &beforeExec{do: func() { registers(t, newer, 6) }}
+				_, err := g.Tx(ctx, func(tx *goredis.Tx, pipe goredis.Pipeliner) error {
+					require.NoError(t, end(ctx, tx, "other"+p.data))
+					if when == "just before EXEC" {
+						tx.AddHook(before)
+					} else {
+						before.do()
+					}
+					return pipe.Set(ctx, p.data, "late", 0).Err()
+				})
+				errs.Stale(t, err, 5, 6)
+				require.Empty(t, p.get(p.data))
+				require.Eventually(t, func() bool { s := p.client.PoolStats(); return s.TotalConns == s.IdleConns }, soon, 5e6)
 			})
-			errs.Stale(t, err, 5, 6)
-			require.Empty(t, p.get(p.data))
-			require.Eventually(t, func() bool { s := p.client.PoolStats(); return s.TotalConns == s.IdleConns }, soon, 5e6)
-		})
+		}
+	}
+}
+
+// beforeExec calls do before a transaction is sent.
+type beforeExec struct{ do func() }
+
+func (b *beforeExec) DialHook(next goredis.DialHook) goredis.DialHook          { return next }
+func (b *beforeExec) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook { return next }
+func (b *beforeExec) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		b.do()
+		return next(ctx, cmds)
 	}
 }
 

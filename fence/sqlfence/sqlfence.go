@@ -95,13 +95,13 @@ func (f *Fence) Schema() string { return f.schema }
 // in the chain; the whole transaction may be tried again. Guard waits for another guarded transaction on the same name, until ctx ends or the server's own
 // limit is reached (innodb_lock_wait_timeout, 50 s by default; lock_timeout).
 func (f *Fence) Guard(ctx context.Context, tx *sql.Tx, name string, token lockport.Token) error {
-	return f.run(ctx, standard{f, tx}, name, token)
+	return f.explain(name, f.run(ctx, standard{f, tx}, name, token))
 }
 
 // GuardPgx is Guard for a transaction of pgx, which says pgx.ErrTxClosed when it was rolled back. tx is one that Begin of a connection or of a pool
 // returned: of one that was begun inside of another, a savepoint, only that part would be undone.
 func (f *Fence) GuardPgx(ctx context.Context, tx pgx.Tx, name string, token lockport.Token) error {
-	return f.run(ctx, native{f, tx}, name, token)
+	return f.explain(name, f.run(ctx, native{f, tx}, name, token))
 }
 
 // Register registers token in a transaction of its own: a holder does so before it reads, where it reads outside of the transaction that will write. The
@@ -122,15 +122,12 @@ func (f *Fence) RegisterPgx(ctx context.Context, db interface {
 // alone registers in a transaction that has begun, if err is nil, and commits it.
 func (f *Fence) alone(ctx context.Context, tx transaction, err error, name string, token lockport.Token) error {
 	if err == nil {
-		if err := f.run(ctx, tx, name, token); err != nil {
-			return err
-		}
+		err = f.run(ctx, tx, name, token)
+	}
+	if err == nil {
 		err = tx.commit(ctx)
 	}
-	if err != nil {
-		return f.explain(name, err)
-	}
-	return nil
+	return f.explain(name, err)
 }
 
 // transaction is what the two kinds have in common.
@@ -153,9 +150,8 @@ func (f *Fence) run(ctx context.Context, tx transaction, name string, token lock
 	}
 	if err != nil {
 		tx.rollback(ctx)
-		return f.explain(name, err)
 	}
-	return nil
+	return err
 }
 
 // check refuses what the table could not hold.
@@ -170,7 +166,10 @@ func check(name string, token lockport.Token) error {
 }
 
 func (f *Fence) explain(name string, err error) error {
-	if errors.Is(err, fence.ErrStale) {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fence.ErrStale):
 		return fmt.Errorf("sqlfence: %w", err)
 	}
 	return fmt.Errorf("sqlfence: guard %.80q with table %s: %w", name, f.table, err)
