@@ -172,7 +172,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	for _, part := range []struct {
 		title string
 		all   []finding
-	}{{"What endangers locks here", d.Endangers}, {"What could not be found out", d.Unknown}} {
+	}{{"What puts locks at risk", d.Endangers}, {"What could not be checked", d.Unknown}} {
 		if len(part.all) == 0 {
 			continue
 		}
@@ -188,39 +188,27 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 
 // verdict is the last line.
 func (d *diagnosis) verdict() string {
-	found := "Nothing was found that endangers locks here"
-	switch n := len(d.Endangers); {
-	case n == 1:
-		found = "1 thing endangers locks here"
-	case n > 1:
-		found = fmt.Sprintf("%d things endanger locks here", n)
+	found := "No risk for locks was found here"
+	if n := len(d.Endangers); n > 0 {
+		found = fmt.Sprintf("Risks for locks: %d", n)
 	}
 	if n := len(d.Unknown); n > 0 {
-		found += fmt.Sprintf("; %d could not be found out", n)
+		found += fmt.Sprintf("; not known: %d", n)
 	}
 	return found + "."
 }
 
 // wrap breaks text into lines that are indented.
 func wrap(text string) string {
+	const indent = " " // and the space before a word
 	var b strings.Builder
-	column := 0
+	line := indent
 	for word := range strings.FieldsSeq(text) {
-		width := utf8.RuneCountInString(word)
-		switch {
-		case column == 0:
-			b.WriteString("  ")
-			column = 2
-		case column+1+width > textWidth:
-			b.WriteString("\n  ")
-			column = 2
-		default:
-			b.WriteByte(' ')
-			column++
+		if line != indent && utf8.RuneCountInString(line+" "+word) > textWidth {
+			b.WriteString(line + "\n")
+			line = indent
 		}
-		b.WriteString(word)
-		column += width
+		line += " " + word
 	}
-	b.WriteByte('\n')
-	return b.String()
+	return b.String() + line + "\n"
 }

@@ -26,7 +26,7 @@ func TestDiagnosisText(t *testing.T) {
 A silent holder's lock ends after 15s.
 A round trip takes 120µs.
 
-Nothing was found that endangers locks here.
+No risk for locks was found here.
 `, text(d))
 
 	d.add(driver.Notice{ID: "eviction-policy",
@@ -38,7 +38,7 @@ Nothing was found that endangers locks here.
 A silent holder's lock ends after 15s.
 A round trip takes 120µs.
 
-What endangers locks here
+What puts locks at risk
 
 eviction-policy
   The eviction policy is allkeys-lru: when its memory is full, the server can forget locks that are
@@ -49,13 +49,13 @@ memory
   It is full.
   Remedy: Empty it.
 
-What could not be found out
+What could not be checked
 
 settings
   The server does not let us use CONFIG GET, so its time-outs are not known.
   Remedy: Allow it (+config|get).
 
-2 things endanger locks here; 1 could not be found out.
+Risks for locks: 2; not known: 1.
 `, text(d))
 
 	d = newDiagnosis("file:", driver.Capabilities{Backend: "file", Ends: driver.EndsProcess})
@@ -63,13 +63,13 @@ settings
 	require.Equal(t, `file: (file)
 A lock ends with its process.
 
-What could not be found out
+What could not be checked
 
 x
   y
   Remedy: z
 
-Nothing was found that endangers locks here; 1 could not be found out.
+No risk for locks was found here; not known: 1.
 `, text(d))
 }
 
@@ -80,7 +80,7 @@ func TestDiagnosisOfASlowServer(t *testing.T) {
 	require.Empty(t, d.Endangers)
 	d.setAnswerTime(50 * time.Millisecond)
 	require.Equal(t, "latency", d.Endangers[0].ID)
-	require.Equal(t, "1 thing endangers locks here.", d.verdict())
+	require.Equal(t, "Risks for locks: 1.", d.verdict())
 }
 
 func TestAddressHasNoSecrets(t *testing.T) {
@@ -112,5 +112,5 @@ func TestDoctorFiles(t *testing.T) {
 	require.Equal(t, []finding{}, d.Endangers)
 	require.Equal(t, []finding{}, d.Unknown)
 	stdout, _ = ran(t, 0, "memory:", "doctor")
-	require.True(t, strings.HasSuffix(stdout, "\nNothing was found that endangers locks here.\n"), stdout)
+	require.True(t, strings.HasSuffix(stdout, "\nNo risk for locks was found here.\n"), stdout)
 }
