@@ -4,8 +4,7 @@
 // # Recipe
 //
 //   - Choose a key for the fence, one for each lock whose holders write. It is attached to no lease; nothing else writes to it.
-//   - A new holder registers its token before it reads the data that it is going to change.
-//   - It writes through the [Guard] that registering gave it: [Guard.Txn] is used as that of clientv3, [Guard.Commit] carries out operations, and
+//   - A new holder registers before it reads, and writes through its [Guard]: [Guard.Txn] is used as that of clientv3, [Guard.Commit] carries out operations, and
 //     [Guard.Cmps] are the conditions for a transaction of your own.
 //
 // If the lock is on the same etcd, [Fence.RegisterLock] has each transaction compare the lock's own key too, so that a holder is refused as soon as its lock

@@ -4,8 +4,7 @@
 // # Recipe
 //
 //   - Choose a key for the fence, one for each lock whose holders write. It has no expiry; nothing else writes to it.
-//   - A new holder registers its token before it reads the data that it is going to change.
-//   - It writes through the [Guard] that registering gave it: [Guard.Set] and [Guard.Do] for one command, [Guard.Run] for a Lua
+//   - A new holder registers before it reads, and writes through its [Guard]: [Guard.Set] and [Guard.Do] for one command, [Guard.Run] for a Lua
 //     script of its own, [Guard.Tx] for ordinary commands in one transaction (WATCH, MULTI).
 //
 // If the lock is on the same Redis, [Fence.RegisterLock] has each write check the lock's own key too, so that a holder is refused as soon as its

@@ -70,14 +70,11 @@ func (g *Guard) Do(ctx context.Context, args ...any) *goredis.Cmd {
 	return g.Run(ctx, command, keys, args...)
 }
 
-// Set sets a key. expiration is rounded up to milliseconds; 0: none.
+// Set sets a key. expiration is in whole milliseconds; 0: none.
 func (g *Guard) Set(ctx context.Context, key string, value any, expiration time.Duration) error {
 	args := []any{"SET", key, value}
-	switch {
-	case expiration < 0:
-		return fmt.Errorf("redisfence: Set: the expiration is %v; it cannot be negative", expiration)
-	case expiration > 0:
-		args = append(args, "PX", int64((expiration+time.Millisecond-1)/time.Millisecond))
+	if expiration != 0 {
+		args = append(args, "PX", expiration.Milliseconds())
 	}
 	return g.Do(ctx, args...).Err()
 }

@@ -75,7 +75,7 @@ func TestBadInput(t *testing.T) {
 	_, err = New(ring, "k")
 	require.ErrorContains(t, err, "Ring")
 	g := registers(t, p.fence, 5)
-	require.ErrorContains(t, g.Set(t.Context(), p.data, "x", -1), "negative")
+	require.ErrorContains(t, g.Set(t.Context(), p.data, "x", -time.Second), "invalid expire")
 	require.ErrorContains(t, g.Do(t.Context(), "SET", 5, "x").Err(), "must be the key")
 	require.Error(t, g.Do(t.Context()).Err())
 	require.ErrorContains(t, g.Do(t.Context(), "SETX", p.data).Err(), "nknown")
@@ -85,7 +85,7 @@ func TestBadInput(t *testing.T) {
 func TestSetExpires(t *testing.T) {
 	p := newPlace(t)
 	g := registers(t, p.fence, 5)
-	require.NoError(t, g.Set(t.Context(), p.data, "x", time.Hour+time.Nanosecond))
+	require.NoError(t, g.Set(t.Context(), p.data, "x", time.Hour))
 	left, err := p.client.PTTL(t.Context(), p.data).Result()
 	require.NoError(t, err)
 	require.Greater(t, left, 59*time.Minute)

@@ -4,8 +4,8 @@
 // # Recipe
 //
 //   - Create the fence's table with [Fence.Schema], in the database of the data that it guards.
-//   - Begin each transaction of a holder with [Fence.Guard] or [Fence.GuardPgx], as its first statement; then read, write and commit.
-//   - A holder that reads in another place than the transaction that will write calls [Fence.Register] first.
+//   - Begin each transaction of a holder with [Fence.Guard] or [Fence.GuardPgx], as its first statement; then read, write and commit. A holder that reads
+//     elsewhere calls [Fence.Register] first.
 //
 // The name is the lock's name, or any other, as long as one name's tokens come from one lock. A table that is to have its tokens in a column of its own
 // needs no package: docs/fencing.md has the statements.

@@ -4,8 +4,7 @@
 // # Recipe
 //
 //   - Choose a node for the fence, one for each lock whose holders write. It is persistent and is created if it is missing; nothing else writes to it.
-//   - A new holder registers its token before it reads the data that it is going to change, over the same connection.
-//   - It writes through the [Guard] that registering gave it: [Guard.Multi] carries out operations, [Guard.Set] sets a node's data, and
+//   - A new holder registers before it reads, over the same connection, and writes through its [Guard]: [Guard.Multi] carries out operations, [Guard.Set] sets a node's data, and
 //     [Guard.Checks] are the conditions for a multi of your own.
 //
 // If the lock is on the same ZooKeeper, [Fence.RegisterLock] has each multi check the lock's own node too, so that a holder is refused as soon as its session
