@@ -64,54 +64,42 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	}
 	mine, err := c.enqueue(w, name)
 	if err != nil {
-		c.forget(w)
 		return nil, err
 	}
 	if mine != nil {
-		mine.runHere(ctx, w)
+		mine.runHere(w)
 	}
-	if w.awaited && !w.wait(ctx) {
-		err = c.leave(w, ctx.Err())
-		c.forget(w)
-		return nil, err
+	if w.ready == nil {
+		return w.lock, w.err
 	}
-	lock, err := w.lock, w.err
-	c.forget(w)
-	return lock, err
-}
-
-// wait waits until w is answered, or ctx ends, as false says.
-func (w *waiter) wait(ctx context.Context) bool {
 	select {
 	case <-w.ready:
-		return true
+		return w.lock, w.err
 	case <-ctx.Done():
-		return false
+		return nil, c.leave(w, ctx.Err())
 	}
 }
 
-// newWaiter makes the waiter of one call, if what is asked for makes sense. One that was answered, or has left, is nobody else's, and serves
-// again.
+// newWaiter makes the waiter of one call, if what is asked for makes sense.
 func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []AcquireOption) (*waiter, error) {
-	if !isName(name) {
-		return nil, badName(name)
+	if err := checkName(name); err != nil {
+		return nil, err
 	}
-	w := c.waiters.Get().(*waiter)
-	w.acquisition, w.try = c.cfg.acquisition, try
+	w := &waiter{ctx: ctx, try: try, acquisition: c.cfg.acquisition}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o.acquire(&w.acquisition); err != nil {
+			return nil, err
+		}
+	}
 	if len(opts) > 0 { // New has checked the defaults
-		if err := w.configure(opts, &c.caps); err != nil {
+		if err := w.check(c.caps); err != nil {
 			return nil, err
 		}
 	}
 	return w, ctx.Err()
-}
-
-// forget lets w, which was answered or has left, serve another call.
-func (c *Client) forget(w *waiter) {
-	ready := w.ready
-	*w = waiter{}
-	w.ready = ready
-	c.waiters.Put(w)
 }
 
 // enqueue puts w into the queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
@@ -134,20 +122,20 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	}
 	w.queue = q
 	q.push(w)
-	switch {
-	case q.claim != nil:
-	case c.caps.Prompt && c.begin():
+	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return c.newClaim(q), nil
-	default:
+	}
+	w.ready = make(chan struct{})
+	if q.claim == nil {
 		c.startClaim(q)
 	}
-	w.awaited = true
 	return nil, nil
 }
 
 // leave takes w, whose context has ended with cause, out of its queue. What it was given meanwhile goes on to the next.
 func (c *Client) leave(w *waiter, cause error) error {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	q := w.queue
 	blocked := q.blocked
 	if blocked == ErrHeld {
@@ -158,12 +146,11 @@ func (c *Client) leave(w *waiter, cause error) error {
 			q.drop(w)
 		}
 		c.tidy(q)
-	} else if <-w.ready; w.lock != nil {
+	} else if w.lock != nil {
 		if ended := w.lock.giveUp(); ended != nil {
 			c.inBackground(ended.releaseUnseen)
 		}
 	}
-	c.unlock()
 	switch {
 	case w.done && w.err != nil:
 		return fmt.Errorf("%w; before that: %w", cause, w.err)
@@ -175,31 +162,15 @@ func (c *Client) leave(w *waiter, cause error) error {
 	return cause
 }
 
-// configure applies the options of one acquisition.
-func (w *waiter) configure(opts []AcquireOption, caps *driver.Capabilities) error {
-	for _, o := range opts {
-		if o == nil {
-			continue
-		}
-		if err := o.acquire(&w.acquisition); err != nil {
-			return err
-		}
-	}
-	return w.check(*caps)
-}
-
-// isName holds the rule for names.
-func isName(name string) bool {
-	return name != "" && len(name) <= driver.MaxNameLength && utf8.ValidString(name)
-}
-
-// badName says how name breaks it.
-func badName(name string) error {
+// checkName holds the rule for names.
+func checkName(name string) error {
 	switch {
 	case name == "":
 		return fmt.Errorf("%w: it is empty; give it 1 to %d bytes", ErrInvalidName, driver.MaxNameLength)
 	case len(name) > driver.MaxNameLength:
 		return fmt.Errorf("%w: it has %d bytes; at most %d are allowed", ErrInvalidName, len(name), driver.MaxNameLength)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: it is not valid UTF-8", ErrInvalidName)
 	}
-	return fmt.Errorf("%w: it is not valid UTF-8", ErrInvalidName)
+	return nil
 }

@@ -1,13 +1,13 @@
 package lockport
 
 import (
+	"context"
 	"errors"
 	"math"
 	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -16,7 +16,7 @@ import (
 type claim struct {
 	client *Client        // never changes
 	queue  *queue         // never changes
-	req    driver.Request // complete after identify, which who makes the claim calls; Queue is touched by the goroutine of run alone
+	req    driver.Request // complete after identify, which the maker of the claim calls; Queue is touched by the goroutine that makes it alone
 	state  claimState
 
 	foundHeld bool // while it is made: the server has said that somebody else has the name
@@ -29,8 +29,9 @@ type claim struct {
 	since    int16 // hand-offs since contended was known
 	index    int32 // in timers; see there
 
-	call   *bounded.Context // of the driver's call under way, while it is made; nil: none
-	seldom *seldom          // nil until it is needed
+	cancel    context.CancelFunc // ends what makes it
+	lostEarly error              // it was lost before its grant was known
+	renewed   chan struct{}      // closed when the renewal under way ends; nil: nobody waits for that
 
 	// Once it is granted.
 	lease     driver.Lease
@@ -43,32 +44,6 @@ type claim struct {
 	due       time.Duration // when timers calls it; see there
 
 	first Lock // the hold that it was made for
-}
-
-// seldom is what most claims never need. Guarded by the client's mutex; wake and gone do not change once they are there, before somebody looks at them.
-type seldom struct {
-	// While it is being made.
-	wake      chan struct{} // has an element when there is a reason to look again
-	gone      chan struct{} // closed when nobody wants it any more
-	lostEarly error         // it was lost before the grant was known
-
-	renewed chan struct{} // closed when the renewal under way ends; nil: nobody waits for that
-}
-
-// rarely is the claim's seldom, made if need be. The mutex is held.
-func (cl *claim) rarely() *seldom {
-	if cl.seldom == nil {
-		cl.seldom = new(seldom)
-	}
-	return cl.seldom
-}
-
-// lostEarly is why the claim was lost before its grant was known; nil: it was not. The mutex is held.
-func (cl *claim) lostEarly() error {
-	if cl.seldom == nil {
-		return nil
-	}
-	return cl.seldom.lostEarly
 }
 
 type claimState uint8
@@ -87,18 +62,26 @@ const never = time.Duration(math.MaxInt64)
 // late a timer may be.
 func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Millisecond }
 
-// startClaim makes the claim of q, which has a waiter and no claim, in the background. The mutex is held.
-func (c *Client) startClaim(q *queue) {
-	cl := c.newClaim(q)
-	c.inBackground(func() { cl.run(cl.attempt(c.ctx, false)) })
-}
-
 // newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
 	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl}}
 	q.claim = cl
 	c.making++
 	return cl
+}
+
+// startClaim makes the claim of q, which has a waiter and no claim, in the background. The mutex is held.
+func (c *Client) startClaim(q *queue) {
+	cl := c.newClaim(q)
+	ctx := cl.ownContext(q.head.ctx)
+	c.inBackground(func() { cl.run(ctx, cl.attempt(ctx, false)) })
+}
+
+// ownContext is the context in which the claim is made: it has the values of the caller that it is made for, but does not end with it. The mutex is
+// held.
+func (cl *claim) ownContext(caller context.Context) (ctx context.Context) {
+	ctx, cl.cancel = context.WithCancel(context.WithoutCancel(caller))
+	return ctx
 }
 
 // identify completes the request of a claim that is about to be made, outside the mutex, since that takes its time.
@@ -137,52 +120,27 @@ func (cl *claim) leave() {
 	cl.client.tidy(cl.queue)
 }
 
-// detach takes a claim that nobody waits for any more out of its queue; run undoes it. The mutex is held.
+// detach takes a claim that is being made, and that nobody waits for any more, out of its queue. What makes it undoes it. The mutex is held.
 func (cl *claim) detach() {
 	cl.leave()
-	if cl.call != nil {
-		cl.call.Cancel()
-	}
-	if cl.seldom != nil && cl.seldom.gone != nil {
-		close(cl.seldom.gone)
+	if cl.cancel != nil {
+		cl.cancel()
 	}
 }
 
 func (cl *claim) detached() bool { return cl.state == over }
-
-// signal cuts a pause short. It is for a claim that is prepared to wait.
-func (cl *claim) signal() {
-	select {
-	case cl.seldom.wake <- struct{}{}:
-	default:
-	}
-}
-
-// sleep pauses for d, or until wake, if not nil, has an element, or nobody wants the claim any more. It is for a claim that is prepared to wait.
-func (cl *claim) sleep(d time.Duration, wake <-chan struct{}) {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-wake:
-	case <-cl.seldom.gone:
-	case <-timer.C:
-	}
-}
 
 // toldLost is what a driver calls when the claim is gone.
 func (cl *claim) toldLost(err error) {
 	if err == nil {
 		err = ErrLost
 	}
-	c := cl.client
-	c.mu.Lock()
-	defer c.unlock()
-	switch cl.state {
-	case claiming:
-		if cl.lostEarly() == nil {
-			cl.rarely().lostEarly = err
-		}
-	case held:
+	cl.client.mu.Lock()
+	defer cl.client.mu.Unlock()
+	switch {
+	case cl.state == claiming && cl.lostEarly == nil:
+		cl.lostEarly = err
+	case cl.state == held:
 		cl.lose(err)
 	}
 }
@@ -216,4 +174,12 @@ func classOf(err error) error {
 		}
 	}
 	return driver.ErrUnknown
+}
+
+// classOfRelease is classOf for a release or a renewal, where ErrLost is an answer too.
+func classOfRelease(err error) error {
+	if errors.Is(err, ErrLost) && !errors.Is(err, driver.ErrUnknown) {
+		return ErrLost
+	}
+	return classOf(err)
 }

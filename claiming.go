@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Bounds of the pauses in which a waiter rides out an outage.
+// Bounds of the pauses in which a waiter rides out an outage, and a claim is undone.
 const (
 	minPause = 50 * time.Millisecond
 	maxPause = 500 * time.Millisecond
@@ -20,11 +20,11 @@ const (
 // maxAttempt bounds one request to the server, as does the TTL that it asks for.
 const maxAttempt = 5 * time.Second
 
-// safetyNet is after how long a waiter looks again although it should have been told, if the driver names no time.
-const safetyNet = time.Second
-
-// defaultPoll is how often a waiter looks where nobody tells it, if the driver names no time.
-const defaultPoll = 250 * time.Millisecond
+// After how long a waiter looks again, if the driver names no time: where it should have been told, and where nobody tells it.
+const (
+	safetyNet   = time.Second
+	defaultPoll = 250 * time.Millisecond
+)
 
 // outcome is what a driver made of a claim.
 type outcome struct {
@@ -32,16 +32,17 @@ type outcome struct {
 	grant     driver.Grant // of the lease
 	err       error
 	suspended time.Duration // clock.Suspended before the request
-	gaveUp    bool          // who made the request has left the queue, which cut it short
+	gaveUp    bool          // the caller on whose goroutine the request was made has left, which cut it short
 }
 
 // newOutcome makes the outcome of what a driver returned. It asks the lease outside the mutex, which a driver's callbacks take.
 func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
 	o := outcome{lease: lease, err: err, suspended: suspended}
 	switch {
-	case err == nil && lease == nil:
+	case err != nil:
+	case lease == nil:
 		o.err = errors.New("the driver returned neither a lease nor an error")
-	case err == nil:
+	default:
 		o.grant = lease.Grant()
 		if _, ok := lease.(driver.Renewer); !ok && c.batch == nil && !o.grant.Until.IsZero() {
 			o.err = errors.New("the driver granted a lease that ends and that nothing can renew: it must be a driver.Renewer, or its backend a driver.BatchRenewer")
@@ -50,117 +51,102 @@ func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Durati
 	return o
 }
 
-// run goes on with a claim after its first attempt, whose outcome is o, until it is granted or nobody wants it any more.
-func (cl *claim) run(o outcome) {
-	again, unknown := cl.settle(o)
-	cl.proceed(o, again, unknown)
-}
-
-// runHere makes the first attempt on the goroutine of w, whose context is ctx, and leaves it to another to go on. Afterwards w is answered, or
-// awaited.
-func (cl *claim) runHere(ctx context.Context, w *waiter) {
+// runHere makes the first attempt on the goroutine of w, and leaves it to another to go on. Afterwards w is answered, or waits for ready.
+func (cl *claim) runHere(w *waiter) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
 	defer c.background.Done()
 	defer func() {
 		c.mu.Lock()
-		defer c.unlock()
+		defer c.mu.Unlock()
 		if o.gaveUp = o.gaveUp && !w.done; o.gaveUp {
 			cl.queue.drop(w)
 		}
-		if again, unknown := cl.conclude(o); again || unknown {
-			cl.proceedLater(o, again, unknown)
-		} else {
-			cl.made()
+		if cl.conclude(o) {
+			ctx := cl.ownContext(w.ctx)
+			c.inBackground(func() { cl.goOn(ctx, o) })
 		}
-		w.awaited = !w.done
+		if !w.done {
+			w.ready = make(chan struct{})
+		}
 	}()
-	o = cl.attempt(ctx, false)
-	o.gaveUp = o.err != nil && endedBy(ctx)
+	o = cl.attempt(w.ctx, false)
+	o.gaveUp = o.err != nil && endedBy(w.ctx)
 }
 
-// proceedLater is proceed on another goroutine. The mutex is held.
-func (cl *claim) proceedLater(o outcome, again, unknown bool) {
-	cl.client.inBackground(func() { cl.proceed(o, again, unknown) })
-}
-
-// endedBy reports that ctx has ended, or is about to: a socket with its deadline may be a moment quicker than its timer. Who made the request waits for
+// endedBy reports that ctx has ended, or is about to: a socket with its deadline may be a moment quicker than its timer. The caller waits for
 // that, and nobody else.
 func endedBy(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
 }
 
-// proceed goes on after settle has said again and unknown of o.
-func (cl *claim) proceed(o outcome, again, unknown bool) {
-	c, stopHints := cl.client, func() {}
-	defer func() {
-		stopHints()
-		c.mu.Lock()
-		cl.made()
-		c.unlock()
-	}()
-	if again || unknown {
-		cl.prepareToWait()
+// run draws the conclusions from the first attempt, whose outcome is o, and goes on until the claim is granted or nobody wants it any more.
+func (cl *claim) run(ctx context.Context, o outcome) {
+	if cl.settle(o) {
+		cl.goOn(ctx, o)
 	}
-	hinted, waited := false, false
-	for pause := minPause; again && !unknown; again, unknown = cl.settle(o) {
+}
+
+// goOn makes further attempts after one whose outcome was o.
+func (cl *claim) goOn(ctx context.Context, o outcome) {
+	c, wake := cl.client, make(chan struct{}, 1)
+	stopHints := func() {}
+	defer func() { stopHints() }()
+	hinted, waited, pause := false, false, minPause
+	for again := true; again; again = cl.settle(o) {
 		switch {
 		case !errors.Is(o.err, ErrHeld):
-			waited = false
-			cl.sleep(jitter(pause), nil)
-			pause = min(2*pause, maxPause)
+			sleep(ctx, jitter(pause), nil)
+			waited, pause = false, min(2*pause, maxPause)
 		case c.waiter != nil && !waited:
-			pause, waited = minPause, true // in the server's queue, without a pause
+			waited, pause = true, minPause // in the server's queue, without a pause
 		default:
-			pause, waited = minPause, false
+			waited, pause = false, minPause
 			if c.notifier != nil && !hinted {
 				hinted = true
-				stopHints = c.notifier.Notify(cl.req, cl.signal)
+				stopHints = c.notifier.Notify(cl.req, func() {
+					select {
+					case wake <- struct{}{}:
+					default:
+					}
+				})
 			}
-			cl.sleep(c.lookAgain(o.err), cl.seldom.wake)
+			sleep(ctx, c.lookAgain(o.err), wake)
 		}
-		o = cl.attempt(c.ctx, waited)
-	}
-	if unknown {
-		stopHints()
-		stopHints = func() {}
-		cl.renounce()
+		o = cl.attempt(ctx, waited)
 	}
 }
 
-// prepareToWait makes what cuts pauses short.
-func (cl *claim) prepareToWait() {
-	cl.client.mu.Lock()
-	defer cl.client.mu.Unlock()
-	s := cl.rarely()
-	s.wake, s.gone = make(chan struct{}, 1), make(chan struct{})
-	if cl.detached() {
-		close(s.gone)
+// sleep pauses for d, or until wake, if not nil, has an element, or ctx ends.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
+	if d <= 0 {
+		return
 	}
-}
-
-// made says that nothing more is done to make the claim. The mutex is held.
-func (cl *claim) made() {
-	cl.client.making--
-	cl.client.checkIdle()
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-wake:
+	case <-ctx.Done():
+	case <-timer.C:
+	}
 }
 
 // attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
 func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
-	c := cl.client
+	c, cancel := cl.client, context.CancelFunc(nil)
 	if cl.req.Owner == "" {
 		cl.identify()
 	}
 	now, suspended := clock.Present()
-	var deadline time.Time // none
 	if !wait {
-		deadline = now.Add(min(cl.req.TTL, maxAttempt))
+		ctx, cancel = context.WithDeadline(ctx, now.Add(min(cl.req.TTL, maxAttempt)))
+		defer cancel()
 	}
-	call := c.calls.Under(ctx, deadline)
-	defer call.Cancel()
 	c.mu.Lock()
-	cl.call = call
+	if cl.cancel == nil { // it is made on the goroutine of a caller
+		cl.cancel = cancel
+	}
 	detached := cl.detached()
 	if !detached {
 		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
@@ -173,124 +159,114 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	var lease driver.Lease
 	var err error
 	if wait {
-		lease, err = c.waiter.Wait(call, cl.req)
+		lease, err = c.waiter.Wait(ctx, cl.req)
 	} else {
-		lease, err = c.backend.TryAcquire(call, cl.req)
+		lease, err = c.backend.TryAcquire(ctx, cl.req)
 	}
 	return c.newOutcome(lease, err, suspended)
 }
 
-// settle draws the conclusions from an attempt.
-func (cl *claim) settle(o outcome) (again, unknown bool) {
+// settle is conclude where the mutex is not held.
+func (cl *claim) settle(o outcome) (again bool) {
 	cl.client.mu.Lock()
-	defer cl.client.unlock()
+	defer cl.client.mu.Unlock()
 	return cl.conclude(o)
 }
 
-// conclude is settle where the mutex is held. again: the attempt is to be made again, with the same owner. unknown: the claim may be held, and
-// must be renounced before another is made for those who wait.
-func (cl *claim) conclude(o outcome) (again, unknown bool) {
-	c, q := cl.client, cl.queue
-	cl.call = nil
-	now := c.now()
-	class := classOf(o.err)
-	if cl.detached() {
-		if class != ErrHeld && class != ErrUnavailable && class != ErrRefused || cl.queued {
-			c.undoLater(cl.req, o.lease)
+// conclude draws the conclusions from an attempt, which is to be made again, with the same owner, if it returns true. The mutex is held.
+func (cl *claim) conclude(o outcome) (again bool) {
+	if again = cl.judge(o); !again {
+		cl.client.making--
+		cl.client.checkIdle()
+		if cl.cancel != nil {
+			cl.cancel()
 		}
-		return false, false
+		cl.cancel = nil // a lease should not keep a context
 	}
-	if o.err == nil {
-		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
+	return again
+}
+
+// judge does what follows from an attempt. The mutex is held.
+func (cl *claim) judge(o outcome) (again bool) {
+	c, q, class := cl.client, cl.queue, classOf(o.err)
+	if cl.detached() {
+		if class == nil || class == driver.ErrUnknown || cl.queued {
+			c.undoLater(undo{req: cl.req, lease: o.lease})
+		}
+		return false
+	}
+	if class == nil {
+		now := c.now()
 		deadline := c.deadline(o.grant.Until, o.suspended, cl.req.TTL)
-		switch lostEarly := cl.lostEarly(); {
-		case lostEarly == nil && now < deadline && q.head.ttl == cl.req.TTL:
-			cl.granted(deadline, now)
-			return false, false
-		case lostEarly == nil && now < deadline: // it was made for somebody with another TTL, who has gone
-			c.undoLater(cl.req, cl.lease)
-			c.replace(cl)
-			return false, false
-		case lostEarly != nil:
-			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, lostEarly)
-		default:
+		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
+		switch {
+		case cl.lostEarly != nil:
+			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
+		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
+		case q.head.ttl != cl.req.TTL: // it was made for somebody with another TTL, who has gone
+			c.undoLater(undo{req: cl.req, lease: cl.lease})
+			c.replace(cl)
+			return false
+		default:
+			cl.granted(deadline, now)
+			return false
 		}
 		class = driver.ErrUnknown
 	}
-	if class == ErrHeld {
-		o.err = newHeldError(driver.Status{Name: q.name}, o.err)
+	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed because a caller left, which says nothing to the others
+		cl.answer(class, o.err)
 	}
-	if o.gaveUp && class != ErrHeld && class != ErrRefused { // it failed because who made it left, which says nothing to the others
-		return class != driver.ErrUnknown, class == driver.ErrUnknown
-	}
-	q.blocked = o.err
-	if errors.Is(o.err, context.DeadlineExceeded) || errors.Is(o.err, context.Canceled) { // ours, not that of a caller
-		q.blocked = fmt.Errorf("%w: %v", ErrUnavailable, o.err)
-	}
-	switch class {
-	case ErrHeld:
-		if !cl.foundHeld { // later there is nobody who was not told to wait
-			cl.foundHeld = true
-			q.answerAll(o.err, func(w *waiter) bool { w.waited = true; return w.try })
+	undone := undo{req: cl.req, lease: cl.lease, heir: cl}
+	switch {
+	case q.head == nil:
+		if class == driver.ErrUnknown || cl.queued {
+			undone.heir = nil
+			c.undoLater(undone)
 		}
-	case ErrRefused:
-		q.answerAll(o.err, func(*waiter) bool { return true })
+		cl.leave()
+	case class == driver.ErrUnknown: // it may be held: another is made for those who wait when it is certain that it is not
+		c.undoLater(undone)
+	case class == ErrHeld && q.head.ttl != cl.req.TTL: // the server would go on queueing for the wrong TTL
+		if cl.queued {
+			undone.heir = nil
+			c.undoLater(undone)
+		}
+		c.replace(cl)
 	default:
-		if !errors.Is(q.blocked, ErrUnavailable) {
-			q.blocked = fmt.Errorf("%w: %w", ErrUnavailable, o.err)
-		}
-		err := q.blocked
-		q.answerAll(err, func(w *waiter) bool { return !w.waited })
+		return true
 	}
-	if q.head != nil {
-		if class == ErrHeld && q.head.ttl != cl.req.TTL { // the server would go on queueing for the wrong TTL
-			if cl.queued {
-				c.undoLater(cl.req, nil)
-			}
-			c.replace(cl)
-			return false, false
-		}
-		return class != driver.ErrUnknown, class == driver.ErrUnknown
-	}
-	if class == driver.ErrUnknown || cl.queued {
-		c.undoLater(cl.req, cl.lease)
-	}
-	cl.leave()
-	return false, false
+	return false
 }
 
-// renounce undoes a claim whose outcome is unknown, for as long as somebody waits, and then lets the next one be made.
-func (cl *claim) renounce() {
-	c := cl.client
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		ctx, cancel := context.WithTimeout(c.ctx, maxAttempt)
-		err := abandon(ctx, c.backend, cl.req, cl.lease)
-		cancel()
-		c.mu.Lock()
-		switch {
-		case cl.detached():
-			if err != nil {
-				c.undoLater(cl.req, cl.lease)
-			}
-			c.unlock()
-			return
-		case err == nil:
-			c.replace(cl)
-			c.unlock()
-			return
+// answer tells those who need not wait any longer that an attempt failed with err, of this class. The mutex is held.
+func (cl *claim) answer(class, err error) {
+	q := cl.queue
+	switch class {
+	case ErrHeld:
+		q.blocked = newHeldError(driver.Status{Name: q.name}, err)
+		if !cl.foundHeld { // later there is nobody who was not told to wait
+			cl.foundHeld = true
+			q.answerAll(q.blocked, func(w *waiter) bool { w.waited = true; return w.try })
 		}
-		// Those who came meanwhile have not waited for anybody: to them it is an error at once.
-		cl.queue.answerAll(fmt.Errorf("%w: %v", ErrUnavailable, err), func(w *waiter) bool { return !w.waited })
-		if cl.queue.head == nil {
-			c.undoLater(cl.req, cl.lease)
-			cl.leave()
-			c.unlock()
-			return
-		}
-		c.unlock()
-		cl.sleep(jitter(pause), nil)
+	case ErrRefused:
+		q.blocked = err
+		q.answerAll(err, func(*waiter) bool { return true })
+	default:
+		q.blocked = unavailable(err)
+		q.answerAll(q.blocked, func(w *waiter) bool { return !w.waited })
 	}
+}
+
+// unavailable is err, which a driver returned, as ErrUnavailable. The end of a context in it is that of ours, not that of a caller.
+func unavailable(err error) error {
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return fmt.Errorf("%w: %v", ErrUnavailable, err)
+	case errors.Is(err, ErrUnavailable):
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
 // lookAgain is when a waiter that found the name held looks again if nobody tells it to.

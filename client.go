@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -40,8 +39,6 @@ type Client struct {
 	base      time.Time     // the zero of now
 	suspended time.Duration // clock.Suspended at base
 
-	calls      bounded.Timers  // of the contexts of single requests
-	waiters    sync.Pool       // of *waiter
 	ctx        context.Context // of the calls in the background; ended when Close has waited long enough
 	stop       context.CancelFunc
 	background sync.WaitGroup // every goroutine that the client started
@@ -97,7 +94,6 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		done:      make(chan struct{}),
 		queues:    make(map[string]*queue),
 	}
-	c.waiters.New = func() any { return &waiter{ready: make(chan struct{}, 1)} }
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)
 	c.waiter, _ = driver.As[driver.Waiter](b)

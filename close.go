@@ -29,7 +29,7 @@ func (c *Client) Close() error {
 	c.idle = make(chan struct{})
 	kept := c.endAll()
 	c.checkIdle()
-	c.unlock()
+	c.mu.Unlock()
 
 	patience := time.NewTimer(after(kept, closePatience))
 	defer patience.Stop()
@@ -70,7 +70,7 @@ func (c *Client) endAll() (kept time.Duration) {
 			l := cl.hold
 			l.finish(closed)
 			if released := c.cfg.hooks.Released; released != nil {
-				c.afterwards(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
+				c.report(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
 			}
 			if cl.next(now) {
 				claims = append(claims, cl)
@@ -100,6 +100,26 @@ func (c *Client) checkIdle() {
 	case <-c.idle:
 	default:
 		close(c.idle)
+	}
+}
+
+// begin counts what the caller does as work in the background, which Close waits for. false: Close has finished, and it must not be
+// done. The mutex is held.
+func (c *Client) begin() bool {
+	if c.ctx.Err() != nil {
+		return false
+	}
+	c.background.Add(1)
+	return true
+}
+
+// inBackground runs f in a goroutine that Close waits for. The mutex is held.
+func (c *Client) inBackground(f func()) {
+	if c.begin() {
+		go func() {
+			defer c.background.Done()
+			f()
+		}()
 	}
 }
 

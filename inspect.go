@@ -47,8 +47,8 @@ func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if !isName(name) {
-		return Status{}, c.fail("inspect", "", badName(name))
+	if err := checkName(name); err != nil {
+		return Status{}, c.fail("inspect", "", err)
 	}
 	st, err := ask(ctx, c, func() (driver.Status, error) { return inspector.Inspect(ctx, name) })
 	if err != nil {
@@ -85,8 +85,8 @@ func (c *Client) Break(ctx context.Context, name, owner string) error {
 	if err != nil {
 		return err
 	}
-	if !isName(name) {
-		return c.fail("break", "", badName(name))
+	if err := checkName(name); err != nil {
+		return c.fail("break", "", err)
 	}
 	if _, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, breaker.Break(ctx, name, owner) }); err != nil {
 		return c.fail("break", name, err)

@@ -27,8 +27,8 @@ type Lock struct {
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
-	lost     chan struct{}         // made when it is asked for
-	watchers map[*watcher]struct{} // called when it ends
+	lost     chan struct{}                         // made when it is asked for
+	watchers map[*context.CancelCauseFunc]struct{} // called when it ends
 
 	release sync.WaitGroup // the release under way
 	outcome error          // what Release returned, once that is done
@@ -45,9 +45,6 @@ var (
 	released = &end{err: ErrReleased}
 	closed   = &end{err: ErrClosed}
 )
-
-// watcher is called once with how a hold ended.
-type watcher struct{ call func(error) }
 
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.claim.req.Name }
@@ -81,7 +78,7 @@ func (l *Lock) Err() error {
 		if l.claim.hold == l {
 			l.claim.expire(c.now())
 		}
-		c.unlock()
+		c.mu.Unlock()
 		if e = l.ended.Load(); e == nil { // renewed just now
 			return nil
 		}
@@ -119,25 +116,22 @@ func (l *Lock) Lost() <-chan struct{} {
 // what it needs and must be called.
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(parent)
-	w := &watcher{call: end}
 	c := l.claim.client
 	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
-	e := l.ended.Load()
-	if e == nil {
-		if l.watchers == nil {
-			l.watchers = make(map[*watcher]struct{})
-		}
-		l.watchers[w] = struct{}{}
-	}
-	c.mu.Unlock()
-	if e != nil {
+	defer c.mu.Unlock()
+	if e := l.ended.Load(); e != nil {
 		end(c.fail("hold", l.Name(), e.err))
+	} else {
+		if l.watchers == nil {
+			l.watchers = make(map[*context.CancelCauseFunc]struct{})
+		}
+		l.watchers[&end] = struct{}{}
 	}
 	return ctx, func() {
 		c.mu.Lock()
-		delete(l.watchers, w)
-		c.mu.Unlock()
+		defer c.mu.Unlock()
+		delete(l.watchers, &end)
 		end(context.Canceled)
 	}
 }
@@ -160,8 +154,8 @@ func (l *Lock) finish(e *end) bool {
 	}
 	if len(l.watchers) > 0 {
 		err := c.fail("hold", l.Name(), e.err)
-		for w := range l.watchers {
-			c.afterwards(func() { w.call(err) })
+		for end := range l.watchers {
+			(*end)(err)
 		}
 		l.watchers = nil
 	}
@@ -198,7 +192,7 @@ func (cl *claim) lose(reason error) {
 		cl.undo = true // when that has come back
 		c.undo.left++
 	} else {
-		c.undoLater(cl.req, cl.lease)
+		c.undoLater(undo{req: cl.req, lease: cl.lease})
 	}
 	if q.head != nil {
 		c.replace(cl)

@@ -2,6 +2,7 @@ package lockport_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -160,13 +161,25 @@ type stepped struct {
 
 func (s stepped) Deadline() (time.Time, bool) { return s.deadline, true }
 
+// punctual is a backend whose socket has the deadline of the context, by the wall clock.
+type punctual struct{ *memorytest.Backend }
+
+func (b punctual) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	if d, ok := ctx.Deadline(); ok && !time.Now().Before(d) {
+		return nil, fmt.Errorf("%w: i/o timeout", driver.ErrUnknown)
+	}
+	return b.Backend.TryAcquire(ctx, req)
+}
+
 // Nobody else waits for the end of a context whose deadline has passed, but which has not ended.
 func TestCallersContextBehindItsDeadline(t *testing.T) {
 	bubble(t, func(w *world) {
 		if w.tardy {
 			return // the attempt has a context of the client's own
 		}
-		c, _ := w.client()
+		c, err := lockport.New(punctual{memorytest.NewBackend(w.server, nil)}, lockport.TTL(ttl), lockport.Logger(nil))
+		require.NoError(t, err)
+		defer c.Close()
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
 		failed := make(chan error, 1)

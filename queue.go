@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"context"
 	"errors"
 
 	"github.com/lockport/lockport/driver"
@@ -22,12 +23,12 @@ type waiter struct {
 	try    bool
 	waited bool // it was told to wait: it rides out an outage from then on
 
-	awaited bool          // who called waits on ready
-	done    bool          // lock or err is set
-	left    bool          // it is not in the queue any more
-	ready   chan struct{} // has an element when lock or err is set, if that is awaited
-	lock    *Lock
-	err     error
+	ctx   context.Context // the caller's
+	done  bool            // lock or err is set
+	left  bool            // it is not in the queue any more
+	ready chan struct{}   // closed when lock or err is set; nil: the caller makes the claim, and is not waiting
+	lock  *Lock
+	err   error
 
 	queue      *queue
 	prev, next *waiter
@@ -70,8 +71,8 @@ func (q *queue) drop(w *waiter) {
 func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	q.remove(w)
 	w.lock, w.err, w.done = lock, err, true
-	if w.awaited {
-		w.ready <- struct{}{}
+	if w.ready != nil {
+		close(w.ready)
 	}
 }
 

@@ -2,12 +2,10 @@ package lockport
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/bounded"
 	"github.com/lockport/lockport/internal/clock"
 )
 
@@ -18,7 +16,7 @@ const releaseTimeout = 5 * time.Second
 // the client library. ErrLost: it came too late, and somebody else may have held the lock meanwhile. ErrUnavailable, ErrRefused: the
 // server did not confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait
 // for as long as the TTL. Repeated calls do nothing and return what the first returned.
-func (l *Lock) Release(ctx context.Context) error {
+func (l *Lock) Release(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	c.mu.Lock()
 	now := c.now()
@@ -26,7 +24,7 @@ func (l *Lock) Release(ctx context.Context) error {
 		cl.expire(now)
 	}
 	if e := l.ended.Load(); e != nil {
-		c.unlock()
+		c.mu.Unlock()
 		if e.lost {
 			return c.fail("release", l.Name(), e.err)
 		}
@@ -34,19 +32,13 @@ func (l *Lock) Release(ctx context.Context) error {
 		return l.outcome
 	}
 	l.finish(released)
-	var err error
-	if cl.next(now) && c.begin() {
+	atServer := cl.next(now) && c.begin()
+	if atServer {
 		l.release.Add(1)
-		c.unlock()
-		func() {
-			defer l.release.Done() // also if the driver panics
-			if err = cl.releaseInTime(ctx); err != nil {
-				err = c.fail("release", l.Name(), err)
-			}
-			l.outcome = err
-		}()
-	} else {
-		c.unlock()
+	}
+	c.mu.Unlock()
+	if atServer {
+		err = l.releaseInTime(ctx)
 	}
 	if c.cfg.hooks.Released != nil {
 		c.cfg.hooks.Released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
@@ -54,28 +46,36 @@ func (l *Lock) Release(ctx context.Context) error {
 	return err
 }
 
-// releaseInTime is release, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
+// releaseInTime releases the claim, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
 // whatever the client library does. Of ctx only the values count.
-func (cl *claim) releaseInTime(ctx context.Context) error {
-	c := cl.client
-	call := c.calls.Beside(ctx, clock.Now().Add(releaseTimeout))
+func (l *Lock) releaseInTime(ctx context.Context) (err error) {
+	c, cl := l.claim.client, l.claim
+	defer l.release.Done() // also if the driver panics
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	if c.caps.Prompt {
 		defer c.background.Done()
-		return cl.release(call)
+		defer cancel()
+		err = cl.release(call)
+	} else {
+		answered := make(chan error, 1)
+		go func() {
+			defer c.background.Done()
+			defer cancel()
+			answered <- cl.release(call)
+		}()
+		patience := time.NewTimer(releaseTimeout + 100*time.Millisecond)
+		defer patience.Stop()
+		select {
+		case err = <-answered:
+		case <-patience.C:
+			err = fmt.Errorf("%w: no answer to the release", ErrUnavailable)
+		}
 	}
-	released := make(chan error, 1)
-	go func() {
-		defer c.background.Done()
-		released <- cl.release(call)
-	}()
-	patience := time.NewTimer(releaseTimeout + 100*time.Millisecond)
-	defer patience.Stop()
-	select {
-	case err := <-released:
-		return err
-	case <-patience.C:
-		return fmt.Errorf("%w: no answer to the release", ErrUnavailable)
+	if err != nil {
+		err = c.fail("release", l.Name(), err)
 	}
+	l.outcome = err
+	return err
 }
 
 // giveUp ends a hold that its caller never saw, and returns the claim if that is now to be released. The mutex is held.
@@ -91,19 +91,17 @@ func (l *Lock) giveUp() *claim {
 
 // releaseUnseen is release where nobody waits for its outcome. It ends with the client.
 func (cl *claim) releaseUnseen() {
-	c := cl.client
-	_ = cl.release(c.calls.Under(c.ctx, clock.Now().Add(releaseTimeout)))
+	ctx, cancel := context.WithTimeout(cl.client.ctx, releaseTimeout)
+	defer cancel()
+	_ = cl.release(ctx)
 }
 
-// release gives a claim, whose state is ending, back to the server and lets the next one be made. It takes until call ends at most, and
-// cancels it.
-func (cl *claim) release(call *bounded.Context) (err error) {
-	c, q := cl.client, cl.queue
-	defer call.Cancel()
+// release gives a claim, whose state is ending, back to the server and lets the next one be made. It takes until ctx ends at most.
+func (cl *claim) release(ctx context.Context) (err error) {
+	c, q, lease := cl.client, cl.queue, cl.lease
 	var next *claim
 	c.mu.Lock()
-	lease := cl.lease
-	if cl.joinRenewal(call); cl.renewing { // the driver outstays its context: of the calls for a claim that is under way, it only allows Abandon
+	if cl.joinRenewal(ctx); cl.renewing { // the driver outstays its context: of the calls for a claim that is under way, it only allows Abandon
 		lease = nil
 	}
 	// A client that polls is not known to wait. It can only come in if the name becomes free for a moment, which in a re-queue it does not as long as
@@ -118,9 +116,9 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 	err = driver.ErrUnknown // if the driver panics
 	defer func() {
 		c.mu.Lock()
-		defer c.unlock()
+		defer c.mu.Unlock()
 		if class := classOfRelease(err); class != nil && class != ErrLost {
-			c.undoLater(cl.req, lease)
+			c.undoLater(undo{req: cl.req, lease: lease})
 		}
 		switch {
 		case next != nil:
@@ -134,27 +132,28 @@ func (cl *claim) release(call *bounded.Context) (err error) {
 	case lease == nil:
 		return fmt.Errorf("%w: a renewal that was under way has not come back", ErrUnavailable)
 	case next != nil:
-		next.identify()
-		err = cl.requeue(call, next)
+		err = cl.requeue(ctx, next)
 	default:
-		err = lease.Release(call)
+		err = lease.Release(ctx)
 	}
 	if err != nil && classOfRelease(err) != ErrLost {
-		err = cl.releaseAgain(call, err)
+		err = cl.releaseAgain(ctx, err)
 	}
 	return err
 }
 
 // requeue releases cl and makes next, also if the driver panics, in one request.
-func (cl *claim) requeue(call *bounded.Context, next *claim) error {
+func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	c, o := cl.client, outcome{err: driver.ErrUnknown}
+	next.identify()
 	defer func() {
 		c.mu.Lock()
-		c.inBackground(func() { next.run(o) })
-		c.unlock()
+		defer c.mu.Unlock()
+		own := next.ownContext(ctx)
+		c.inBackground(func() { next.run(own, o) })
 	}()
 	suspended := clock.Suspended()
-	lease, released, err := c.requeuer.Requeue(call, cl.lease, next.req)
+	lease, released, err := c.requeuer.Requeue(ctx, cl.lease, next.req)
 	o = c.newOutcome(lease, err, suspended)
 	return released
 }
@@ -175,32 +174,4 @@ func (cl *claim) releaseAgain(ctx context.Context, first error) error {
 		return fmt.Errorf("%w, and whether the lock was released is unknown: %w", ErrUnavailable, err)
 	}
 	return err
-}
-
-// classOfRelease is classOf for a release, where ErrLost is an answer too.
-func classOfRelease(err error) error {
-	if errors.Is(err, ErrLost) && !errors.Is(err, driver.ErrUnknown) {
-		return ErrLost
-	}
-	return classOf(err)
-}
-
-// begin counts what the caller does as work in the background, which Close waits for. false: Close has finished, and it must not be
-// done. The mutex is held.
-func (c *Client) begin() bool {
-	if c.ctx.Err() != nil {
-		return false
-	}
-	c.background.Add(1)
-	return true
-}
-
-// inBackground runs f in a goroutine that Close waits for. The mutex is held.
-func (c *Client) inBackground(f func()) {
-	if c.begin() {
-		go func() {
-			defer c.background.Done()
-			f()
-		}()
-	}
 }

@@ -110,7 +110,7 @@ func (b *renewals) run() {
 			sample = i
 		}
 	}
-	c.unlock()
+	c.mu.Unlock()
 	if failed > 0 && c.ctx.Err() == nil {
 		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: renewal failed, trying again until the deadline", slog.Int("locks", failed),
 			slog.String("backend", c.caps.Backend), slog.String("name", b.claims[sample].req.Name), slog.Any("error", b.results[sample].Err))
@@ -142,11 +142,11 @@ func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed
 	if cl.undo { // it was lost meanwhile
 		cl.undo = false
 		b.client.undo.left--
-		b.client.undoLater(cl.req, cl.lease)
+		b.client.undoLater(undo{req: cl.req, lease: cl.lease})
 	}
-	if s := cl.seldom; s != nil && s.renewed != nil {
-		close(s.renewed)
-		s.renewed = nil
+	if cl.renewed != nil {
+		close(cl.renewed)
+		cl.renewed = nil
 	}
 	switch {
 	case cl.state != held || cl.expire(now): // a confirmation that comes after the end revives nothing
@@ -175,11 +175,10 @@ func (cl *claim) joinRenewal(ctx context.Context) {
 	if !cl.renewing {
 		return
 	}
-	s := cl.rarely()
-	if s.renewed == nil {
-		s.renewed = make(chan struct{})
+	if cl.renewed == nil {
+		cl.renewed = make(chan struct{})
 	}
-	renewed := s.renewed
+	renewed := cl.renewed
 	c.mu.Unlock()
 	select {
 	case <-renewed:

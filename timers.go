@@ -1,13 +1,14 @@
 package lockport
 
 import (
+	"container/heap"
 	"time"
 )
 
 // timers calls claims when something is due: a renewal, the end of their validity, of MaxHold or of MinHold. One timer
 // and a heap serve all claims of a client, so that a held lock costs no goroutine. Guarded by the client's mutex.
 type timers struct {
-	heap  []*claim // by due, the earliest first; a claim's index is its place plus 1, 0: not in it
+	heap  dueFirst
 	timer *time.Timer
 	armed time.Duration // when timer fires; meaningless while it does not run
 	runs  bool
@@ -26,17 +27,23 @@ func (cl *claim) schedule() {
 		due = min(due, cl.keepUntil)
 	}
 	t := &cl.client.timers
-	if due == never {
+	switch cl.due = due; {
+	case due == never:
 		t.remove(cl)
 		return
+	case cl.index == 0:
+		heap.Push(&t.heap, cl)
+	default:
+		heap.Fix(&t.heap, int(cl.index)-1)
 	}
-	cl.due = due
-	if cl.index == 0 {
-		t.heap = append(t.heap, cl)
-		cl.index = int32(len(t.heap))
-	}
-	t.fix(int(cl.index) - 1)
 	cl.client.arm()
+}
+
+// remove takes cl out, if it is in.
+func (t *timers) remove(cl *claim) {
+	if cl.index > 0 {
+		heap.Remove(&t.heap, int(cl.index)-1)
+	}
 }
 
 // arm makes the timer fire when the first claim is due. The mutex is held.
@@ -58,7 +65,7 @@ func (c *Client) arm() {
 // tick looks at the claims that are due.
 func (c *Client) tick() {
 	c.mu.Lock()
-	defer c.unlock()
+	defer c.mu.Unlock()
 	t := &c.timers
 	t.runs = false
 	now := c.now()
@@ -84,45 +91,26 @@ func (c *Client) tick() {
 	c.arm()
 }
 
-// remove takes cl out, if it is in.
-func (t *timers) remove(cl *claim) {
-	if cl.index == 0 {
-		return
-	}
-	i, last := int(cl.index)-1, len(t.heap)-1
-	cl.index = 0
-	moved := t.heap[last]
-	t.heap[last] = nil
-	t.heap = t.heap[:last]
-	if i < last {
-		t.heap[i] = moved
-		moved.index = int32(i + 1)
-		t.fix(i)
-	}
+// dueFirst is a heap.Interface of claims, the earliest due first. A claim's index is its place plus 1; 0: it is not in.
+type dueFirst []*claim
+
+func (h dueFirst) Len() int           { return len(h) }
+func (h dueFirst) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h dueFirst) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i+1), int32(j+1)
 }
 
-// fix restores the order of the heap after the claim at i has changed.
-func (t *timers) fix(i int) {
-	h := t.heap
-	swap := func(a, b int) {
-		h[a], h[b] = h[b], h[a]
-		h[a].index, h[b].index = int32(a+1), int32(b+1)
-	}
-	for i > 0 && h[i].due < h[(i-1)/2].due {
-		swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(h); child++ {
-			if h[child].due < h[least].due {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		swap(i, least)
-		i = least
-	}
+func (h *dueFirst) Push(x any) {
+	*h = append(*h, x.(*claim))
+	x.(*claim).index = int32(len(*h))
+}
+
+func (h *dueFirst) Pop() any {
+	last := len(*h) - 1
+	cl := (*h)[last]
+	(*h)[last], cl.index = nil, 0
+	*h = (*h)[:last]
+	return cl
 }

@@ -8,32 +8,29 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// maxUndoers bounds the goroutines that undo claims, and maxUndoPause how often each claim is tried while its server is away.
-const (
-	maxUndoers   = 8
-	maxUndoPause = time.Second
-)
+// maxUndoers bounds the goroutines that undo claims.
+const maxUndoers = 8
 
 // undoing is the list of claims that may still be held at the server although nobody wants them: their outcome is unknown, their
 // release failed, or they were lost. Each is tried until it is certain that it is gone. Guarded by the client's mutex.
 type undoing struct {
-	fresh   []undo // not tried yet; first in, first out, and before those that failed: their server may be well
-	failed  []undo // tried, and to be tried again; first in, first out
+	list    []undo // first in, first out
 	undoers int
-	left    int // in the lists, under way, and those that a renewal keeps waiting
+	left    int // in the list, under way, and those that a renewal keeps waiting
 }
 
 // undo is one claim to be undone.
 type undo struct {
 	req   driver.Request
 	lease driver.Lease // nil: not known
+	heir  *claim       // the same claim, if its queue waits for its end; nil: nobody does
 	due   time.Duration
-	pause time.Duration
+	pause time.Duration // after which it was tried last; 0: it was not tried yet
 }
 
-// undoLater undoes req in the background. The mutex is held.
-func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
-	c.undo.fresh = append(c.undo.fresh, undo{req: req, lease: lease})
+// undoLater undoes a claim in the background. The mutex is held.
+func (c *Client) undoLater(u undo) {
+	c.undo.list = append(c.undo.list, u)
 	c.undo.left++
 	if c.undo.undoers < maxUndoers {
 		c.undo.undoers++
@@ -43,30 +40,15 @@ func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
 
 // undoAll undoes claims until there is none left to begin with.
 func (c *Client) undoAll() {
-	for {
-		c.mu.Lock()
-		list := &c.undo.fresh
-		if len(*list) == 0 {
-			list = &c.undo.failed
-		}
-		if len(*list) == 0 || c.ctx.Err() != nil {
-			c.undo.undoers--
-			c.unlock()
-			return
-		}
-		u := (*list)[0]
-		*list = (*list)[1:]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for len(c.undo.list) > 0 && c.ctx.Err() == nil {
+		u := c.undo.list[0]
+		c.undo.list = c.undo.list[1:]
 		wait := u.due - c.now()
-		c.unlock()
+		c.mu.Unlock()
 
-		if wait > 0 {
-			timer := time.NewTimer(wait)
-			select {
-			case <-timer.C:
-			case <-c.ctx.Done():
-			}
-			timer.Stop()
-		}
+		sleep(c.ctx, wait, nil)
 		ctx, cancel := context.WithTimeout(c.ctx, maxAttempt)
 		err := abandon(ctx, c.backend, u.req, u.lease)
 		cancel()
@@ -76,15 +58,31 @@ func (c *Client) undoAll() {
 		}
 
 		c.mu.Lock()
+		u.tell(err)
 		if err == nil {
 			c.undo.left--
 			c.checkIdle()
-		} else {
-			u.pause = min(max(2*u.pause, minPause), maxUndoPause)
-			u.due = c.now() + jitter(u.pause)
-			c.undo.failed = append(c.undo.failed, u)
+			continue
 		}
-		c.unlock()
+		u.pause = min(max(2*u.pause, minPause), maxPause)
+		u.due = c.now() + jitter(u.pause)
+		c.undo.list = append(c.undo.list, u)
+	}
+	c.undo.undoers--
+}
+
+// tell tells those who wait for the end of the claim what became of an attempt at it. The mutex is held.
+func (u *undo) tell(err error) {
+	cl := u.heir
+	switch {
+	case cl == nil || cl.detached():
+	case err == nil:
+		cl.client.replace(cl)
+	default: // those who came meanwhile have not waited for anybody: to them it is an error at once
+		cl.queue.answerAll(unavailable(err), func(w *waiter) bool { return !w.waited })
+		if cl.queue.head == nil {
+			cl.leave()
+		}
 	}
 }
 
