@@ -1,6 +1,7 @@
 package lockport
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync/atomic"
@@ -31,17 +32,17 @@ func (c *Client) Close() error {
 	c.checkIdle()
 	c.mu.Unlock()
 
-	patience := time.NewTimer(after(kept, closePatience))
-	defer patience.Stop()
-	select {
-	case <-c.idle:
-	case <-patience.C:
-	}
+	sleep(context.Background(), after(kept, closePatience), c.idle)
 	c.mu.Lock()
 	left := len(c.queues) + c.making + c.undo.left
 	c.stop() // from here on nothing begins
 	c.mu.Unlock()
-	c.awaitBackground()
+	ended := make(chan struct{})
+	go func() {
+		c.background.Wait()
+		close(ended)
+	}()
+	sleep(context.Background(), closePatience, ended) // a backend may not let go some
 
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: %d locks were not given back for certain; they stay taken until their TTL or session ends", ErrUnavailable, left)
@@ -120,20 +121,5 @@ func (c *Client) inBackground(f func()) {
 			defer c.background.Done()
 			f()
 		}()
-	}
-}
-
-// awaitBackground waits until all goroutines have ended, with patience for those that a backend does not let go.
-func (c *Client) awaitBackground() {
-	ended := make(chan struct{})
-	go func() {
-		c.background.Wait()
-		close(ended)
-	}()
-	patience := time.NewTimer(closePatience)
-	defer patience.Stop()
-	select {
-	case <-ended:
-	case <-patience.C:
 	}
 }

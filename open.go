@@ -1,9 +1,11 @@
 package lockport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -62,12 +64,7 @@ func (m *Mux) Register(s Scheme) {
 func (m *Mux) Schemes() []Scheme {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	all := make([]Scheme, 0, len(m.schemes))
-	for _, s := range m.schemes {
-		all = append(all, s)
-	}
-	slices.SortFunc(all, func(a, b Scheme) int { return strings.Compare(a.Name, b.Name) })
-	return all
+	return slices.SortedFunc(maps.Values(m.schemes), func(a, b Scheme) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // OpenBackend makes the backend of rawURL, without a client and without I/O, and returns it with the TTL of the URL, 0
@@ -76,87 +73,60 @@ func (m *Mux) OpenBackend(rawURL string) (driver.Backend, time.Duration, error) 
 	return m.openBackend(rawURL, 0)
 }
 
+// openBackend is OpenBackend with the TTL of an option, which wins over the URL unless it is 0. Its errors are its own: what net/url says may be a part of
+// the password.
 func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, time.Duration, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
-		return nil, 0, errUnparsable // what net/url says may be a part of the password
+		return nil, 0, errors.New("the lock URL cannot be parsed: check its scheme, host and port, and percent-encode special characters in the password")
 	}
 	q, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
 	}
-	for name := range q {
+	for name := range q { // a password with a question mark ends the URL's address, and the rest of it looks like a parameter
 		if strings.ContainsAny(name, "@:/") || name == "ttl" && strings.Contains(q.Get(name), "@") {
-			return nil, 0, errNoParameter // nor may this be shown
+			return nil, 0, errors.New("what follows the question mark of the lock URL is no parameter: percent-encode special characters in the password")
 		}
 	}
 	m.mu.RLock()
 	s, ok := m.schemes[u.Scheme]
 	m.mu.RUnlock()
 	if !ok {
-		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme, strings.Join(m.names(), ", "))
+		return nil, 0, fmt.Errorf("unknown scheme %q in the lock URL; known: %s", u.Scheme, m.names())
 	}
-	urlTTL, err := takeTTL(u)
-	if err != nil {
-		return nil, 0, err
-	}
-	o := SchemeOptions{TTL: DefaultTTL}
-	for _, d := range []time.Duration{urlTTL, ttl} { // an option wins over the URL
-		if d > 0 {
-			o.TTL = d
+	var urlTTL time.Duration
+	if all := q["ttl"]; len(all) > 0 {
+		urlTTL, err = time.ParseDuration(all[0])
+		if err != nil || urlTTL <= 0 || len(all) > 1 {
+			return nil, 0, fmt.Errorf("bad duration %q of the URL parameter ttl: want one like 15s", strings.Join(all, ", "))
 		}
+		q.Del("ttl")
+		u.RawQuery = q.Encode()
 	}
-	b, err := s.Open(u, o)
+	b, err := s.Open(u, SchemeOptions{TTL: cmp.Or(ttl, urlTTL, DefaultTTL)})
 	return b, urlTTL, err
 }
 
-var errUnparsable = errors.New("the lock URL cannot be parsed: check its scheme, host and port, and percent-encode special characters in the password")
-
-// errNoParameter: a password with a question mark ends the URL's address, and the rest of it looks like a parameter.
-var errNoParameter = errors.New("what follows the question mark of the lock URL is no parameter: percent-encode special characters in the password")
-
-// takeTTL takes the parameter ttl out of u.
-func takeTTL(u *url.URL) (time.Duration, error) {
-	q := u.Query()
-	if !q.Has("ttl") {
-		return 0, nil
-	}
-	if len(q["ttl"]) > 1 {
-		return 0, errors.New("the URL parameter ttl is given twice")
-	}
-	d, err := time.ParseDuration(q.Get("ttl"))
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("bad duration %q of the URL parameter ttl: want something like 15s", q.Get("ttl"))
-	}
-	q.Del("ttl")
-	u.RawQuery = q.Encode()
-	return d, nil
-}
-
-func (m *Mux) names() []string {
+// names lists the registered schemes.
+func (m *Mux) names() string {
 	var names []string
 	for _, s := range m.Schemes() {
 		names = append(names, s.Name)
 	}
-	if len(names) == 0 {
-		return []string{"none (import a backend, such as github.com/lockport/lockport/backend/redis)"}
-	}
-	return names
+	return cmp.Or(strings.Join(names, ", "), "none (import a backend, such as github.com/lockport/lockport/backend/redis)")
 }
 
 // Open makes a client of rawURL and checks its server. What the server's settings endanger is logged as warnings.
 // An option wins over the same parameter of the URL.
 func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
-	fail := func(backend string, err error) (*Client, error) {
-		return nil, &Error{Op: "open", Backend: backend, Err: err}
-	}
 	cfg, err := newConfig(opts)
 	if err != nil {
-		return fail("", err)
+		return nil, &Error{Op: "open", Err: err}
 	}
 	b, urlTTL, err := m.openBackend(rawURL, cfg.ttl)
 	if err != nil {
-		return fail("", err)
+		return nil, &Error{Op: "open", Err: err}
 	}
 	if urlTTL > 0 {
 		opts = append([]Option{TTL(urlTTL)}, opts...)

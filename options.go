@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -90,13 +91,7 @@ func SessionTTL(own time.Duration, opts []Option) (time.Duration, error) {
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than
 // MinHold (ErrInvalidOption).
 func MaxHold(d time.Duration) SharedOption {
-	return sharedOption(func(a *acquisition) error {
-		if d < 0 {
-			return fmt.Errorf("%w: MaxHold is %v; it cannot be negative", ErrInvalidOption, d)
-		}
-		a.maxHold = d
-		return nil
-	})
+	return sharedOption(func(a *acquisition) error { a.maxHold = d; return notNegative("MaxHold", d) })
 }
 
 // MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that
@@ -104,13 +99,15 @@ func MaxHold(d time.Duration) SharedOption {
 // lock, renewed, in the background, and Close waits for that. A process that dies sooner leaves it for its TTL.
 // Default: 0. While a released lock is kept, others wait for it, also in this process.
 func MinHold(d time.Duration) SharedOption {
-	return sharedOption(func(a *acquisition) error {
-		if d < 0 {
-			return fmt.Errorf("%w: MinHold is %v; it cannot be negative", ErrInvalidOption, d)
-		}
-		a.minHold = d
-		return nil
-	})
+	return sharedOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
+}
+
+// notNegative holds a rule for durations.
+func notNegative(option string, d time.Duration) error {
+	if d < 0 {
+		return fmt.Errorf("%w: %s is %v; it cannot be negative", ErrInvalidOption, option, d)
+	}
+	return nil
 }
 
 // maxLabel keeps owner ids within driver.MaxOwnerLength.
@@ -183,26 +180,24 @@ func Require(rs ...Requirement) Option {
 }
 
 func (r Requirement) check(caps driver.Capabilities) error {
-	var ok bool
-	var need, have string
-	switch r {
-	case NeedTokens:
-		ok, need, have = caps.Token >= driver.TokenData, "fencing tokens", "tokens: "+caps.Token.String()
-	case NeedTokensAcrossFailover:
-		ok, need, have = caps.Token >= driver.TokenFailover, "fencing tokens across fail-over", "tokens: "+caps.Token.String()
-	case NeedFailoverSafety:
-		ok, need, have = caps.Failover == driver.FailoverSafe, "locks that survive fail-over", "fail-over: "+caps.Failover.String()
-	case NeedFairOrder:
-		ok, need, have = caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: "+caps.Fair.String()
-	case NeedNoPolling:
-		ok, need, have = !caps.Wake.Polls(), "waiting without polling", "waiting: "+caps.Wake.String()
-	default:
+	stated := []struct {
+		ok   bool
+		need string
+		have string
+	}{
+		NeedTokens:               {caps.Token >= driver.TokenData, "fencing tokens", "tokens: " + caps.Token.String()},
+		NeedTokensAcrossFailover: {caps.Token >= driver.TokenFailover, "fencing tokens across fail-over", "tokens: " + caps.Token.String()},
+		NeedFailoverSafety:       {caps.Failover == driver.FailoverSafe, "locks that survive fail-over", "fail-over: " + caps.Failover.String()},
+		NeedFairOrder:            {caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: " + caps.Fair.String()},
+		NeedNoPolling:            {!caps.Wake.Polls(), "waiting without polling", "waiting: " + caps.Wake.String()},
+	}
+	if r < 0 || int(r) >= len(stated) {
 		return fmt.Errorf("%w: unknown requirement %d", ErrInvalidOption, int(r))
 	}
-	if ok {
-		return nil
+	if s := stated[r]; !s.ok {
+		return fmt.Errorf("%w: %s required, but the backend states %q", errors.ErrUnsupported, s.need, s.have)
 	}
-	return fmt.Errorf("%w: %s required, but the backend states %q", errors.ErrUnsupported, need, have)
+	return nil
 }
 
 // check holds the relations between the options of one acquisition and with the backend.
@@ -221,10 +216,9 @@ func (a acquisition) check(caps driver.Capabilities) error {
 // cleanLabel makes s fit for an owner id.
 func cleanLabel(s string) string {
 	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '.', r == '_', r == '-':
-			return r
+		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r) {
+			return '_'
 		}
-		return '_'
+		return r
 	}, s)
 }

@@ -29,7 +29,7 @@
 //
 // # Server requirements
 //
-// A local file system with flock(2), 2 KB of it for each name ever used (files are never removed), and a descriptor for each lock that
+// A local file system with flock(2), 2 KB of it for each name (files that nobody has used for 7 days are removed), and a descriptor for each lock that
 // is held or waited for. All processes must run as the same user.
 //
 // # Example

@@ -26,14 +26,13 @@ const (
 // Backend claims names with flock(2) on files in one folder. It implements driver.Inspector and driver.Checker too. All methods
 // may be called concurrently.
 type Backend struct {
-	dir folder
-
-	mu      sync.Mutex
+	mu      sync.Mutex // held for a whole attempt: nothing in it waits
+	dir     folder
 	closed  bool
 	held    map[claimKey]*lease
-	waiting map[claimKey]*place        // claims that wait for their next attempt
-	busy    map[claimKey]chan struct{} // attempts under way; closed at their end
+	waiting map[claimKey]*place // claims that wait for their next attempt
 	watch   watch
+	pruning sync.WaitGroup
 }
 
 type claimKey struct{ name, owner string }
@@ -43,7 +42,7 @@ func keyOf(req driver.Request) claimKey { return claimKey{req.Name, req.Owner} }
 // place is what a waiting claim keeps between its attempts.
 type place struct {
 	file  *os.File
-	next  bool      // it has the file's turnstile: nobody of those who wait overtakes it
+	next  bool      // it has the file's turnstile: no other waiter overtakes it
 	tried time.Time // when it last tried to lock the file, or first found itself behind another
 }
 
@@ -72,113 +71,79 @@ func (b *Backend) Dir() string { return b.dir.path }
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open, and stands before
-// those that come later, until it is granted or abandoned.
-func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	p, l, err := b.begin(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if l != nil {
-		return l, nil // it was granted before
-	}
-	err = b.dir.prepare()
-	if err == nil {
-		l, err = b.attempt(req, p)
-	}
-	if err := b.finish(ctx, req, p, l, err); err != nil {
-		return nil, err
-	}
-	return l, nil
-}
-
-// begin notes that an attempt is under way, and returns what the claim has kept since its last one, or its lease.
-func (b *Backend) begin(ctx context.Context, req driver.Request) (*place, *lease, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if err := b.usable(ctx); err != nil {
-		return nil, nil, err
-	}
-	key := keyOf(req)
-	if l := b.held[key]; l != nil {
-		return nil, l, nil
-	}
-	p := b.waiting[key]
-	delete(b.waiting, key)
-	if p == nil {
-		p = new(place)
-	}
-	b.busy[key] = make(chan struct{})
-	return p, nil, nil
-}
-
-// usable says why a call must not do anything. The caller has the mutex.
-func (b *Backend) usable(ctx context.Context) error {
+// begin says whether a call can be carried out. The caller has the mutex, as Abandon does: a claim whose context has ended by then has no effect.
+func (b *Backend) begin(ctx context.Context) error {
 	if b.closed {
 		return fmt.Errorf("%w: the backend is closed", driver.ErrRefused)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	return nil
+	return b.dir.prepare()
 }
 
-// finish records the outcome of an attempt. The context is looked at once more, under the mutex that Abandon takes: a claim
-// that is given up meanwhile leaves nothing.
-func (b *Backend) finish(ctx context.Context, req driver.Request, p *place, l *lease, err error) error {
+// TryAcquire implements driver.Backend. With req.Queue, a claim that finds the name held keeps the file open, and stands before
+// those that come later, until it is granted or abandoned.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := keyOf(req)
-	defer close(b.busy[key])
-	delete(b.busy, key)
-	if over := b.usable(ctx); over != nil {
-		if l != nil {
-			l.unlock(true)
-		}
-		p.close()
-		return over
+	if err := b.begin(ctx); err != nil {
+		return nil, err
 	}
-	if l != nil {
+	key := keyOf(req)
+	if l := b.held[key]; l != nil {
+		return l, nil // it was granted before
+	}
+	p := b.waiting[key]
+	if p == nil {
+		p = new(place)
+	}
+	delete(b.waiting, key)
+	l, err := b.attempt(req, p)
+	switch {
+	case err == nil:
 		b.held[key] = l
 		b.watch.start(b)
-		return nil
-	}
-	if req.Queue && hasTurnstile && errors.Is(err, driver.ErrHeld) {
+		return l, nil
+	case req.Queue && hasTurnstile && errors.Is(err, driver.ErrHeld):
 		b.waiting[key] = p
-	} else {
+	default:
 		p.close()
 	}
-	return err
+	return nil, b.dir.explain(err)
 }
 
-// attempt tries once to lock the file of req. On success the file is the lease's; otherwise it stays in p.
+// attempt tries once to lock the file of req. On success the file is the lease's; otherwise it stays in p. The caller has the mutex.
 func (b *Backend) attempt(req driver.Request, p *place) (*lease, error) {
 	path := filepath.Join(b.dir.path, FileName(req.Name))
 	for range maxReplaced {
 		if p.file == nil {
-			f, err := openLock(path)
+			f, err := openLock(path, os.O_CREATE)
 			if err != nil {
-				return nil, b.dir.explain(err)
+				return nil, err
 			}
 			p.file = f
 		}
 		locked, err := p.try(req.Queue)
 		if err != nil {
-			return nil, b.dir.explain(err)
+			return nil, err
 		}
 		fi, here := isAt(p.file, path)
 		switch {
 		case !here:
 			p.close() // it was removed or replaced before: whoever has locked it, that means nothing
 		case !locked:
-			return nil, &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll), Holder: holderIn(p.file)}
+			held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
+			if r, _, err := readRecord(p.file); err == nil && r.isOf(0) {
+				held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
+			}
+			return nil, held
 		default:
 			l, err := b.grant(req, p, path, fi)
 			if err != nil {
 				_ = unflock(p.file)
-				return nil, b.dir.explain(err)
 			}
-			return l, nil
+			return l, err
 		}
 	}
 	return nil, fmt.Errorf("%w: the lock file %s is being replaced again and again", driver.ErrUnavailable, path)
@@ -209,6 +174,9 @@ func (b *Backend) grant(req driver.Request, p *place, path string, fi os.FileInf
 	if err != nil {
 		return nil, err
 	}
+	if fi.Size() == 0 { // it is new
+		b.prune(time.Now())
+	}
 	if p.next {
 		leaveTurnstile(p.file)
 	}
@@ -226,7 +194,7 @@ func (p *place) close() {
 	*p = place{tried: p.tried}
 }
 
-// isAt says that f still is the file at path, and what is known of it.
+// isAt reports whether f still is the file at path, and what is known of it.
 func isAt(f *os.File, path string) (os.FileInfo, bool) {
 	mine, err := f.Stat()
 	if err != nil {
@@ -237,32 +205,16 @@ func isAt(f *os.File, path string) (os.FileInfo, bool) {
 }
 
 // Abandon implements driver.Backend.
-func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+func (b *Backend) Abandon(_ context.Context, req driver.Request) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	key := keyOf(req)
-	for {
-		b.mu.Lock()
-		under := b.busy[key]
-		if under == nil {
-			break
-		}
-		b.mu.Unlock()
-		select {
-		case <-under:
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", driver.ErrUnknown, ctx.Err())
-		}
-	}
-	p, l := b.waiting[key], b.held[key]
-	delete(b.waiting, key)
-	delete(b.held, key)
-	if l != nil {
-		l.state = released
-	}
-	b.mu.Unlock()
-	if p != nil {
+	if p := b.waiting[key]; p != nil {
+		delete(b.waiting, key)
 		p.close()
 	}
-	if l != nil {
+	if l := b.held[key]; l != nil {
+		delete(b.held, key)
 		l.unlock(true)
 	}
 	return nil
@@ -271,11 +223,9 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 // Close implements driver.Backend: it unlocks every file that is held, as the end of the process would.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	b.closed = true
 	b.watch.stop()
 	for _, l := range b.held {
-		l.state = released
 		l.unlock(true)
 	}
 	for _, p := range b.waiting {
@@ -283,5 +233,7 @@ func (b *Backend) Close() error {
 	}
 	clear(b.held)
 	clear(b.waiting)
+	b.mu.Unlock()
+	b.pruning.Wait()
 	return nil
 }

@@ -6,20 +6,20 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
-	"sync"
 	"syscall"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// folder is where the lock files are.
+// folder is where the lock files are. Path and own do not change; the backend's mutex guards the rest.
 type folder struct {
-	path string
-	own  bool // it is DefaultDir: made where missing, and must be ours alone
-
-	mu    sync.Mutex
-	ready bool
+	path   string
+	own    bool      // it is DefaultDir: made where missing, and must be ours alone
+	ready  bool      // it can be used
+	pruned time.Time // when this process last looked for unused files
 }
 
 // DefaultDir is the folder of the present user's locks where none is given: /run/lock/lockport-UID where every user may make
@@ -33,18 +33,19 @@ func DefaultDir() string {
 	return filepath.Join(parent, "lockport-"+strconv.Itoa(os.Geteuid()))
 }
 
-// prepare finds out, once, whether the folder can be used. It makes the default folder.
+// prepare finds out whether the folder can be used. It makes the default folder.
 func (d *folder) prepare() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	if d.ready {
-		return nil
+		if _, err := os.Stat(d.path); !d.own || err == nil {
+			return nil
+		}
+		d.ready = false // to be made again
 	}
 	if errUnsupported != nil {
 		return errUnsupported
 	}
 	if err := d.check(); err != nil {
-		return err
+		return d.explain(err)
 	}
 	kind, _, err := remoteness(d.path)
 	if err != nil {
@@ -65,21 +66,21 @@ func (d *folder) check() error {
 		if err == nil && !fi.IsDir() {
 			err = &fs.PathError{Op: "use", Path: d.path, Err: syscall.ENOTDIR}
 		}
-		return d.explainLocked(err)
+		return err
 	}
 	parent := filepath.Dir(d.path)
 	if fi, err := os.Stat(parent); err != nil {
-		return d.explainLocked(err)
-	} else if fi.Mode().Perm()&0o022 != 0 && fi.Mode()&fs.ModeSticky == 0 {
+		return err
+	} else if isOpen(fi) {
 		return fmt.Errorf("%w: anybody can rename folders in %s, so no lock folder in it is safe; give another one, or set its sticky bit "+
 			"(chmod +t)", driver.ErrRefused, parent)
 	}
 	if err := os.Mkdir(d.path, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return d.explainLocked(err)
+		return err
 	}
 	fi, err := os.Lstat(d.path) // of a link itself: somebody else may have made it
 	if err != nil {
-		return d.explainLocked(err)
+		return err
 	}
 	if !fi.IsDir() || ownerOf(fi) != os.Geteuid() || fi.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%w: %s is not a folder that belongs to user %d and that nobody else may write to; find out who made it, and "+
@@ -90,25 +91,13 @@ func (d *folder) check() error {
 
 // explain gives an error of the file system its class, and a remedy where there is one. The attempt has had no effect.
 func (d *folder) explain(err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.explainLocked(err)
-}
-
-func (d *folder) explainLocked(err error) error {
 	is := func(targets ...error) bool {
-		for _, t := range targets {
-			if errors.Is(err, t) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(targets, func(t error) bool { return errors.Is(err, t) })
 	}
 	switch {
-	case err == nil, is(driver.ErrRefused, driver.ErrUnavailable):
+	case err == nil, is(driver.ErrHeld, driver.ErrRefused, driver.ErrUnavailable):
 		return err
 	case is(fs.ErrNotExist) && d.own:
-		d.ready = false // to be made again
 		return fmt.Errorf("%w: the lock folder is gone: %w", driver.ErrUnavailable, err)
 	case is(fs.ErrNotExist, syscall.ENOTDIR):
 		return fmt.Errorf("%w: there is no lock folder %s (%w); make it with mkdir -m 700", driver.ErrRefused, d.path, err)

@@ -4,12 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// lease is a claim whose file is locked.
+// lease is a claim whose file is locked: it is so for as long as the backend has it in held. Its fields do not change.
 type lease struct {
 	backend *Backend
 	req     driver.Request
@@ -19,17 +18,7 @@ type lease struct {
 	grant   driver.Grant
 	record  record
 	slot    int // where record stands
-
-	state state // guarded by backend.mu
 }
-
-type state int
-
-const (
-	held state = iota
-	released
-	lost
-)
 
 // Grant implements driver.Lease. Until is zero: the claim ends only with the process, or with its file.
 func (l *lease) Grant() driver.Grant { return l.grant }
@@ -44,41 +33,30 @@ func (l *lease) As(target any) bool {
 	return ok
 }
 
-// Renew implements driver.Lease. There is nothing to prolong.
-func (l *lease) Renew(context.Context) (time.Time, error) {
-	l.backend.mu.Lock()
-	defer l.backend.mu.Unlock()
-	if l.state != held {
-		return time.Time{}, l.gone()
-	}
-	return time.Time{}, nil
-}
-
 // Release implements driver.Lease. It is carried out whatever ctx says, since nothing in it waits.
 func (l *lease) Release(context.Context) error {
 	b := l.backend
 	b.mu.Lock()
-	before := l.state
-	if before == held {
-		l.state = released
-		delete(b.held, keyOf(l.req))
-	}
-	b.mu.Unlock()
-	switch {
-	case before == lost:
+	defer b.mu.Unlock()
+	if !b.end(l) {
 		return l.gone()
-	case before == released:
-		return nil
 	}
 	here := l.isHere()
 	l.unlock(here)
 	if !here {
-		b.mu.Lock()
-		l.state = lost
-		b.mu.Unlock()
 		return l.gone()
 	}
 	return nil
+}
+
+// end takes l out of what is held, and reports whether it was there. The caller has the mutex.
+func (b *Backend) end(l *lease) bool {
+	key := keyOf(l.req)
+	mine := b.held[key] == l
+	if mine {
+		delete(b.held, key)
+	}
+	return mine
 }
 
 // gone is why a lost lease is lost.
@@ -86,7 +64,7 @@ func (l *lease) gone() error {
 	return fmt.Errorf("%w: the lock file %s was removed or replaced", driver.ErrLost, l.path)
 }
 
-// isHere says that the locked file still is at its path. An error other than that nothing is there says nothing.
+// isHere reports whether the locked file still is at its path. An error other than that nothing is there says nothing.
 func (l *lease) isHere() bool {
 	fi, err := os.Lstat(l.path)
 	if err != nil {
@@ -100,8 +78,9 @@ func (l *lease) isHere() bool {
 // descriptor until it executes its program.
 func (l *lease) unlock(write bool) {
 	if write {
-		l.record.held = false
-		_, _ = writeRecord(l.file, l.record, l.slot)
+		free := l.record
+		free.held = false
+		_, _ = writeRecord(l.file, free, l.slot)
 	}
 	_ = unflock(l.file)
 	_ = l.file.Close()

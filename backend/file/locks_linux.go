@@ -3,7 +3,6 @@ package file
 import (
 	"bufio"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -13,9 +12,9 @@ import (
 // holderOf is the id of the process that locked a file with flock(2), as the kernel lists it, without touching the lock; 0 if it
 // lists none: then nobody has locked it, or only a process of another PID namespace, or the file system numbers its devices in
 // another way than stat(2) tells (overlayfs, btrfs).
-func holderOf(fi fs.FileInfo) int {
-	st, ok := fi.Sys().(*syscall.Stat_t)
-	if !ok {
+func holderOf(f *os.File) int {
+	var st syscall.Stat_t
+	if syscall.Fstat(int(f.Fd()), &st) != nil {
 		return 0
 	}
 	locks, err := os.Open("/proc/locks")
@@ -28,9 +27,9 @@ func holderOf(fi fs.FileInfo) int {
 	file := fmt.Sprintf("%02x:%02x:%d", major, minor, st.Ino)
 	for lines := bufio.NewScanner(locks); lines.Scan(); {
 		// "7: FLOCK  ADVISORY  WRITE 1234 fe:00:567 0 EOF"; who waits has "->" in the second place.
-		f := strings.Fields(lines.Text())
-		if len(f) >= 6 && f[1] == "FLOCK" && f[5] == file {
-			pid, _ := strconv.Atoi(f[4])
+		field := strings.Fields(lines.Text())
+		if len(field) >= 6 && field[1] == "FLOCK" && field[5] == file {
+			pid, _ := strconv.Atoi(field[4])
 			return pid
 		}
 	}

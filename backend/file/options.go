@@ -30,7 +30,6 @@ func NewBackend(o Options) (*Backend, error) {
 	b := &Backend{
 		held:    make(map[claimKey]*lease),
 		waiting: make(map[claimKey]*place),
-		busy:    make(map[claimKey]chan struct{}),
 	}
 	switch {
 	case o.Dir == "":

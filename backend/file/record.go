@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"os"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -30,6 +32,24 @@ type record struct {
 	token uint64
 	since time.Time
 	owner string // of the present or last holder
+}
+
+// isOf reports whether r, of a file that is locked, is of its holder. pid is the process that the kernel says has locked it, 0 if that is not known. A
+// record of a process that has died was left behind: a program that does not write to the file has locked it since.
+func (r record) isOf(pid int) bool {
+	c, ok := driver.OwnerClaimant(r.owner)
+	if host, err := os.Hostname(); !r.held || !ok || err != nil || host != c.Host {
+		return r.held // of another machine's processes, or containers', nothing is known
+	}
+	if pid != 0 {
+		return c.PID == pid
+	}
+	p, err := os.FindProcess(c.PID)
+	if err != nil {
+		return false
+	}
+	defer p.Release()
+	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
 // newer says that r was written after o: each token is written as held, and then, unless its holder dies, as free.

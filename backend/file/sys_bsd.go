@@ -3,10 +3,8 @@
 package file
 
 import (
-	"io/fs"
 	"os"
 	"syscall"
-	"time"
 )
 
 // hasTurnstile is false: these systems have no locks of the descriptor beside those of flock(2). Who waits is served in no order.
@@ -17,15 +15,7 @@ func leaveTurnstile(*os.File)        {}
 func isTurnstileTaken(*os.File) bool { return false }
 
 // holderOf is 0: who has locked a file is not known here.
-func holderOf(fs.FileInfo) int { return 0 }
-
-// changed is when a file or folder, or what is known of it, last changed: nobody can set it.
-func changed(fi fs.FileInfo) time.Time {
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return time.Unix(st.Ctimespec.Unix())
-	}
-	return time.Now()
-}
+func holderOf(*os.File) int { return 0 }
 
 // mountLocal is MNT_LOCAL, the flag of file systems on this machine's own disks.
 const mountLocal = 0x1000

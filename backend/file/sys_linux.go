@@ -1,10 +1,8 @@
 package file
 
 import (
-	"io/fs"
 	"os"
 	"syscall"
-	"time"
 )
 
 // The turnstile is a lock of the descriptor (F_OFD_SETLK) on the first byte of the lock file. Local file systems keep such locks
@@ -35,14 +33,6 @@ func leaveTurnstile(f *os.File) { _, _ = turnstile(f, ofdSetLock, syscall.F_UNLC
 func isTurnstileTaken(f *os.File) bool {
 	lock, err := turnstile(f, ofdGetLock, syscall.F_WRLCK)
 	return err == nil && lock.Type != syscall.F_UNLCK
-}
-
-// changed is when a file or folder, or what is known of it, last changed: nobody can set it.
-func changed(fi fs.FileInfo) time.Time {
-	if st, ok := fi.Sys().(*syscall.Stat_t); ok {
-		return time.Unix(st.Ctim.Unix())
-	}
-	return time.Now()
 }
 
 // shared are the file systems whose locks other machines have a part in, by the number that statfs(2) gives (linux/magic.h and

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -22,14 +21,13 @@ func leaveTurnstile(*os.File)        {}
 func isTurnstileTaken(*os.File) bool { return false }
 
 // holderOf is 0: who has locked a file is not known here.
-func holderOf(fs.FileInfo) int { return 0 }
+func holderOf(*os.File) int { return 0 }
 
-func openLock(string) (*os.File, error)       { return nil, errUnsupported }
+func openLock(string, int) (*os.File, error)  { return nil, errUnsupported }
 func openToLook(string) (*os.File, error)     { return nil, errUnsupported }
 func tryFlock(*os.File) (bool, error)         { return false, errUnsupported }
 func isFlocked(*os.File) (bool, error)        { return false, errUnsupported }
 func unflock(*os.File) error                  { return errUnsupported }
 func ownerOf(fs.FileInfo) int                 { return -1 }
 func isForAll(string) bool                    { return false }
-func changed(fs.FileInfo) time.Time           { return time.Now() }
 func remoteness(string) (string, bool, error) { return "", false, errUnsupported }

@@ -14,11 +14,11 @@ import (
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported error
 
-// openLock opens a lock file, which it makes if there is none: never with O_EXCL, since whether the file exists means nothing. A
+// openLock opens a lock file, and with os.O_CREATE makes it if there is none: never with O_EXCL, since whether the file exists means nothing. A
 // child process does not inherit it (package os sets O_CLOEXEC), and a link is not followed. What another user may have put there is
 // refused before it is touched.
-func openLock(path string) (*os.File, error) {
-	return openRegular(path, os.O_CREATE|os.O_RDWR, func(st *syscall.Stat_t) error {
+func openLock(path string, create int) (*os.File, error) {
+	return openRegular(path, create|os.O_RDWR, func(st *syscall.Stat_t) error {
 		switch {
 		case int(st.Uid) != os.Geteuid():
 			return notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))

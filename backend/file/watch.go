@@ -3,38 +3,33 @@ package file
 import (
 	"errors"
 	"io/fs"
+	"maps"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 )
 
-// watchPeriod is how often a Backend that holds something looks whether its files are still there.
-const watchPeriod = 250 * time.Millisecond
+const (
+	// watchPeriod is how often a Backend that holds something looks whether its files are still there.
+	watchPeriod = 250 * time.Millisecond
+	// freshen is how often the files of leases are written to again: many systems remove files that have not changed for days from
+	// /tmp, and so does prune.
+	freshen = time.Hour
+)
 
-// settled is how long a folder must not have changed before the time of its last change proves that nothing has changed since
-// it was read: longer than the grain of that time on any file system in use.
-const settled = 2 * time.Second
-
-// freshen is how often the files of leases are written to again: many systems remove files that have not changed for days from
-// /tmp.
-const freshen = time.Hour
-
-// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. In
-// the steady state it asks only for the folder, whose time of change moves with every removal and every replacement.
+// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. The backend's mutex guards
+// it.
 type watch struct {
 	timer *time.Timer // nil: nothing is held
 	fresh time.Time   // when the files were last written to again, or the watch began
-
-	// Of the last look at every file; the zero value proves nothing.
-	dir  os.FileInfo
-	when time.Time
-	all  int64 // leases granted until then: later ones are looked at first
-	made int64 // leases granted so far
 }
 
-// start watches a new lease of b. The caller has b's mutex.
+// start watches what b holds. The caller has b's mutex.
 func (w *watch) start(b *Backend) {
-	w.made++
 	if w.timer == nil {
 		w.fresh = time.Now()
 		w.timer = time.AfterFunc(watchPeriod, b.look)
@@ -49,72 +44,95 @@ func (w *watch) stop() {
 	}
 }
 
-// look tells those whose file is gone, and looks again later if anything is held.
+// look tells the holders of files that are gone, and looks again later if anything is held.
 func (b *Backend) look() {
-	now := time.Now()
-	dir, err := os.Stat(b.dir.path)
-
 	b.mu.Lock()
-	w := &b.watch
-	if w.timer == nil || len(b.held) == 0 {
-		w.timer = nil
-		b.mu.Unlock()
-		return
-	}
-	var leases []*lease
-	if err != nil || !w.proves(dir) {
-		for _, l := range b.held {
-			leases = append(leases, l)
-		}
-		w.dir, w.when, w.all = dir, now, w.made
-	}
+	leases := slices.Collect(maps.Values(b.held))
 	b.mu.Unlock()
-
 	for _, l := range leases {
 		if !l.isHere() {
 			b.lose(l)
 		}
 	}
-
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if w.timer == nil {
+	w := &b.watch
+	switch {
+	case w.timer == nil:
 		return
-	}
-	if now.Sub(w.fresh) > freshen {
-		w.fresh = now
-		for _, l := range b.held { // under the mutex, so that none of them is released, and claimed by another, meanwhile
+	case len(b.held) == 0:
+		w.timer = nil
+		return
+	case time.Since(w.fresh) > freshen:
+		w.fresh = time.Now()
+		for _, l := range b.held {
 			_, _ = l.file.WriteAt(l.record.encode(), int64(l.slot)*slotSize)
 		}
 	}
 	w.timer.Reset(watchPeriod)
 }
 
-// proves says that no file can have been removed since the last look at all of them, given what the folder says now.
-func (w *watch) proves(dir os.FileInfo) bool {
-	return w.dir != nil && os.SameFile(w.dir, dir) && w.all == w.made &&
-		changed(dir).Equal(changed(w.dir)) && w.when.Sub(changed(dir)) > settled
-}
-
 // lose ends l, whose file is gone, and tells its holder.
 func (b *Backend) lose(l *lease) {
 	b.mu.Lock()
-	mine := l.state == held
+	mine := b.end(l)
 	if mine {
-		l.state = lost
-		delete(b.held, keyOf(l.req))
+		l.unlock(false)
 	}
 	b.mu.Unlock()
-	if !mine {
-		return
-	}
-	l.unlock(false)
-	if l.req.Lost != nil {
+	if mine && l.req.Lost != nil {
 		l.req.Lost(l.gone())
 	}
 }
 
-// isAbsent says that nothing is at a path.
+// isAbsent reports whether err says that nothing is at a path.
 func isAbsent(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+const (
+	// unused is for how long nobody must have locked a file before it is removed.
+	unused = 7 * 24 * time.Hour
+	// pruneEvery is how often a process that makes lock files looks for such files.
+	pruneEvery = 24 * time.Hour
+)
+
+// prune removes the files that nobody has locked for long, in the background, if it is time for that. The caller has the mutex.
+func (b *Backend) prune(now time.Time) {
+	if now.Sub(b.dir.pruned) < pruneEvery {
+		return
+	}
+	b.dir.pruned = now
+	b.pruning.Go(func() {
+		files, _ := os.ReadDir(b.dir.path) // with an error, what could be read
+		first := rand.N(len(files) + 1)    // processes that live for moments get everywhere all the same
+		for _, file := range append(files[first:], files[:first]...) {
+			b.mu.Lock()
+			over := b.closed
+			b.mu.Unlock()
+			if over {
+				return
+			}
+			if fi, err := file.Info(); err == nil && strings.HasSuffix(file.Name(), suffix) && now.Sub(fi.ModTime()) > unused {
+				pruneOne(filepath.Join(b.dir.path, file.Name()), now)
+			}
+		}
+	})
+}
+
+// pruneOne removes the file at path while it has it locked: a claim that locks it afterwards finds that it is not at its path any more. The next
+// token of the name comes from the clock.
+func pruneOne(path string, now time.Time) {
+	f, err := openLock(path, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if locked, err := tryFlock(f); err != nil || !locked {
+		return
+	}
+	if fi, here := isAt(f, path); here && now.Sub(fi.ModTime()) > unused {
+		_ = os.Remove(path)
+	}
+	_ = unflock(f)
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -87,54 +88,6 @@ func TestReleaseFindsLoss(t *testing.T) {
 	require.Empty(t, told)
 }
 
-// In the steady state only the folder is looked at, and a loss is noticed all the same.
-func TestLossInSteadyState(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	t.Parallel()
-	b := newBackend(t, t.TempDir())
-	_, x, toldX := watched(t, b, "x")
-	_, y, toldY := watched(t, b, "y")
-	z, _, _ := watched(t, b, "z")
-	require.NoError(t, z.Release(t.Context()))
-	isSteady := func() bool {
-		dir, err := os.Stat(b.dir.path)
-		require.NoError(t, err)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		return b.watch.proves(dir)
-	}
-	require.False(t, isSteady())
-	require.Eventually(t, isSteady, 30*time.Second, 10*time.Millisecond)
-	require.NoError(t, os.Remove(x))
-	requireTold(t, toldX)
-	require.Empty(t, toldY)
-
-	// A lease that was granted since is not taken for looked at.
-	require.Eventually(t, isSteady, 30*time.Second, 10*time.Millisecond)
-	_, _, _ = watched(t, b, "z") // its file is there, so that the folder does not change
-	require.False(t, isSteady())
-	require.Eventually(t, isSteady, 30*time.Second, 10*time.Millisecond)
-
-	// A folder that changed when its files were looked at may have changed once more in the same tick of its clock.
-	b.mu.Lock()
-	w := b.watch
-	b.mu.Unlock()
-	dir, err := os.Stat(b.dir.path)
-	require.NoError(t, err)
-	require.True(t, w.proves(dir))
-	w.when = changed(dir).Add(time.Millisecond)
-	require.False(t, w.proves(dir))
-
-	// A clock that was set back does not make a change look old.
-	b.mu.Lock()
-	b.watch.when = b.watch.when.Add(time.Hour)
-	b.mu.Unlock()
-	require.NoError(t, os.Remove(y))
-	requireTold(t, toldY)
-}
-
 // Nothing runs while nothing is held, and no goroutine while something is.
 func TestNothingRuns(t *testing.T) {
 	b := newBackend(t, t.TempDir())
@@ -167,4 +120,50 @@ func TestFilesAreFreshened(t *testing.T) {
 	after, _, err := readRecord(fileOf(lease))
 	require.NoError(t, err)
 	require.Equal(t, before, after)
+}
+
+// Files that nobody has used for a week are removed when a new one is made, and no others. Tokens go on rising.
+func TestUnusedFilesAreRemoved(t *testing.T) {
+	b := newBackend(t, t.TempDir())
+	old := time.Now().Add(-unused - time.Minute)
+	token := uint64(0)
+	for _, name := range []string{"held", "unused", "used"} {
+		lease, path, _ := watched(t, b, name)
+		b.pruning.Wait()
+		token = lease.Grant().Token
+		if name != "held" {
+			require.NoError(t, lease.Release(t.Context()))
+		}
+		if name != "used" {
+			require.NoError(t, os.Chtimes(path, old, old))
+		}
+	}
+	files := func() (names []string) {
+		all, err := os.ReadDir(b.dir.path)
+		require.NoError(t, err)
+		for _, f := range all {
+			names = append(names, f.Name()[:strings.Index(f.Name(), "-")])
+		}
+		return names
+	}
+	_, _, _ = watched(t, b, "new")
+	b.pruning.Wait()
+	require.Equal(t, []string{"held", "new", "unused", "used"}, files(), "this process has looked a moment ago")
+
+	waiting := driver.Request{Name: "unused", Owner: goldenOwner, Queue: true}
+	other := newBackend(t, b.dir.path)
+	lease, path, _ := watched(t, b, "unused")
+	_, err := other.TryAcquire(t.Context(), waiting)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	require.NoError(t, lease.Release(t.Context()))
+	require.NoError(t, os.Chtimes(path, old, old))
+	b.dir.pruned = time.Time{}
+	_, _, _ = watched(t, b, "newer")
+	b.pruning.Wait()
+	require.Equal(t, []string{"held", "new", "newer", "used"}, files())
+	next, err := other.TryAcquire(t.Context(), waiting) // it has the removed file open
+	require.NoError(t, err)
+	require.Greater(t, next.Grant().Token, token)
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "unused", Owner: "another"})
+	require.ErrorIs(t, err, driver.ErrHeld)
 }
