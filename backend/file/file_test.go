@@ -197,14 +197,27 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 	}
 }
 
+// A claim whose context has ended leaves nothing once it is abandoned, also if it is on its way then.
 func TestCancelled(t *testing.T) {
 	dir := t.TempDir()
-	a := backend(t, dir)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, err := a.TryAcquire(ctx, request("x"))
-	require.ErrorIs(t, err, context.Canceled)
-	release(t, claim(t, a, request("x")))
+	a, b := backend(t, dir), backend(t, dir)
+	before := openFiles(t)
+	for range 500 {
+		ctx, cancel := context.WithCancel(t.Context())
+		req := queued("x")
+		under := make(chan struct{})
+		go func() {
+			defer close(under)
+			_, _ = a.TryAcquire(ctx, req)
+		}()
+		cancel()
+		require.NoError(t, a.Abandon(t.Context(), req))
+		lease, err := wait(t.Context(), b, request("x"))
+		require.NoError(t, err)
+		<-under
+		release(t, lease)
+	}
+	require.Equal(t, before, openFiles(t))
 }
 
 func TestClose(t *testing.T) {
