@@ -58,7 +58,7 @@ func TestAllocationsOfACycle(t *testing.T) {
 			t.Fatal("not acquired, or not released")
 		}
 	})
-	require.LessOrEqual(t, cycles, 17.0, "one for the lease")
+	require.LessOrEqual(t, cycles, 18.0, "one for the lease")
 }
 
 // inUse is what the heap and the stacks take, without garbage.
