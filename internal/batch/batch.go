@@ -15,6 +15,10 @@ type Queue[Q, A any] struct {
 	// the first request's context, and ends when nobody waits for any of the answers any more. Send may return later than that.
 	Send func(ctx context.Context, requests []Q) []A
 
+	// Alone, if not nil, sends a request that need not wait, in place of Send: on the goroutine of the caller, which saves a switch between two, and
+	// with the caller's context. It must return soon after that ends.
+	Alone func(ctx context.Context, request Q) A
+
 	// Limit is how many batches are under way at once as long as the server answers. Default: 2, which keeps a server busy while one batch's
 	// answers are handed out.
 	Limit int
@@ -61,8 +65,15 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	if err := ctx.Err(); err != nil {
 		return answer, false, err
 	}
-	it := &item[Q, A]{request: request, ctx: ctx, done: make(chan struct{})}
 	q.mu.Lock()
+	if q.Alone != nil && len(q.waiting) == 0 && q.active < q.limit() {
+		q.active++
+		q.mu.Unlock()
+		s := new(sending)
+		defer q.watch(s)()
+		return q.Alone(ctx, request), true, nil
+	}
+	it := &item[Q, A]{request: request, ctx: ctx, done: make(chan struct{})}
 	q.waiting = append(q.waiting, it)
 	q.start()
 	q.mu.Unlock()
@@ -88,13 +99,38 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	return answer, true, ctx.Err()
 }
 
+// limit is Limit or its default.
+func (q *Queue[Q, A]) limit() int {
+	if q.Limit <= 0 {
+		return 2
+	}
+	return q.Limit
+}
+
+// watch lets another batch begin when s, which counts against Limit, is overdue. end is to be called when s is over, and lets those who wait follow.
+func (q *Queue[Q, A]) watch(s *sending) (end func()) {
+	overdue := q.Overdue
+	if overdue <= 0 {
+		overdue = 50 * time.Millisecond
+	}
+	late := time.AfterFunc(overdue, func() { q.late(s) })
+	return func() {
+		late.Stop()
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if s.late {
+			q.overdue--
+		} else {
+			q.active--
+		}
+		s.over = true
+		q.start()
+	}
+}
+
 // start begins batches for those who wait, as many as may be under way. The mutex is held.
 func (q *Queue[Q, A]) start() {
-	limit := q.Limit
-	if limit <= 0 {
-		limit = 2
-	}
-	for len(q.waiting) > 0 && q.active < limit {
+	for len(q.waiting) > 0 && q.active < q.limit() {
 		items := q.take()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(items[0].ctx))
 		s := &sending{left: len(items), cancel: cancel}
@@ -132,33 +168,21 @@ func (q *Queue[Q, A]) take() []*item[Q, A] {
 	return items
 }
 
-// send sends a batch, hands out the answers, and lets those who wait follow.
+// send sends a batch and hands out the answers.
 func (q *Queue[Q, A]) send(ctx context.Context, s *sending, items []*item[Q, A]) {
 	defer s.cancel()
-	overdue := q.Overdue
-	if overdue <= 0 {
-		overdue = 50 * time.Millisecond
-	}
-	late := time.AfterFunc(overdue, func() { q.late(s) })
+	defer q.watch(s)()
 	requests := make([]Q, len(items))
 	for i, it := range items {
 		requests[i] = it.request
 	}
 	answers := q.Send(ctx, requests)
-	late.Stop()
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i, it := range items {
 		it.answer = answers[i]
 		close(it.done)
 	}
-	if s.late {
-		q.overdue--
-	} else {
-		q.active--
-	}
-	s.over = true
-	q.start()
 }
 
 // late lets another batch begin beside s, which takes long.

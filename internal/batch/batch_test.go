@@ -124,3 +124,37 @@ func TestOverdueBatches(t *testing.T) {
 		require.Equal(t, 0, q.active+q.overdue)
 	})
 }
+
+// A lone request is sent with its caller's context. Those that come meanwhile wait for it as for a batch, until it is overdue.
+func TestALoneRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &server{delay: 30 * time.Millisecond}
+		var alone []context.Context
+		q := &Queue[int, string]{Send: s.send, Limit: 1, Alone: func(ctx context.Context, request int) string {
+			alone = append(alone, ctx)
+			time.Sleep(time.Duration(request) * time.Millisecond)
+			return "alone"
+		}}
+		ask := func(request int, want string) {
+			answer, sent, err := q.Do(t.Context(), request)
+			if err != nil || !sent || answer != want {
+				t.Errorf("request %d: %q, %t, %v", request, answer, sent, err)
+			}
+		}
+		for _, takes := range []int{10, 1000} { // one that comes back, and one that is overdue
+			var first, crowd sync.WaitGroup
+			first.Go(func() { ask(takes, "alone") })
+			synctest.Wait()
+			start := time.Now()
+			for i := range 3 {
+				crowd.Go(func() { ask(i, strconv.Itoa(i)) })
+			}
+			crowd.Wait()
+			require.Less(t, time.Since(start), 100*time.Millisecond)
+			first.Wait()
+		}
+		require.Equal(t, []context.Context{t.Context(), t.Context()}, alone)
+		require.Len(t, s.batches, 2)
+		require.Len(t, s.batches[1], 3)
+	})
+}
