@@ -1,12 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
@@ -14,83 +15,73 @@ import (
 
 // Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	w, err := b.link.wires(ctx)
+	client, err := b.ready(ctx)
+	if errors.Is(err, errUnreachable) && b.link.config != nil {
+		err = cmp.Or(b.link.dial(ctx), err)
+	}
 	if err != nil {
 		return nil, err
 	}
 	// The comparison never holds, so that nothing is written; what it would do is checked against the user's role all the same.
-	probe := b.layout.prefix + "/"
-	begin, end := []byte(b.layout.prefix), rangeEnd(b.layout.prefix)
-	if len(begin) == 0 {
-		begin = []byte{0}
-	}
-	a := b.flights.run(ctx, "", request{txn: &pb.TxnRequest{
-		Compare: []*pb.Compare{created([]byte(probe), -1)},
-		Success: []*pb.RequestOp{put([]byte(probe), nil, 0), {Request: &pb.RequestOp_RequestDeleteRange{
-			RequestDeleteRange: &pb.DeleteRangeRequest{Key: append([]byte(probe), 0), RangeEnd: end}}}},
-		Failure: []*pb.RequestOp{get(&pb.RangeRequest{Key: begin, RangeEnd: end, Limit: 1, KeysOnly: true})},
-	}})
+	prefix := b.layout.prefix
+	_, err = b.write(ctx, request{
+		when: []clientv3.Cmp{created(prefix+"/", -1)},
+		then: []clientv3.Op{clientv3.OpPut(prefix+"/", ""),
+			clientv3.OpDelete(prefix+"/\x00", clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)))},
+		or: []clientv3.Op{clientv3.OpGet(prefix, clientv3.WithPrefix(), clientv3.WithLimit(1), clientv3.WithKeysOnly())},
+	})
 	switch {
-	case errors.Is(a.err, driver.ErrUnknown): // it would have changed nothing
-		return nil, fmt.Errorf("%w: no answer from etcd: %w", driver.ErrUnavailable, context.Cause(ctx))
-	case a.err != nil:
-		return nil, a.err
+	case errors.Is(err, driver.ErrUnknown): // it would have changed nothing
+		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, cmp.Or(ctx.Err(), errors.New("no answer from etcd")))
+	case err != nil:
+		return nil, err
 	}
 	var notices []driver.Notice
-	members, err := w.client.MemberList(ctx)
+	members, err := client.MemberList(ctx)
 	switch {
-	case err != nil && isRejected(classifyRead(ctx, err)):
+	case err != nil && isRejected(classify(ctx, err, false)):
 		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
 			Text:   "The server does not let us ask for the members of its cluster, so it is not known whether one may fail.",
 			Remedy: "Look yourself (etcdctl member list)."})
 	case err != nil:
-		return nil, classifyRead(ctx, err)
+		return nil, classify(ctx, err, false)
 	default:
-		notices = append(notices, checkMembers(w.client.Endpoints(), members.Members)...)
+		notices = append(notices, checkMembers(client.Endpoints(), members)...)
 	}
-	status, err := pb.NewMaintenanceClient(w.conn).Status(ctx, &pb.StatusRequest{})
-	switch {
-	case err != nil && isRejected(classifyRead(ctx, err)):
+	if status, err := client.Status(ctx, client.Endpoints()[0]); err == nil { // clientv3 connects to that member for it
+		notices = append(notices, checkStatus(status)...)
+	} else {
 		notices = append(notices, driver.Notice{ID: "status", Unknown: true,
 			Text:   "The server does not report its version and database size.",
 			Remedy: "Look yourself (etcdctl endpoint status)."})
-	case err != nil:
-		return nil, classifyRead(ctx, err)
-	default:
-		notices = append(notices, checkStatus(status)...)
 	}
-	if b.link.clear {
-		notices = append(notices, notice.InTheClear(w.client.Endpoints()...)...)
+	if b.link.clear() {
+		notices = append(notices, notice.InTheClear(client.Endpoints()...)...)
 	}
 	return notices, nil
 }
 
 // checkMembers tells what endangers locks in how the cluster is made up, and how we reach it.
-func checkMembers(endpoints []string, members []*pb.Member) (notices []driver.Notice) {
+func checkMembers(endpoints []string, cluster *clientv3.MemberListResponse) []driver.Notice {
 	voters := 0
-	for _, m := range members {
+	var addrs []string
+	for _, m := range cluster.Members {
+		addrs = append(addrs, m.ClientURLs...)
 		if !m.IsLearner {
 			voters++
 		}
 	}
 	switch {
 	case voters < 3:
-		notices = append(notices, driver.Notice{ID: "quorum",
+		return []driver.Notice{{ID: "quorum",
 			Text:   fmt.Sprintf("The cluster has %d voting member(s), so that no lock can be taken or kept while one is away.", voters),
-			Remedy: "Run three or five members."})
+			Remedy: "Run three or five members."}}
 	case len(endpoints) < 2:
-		notices = append(notices, driver.Notice{ID: "endpoints",
+		return []driver.Notice{{ID: "endpoints",
 			Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),
-			Remedy: "Give it the others too: " + strings.Join(clientURLs(members), ", ") + "."})
+			Remedy: "Give it the others too: " + strings.Join(addrs, ", ") + "."}}
 	}
-	return notices
-}
-
-func clientURLs(members []*pb.Member) (all []string) {
-	for _, m := range members {
-		all = append(all, m.ClientURLs...)
-	}
-	return all
+	return nil
 }
 
 // defaultQuota is etcd's default storage limit. etcd before 3.6 does not report the one that is configured.
@@ -100,7 +91,7 @@ const defaultQuota = 2 << 30
 var corrected = map[int]int{4: 32, 5: 14}
 
 // checkStatus reads what the member that we are connected to says of itself. Of an alarm the error of Check tells.
-func checkStatus(s *pb.StatusResponse) (notices []driver.Notice) {
+func checkStatus(s *clientv3.StatusResponse) (notices []driver.Notice) {
 	var major, minor, patch int
 	if n, _ := fmt.Sscanf(s.Version, "%d.%d.%d", &major, &minor, &patch); n == 3 && major == 3 && patch < corrected[minor] {
 		notices = append(notices, driver.Notice{ID: "version",

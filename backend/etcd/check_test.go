@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
@@ -121,7 +120,7 @@ func TestTLS(t *testing.T) {
 	says(t, err, lockport.ErrUnavailable)
 	plain := servers.NeedEtcd(t, servers.EtcdOptions{})
 	_, err = opens(t, strings.Replace(plain.URL(), "etcd:", "etcds:", 1))
-	says(t, err, lockport.ErrUnavailable, "handshake")
+	says(t, err, lockport.ErrUnavailable, "TLS")
 }
 
 func TestServerGone(t *testing.T) {
@@ -186,8 +185,8 @@ func TestOutOfSpace(t *testing.T) {
 		return err != nil
 	}, "a full store")
 	_, err := n.try(n.request("y"))
-	says(t, err, driver.ErrUnavailable, "space", "disarm")
-	_, err = lease.(*claim).Renew(t.Context())
+	says(t, err, driver.ErrUnknown, "space", "disarm")
+	_, err = driver.Renew(t.Context(), n, lease)
 	require.NoError(t, err)
 	frees(t, lease) // giving back needs no space
 }
@@ -220,7 +219,7 @@ func TestNotices(t *testing.T) {
 func TestCheckStatus(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
-	for want, s := range map[string]*pb.StatusResponse{
+	for want, s := range map[string]*clientv3.StatusResponse{
 		"":                      {Version: "3.4.32", DbSize: 79 * mega, DbSizeQuota: 100 * mega},
 		"version":               {Version: "3.4.31"},
 		"database-size":         {Version: "3.5.14", DbSize: 81 * mega, DbSizeQuota: 100 * mega},
@@ -232,7 +231,7 @@ func TestCheckStatus(t *testing.T) {
 		}
 		require.Equal(t, want, strings.Join(ids, ","))
 	}
-	require.Empty(t, checkStatus(&pb.StatusResponse{Version: "?"}))
+	require.Empty(t, checkStatus(&clientv3.StatusResponse{Version: "?"}))
 }
 
 func TestPasswordInTheClear(t *testing.T) {
@@ -242,7 +241,7 @@ func TestPasswordInTheClear(t *testing.T) {
 	} {
 		b, err := openBackend(t.Context(), rawURL)
 		require.NoError(t, err)
-		require.Equal(t, want, b.(*Backend).link.clear, rawURL)
+		require.Equal(t, want, b.(*Backend).link.clear(), rawURL)
 		require.NoError(t, b.Close())
 	}
 }

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -18,36 +18,145 @@ type claim struct {
 	req    driver.Request
 	within string // what the keys of all claims on the name begin with
 
-	// Guarded by Backend.mu; once set, lease and key never change.
-	lease   *lease
-	key     string
-	rev     int64  // create revision of its key; 0: not known to be there
-	gone    error  // why its key is not there any more, while it waits
-	wake    func() // tells who waits that gone is set; nil: nobody waits
-	grant   driver.Grant
-	since   time.Duration // when it was granted, after the start of the process
-	timer   *time.Timer   // opens watch; nil: it has
-	watch   *watch
-	endedAs error // what Release returns once it has ended
+	// Guarded by Backend.mu.
+	lease *lease // that its key is attached to; nil: nothing was asked for
+	key   string
+	rev   int64  // create revision of its key; 0: not known to be there
+	over  error  // why its key is not there any more; nil: it is, or may be
+	wake  func() // tells the one who waits that over is set; nil: nobody waits
+	grant driver.Grant
+	timer *time.Timer // begins watch; nil: it has
+	watch *watch      // of the holder; nil: it does not hold
 
-	asking    int32 // requests under way that may enter it
-	late      bool  // such a request may arrive later
-	granted   bool
-	ended     bool
-	abandoned bool // nothing is asked for it any more
-	releasing bool // a release was, or is about to be, sent
-	maybe     bool // its outcome is not known
+	late    bool // a request that enters it may arrive later, or arrive again
+	closing bool // it is being released or abandoned: nothing more is asked for it
+	spent   bool // its key is not used again: a deletion that compares nothing may be on its way
 }
 
-// started is when the process was, more or less.
-var started = time.Now()
+var (
+	errReleased  = errors.New("it was released")
+	errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
+	errKeyGone   = fmt.Errorf("%w: its key is gone from etcd: its lease has ended, or somebody has deleted it", driver.ErrLost)
+	errLeaseGone = fmt.Errorf("%w: etcd has ended the lock's lease: it expired, or was revoked", driver.ErrLost)
+)
 
-func (b *Backend) newClaim(req driver.Request) *claim {
-	return &claim{b: b, req: req, within: b.layout.of(req.Name)}
+// maxTTL is far above what makes sense, and far below what overflows.
+const maxTTL = math.MaxInt64 / 4
+
+// repeatedAfter is after how long a transaction may have been sent again by clientv3: it does so, behind our back, when a server or a proxy answers
+// that it has cancelled the request, or has taken too long. The first one may then arrive later than the second.
+const repeatedAfter = time.Second
+
+// TryAcquire implements driver.Backend, in one transaction.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	c, err := b.enter(req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.ask(ctx, c, req.Queue, nil)
+	return b.outcome(c, p, err)
 }
 
-// ttl is that of the claim in whole seconds.
-func (c *claim) ttl() time.Duration { return (c.req.TTL + time.Second - 1) / time.Second * time.Second }
+// Requeue implements driver.Requeuer: the release is part of the transaction of the claim.
+func (b *Backend) Requeue(ctx context.Context, from driver.Lease, req driver.Request) (driver.Lease, error, error) {
+	c, err := b.enter(req)
+	if err != nil {
+		return nil, err, err
+	}
+	old := from.(*claim)
+	how := old.ending()
+	if how != nil {
+		old = nil
+	}
+	p, err := b.ask(ctx, c, req.Queue, old)
+	if old != nil {
+		b.mu.Lock()
+		if how = old.over; how == nil {
+			how = fmt.Errorf("%w: %v", driver.ErrUnknown, err)
+		}
+		b.mu.Unlock()
+	}
+	lease, err := b.outcome(c, p, err)
+	return lease, asReleased(how), err
+}
+
+// enter registers the claim of req, or finds it.
+func (b *Backend) enter(req driver.Request) (*claim, error) {
+	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
+		return nil, fmt.Errorf("%w: the TTL %v is not from 1s to %v: etcd counts in whole seconds", driver.ErrRefused, req.TTL, maxTTL)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.claims[req.Owner]
+	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL {
+		c = &claim{b: b, req: req, within: b.layout.of(req.Name)}
+		b.claims[req.Owner] = c
+	}
+	return c, nil
+}
+
+// outcome turns the place of a claim in the queue into what the driver's methods return.
+func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err != nil:
+	case p.ahead != "":
+		err = &driver.HeldError{}
+	default:
+		if err = b.win(c, p); err == nil {
+			return c, nil
+		}
+	}
+	switch {
+	case c.rev != 0 || !certain(err):
+	case c.late:
+		err = fmt.Errorf("%w: the claim may arrive later: %v", driver.ErrUnknown, err)
+	default:
+		b.drop(c)
+	}
+	return nil, err
+}
+
+// place is where a claim stands in the queue of its name.
+type place struct {
+	revision int64  // of the store when it stood there
+	ahead    string // the key just before it; empty: it is the first
+	others   bool   // somebody stands behind it
+}
+
+// ask asks for the name in one transaction, leaving the claim's key there, too, if queue says so and somebody else has the name. old, if not
+// nil, is released in the same transaction. The error is driver.ErrHeld if it has no place in the queue, and classified.
+func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p place, err error) {
+	b.mu.Lock()
+	known, l := c.rev != 0, c.lease // that an earlier attempt used
+	b.mu.Unlock()
+	for again := false; ; again = true {
+		if l == nil {
+			if l, err = b.take(ctx, c.req.TTL); err != nil {
+				return place{}, err
+			}
+			b.attach(c, l)
+		}
+		b.mu.Lock()
+		k := b.keep(l, false)
+		b.mu.Unlock()
+		if known {
+			p, err = b.look(ctx, c)
+		} else {
+			p, err = b.enqueue(ctx, c, queue, old)
+		}
+		switch {
+		case err == nil && p.ahead == "":
+			_ = k.wait(ctx) // without it the validity is shorter
+		case isGone(err) && !again: // somebody has revoked it, and no claim was made
+			b.lost(l)
+			l = nil
+			continue
+		}
+		return p, err
+	}
+}
 
 // attach chooses the key of c: one that belongs to l and is free.
 func (b *Backend) attach(c *claim, l *lease) {
@@ -64,184 +173,229 @@ func (b *Backend) attach(c *claim, l *lease) {
 	}
 }
 
-// detach gives the key of c, whose lease has ended, up.
-func (b *Backend) detach(c *claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.lease, c.key = nil, ""
-}
-
-// sending notes that a request that may enter c is about to be sent. false: it must not, since c was abandoned.
-func (b *Backend) sending(c *claim) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !c.abandoned {
-		c.asking++
+// claimTxn is the transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue,
+// and c was not abandoned. Repeated, it finds its key there.
+func (b *Backend) claimTxn(c *claim, queue bool) request {
+	tombstone := b.layout.tombstone(c.req.Owner)
+	r := request{
+		name: c.req.Name,
+		when: []clientv3.Cmp{created(tombstone, 0), created(c.within, 0).WithRange(clientv3.GetPrefixRangeEnd(c.within))},
+		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(c.lease.id))},
+		or:   []clientv3.Op{clientv3.OpGet(c.key), clientv3.OpGet(tombstone, clientv3.WithCountOnly())},
 	}
-	return !c.abandoned
+	if queue {
+		r.when[1] = created(c.key, 0)
+		r.then = append(r.then, opGet(c.within, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
+	}
+	return r
 }
 
-// asked notes what became of that request.
-func (b *Backend) asked(c *claim, err error) {
-	unknown := err != nil && !certain(err)
+// enqueue sends the transaction of ask.
+func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim) (place, error) {
 	b.mu.Lock()
-	c.asking--
-	c.late = c.late || unknown
-	l := c.lease
+	late := c.late
+	c.late = true
+	closing := c.closing
 	b.mu.Unlock()
-	if unknown {
-		b.leases.retire(l)
+	if closing {
+		return place{}, errAbandoned
 	}
-}
-
-// certain reports that a request whose error this is had no effect, and will have none.
-func certain(err error) bool {
-	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
-}
-
-// placed notes that the key of c is there.
-func (b *Backend) placed(c *claim, rev int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	c.rev = rev
-}
-
-// settle notes that a method of the driver returns err for c, and forgets c if there is nothing to remember.
-func (b *Backend) settle(c *claim, err error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if certain(err) && c.rev == 0 && c.asking == 0 && !c.late {
-		b.drop(c)
+	txn := b.claimTxn(c, queue)
+	if old != nil {
+		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
 	}
-}
-
-// known finds the claim of req, with its lease and key; nil: there is none. late: a request that enters it may still arrive. Nothing is asked
-// for it from now on.
-func (b *Backend) known(req driver.Request) (c *claim, l *lease, key []byte, late bool) {
+	sent := time.Now()
+	r, err := b.write(ctx, txn)
+	if err == nil && old != nil {
+		old.removed(part(r, 0).Succeeded)
+		r = part(r, 1)
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c = b.claims[req.Owner]
+	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
+		b.retire(c.lease)
+	}
+	if err != nil {
+		return place{}, err
+	}
+	if !r.Succeeded { // somebody else has the name, or c has been entered before, or abandoned
+		switch own := rangeAt(r, 0).Kvs; {
+		case len(own) > 0 && string(own[0].Value) == valueOf(c.req.Owner):
+			c.rev = own[0].CreateRevision
+			b.mu.Unlock()
+			defer b.mu.Lock()
+			return b.look(ctx, c)
+		case len(own) > 0: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
+			b.retire(c.lease)
+		case rangeAt(r, 1).Count > 0:
+			return place{}, errAbandoned
+		}
+		return place{}, &driver.HeldError{}
+	}
+	c.rev = r.Header.Revision
+	p := place{revision: c.rev}
+	if queue {
+		for _, kv := range rangeAt(r, 1).Kvs {
+			if string(kv.Key) != c.key {
+				p.ahead = string(kv.Key)
+			}
+		}
+	}
+	return p, nil
+}
+
+// look looks where a claim stands that is at the server, or was.
+func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
+	client, err := b.ready(ctx)
+	if err != nil {
+		return place{}, classify(ctx, err, true)
+	}
+	b.mu.Lock()
+	key, rev := c.key, c.rev
+	b.mu.Unlock()
+	r, err := client.Txn(ctx).If(created(key, rev)).Then(
+		opGet(c.within, 1, clientv3.SortDescend, clientv3.WithMaxCreateRev(rev-1), clientv3.WithKeysOnly()),
+		opGet(c.within, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly()),
+	).Commit()
+	if err != nil {
+		return place{}, classify(ctx, err, true)
+	}
+	if !r.Succeeded {
+		err := fmt.Errorf("%w: its place in the queue of etcd is gone: its lease has ended, or somebody has deleted it", driver.ErrUnavailable)
+		b.gone(c, err)
+		return place{}, err
+	}
+	p := place{revision: r.Header.Revision, others: len(rangeAt(r, 1).Kvs) > 0}
+	for _, kv := range rangeAt(r, 0).Kvs {
+		p.ahead = string(kv.Key)
+	}
+	return p, nil
+}
+
+// Abandon implements driver.Backend. A claim that may still be on its way cannot be entered once it arrives: it finds its tombstone, or the
+// lease that both are attached to has ended.
+func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	b.mu.Lock()
+	c := b.claims[req.Owner]
 	if c == nil || c.req.Name != req.Name {
-		return nil, nil, nil, false
+		b.mu.Unlock()
+		_, err := b.removeOwner(ctx, req.Name, req.Owner, 0)
+		return err
 	}
-	c.abandoned = true
+	c.closing = true
 	c.unwatch()
-	return c, c.lease, []byte(c.key), c.asking > 0 || c.late
-}
-
-// forget ends c.
-func (b *Backend) forget(c *claim) {
+	asked := c.lease != nil
+	b.mu.Unlock()
+	if asked {
+		if _, err := b.write(ctx, c.removal()); err != nil && !isGone(err) { // without its lease it cannot be entered
+			return err
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	c.ended = true
+	c.over = errReleased
 	b.drop(c)
+	return nil
 }
 
-// drop forgets c. Its key may serve another claim if no request is under way that could meet that one. The mutex is held.
+// removal deletes the key of c, and leaves a tombstone if it may be put again later.
+func (c *claim) removal() request {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	r := request{name: c.req.Name, when: []clientv3.Cmp{created(c.key, c.rev)}, then: []clientv3.Op{clientv3.OpDelete(c.key)}}
+	if c.rev == 0 { // it may be there or not
+		r.when[0] = clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))
+	}
+	if c.late {
+		c.b.retire(c.lease)
+		r.or = []clientv3.Op{clientv3.OpPut(c.b.layout.tombstone(c.req.Owner), "", clientv3.WithLease(c.lease.id))}
+		r.then = append(r.then, r.or...)
+	}
+	return r
+}
+
+// drop forgets c, whose key may serve another claim. The mutex is held.
 func (b *Backend) drop(c *claim) {
 	if b.claims[c.req.Owner] != c {
 		return
 	}
 	delete(b.claims, c.req.Owner)
-	if c.lease != nil && c.asking == 0 && !c.late && !c.maybe {
+	if c.lease != nil && !c.spent {
 		delete(c.lease.keys, c.key)
 	}
 }
 
-// win makes c the holder: it stands first.
+// win makes c the holder: it stands first. The mutex is held.
 func (b *Backend) win(c *claim, p place) error {
-	until := b.leases.validity(c.lease)
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	switch {
-	case c.abandoned || c.ended || c.gone != nil:
+	case c.closing || c.over != nil:
 		return fmt.Errorf("%w: the claim has ended meanwhile", driver.ErrUnavailable)
-	case c.granted:
-		return nil
-	case until.IsZero():
+	case c.watch != nil:
+		return nil // again
+	case c.lease.gone:
 		b.drop(c)
 		return fmt.Errorf("%w: its lease has ended meanwhile", driver.ErrUnavailable)
 	}
-	c.granted, c.since = true, time.Since(started)
-	c.grant = driver.Grant{Token: uint64(c.rev), Until: until, Contended: p.others}
-	if c.req.Lost != nil || c.req.Contended != nil {
-		c.watch = &watch{key: c.within, below: true, from: p.revision + 1, events: c}
-		c.timer = time.AfterFunc(holderPatience, func() { b.watchHolder(c) })
+	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.others}
+	c.watch = &watch{within: c.within, from: p.revision + 1, events: c}
+	if b.watches.shared != nil { // it costs nothing
+		b.watches.add(c.watch)
+		return nil
 	}
+	c.timer = time.AfterFunc(holderPatience, func() {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		if c.timer != nil {
+			c.timer = nil
+			b.watches.add(c.watch)
+		}
+	})
 	return nil
 }
 
-var errKeyGone = fmt.Errorf("%w: its key is gone from etcd: its lease has ended, or somebody has deleted it", driver.ErrLost)
-
-// holderPatience is how long a lock is held before its holder watches it. Who holds for a moment at a time needs no watch.
+// holderPatience is how long a lock is held before its holder watches it. One that is held for a moment needs no watch.
 const holderPatience = 50 * time.Millisecond
-
-func (b *Backend) watchHolder(c *claim) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if c.watch != nil {
-		c.timer = nil
-		b.watches.add(c.watch)
-	}
-}
 
 // unwatch ends the holder's watch. The mutex is held.
 func (c *claim) unwatch() {
-	if c.watch != nil {
-		if c.timer != nil {
-			c.timer.Stop()
-		}
-		c.b.watches.remove(c.watch)
-		c.watch = nil
+	if c.timer != nil {
+		c.timer.Stop()
+		c.timer = nil
 	}
+	c.b.watches.remove(c.watch)
 }
 
-// happened implements witness. It is told what happened to the keys of the name while c holds it.
-func (c *claim) happened(e *mvccpb.Event) {
-	switch own := string(e.Kv.Key) == c.key; {
-	case own && e.Type == mvccpb.Event_DELETE:
-		c.b.removed(c, errKeyGone)
-	case !own && e.Type == mvccpb.Event_PUT && c.req.Contended != nil:
+// happened implements events: it is told what happens to the keys of the name while c holds it.
+func (c *claim) happened(key string, deleted bool) {
+	switch own := key == c.key; {
+	case own && deleted:
+		c.b.gone(c, errKeyGone)
+	case !own && !deleted && c.req.Contended != nil:
 		c.req.Contended()
 	}
 }
 
-// removed ends c, whose key is gone, and tells who has it or waits.
-func (b *Backend) removed(c *claim, why error) {
+// gone ends c, whose key is gone, and tells the one who has it or waits.
+func (b *Backend) gone(c *claim, why error) {
 	tell := func() {}
 	b.mu.Lock()
-	switch {
-	case c.ended || c.gone != nil || c.releasing || c.abandoned:
-	case c.granted:
-		c.ended, c.endedAs = true, why
-		c.unwatch()
-		if lost := c.req.Lost; lost != nil {
-			tell = func() { lost(why) }
-		}
-	default:
-		c.gone = why
-		b.drop(c)
-		if c.wake != nil {
-			tell = c.wake
+	if c.over == nil && !c.closing {
+		c.over = why
+		switch {
+		case c.watch != nil:
+			c.unwatch()
+			if c.req.Lost != nil {
+				tell = func() { c.req.Lost(why) }
+			}
+		default:
+			b.drop(c)
+			if c.wake != nil {
+				tell = c.wake
+			}
 		}
 	}
 	b.mu.Unlock()
 	tell()
-}
-
-// leaseGone ends all claims on l, which etcd does not know any more.
-func (b *Backend) leaseGone(l *lease) {
-	var all []*claim
-	b.mu.Lock()
-	for _, c := range b.claims {
-		if c.lease == l && c.rev != 0 {
-			all = append(all, c)
-		}
-	}
-	b.mu.Unlock()
-	for _, c := range all {
-		b.removed(c, errLeaseGone)
-	}
 }
 
 // Grant implements driver.Lease.
@@ -258,68 +412,78 @@ type Key struct {
 func (c *claim) As(target any) bool {
 	k, ok := target.(*Key)
 	if ok {
-		*k = Key{Key: c.key, CreateRevision: int64(c.grant.Token), Lease: c.lease.id}
+		*k = Key{Key: c.key, CreateRevision: int64(c.grant.Token), Lease: int64(c.lease.id)}
 	}
 	return ok
 }
 
 // Release implements driver.Lease, in one transaction.
 func (c *claim) Release(ctx context.Context) error {
-	if ended, how := c.ending(); ended {
-		return how
+	if how := c.ending(); how != nil {
+		return asReleased(how)
 	}
-	return c.released(c.b.flights.run(ctx, c.req.Name, c.release()))
-}
-
-// ending ends the watch of a claim that is about to be released, and reports whether it has ended before, and how.
-func (c *claim) ending() (ended bool, how error) {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	if c.ended {
-		c.b.drop(c)
-		return true, c.endedAs
-	}
-	c.releasing = true
-	c.unwatch()
-	return false, nil
-}
-
-// release deletes the key of the claim. There is nothing to compare: only this process uses that key, and for no other claim as long as
-// this request may be under way.
-func (c *claim) release() request {
-	return request{delete: &pb.DeleteRangeRequest{Key: []byte(c.key)}}
-}
-
-// released makes the outcome of a release of etcd's answer.
-func (c *claim) released(a answer) error {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
+	r, err := c.b.write(ctx, c.removal())
 	switch {
-	case c.ended:
-		return c.endedAs
-	case a.err != nil:
-		c.maybe = c.maybe || !certain(a.err) || isFull(a.err)
-		return a.err
+	case isFull(err):
+		return c.delete(ctx, err)
+	case isGone(err): // so that there is nothing to attach a tombstone to
+		return c.removed(false)
+	case err != nil:
+		return err
 	}
-	c.ended = true
-	c.maybe = c.maybe || a.repeated
-	// An earlier attempt may have freed it: before its validity ended nobody else can have.
-	if !a.deleted && !(c.maybe && time.Now().Before(c.b.leases.validity(c.lease))) {
-		c.endedAs = errKeyGone
+	return c.removed(r.Succeeded)
+}
+
+// delete releases c where etcd is out of space, which a transaction needs though it only deletes.
+func (c *claim) delete(ctx context.Context, full error) error {
+	client, err := c.b.ready(ctx)
+	if err != nil {
+		return err
+	}
+	c.b.mu.Lock()
+	again := c.spent
+	c.spent = true
+	c.b.mu.Unlock()
+	r, err := client.Delete(ctx, c.key)
+	switch {
+	case err != nil:
+		return classify(ctx, err, true)
+	case r.Deleted == 0 && !again: // by the transaction, perhaps
+		return full
+	}
+	return c.removed(r.Deleted > 0)
+}
+
+// ending ends the watch of a claim that is about to be released, and returns how it has ended before; nil: it has not.
+func (c *claim) ending() error {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.closing = true
+	c.unwatch()
+	if c.over != nil {
+		c.b.drop(c)
+	}
+	return c.over
+}
+
+// removed notes the answer to removal: whether the key was there.
+func (c *claim) removed(there bool) error {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	if c.over == nil {
+		c.over = errReleased
+		if !there {
+			c.over = errKeyGone
+		}
 	}
 	c.b.drop(c)
-	return c.endedAs
+	return asReleased(c.over)
 }
 
-// outcome is that of a release that was part of a request with the error err.
-func (c *claim) outcome(err error) error {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	switch {
-	case c.ended:
-		return c.endedAs
-	case err == nil:
-		return driver.ErrUnknown
+// asReleased is what Release returns of a claim that has ended so.
+func asReleased(how error) error {
+	if how == errReleased {
+		return nil
 	}
-	return err
+	return how
 }

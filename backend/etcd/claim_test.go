@@ -2,13 +2,11 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
@@ -18,20 +16,20 @@ import (
 )
 
 // sends has the transaction of a claim on req ready, as if it had been sent and never answered.
-func (n *node) sends(req driver.Request) (*claim, *pb.TxnRequest) {
+func (n *node) sends(req driver.Request) (*claim, request) {
 	n.t.Helper()
 	c, err := n.enter(req)
 	require.NoError(n.t, err)
-	l, _, err := n.leases.take(context.Background(), c.ttl())
+	l, err := n.take(context.Background(), c.req.TTL)
 	require.NoError(n.t, err)
 	n.attach(c, l)
-	require.True(n.t, n.sending(c))
+	c.late = true
 	return c, n.claimTxn(c, req.Queue)
 }
 
 // arrives has a transaction arrive.
-func (n *node) arrives(txn *pb.TxnRequest) (entered bool, err error) {
-	a := n.flights.send(context.Background(), request{txn: txn})
+func (n *node) arrives(r request) (succeeded bool, err error) {
+	a := n.commit(context.Background(), r)
 	return a.err == nil && a.txn.Succeeded, a.err
 }
 
@@ -65,11 +63,11 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 		req = n.request("x")
 		req.Queue = queue
 		c, txn = n.sends(req)
-		_, err = etcd.Revoke(t.Context(), clientv3.LeaseID(c.lease.id))
+		_, err = etcd.Revoke(t.Context(), c.lease.id)
 		require.NoError(t, err)
 		require.NoError(t, n.Abandon(t.Context(), req))
 		_, err = n.arrives(txn)
-		require.True(t, isGone(errors.Unwrap(err)) || isGone(err), "%v", err)
+		require.True(t, isGone(err), "%v", err)
 		require.Empty(t, keysOf(t, etcd, "x"))
 	}
 }
@@ -116,28 +114,24 @@ func TestAbandonByOwnerAlone(t *testing.T) {
 	frees(t, b.takes(b.request("x")))
 }
 
-// A release whose outcome is unknown may arrive later: its key is not used again.
-func TestKeyOfAnUnknownReleaseIsNotUsedAgain(t *testing.T) {
+// A release that arrives late, or is repeated, finds a key that no other claim has, though the key's name is used again.
+func TestLateReleaseChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	n := newNode(t, s.URL(), "a")
-	req := n.request("x")
-	lease := n.takes(req).(*claim)
-	late := lease.release()
-	_ = lease.released(answer{err: driver.ErrUnknown})
-	require.NoError(t, n.Abandon(t.Context(), req))
+	lease := n.takes(n.request("x")).(*claim)
+	late := lease.removal()
+	frees(t, lease)
 	next := n.takes(n.request("x")).(*claim)
-	require.Same(t, lease.lease, next.lease)
-	require.NotEqual(t, lease.key, next.key)
-	a := n.flights.send(t.Context(), late)
-	require.NoError(t, a.err)
-	require.False(t, a.deleted, "a late release has hit the next lock")
+	require.Equal(t, lease.key, next.key)
+	deleted, err := n.arrives(late)
+	require.NoError(t, err)
+	require.False(t, deleted)
 	frees(t, next)
-	require.Equal(t, next.key, n.takes(n.request("x")).(*claim).key, "an ordinary release gives the key back")
 }
 
 // Many claims on one name by one backend, as a client never makes them: one has it, and no two stand at the same place.
-func TestOneFlightHasOneClaimOfAName(t *testing.T) {
+func TestOneBatchHasOneClaimOfAName(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	n := newNode(t, s.URL(), "a")
@@ -168,65 +162,31 @@ func TestOneFlightHasOneClaimOfAName(t *testing.T) {
 	require.Len(t, keysOf(t, newClient(t, s.URL()), "x"), len(places))
 }
 
-// What spoils a flight for one of its passengers does not for the others.
-func TestPassengersOfAFlightThatIsRejected(t *testing.T) {
+// A request that etcd rejects does not spoil its batch for the others.
+func TestBatchOfWhichOneIsRejected(t *testing.T) {
 	t.Parallel()
 	for what, o := range map[string]servers.EtcdOptions{"lease": {}, "limit": {Flags: []string{"--max-txn-ops=16"}}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			s := servers.NeedEtcd(t, o)
-			n := newNode(t, s.URL(), "a")
-			var all []*passenger
+			n := newNode(t, servers.NeedEtcd(t, o).URL(), "a")
+			var all []request
 			for i := range 20 {
-				_, txn := n.sends(n.request(name(i)))
-				all = append(all, &passenger{request: request{txn: txn}, ctx: t.Context(), done: make(chan struct{})})
-			}
-			if what == "lease" {
-				all[7].txn.Success[0].GetRequestPut().Lease = 1
-			}
-			n.flights.fly(t.Context(), all)
-			for i, p := range all {
-				<-p.done
+				c, r := n.sends(n.request(name(i)))
 				if what == "lease" && i == 7 {
-					require.ErrorIs(t, p.answer.err, driver.ErrUnavailable)
+					r.then[0] = clientv3.OpPut(c.key, "", clientv3.WithLease(1))
+				}
+				all = append(all, r)
+			}
+			for i, a := range n.send(t.Context(), all) {
+				if what == "lease" && i == 7 {
+					require.ErrorIs(t, a.err, driver.ErrUnavailable)
 					continue
 				}
-				require.NoError(t, p.answer.err)
-				require.True(t, p.answer.txn.Succeeded)
+				require.NoError(t, a.err)
+				require.True(t, a.txn.Succeeded)
 			}
 		})
 	}
-}
-
-// A request that still waits for a flight when its context ends was certainly not sent.
-func TestPassengerWhoGivesUp(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	frees(t, n.takes(n.request("x")))
-	n.flights.mu.Lock()
-	n.flights.flying = maxFlights
-	n.flights.mu.Unlock()
-	ctx, cancel := context.WithTimeout(t.Context(), overdue/2)
-	defer cancel()
-	_, err := n.TryAcquire(ctx, n.request("x"))
-	require.ErrorIs(t, err, driver.ErrUnavailable)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.Empty(t, n.flights.queue)
-	require.Empty(t, n.claims)
-	n.flights.landed()
-	frees(t, n.takes(n.request("x")))
-}
-
-// A flight that is not answered does not keep the others waiting for long: another member may answer.
-func TestSilentFlightIsOvertaken(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	n.flights.mu.Lock()
-	n.flights.flying = maxFlights // that never land
-	n.flights.mu.Unlock()
-	frees(t, n.takes(n.request("x")))
 }
 
 func TestLeaseIsKeptWhileInUse(t *testing.T) {

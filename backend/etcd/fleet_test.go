@@ -155,11 +155,10 @@ func TestWireGolden(t *testing.T) {
 	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 0))
 	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 2))
 	require.Equal(t, "lp1:"+owner, valueOf(owner))
-	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.grave(owner))
-	_, _, isName := defaultLayout.name(defaultLayout.grave(owner))
+	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.tombstone(owner))
+	_, _, isName := defaultLayout.name(defaultLayout.tombstone(owner))
 	require.False(t, isName)
 	require.Equal(t, "x/", layout{}.of("x"))
-	require.Equal(t, []byte("lockport0"), rangeEnd("lockport/"))
 
 	// And as they are on the server.
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})

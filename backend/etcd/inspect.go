@@ -1,12 +1,13 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -16,119 +17,98 @@ const listPage = 1000
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	within := b.layout.of(name)
-	found := driver.Status{Name: name}
-	err := b.each(ctx, within, func(s driver.Status) {
+	all, err := b.read(ctx, b.layout.of(name))
+	for _, s := range all {
 		if s.Name == name {
-			found = s
+			return s, nil
 		}
-	})
-	return found, err
+	}
+	return driver.Status{Name: name}, err
 }
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	var all []driver.Status
-	err := b.each(ctx, b.layout.prefix+escapeName.Replace(prefix), func(s driver.Status) { all = append(all, s) })
-	return all, err
+	return b.read(ctx, b.layout.prefix+escapeName.Replace(prefix))
 }
 
-// each calls found with the status of every lock whose keys begin with within.
-func (b *Backend) each(ctx context.Context, within string, found func(driver.Status)) error {
-	w, err := b.link.wires(ctx)
+// read returns the status of every lock whose keys begin with within.
+func (b *Backend) read(ctx context.Context, within string) (all []driver.Status, err error) {
+	client, err := b.ready(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	expiries := make(map[int64]time.Time) // of leases
-	var first *mvccpb.KeyValue
-	var name string
-	waiters := 0
-	done := func() error {
-		if first == nil {
-			return nil
-		}
-		s := driver.Status{Name: name, Held: true, Token: uint64(first.CreateRevision), Waiters: waiters}
-		s.Owner, s.Foreign = b.layout.ownerOf(first)
-		if first.Lease != 0 {
-			at, ok := expiries[first.Lease]
-			if !ok {
-				r, err := w.lease.LeaseTimeToLive(ctx, &pb.LeaseTimeToLiveRequest{ID: first.Lease})
-				if err = classifyRead(ctx, err); err != nil && !isRejected(err) { // gone, or not to be asked for
-					return err
-				}
-				if err == nil && r.TTL > 0 {
-					at = time.Now().Add(time.Duration(r.TTL) * time.Second)
-				}
-				expiries[first.Lease] = at
-			}
-			s.Expires = at
-		}
-		found(s)
-		return nil
-	}
-	page := &pb.RangeRequest{Key: []byte(within), RangeEnd: rangeEnd(within), Limit: listPage}
-	if within == "" {
-		page.Key = []byte{0}
-	}
-	for {
-		r, err := w.kv.Range(ctx, page)
+	var leases []clientv3.LeaseID // of the holders of all
+	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(within)), clientv3.WithLimit(listPage)}
+	for from, more := cmp.Or(within, "\x00"), true; more; {
+		r, err := client.Get(ctx, from, opts...)
 		if err != nil {
-			return classifyRead(ctx, err)
+			return nil, classify(ctx, err, false)
 		}
 		for _, kv := range r.Kvs {
-			of, _, ok := b.layout.name(string(kv.Key))
-			switch {
-			case !ok:
-			case first != nil && of == name:
-				waiters++
-				if kv.CreateRevision < first.CreateRevision {
-					first = kv
-				}
-			default:
-				if err := done(); err != nil {
-					return err
-				}
-				first, name, waiters = kv, of, 0
+			name, _, ok := b.layout.name(string(kv.Key))
+			if !ok {
+				continue
 			}
+			last, waiters := len(all)-1, 0
+			if last < 0 || all[last].Name != name {
+				all, leases = append(all, driver.Status{Token: math.MaxUint64}), append(leases, 0)
+				last++
+			} else {
+				waiters = all[last].Waiters + 1
+			}
+			if token := uint64(kv.CreateRevision); token < all[last].Token {
+				all[last], leases[last] = driver.Status{Name: name, Held: true, Token: token}, clientv3.LeaseID(kv.Lease)
+				all[last].Owner, all[last].Foreign = b.layout.ownerOf(kv.Key, kv.Value)
+			}
+			all[last].Waiters = waiters
+			from = string(kv.Key) + "\x00"
 		}
-		if !r.More || len(r.Kvs) == 0 {
-			return done()
-		}
-		page.Key = append(r.Kvs[len(r.Kvs)-1].Key, 0)
-		page.Revision = r.Header.GetRevision() // all pages show the same moment
+		more = r.More && len(r.Kvs) > 0
+		opts = append(opts[:2], clientv3.WithRev(r.Header.Revision)) // all pages show the same moment
 	}
+	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
+	for i, id := range leases {
+		at, known := expires[id]
+		if !known {
+			r, err := client.TimeToLive(ctx, id)
+			if err = classify(ctx, err, false); err != nil && !isRejected(err) { // gone, or not to be asked for
+				return nil, err
+			}
+			if err == nil && r.TTL > 0 {
+				at = time.Now().Add(time.Duration(r.TTL) * time.Second)
+			}
+			expires[id] = at
+		}
+		all[i].Expires = at
+	}
+	return all, nil
 }
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	within := b.layout.of(name)
-	w, err := b.link.wires(ctx)
+	removed, err := b.removeOwner(ctx, name, owner, 1)
+	if err == nil && !removed {
+		err = fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
+	}
+	return err
+}
+
+// removeOwner deletes the key of owner, if it is one of the first n of name; 0: one of all.
+func (b *Backend) removeOwner(ctx context.Context, name, owner string, n int64) (removed bool, err error) {
+	client, err := b.ready(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
-	r, err := w.kv.Range(ctx, &pb.RangeRequest{
-		Key: []byte(within), RangeEnd: rangeEnd(within), Limit: 1, SortOrder: pb.RangeRequest_ASCEND, SortTarget: pb.RangeRequest_CREATE,
-	})
+	r, err := client.Do(ctx, opGet(b.layout.of(name), n, clientv3.SortAscend))
 	if err != nil {
-		return classifyRead(ctx, err)
+		return false, classify(ctx, err, false)
 	}
-	gone := fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
-	if len(r.Kvs) == 0 {
-		return gone
+	for _, kv := range r.Get().Kvs {
+		if has, _ := b.layout.ownerOf(kv.Key, kv.Value); has == owner {
+			key := string(kv.Key)
+			txn, err := b.write(ctx, request{name: name, when: []clientv3.Cmp{created(key, kv.CreateRevision)}, then: []clientv3.Op{clientv3.OpDelete(key)}})
+			return err == nil && txn.Succeeded, err
+		}
 	}
-	if has, _ := b.layout.ownerOf(r.Kvs[0]); has != owner {
-		return gone
-	}
-	key := r.Kvs[0].Key
-	a := b.flights.run(ctx, name, request{txn: &pb.TxnRequest{
-		Compare: []*pb.Compare{created(key, r.Kvs[0].CreateRevision)},
-		Success: []*pb.RequestOp{remove(key)},
-	}})
-	switch {
-	case a.err != nil:
-		return a.err
-	case !a.txn.Succeeded:
-		return gone
-	}
-	return nil
+	return false, nil
 }

@@ -1,290 +1,222 @@
 package etcd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"google.golang.org/grpc"
+	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
 )
 
 // lease is a lease of etcd that all claims of one TTL share. Nobody renews it for its own sake: the claims on it do, and with the last
-// of them it ends.
+// of them it ends. The backend's mutex guards it.
 type lease struct {
-	id  int64
-	ttl time.Duration
-
-	keys map[string]struct{} // that claims have; guarded by Backend.mu
-
-	// Guarded by leases.mu.
-	until   time.Time // valid until then, by a request that was confirmed
-	retired bool      // takes no more claims: one of them may arrive late, and must not find the lease alive for ever
-	gone    bool      // etcd has said that it does not know it
-	asking  *keeping  // a keep-alive under way
+	id     clientv3.LeaseID
+	ttl    time.Duration
+	keys   map[string]struct{} // that claims have
+	until  time.Time           // valid until then, by a request that was confirmed
+	gone   bool                // etcd has said that it does not know it
+	asking *keeping            // the last keep-alive under way
 }
 
-// leases keeps the lease of each TTL.
-type leases struct {
-	b *Backend
-
-	mu       sync.Mutex
-	current  map[time.Duration]*lease
-	granting map[time.Duration]chan struct{} // closed when the grant under way is over
-	beats    *heartbeat                      // nil: not running
-	closed   bool
-}
-
-// keeping is a keep-alive of a lease under way, for whoever wants one.
-type keeping struct {
-	lease *lease
-	sent  time.Time
-	done  chan struct{}
-	err   error // once done is closed
-}
-
-// A lease is used as it is while freshFor of its TTL has passed since it was last confirmed; then each use asks for a keep-alive too, in
-// the same flight. When less than spentBelow of it is left it might end before the claim arrives, and another is taken.
+// A lease is used as it is while freshFor of its TTL has passed since it was last confirmed; then each use asks for a keep-alive too, at
+// the same time. When less than spentBelow of it is left it might end before the claim arrives, and another is taken. A keep-alive that
+// is not answered within silentFor of it is not waited for by others: the next goes to another member of etcd.
 const (
 	freshFor   = 3 // a third
 	spentBelow = 4 // a quarter
+	silentFor  = 6 // a sixth
 )
 
-// take returns a lease for a new claim, and a keep-alive if one was necessary. Its errors are classified: nothing was claimed.
-func (ls *leases) take(ctx context.Context, ttl time.Duration) (*lease, *keeping, error) {
-	for {
-		ls.mu.Lock()
-		if l := ls.current[ttl]; l != nil && !l.gone && !l.retired && time.Until(l.until) > l.ttl/spentBelow {
-			k := ls.freshen(l)
-			ls.mu.Unlock()
-			return l, k, nil
-		}
-		granting := ls.granting[ttl]
-		mine := granting == nil
-		if mine {
-			granting = make(chan struct{})
-			ls.granting[ttl] = granting
-		}
-		ls.mu.Unlock()
-		if mine {
-			l, err := ls.grant(ctx, ttl)
-			ls.mu.Lock()
-			if err == nil {
-				ls.current[ttl] = l
-			}
-			delete(ls.granting, ttl)
-			close(granting)
-			ls.mu.Unlock()
-			return l, nil, err
-		}
-		select {
-		case <-granting:
-		case <-ctx.Done():
-			return nil, nil, classify(ctx, ctx.Err(), false)
-		}
-	}
+// granted is the answer to a request for a lease.
+type granted struct {
+	lease *lease
+	err   error
 }
 
-// grant asks for a new lease. One that nobody hears of ends with its TTL.
-func (ls *leases) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
-	w, err := ls.b.link.wires(ctx)
+// take returns a lease for a new claim. Its errors are classified: nothing was claimed.
+func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
+	ttl = (ttl + time.Second - 1) / time.Second * time.Second
+	if l := b.usable(ttl); l != nil {
+		return l, nil
+	}
+	g, _, err := b.grants.Do(ctx, ttl)
+	return g.lease, cmp.Or(g.err, classify(ctx, err, false))
+}
+
+// usable is the lease of ttl, if it can take a claim.
+func (b *Backend) usable(ttl time.Duration) *lease {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/spentBelow {
+		return l
+	}
+	return nil
+}
+
+// grant answers requests for leases: with one of etcd for each TTL.
+func (b *Backend) grant(ctx context.Context, ttls []time.Duration) []granted {
+	answers := make([]granted, len(ttls))
+	for i, ttl := range ttls {
+		if answers[i].lease = b.usable(ttl); answers[i].lease == nil {
+			answers[i].lease, answers[i].err = b.grantOne(ctx, ttl)
+		}
+	}
+	return answers
+}
+
+// grantOne asks etcd for a lease. One that nobody hears of ends with its TTL.
+func (b *Backend) grantOne(ctx context.Context, ttl time.Duration) (*lease, error) {
+	client, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var t trip
 	sent := time.Now()
-	r, err := w.lease.LeaseGrant(ctx, &pb.LeaseGrantRequest{TTL: int64(ttl / time.Second)}, grpc.Peer(&t.peer))
+	r, err := client.Grant(ctx, int64(ttl/time.Second))
 	if err != nil {
-		if t.sent() {
-			return nil, classifyRead(ctx, err) // it may be there, but nothing is attached to it
-		}
-		return nil, ls.b.link.fault(ctx, w, &t, err)
+		return nil, classify(ctx, err, false) // it may be there, but nothing is attached to it
 	}
-	granted := time.Duration(r.TTL) * time.Second
-	if granted > ttl {
+	if least := time.Duration(r.TTL) * time.Second; least > ttl {
 		return nil, fmt.Errorf("%w: the TTL %v is under the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets that minimum",
-			driver.ErrRefused, ttl, granted)
+			driver.ErrRefused, ttl, least)
 	}
-	return &lease{id: r.ID, ttl: granted, keys: make(map[string]struct{}), until: sent.Add(granted)}, nil
+	l := &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(time.Duration(r.TTL) * time.Second)}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.leases[ttl] = l
+	return l, nil
 }
 
-// retire ends the use of l for new claims.
-func (ls *leases) retire(l *lease) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	l.retired = true
-	ls.forget(l)
+// retire ends the use of l for new claims: one of those on it may arrive late, and must not find it alive for ever. The mutex is held.
+func (b *Backend) retire(l *lease) {
+	if b.leases[l.ttl] == l {
+		delete(b.leases, l.ttl)
+	}
 }
 
-// forget drops l as the current one. The mutex is held.
-func (ls *leases) forget(l *lease) {
-	for ttl, have := range ls.current {
-		if have == l {
-			delete(ls.current, ttl)
+// lost notes that etcd does not know l any more, and ends all claims on it.
+func (b *Backend) lost(l *lease) {
+	var all []*claim
+	b.mu.Lock()
+	if !l.gone {
+		l.gone = true
+		b.retire(l)
+		for _, c := range b.claims {
+			if c.lease == l && c.rev != 0 {
+				all = append(all, c)
+			}
 		}
 	}
-}
-
-// lost notes that etcd does not know l any more.
-func (ls *leases) lost(l *lease) {
-	ls.mu.Lock()
-	first := !l.gone
-	l.gone = true
-	ls.forget(l)
-	ls.mu.Unlock()
-	if first {
-		ls.b.leaseGone(l)
+	b.mu.Unlock()
+	for _, c := range all {
+		b.gone(c, errLeaseGone)
 	}
 }
 
-// validity is until when l is valid; zero: it has ended.
-func (ls *leases) validity(l *lease) time.Time {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if l.gone {
-		return time.Time{}
-	}
-	return l.until
+// keeping is a keep-alive of a lease under way, for all who want one.
+type keeping struct {
+	sent time.Time
+	done chan struct{}
+	err  error // classified; once done is closed
 }
 
-// keep asks for a keep-alive of l, or joins the one under way.
-func (ls *leases) keep(l *lease) *keeping {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.ask(l)
-}
-
-// keepFresh is keep for a lease that was not confirmed lately, and nil for others.
-func (ls *leases) keepFresh(l *lease) *keeping {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	return ls.freshen(l)
-}
-
-func (ls *leases) freshen(l *lease) *keeping {
-	if time.Until(l.until) >= l.ttl-l.ttl/freshFor {
+// keep asks for a keep-alive of l, or joins the one under way. nil: l was confirmed lately, and must says no. The mutex is held.
+func (b *Backend) keep(l *lease, must bool) *keeping {
+	switch {
+	case !must && time.Until(l.until) >= l.ttl-l.ttl/freshFor:
 		return nil
-	}
-	return ls.ask(l)
-}
-
-// ask is keep. The mutex is held.
-func (ls *leases) ask(l *lease) *keeping {
-	if l.asking != nil && (ls.beats == nil || time.Since(l.asking.sent) < l.ttl/spentBelow) {
+	case l.asking != nil && time.Since(l.asking.sent) < l.ttl/silentFor:
 		return l.asking
 	}
-	if l.asking != nil { // whoever waits for it does not break its stream
-		ls.beats.stream.cancel()
-		ls.beats = nil
-	}
-	k := &keeping{lease: l, sent: time.Now(), done: make(chan struct{})}
-	if ls.closed {
-		k.err = errClosed
-		close(k.done)
-		return k
-	}
-	if ls.beats == nil {
-		ls.beats = ls.open()
-	}
+	k := &keeping{sent: time.Now(), done: make(chan struct{})}
 	l.asking = k
-	ls.beats.waiting = append(ls.beats.waiting, k)
-	ls.beats.stream.put(&pb.LeaseKeepAliveRequest{ID: l.id})
+	b.background(func() {
+		k.err = b.keepAlive(l, k.sent)
+		b.mu.Lock()
+		if l.asking == k {
+			l.asking = nil
+		}
+		b.mu.Unlock()
+		if isGone(k.err) {
+			k.err = errLeaseGone
+			b.lost(l)
+		}
+		close(k.done)
+	})
 	return k
 }
 
-// heartbeat is the stream on which keep-alives go. etcd answers them in order.
-type heartbeat struct {
-	stream  *stream[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]
-	waiting []*keeping
+// keepAlive asks etcd to keep l alive. The validity counts from before the request was sent.
+func (b *Backend) keepAlive(l *lease, sent time.Time) error {
+	ctx, cancel := context.WithTimeout(b.ctx, l.ttl)
+	defer cancel()
+	client, err := b.ready(ctx)
+	if err != nil {
+		return err
+	}
+	r, err := client.KeepAliveOnce(ctx, l.id)
+	if err != nil {
+		return classify(ctx, err, true)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if until := sent.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
+		l.until = until
+	}
+	return nil
 }
 
-// open opens a heartbeat. The mutex is held, so that nothing can be received before it is complete.
-func (ls *leases) open() *heartbeat {
-	h := new(heartbeat)
-	type s = stream[pb.LeaseKeepAliveRequest, pb.LeaseKeepAliveResponse]
-	h.stream = openStream(ls.b.link.ctx, &ls.b.running,
-		func(ctx context.Context) (pb.Lease_LeaseKeepAliveClient, error) {
-			w, err := ls.b.link.wires(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return w.lease.LeaseKeepAlive(ctx)
-		},
-		func(_ *s, r *pb.LeaseKeepAliveResponse) { ls.heard(h, r) },
-		func(_ *s, err error) { ls.fell(h, err) })
-	return h
-}
-
-// heard takes an answer.
-func (ls *leases) heard(h *heartbeat, r *pb.LeaseKeepAliveResponse) {
-	ls.mu.Lock()
-	if len(h.waiting) == 0 || h.waiting[0].lease.id != r.ID {
-		ls.mu.Unlock()
-		h.stream.cancel() // out of step
-		return
-	}
-	k := h.waiting[0]
-	h.waiting = h.waiting[1:]
-	k.lease.asking = nil
-	if r.TTL > 0 {
-		if until := k.sent.Add(min(time.Duration(r.TTL)*time.Second, k.lease.ttl)); until.After(k.lease.until) {
-			k.lease.until = until
-		}
-	} else {
-		k.err = errLeaseGone
-	}
-	ls.mu.Unlock()
-	if k.err != nil {
-		ls.lost(k.lease)
-	}
-	close(k.done)
-}
-
-var errLeaseGone = fmt.Errorf("%w: etcd has ended the lock's lease: it expired, or was revoked", driver.ErrLost)
-
-// fell ends a heartbeat that broke, with what it was asked.
-func (ls *leases) fell(h *heartbeat, err error) {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if ls.beats == h {
-		ls.beats = nil
-	}
-	for _, k := range h.waiting {
-		if k.lease.asking == k {
-			k.lease.asking = nil
-		}
-		k.err = classify(context.Background(), err, true)
-		close(k.done)
-	}
-	h.waiting = nil
-}
-
-// wait waits until k, which may be nil, is answered. A keep-alive that is not answered in time breaks its stream, so that the next goes
-// another way.
-func (ls *leases) wait(ctx context.Context, k *keeping) error {
+// wait waits until k, which may be nil, is answered.
+func (k *keeping) wait(ctx context.Context) error {
 	if k == nil {
 		return nil
 	}
 	select {
 	case <-k.done:
-		return k.err
 	case <-ctx.Done():
+		select {
+		case <-k.done:
+		default:
+			return classify(ctx, ctx.Err(), true)
+		}
 	}
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	if h := ls.beats; h != nil && k.lease.asking == k && time.Since(k.sent) > overdue {
-		h.stream.cancel()
-		ls.beats = nil
-	}
-	return classify(ctx, ctx.Err(), true)
+	return k.err
 }
 
-// close refuses further keep-alives.
-func (ls *leases) close() {
-	ls.mu.Lock()
-	defer ls.mu.Unlock()
-	ls.closed = true
+// RenewBatch implements driver.BatchRenewer: a keep-alive for each lease of etcd, of which there is one for each TTL as a rule. Whether the
+// keys are still there is what their watches tell; some keys, in turn, are read as well, since a member of etcd that has stopped tells nothing.
+func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []driver.Renewal) {
+	said := make(map[*lease]*keeping)
+	b.mu.Lock()
+	for _, one := range all {
+		if l := one.(*claim).lease; said[l] == nil {
+			said[l] = b.keep(l, true)
+		}
+	}
+	some := make([]*claim, min(len(all), readAtOnce))
+	for i := range some {
+		b.looked++
+		some[i] = all[b.looked%len(all)].(*claim)
+	}
+	b.background(func() { b.confirm(some) })
+	b.mu.Unlock()
+	for i, one := range all {
+		c := one.(*claim)
+		err := said[c.lease].wait(ctx)
+		b.mu.Lock()
+		switch {
+		case c.over == errReleased:
+			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
+		case c.over != nil:
+			results[i].Err = c.over
+		case err != nil:
+			results[i].Err = err
+		default:
+			results[i].Until = c.lease.until
+		}
+		b.mu.Unlock()
+	}
 }

@@ -8,231 +8,143 @@ import (
 	"fmt"
 	"net"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/connectivity"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/batch"
 )
 
-// link leads to etcd: through the caller's client, or one of its own, made when it is first needed, since clientv3 asks the server as
-// soon as it is made where there is a password.
+// link leads to etcd: through the caller's client, or one of a URL. That is made when it is first needed, since clientv3 asks for a token as
+// soon as it is made.
 type link struct {
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
 	config *clientv3.Config // of the own client; nil: the caller's
-	why    *reasons         // of the own client; nil: not known
-	clear  bool             // the own client sends a password without TLS
+	making batch.Queue[struct{}, error]
 
-	now atomic.Pointer[wires] // nil: not made yet
+	connecting sync.Mutex // held while it is made
 
 	mu     sync.Mutex
-	making chan struct{} // closed when the attempt under way is over; nil: none
-	failed error         // why the last attempt failed
 	client *clientv3.Client
-	reset  time.Time // when waiting for the next attempt to connect was last cut short
+	reset  time.Time // when gRPC's pause before the next attempt to connect was last cut short
 }
 
-// wires are the services of etcd over one connection.
-type wires struct {
-	client *clientv3.Client
-	conn   *grpc.ClientConn
-	kv     pb.KVClient
-	lease  pb.LeaseClient
-	watch  pb.WatchClient
-}
-
-func newLink(client *clientv3.Client, config *clientv3.Config) *link {
-	l := &link{config: config}
-	l.ctx, l.cancel = context.WithCancel(context.Background())
-	if client != nil {
-		l.now.Store(newWires(client))
-	}
-	return l
-}
-
-func newWires(client *clientv3.Client) *wires {
-	conn := client.ActiveConnection()
-	return &wires{client, conn, pb.NewKVClient(conn), pb.NewLeaseClient(conn), pb.NewWatchClient(conn)}
-}
-
-var errClosed = fmt.Errorf("%w: the backend is closed", driver.ErrUnavailable)
-
-// wires returns the services. Its errors are classified: nothing was asked for.
-func (l *link) wires(ctx context.Context) (*wires, error) {
-	for {
-		if l.ctx.Err() != nil {
-			return nil, errClosed
-		}
-		if w := l.now.Load(); w != nil {
-			return w, nil
-		}
-		l.mu.Lock()
-		making := l.making
-		if making == nil {
-			making = make(chan struct{})
-			l.making = making
-			go l.make()
-		}
-		l.mu.Unlock()
-		select {
-		case <-making:
-		case <-ctx.Done():
-			return nil, classify(ctx, ctx.Err(), false)
-		}
-		if l.now.Load() == nil {
-			l.mu.Lock()
-			err := l.failed
-			l.mu.Unlock()
-			return nil, err
-		}
-	}
-}
-
-// make makes the own client.
-func (l *link) make() {
-	config := *l.config
-	config.Context = l.ctx
-	client, err := clientv3.New(config) // where there is a password it waits for a connection, for as long as connectTimeout
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case err != nil:
-		l.failed = l.explain(classify(context.Background(), err, false))
-	case l.ctx.Err() != nil:
-		_ = client.Close()
-		l.failed = errClosed
-	default:
-		l.client = client
-		l.now.Store(newWires(client))
-	}
-	close(l.making)
-	l.making = nil
-}
-
-// close closes what is our own.
-func (l *link) close() error {
-	l.cancel()
-	l.mu.Lock()
-	making := l.making
-	l.mu.Unlock()
-	if making != nil {
-		<-making
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.client == nil {
-		return nil
-	}
-	err := l.client.Close()
-	l.client = nil
-	if errors.Is(err, context.Canceled) {
-		err = nil // of the context that we gave it
-	}
-	return err
-}
-
-// trip tells whether a request has left. gRPC knows the peer of those that did.
-type trip struct{ peer peer.Peer }
-
-func (t *trip) sent() bool { return t.peer.Addr != nil }
-
-// resetEvery is how often waiting for the next attempt to connect is cut short. gRPC's own pauses grow to two minutes, and who asks
-// has paused already.
+// resetEvery is how often that pause is cut short: it grows to two minutes, and lockport pauses by itself.
 const resetEvery = time.Second
 
-// fault classifies an error of a request that went over w and changes something.
-func (l *link) fault(ctx context.Context, w *wires, t *trip, err error) error {
-	if err == nil {
-		return nil
-	}
-	if t.sent() {
-		return classify(ctx, err, true)
-	}
-	if ctx.Err() == nil {
+var (
+	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
+	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and does TLS suit both sides?", driver.ErrUnavailable)
+)
+
+// ready returns the client once it has a connection. clientv3 keeps a request until there is one, however long that takes; what ready
+// refuses was certainly not sent. Its errors are classified.
+func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
+	l := b.link
+	for {
 		l.mu.Lock()
-		due := time.Since(l.reset) >= resetEvery
-		if due {
-			l.reset = time.Now()
-		}
+		client := l.client
 		l.mu.Unlock()
-		if due {
-			w.conn.ResetConnectBackoff()
+		switch {
+		case b.ctx.Err() != nil:
+			return nil, errClosed
+		case client == nil:
+			failed, _, err := l.making.Do(ctx, struct{}{})
+			if err = cmp.Or(failed, classify(ctx, err, false)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		conn := client.ActiveConnection()
+		if conn == nil { // the caller's interfaces lead elsewhere
+			return client, nil
+		}
+		state := conn.GetState()
+		switch state {
+		case connectivity.Ready:
+			return client, nil
+		case connectivity.Shutdown:
+			return nil, errClosed
+		case connectivity.TransientFailure:
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if time.Since(l.reset) >= resetEvery {
+				l.reset = time.Now()
+				conn.ResetConnectBackoff()
+			}
+			return nil, errUnreachable
+		}
+		conn.Connect()
+		if !conn.WaitForStateChange(ctx, state) {
+			return nil, classify(ctx, ctx.Err(), false)
 		}
 	}
-	return l.explain(classify(ctx, err, false))
 }
 
-// explain adds to an error that says that nothing could be sent why it could not connect, where gRPC and clientv3 do not say.
-func (l *link) explain(err error) error {
-	if l.why == nil || !errors.Is(err, driver.ErrUnavailable) {
-		return err
+// connect makes the own client.
+func (b *Backend) connect(_ context.Context, all []struct{}) []error {
+	l := b.link
+	l.connecting.Lock()
+	defer l.connecting.Unlock()
+	config := *l.config
+	config.Context = b.ctx
+	err := b.ctx.Err()
+	if err == nil && config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
+		err = l.dial(b.ctx)
 	}
-	if broken := l.why.tls.Load(); broken != nil {
-		return rejection(broken)
+	if err == nil && l.client == nil {
+		var client *clientv3.Client
+		if client, err = clientv3.New(config); err == nil {
+			l.mu.Lock()
+			l.client = client
+			l.mu.Unlock()
+		}
 	}
-	if failed := l.why.dial.Load(); failed != nil && errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%w: %w", classify(context.Background(), *failed, false), context.DeadlineExceeded)
+	errs := make([]error, len(all))
+	for i := range errs {
+		if errs[i] = err; !certain(err) {
+			errs[i] = classify(context.Background(), err, false)
+		}
 	}
-	return err
+	return errs
 }
 
-// reasons are why the last attempt to connect failed; nil: it did not.
-type reasons struct {
-	dial atomic.Pointer[error]
-	tls  atomic.Pointer[tlsError]
-}
-
-// connect is how a client connects.
-func (r *reasons) connect(ctx context.Context, addr string) (net.Conn, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", addr)
-	if err != nil {
-		r.dial.Store(&err)
-	} else {
-		r.dial.Store(nil)
+// dial looks why etcd cannot be reached, by a connection of its own, since gRPC says it in words alone. nil: one of the endpoints can be.
+func (l *link) dial(ctx context.Context) (err error) {
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
+	defer cancel()
+	dial := new(net.Dialer).DialContext
+	if l.config.TLS != nil {
+		dial = (&tls.Dialer{Config: l.config.TLS}).DialContext
 	}
-	return conn, err
-}
-
-// handshakes are TLS credentials that note why the last handshake failed: of that gRPC passes on the text alone. They also heed the
-// configured server's name, over which clientv3's own, that of the endpoint, would win.
-type handshakes struct {
-	credentials.TransportCredentials
-	name string // what the servers' certificates must be for; empty: the endpoint's host
-	why  *reasons
-}
-
-// ClientHandshake implements credentials.TransportCredentials.
-func (h *handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := h.TransportCredentials.ClientHandshake(ctx, cmp.Or(h.name, authority), raw)
+	for _, addr := range l.config.Endpoints {
+		conn, failed := dial(ctx, "tcp", addr)
+		if failed == nil {
+			return conn.Close()
+		}
+		err = failed
+	}
 	var cert *tls.CertificateVerificationError
 	var alert tls.AlertError
-	var plain tls.RecordHeaderError
-	switch {
-	case errors.As(err, &cert), errors.As(err, &alert), errors.As(err, &plain):
-		h.why.tls.Store(&tlsError{err})
-	default:
-		h.why.tls.Store(nil)
+	if errors.As(err, &cert) || errors.As(err, &alert) {
+		return fmt.Errorf("%w: the TLS handshake with etcd failed, check the CA, the client certificate and the server's name: %w", driver.ErrRefused, err)
 	}
-	return conn, info, err
+	return fmt.Errorf("%w (%w)", errUnreachable, err)
 }
 
-// Clone implements credentials.TransportCredentials.
-func (h *handshakes) Clone() credentials.TransportCredentials {
-	return &handshakes{h.TransportCredentials.Clone(), h.name, h.why}
+// close closes the own client.
+func (l *link) close() error {
+	l.connecting.Lock()
+	defer l.connecting.Unlock()
+	if l.config == nil || l.client == nil {
+		return nil
+	}
+	if err := l.client.Close(); !errors.Is(err, context.Canceled) { // of the context that we gave it
+		return err
+	}
+	return nil
 }
 
-// tlsError is a handshake that will not succeed until somebody changes something.
-type tlsError struct{ cause error }
-
-func (e *tlsError) Error() string {
-	return fmt.Sprintf("the TLS handshake with etcd failed, check the CA, the client certificate and the server's name: %v", e.cause)
-}
-
-func (e *tlsError) Unwrap() error { return e.cause }
+// clear reports that the own client sends a password without TLS.
+func (l *link) clear() bool { return l.config != nil && l.config.Username != "" && l.config.TLS == nil }

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/lockport/lockport/conformance"
 )
 
-// isOp tells requests apart by the messages in the frames of HTTP/2: a claim puts a key with our value, a release has one key of a claim and
-// nothing else, a keep-alive a number and nothing else.
+// isOp tells requests apart by the messages in the frames of HTTP/2: a claim puts a key with our value, a release deletes a key and puts none, a
+// keep-alive is a number and nothing else.
 func isOp(op conformance.Op, request []byte) bool {
 	request = bytes.TrimPrefix(request, []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
 	for len(request) >= 9 {
@@ -26,14 +29,26 @@ func isOp(op conformance.Op, request []byte) bool {
 }
 
 func isMessage(op conformance.Op, message []byte) bool {
-	claims := bytes.Contains(message, []byte(valueTag))
-	switch op {
-	case conformance.OpAcquire:
-		return claims
-	case conformance.OpRenew:
+	if op == conformance.OpRenew {
 		return message[0] == 8 && len(message) > 8 && len(message) <= 11
-	case conformance.OpRelease:
-		return message[0] == 10 && int(message[1]) == len(message)-2 && bytes.HasPrefix(message[2:], []byte(defaultPrefix))
 	}
-	return true
+	var txn pb.TxnRequest
+	if proto.Unmarshal(message, &txn) != nil {
+		return false
+	}
+	claims, releases := parts(&txn)
+	return op == conformance.OpAcquire && claims || op == conformance.OpRelease && releases && !claims
+}
+
+// parts reports whether a transaction puts, and whether it deletes.
+func parts(txn *pb.TxnRequest) (puts, deletes bool) {
+	for _, op := range txn.Success {
+		puts = puts || bytes.HasPrefix(op.GetRequestPut().GetValue(), []byte(valueTag))
+		deletes = deletes || op.GetRequestDeleteRange() != nil
+		if nested := op.GetRequestTxn(); nested != nil {
+			p, d := parts(nested)
+			puts, deletes = puts || p, deletes || d
+		}
+	}
+	return puts, deletes
 }

@@ -3,20 +3,17 @@ package etcd
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
-	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/tlsfiles"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -43,31 +40,13 @@ var tlsParams = []lockport.Param{
 
 // openURL makes a backend of a URL, with a client of its own.
 func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
-	q := u.Query()
-	take := func(name string) string {
-		value := q.Get(name)
-		q.Del(name)
-		return value
-	}
-	for name, values := range q {
-		if len(values) > 1 && name != "addr" {
-			return nil, fmt.Errorf("the URL parameter %s is given twice", name)
-		}
-	}
-	var o Options
-	if q.Has("prefix") {
-		o.Prefix = take("prefix")
-		o.NoPrefix = o.Prefix == ""
-	}
+	p := lockurl.Of(u)
 	if u.Path != "" && u.Path != "/" {
 		return nil, fmt.Errorf("the etcd URL has the path %q: what the keys begin with is the parameter prefix", u.Path)
 	}
-	endpoints, err := endpointsOf(u, q["addr"])
-	if err != nil {
-		return nil, err
-	}
-	q.Del("addr")
-	config := newConfig(endpoints)
+	var o Options
+	o.Prefix, o.NoPrefix = p.Prefix()
+	config := newConfig(p.Hosts("2379"))
 	if u.User != nil {
 		config.Username = u.User.Username()
 		config.Password, _ = u.User.Password()
@@ -75,37 +54,15 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 			return nil, errors.New("the etcd URL has a user without a password, or a password without a user: give it both or none")
 		}
 	}
-	why := new(reasons)
-	config.DialOptions = append(config.DialOptions, grpc.WithContextDialer(why.connect))
 	if u.Scheme == "etcds" {
-		t, err := tlsfiles.Config(take("ca"), take("cert"), take("key"), take("servername"))
-		if err != nil {
-			return nil, err
+		if config.TLS = p.TLS(""); config.TLS != nil && config.TLS.ServerName != "" { // over which that of the endpoint would win
+			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(config.TLS.ServerName))
 		}
-		config.DialOptions = append(config.DialOptions, grpc.WithTransportCredentials(&handshakes{credentials.NewTLS(t), t.ServerName, why}))
 	}
-	for name := range q {
-		return nil, fmt.Errorf("unknown URL parameter %q of an %s URL", name, u.Scheme)
+	if err := p.Err(); err != nil {
+		return nil, err
 	}
-	l := newLink(nil, config)
-	l.why, l.clear = why, config.Username != "" && u.Scheme == "etcd"
-	return newBackend(l, o)
-}
-
-// endpointsOf are the addresses in a URL.
-func endpointsOf(u *url.URL, more []string) ([]string, error) {
-	var all []string
-	for _, host := range append(strings.Split(u.Host, ","), more...) {
-		name, port, err := net.SplitHostPort(host)
-		if err != nil { // no port
-			name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), "2379"
-		}
-		if name == "" || port == "" || strings.ContainsAny(name, "/@[]") {
-			return nil, fmt.Errorf("bad address %q in the etcd URL: want host:port, several with commas between them", host)
-		}
-		all = append(all, net.JoinHostPort(name, port))
-	}
-	return all, nil
+	return newBackend(&link{config: config}, o)
 }
 
 const (

@@ -79,7 +79,7 @@ func TestNewRefuses(t *testing.T) {
 	_, err := New(nil, Options{})
 	require.ErrorContains(t, err, "nil")
 	_, err = New(clientv3.NewCtxClient(t.Context()), Options{})
-	require.ErrorContains(t, err, "connection")
+	require.ErrorContains(t, err, "Watcher")
 	client, err := clientv3.New(*newConfig([]string{"127.0.0.1:1"}))
 	require.NoError(t, err)
 	defer func() { _ = client.Close() }()

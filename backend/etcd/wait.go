@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.etcd.io/etcd/api/v3/mvccpb"
-
 	"github.com/lockport/lockport/driver"
 )
 
@@ -22,87 +20,81 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		return nil, err
 	}
 	p, err := b.ask(ctx, c, true, nil)
-	if err == nil && !p.first() {
+	if err == nil && p.ahead != "" {
 		p, err = b.stand(ctx, c, p)
 	}
 	return b.outcome(c, p, err)
 }
 
+// wakes tells a claim that waits to look where it stands.
+type wakes chan struct{}
+
+func (w wakes) happened(string, bool) { w.missed() }
+
+func (w wakes) missed() {
+	select {
+	case w <- struct{}{}:
+	default:
+	}
+}
+
 // stand waits in the queue until c is the first.
 func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
-	woken := make(chan struct{}, 1)
-	wake := func() {
-		select {
-		case woken <- struct{}{}:
-		default:
-		}
-	}
+	woken := make(wakes, 1)
+	var ahead *watch
 	b.mu.Lock()
-	l, gone := c.lease, c.gone
-	c.wake = wake
+	l, over := c.lease, c.over
+	c.wake = woken.missed
 	b.mu.Unlock()
 	defer func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		c.wake = nil
-	}()
-	var ahead *watch
-	defer func() {
-		if ahead != nil {
-			b.watches.remove(ahead)
-		}
+		b.watches.remove(ahead)
 	}()
 	pulse := time.NewTicker(l.ttl / 6)
 	defer pulse.Stop()
 	looked := time.Now()
-	for gone == nil {
-		if ahead == nil || ahead.key != string(p.ahead) {
-			if ahead != nil {
-				b.watches.remove(ahead)
-			}
-			revision := p.revision
-			ahead = &watch{key: string(p.ahead), deletes: true, events: witnessed(func(*mvccpb.Event) { wake() }), opened: func(now int64) {
-				if now != revision { // something has happened between the look and the watch
-					wake()
-				}
-			}}
+	for over == nil {
+		if ahead == nil || ahead.key != p.ahead {
+			b.mu.Lock()
+			b.watches.remove(ahead)
+			ahead = &watch{within: c.within, key: p.ahead, seen: p.revision, events: woken}
 			b.watches.add(ahead)
+			b.mu.Unlock()
 		}
 		select {
 		case <-woken:
 		case <-pulse.C:
-			b.leases.keepFresh(l)
-			b.watches.checkUp()
-			if b.watches.sees(ahead) && time.Since(looked) < lookEvery {
+			b.mu.Lock()
+			b.keep(l, false)
+			b.mu.Unlock()
+			if time.Since(looked) < lookEvery {
 				continue
 			}
 		case <-ctx.Done():
 			return p, classify(ctx, ctx.Err(), true)
-		case <-b.link.ctx.Done():
+		case <-b.ctx.Done():
 			return p, fmt.Errorf("%w: %v", driver.ErrUnknown, errClosed)
 		}
-		now, err := b.lookSoon(ctx, c, l.ttl/spentBelow)
+		// Meanwhile nobody keeps the lease alive.
+		soon, cancel := context.WithTimeout(ctx, l.ttl/spentBelow)
+		now, err := b.look(soon, c)
+		cancel()
 		b.mu.Lock()
-		gone = c.gone
+		over = c.over
 		b.mu.Unlock()
 		switch {
-		case gone != nil:
+		case over != nil:
 		case errors.Is(err, driver.ErrRefused):
 			return p, err
-		case err == nil && now.first():
-			return now, nil
-		case err == nil:
-			p, looked = now, time.Now()
-		default: // it may have been its turn
+		case err != nil: // it may have been its turn
 			looked = time.Time{}
+		case now.ahead == "":
+			return now, nil
+		default:
+			p, looked = now, time.Now()
 		}
 	}
-	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, gone)
-}
-
-// lookSoon is look, for at most patience: meanwhile nobody keeps the lease alive.
-func (b *Backend) lookSoon(ctx context.Context, c *claim, patience time.Duration) (place, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	return b.look(ctx, c)
+	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, over)
 }

@@ -2,259 +2,215 @@ package etcd
 
 import (
 	"context"
-	"sync"
+	"slices"
 	"time"
 
-	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
-	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch tells what happens to a key, or to all that begin with it.
+// watch tells what happens to the keys of a name, or to one of them.
 type watch struct {
-	key     string
-	below   bool // those that begin with it
-	deletes bool // tell of deletions alone
-
-	// Guarded by watches.mu.
-	state watchState
-	blind bool  // something may have happened unseen
-	from  int64 // the first revision to tell of; 0: from now on
-	id    int64 // of etcd
-
-	// opened is called when a watch that was to begin now has begun: events is told what happens after the store's revision. It may be nil.
-	opened func(revision int64)
-	events witness
+	within string
+	key    string // the deletion of this one alone; empty: all
+	from   int64  // the first revision to tell of; 0: from now on
+	seen   int64  // where from is 0: that of the store when the one who watches last looked
+	events events
+	added  bool
+	stop   context.CancelFunc // ends a watch of its own; nil: it has none
 }
 
-// witness is told what happens. It is not a function, since a held lock would keep one that its claim is bound to.
-type witness interface {
-	happened(*mvccpb.Event)
+// events is told what happens.
+type events interface {
+	happened(key string, deleted bool)
+	missed() // something may have happened unseen
 }
 
-// witnessed is a witness that is a function.
-type witnessed func(*mvccpb.Event)
-
-func (f witnessed) happened(e *mvccpb.Event) { f(e) }
-
-type watchState uint8
-
-const (
-	closed watchState = iota // etcd has not been asked, or has forgotten
-	asked
-	open
-	removed // not wanted any more, and etcd's answer outstanding
-)
-
-// watches are all watches of a backend, on one stream that is opened when the first is needed, and opened again when it breaks.
+// watches are all watches of a backend, on one stream of clientv3. Each takes one goroutine of clientv3 and one of ours, so that a process with more than
+// ownWatches of them has a single one of all locks' keys instead. The backend's mutex guards them.
 type watches struct {
-	b *Backend
-
-	mu     sync.Mutex
-	closed bool
-	all    map[*watch]struct{}
-	stream *stream[pb.WatchRequest, pb.WatchResponse] // nil: not running
-	asked  []*watch                                   // in the order in which etcd answers
-	byID   map[int64]*watch
-	pause  time.Duration // before it is opened again
-	again  *time.Timer   // that does so; nil: it is not due
-	ping   *watch        // that stands for a sign of life; nil: none
-	pinged time.Time     // when etcd was asked for a sign of life that has not come; zero: not
+	b      *Backend
+	names  map[string][]*watch // by within
+	n      int
+	shared context.CancelFunc // ends the one that all share; nil: each has its own
+	next   int64              // the first revision that the shared one has not told of; 0: it has not begun
 }
 
-// Pauses before the stream is opened again.
 const (
-	reopenSoon = 50 * time.Millisecond
-	reopenLate = 2 * time.Second
+	ownWatches = 32
+	// Pauses before a watch that broke is begun again. clientv3 itself has tried until then.
+	retrySoon = 50 * time.Millisecond
+	retryLate = 2 * time.Second
 )
 
-// add has w watched until remove.
+// add has w told of what happens until remove. The mutex is held.
 func (ws *watches) add(w *watch) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.all[w] = struct{}{}
+	if w.added {
+		return
+	}
+	w.added = true
+	ws.names[w.within] = append(ws.names[w.within], w)
+	ws.n++
 	switch {
-	case ws.stream != nil:
-		ws.ask(w)
-	case ws.again == nil && !ws.closed:
-		ws.reopen()
-	}
-}
-
-// remove ends w. It may be told of one more event.
-func (ws *watches) remove(w *watch) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	delete(ws.all, w)
-	switch w.state {
-	case asked:
-		w.state = removed
-	case open:
-		w.state = closed
-		delete(ws.byID, w.id)
-		ws.cancel(w.id)
-	}
-}
-
-// sees reports that w is watched, and has missed nothing.
-func (ws *watches) sees(w *watch) bool {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	return w.state == open && !w.blind
-}
-
-func (ws *watches) ask(w *watch) {
-	w.state = asked
-	r := &pb.WatchCreateRequest{Key: []byte(w.key), StartRevision: w.from}
-	if w.below {
-		r.RangeEnd = rangeEnd(w.key)
-	}
-	if w.deletes {
-		r.Filters = []pb.WatchCreateRequest_FilterType{pb.WatchCreateRequest_NOPUT}
-	}
-	ws.asked = append(ws.asked, w)
-	ws.stream.put(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CreateRequest{CreateRequest: r}})
-}
-
-func (ws *watches) cancel(id int64) {
-	ws.stream.put(&pb.WatchRequest{RequestUnion: &pb.WatchRequest_CancelRequest{CancelRequest: &pb.WatchCancelRequest{WatchId: id}}})
-}
-
-// reopen opens the stream. A member of etcd that has lost its leader ends it, so that another is asked. The mutex is held.
-func (ws *watches) reopen() {
-	type s = stream[pb.WatchRequest, pb.WatchResponse]
-	ws.byID, ws.asked, ws.ping, ws.pinged = make(map[int64]*watch), nil, nil, time.Time{}
-	ws.stream = openStream(ws.b.link.ctx, &ws.b.running,
-		func(ctx context.Context) (pb.Watch_WatchClient, error) {
-			w, err := ws.b.link.wires(ctx)
-			if err != nil {
-				return nil, err
+	case ws.shared != nil:
+		if max(w.from, w.seen+1) < ws.next {
+			ws.b.background(w.events.missed)
+		}
+	case ws.n <= ownWatches:
+		ws.begin(w)
+	default:
+		ws.each(func(w *watch) {
+			if w.stop != nil {
+				w.stop()
+				w.stop = nil
 			}
-			return w.watch.Watch(clientv3.WithRequireLeader(ctx))
-		},
-		ws.heard,
-		func(s *s, _ error) { ws.fell(s) })
-	for w := range ws.all {
-		ws.ask(w)
+		})
+		all := &watch{within: ws.b.layout.prefix, events: (*shared)(ws)}
+		ws.begin(all)
+		ws.shared, ws.next = all.stop, 0
 	}
 }
 
-// fell has a stream that broke opened again.
-func (ws *watches) fell(s *stream[pb.WatchRequest, pb.WatchResponse]) {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.stream != s {
+// remove ends w, which may be nil. It may be told of one more event. The mutex is held.
+func (ws *watches) remove(w *watch) {
+	if w == nil || !w.added {
 		return
 	}
-	ws.stream = nil
-	for w := range ws.all {
-		w.state = closed
+	w.added = false
+	ws.names[w.within] = slices.DeleteFunc(ws.names[w.within], func(other *watch) bool { return other == w })
+	if len(ws.names[w.within]) == 0 {
+		delete(ws.names, w.within)
 	}
-	if ws.closed || len(ws.all) == 0 {
-		return
+	ws.n--
+	if w.stop != nil {
+		w.stop()
 	}
-	ws.pause = min(max(2*ws.pause, reopenSoon), reopenLate)
-	ws.again = time.AfterFunc(ws.pause, func() {
-		ws.mu.Lock()
-		defer ws.mu.Unlock()
-		ws.again = nil
-		if !ws.closed && ws.stream == nil && len(ws.all) > 0 {
-			ws.reopen()
+	if ws.shared != nil && ws.n <= ownWatches/2 {
+		ws.shared()
+		ws.shared = nil
+		ws.each(func(w *watch) {
+			w.from, w.seen = ws.next, 0
+			ws.begin(w)
+		})
+	}
+}
+
+func (ws *watches) each(do func(*watch)) {
+	for _, of := range ws.names {
+		for _, w := range of {
+			do(w)
+		}
+	}
+}
+
+// begin gives w a watch of its own. The mutex is held.
+func (ws *watches) begin(w *watch) {
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(clientv3.WithRequireLeader(ws.b.ctx)) // a member that has lost its leader ends it, so that another is asked
+	own := *w
+	ws.b.background(func() { ws.follow(ctx, &own) })
+}
+
+// follow tells of what w is about until ctx ends.
+func (ws *watches) follow(ctx context.Context, w *watch) {
+	key, opts := w.within, []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
+	if w.key != "" {
+		key, opts[1] = w.key, clientv3.WithFilterPut()
+	}
+	for pause := retrySoon; ctx.Err() == nil; pause = min(2*pause, retryLate) {
+		if client, err := ws.b.ready(ctx); err == nil {
+			for r := range client.Watch(ctx, key, append(opts, clientv3.WithRev(w.from))...) {
+				missed := r.CompactRevision > 0 // it was to begin in a past that is not kept
+				switch n := len(r.Events); {
+				case missed:
+					w.from, w.seen = 0, 0
+				case n > 0: // the header's revision may be later: that of more to come
+					w.from = r.Events[n-1].Kv.ModRevision + 1
+				case r.Created:
+					pause = retrySoon
+					if w.from == 0 {
+						w.from, missed = r.Header.Revision+1, r.Header.Revision != w.seen
+					}
+				}
+				if _, all := w.events.(*shared); all {
+					ws.b.mu.Lock()
+					ws.next = w.from
+					ws.b.mu.Unlock()
+				}
+				if missed {
+					w.events.missed()
+				}
+				for _, e := range r.Events {
+					w.events.happened(string(e.Kv.Key), e.Type == clientv3.EventTypeDelete)
+				}
+			}
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// shared is told of everything by the watch that all share.
+type shared watches
+
+func (s *shared) happened(key string, deleted bool) {
+	name, _, _ := s.b.layout.name(key)
+	s.b.mu.Lock()
+	all := slices.Clone(s.names[s.b.layout.of(name)])
+	s.b.mu.Unlock()
+	for _, w := range all {
+		if w.key == "" || w.key == key && deleted {
+			w.events.happened(key, deleted)
+		}
+	}
+}
+
+func (s *shared) missed() {
+	var holders []*claim
+	s.b.mu.Lock()
+	defer s.b.mu.Unlock()
+	(*watches)(s).each(func(w *watch) {
+		if c, ok := w.events.(*claim); ok {
+			holders = append(holders, c)
+		} else {
+			w.events.missed()
 		}
 	})
+	s.b.background(func() { s.b.confirm(holders) })
 }
 
-// heard takes what etcd sends.
-func (ws *watches) heard(s *stream[pb.WatchRequest, pb.WatchResponse], r *pb.WatchResponse) {
-	tell := func() {}
-	defer func() { tell() }()
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	if ws.stream != s {
-		return
-	}
-	ws.pinged = time.Time{}
-	switch w := ws.byID[r.WatchId]; {
-	case r.Created:
-		ws.pause = 0
-		if len(ws.asked) > 0 {
-			w, ws.asked = ws.asked[0], ws.asked[1:]
-			tell = ws.begun(w, r)
+// missed implements events.
+func (c *claim) missed() { c.b.confirm([]*claim{c}) }
+
+const (
+	// readAtOnce is how many keys are read in one transaction.
+	readAtOnce = 100
+	// readLimit is for how long.
+	readLimit = time.Second
+)
+
+// confirm looks whether the keys of those who hold are still there. Where it cannot know, a renewal will look again.
+func (b *Backend) confirm(all []*claim) {
+	ctx, cancel := context.WithTimeout(b.ctx, readLimit)
+	defer cancel()
+	client, err := b.ready(ctx)
+	for some := range slices.Chunk(all, readAtOnce) {
+		var read []clientv3.Op
+		for _, c := range some {
+			read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()))
 		}
-	case w == nil: // a sign of life, or of a watch that is not wanted any more
-	case r.Canceled:
-		delete(ws.byID, w.id)
-		w.state, w.blind = closed, true
-		if r.CompactRevision > 0 { // it was to begin in a past that is not kept
-			w.from = 0
-			ws.ask(w)
+		var r *clientv3.TxnResponse
+		if err == nil {
+			r, err = client.Txn(ctx).Then(read...).Commit()
 		}
-	default:
-		if n := len(r.Events); n > 0 { // the header's revision may be later: that of more to come
-			w.from = r.Events[n-1].Kv.ModRevision + 1
+		if err != nil {
+			return
 		}
-		tell = func() {
-			for _, e := range r.Events {
-				w.events.happened(e)
+		for i, c := range some {
+			if kvs := rangeAt(r, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
+				b.gone(c, errKeyGone)
 			}
 		}
-	}
-}
-
-// begun notes that etcd has answered the request for w, and returns what is to be done about it. The mutex is held.
-func (ws *watches) begun(w *watch, r *pb.WatchResponse) (tell func()) {
-	tell = func() {}
-	switch {
-	case r.Canceled: // refused: who needs it looks for himself
-		w.state, w.blind = closed, true
-		return tell
-	case w.state == removed:
-		w.state = closed
-		ws.cancel(r.WatchId)
-		return tell
-	}
-	w.state, w.id = open, r.WatchId
-	ws.byID[w.id] = w
-	if w.from == 0 {
-		revision := r.Header.GetRevision()
-		w.from = revision + 1
-		if w.opened != nil {
-			tell = func() { w.opened(revision) }
-		}
-	}
-	return tell
-}
-
-// checkUp asks for a sign of life, and breaks a stream that has not given the last one. It is a watch of a key that nobody has, and the next
-// time the end of that watch: etcd 3.7 does not answer WatchProgressRequest while a watch is to begin later than the last change of the store, or catches up.
-func (ws *watches) checkUp() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	switch {
-	case ws.stream == nil || len(ws.all) == 0:
-	case ws.pinged.IsZero():
-		ws.pinged = time.Now()
-		switch p := ws.ping; {
-		case p != nil && p.state == asked: // the answer is due
-		case p != nil && p.state == open:
-			p.state = closed
-			delete(ws.byID, p.id)
-			ws.cancel(p.id)
-		default:
-			ws.ping = &watch{key: ws.b.layout.prefix + "/", events: witnessed(func(*mvccpb.Event) {})}
-			ws.ask(ws.ping)
-		}
-	case time.Since(ws.pinged) > 4*overdue:
-		ws.stream.cancel()
-	}
-}
-
-// close ends all watches for good.
-func (ws *watches) close() {
-	ws.mu.Lock()
-	defer ws.mu.Unlock()
-	ws.closed = true
-	if ws.again != nil {
-		ws.again.Stop()
 	}
 }

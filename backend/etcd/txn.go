@@ -1,0 +1,84 @@
+package etcd
+
+import (
+	"context"
+	"sync"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+)
+
+// request is a transaction about a name. Those that share a batch are nested in one transaction, each with its own comparisons. A batch has
+// one about a name, since etcd evaluates all comparisons before any of the operations.
+type request struct {
+	name     string
+	when     []clientv3.Cmp
+	then, or []clientv3.Op
+}
+
+func (r request) op() clientv3.Op { return clientv3.OpTxn(r.when, r.then, r.or) }
+
+// answer is what became of a request; err is classified.
+type answer struct {
+	txn *clientv3.TxnResponse
+	err error
+}
+
+// write carries out r, together with those of other goroutines. Its errors are classified.
+func (b *Backend) write(ctx context.Context, r request) (*clientv3.TxnResponse, error) {
+	a, sent, err := b.writes.Do(ctx, r)
+	if err != nil {
+		return nil, classify(ctx, err, sent)
+	}
+	return a.txn, a.err
+}
+
+// send carries out the requests of a batch.
+func (b *Backend) send(ctx context.Context, all []request) []answer {
+	answers := make([]answer, len(all))
+	if len(all) == 1 {
+		answers[0] = b.commit(ctx, all[0])
+		return answers
+	}
+	var together request
+	for _, r := range all {
+		together.then = append(together.then, r.op())
+	}
+	a := b.commit(ctx, together)
+	if isRejected(a.err) { // perhaps because of one of them
+		var each sync.WaitGroup
+		for i, r := range all {
+			each.Go(func() { answers[i] = b.commit(ctx, r) })
+		}
+		each.Wait()
+		return answers
+	}
+	for i := range all {
+		answers[i].err = a.err
+		if a.err == nil {
+			answers[i].txn = part(a.txn, i)
+		}
+	}
+	return answers
+}
+
+// commit carries out one transaction.
+func (b *Backend) commit(ctx context.Context, r request) answer {
+	client, err := b.ready(ctx)
+	if err != nil {
+		return answer{err: err}
+	}
+	txn, err := client.Txn(ctx).If(r.when...).Then(r.then...).Else(r.or...).Commit()
+	return answer{txn, classify(ctx, err, true)}
+}
+
+// part is the answer to the transaction that is operation i of another.
+func part(r *clientv3.TxnResponse, i int) *clientv3.TxnResponse {
+	p := (*clientv3.TxnResponse)(r.Responses[i].GetResponseTxn())
+	p.Header = r.Header
+	return p
+}
+
+// rangeAt is the answer to the read that is operation i of a transaction.
+func rangeAt(r *clientv3.TxnResponse, i int) *clientv3.GetResponse {
+	return (*clientv3.GetResponse)(r.Responses[i].GetResponseRange())
+}
