@@ -25,13 +25,19 @@ func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
-// TestRunGuardThatReadsLate: the guard is told of the last renewals when they are over for long, as on a machine with no time for it.
+// TestRunGuardThatReadsLate: the guard is told of renewals when they are over for long, as on a machine with no time for it. It kills the group of a lock
+// that was renewed no sooner, and that of a lock that was not no later.
 func TestRunGuardThatReadsLate(t *testing.T) {
 	t.Parallel()
 	const ttl = 4 * time.Second
 	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
 	group := p.group(t)
 	guard := awaitGuard(t, group)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+	time.Sleep(ttl * 3 / 2)
+	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+	time.Sleep(ttl / 10)
+	require.True(t, groupAlive(group), "the lock was renewed")
 	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
 	time.Sleep(ttl / 2) // a renewal, at least
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
