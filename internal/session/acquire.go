@@ -56,9 +56,6 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		}
 		return nil, err
 	}
-	if err := c.confirm(ctx); err != nil {
-		return nil, err
-	}
 	c.granted = true
 	return c, nil
 }
@@ -100,30 +97,6 @@ func (c *claim) outcome(ctx context.Context) error {
 		return unknown(c.s.over)
 	}
 	return unknown(errCancelled) // abandoned meanwhile
-}
-
-// confirm gives a claim that was granted after a wait its validity: for how long the server had the lock ready for us, nobody can know. mu is held, but
-// not meanwhile.
-func (c *claim) confirm(ctx context.Context) error {
-	s := c.s
-	k := s.ask(&Op{Kind: Ping}, nil)
-	answered := c.b.await(ctx, k)
-	if c.state == held && answered && k.err == nil && k.op.Err == nil {
-		c.grant.Until = s.until()
-		return nil
-	}
-	s.withdraw(k)
-	if c.state == held {
-		c.wanted = false
-		c.giveBack()
-	}
-	switch {
-	case ctx.Err() != nil:
-		return unknown(ctx.Err())
-	case s.over != nil:
-		return unknown(s.over)
-	}
-	return unknown(errCancelled)
 }
 
 // idleBlocker returns a session to wait on, or nil if all are in use. mu is held.

@@ -91,9 +91,10 @@ type Conn interface {
 	// always returns the same value. 0: until the connection ends.
 	Silence() time.Duration
 
-	// Do carries out ops (at least one, at most MaxBatch) in their order, or in one that nobody can tell from it, in as few requests as it can, and
-	// writes their answers. ctx ends with the session, or after Silence: Do then returns within milliseconds, with an error. Await and Leave, and
-	// what gets an Err, may be answered without asking the server: they alone confirm nothing of the session.
+	// Do carries out ops (at least one, at most MaxBatch; at most one Try or Free of a Key) in their order, or in one that nobody can tell from it, in
+	// as few requests as it can, and writes their answers. ctx ends with the session, or if Do takes longer than Silence: Do then returns within
+	// milliseconds, with an error. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm nothing of
+	// the session.
 	Do(ctx context.Context, ops []*Op) error
 
 	// Wait takes op.Key as Try does but blocks in the server's own queue, for as long as it takes. op.OK is true unless op.Err is set. Only the

@@ -165,17 +165,17 @@ func (s *session) request() {
 		k.sent = true
 		ops[i] = k.op
 	}
-	waits := calls[0].waits // alone: nothing else is asked of a session without a claim
-	s.busy, s.sent = true, time.Now()
-	b.unlock()
-	err := s.carryOut(ops, waits)
-	b.mu.Lock()
+	s.busy = true
+	var err error
+	if calls[0].waits { // alone: nothing else is asked of a session without a claim
+		err = s.wait(ops[0])
+	} else {
+		err = s.do(ops)
+	}
 	s.busy = false
 	if err != nil {
 		s.end(err)
 		err = unknown(s.over)
-	} else if slices.ContainsFunc(ops, (*Op).confirms) {
-		s.confirmed = s.sent
 	}
 	for _, k := range calls {
 		k.settle(err)
@@ -185,21 +185,43 @@ func (s *session) request() {
 	}
 }
 
-// carryOut has the connection carry out ops.
-func (s *session) carryOut(ops []*Op, waits bool) error {
-	if waits {
-		return s.conn.Wait(s.ctx, ops[0])
+// wait has the connection wait for the key of op. For how long the server had it ready for us, nobody can know: a request that follows says for how long we
+// have it. mu is held, but not meanwhile.
+func (s *session) wait(op *Op) error {
+	s.b.unlock()
+	err := s.conn.Wait(s.ctx, op)
+	s.b.mu.Lock()
+	if err != nil || op.Err != nil || s.over != nil {
+		return err
 	}
-	if s.silence <= 0 {
-		return s.conn.Do(s.ctx, ops)
+	ping := &Op{Kind: Ping}
+	if err := s.do([]*Op{ping}); err != nil {
+		return err
 	}
-	ctx, cancel := context.WithTimeout(s.ctx, s.silence)
-	defer cancel()
-	err := s.conn.Do(ctx, ops)
-	if err != nil && ctx.Err() == context.DeadlineExceeded {
-		return fmt.Errorf("the server has not answered for %v", s.silence)
+	return ping.Err
+}
+
+// do has the connection carry out ops. mu is held, but not meanwhile.
+func (s *session) do(ops []*Op) error {
+	s.sent = time.Now()
+	s.b.unlock()
+	if s.silence > 0 {
+		overdue := time.AfterFunc(s.silence, s.overdue)
+		defer overdue.Stop()
+	}
+	err := s.conn.Do(s.ctx, ops)
+	s.b.mu.Lock()
+	if err == nil && slices.ContainsFunc(ops, (*Op).confirms) {
+		s.confirmed = s.sent
 	}
 	return err
+}
+
+// overdue ends a session whose answer does not come.
+func (s *session) overdue() {
+	s.b.mu.Lock()
+	defer s.b.unlock()
+	s.end(fmt.Errorf("the server has not answered for %v", s.silence))
 }
 
 // rest listens until there is something to ask, and ends a session that nobody needs. mu is held, but not meanwhile.

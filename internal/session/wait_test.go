@@ -101,19 +101,10 @@ func TestWaitIsGivenUpWhileItIsConfirmed(t *testing.T) {
 		require.Equal(t, "P", c.asked())
 		cancel()
 		o.is(t, driver.ErrUnknown)
+		require.True(t, c.closed)
 		abandoned := h.abandon(t.Context(), req)
-		c.answer("P")
-		c.answer("Fa")
+		h.accept().answer("Esession-0")
 		abandoned.is(t, nil)
-		o = h.wait(t.Context(), request("b"))
-		c.answer("Tb!")
-
-		// Abandoned while its caller is still there.
-		req = request("b")
-		r := h.abandon(t.Context(), req)
-		r.is(t, nil) // another owner's
-		c.answer("P")
-		o.is(t, nil)
 	})
 }
 
