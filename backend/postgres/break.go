@@ -3,6 +3,9 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -53,15 +56,20 @@ func (i *inspector) others(ctx context.Context, h seen, layout layout) (*driver.
 	if h.ours() {
 		ours = " AND l.objsubid = 1"
 	}
-	rows, err := i.query(ctx, fmt.Sprintf(`SELECT l.objsubid, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
-		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d)%s`, h.pid, h.key, ours))
-	if err != nil || len(rows) == 0 {
+	type lock struct {
+		kind int
+		key  int64
+	}
+	found, err := rows(ctx, i, fmt.Sprintf(`SELECT l.objsubid::int, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
+		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d)%s`, h.pid, h.key, ours),
+		func(row pgx.CollectableRow) (l lock, err error) { return l, row.Scan(&l.kind, &l.key) })
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: len(rows)}
-	for _, row := range rows {
-		if layout.exact && string(row[0]) == "1" {
-			others.Names = append(others.Names, string(row[1]))
+	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: len(found)}
+	for _, l := range found {
+		if layout.exact && l.kind == 1 {
+			others.Names = append(others.Names, strconv.FormatInt(l.key, 10))
 		}
 	}
 	return others, nil
@@ -69,15 +77,16 @@ func (i *inspector) others(ctx context.Context, h seen, layout layout) (*driver.
 
 // terminate ends the session pid if it has key now: since it was looked at, another may have got the key, or the number.
 func (i *inspector) terminate(ctx context.Context, pid, key int64) error {
-	row, err := queryRow(ctx, i.raw, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
+	var ended int
+	err := i.conn.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
 		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND mode = 'ExclusiveLock' AND pid = %d AND classid = %d AND objid = %d
-		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), 1)
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), once).Scan(&ended)
 	switch {
 	case err != nil:
 		return err
-	case row[0] < 0:
+	case ended < 0:
 		return fmt.Errorf("%w: the holder's session no longer has it", driver.ErrLost)
-	case row[0] == 0:
+	case ended == 0:
 		return fmt.Errorf("%w: the holder's session does not end", driver.ErrUnknown)
 	}
 	return nil

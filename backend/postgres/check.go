@@ -2,9 +2,11 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
@@ -14,56 +16,68 @@ import (
 // Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
 // at the server's settings, and takes and gives back a lock.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	type result struct {
-		notices []driver.Notice
-		err     error
-	}
-	done := make(chan result, 1)
-	go func() {
-		notices, err := b.server.check(ctx, 1+b.blockers)
-		done <- result{notices, err}
-	}()
-	select {
-	case r := <-done:
-		return r.notices, r.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("%w: no answer of the server: %w", driver.ErrUnavailable, context.Cause(ctx))
-	}
-}
-
-func (s *server) check(ctx context.Context, connections int) ([]driver.Notice, error) {
-	raw, f, err := s.connect(ctx)
+	s := b.server
+	l, f, err := s.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	defer closeRaw(raw)
-	if err := s.setUp(ctx, raw, f, "check"); err != nil {
-		return nil, classify(err)
-	}
-	hi, lo := side(f.pid<<32 ^ f.began)
-	if _, err := queryRow(ctx, raw, fmt.Sprintf(`SELECT pg_try_advisory_lock(%d, %d)::int + pg_advisory_unlock(%d, %d)::int`, hi, lo, hi, lo), 1); err != nil {
-		return nil, classify(err)
-	}
-	notices, err := s.notices(ctx, raw, f)
+	defer l.close()
+	var notices notice.List
+	err = l.use(func(c *pgx.Conn) error {
+		if err := s.setUp(ctx, c, f, "check"); err != nil {
+			return err
+		}
+		hi, lo := side(f.pid<<32 ^ f.began)
+		if err := run(ctx, c, fmt.Sprintf(`SELECT pg_try_advisory_lock(%d, %d), pg_advisory_unlock(%d, %d)`, hi, lo, hi, lo)); err != nil {
+			return err
+		}
+		notices.Add(inTheClear(c)...)
+		found, err := s.notices(ctx, c, f)
+		notices.Add(found...)
+		if err != nil {
+			return err
+		}
+		found, err = s.catalog(ctx, c, 1+b.blockers)
+		notices.Add(found...)
+		return err
+	})
 	if err != nil {
 		return nil, classify(err)
 	}
-	more, err := s.catalog(ctx, raw, connections)
-	if err != nil {
-		return nil, classify(err)
+	return notices, nil
+}
+
+// inTheClear warns of a password on a connection without TLS. pgx does not tell by which method it has logged in.
+func inTheClear(c *pgx.Conn) []driver.Notice {
+	socket := c.PgConn().Conn()
+	if _, ok := socket.(*tls.Conn); ok || c.Config().Password == "" {
+		return nil
 	}
-	return append(notices, more...), nil
+	return withoutTLS(socket.RemoteAddr().String())
+}
+
+// withoutTLS is the notice of a password that is used without TLS to log in at address.
+func withoutTLS(address string) []driver.Notice {
+	notices := notice.InTheClear(address)
+	for i := range notices {
+		notices[i].Text = fmt.Sprintf("A password is used without TLS (to %s). SCRAM does not send it, but a server, or a program that poses as it, can ask for it in plain text; "+
+			"and whoever can change what is sent can keep and end any lock.", address)
+		notices[i].Remedy = "Use sslmode=verify-full."
+	}
+	return notices
 }
 
 // catalog asks the views and tables that an administrator may have closed to this role: for connections (of which
 // a client needs so many), replicas and the sequence.
-func (s *server) catalog(ctx context.Context, raw *pgconn.PgConn, connections int) ([]driver.Notice, error) {
+func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]driver.Notice, error) {
 	sequence := s.tokens.sequence()
-	row, err := queryRow(ctx, raw, `SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
+	var limit, used, replicas int
+	var odd bool
+	err := c.QueryRow(ctx, `SELECT current_setting('max_connections')::bigint - current_setting('superuser_reserved_connections')::bigint
 			- coalesce(current_setting('reserved_connections', true)::bigint, 0),
 		(SELECT coalesce(sum(numbackends), 0)::bigint FROM pg_stat_database),
 		(SELECT count(*) FROM pg_stat_replication),
-		coalesce((SELECT (seqcache <> 1 OR seqincrement < 1 OR seqcycle)::int FROM pg_sequence WHERE seqrelid = to_regclass(`+quote(sequence)+`)), 0)`, 4)
+		coalesce((SELECT seqcache <> 1 OR seqincrement < 1 OR seqcycle FROM pg_sequence WHERE seqrelid = to_regclass(`+quote(sequence)+`)), false)`, once).Scan(&limit, &used, &replicas, &odd)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
 		return []driver.Notice{{ID: "catalog", Unknown: true,
@@ -73,15 +87,15 @@ func (s *server) catalog(ctx context.Context, raw *pgconn.PgConn, connections in
 	if err != nil {
 		return nil, err
 	}
-	notices := notice.Connections(int(row[1]), int(row[0]), connections)
-	if row[2] > 0 {
+	notices := notice.Connections(used, limit, connections)
+	if replicas > 0 {
 		notices = append(notices, driver.Notice{ID: "replication",
 			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of advisory locks. One that is promoted grants locks that are held here; "+
-				"while this server lives cut off, both grant.", row[2]),
+				"while this server lives cut off, both grant.", replicas),
 			Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; " +
 				"etcd and ZooKeeper keep locks across a fail-over."})
 	}
-	if row[3] != 0 {
+	if odd {
 		notices = append(notices, driver.Notice{ID: "sequence",
 			Text:   fmt.Sprintf("The sequence %s has another CACHE, INCREMENT or CYCLE than it was made with: fencing tokens do not rise in the order of grants.", sequence),
 			Remedy: fmt.Sprintf("ALTER SEQUENCE %s CACHE 1 INCREMENT 1 NO CYCLE", sequence)})
@@ -90,30 +104,32 @@ func (s *server) catalog(ctx context.Context, raw *pgconn.PgConn, connections in
 }
 
 // notices is what works and endangers locks.
-func (s *server) notices(ctx context.Context, raw *pgconn.PgConn, f facts) ([]driver.Notice, error) {
-	row, err := queryRow(ctx, raw, `SELECT (current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off')::int,
-		(SELECT count(*) FROM pg_locks), (inet_client_addr() IS NOT NULL)::int,
+func (s *server) notices(ctx context.Context, c *pgx.Conn, f facts) ([]driver.Notice, error) {
+	var unsafe, overTCP bool
+	var used, userTimeout, interval int64
+	err := c.QueryRow(ctx, `SELECT current_setting('fsync') = 'off' OR current_setting('full_page_writes') = 'off',
+		(SELECT count(*) FROM pg_locks), inet_client_addr() IS NOT NULL,
 		(SELECT setting::bigint FROM pg_settings WHERE name = 'tcp_user_timeout'),
-		(SELECT setting::bigint FROM pg_settings WHERE name = 'client_connection_check_interval')`, 5)
+		(SELECT setting::bigint FROM pg_settings WHERE name = 'client_connection_check_interval')`, once).Scan(&unsafe, &used, &overTCP, &userTimeout, &interval)
 	if err != nil {
 		return nil, err
 	}
 	var notices []driver.Notice
-	if row[0] != 0 {
+	if unsafe {
 		notices = append(notices, driver.Notice{
 			ID:     "fsync",
 			Text:   "The setting fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat.",
 			Remedy: "Set fsync and full_page_writes to on.",
 		})
 	}
-	if used := row[1]; used > f.slots/2 {
+	if used > f.slots/2 {
 		notices = append(notices, driver.Notice{
 			ID:     "lock-table",
 			Text:   fmt.Sprintf("The server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d: where it is full, nobody can connect.", f.slots, used),
 			Remedy: "Raise max_locks_per_transaction.",
 		})
 	}
-	if overTCP := row[2] != 0; overTCP && row[3] == 0 || row[4] == 0 {
+	if overTCP && userTimeout == 0 || interval == 0 {
 		notices = append(notices, driver.Notice{
 			ID: "dead-clients",
 			Text: "The server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -170,9 +169,9 @@ func TestPgBouncer(t *testing.T) {
 
 // busySessions makes a pooler open n sessions, which then lie idle; what it returns closes the clients.
 func busySessions(t *testing.T, rawURL string, n int) func() {
-	var all []*pgconn.PgConn
+	var all []*pgx.Conn
 	for range n {
-		conn, err := pgconn.Connect(t.Context(), rawURL)
+		conn, err := pgx.Connect(t.Context(), rawURL)
 		require.NoError(t, err)
 		require.NoError(t, run(t.Context(), conn, "BEGIN"))
 		all = append(all, conn)
@@ -182,7 +181,7 @@ func busySessions(t *testing.T, rawURL string, n int) func() {
 	}
 	return func() {
 		for _, conn := range all {
-			closeRaw(conn)
+			_ = conn.Close(context.Background())
 		}
 	}
 }

@@ -3,96 +3,323 @@ package postgres
 import (
 	"context"
 	"errors"
-	"net"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgproto3"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgtype"
 
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// conn is one session of ours at the server, on a connection that was taken out of pgx's hands. While nothing is asked a goroutine of its own reads from the
-// socket, so that the end of the session, or a notification, is noticed at once: see session.Line. What is asked is in ask.go. It implements session.Conn.
+// conn is one session of ours at the server. It implements session.Conn.
 type conn struct {
 	server *server
 	events session.Events
-	ended  func(error)
-	socket net.Conn
-	front  *pgproto3.Frontend // reads from the socket, for whose turn it is
-	rows   answer             // what has come of the statement under way, for the same
-	pid    int64              // of the server's process
+	link   *link
+	pid    int64 // of the server's process
 	id     string
 
-	line    session.Line // its mutex guards what follows
-	buf     []byte       // what is about to be sent
-	steps   []step       // statements, whose answers come in this order
-	next    int          // of steps: the one whose answer comes next
-	left    int          // statements of the flight under way whose answers have not come
-	blocks  bool         // that is a Wait
-	held    map[session.Key]bool
-	awaited map[session.Key]bool
-
-	sorted []*session.Op        // for encode, as are the next: used again and again
-	seen   map[session.Key]bool // keys
-	args   [3][]int64
+	statements *statements
+	prepared   map[string]bool
+	awaited    map[session.Key]bool
+	used       int64 // of the server's lock table
 }
-
-var errClosed = errors.New("the session was closed")
 
 // ID implements session.Conn: the process id at the server, and when that process began in microseconds since 1970.
 func (c *conn) ID() string { return c.id }
 
 // parseID takes apart what ID made.
-func parseID(id string) (pid, began int64, ok bool) {
+func parseID(id string) (pid int32, began int64, ok bool) {
 	p, b, _ := strings.Cut(id, "/")
-	pid, err1 := strconv.ParseInt(p, 10, 32)
+	n, err1 := strconv.ParseInt(p, 10, 32)
 	began, err2 := strconv.ParseInt(b, 10, 64)
-	return pid, began, err1 == nil && err2 == nil
+	return int32(n), began, err1 == nil && err2 == nil
 }
 
 // Silence implements session.Conn.
 func (c *conn) Silence() time.Duration { return c.server.ttl }
 
 // Close implements session.Conn.
-func (c *conn) Close() { c.end(errClosed) }
-
-// Do implements session.Conn. All ops go out in one write.
-func (c *conn) Do(ctx context.Context, ops []*session.Op, done func(error)) {
-	c.ask(ops, session.Flight{Context: ctx, Done: done, Patience: c.server.ttl})
+func (c *conn) Close() {
+	c.link.close()
+	c.uses(-c.used)
 }
 
-// Wait implements session.Conn. It goes on as long as it takes, but in turns.
-func (c *conn) Wait(ctx context.Context, op *session.Op, done func(error)) {
-	c.ask([]*session.Op{op}, session.Flight{Context: ctx, Done: done, Patience: waitLockTimeout + c.server.ttl, Blocks: true})
+// uses counts entries of the server's lock table.
+func (c *conn) uses(n int64) {
+	c.used += n
+	c.server.used.Add(n)
 }
 
-// ask sends ops. The server answers within the TTL, after which it may have ended the session.
-func (c *conn) ask(ops []*session.Op, f session.Flight) {
-	c.line.Lock()
-	err := c.line.Ended()
-	c.buf, c.left, c.blocks = c.buf[:0], 0, f.Blocks
-	if err == nil {
-		c.encode(ops)
+// Do implements session.Conn. What is given back and tried goes in one statement: nobody can tell it from one after the other.
+func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
+	return c.link.use(func(p *pgx.Conn) error {
+		var frees, tries, others []*session.Op
+		for _, op := range ops {
+			switch op.Kind {
+			case session.Free:
+				frees = append(frees, op)
+			case session.Try:
+				tries = append(tries, op)
+			default:
+				others = append(others, op)
+			}
+		}
+		err := c.change(ctx, p, frees, tries)
+		for _, op := range others {
+			if err == nil {
+				err = c.other(ctx, p, op)
+			}
+		}
+		c.hear(p)
+		return err
+	})
+}
+
+// change gives keys back and tries others.
+func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.Op) error {
+	fit, full := c.server.room(len(tries))
+	for _, op := range tries[fit:] {
+		op.Err = full
 	}
-	if c.left == 0 { // it has ended, or each was refused here
-		c.line.Unlock()
-		f.Done(err)
+	tries = tries[:fit]
+	switch {
+	case len(frees) == 0 && len(tries) == 0:
+		return nil
+	case len(frees) == 0 && len(tries) == 1:
+		return c.ask(ctx, p, tries, c.statements.try, number(tries[0].Key))
+	case len(frees) == 1 && len(tries) == 0:
+		key := number(frees[0].Key)
+		hi, lo := side(key)
+		return c.ask(ctx, p, frees, c.statements.free, key, hi, lo)
+	}
+	keys, his, los := make([]int64, len(frees)), make([]int32, len(frees)), make([]int32, len(frees))
+	for i, op := range frees {
+		keys[i] = number(op.Key)
+		his[i], los[i] = side(keys[i])
+	}
+	tried := make([]int64, len(tries))
+	for i, op := range tries {
+		tried[i] = number(op.Key)
+	}
+	return c.ask(ctx, p, append(frees, tries...), c.statements.change, keys, his, los, tried)
+}
+
+// other carries out an op that neither gives back nor tries.
+func (c *conn) other(ctx context.Context, p *pgx.Conn, op *session.Op) error {
+	ops := []*session.Op{op}
+	key := number(op.Key)
+	hi, lo := side(key)
+	switch op.Kind {
+	case session.Ping:
+		return c.ask(ctx, p, ops, c.statements.ping)
+	case session.End:
+		if pid, began, ok := parseID(op.ID); ok {
+			return c.ask(ctx, p, ops, c.statements.end, pid, began)
+		}
+		op.Err = fmt.Errorf("%w: %q is no session", driver.ErrRefused, op.ID)
+	case session.Await:
+		if op.OK = c.awaited[op.Key]; op.OK { // a second time would have to be left a second time
+			return nil
+		}
+		if _, op.Err = c.server.room(1); op.Err == nil {
+			return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
+		}
+	case session.Leave:
+		if op.OK = true; c.awaited[op.Key] {
+			return c.ask(ctx, p, ops, c.statements.leave, hi, lo)
+		}
+	}
+	return nil
+}
+
+// Wait implements session.Conn. It goes on for as long as it takes, but in turns.
+func (c *conn) Wait(ctx context.Context, op *session.Op) error {
+	return c.link.use(func(p *pgx.Conn) error {
+		if _, op.Err = c.server.room(1); op.Err != nil {
+			return nil
+		}
+		key := number(op.Key)
+		_, err := c.query(ctx, p, c.statements.contend, key)
+		for err == nil {
+			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
+			var rows []pgtype.Int8
+			rows, err = c.query(turn, p, c.statements.wait, key)
+			cancel()
+			if !lockTimeout(err) {
+				return c.conclude(ctx, p, []*session.Op{op}, rows, err)
+			}
+			err = nil // it goes on waiting
+		}
+		if op.Err = refusal(p, err); op.Err != nil {
+			return nil
+		}
+		return ended(err)
+	})
+}
+
+// linger is for how long a session that awaits nothing does not listen after a request.
+const linger = 2 * time.Millisecond
+
+// Listen implements session.Conn.
+func (c *conn) Listen(ctx context.Context) error {
+	if len(c.awaited) == 0 { // what comes can wait for a moment, and often the next request comes sooner
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(linger):
+		}
+	}
+	return c.link.use(func(p *pgx.Conn) error {
+		for {
+			n, err := p.WaitForNotification(ctx)
+			switch {
+			case err == nil && n != nil:
+				c.notified(n)
+			case err != nil && p.IsClosed():
+				return ended(err)
+			case ctx.Err() != nil:
+				return nil
+			}
+		}
+	})
+}
+
+// hear tells of the notifications that came with answers.
+func (c *conn) hear(p *pgx.Conn) {
+	for n, err := p.WaitForNotification(past); err == nil && n != nil; n, err = p.WaitForNotification(past) {
+		c.notified(n)
+	}
+}
+
+// past is a context that has ended.
+var past = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
+
+// notified tells of a notification.
+func (c *conn) notified(n *pgconn.Notification) {
+	if n.Channel != channel || n.Payload == "" {
 		return
 	}
-	c.line.Fly(f, c.buf)
-}
-
-// end ends the session, and tells of it.
-func (c *conn) end(err error) {
-	if c.line.End(err, c.forget) {
-		go c.ended(err)
+	switch key := session.Key(n.Payload[1:]); n.Payload[0] {
+	case 'f':
+		if c.awaited[key] {
+			c.events.Freed(key)
+		}
+	case 'c':
+		if int64(n.PID) != c.pid {
+			c.events.Contended(key)
+		}
 	}
 }
 
-// forget forgets what lived on the session. The mutex is held.
-func (c *conn) forget() {
-	c.server.used.Add(-int64(len(c.held) + len(c.awaited)))
-	c.held, c.awaited = nil, nil
+// ask carries out ops by one statement, whose rows are their answers.
+func (c *conn) ask(ctx context.Context, p *pgx.Conn, ops []*session.Op, st statement, args ...any) error {
+	rows, err := c.query(ctx, p, st, args...)
+	return c.conclude(ctx, p, ops, rows, err)
+}
+
+// query returns the rows of a statement, and an error perhaps, which says nothing of the rows before it.
+func (c *conn) query(ctx context.Context, p *pgx.Conn, st statement, args ...any) (all []pgtype.Int8, err error) {
+	if !c.prepared[st.name] {
+		if _, err := p.Prepare(ctx, st.name, st.sql); err != nil {
+			return nil, err
+		}
+		c.prepared[st.name] = true
+	}
+	rows, err := p.Query(ctx, st.name, args...)
+	if err != nil {
+		return nil, err
+	}
+	for rows.Next() {
+		var v pgtype.Int8
+		if err := rows.Scan(&v); err != nil {
+			return nil, err
+		}
+		all = append(all, v)
+	}
+	return all, rows.Err()
+}
+
+// conclude writes the answers of a statement into its ops. An error ends the session.
+//
+// An error of the server says nothing of the rows that came before it: a transaction that fails undoes nothing of a session's locks. Of the others it leaves open
+// whether they took their key, or gave it back, before the error came. Now it is given back for certain.
+func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, rows []pgtype.Int8, err error) error {
+	failure := refusal(p, err)
+	if err != nil && failure == nil {
+		return ended(err)
+	}
+	if len(rows) < len(ops) && failure == nil {
+		return fmt.Errorf("the server sent %d rows instead of %d", len(rows), len(ops))
+	}
+	for i, op := range ops {
+		if i >= len(rows) {
+			if err := c.undo(ctx, p, op, failure); err != nil {
+				return ended(err)
+			}
+			continue
+		}
+		v := rows[i]
+		switch op.Kind {
+		case session.Try:
+			if op.OK = v.Valid; op.OK {
+				op.Token = uint64(v.Int64)
+				c.uses(1)
+			}
+		case session.Free:
+			if op.OK = v.Int64 > 0; op.OK {
+				c.uses(-1)
+			}
+		case session.Await:
+			op.OK = true
+			c.awaited[op.Key] = true
+			c.uses(1)
+		case session.Leave:
+			delete(c.awaited, op.Key)
+			c.uses(-1)
+		case session.End:
+			op.OK = v.Int64 > 0
+		case session.Ping:
+			if op.OK = v.Int64 == c.pid; !op.OK {
+				return errors.New("another session answers: " + poolerText)
+			}
+		}
+	}
+	return nil
+}
+
+// undo follows an op that the server did not answer but with failure. An error ends the session.
+func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure error) error {
+	key := number(op.Key)
+	hi, lo := side(key)
+	op.Err = failure
+	switch op.Kind {
+	case session.Try:
+		_, err := c.query(ctx, p, c.statements.free, key, hi, lo)
+		return err
+	case session.Free:
+		op.OK, op.Err = true, nil
+		c.uses(-1)
+		_, err := c.query(ctx, p, c.statements.free, key, hi, lo)
+		return err
+	case session.Await:
+		_, err := c.query(ctx, p, c.statements.leave, hi, lo)
+		return err
+	}
+	return nil
+}
+
+// number is the server's key.
+func number(key session.Key) int64 {
+	n, _ := strconv.ParseInt(string(key), 10, 64) // the layout has made it of a number
+	return n
 }

@@ -16,8 +16,8 @@ func TestConn(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	s := serverAt(t, with(t, p.URL(), "ttl", "2s"))
-	a, toldA := dialled(t, s)
-	b, toldB := dialled(t, s)
+	a := dialled(t, s)
+	b := dialled(t, s)
 	require.NotEqual(t, a.ID(), b.ID())
 	require.Equal(t, testTTL, a.Silence())
 
@@ -32,28 +32,29 @@ func TestConn(t *testing.T) {
 	await := op(session.Await, 1)
 	ask(t, b, await, op(session.Await, 1))
 	require.True(t, await.OK)
-	require.Equal(t, session.Key("1"), receive(t, toldA.contended))
-	nothing(t, toldB.contended)
+	require.Equal(t, session.Key("1"), receive(t, a.contended))
+	nothing(t, b.contended)
 	freed := op(session.Free, 1)
 	ask(t, a, freed, op(session.Free, -2))
 	require.True(t, freed.OK)
-	require.Equal(t, session.Key("1"), receive(t, toldB.freed))
+	require.Equal(t, session.Key("1"), receive(t, b.freed))
 	ask(t, b, held)
 	require.True(t, held.OK)
 	require.Greater(t, held.Token, second.Token)
 	again := op(session.Free, 1)
 	ask(t, a, again)
 	require.False(t, again.OK, "another has it")
-	ask(t, b, op(session.Leave, 1), op(session.Leave, 1), op(session.Free, 1), op(session.Try, 1), op(session.Free, 1))
-	nothing(t, toldB.freed)
-	nothing(t, toldA.freed)
+	ask(t, b, op(session.Leave, 1), op(session.Leave, 1), op(session.Free, 1))
+	ask(t, a, op(session.Try, 1))
+	ask(t, a, op(session.Free, 1))
+	nothing(t, b.freed)
+	nothing(t, a.freed)
 
 	// A wait ends with the grant.
 	ask(t, a, op(session.Try, 3))
-	done := make(chan error, 1)
 	wait := op(session.Try, 3)
-	b.Wait(gone(), wait, func(err error) { done <- err })
-	require.Equal(t, session.Key("3"), receive(t, toldA.contended))
+	done := b.wait(t.Context(), wait)
+	require.Equal(t, session.Key("3"), receive(t, a.contended))
 	nothing(t, done)
 	ask(t, a, op(session.Free, 3))
 	require.NoError(t, receive(t, done))
@@ -63,7 +64,8 @@ func TestConn(t *testing.T) {
 	// A session that has ended holds nothing.
 	end := &session.Op{Kind: session.End, ID: b.ID()}
 	ask(t, a, end)
-	require.ErrorContains(t, receive(t, toldB.ended), "57P01")
+	receive(t, b.over)
+	require.ErrorContains(t, b.why, "57P01")
 	for !end.OK {
 		ask(t, a, end)
 	}
@@ -79,11 +81,11 @@ func TestConn(t *testing.T) {
 	ask(t, a, end)
 	require.True(t, end.OK)
 	ask(t, a, op(session.Ping, 0))
-	b.Do(t.Context(), []*session.Op{op(session.Ping, 0)}, func(err error) { done <- err })
-	require.ErrorContains(t, receive(t, done), "57P01")
+	require.Error(t, b.Do(t.Context(), []*session.Op{op(session.Ping, 0)}))
 
+	require.NoError(t, a.stop())
 	a.Close()
-	require.ErrorIs(t, receive(t, toldA.ended), errClosed)
+	b.Close()
 	require.Zero(t, s.used.Load())
 }
 
@@ -96,41 +98,41 @@ func proxied(t *testing.T, p place, ttl string) (*server, *faultproxy.Proxy) {
 	return serverAt(t, via(t, with(t, p.URL(), "ttl", ttl), proxy.Addr())), proxy
 }
 
-func TestDoReturnsWhenItsContextEnds(t *testing.T) {
+// An answer that does not come ends the connection with the context of Do, at once, and nothing of it is left at the server.
+func TestSessionIsLostDuringARequest(t *testing.T) {
 	t.Parallel()
-	s, proxy := proxied(t, database(t), "1s")
-	c, told := dialled(t, s)
-	proxy.Freeze()
-	done := make(chan error, 1)
-	try := op(session.Try, 1)
-	c.Do(gone(), []*session.Op{try}, func(err error) { done <- err })
-	nothing(t, done)
-	proxy.Restore()
-	require.NoError(t, receive(t, done))
-	require.True(t, try.OK)
-
-	// The same while it reads the answer itself, as in the moments after another one.
-	for range 5 {
-		ask(t, c, op(session.Ping, 0))
+	p := database(t)
+	s, proxy := proxied(t, p, "10s")
+	for name, request := range map[string]func(ctx context.Context, c *talker) error{
+		"a request": func(ctx context.Context, c *talker) error { return c.do(ctx, op(session.Try, 1)) },
+		"a wait":    func(ctx context.Context, c *talker) error { return <-c.wait(ctx, op(session.Try, 2)) },
+	} {
+		c := dialled(t, s)
 		proxy.Freeze()
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-		returned := make(chan struct{})
-		go func() {
-			c.Do(ctx, []*session.Op{op(session.Ping, 0)}, func(err error) { done <- err })
-			close(returned)
-		}()
-		receive(t, returned)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		start := time.Now()
+		require.ErrorIs(t, request(ctx, c), context.DeadlineExceeded, name)
+		require.Less(t, time.Since(start), soon/2, name)
 		cancel()
-		nothing(t, done)
+		c.Close()
 		proxy.Restore()
-		require.NoError(t, receive(t, done))
+		conn := admin(t, p.AdminURL())
+		require.Eventually(t, func() bool { return query[int64](t, conn, `SELECT count(*) FROM locks`) == 0 }, soon, 10*time.Millisecond, name)
 	}
+}
 
-	// An answer that does not come ends the connection.
-	proxy.Freeze()
-	start := time.Now()
-	c.Do(gone(), []*session.Op{op(session.Free, 1)}, func(err error) { done <- err })
-	require.ErrorContains(t, receive(t, done), "not answered for 1s")
-	require.GreaterOrEqual(t, time.Since(start), time.Second)
-	require.ErrorContains(t, receive(t, told.ended), "not answered")
+// Notifications come through while requests follow one another without a pause.
+func TestNotificationDuringRequests(t *testing.T) {
+	t.Parallel()
+	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
+	a, b := dialled(t, s), dialled(t, s)
+	require.NoError(t, b.stop())
+	require.NoError(t, b.Do(t.Context(), []*session.Op{op(session.Await, 1)}))
+	ask(t, a, op(session.Try, 1))
+	ask(t, a, op(session.Free, 1))
+	for start := time.Now(); len(b.freed) == 0 && time.Since(start) < soon; {
+		require.NoError(t, b.Do(t.Context(), []*session.Op{op(session.Ping, 0)}))
+	}
+	require.Equal(t, session.Key("1"), receive(t, b.freed))
+	b.listen()
 }

@@ -8,24 +8,41 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgproto3"
 
 	"github.com/lockport/lockport/driver"
 )
-
-// errLockTimeout is an error of the server after lock_timeout.
-var errLockTimeout = errors.New("lock_timeout")
 
 // poolerText says what to do about a pooler that takes sessions apart.
 const poolerText = "a pooler such as PgBouncer in transaction or statement mode is in between, where session locks do not exclude: " +
 	"connect to the server itself, or set pool_mode = session for this database"
 
-// serverError is what the server said, in its class.
-func serverError(m *pgproto3.ErrorResponse) error {
-	return classify(&pgconn.PgError{
-		Severity: m.Severity, SeverityUnlocalized: m.SeverityUnlocalized, Code: m.Code, Message: m.Message, Detail: m.Detail, Hint: m.Hint,
-	})
+// lockTimeout says that a statement has waited for a lock for lock_timeout.
+func lockTimeout(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "55P03"
+}
+
+// refusal is the error of a statement, classified, if the session lives on; nil: err is none, or has ended the session.
+func refusal(c *pgx.Conn, err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || c.IsClosed() {
+		return nil
+	}
+	return classify(err)
+}
+
+// ended says why a session has ended.
+func ended(err error) error {
+	var pg *pgconn.PgError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &pg):
+		return fmt.Errorf("the server ended the session: %s (SQLSTATE %s)", oneLine(pg.Message), pg.Code)
+	}
+	return fmt.Errorf("the connection has ended: %w", err)
 }
 
 // refusals are the SQLSTATEs, or their classes of two characters, that stay until somebody changes something, with what to do. See
@@ -51,8 +68,6 @@ func classify(err error) error {
 	}
 	text := fmt.Sprintf("%s (SQLSTATE %s)", oneLine(pg.Message), pg.Code)
 	switch pg.Code {
-	case "55P03":
-		return fmt.Errorf("%w: %w: %s", driver.ErrUnavailable, errLockTimeout, text)
 	case "53200":
 		return fmt.Errorf("%w: %s: the server's lock table is full; raise max_locks_per_transaction", driver.ErrUnavailable, text)
 	}
@@ -118,12 +133,3 @@ func attempts(err error) string {
 
 // oneLine puts text into one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
-
-// fatal says that the server ends the session with this message.
-func fatal(m *pgproto3.ErrorResponse) bool {
-	severity := m.SeverityUnlocalized
-	if severity == "" {
-		severity = m.Severity
-	}
-	return severity == "FATAL" || severity == "PANIC"
-}

@@ -97,37 +97,75 @@ func serverAt(t testing.TB, rawURL string) *server {
 	return b.(*Backend).server
 }
 
-// told records what a session tells.
-type told struct {
+// talker is a session that a test asks, and that listens meanwhile, as the engine has it. What it tells comes through freed and contended.
+type talker struct {
+	*conn
 	freed, contended chan session.Key
-	ended            chan error
+
+	rest context.CancelFunc
+	over chan struct{} // closed when Listen has returned why
+	why  error
 }
 
-func (o *told) events() session.Events {
-	*o = told{make(chan session.Key, 100), make(chan session.Key, 100), make(chan error, 10)}
-	return session.Events{
-		Freed:     func(k session.Key) { o.freed <- k },
-		Contended: func(k session.Key) { o.contended <- k },
-	}
-}
-
-func dialled(t testing.TB, s *server) (*conn, *told) {
+// dialled opens a session.
+func dialled(t testing.TB, s *server) *talker {
 	t.Helper()
-	o := new(told)
+	a := &talker{freed: make(chan session.Key, 100), contended: make(chan session.Key, 100)}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	c, err := s.dial(ctx, "host/1/test", o.events(), func(err error) { o.ended <- err })
+	c, err := s.dial(ctx, "host/1/test", session.Events{
+		Freed:     func(k session.Key) { a.freed <- k },
+		Contended: func(k session.Key) { a.contended <- k },
+	})
 	require.NoError(t, err)
-	t.Cleanup(c.Close)
-	return c, o
+	a.conn = c
+	a.listen()
+	t.Cleanup(func() { _ = a.stop(); a.Close() })
+	return a
+}
+
+// listen has the session listen until stop.
+func (a *talker) listen() {
+	ctx, cancel := context.WithCancel(context.Background())
+	a.rest, a.over = cancel, make(chan struct{})
+	go func() {
+		defer close(a.over)
+		a.why = a.Listen(ctx)
+	}()
+}
+
+// stop ends listening, and returns why the session has ended.
+func (a *talker) stop() error {
+	a.rest()
+	<-a.over
+	return a.why
+}
+
+// do carries out ops and returns why the session has ended.
+func (a *talker) do(ctx context.Context, ops ...*session.Op) error {
+	if err := a.stop(); err != nil {
+		return err
+	}
+	defer a.listen()
+	return a.Do(ctx, ops)
+}
+
+// wait begins a Wait; what it returns comes through the channel.
+func (a *talker) wait(ctx context.Context, op *session.Op) <-chan error {
+	done := make(chan error, 1)
+	_ = a.stop()
+	go func() {
+		err := a.Wait(ctx, op)
+		a.listen()
+		done <- err
+	}()
+	return done
 }
 
 // ask carries out ops and returns when they are answered.
-func ask(t testing.TB, c *conn, ops ...*session.Op) {
+func ask(t testing.TB, a *talker, ops ...*session.Op) {
 	t.Helper()
-	done := make(chan error, 1)
-	c.Do(t.Context(), ops, func(err error) { done <- err })
-	require.NoError(t, receive(t, done))
+	require.NoError(t, a.do(t.Context(), ops...))
 	for _, op := range ops {
 		require.NoError(t, op.Err)
 	}
@@ -178,11 +216,4 @@ func query[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) T {
 	var v T
 	require.NoError(t, conn.QueryRow(t.Context(), sql, args...).Scan(&v))
 	return v
-}
-
-// gone is a context that has ended: who asks with it does not stay for the answer.
-func gone() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
 }

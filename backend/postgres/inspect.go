@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/lockport/lockport/driver"
 )
 
@@ -104,4 +106,67 @@ func (i *inspector) status(ctx context.Context, name string, key int64) (driver.
 		return driver.Status{Name: name, Waiters: waiters.count(key)}, seen{}, err
 	}
 	return holders[0].status(name, waiters.count(key)), holders[0], nil
+}
+
+// inspector is a connection on which somebody looks at locks.
+type inspector struct{ conn *pgx.Conn }
+
+// lookAtLocks opens a connection to look at locks, and runs f with it.
+func (s *server) lookAtLocks(ctx context.Context, f func(ctx context.Context, i *inspector) error) error {
+	l, _, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if err := l.use(func(c *pgx.Conn) error { return f(ctx, &inspector{c}) }); err != nil {
+		return classify(err)
+	}
+	return nil
+}
+
+// rows are the rows of a query, each as scan reads it.
+func rows[T any](ctx context.Context, i *inspector, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
+	found, err := i.conn.Query(ctx, sql, once)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(found, scan)
+}
+
+// advisory are the advisory locks of this database, as pg_locks l has them. A name's is one on a key of 64 bits; keys of two numbers are side locks.
+const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())`
+
+// keySQL is the key of a lock on one of 64 bits.
+const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
+
+// holding are the locks on names that sessions have, those that match the condition too.
+func (i *inspector) holding(ctx context.Context, condition string) ([]seen, error) {
+	return rows(ctx, i, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
+		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition,
+		func(row pgx.CollectableRow) (h seen, err error) {
+			return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
+		})
+}
+
+// waiting says how many wait for a name, by what they wait on: its key, or the side lock that belongs to that.
+type waiting map[string]int
+
+func (w waiting) count(key int64) int {
+	hi, lo := side(key)
+	return w[fmt.Sprintf("%d %d 1", uint32(key>>32), uint32(key))] + w[fmt.Sprintf("%d %d 2", uint32(hi), uint32(lo))]
+}
+
+// waiting counts the clients that wait for names.
+func (i *inspector) waiting(ctx context.Context) (waiting, error) {
+	w := make(waiting)
+	_, err := rows(ctx, i, `SELECT l.classid || ' ' || l.objid || ' ' || l.objsubid, count(*) FROM pg_locks l
+		WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted OR l.objsubid = 2) GROUP BY 1`,
+		func(row pgx.CollectableRow) (none struct{}, err error) {
+			var on string
+			var n int
+			err = row.Scan(&on, &n)
+			w[on] = n
+			return none, err
+		})
+	return w, err
 }

@@ -43,7 +43,7 @@ func first64(text string) int64 {
 
 // side is the lock, in the space of two 32-bit keys, that who waits for key holds in shared mode: by it a release sees whether anybody is
 // to be told.
-func side(key int64) (hi, lo int64) {
+func side(key int64) (hi, lo int32) {
 	n := uint64(first64("lockport.side:" + strconv.FormatInt(key, 10)))
-	return int64(int32(n >> 32)), int64(int32(n))
+	return int32(n >> 32), int32(n)
 }

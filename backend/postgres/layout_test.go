@@ -33,7 +33,7 @@ func TestWireGolden(t *testing.T) {
 		require.Contains(t, string(page), "`"+strconv.FormatInt(g.key, 10)+"`")
 	}
 	hi, lo := side(42)
-	require.Equal(t, [2]int64{2092877559, 828149654}, [2]int64{hi, lo})
+	require.Equal(t, [2]int32{2092877559, 828149654}, [2]int32{hi, lo})
 	require.Equal(t, "1582175877, -2115926015", setUpLock)
 }
 

@@ -1,16 +1,14 @@
 package postgres
 
 import (
-	"context"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/driver"
 )
 
 func TestBadURLs(t *testing.T) {
@@ -60,9 +58,9 @@ func TestURLsDoNotReadTheEnvironment(t *testing.T) {
 	} {
 		t.Setenv(name, value)
 	}
-	b, err := openBackend(t.Context(), "postgres://me@host,other:5433/db")
+	u, err := url.Parse("postgres://me@host,other:5433/db")
 	require.NoError(t, err)
-	c, err := b.(*Backend).server.config(t.Context())
+	c, err := configOf(u, new(Options))
 	require.NoError(t, err)
 	require.Equal(t, "host", c.Host)
 	require.Equal(t, uint16(5432), c.Port)
@@ -92,20 +90,4 @@ func TestOptions(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, layout{prefix: "lockport:"}, l)
 	require.Equal(t, Options{TTL: lockport.DefaultTTL, Blockers: 4, Schema: "public"}, o)
-}
-
-func TestDialReturnsWhenItsContextEnds(t *testing.T) {
-	b, err := newBackend(nil, Options{})
-	require.NoError(t, err)
-	forever := make(chan struct{})
-	t.Cleanup(func() { close(forever) })
-	b.server.config = func(context.Context) (*pgconn.Config, error) { // as a caller's BeforeConnect might
-		<-forever
-		return nil, context.Canceled
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = b.server.Dial(ctx, "", (&told{}).events())
-	require.ErrorIs(t, err, driver.ErrUnavailable)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,8 +16,8 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	t.Parallel()
 	const keys = 128
 	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
-	one, _ := dialled(t, s)
-	many, _ := dialled(t, s)
+	one := dialled(t, s)
+	many := dialled(t, s)
 	var newest uint64 // of the last key, written and read by who has it
 	stop, ended := make(chan struct{}), make(chan struct{})
 	wrong := ""
@@ -64,17 +63,13 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 }
 
 // askQuietly is ask for another goroutine than the test's.
-func askQuietly(c *conn, ops ...*session.Op) error {
-	done := make(chan error, 1)
-	c.Do(context.Background(), ops, func(err error) { done <- err })
-	return <-done
-}
+func askQuietly(a *talker, ops ...*session.Op) error { return a.do(context.Background(), ops...) }
 
 // Who awaits a key that cannot be awaited just now is not deaf for others.
 func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	c, _ := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "2s")))
+	c := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "2s")))
 	hi, lo := side(1)
 	busy := admin(t, p.URL())
 	execute(t, busy, `SELECT pg_advisory_lock($1::int, $2::int)`, hi, lo)
@@ -85,43 +80,4 @@ func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
 	await = op(session.Await, 1)
 	ask(t, c, await)
 	require.True(t, await.OK)
-}
-
-// What was answered is forgotten, also while something is always under way.
-func TestStatementsAreForgotten(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	s := serverAt(t, with(t, p.URL(), "ttl", "10s"))
-	a, _ := dialled(t, s)
-	b, told := dialled(t, s)
-	go func() {
-		for range told.freed { //nolint:revive // somebody must take them
-		}
-	}()
-	ask(t, b, op(session.Await, 1), op(session.Await, 2))
-	ask(t, a, op(session.Try, 1))
-	most := 0
-	for i := range int64(5 * manySteps) {
-		ask(t, a, op(session.Free, 1+i%2), op(session.Try, 1+(i+1)%2))
-		a.line.Lock()
-		most = max(most, len(a.steps))
-		a.line.Unlock()
-	}
-	require.LessOrEqual(t, most, manySteps+8)
-}
-
-// A wait, too, ends with a server that says nothing any more.
-func TestWaitEndsWithASilentServer(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	c, told := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "1s")))
-	execute(t, admin(t, p.URL()), `SELECT pg_advisory_lock(1)`)
-	done := make(chan error, 1)
-	c.Wait(gone(), op(session.Try, 1), func(err error) { done <- err })
-	c.line.Lock()
-	c.line.Again(time.Now().Add(-waitLockTimeout - c.server.ttl - time.Second)) // as if it had been that long
-	c.line.Unlock()
-	c.line.Overdue()
-	require.ErrorContains(t, receive(t, done), "has not answered")
-	require.Error(t, receive(t, told.ended))
 }

@@ -1,32 +1,23 @@
 package postgres
 
 import (
-	"context"
+	"database/sql"
 	"errors"
 	"strconv"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
-// New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does (with its
-// configuration and BeforeConnect), but never takes a connection from it.
+// New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does, with its configuration
+// (tracer, TLS, DialFunc …) and hooks (BeforeConnect, AfterConnect), but never takes a connection from it. OnNotification is not called.
 func New(pool *pgxpool.Pool, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	ttl, err := lockport.SessionTTL(o.TTL, opts)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	o.TTL = ttl
-	b, err := NewBackend(pool, o)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	return lockport.New(b, opts...)
+	return newClient(o, opts, func(o Options) (*Backend, error) { return NewBackend(pool, o) })
 }
 
 // NewBackend makes a backend for lockport.New, as New does.
@@ -34,26 +25,46 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 	if pool == nil {
 		return nil, errors.New("the pool is nil")
 	}
-	return newBackend(func(ctx context.Context) (*pgconn.Config, error) {
-		config := pool.Config() // a copy
-		if config.BeforeConnect != nil {
-			if err := config.BeforeConnect(ctx, config.ConnConfig); err != nil {
-				return nil, err
-			}
-		}
-		raw := &config.ConnConfig.Config
-		raw.OnNotice, raw.OnNotification = nil, nil
-		return raw, nil
-	}, o)
+	return newBackend(fromPool(pool), o)
 }
 
-func newBackend(config func(context.Context) (*pgconn.Config, error), o Options) (*Backend, error) {
+// NewDB makes a client of lockport on the database of db, whose driver must be that of pgx (github.com/jackc/pgx/v5/stdlib), not wrapped by another. It does no
+// I/O, and closing it does not close db. Its connections, 1 + Options.Blockers at most, are taken out of db: they count among SetMaxOpenConns, and are closed
+// when they have served. A db with an OnNotification of its own hears what ours are told: then waiters beyond Blockers look once a second.
+func NewDB(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	return newClient(o, opts, func(o Options) (*Backend, error) { return NewDBBackend(db, o) })
+}
+
+// NewDBBackend makes a backend for lockport.New, as NewDB does.
+func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
+	if db == nil {
+		return nil, errors.New("the sql.DB is nil")
+	}
+	if _, ok := db.Driver().(*stdlib.Driver); !ok {
+		return nil, notPgx(db.Driver())
+	}
+	return newBackend(fromDB(db), o)
+}
+
+func newClient(o Options, opts []lockport.Option, backend func(Options) (*Backend, error)) (*lockport.Client, error) {
+	ttl, err := lockport.SessionTTL(o.TTL, opts)
+	if err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	o.TTL = ttl
+	b, err := backend(o)
+	if err != nil {
+		return nil, lockport.InvalidOption(backendName, err)
+	}
+	return lockport.New(b, opts...)
+}
+
+func newBackend(open opener, o Options) (*Backend, error) {
 	where, err := o.prepare()
 	if err != nil {
 		return nil, err
 	}
-	t := tokens{schema: o.Schema}
-	s := &server{config: config, ttl: o.TTL, tokens: t, statements: newStatements(t.draw())}
+	s := &server{open: open, ttl: o.TTL, tokens: tokens{schema: o.Schema}}
 	return &Backend{
 		engine: session.New(s, session.Options{
 			TTL:          o.TTL,
@@ -130,7 +141,7 @@ func leaseAs(c session.Conn, key session.Key, target any) bool {
 	}
 	n, err := strconv.ParseInt(string(key), 10, 64)
 	if err == nil {
-		*s = Session{PID: int(c.(adapted).conn.pid), Key: n}
+		*s = Session{PID: int(c.(*conn).pid), Key: n}
 	}
 	return err == nil
 }

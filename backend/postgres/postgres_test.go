@@ -216,16 +216,15 @@ func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	s := serverAt(t, with(t, p.URL(), "ttl", testTTL.String()))
-	holder, _ := dialled(t, s)
-	waiter, _ := dialled(t, s)
+	holder, waiter := dialled(t, s), dialled(t, s)
 	ask(t, holder, op(session.Try, 1))
-	waiter.Wait(gone(), op(session.Try, 1), func(error) {})
+	waiter.wait(t.Context(), op(session.Try, 1))
 	conn := admin(t, p.AdminURL())
 	waits := func() bool {
 		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
 	}
 	require.Eventually(t, waits, soon, time.Millisecond)
-	_ = waiter.socket.Close()
+	_ = waiter.link.conn.PgConn().Conn().Close()
 	require.Eventually(t, func() bool { return !waits() }, soon, time.Millisecond)
 }
 
@@ -369,7 +368,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
 	s := serverAt(t, p.URL())
-	c, _ := dialled(t, s)
+	c := dialled(t, s)
 	ask(t, c, op(session.Try, 1))
 	conn := admin(t, p.AdminURL())
 	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`) // the last one
@@ -378,9 +377,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 		for _, key := range keys {
 			ops = append(ops, op(session.Try, key))
 		}
-		done := make(chan error, 1)
-		c.Do(t.Context(), ops, func(err error) { done <- err })
-		require.NoError(t, receive(t, done), "the session lives")
+		require.NoError(t, c.do(t.Context(), ops...), "the session lives")
 		for _, o := range ops {
 			require.ErrorIs(t, o.Err, driver.ErrRefused)
 			require.ErrorContains(t, o.Err, "used up")

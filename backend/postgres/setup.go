@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 )
 
 // sideLockTimeout bounds how long a session waits for a side lock, which whoever frees a name holds for as long as one statement takes.
@@ -17,8 +17,8 @@ const sideLockTimeout = 100 * time.Millisecond
 // deleted since it began.
 const waitLockTimeout = time.Minute
 
-// setUp makes raw a session of ours.
-func (s *server) setUp(ctx context.Context, raw *pgconn.PgConn, f facts, label string) error {
+// setUp makes c a session of ours.
+func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) error {
 	var sql strings.Builder
 	sql.WriteString("SELECT ")
 	for _, setting := range s.settings(f.version, label) {
@@ -27,17 +27,11 @@ func (s *server) setUp(ctx context.Context, raw *pgconn.PgConn, f facts, label s
 	// Elsewhere it can only be 0, at least in some versions. It ends a session that waits for a lock and whose client is gone.
 	fmt.Fprintf(&sql, "set_config('client_connection_check_interval', CASE WHEN version() LIKE '%%linux%%' THEN '%s' ELSE '0' END, false)",
 		milliseconds(max(s.ttl/4, 10*time.Millisecond)))
-	sql.WriteString("; LISTEN " + channel + s.tokens.crashed(f.have))
-	results, err := raw.Exec(ctx, sql.String()).ReadAll()
-	if err != nil {
-		return s.tokens.explain(err)
-	}
-	answer := results[len(results)-1].Rows
-	crashed := len(answer) == 1 && string(answer[0][0]) == "1"
-	if err := s.tokens.prepare(ctx, raw, f.have, crashed); err != nil {
+	sql.WriteString("; LISTEN " + channel)
+	if err := run(ctx, c, sql.String()); err != nil {
 		return err
 	}
-	return s.prepareStatements(ctx, raw)
+	return s.tokens.prepare(ctx, c, f.have)
 }
 
 // settings are those of our sessions, whatever the server's and the role's are. The server ends a session of which it has heard nothing for the TTL, and
@@ -74,31 +68,6 @@ func milliseconds(d time.Duration) string {
 // quote makes a string literal of text.
 func quote(text string) string {
 	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
-}
-
-// run carries out sql, in the simple protocol.
-func run(ctx context.Context, raw *pgconn.PgConn, sql string) error {
-	_, err := raw.Exec(ctx, sql).ReadAll()
-	return err
-}
-
-// prepareStatements has the server prepare all our statements, in one round trip.
-func (s *server) prepareStatements(ctx context.Context, raw *pgconn.PgConn) error {
-	pipeline := raw.StartPipeline(ctx)
-	all := s.statements.all()
-	for _, st := range all {
-		pipeline.SendPrepare(st.name, st.sql, st.params)
-	}
-	err := pipeline.Sync()
-	for range all {
-		if err == nil {
-			_, err = pipeline.GetResults()
-		}
-	}
-	if closing := pipeline.Close(); err == nil {
-		err = closing
-	}
-	return err
 }
 
 // applicationPrefix begins the application_name of our sessions.

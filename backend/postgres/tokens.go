@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
@@ -40,28 +41,23 @@ type objects struct{ sequence, epoch bool }
 
 // columns are those of a query that says so.
 func (t tokens) columns() string {
-	return fmt.Sprintf(`(to_regclass(%s) IS NOT NULL)::int, (to_regclass(%s) IS NOT NULL)::int`, quote(t.sequence()), quote(t.epoch()))
+	return fmt.Sprintf(`to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL`, quote(t.sequence()), quote(t.epoch()))
 }
 
-// crashed is SQL that says whether there has been a crash, or the beginning, since the sequence was last moved on; empty if that does not matter.
-func (t tokens) crashed(have objects) string {
-	if !have.sequence || !have.epoch {
-		return ""
-	}
-	return `; SELECT (NOT EXISTS (SELECT FROM ` + t.epoch() + `))::int`
-}
-
-// prepare makes sure that tokens can be drawn, and rise.
-func (t tokens) prepare(ctx context.Context, raw *pgconn.PgConn, have objects, crashed bool) error {
-	switch {
-	case !have.sequence || !have.epoch:
-		if err := t.create(ctx, raw); err != nil {
+// prepare makes sure that tokens can be drawn, and rise: it makes what is missing, and after a crash moves the sequence on.
+func (t tokens) prepare(ctx context.Context, c *pgx.Conn, have objects) error {
+	crashed := !have.sequence || !have.epoch
+	if crashed {
+		if err := t.create(ctx, c); err != nil {
 			return err
 		}
-	case !crashed:
+	} else if err := c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+`)`, once).Scan(&crashed); err != nil {
+		return t.explain(err)
+	}
+	if !crashed {
 		return nil
 	}
-	return t.explain(run(ctx, raw, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`);
+	return t.explain(run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`);
 		WITH first AS (INSERT INTO `+t.epoch()+` SELECT now() WHERE NOT EXISTS (SELECT FROM `+t.epoch()+`) RETURNING begun)
 		SELECT setval(`+quote(t.sequence())+`, last_value + `+fmt.Sprint(crashGap)+`) FROM `+t.sequence()+`, first; COMMIT`))
 }
@@ -72,11 +68,12 @@ func (t tokens) ddl(start int64) string {
 		t.sequence(), driver.MaxToken, start, t.epoch())
 }
 
-func (t tokens) create(ctx context.Context, raw *pgconn.PgConn) error {
-	row, err := queryRow(ctx, raw, `SELECT pg_current_xact_id()::text::bigint`, 1)
+func (t tokens) create(ctx context.Context, c *pgx.Conn) error {
+	var start int64
+	err := c.QueryRow(ctx, `SELECT pg_current_xact_id()::text::bigint`, once).Scan(&start)
 	if err == nil {
-		err = run(ctx, raw, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
-			t.ddl(row[0])+`; COMMIT`)
+		err = run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`); `+
+			t.ddl(start)+`; COMMIT`)
 	}
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name

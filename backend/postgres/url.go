@@ -4,15 +4,16 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
-	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -58,88 +59,56 @@ func passed() map[string]string {
 // openURL makes a backend of a URL, without I/O.
 func openURL(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	o := Options{TTL: so.TTL}
-	settings := passed()
-	for name, values := range u.Query() {
-		if !slices.ContainsFunc(params, func(p lockport.Param) bool { return p.Name == name }) {
-			return nil, fmt.Errorf("unknown URL parameter %q of a %s URL", name, u.Scheme)
-		}
-		if len(values) > 1 {
-			return nil, fmt.Errorf("the URL parameter %s is given twice", name)
-		}
-		if _, ok := settings[name]; ok {
-			settings[name] = values[0]
-		} else if err := o.set(name, values[0]); err != nil {
-			return nil, err
-		}
-	}
-	if err := address(u, settings); err != nil {
-		return nil, err
-	}
-	config, err := parse(settings)
+	config, err := configOf(u, &o)
 	if err != nil {
 		return nil, err
 	}
-	return newBackend(func(context.Context) (*pgconn.Config, error) { return config.Copy(), nil }, o)
+	return newBackend(func(ctx context.Context) (*link, error) { return connect(ctx, config.Copy()) }, o)
 }
 
-// set sets an option by its URL parameter.
-func (o *Options) set(name, value string) (err error) {
-	switch name {
-	case "blockers":
-		if o.Blockers, err = strconv.Atoi(value); err != nil || o.Blockers < 1 {
-			return fmt.Errorf("bad number %q of the URL parameter blockers: want one from 1 to 1000", value)
+// configOf reads a URL into o and pgx's configuration.
+func configOf(u *url.URL, o *Options) (*pgx.ConnConfig, error) {
+	p := lockurl.Of(u)
+	o.Blockers, o.ExactKeys, o.Schema = p.Int("blockers"), p.Bool("exact", false), p.Text("schema")
+	o.Prefix, o.NoPrefix = p.Prefix()
+	settings := passed()
+	for _, param := range params {
+		if _, ok := settings[param.Name]; ok && p.Has(param.Name) {
+			settings[param.Name] = p.Text(param.Name)
 		}
-	case "prefix":
-		o.Prefix, o.NoPrefix = value, value == ""
-	case "exact":
-		if o.ExactKeys, err = strconv.ParseBool(value); err != nil {
-			return fmt.Errorf("bad value %q of the URL parameter exact: want true or false", value)
-		}
-	case "schema":
-		o.Schema = value
 	}
-	return nil
-}
-
-// address writes into settings what stands before a URL's parameters.
-func address(u *url.URL, settings map[string]string) error {
 	if u.Opaque != "" || u.Fragment != "" || u.Host == "" {
-		return fmt.Errorf("want %s://user:password@host:port/database", u.Scheme)
-	}
-	if u.User == nil || u.User.Username() == "" {
-		return fmt.Errorf("the URL names no user: want %s://user:password@host:port/database", u.Scheme)
+		return nil, fmt.Errorf("want %s://user:password@host:port/database", u.Scheme)
 	}
 	settings["user"] = u.User.Username()
 	settings["password"], _ = u.User.Password()
-	if settings["dbname"] = strings.TrimPrefix(u.Path, "/"); settings["dbname"] == "" {
-		return fmt.Errorf("the URL names no database: want %s://user:password@host:port/database", u.Scheme)
+	settings["dbname"] = strings.TrimPrefix(u.Path, "/")
+	for _, address := range p.Hosts("5432") {
+		host, port, _ := net.SplitHostPort(address)
+		settings["host"], settings["port"] = settings["host"]+","+host, settings["port"]+","+port
 	}
-	var hosts, ports []string
-	for _, address := range strings.Split(u.Host, ",") {
-		h, err := url.Parse("//" + address)
-		if err != nil || h.Hostname() == "" {
-			return fmt.Errorf("bad address %q in the URL: want host:port, several with commas between them", address)
+	settings["host"], settings["port"] = settings["host"][1:], settings["port"][1:]
+	for what, missing := range map[string]bool{"user": settings["user"] == "", "database": settings["dbname"] == ""} {
+		if missing {
+			p.Fail("the URL names no %s: want %s://user:password@host:port/database", what, u.Scheme)
 		}
-		port := h.Port()
-		if port == "" {
-			port = "5432"
-		}
-		hosts, ports = append(hosts, h.Hostname()), append(ports, port)
 	}
-	settings["host"], settings["port"] = strings.Join(hosts, ","), strings.Join(ports, ",")
-	return nil
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return parse(settings)
 }
 
 // quoted is what ends the connection string in an error of pgx.
 const quoted = "`: "
 
 // parse makes pgx's configuration of settings alone: pgx would fill in what is missing from the environment and from files in the user's home.
-func parse(settings map[string]string) (*pgconn.Config, error) {
+func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	var text strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&text, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(settings[name]))
 	}
-	config, err := pgconn.ParseConfig(text.String())
+	config, err := pgx.ParseConfig(text.String())
 	if err != nil {
 		text := err.Error() // it quotes everything, and what it says follows: the password may be in the former alone
 		return nil, fmt.Errorf("the URL cannot be used: %s", oneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))

@@ -1,0 +1,50 @@
+package postgres
+
+// statement is one that a session of ours prepares before it first uses it.
+type statement struct{ name, sql string }
+
+// channel is that of our notifications: "f" (freed) or "c" (contended) and the key.
+const channel = "lockport"
+
+// statements are a session's. Each runs in a transaction of its own, and its rows are one number each. The functions and their order within a statement are
+// what the locks rest on: a CASE evaluates its branches after its conditions, so that a token is drawn by who has the lock, and a release looks for
+// who waits when the lock is free. Who waits has a side lock in shared mode.
+type statements struct {
+	try     statement // a token, or NULL
+	wait    statement // a token
+	free    statement // 1, or 0 if this session did not have it
+	change  statement // what free says for some keys, then what try says for others
+	contend statement // tells that a key is waited for
+	await   statement
+	leave   statement
+	ping    statement // the process id
+	end     statement // 1 if an earlier session of ours has certainly ended
+}
+
+// newStatements are the statements where draw is the expression that gives a token.
+func newStatements(draw string) *statements {
+	try := func(key string) string {
+		return `SELECT CASE WHEN pg_try_advisory_lock(` + key + `) THEN ` + draw + ` END`
+	}
+	notify := func(event, key string) string {
+		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
+	}
+	free := func(key, hi, lo string) string {
+		return `SELECT CASE WHEN pg_advisory_unlock(` + key + `) THEN
+			CASE WHEN pg_try_advisory_xact_lock(` + hi + `, ` + lo + `) THEN 1 ELSE 1 + ` + notify("f", key) + ` END ELSE 0 END::bigint`
+	}
+	return &statements{
+		try:  statement{"lp_try", try("$1::bigint")},
+		wait: statement{"lp_wait", `SELECT CASE WHEN pg_advisory_lock($1::bigint) IS NOT NULL THEN ` + draw + ` END`},
+		free: statement{"lp_free", free("$1::bigint", "$2::int", "$3::int")},
+		change: statement{"lp_free_lp_try", free("k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
+			UNION ALL ` + try("k") + ` FROM unnest($4::bigint[]) AS k`},
+		contend: statement{"lp_contend", `SELECT length(set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', false))::bigint + ` + notify("c", "$1::bigint")},
+		await:   statement{"lp_await", `SELECT CASE WHEN pg_advisory_lock_shared($2::int, $3::int) IS NOT NULL THEN ` + notify("c", "$1::bigint") + `::bigint END`},
+		leave:   statement{"lp_leave", `SELECT pg_advisory_unlock_shared($1::int, $2::int)::int::bigint`},
+		ping:    statement{"lp_ping", `SELECT pg_backend_pid()::bigint`},
+		// A process that is hidden from us (another role's) may be the one: that it is gone is not certain, and it is not ours to end.
+		end: statement{"lp_end", `SELECT coalesce(bool_and(CASE WHEN backend_start IS NULL THEN false ELSE pg_terminate_backend(pid, 10) END), true)::int::bigint
+			FROM pg_stat_get_activity($1::int) WHERE coalesce(extract(epoch FROM backend_start) * 1000000 = $2::bigint, true)`},
+	}
+}
