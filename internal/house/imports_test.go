@@ -37,8 +37,7 @@ var importRules = []rule{
 	only("internal/clock", "internal/clock is below everything."),
 	only("internal/lab/report", "internal/lab/report shows what was observed, and starts nothing."),
 	only("internal/lab/worker", "internal/lab/worker is for conformance too."),
-	only("internal/bounded", "internal/bounded is below the root package.", "internal/clock"),
-	only(".", "The root package brings no client library to a program that imports it.", "driver", "internal/clock", "internal/bounded"),
+	only(".", "The root package brings no client library to a program that imports it.", "driver", "internal/clock"),
 	only("conformance", "conformance names no backend and needs no library.", ".", "driver", "internal/lab/worker"),
 	only("fence", "The package fence is the base of every fence.", ".", "driver"),
 
