@@ -47,7 +47,7 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 		return found, 0, err
 	}
 	found.Held = true
-	if len(r) > 1 && r.isOne(1) {
+	if len(r) > 1 && r.number(1) == 1 {
 		r.describe(&found, 2)
 	} else {
 		found.Owner, found.Foreign = connectionPrefix+r.text(0), true
@@ -79,7 +79,7 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 			}
 			for _, r := range rows {
 				after = r.text(0)
-				if st := (driver.Status{Name: r.text(1), Waiters: -1}); r.isOne(2) {
+				if st := (driver.Status{Name: r.text(1), Waiters: -1}); r.number(2) == 1 {
 					r.describe(&st, 3)
 					all = append(all, st)
 				}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -11,18 +12,26 @@ import (
 // and no statement is prepared.
 type link struct{ *sql.Conn }
 
-// row is one row of an answer: the text of each column.
-type row []sql.NullString
+// row is one row of an answer.
+type row []any
 
-func (r row) text(column int) string { return r[column].String }
-func (r row) isNull(column int) bool { return !r[column].Valid }
+func (r row) isNull(column int) bool { return r[column] == nil }
 
-// isOne reports whether the server said 1, not 0 and not NULL.
-func (r row) isOne(column int) bool { return r[column].String == "1" }
+// text is empty for NULL.
+func (r row) text(column int) string {
+	switch v := r[column].(type) {
+	case nil:
+		return ""
+	case []byte:
+		return string(v)
+	default: // newer client libraries make numbers of numbers
+		return fmt.Sprint(v)
+	}
+}
 
 // number is 0 if the column is none.
 func (r row) number(column int) int64 {
-	n, _ := strconv.ParseInt(r[column].String, 10, 64)
+	n, _ := strconv.ParseInt(r.text(column), 10, 64)
 	return n
 }
 
@@ -36,7 +45,7 @@ func (l link) exec(ctx context.Context, query string) error {
 func (l link) row(ctx context.Context, query string) (row, error) {
 	rows, err := l.rows(ctx, query)
 	if err == nil && len(rows) != 1 {
-		err = errors.New("the server answered with " + strconv.Itoa(len(rows)) + " rows instead of one")
+		err = fmt.Errorf("the server answered with %d rows instead of one", len(rows))
 	}
 	if err != nil {
 		return nil, err

@@ -11,101 +11,87 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks. The others are Await
-// and Leave, which this server does not have, and keys that it would mistake. A Ping asks for the session's own marker: a connection
-// that something between here and the server has replaced is not taken for the session. wait is for how long a Try waits.
+// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks: Await and Leave do
+// nothing on this server. A Ping asks for the session's own marker: a connection that something between here and the server has replaced is not taken for
+// the session. wait is for how long a Try waits. The answer is one digit for each function: 1, 0, or 2 for NULL.
 func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
-	var b strings.Builder
-	separator := "SELECT "
+	var functions []string
 	for _, op := range ops {
-		switch op.Kind {
-		case session.Try, session.Free, session.Ping:
-		default:
-			continue
-		}
 		if op.Err = c.server.checkKey(op.Key); op.Err != nil {
 			continue
 		}
-		b.WriteString(separator)
-		separator = ","
-		// The name of a column is sent back, so it is short.
+		function := ""
 		switch op.Kind {
 		case session.Try:
-			fmt.Fprintf(&b, "GET_LOCK(%s,%d)a", literal(op.Key), wait/time.Second)
+			function = fmt.Sprintf("GET_LOCK(%s,%d)", literal(op.Key), wait/time.Second)
 		case session.Free:
-			fmt.Fprintf(&b, "RELEASE_LOCK(%s)a", literal(op.Key))
+			function = "RELEASE_LOCK(" + literal(op.Key) + ")"
 		case session.Ping:
-			fmt.Fprintf(&b, "IS_USED_LOCK('%s')=CONNECTION_ID()a", c.marker)
+			function = "IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID()"
+		default:
+			continue
 		}
-		asked = append(asked, op)
+		functions, asked = append(functions, "COALESCE("+function+",2)"), append(asked, op)
 	}
-	return b.String(), asked
+	return "SELECT CONCAT(" + strings.Join(functions, ",") + ")a", asked
 }
 
-// locks carries out ops in one statement, then draws the tokens of the locks that were taken in another: a token must be drawn when it is certain
-// that the lock is ours. An error: nothing is known, and the session must end.
+// locks carries out ops in one statement, then draws the tokens of the locks that were taken in another: a token must be drawn when it is certain that the
+// lock is ours. An error: nothing is known, and the session must end.
 func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration) error {
 	query, asked := c.question(ops, wait)
 	if len(asked) == 0 {
 		return nil
 	}
 	r, err := c.row(ctx, query)
-	if err != nil {
+	if number(err) != 0 {
 		return c.refused(ctx, asked, err)
+	}
+	if err != nil {
+		return err
+	}
+	answer := r.text(0)
+	if len(answer) != len(asked) {
+		return fmt.Errorf("the server answered %q to %d functions", answer, len(asked))
 	}
 	var won []*session.Op
 	for i, op := range asked {
-		op.OK = r.isOne(i)
+		op.OK = answer[i] == '1'
 		switch {
 		case op.Kind == session.Ping && !op.OK:
-			return errReplaced
+			return errors.New("another session answers")
 		case op.Kind == session.Try && op.OK:
 			won = append(won, op)
-		case op.Kind == session.Try && r.isNull(i):
-			op.Err = errWaitEnded
+		case op.Kind == session.Try && answer[i] == '2':
+			op.Err = fmt.Errorf("%w: the server has ended the request", driver.ErrUnavailable)
 		}
 	}
 	return c.draw(ctx, won)
 }
 
-var (
-	errReplaced  = errors.New("another session answers")
-	errWaitEnded = fmt.Errorf("%w: the server has ended the wait", driver.ErrUnavailable)
-)
-
 // refused draws the conclusions from a statement of which the server says that it fails: it may have carried out some of the functions before. Locks that it may
 // have taken are given back; whether it has released something is not known, which ends the session.
-func (c *conn) refused(ctx context.Context, asked []*session.Op, err error) error {
-	if number(err) == 0 {
-		return err
-	}
+func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) error {
 	var tries []*session.Op
 	for _, op := range asked {
 		switch op.Kind {
 		case session.Free:
-			return err
+			return why
 		case session.Try:
 			tries = append(tries, op)
 		default:
-			op.Err = classify(ctx, err)
+			op.Err = classify(ctx, why)
 		}
 	}
-	return c.giveBack(ctx, tries, err)
+	return c.giveBack(ctx, tries, why)
 }
 
 // giveBack releases the locks of tries that have failed because of why: all of them, or the session ends.
 func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) error {
-	if len(tries) == 0 {
-		return nil
-	}
-	var list []string
 	for _, op := range tries {
-		list = append(list, "RELEASE_LOCK("+literal(op.Key)+")")
-	}
-	if _, err := c.row(ctx, "SELECT "+strings.Join(list, ",")); err != nil {
-		return err
-	}
-	for _, op := range tries {
+		if _, err := c.row(ctx, "SELECT RELEASE_LOCK("+literal(op.Key)+")"); err != nil {
+			return err
+		}
 		op.OK, op.Err = false, classify(ctx, why)
 	}
 	return nil

@@ -40,9 +40,9 @@ func TestFailures(t *testing.T) {
 		more  session.Kind
 		ends  bool // the session
 	}{
-		"locks":                         {fails: "SELECT GET_LOCK"},
-		"locks and a sign of life":      {fails: "SELECT GET_LOCK", more: session.Ping},
-		"locks and a release":           {fails: "SELECT GET_LOCK", more: session.Free, ends: true},
+		"locks":                         {fails: "SELECT CONCAT"},
+		"locks and a sign of life":      {fails: "SELECT CONCAT", more: session.Ping},
+		"locks and a release":           {fails: "SELECT CONCAT", more: session.Free, ends: true},
 		"tokens":                        {fails: "INSERT"},
 		"the tokens' rows":              {fails: "SELECT id,token"},
 		"locks that are not given back": {fails: "", ends: true},

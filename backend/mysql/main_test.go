@@ -26,11 +26,11 @@ func TestMain(m *testing.M) {
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:
-		return bytes.Contains(request, []byte("SELECT GET_LOCK("))
+		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(GET_LOCK("))
 	case conformance.OpRenew:
-		return bytes.Contains(request, []byte("SELECT IS_USED_LOCK('"+markerPrefix)) && bytes.Contains(request, []byte("=CONNECTION_ID()"))
+		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(IS_USED_LOCK('"+markerPrefix)) && bytes.Contains(request, []byte("=CONNECTION_ID()"))
 	case conformance.OpRelease:
-		return bytes.Contains(request, []byte("SELECT RELEASE_LOCK("))
+		return bytes.Contains(request, []byte("SELECT CONCAT(COALESCE(RELEASE_LOCK("))
 	}
 	return true
 }

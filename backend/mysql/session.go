@@ -146,7 +146,7 @@ func (c *conn) mark(ctx context.Context) error {
 		return fmt.Errorf("%w: the server has set wait_timeout to %d s instead of %d, so that it is not known when it ends a silent session: "+
 			"choose a TTL that it takes", driver.ErrRefused, got, wait)
 	}
-	if !r.isOne(2) || !r.isOne(3) {
+	if r.number(2) != 1 || r.number(3) != 1 {
 		return fmt.Errorf("%w: the server does not give a session two locks at once (GET_LOCK)", driver.ErrRefused)
 	}
 	c.thread = r.number(4)

@@ -41,6 +41,6 @@ func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Serv
 func (m *MySQL) Leftovers(ctx context.Context, prefix string) ([]string, error) {
 	return m.Admin.texts(ctx, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
 		UNION ALL SELECT CONCAT('waits: ', name) FROM lockport_fence f
-		JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('SELECT GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
+		JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('%GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
 		len(prefix), prefix, len(prefix), prefix)
 }
