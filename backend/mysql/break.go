@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-// Break implements driver.Breaker: it kills the holder's session. Since that has all its other locks too, it refuses where the session is known to have
-// others, and where that cannot be known, with a *driver.SharedSessionError.
+// Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError where the session has other locks, and where
+// that cannot be known.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return b.kill(ctx, name, owner, false)
 }
@@ -20,7 +20,7 @@ func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
 	return b.kill(ctx, name, owner, true)
 }
 
-// kill kills the session on which owner has name, and waits for its end; one that has other locks, only if all may be lost.
+// kill kills the session on which owner has name, and waits for its end; one that has others, only if all may be lost.
 func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error {
 	s := b.server
 	key, err := s.layout.key(name)
@@ -78,24 +78,27 @@ func (s *server) end(ctx context.Context, l link, key session.Key, thread int64)
 // endTime is for how long the end of a session that was killed is awaited.
 const endTime = 2 * time.Second
 
+// foreignLocks list the locks of a session: MariaDB with the plugin metadata_lock_info, then MySQL.
+var foreignLocks = []string{
+	"SELECT TABLE_SCHEMA FROM information_schema.METADATA_LOCK_INFO WHERE LOCK_TYPE='User lock' AND TABLE_SCHEMA NOT LIKE '%s%%' AND THREAD_ID=%d",
+	"SELECT l.OBJECT_NAME FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID=l.OWNER_THREAD_ID " +
+		"WHERE l.OBJECT_TYPE='USER LEVEL LOCK' AND l.LOCK_STATUS='GRANTED' AND l.OBJECT_NAME NOT LIKE '%s%%' AND t.PROCESSLIST_ID=%d",
+}
+
 // othersOfForeign is what other locks the session of another program has, as far as can be known; nil: none.
 func (s *server) othersOfForeign(ctx context.Context, l link, key session.Key, thread int64) *driver.SharedSessionError {
 	others := &driver.SharedSessionError{Session: sessionName(thread), Others: -1}
-	for _, query := range []string{
-		// MariaDB with the plugin metadata_lock_info, then MySQL.
-		"SELECT TABLE_SCHEMA FROM information_schema.METADATA_LOCK_INFO WHERE LOCK_TYPE='User lock' AND TABLE_SCHEMA NOT LIKE '" + markerPrefix + "%%' AND THREAD_ID=%d",
-		"SELECT l.OBJECT_NAME FROM performance_schema.metadata_locks l JOIN performance_schema.threads t ON t.THREAD_ID=l.OWNER_THREAD_ID " +
-			"WHERE l.OBJECT_TYPE='USER LEVEL LOCK' AND l.LOCK_STATUS='GRANTED' AND l.OBJECT_NAME NOT LIKE '" + markerPrefix + "%%' AND t.PROCESSLIST_ID=%d",
-	} {
-		rows, err := l.rows(ctx, fmt.Sprintf(query, thread))
-		if err != nil || len(rows) == 0 { // it is not switched on, or not to be asked
+	for _, query := range foreignLocks {
+		rows, err := l.rows(ctx, fmt.Sprintf(query, markerPrefix, thread))
+		switch {
+		case err != nil || len(rows) == 0: // it is not switched on, or not to be asked
 			continue
-		}
-		if others.Others = len(rows) - 1; others.Others == 0 {
+		case len(rows) == 1:
 			return nil
 		}
+		others.Others = len(rows) - 1
 		for _, r := range rows {
-			if name := r.text(0); s.layout.exact && name != string(key) && len(others.Names) < others.Others {
+			if name := r.text(0); s.layout.exact && name != string(key) {
 				others.Names = append(others.Names, name)
 			}
 		}

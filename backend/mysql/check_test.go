@@ -49,21 +49,24 @@ func refused(t *testing.T, rawURL, text string) {
 	require.NotContains(t, err.Error(), ":secret")
 }
 
+// TestCheck: each row changes what the rows before have left.
 func TestCheck(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true})
-	notices, err := noticesOf(t, m.URL())
-	require.NoError(t, err)
-	require.Empty(t, notices)
-
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Settings: map[string]string{"log-bin": "bin", "server-id": "1", "sync-binlog": "1"}})
 	admin := adminOf(t, m)
-	exec(t, admin, "SET GLOBAL innodb_flush_log_at_trx_commit=2")
-	notices, err = noticesOf(t, m.URL())
-	require.NoError(t, err)
-	require.Len(t, notices, 1)
-	require.Equal(t, "durability", notices[0].ID)
-	notices, err = noticesOf(t, m.URL()+"?tokens=false")
-	require.NoError(t, err)
-	require.Empty(t, notices)
+	for _, v := range []struct{ set, params, want string }{
+		{"SET GLOBAL max_connections=12", "", ""},
+		{"SET GLOBAL innodb_flush_log_at_trx_commit=2", "", "durability"},
+		{"SET GLOBAL innodb_flush_log_at_trx_commit=2", "?tokens=false", ""},
+		{"SET GLOBAL innodb_flush_log_at_trx_commit=1, sync_binlog=0", "", "durability"}, // what the binary log does not have is rolled back after a crash
+		{"SET GLOBAL sync_binlog=1", "?blockers=11", "connections"},
+		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 9", "", "user-connections"},
+		{"ALTER USER lockport WITH MAX_USER_CONNECTIONS 10", "", ""},
+	} {
+		exec(t, admin, "%s", v.set)
+		notices, err := noticesOf(t, m.URL()+v.params)
+		require.NoError(t, err)
+		require.Equal(t, v.want, strings.Join(idsOf(t, notices), ","), v)
+	}
 }
 
 func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
@@ -77,20 +80,6 @@ func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 		ids = append(ids, n.ID)
 	}
 	return ids
-}
-
-func TestCheckConnections(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true})
-	admin := adminOf(t, m)
-	exec(t, admin, "SET GLOBAL max_connections=12")
-	for _, v := range []struct{ params, most, want string }{
-		{"?blockers=11", "0", "connections"}, {"", "0", ""}, {"", "9", "user-connections"}, {"", "10", ""},
-	} {
-		exec(t, admin, "ALTER USER lockport WITH MAX_USER_CONNECTIONS %s", v.most)
-		notices, err := noticesOf(t, m.URL()+v.params)
-		require.NoError(t, err)
-		require.Equal(t, v.want, strings.Join(idsOf(t, notices), ","), v)
-	}
 }
 
 func TestCheckReplication(t *testing.T) {
@@ -112,36 +101,30 @@ func TestCheckReplication(t *testing.T) {
 	}, within, 50*time.Millisecond)
 }
 
-func TestJudgeReplication(t *testing.T) {
+func TestJudges(t *testing.T) {
 	for _, v := range []struct {
+		judge func(facts) []driver.Notice
 		known facts
 		want  []string
 	}{
-		{facts{"slaves_connected": "0", "log_bin": "ON"}, nil},
-		{facts{"slaves_connected": "2", "log_bin": "ON"}, []string{"replication"}},
-		{facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL, to a user without PROCESS
-		{facts{"log_bin": "OFF"}, nil},
-		{facts{"slaves_connected": "0", "slaves_running": "1"}, []string{"replica"}},
-		{facts{"log_bin": "OFF", "slave_running": "ON"}, []string{"replica"}},
+		{judgeReplication, facts{"slaves_connected": "0", "log_bin": "ON"}, nil},
+		{judgeReplication, facts{"slaves_connected": "2", "log_bin": "ON"}, []string{"replication"}},
+		{judgeReplication, facts{"log_bin": "ON"}, []string{"replication?"}}, // MySQL, to a user without PROCESS
+		{judgeReplication, facts{"log_bin": "OFF"}, nil},
+		{judgeReplication, facts{"slaves_connected": "0", "slaves_running": "1"}, []string{"replica"}},
+		{judgeReplication, facts{"log_bin": "OFF", "slave_running": "ON"}, []string{"replica"}},
+		{judgeTransport, facts{"ssl_cipher": "", "client": "192.0.2.1"}, []string{"password-in-the-clear"}},
+		{judgeTransport, facts{"ssl_cipher": "", "client": "localhost"}, nil},
+		{judgeTransport, facts{"ssl_cipher": "", "client": "::1"}, nil},
+		{judgeTransport, facts{"ssl_cipher": "TLS_AES_256_GCM_SHA384", "client": "192.0.2.1"}, nil},
+		{judgeTransport, facts{"client": "192.0.2.1"}, nil},
+		{judgeDurability, facts{}, []string{"durability?"}},
+		{func(facts) []driver.Notice { return judgePool(0, 5) }, nil, nil},
+		{func(facts) []driver.Notice { return judgePool(6, 5) }, nil, nil},
+		{func(facts) []driver.Notice { return judgePool(5, 5) }, nil, []string{"pool"}},
 	} {
-		require.Equal(t, v.want, idsOf(t, judgeReplication(v.known)), "%v", v.known)
+		require.Equal(t, v.want, idsOf(t, v.judge(v.known)), "%v", v.known)
 	}
-}
-
-// TestCheckOfTheBinaryLog: what it does not have is rolled back after a crash, although InnoDB had synced it.
-func TestCheckOfTheBinaryLog(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true, Settings: map[string]string{
-		"log-bin": "bin", "server-id": "1", "sync-binlog": "0",
-	}})
-	notices, err := noticesOf(t, m.URL())
-	require.NoError(t, err)
-	require.Len(t, notices, 1)
-	require.Equal(t, "durability", notices[0].ID)
-	require.Contains(t, notices[0].Text, "sync_binlog is 0")
-	exec(t, adminOf(t, m), "SET GLOBAL sync_binlog=1")
-	notices, err = noticesOf(t, m.URL())
-	require.NoError(t, err)
-	require.Empty(t, notices)
 }
 
 func TestWrongLogins(t *testing.T) {
@@ -235,22 +218,5 @@ func TestDialIsBounded(t *testing.T) {
 		case <-time.After(within):
 			t.Fatal("it failed though nothing was cut: ", err)
 		}
-	}
-}
-
-func TestCheckOfPoolAndTransport(t *testing.T) {
-	require.Empty(t, judgePool(0, 5))
-	require.Empty(t, judgePool(6, 5))
-	require.Equal(t, []string{"pool"}, idsOf(t, judgePool(5, 5)))
-	for _, v := range []struct {
-		known facts
-		want  []string
-	}{
-		{facts{"ssl_cipher": "", "client": "192.0.2.1"}, []string{"password-in-the-clear"}},
-		{facts{"ssl_cipher": "", "client": "localhost"}, nil},
-		{facts{"ssl_cipher": "", "client": "::1"}, nil},
-		{facts{"ssl_cipher": "TLS_AES_256_GCM_SHA384", "client": "192.0.2.1"}, nil},
-	} {
-		require.Equal(t, v.want, idsOf(t, judgeTransport(v.known)), "%v", v.known)
 	}
 }

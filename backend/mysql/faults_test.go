@@ -33,6 +33,17 @@ func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	return l
 }
 
+// awaited is what c gets of name.
+func awaited(c *lockport.Client, name string) <-chan *lockport.Lock {
+	got := make(chan *lockport.Lock, 1)
+	go func() {
+		if l, err := c.Acquire(context.Background(), name); err == nil {
+			got <- l
+		}
+	}()
+	return got
+}
+
 func lost(t testing.TB, l *lockport.Lock, limit time.Duration) {
 	t.Helper()
 	select {
@@ -84,13 +95,7 @@ func TestKillWhileWaiting(t *testing.T) {
 	admin := adminOf(t, m)
 	name := newName()
 	l := acquire(t, c, name)
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		l, err := other.Acquire(context.Background(), name)
-		if err == nil {
-			got <- l
-		}
-	}()
+	got := awaited(other, name)
 	for range 3 {
 		var id int64
 		require.Eventually(t, func() bool { id = blockedIn(t, admin); return id != 0 }, within, time.Millisecond)
@@ -101,13 +106,9 @@ func TestKillWhileWaiting(t *testing.T) {
 	}
 	require.Empty(t, got)
 	require.NoError(t, l.Release(t.Context()))
-	select {
-	case next := <-got:
-		require.Greater(t, token(t, next), token(t, l))
-		require.NoError(t, next.Release(t.Context()))
-	case <-time.After(within):
-		t.Fatal("who waits did not get the lock")
-	}
+	next := result(t, got)
+	require.Greater(t, token(t, next), token(t, l))
+	require.NoError(t, next.Release(t.Context()))
 }
 
 // TestServerKilledAndRestarted: holders are told, tokens rise, those who wait get their turn.
@@ -121,20 +122,12 @@ func TestServerKilledAndRestarted(t *testing.T) {
 		admin := adminOf(t, m)
 		require.Greater(t, token(t, l), last)
 		last = token(t, l)
-		got := make(chan *lockport.Lock, 1)
-		var waiting sync.WaitGroup
-		waiting.Go(func() {
-			if l, err := other.Acquire(context.Background(), name); err == nil {
-				got <- l
-			}
-		})
+		got := awaited(other, name)
 		require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, within, time.Millisecond)
 		require.NoError(t, m.Kill())
 		lost(t, l, within)
 		require.NoError(t, m.Restart(t.Context()))
-		waiting.Wait()
-		require.NotEmpty(t, got)
-		next := <-got
+		next := result(t, got)
 		require.Greater(t, token(t, next), last)
 		last = token(t, next)
 		require.NoError(t, next.Release(t.Context()))
@@ -207,15 +200,12 @@ func TestManyLocksFewConnections(t *testing.T) {
 		})
 	}
 	admin := adminOf(t, m)
-	most := func() (n, blocked int) {
-		require.NoError(t, admin.QueryRowContext(t.Context(),
-			"SELECT COUNT(*),COUNT(IF(STATE='User lock',1,NULL)) FROM information_schema.PROCESSLIST WHERE USER='lockport'").Scan(&n, &blocked))
-		return n, blocked
+	count := func(more string) int64 {
+		return ask(t, admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='lockport'%s", more)
 	}
-	require.Eventually(t, func() bool { _, blocked := most(); return blocked == blockers }, within, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return count(" AND STATE='User lock'") == blockers }, within, 5*time.Millisecond)
 	for range 20 {
-		n, _ := most()
-		require.LessOrEqual(t, n, 1+1+blockers, "one for the locks that are held, one for the process that waits, and its blockers")
+		require.LessOrEqual(t, count(""), int64(1+1+blockers), "one for the locks that are held, one for the process that waits, and its blockers")
 		time.Sleep(20 * time.Millisecond)
 	}
 	for _, l := range locks {
@@ -227,24 +217,14 @@ func TestManyLocksFewConnections(t *testing.T) {
 		l := <-got
 		require.NoError(t, l.Release(t.Context()))
 	}
-	n, _ := most()
-	require.LessOrEqual(t, n, 1+1+blockers)
+	require.LessOrEqual(t, count(""), int64(1+1+blockers))
 }
 
 // TestNamesDifferByCase: also where the server's own names of locks do not.
 func TestNamesDifferByCase(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	a, b := newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{})
-	base := newName()
-	var locks []*lockport.Lock
-	for _, name := range []string{base + "name", base + "Name", base + "NAME", base + "namé", base + "name "} {
-		locks = append(locks, acquire(t, a, name))
-		_, err := b.TryAcquire(t.Context(), name)
-		require.ErrorIs(t, err, lockport.ErrHeld)
-	}
-	for _, l := range locks {
-		require.NoError(t, l.Release(t.Context()))
-	}
+	a, base := newBackend(t, m, Options{}), newName()
+	claims(t, a, newOwner(), base+"name", base+"Name", base+"NAME", base+"namé", base+"name ")
 }
 
 // TestTableLocked: a backup that locks tables keeps no token from being drawn for longer than a second, and costs no hold.
@@ -311,24 +291,18 @@ func TestSmallPools(t *testing.T) {
 		require.Equal(t, blockers, b.server.blockers(), most)
 		c, err := lockport.New(b, lockport.Logger(nil))
 		require.NoError(t, err)
-		held, names := acquire(t, c, newName()), []string{newName(), newName()}
-		got := make(chan *lockport.Lock, len(names))
-		for _, name := range names {
-			l := acquire(t, other, name)
-			go func() {
-				if l, err := c.Acquire(context.Background(), name); err == nil {
-					got <- l
-				}
-			}()
-			time.AfterFunc(300*time.Millisecond, func() { _ = l.Release(context.Background()) })
-		}
-		for range names {
-			require.NoError(t, result(t, got).Release(t.Context()))
+		held, name := acquire(t, c, newName()), newName()
+		others := []*lockport.Lock{acquire(t, other, name), acquire(t, other, name+"2")}
+		got := []<-chan *lockport.Lock{awaited(c, name), awaited(c, name+"2")}
+		time.Sleep(100 * time.Millisecond)
+		for i, l := range others {
+			require.NoError(t, l.Release(t.Context()))
+			require.NoError(t, result(t, got[i]).Release(t.Context()))
 		}
 		if most == 1 {
 			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 			defer cancel()
-			_, err := b.Inspect(ctx, names[0])
+			_, err := b.Inspect(ctx, name)
 			require.ErrorIs(t, err, driver.ErrUnavailable)
 			require.ErrorContains(t, err, "the pool's 1 connections (MaxOpenConns) are in use")
 		}

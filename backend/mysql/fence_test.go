@@ -1,7 +1,6 @@
 package mysql
 
 import (
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -135,19 +134,14 @@ func TestDatabasesShareLocks(t *testing.T) {
 // TestMixedFleet: another program calls GET_LOCK.
 func TestMixedFleet(t *testing.T) {
 	m := servers.SharedMariaDB(t)
-	name := "nightly_" + strconv.FormatInt(time.Now().UnixNano(), 36)
+	name, admin := newName(), adminOf(t, m)
+	admin.SetMaxOpenConns(1)
 	c := newClient(t, m.DSN(), Options{ExactKeys: true})
 	l := acquire(t, c, name)
-	other, err := adminOf(t, m).Conn(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = other.Close() }()
-	var got int
-	require.NoError(t, other.QueryRowContext(t.Context(), "SELECT GET_LOCK(?,0)", name).Scan(&got))
-	require.Zero(t, got)
+	require.Zero(t, ask(t, admin, "GET_LOCK('%s',0)", name))
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, other.QueryRowContext(t.Context(), "SELECT GET_LOCK(?,0)", name).Scan(&got))
-	require.Equal(t, 1, got)
-	_, err = c.TryAcquire(t.Context(), name)
+	require.EqualValues(t, 1, ask(t, admin, "GET_LOCK('%s',0)", name))
+	_, err := c.TryAcquire(t.Context(), name)
 	require.ErrorIs(t, err, lockport.ErrHeld)
 }
 
@@ -158,10 +152,8 @@ func TestDeadlockAmongNewRows(t *testing.T) {
 	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
 	deadlocks := drawAttempts - 1
 	p.on(func(query string) error {
-		if !strings.HasPrefix(query, "INSERT") {
-			return nil
-		}
-		if deadlocks--; deadlocks >= 0 {
+		if strings.HasPrefix(query, "INSERT") && deadlocks > 0 {
+			deadlocks--
 			return &gomysql.MySQLError{Number: errDeadlock, Message: "planted"}
 		}
 		return nil

@@ -110,25 +110,8 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	require.Zero(t, holderOf(t, m, name))
 }
 
-// TestBreakSessionEndsAllItsLocks, but only while the owner has the one that is named.
-func TestBreakSessionEndsAllItsLocks(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
-	first, second, owner := newName(), newName(), newOwner()
-	leases := claims(t, a, owner, first, second)
-	require.ErrorIs(t, b.BreakSession(t.Context(), first, newOwner()), driver.ErrLost)
-	require.NotZero(t, holderOf(t, m, first))
-	require.NoError(t, leases[0].Release(t.Context()))
-	require.ErrorIs(t, b.BreakSession(t.Context(), first, owner), driver.ErrLost)
-	require.NotZero(t, holderOf(t, m, second))
-	claims(t, a, owner, first)
-	require.NoError(t, b.BreakSession(t.Context(), first, owner))
-	require.Zero(t, holderOf(t, m, first))
-	require.Zero(t, holderOf(t, m, second))
-}
-
-// TestBreakEndsNoOtherLock: it kills a session, and so refuses where that has other locks.
-func TestBreakEndsNoOtherLock(t *testing.T) {
+// TestBreak kills a session, and so refuses where that has other locks, unless all may be lost; and only while the owner has the one that is named.
+func TestBreak(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	first, second, owner := newName(), newName(), newOwner()
@@ -139,12 +122,19 @@ func TestBreakEndsNoOtherLock(t *testing.T) {
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, err, &shared)
 	require.Equal(t, driver.SharedSessionError{Session: fmt.Sprint("connection ", holderOf(t, m, first)), Others: 1, Names: []string{second}}, *shared)
-	require.ErrorIs(t, b.Break(t.Context(), first, newOwner()), driver.ErrLost)
-	require.NotZero(t, holderOf(t, m, first))
+	for _, end := range []func(context.Context, string, string) error{b.Break, b.BreakSession} {
+		require.ErrorIs(t, end(t.Context(), first, newOwner()), driver.ErrLost)
+		require.NotZero(t, holderOf(t, m, first))
+	}
 	require.NoError(t, leases[1].Release(t.Context()))
 	require.NoError(t, b.Break(t.Context(), first, owner))
 	require.Zero(t, holderOf(t, m, first))
 	require.ErrorIs(t, b.Break(t.Context(), first, owner), driver.ErrLost)
+
+	claims(t, newBackend(t, m, Options{}), owner, first, second)
+	require.NoError(t, b.BreakSession(t.Context(), first, owner))
+	require.Zero(t, holderOf(t, m, first))
+	require.Zero(t, holderOf(t, m, second))
 
 	// Its own session's.
 	claims(t, b, owner, first)

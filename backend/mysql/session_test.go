@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
+	"errors"
 	"fmt"
 	"testing"
 	"time"
@@ -14,24 +15,6 @@ import (
 	"github.com/lockport/lockport/internal/session"
 )
 
-func TestConnTakesAndFrees(t *testing.T) {
-	b := newBackend(t, servers.SharedMariaDB(t), Options{})
-	one, two := dialFor(t, b), dialFor(t, b)
-	require.NotEqual(t, one.ID(), two.ID())
-	key := newKey()
-	first := one.takes(key)
-	require.Positive(t, first)
-	two.finds(key)
-	require.False(t, two.one(session.Free, key).OK, "two has nothing to free")
-	two.finds(key)
-	require.True(t, one.one(session.Free, key).OK)
-	require.False(t, one.one(session.Free, key).OK, "it was taken once only")
-	require.Greater(t, two.takes(key), first)
-	require.False(t, one.one(session.Await, key).OK, "this server tells nobody")
-	one.one(session.Leave, key)
-	require.True(t, one.one(session.Ping, "").OK)
-}
-
 func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	b := newBackend(t, servers.SharedMariaDB(t), Options{})
 	one, two := dialFor(t, b), dialFor(t, b)
@@ -39,6 +22,8 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	two.takes(held)
 	before := one.takes(again)
 	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}, {Kind: session.Ping}, {Kind: session.Try, Key: again}}
+	require.False(t, two.one(session.Await, again).OK, "this server tells nobody")
+	require.False(t, two.one(session.Free, again).OK, "it has nothing to free")
 	for len(ops) < session.MaxBatch {
 		ops = append(ops, &session.Op{Kind: session.Try, Key: newKey(), Name: "it's\x00 ünusual", Owner: `\"`})
 	}
@@ -61,28 +46,6 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 		require.True(t, op.OK)
 	}
 	require.Greater(t, two.takes(again), ops[3].Token)
-}
-
-func TestConnWaits(t *testing.T) {
-	b := newBackend(t, servers.SharedMariaDB(t), Options{TTL: testTTL})
-	one, two, three := dialFor(t, b), dialFor(t, b), dialFor(t, b)
-	key := newKey()
-	first := one.takes(key)
-	op, done, _ := two.waits(key)
-	for end := time.Now().Add(testTTL + time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		one.one(session.Ping, "")
-		three.one(session.Ping, "")
-	}
-	require.Empty(t, done)
-	require.True(t, one.one(session.Free, key).OK)
-	require.NoError(t, result(t, done))
-	require.True(t, op.OK)
-	require.Greater(t, op.Token, first)
-	three.finds(key)
-
-	_, done, stop := three.waits(key)
-	stop()
-	require.ErrorIs(t, result(t, done), context.Canceled)
 }
 
 // TestConnSilence: the server keeps a session that says nothing for at least Silence, and not for much longer.
@@ -217,30 +180,26 @@ func TestStaleConnections(t *testing.T) {
 	dialFor(t, backendOn(t, db, Options{})).takes(newKey())
 }
 
-// shuffled is a connector whose connections send their statements to two sessions by turns from the given statement on, as proxies do.
+// shuffled is a connector whose connections send every other statement to another session from the given one on, as proxies do.
 type shuffled struct {
 	*tap
 	from int
 }
 
 func (s *shuffled) Connect(ctx context.Context) (sqldriver.Conn, error) {
-	one, err := s.tap.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	two, err := s.tap.Connect(ctx)
-	return &shuffledConn{Conn: one, two: two, from: s.from}, err
+	one, err1 := s.tap.Connect(ctx)
+	two, err2 := s.tap.Connect(ctx)
+	return &shuffledConn{one, two, -s.from}, errors.Join(err1, err2)
 }
 
 type shuffledConn struct {
 	sqldriver.Conn
 	two  sqldriver.Conn
-	n    int
-	from int
+	sent int // statements since then
 }
 
 func (s *shuffledConn) next() *tapped {
-	if s.n++; s.n > s.from && (s.n-s.from)%2 == 1 {
+	if s.sent++; s.sent > 0 && s.sent%2 == 1 {
 		return s.two.(*tapped)
 	}
 	return s.Conn.(*tapped)
