@@ -140,9 +140,13 @@ func TestWrongLogins(t *testing.T) {
 	refused(t, "mysql://reader:secret@"+m.Addr()+"/nowhere", "no such database")
 	refused(t, "mysql://reader:secret@"+m.Addr()+"/mysql?table=user", "")
 
+	_, err := newClient(t, strings.Replace(m.AdminDSN(), "/lockport", "/", 1), Options{}).TryAcquire(t.Context(), newName())
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.ErrorContains(t, err, "in no database")
+
 	// Without tokens no privilege is needed, nor a database.
 	exec(t, admin, "CREATE USER locker IDENTIFIED BY 'secret'")
-	_, err := noticesOf(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
+	_, err = noticesOf(t, "mysql://locker:secret@"+m.Addr()+"/?tokens=false")
 	require.NoError(t, err)
 }
 

@@ -32,6 +32,7 @@ var refusals = map[uint16]string{
 	1045: "the server does not know this user, or not with this password: check both",
 	1698: "check the user's name, password and authentication plugin",
 	1044: "the user may not use this database: " + grantTable,
+	1046: "the connections are in no database: name one in the DSN, name the table with its database, or do without tokens",
 	1049: "there is no such database: create it, or name another",
 	1129: "the server has blocked this host after errors: flush its hosts",
 	1130: "create a user for this host",

@@ -13,9 +13,8 @@ import (
 // connectionPrefix begins the owner of a lock of which more is not known than the number of its session.
 const connectionPrefix = "connection:"
 
-// rowFields are the fields of a row of the table that tell of a lock: whether the row is of the session that has it, and then owner, token, and since when. A
-// looker's connection may be in any time zone, so the time is not converted by the server.
-const rowFields = "session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker),owner,token,TIMESTAMPDIFF(SECOND,'1970-01-01',at)"
+// rowFields are the fields of a row of the table that tell of a lock: whether the row is of the session that has it, and then owner, token, and since when.
+const rowFields = "session=IS_USED_LOCK(id) AND session=IS_USED_LOCK(marker),owner,token,UNIX_TIMESTAMP(at)"
 
 // Inspect implements driver.Inspector. The owner is known where the lock was granted under a fencing token in our table; of others the number of the
 // session is.

@@ -78,15 +78,18 @@ func (l link) rows(ctx context.Context, query string) (all []row, err error) {
 	return all, rows.Err()
 }
 
-// look lends f a connection of the pool to look at locks. It is none of those that hold locks, keeps its settings, and goes back to the pool. ctx bounds all.
+// look lends f a connection of the pool to look at locks, in transactions of one statement. It is none of those that hold locks, and is closed afterwards.
 func (s *server) look(ctx context.Context, f func(l link) error) error {
 	l, err := s.connect(ctx)
 	if err != nil {
 		return classify(ctx, err)
 	}
-	defer func() { _ = l.Close() }()
-	if _, err := l.learn(ctx); err != nil {
-		return classify(ctx, err)
+	defer l.discard()
+	if _, err = l.learn(ctx); err == nil {
+		err = l.exec(ctx, "SET SESSION autocommit=1,SESSION time_zone='+00:00'")
 	}
-	return classify(ctx, f(l))
+	if err == nil {
+		err = f(l)
+	}
+	return classify(ctx, err)
 }
