@@ -70,10 +70,10 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 		},
 		"zookeeper": {
 			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return zookeeper.New([]string{"127.0.0.1:1"}, zookeeper.Options{}, opts...)
+				return zookeeper.Connect([]string{"127.0.0.1:1"}, zookeeper.Options{}, opts...)
 			},
 			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return zookeeper.New([]string{"127.0.0.1:1"}, zookeeper.Options{TickTime: -1}, opts...)
+				return zookeeper.Connect([]string{"127.0.0.1:1"}, zookeeper.Options{TickTime: -1}, opts...)
 			},
 		},
 		"postgres": {

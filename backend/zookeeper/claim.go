@@ -5,31 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"strings"
 
 	"github.com/go-zookeeper/zk"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is one claim, and its lease once it is granted. It belongs to one life.
+// claim is one claim, and its lease once it is granted.
 type claim struct {
 	b      *Backend
-	l      *life
 	req    driver.Request
 	parent string // the path of the lock
 	prefix string // that of its node, before the sequence number
 
-	mu        sync.Mutex
-	wake      chan struct{} // has an element when there is a reason to look again; nil: it has never waited
+	// b.mu guards these.
 	state     state
-	path      string   // of its node; "": not known
-	czxid     int64    // of its node; 0: not known
-	creating  *pending // the creation under way; nil: there is none
-	unsure    bool     // a creation was sent whose reply was lost
 	abandoned bool
-	watched   bool // its node, on behalf of the holder
+	creating  chan struct{} // closed when the creation under way has returned; nil: there is none
+	unsure    bool          // a creation was sent whose outcome is not known
+	path      string        // of its node; "": not known, or there is none
+	session   int64         // that owns the node
+	czxid     int64         // the transaction that created it; 0: neither is known
+	watch     <-chan zk.Event
 	grant     driver.Grant
+	gone      bool  // the node certainly is
 	cause     error // of the loss
 }
 
@@ -37,124 +37,113 @@ type claim struct {
 type state int
 
 const (
-	waiting   state = iota // or being made
-	held                   // granted
-	releasing              // being released, maybe in vain
-	released
+	waiting state = iota // or being made
+	held                 // granted
+	ended                // released, maybe in vain
 	lost
 )
 
 type claimKey struct{ name, owner string }
 
-func (c *claim) key() claimKey { return claimKey{c.req.Name, c.req.Owner} }
+// errGone is why a claim that waited has to begin anew.
+var errGone = errors.New("its node was deleted")
 
-// enter returns the claim of req, which it makes if there is none, on a life that is attached.
+// enter returns the claim of req, which it makes if there is none.
 func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error) {
 	if req.TTL != b.o.TTL {
 		return nil, fmt.Errorf("%w: the TTL is that of the session, %v; this claim asks for %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
-	if b.known(claimKey{req.Name, req.Owner}) == nil {
-		if _, err := b.live(ctx); err != nil {
-			return nil, err
+	key := claimKey{req.Name, req.Owner}
+	if err := b.ready(ctx); err != nil {
+		b.mu.Lock()
+		c := b.claims[key]
+		b.mu.Unlock()
+		if c != nil {
+			return nil, c.failed(err)
 		}
-	}
-	l, err := b.current()
-	if err != nil {
 		return nil, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	key := claimKey{req.Name, req.Owner}
-	if c := b.claims[key]; c != nil && c.l == l {
-		return c, nil
+	c := b.claims[key]
+	if c == nil {
+		if ctx.Err() != nil { // it may have been abandoned meanwhile
+			return nil, unavailable(ctx.Err())
+		}
+		c = b.newClaim(req)
+		b.claims[key] = c
 	}
-	c := b.newClaim(l, req)
-	b.claims[key] = c
 	return c, nil
 }
 
-// newClaim makes a claim on l that nobody knows yet.
-func (b *Backend) newClaim(l *life, req driver.Request) *claim {
+// newClaim makes a claim that nobody knows yet.
+func (b *Backend) newClaim(req driver.Request) *claim {
 	parent := b.o.Chroot + "/" + encodeName(req.Name)
 	prefix := parent + "/" + nodePrefix(req.Owner)
-	return &claim{b: b, l: l, req: req, parent: prefix[:len(parent)], prefix: prefix}
-}
-
-func (b *Backend) known(key claimKey) *claim {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.claims[key]
+	return &claim{b: b, req: req, parent: prefix[:len(parent)], prefix: prefix}
 }
 
 // forget drops a claim that has ended.
 func (c *claim) forget() {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	if c.b.claims[c.key()] == c {
-		delete(c.b.claims, c.key())
+	if key := (claimKey{c.req.Name, c.req.Owner}); c.b.claims[key] == c {
+		delete(c.b.claims, key)
 	}
 }
 
-// TryAcquire implements driver.Backend, in two requests that are sent together.
+// TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) { return b.try(ctx, req) })
+}
+
+func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.enter(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if c.isHeld() {
-		return c, nil
-	}
 	p, err := c.place(ctx)
-	if err == nil && p.at == 0 {
-		err = c.assure(ctx, p, nil)
-	}
 	switch {
-	case err != nil:
-		return nil, c.failed(ctx, err)
-	case p.at == 0:
+	case err == nil && p.at == 0:
 		return c.win(ctx, p)
-	case !req.Queue:
-		if err := c.withdraw(ctx); err != nil {
-			return nil, unknown(certainly{err})
-		}
+	case err == nil && !req.Queue:
+		err = c.withdraw()
+	}
+	if err != nil {
+		return nil, c.failed(err)
 	}
 	return nil, &driver.HeldError{}
-}
-
-func (c *claim) isHeld() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.state == held
 }
 
 // place is where a claim stands.
 type place struct {
 	children []string // of the lock, in order
 	at       int      // which of them is the claim's
-	fresh    bool     // it was created just now
 }
 
 // place makes sure that the claim has a node and looks where it stands. Across a lost connection it asks again.
-func (c *claim) place(ctx context.Context) (place, error) {
+func (c *claim) place(ctx context.Context) (p place, err error) {
 	for {
-		p, err := c.placeOnce(ctx)
-		if !connectionLost(err) || ctx.Err() != nil || c.l.ended() != nil {
+		if p, err = c.placeOnce(ctx); !connectionLost(err) || ctx.Err() != nil {
 			return p, err
 		}
+		pause(ctx, ridePause)
 	}
 }
 
 func (c *claim) placeOnce(ctx context.Context) (p place, err error) {
-	if err := c.findAgain(ctx); err != nil {
+	if err := c.findAgain(); err != nil {
 		return p, err
 	}
+	var l list
 	if c.node() == "" {
-		p.fresh = true
-		p.children, err = c.create(ctx)
+		if l, err = c.create(ctx); err != nil {
+			return p, err
+		}
 	}
-	path := c.node()
-	if err == nil && !slices.Contains(p.children, base(path)) { // the list may have been made before the node
-		p.children, err = c.l.list(ctx, c.parent)
+	own := base(c.node())
+	if !slices.Contains(l.children, own) { // it was not asked for, or has overtaken the creation
+		l, err = c.b.list(c.parent)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
 		err = errGone
@@ -162,243 +151,263 @@ func (c *claim) placeOnce(ctx context.Context) (p place, err error) {
 	if err != nil {
 		return p, err
 	}
+	p.children = l.children
 	inOrder(p.children)
-	if p.at = slices.Index(p.children, base(path)); p.at < 0 {
+	if p.at = slices.Index(p.children, own); p.at < 0 {
 		return p, errGone
+	}
+	if p.at == 0 {
+		c.deduce(l)
 	}
 	return p, nil
 }
 
+// deduce finds the transaction that created the claim's node in a list, if that is certain. The claim's node is the only one, has the number after our last
+// one's, which was deleted before it was created, and no other was created since: so nobody else was there, and its creation is the last thing that has
+// happened to the lock's node. (If that was made anew, and counts anew, the transaction may be a later one. Tokens rise all the same: whoever comes
+// is created after it.)
+func (c *claim) deduce(l list) {
+	b := c.b
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	n, ok := numberOf(c.path)
+	last, known := b.released[c.parent]
+	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // a server shows creations and deletions as one number
+	if c.czxid == 0 && ok && known && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
+		c.czxid = l.stat.Pzxid
+	}
+}
+
 func (c *claim) node() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
 	return c.path
 }
 
-// create creates the claim's node and returns the children of the lock, for which it asks without waiting for the node.
-func (c *claim) create(ctx context.Context) ([]string, error) {
-	for range 3 { // the lock's own node may be removed meanwhile, when it is empty
-		children, err := c.createOnce(ctx)
-		if !errors.Is(err, zk.ErrNoNode) {
-			return children, err
-		}
-		if err := c.b.makePath(ctx, c.l, c.parent); err != nil {
-			return nil, err
-		}
-	}
-	return nil, unavailable(fmt.Errorf("%s is removed again and again", c.parent))
-}
-
-func (c *claim) createOnce(ctx context.Context) ([]string, error) {
-	t, err := c.l.await(ctx)
-	if err != nil {
-		return nil, err
-	}
-	c.mu.Lock()
-	if c.abandoned {
-		c.mu.Unlock()
-		return nil, unknown(errors.New("the claim was abandoned"))
-	}
-	frames := append(make([]frame, 0, 3), createFrame(opCreate, c.prefix, c.req.Owner, c.b.o.ACL, zk.FlagEphemeralSequential))
-	list, watch := t.expects(c.parent)
-	if list {
-		frames = append(frames, listFrame(c.parent))
-	}
-	if watch {
-		frames = append(frames, watchFrame(c.parent))
-	}
-	sent := t.send(frames...)
-	c.creating = sent[0]
-	c.mu.Unlock()
-	if list {
-		_ = sent[1].wait(ctx) // first, since it is answered last as a rule: then this goroutine is woken once
-	}
-	err = sent[0].wait(ctx)
-	c.settle()
-	if err != nil {
-		return nil, err
-	}
-	path := c.node()
-	if usedUp(path) {
-		return nil, fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node when nobody has the lock", driver.ErrRefused, c.parent)
-	}
-	var children []string
-	switch {
-	case list:
-		if err = sent[1].wait(ctx); err == nil {
-			children, err = sent[1].children()
-		}
-	case t.follows(c.parent, path):
-		return []string{base(path)}, nil
-	default:
-		children, err = c.l.list(ctx, c.parent)
-	}
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, nil // it was made before the node, when the creation had to be sent once more
-	} else if err != nil {
-		return nil, err
-	}
-	t.listed(c.parent, path, len(children) == 1 && children[0] == base(path))
-	return children, nil
-}
-
-// settle notes what became of the creation of the claim's node, if that is known.
-func (c *claim) settle() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p := c.creating
-	if p == nil {
-		return
-	}
-	select {
-	case <-p.done:
-	default:
-		return
-	}
-	c.creating = nil
-	switch {
-	case p.err == nil: // the session is that of the connection, and the transaction the one that created it
-		b := p.body
-		c.path, c.czxid = b.string(), p.zxid
-		c.unsure = b.bad
-	case connectionLost(p.err) && !p.sent.IsZero():
-		c.unsure = true
-	}
-}
-
-// findAgain finds the node whose creation's reply was lost, by its GUID, or makes sure that there is none. What was sent on the lost
-// connection cannot be carried out any more once the session has moved to another: the leader turns away what comes by the old way.
-func (c *claim) findAgain(ctx context.Context) error {
-	c.mu.Lock()
-	unsure := c.unsure
-	c.mu.Unlock()
-	if !unsure {
+// identify finds out which session owns the claim's node, and which transaction created it.
+func (c *claim) identify() error {
+	c.b.mu.Lock()
+	path, known := c.path, c.session != 0 && c.czxid != 0
+	c.b.mu.Unlock()
+	if known {
 		return nil
 	}
-	found, err := c.l.findNode(ctx, c.parent, base(c.prefix))
+	stat, err := call(c.b, false, func(conn *zk.Conn) (*zk.Stat, error) {
+		exists, stat, err := conn.Exists(path)
+		if err == nil && !exists {
+			err = errGone
+		}
+		return stat, err
+	})
 	if err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.unsure = false
-	c.path = found
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.session, c.czxid = stat.EphemeralOwner, stat.Czxid
+	return nil
+}
+
+// create creates the claim's node and lists the lock's children, in one round trip.
+func (c *claim) create(ctx context.Context) (l list, err error) {
+	for range 3 { // the lock's own node may be removed meanwhile, when it is empty
+		listed := make(chan list, 1)
+		go func() { // it follows the creation on the connection, as a rule
+			l, _ := c.b.list(c.parent)
+			listed <- l
+		}()
+		err := c.createOnce(ctx)
+		l := <-listed
+		if !errors.Is(err, zk.ErrNoNode) {
+			if err == nil && usedUp(c.node()) {
+				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node when nobody has the lock", driver.ErrRefused, c.parent)
+			}
+			return l, err
+		}
+		if err := c.b.makePath(c.parent); err != nil {
+			return l, err
+		}
+	}
+	return l, unavailable(fmt.Errorf("%s is removed again and again", c.parent))
+}
+
+func (c *claim) createOnce(ctx context.Context) error {
+	b, done := c.b, make(chan struct{})
+	b.mu.Lock()
+	if c.abandoned || ctx.Err() != nil { // before it was abandoned, its context has ended
+		b.mu.Unlock()
+		return unavailable(errors.New("nobody waits for it any more"))
+	}
+	c.creating = done
+	session := b.session.id
+	b.mu.Unlock()
+	path, err := call(b, true, func(conn *zk.Conn) (string, error) {
+		return conn.Create(c.prefix, []byte(c.req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
+	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case err == nil:
+		c.path = path
+		if session == b.session.id { // it was the same all the time
+			c.session = session
+		}
+	case !hadNoEffect(err):
+		c.unsure = true
+	}
+	c.creating = nil
+	close(done)
+	return err
+}
+
+// findAgain finds the node whose creation's reply was lost, by its GUID, or makes sure that there is none. What was sent on the lost
+// connection cannot be carried out any more once the session has moved to another: the leader turns away what comes by the old way. Nor can it be once
+// the session has expired.
+func (c *claim) findAgain() error {
+	c.b.mu.Lock()
+	unsure := c.unsure
+	c.b.mu.Unlock()
+	if !unsure {
+		return nil
+	}
+	found, err := c.b.findNode(c.parent, base(c.prefix))
+	if err != nil {
+		return err
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.unsure, c.path = false, found
 	return nil
 }
 
 // findNode returns the path of the child of parent that begins with prefix, or "" if a quorum says that there is none.
-func (l *life) findNode(ctx context.Context, parent, prefix string) (string, error) {
-	err := l.confirm(ctx, parent)
-	if errors.Is(err, zk.ErrNoNode) {
-		return "", nil
-	}
-	var children []string
+func (b *Backend) findNode(parent, prefix string) (string, error) {
+	err := b.confirm(parent)
+	var l list
 	if err == nil {
-		children, err = l.list(ctx, parent)
+		l, err = b.list(parent)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
 		return "", nil
 	}
-	if child := find(children, prefix); err == nil && child != "" {
-		return parent + "/" + child, nil
+	if i := slices.IndexFunc(l.children, func(child string) bool { return strings.HasPrefix(child, prefix) }); err == nil && i >= 0 {
+		return parent + "/" + l.children[i], nil
 	}
 	return "", err
 }
 
-// win makes a claim that is the first one a lease.
+// win makes a claim that is the first one a lease. That it is the first needs no other proof than the list: whoever has a lower number was created before,
+// so that the server which shows our node has seen all of them.
 func (c *claim) win(ctx context.Context, p place) (driver.Lease, error) {
-	c.mu.Lock()
-	czxid, path := c.czxid, c.path
-	c.mu.Unlock()
-	if czxid == 0 {
-		n, err := c.l.get(ctx, path)
-		if err != nil || n.owner != c.l.id() {
-			if err == nil || errors.Is(err, zk.ErrNoNode) {
+	b := c.b
+	if err := c.identify(); err != nil {
+		return nil, c.failed(err)
+	}
+	if b.stale() {
+		if err := b.freshen(ctx, c.node()); err != nil {
+			if errors.Is(err, zk.ErrNoNode) {
 				err = errGone
 			}
-			return nil, c.failed(ctx, err)
+			return nil, c.failed(err)
 		}
-		czxid = n.czxid
 	}
-	if czxid <= 0 || czxid > driver.MaxToken {
-		return nil, c.failed(ctx, fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, czxid))
+	b.mu.Lock()
+	b.observe()
+	var err error
+	switch {
+	case c.state == held:
+	case c.abandoned:
+		err = unknown(errors.New("the claim was abandoned"))
+	case c.session != b.session.id: // it has ended, or was given up
+		err = unknown(errSessionEnded)
+	case c.czxid <= 0 || c.czxid > driver.MaxToken:
+		err = fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
+	default:
+		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.until(), Contended: len(p.children) > 1}
+		c.state = held
+		b.hold(c)
 	}
-	c.mu.Lock()
-	if c.abandoned {
-		c.mu.Unlock()
-		return nil, unknown(errors.New("the claim was abandoned"))
-	}
-	c.czxid = czxid
-	c.grant = driver.Grant{Token: uint64(czxid), Until: c.l.until(), Contended: len(p.children) > 1}
-	c.state = held
-	c.mu.Unlock()
-	if !c.l.keep(c) {
-		return nil, c.failed(ctx, c.l.ended())
+	b.mu.Unlock()
+	if err != nil {
+		return nil, c.failed(err)
 	}
 	return c, nil
 }
 
-// id is the session's.
-func (l *life) id() int64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.session
-}
-
 // withdraw deletes the node of a claim that is not granted.
-func (c *claim) withdraw(ctx context.Context) error {
-	err := c.l.delete(ctx, c.node())
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return explain(err, "delete", c.node())
+func (c *claim) withdraw() error {
+	path := c.node()
+	if err := c.b.delete(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
+		return explain(err, "delete", path)
 	}
 	c.forget()
 	return nil
 }
 
 // failed gives the error of a claim its class, and forgets the claim where it certainly has no effect.
-func (c *claim) failed(ctx context.Context, err error) error {
-	if reason := c.l.ended(); reason != nil {
-		if c.isClean() || c.l.isGone() {
-			c.forget()
-			return reason
-		}
-		return unknown(certainly{reason})
-	}
+func (c *claim) failed(err error) error {
 	if errors.Is(err, errGone) {
 		c.forget()
 		return unavailable(err)
 	}
 	err = explain(err, "create and list nodes below", c.parent)
+	c.b.mu.Lock()
+	path, clean := c.path, c.path == "" && !c.unsure && c.creating == nil
+	c.b.mu.Unlock()
 	switch {
-	case c.isClean():
+	case clean:
 		c.forget()
-		if errors.Is(err, driver.ErrUnknown) && !oneOf(err, driver.ErrUnavailable, driver.ErrRefused) {
-			return fmt.Errorf("%w: %w", driver.ErrUnavailable, certainly{err})
-		}
-		return err
-	case c.node() != "" && errors.Is(err, driver.ErrRefused) && c.withdraw(ctx) == nil:
+		return withoutEffect(err)
+	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
 		return err
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnknown, certainly{err})
 }
 
-// isClean says that nothing of the claim can be at a server.
-func (c *claim) isClean() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.path == "" && !c.unsure && c.creating == nil
+// list is what a server says of a lock's node.
+type list struct {
+	children []string
+	stat     *zk.Stat
 }
 
-// certainly is an error without its class, for where more is certain of it, or less, than that says.
-type certainly struct{ error }
+func (b *Backend) list(path string) (list, error) {
+	return call(b, false, func(c *zk.Conn) (list, error) {
+		children, stat, err := c.Children(path)
+		return list{children, stat}, err
+	})
+}
 
-// Unwrap keeps what is not a class.
-func (e certainly) Unwrap() error {
-	switch {
-	case errors.Is(e.error, context.Canceled):
-		return context.Canceled
-	case errors.Is(e.error, context.DeadlineExceeded):
-		return context.DeadlineExceeded
+func (b *Backend) delete(path string) error {
+	_, err := call(b, true, func(c *zk.Conn) (any, error) { return nil, c.Delete(path, -1) })
+	return err
+}
+
+// makePath creates a node that is to have children, and those above it where they are missing.
+func (b *Backend) makePath(path string) error {
+	for range 3 { // a container above may be removed meanwhile
+		err := b.makeNode(path)
+		if !errors.Is(err, zk.ErrNoNode) {
+			if connectionLost(err) {
+				return err
+			}
+			return explain(err, "create", path)
+		}
+		above := path[:strings.LastIndexByte(path, '/')]
+		if above == "" {
+			return unavailable(fmt.Errorf("the root is missing: %w", err))
+		}
+		if err := b.makePath(above); err != nil {
+			return err
+		}
 	}
-	return nil
+	return unavailable(fmt.Errorf("what is above %s is removed again and again", path))
+}
+
+// makeNode creates a container, which the server removes some time after its last child has gone.
+func (b *Backend) makeNode(path string) error {
+	_, err := call(b, true, func(c *zk.Conn) (string, error) { return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL) })
+	if errors.Is(err, zk.ErrNodeExists) {
+		return nil
+	}
+	return err
 }

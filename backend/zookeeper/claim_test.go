@@ -1,22 +1,169 @@
 package zookeeper
 
 import (
+	"context"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A claim that was abandoned is not granted any more, whatever was found out about it meanwhile.
+// A creation that go-zookeeper has kept while there was no connection, and sends after its context has ended, is undone: Abandon is certain only when it
+// has come back.
+func TestCreationThatComesLate(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
+	name := t.Name()
+	_, err = raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
+	require.NoError(t, err)
+	frees(t, takes(t, b, request(b, name)))
+	proxy.Freeze()
+	req := request(b, name)
+	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	require.Eventually(t, func() bool { return b.find(req) != nil }, soon, time.Millisecond)
+	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown, "the creation may still be carried out")
+	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown)
+	proxy.Restore()
+	require.NoError(t, b.Abandon(within(t, soon), req))
+	children, stat, err := raw.Children("/" + name)
+	require.NoError(t, err)
+	require.Empty(t, children)
+	require.Equal(t, int32(4), stat.Cversion, "the creation was carried out, late, and undone")
+	require.Nil(t, b.find(req))
+	time.Sleep(100 * time.Millisecond)
+	children, _, err = raw.Children("/" + name)
+	require.NoError(t, err)
+	require.Empty(t, children)
+}
+
+// A claim that was abandoned is not granted any more, whatever was found out about it meanwhile; nor is one of a session that has ended.
 func TestNothingAbandonedIsGranted(t *testing.T) {
 	t.Parallel()
-	tap, server := quietLife(time.Second)
-	defer func() { _ = server.Close() }()
-	c := &claim{b: tap.life.b, l: tap.life, path: "/x/y", czxid: 1}
-	c.abandon()
-	_, err := c.win(t.Context(), place{})
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.False(t, c.isHeld())
+	s := servers.SharedZooKeeper(t)
+	b := newBackend(t, Options{}, s.Addr())
+	frees(t, takes(t, b, request(b, t.Name())))
+	for what, spoil := range map[string]func(*claim){
+		"abandoned":     func(c *claim) { c.abandoned = true },
+		"other session": func(c *claim) { c.session = 1 },
+	} {
+		c := b.newClaim(request(b, t.Name()))
+		p, err := c.place(within(t, soon))
+		require.NoError(t, err)
+		require.Zero(t, p.at)
+		require.NoError(t, c.identify())
+		spoil(c)
+		_, err = c.win(within(t, soon), p)
+		require.ErrorIs(t, err, driver.ErrUnknown, what)
+		require.NoError(t, c.withdraw())
+	}
+	c := b.newClaim(request(b, t.Name()))
+	c.abandoned = true
+	_, err := c.place(within(t, soon))
+	require.Error(t, err)
+	require.Empty(t, c.node(), "it has created a node")
+}
+
+// Each waiter watches the node ahead of its own, and that alone: nobody else is woken.
+func TestEachWatchesTheOneAhead(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	o := Options{TTL: 30 * time.Second}
+	b := newBackend(t, o, s.Addr())
+	first := takes(t, b, request(b, t.Name()))
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	defer cancel()
+	for n := range 3 {
+		req := request(b, t.Name())
+		req.Queue = true
+		waiting.Go(func() { _, _ = b.Wait(ctx, req) })
+		require.Eventually(t, func() bool { c := b.find(req); return c != nil && c.isWatched() }, soon, time.Millisecond)
+		answer, err := s.FourLetter(t.Context(), "wchs")
+		require.NoError(t, err)
+		require.Regexp(t, fmt.Sprintf("Total watches:%d\n", 2+n), answer+"\n")
+	}
+	_ = first
+}
+
+// Many claims of one client, at once: each has a node of its own and a token, and one whose node is gone spoils no other.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	raw := newRaw(t, s.Addr())
+	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
+	const n = 100
+	var running sync.WaitGroup
+	for i := range n {
+		running.Go(func() {
+			for range 3 {
+				lease, err := try(b, request(b, fmt.Sprintf("%s-%d", t.Name(), i)))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if i%10 == 0 {
+					_ = raw.Delete(lease.(*claim).node(), -1)
+				}
+				if err := lease.Release(t.Context()); (err != nil) != (i%10 == 0) {
+					t.Error(i, err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	require.Empty(t, b.claims)
+	require.Empty(t, b.held)
+}
+
+// A transaction is deduced from a list only if nobody else can have been there.
+func TestDeduction(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	raw := newRaw(t, s.Addr())
+	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
+	name := t.Name()
+	require.NoError(t, b.ready(within(t, soon)))
+	deduced := func() bool {
+		t.Helper()
+		c := b.newClaim(request(b, name))
+		p, err := c.place(within(t, soon))
+		require.NoError(t, err)
+		known := c.czxid != 0
+		lease, err := c.win(within(t, soon), p)
+		require.NoError(t, err)
+		stat, _, err := raw.Exists(c.node())
+		require.NoError(t, err)
+		require.True(t, stat)
+		_, czxid, err := b.get(c.node())
+		require.NoError(t, err)
+		require.Equal(t, uint64(czxid), lease.Grant().Token)
+		frees(t, lease)
+		return known
+	}
+	require.False(t, deduced(), "nothing is known")
+	require.True(t, deduced())
+	require.True(t, deduced())
+	path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
+	require.NoError(t, err)
+	require.NoError(t, raw.Delete(path, -1))
+	require.False(t, deduced(), "somebody was there")
+	require.True(t, deduced())
+	for i := range 2 * maxReleased {
+		b.noteReleased(fmt.Sprint("/", i), "x-lock-0000000001")
+	}
+	require.LessOrEqual(t, len(b.released), maxReleased)
 }

@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"encoding/binary"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
@@ -16,21 +15,7 @@ func TestConformanceEnsemble(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openURL), environment.Breakable())
 }
 
-// isOp tells requests apart by their operation. Several may have been written together.
-func isOp(op conformance.Op, p []byte) bool {
-	if op == conformance.OpAny {
-		return true
-	}
-	wanted := map[conformance.Op]int32{conformance.OpAcquire: opCreate, conformance.OpRenew: opMulti, conformance.OpRelease: opDelete}[op]
-	for len(p) >= 12 {
-		n := int(binary.BigEndian.Uint32(p)) + 4
-		if int32(binary.BigEndian.Uint32(p[8:])) == wanted {
-			return true
-		}
-		if n > len(p) {
-			break
-		}
-		p = p[n:]
-	}
-	return false
+// The cases on a connection of the caller's that need no fault of a network's.
+func TestConformanceShared(t *testing.T) {
+	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openShared), conformance.Quick())
 }

@@ -8,14 +8,16 @@
 //     quorum hears of knows that before, also where the server that it is connected to answers and has itself been cut off.
 //   - Fencing tokens rise for each name: a token is the transaction that created the holder's node.
 //   - Waiting clients are served first in, first out, foreign ones included, and each is woken by the node ahead of its own.
-//   - A holder whose node is deleted is told at once, by a watch that is set when it has held for 50 ms.
+//   - A holder whose node is deleted is told within 500 ms.
 //   - A claim and the list that says whether it was the first go together; a release is one request. One request renews all locks.
+//   - Every request goes through the exported methods of a *zk.Conn, which may be yours.
 //
 // # Non-guarantees
 //
 //   - One session carries all locks of a Backend: when it expires, all of them are lost. There is one TTL for them.
 //   - An ensemble that was restarted without its data grants anew what is held, and begins with its tokens from the start.
 //   - Where minSessionTimeout is configured below two ticks the option TickTime is needed; see there.
+//   - A *zk.Conn does not tell its session timeout: give Options.Log, or say it as the TTL.
 //   - There is no SASL, nor TLS by URL; the option Dial gives TLS.
 //
 // # URL
@@ -25,13 +27,13 @@
 //
 // # Server requirements
 //
-// ZooKeeper 3.5 or newer for containers, which the server removes when they are empty; on older ones the locks' own nodes stay. The
+// ZooKeeper 3.5 or newer, for containers, which the server removes when they are empty. The
 // right to create, read and delete below the chroot. A maxSessionTimeout of at least half the TTL, and a minSessionTimeout of at most the
 // TTL: 2 and 20 ticks by default.
 //
 // # Example
 //
-//	client, err := zookeeper.New([]string{"zk-1:2181", "zk-2:2181"}, zookeeper.Options{Chroot: "/locks"})
+//	client, err := zookeeper.Connect([]string{"zk-1:2181", "zk-2:2181"}, zookeeper.Options{Chroot: "/locks"})
 //	…
 //	lock, err := client.Acquire(ctx, "nightly-report")
 package zookeeper

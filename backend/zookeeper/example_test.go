@@ -13,7 +13,7 @@ import (
 
 func Example() {
 	ctx := context.Background()
-	client, err := zookeeper.New([]string{"zk-1:2181", "zk-2:2181", "zk-3:2181"}, zookeeper.Options{Chroot: "/locks"})
+	client, err := zookeeper.Connect([]string{"zk-1:2181", "zk-2:2181", "zk-3:2181"}, zookeeper.Options{Chroot: "/locks"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func Example_url() {
 // With TLS, digest authentication, and a session of 30 s.
 func ExampleOptions() {
 	dialer := &tls.Dialer{Config: &tls.Config{ServerName: "zookeeper.example.org"}}
-	client, err := zookeeper.New([]string{"zk-1:2281"}, zookeeper.Options{
+	client, err := zookeeper.Connect([]string{"zk-1:2281"}, zookeeper.Options{
 		Chroot:   "/locks",
 		TTL:      30 * time.Second,
 		Username: "reports",
@@ -63,7 +63,7 @@ func ExampleOptions() {
 // The lock's own node, for people and for other clients of the ensemble.
 func ExampleNode() {
 	ctx := context.Background()
-	client, err := zookeeper.New([]string{"localhost:2181"}, zookeeper.Options{})
+	client, err := zookeeper.Connect([]string{"localhost:2181"}, zookeeper.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -164,7 +164,7 @@ func TestSessionKilledWhileHolding(t *testing.T) {
 	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
 	lock, err := c.Acquire(within(t, soon), t.Name())
 	require.NoError(t, err)
-	killSession(t, b, s)
+	endSession(t, b, s)
 	select {
 	case <-lock.Lost():
 	case <-time.After(time.Second): // far from the deadline
@@ -196,7 +196,7 @@ func TestSessionKilledWhileWaiting(t *testing.T) {
 		granted <- err
 	}()
 	waits(t, holder, t.Name(), 2)
-	killSession(t, b, s)
+	endSession(t, b, s)
 	waits(t, holder, t.Name(), 2) // in a new session
 	frees(t, lease)
 	select {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"testing"
 	"time"
 
@@ -26,7 +25,7 @@ func newBackend(t testing.TB, o Options, addrs ...string) *Backend {
 	if o.TTL == 0 {
 		o.TTL = testTTL
 	}
-	b, err := NewBackend(addrs, o)
+	b, err := ConnectBackend(addrs, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b
@@ -84,22 +83,54 @@ func within(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// killSession ends the session of b at the server, as its expiry does.
-func killSession(t testing.TB, b *Backend, s *servers.ZooKeeper) {
-	t.Helper()
-	l, err := b.live(within(t, soon))
+// newShared is a connection of a caller's, whose session timeout is testTTL, and a backend on it.
+func newShared(t testing.TB, o Options, addrs ...string) (*zk.Conn, *Backend) {
+	o.Log, o.TTL, o.TickTime = new(Log), testTTL, 100*time.Millisecond
+	conn, _, err := zk.Connect(addrs, testTTL, zk.WithLogger(o.Log))
 	require.NoError(t, err)
-	l.mu.Lock()
-	request := connectRequest(l.session, l.password, l.granted)
-	l.mu.Unlock()
+	t.Cleanup(conn.Close)
+	b, err := NewBackend(conn, o)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, b.Close()) })
+	return conn, b
+}
+
+// sessionOf is the session of b.
+func sessionOf(b *Backend) int64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.observe()
+	return b.session.id
+}
+
+// endSession ends the session of b at the server, as its expiry does.
+func endSession(t testing.TB, b *Backend, s *servers.ZooKeeper) {
+	t.Helper()
+	session := sessionOf(b)
 	require.Eventually(t, func() bool { // the client may be quicker, and attach it again
-		conn, err := net.Dial("tcp", s.Addr())
-		require.NoError(t, err)
-		defer func() { _ = conn.Close() }()
-		_, _, _ = openAndClose(conn, request)
-		return l.ended() != nil
+		require.NoError(t, s.EndSession(within(t, soon), session))
+		return sessionOf(b) != session
 	}, soon, 20*time.Millisecond)
 }
+
+// find returns the claim of req, or nil.
+func (b *Backend) find(req driver.Request) *claim {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.claims[claimKey{req.Name, req.Owner}]
+}
+
+// isWatched says whether the node of c is.
+func (c *claim) isWatched() bool {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	return c.watch != nil
+}
+
+// silent is a zk.Logger.
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
 
 // belief follows what a holder believes, by asking it all the time.
 type belief struct {

@@ -14,37 +14,29 @@ import (
 
 // Inspect implements driver.Inspector. What a foreign client wrote, which for Curator is an address, is followed by its node's name.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	l, err := b.live(ctx)
-	if err != nil {
+	if err := b.sync(ctx); err != nil {
 		return driver.Status{Name: name}, err
 	}
-	if err := l.sync(ctx, b.root()); err != nil {
-		return driver.Status{Name: name}, err
-	}
-	st, _, err := b.inspect(ctx, l, name)
+	st, _, err := b.inspect(name)
 	return st, err
 }
 
 // List implements driver.Inspector. Not seen are locks whose nodes the user may not list.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	l, err := b.live(ctx)
-	if err != nil {
+	if err := b.sync(ctx); err != nil {
 		return nil, err
 	}
-	if err := l.sync(ctx, b.root()); err != nil {
-		return nil, err
-	}
-	nodes, err := l.list(ctx, b.root())
+	l, err := b.list(b.root())
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
 		return nil, explain(err, "list", b.root())
 	}
 	var all []driver.Status
-	for _, node := range nodes {
+	for _, node := range l.children {
 		name, ok := decodeName(node)
 		if !ok || !strings.HasPrefix(name, prefix) || b.o.Chroot == "" && node == "zookeeper" {
 			continue
 		}
-		st, _, err := b.inspect(ctx, l, name)
+		st, _, err := b.inspect(name)
 		if errors.Is(err, zk.ErrNoAuth) {
 			continue // another program's, or at least not to be seen by this user
 		}
@@ -58,6 +50,28 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return all, nil
 }
 
+// sync makes the server that we are connected to catch up with the leader.
+func (b *Backend) sync(ctx context.Context) error {
+	if err := b.ready(ctx); err != nil {
+		return err
+	}
+	_, err := call(b, false, func(c *zk.Conn) (string, error) { return c.Sync(b.root()) })
+	return explain(err, "sync", b.root())
+}
+
+// get returns the data of a node, and the transaction that created it.
+func (b *Backend) get(path string) (data string, czxid int64, err error) {
+	stat, err := call(b, false, func(c *zk.Conn) (*zk.Stat, error) {
+		text, stat, err := c.Get(path)
+		data = string(text)
+		return stat, err
+	})
+	if err != nil {
+		return "", 0, err
+	}
+	return data, stat.Czxid, nil
+}
+
 // root is the path below which the locks are.
 func (b *Backend) root() string {
 	if b.o.Chroot == "" {
@@ -67,20 +81,21 @@ func (b *Backend) root() string {
 }
 
 // inspect returns the status of name, and its holder's node.
-func (b *Backend) inspect(ctx context.Context, l *life, name string) (driver.Status, string, error) {
+func (b *Backend) inspect(name string) (driver.Status, string, error) {
 	st := driver.Status{Name: name}
 	parent := b.o.Chroot + "/" + encodeName(name)
 	for range 10 { // holders may come and go
-		children, err := l.list(ctx, parent)
+		l, err := b.list(parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return st, "", explain(err, "list", parent)
 		}
-		if children = slices.DeleteFunc(children, isBehindAll); len(children) == 0 {
+		children := slices.DeleteFunc(l.children, isBehindAll)
+		if len(children) == 0 {
 			return st, "", nil
 		}
 		inOrder(children)
 		path := parent + "/" + children[0]
-		n, err := l.get(ctx, path)
+		data, czxid, err := b.get(path)
 		switch {
 		case errors.Is(err, zk.ErrNoNode):
 			continue
@@ -88,11 +103,11 @@ func (b *Backend) inspect(ctx context.Context, l *life, name string) (driver.Sta
 			return st, "", explain(err, "read", path)
 		}
 		st.Held, st.Waiters = true, len(children)-1
-		st.Owner, st.Foreign = n.data, !strings.HasPrefix(children[0], nodePrefix(n.data))
+		st.Owner, st.Foreign = data, !strings.HasPrefix(children[0], nodePrefix(data))
 		if st.Foreign {
-			st.Owner = strings.TrimSpace(fmt.Sprintf("%q", n.data) + " " + children[0])
+			st.Owner = strings.TrimSpace(fmt.Sprintf("%q", data) + " " + children[0])
 		} else {
-			st.Token = uint64(n.czxid)
+			st.Token = uint64(czxid)
 		}
 		return st, path, nil
 	}
@@ -101,19 +116,15 @@ func (b *Backend) inspect(ctx context.Context, l *life, name string) (driver.Sta
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	l, err := b.live(ctx)
-	if err != nil {
+	if err := b.sync(ctx); err != nil {
 		return err
 	}
-	if err := l.sync(ctx, b.root()); err != nil {
-		return err
-	}
-	st, path, err := b.inspect(ctx, l, name)
+	st, path, err := b.inspect(name)
 	if err != nil {
 		return err
 	}
 	if st.Held && st.Owner == owner {
-		if err = l.delete(ctx, path); err == nil {
+		if err = b.delete(path); err == nil {
 			return nil
 		}
 	}

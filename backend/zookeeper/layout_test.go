@@ -30,7 +30,7 @@ func TestLayout(t *testing.T) {
 	data, stat, err := raw.Get(path)
 	require.NoError(t, err)
 	require.Equal(t, req.Owner, string(data))
-	require.Equal(t, b.life.id(), stat.EphemeralOwner)
+	require.Equal(t, sessionOf(b), stat.EphemeralOwner)
 	require.Equal(t, uint64(stat.Czxid), lease.Grant().Token)
 	var node Node
 	require.True(t, lease.As(&node))
@@ -63,9 +63,9 @@ func TestTokenIsCzxid(t *testing.T) {
 						done <- err
 						return
 					}
-					n, err := b.life.get(within(t, soon), lease.(*claim).node())
-					if err != nil || uint64(n.czxid) != lease.Grant().Token {
-						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, n.czxid, err)
+					_, czxid, err := b.get(lease.(*claim).node())
+					if err != nil || uint64(czxid) != lease.Grant().Token {
+						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, czxid, err)
 					}
 					if err := lease.Release(within(t, soon)); err != nil {
 						done <- err
@@ -131,10 +131,12 @@ func TestNodeDataChanged(t *testing.T) {
 	var node Node
 	require.True(t, lock.As(&node))
 	watched := func() bool {
-		b.life.mu.Lock()
-		defer b.life.mu.Unlock()
-		w := b.life.watches[node.Path]
-		return w != nil && w.armed
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		for c := range b.held {
+			return c.watch != nil && len(c.watch) == 0
+		}
+		return false
 	}
 	require.Eventually(t, watched, soon, 5*time.Millisecond)
 	for range 3 {

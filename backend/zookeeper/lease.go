@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -22,8 +19,8 @@ type Node struct {
 
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
 	return c.grant
 }
 
@@ -31,247 +28,142 @@ func (c *claim) Grant() driver.Grant {
 func (c *claim) As(target any) bool {
 	n, ok := target.(*Node)
 	if ok {
-		c.mu.Lock()
-		*n = Node{Path: c.path, Czxid: c.czxid}
-		c.mu.Unlock()
-		n.Session = c.l.id()
+		c.b.mu.Lock()
+		defer c.b.mu.Unlock()
+		*n = Node{Path: c.path, Session: c.session, Czxid: c.czxid}
 	}
 	return ok
 }
 
-// Renew implements driver.Lease.
-func (c *claim) Renew(ctx context.Context) (time.Time, error) {
-	var results [1]driver.Renewal
-	c.b.RenewBatch(ctx, []driver.Lease{c}, results[:])
-	return results[0].Until, results[0].Err
-}
-
-// RenewBatch implements driver.BatchRenewer. One request confirms the session, and with it every claim whose node is watched.
+// RenewBatch implements driver.BatchRenewer. One request confirms the session, and with it every claim.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	var l *life
-	var parent string
-	var unwatched []*claim
-	for i, lease := range leases {
-		c, ok := lease.(*claim)
-		if !ok || c.b != b {
-			results[i].Err = fmt.Errorf("%w: the lease is not of this backend", driver.ErrRefused)
-			continue
+	path := ""
+	b.mu.Lock()
+	for _, lease := range leases {
+		if c := lease.(*claim); c.state == held {
+			path = c.parent
 		}
-		c.mu.Lock()
-		if c.state == held {
-			l, parent = c.l, c.parent
-			if !c.watched {
-				unwatched = append(unwatched, c)
-			}
-		}
-		c.mu.Unlock()
 	}
+	b.mu.Unlock()
 	var err error
-	if l != nil {
-		if err = l.confirm(ctx, parent); errors.Is(err, zk.ErrNoNode) {
-			err = nil // who is concerned is told by its watch
+	if path != "" {
+		_, err = inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
+		if errors.Is(err, zk.ErrNoNode) {
+			err = nil // the claim that is concerned is told by its watch
 		}
-		if err == nil {
-			err = watchNodes(ctx, unwatched)
-		}
+		err = explain(err, "confirm", path)
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	for i, lease := range leases {
-		if c, ok := lease.(*claim); ok && results[i].Err == nil {
-			results[i] = c.renewal(err)
+		switch c := lease.(*claim); {
+		case c.state == lost:
+			results[i].Err = c.cause
+		case c.state != held || c.session != b.session.id:
+			results[i].Err = fmt.Errorf("%w: it was given up, or its session has ended", driver.ErrLost)
+		case err != nil:
+			results[i].Err = err
+		default:
+			results[i].Until = b.until()
 		}
 	}
 }
 
-// renewal is what became of the claim when its session was confirmed, or was not because of err.
-func (c *claim) renewal(err error) driver.Renewal {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.state == lost:
-		return driver.Renewal{Err: c.cause}
-	case c.state != held:
-		return driver.Renewal{Err: fmt.Errorf("%w: it was given up", driver.ErrLost)}
-	case err != nil:
-		return driver.Renewal{Err: explain(err, "confirm", c.parent)}
-	}
-	return driver.Renewal{Until: c.l.until()}
-}
-
-// watchNodes makes sure that the nodes of claims are watched.
-func watchNodes(ctx context.Context, claims []*claim) error {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	var failed atomic.Pointer[error]
-	for range min(len(claims), maxArmers) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(claims); i = int(next.Add(1)) - 1 {
-				if err := claims[i].watchNode(ctx); err != nil {
-					failed.Store(&err)
-				}
-			}
-		})
-	}
-	workers.Wait()
-	if err := failed.Load(); err != nil {
-		return *err
-	}
-	return nil
-}
-
-// watchNode has the node of a claim that is held watched, and finds out if it is gone.
-func (c *claim) watchNode(ctx context.Context) error {
-	c.mu.Lock()
-	done := c.watched || c.state != held
-	c.watched = true // before the watch can fire
-	c.mu.Unlock()
-	if done {
-		return nil
-	}
-	exists, _, err := c.l.watch(ctx, c.path, c.disturbed)
-	switch {
-	case err != nil:
-		c.mu.Lock()
-		c.watched = false
-		c.mu.Unlock()
-	case !exists:
-		c.lose(fmt.Errorf("%w: its node was deleted", driver.ErrLost))
-	}
-	return err
-}
-
-// disturbed is called when something has happened to the node of a claim that is held, or was.
-func (c *claim) disturbed() {
-	c.mu.Lock()
-	c.watched = false
-	is := c.state == held
-	c.mu.Unlock()
-	if is {
-		c.l.look(c)
-	}
-}
-
-// look has the node of c looked at, and watched, at once.
-func (l *life) look(c *claim) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.over == nil {
-		l.armLater(c, 0)
-	}
-}
-
-// lose makes a claim that is held one that is lost.
-func (c *claim) lose(err error) {
-	c.mu.Lock()
+// lose makes a claim that is held one that is lost. gone: so is its node.
+func (c *claim) lose(reason error, gone bool) {
+	c.b.mu.Lock()
 	is := c.state == held
 	if is {
-		c.state, c.cause = lost, err
+		c.state, c.gone, c.cause = lost, gone, fmt.Errorf("%w: %w", driver.ErrLost, certainly{reason})
+		delete(c.b.held, c)
 	}
-	c.mu.Unlock()
-	if is {
-		c.l.drop(c)
-		if c.req.Lost != nil {
-			c.req.Lost(err)
-		}
+	err := c.cause
+	c.b.mu.Unlock()
+	if is && c.req.Lost != nil {
+		c.req.Lost(err)
 	}
 }
 
-// Release implements driver.Lease, in one request.
+// Release implements driver.Lease, in one request. A node's name is never given to another, so one that is late deletes nobody else's.
 func (c *claim) Release(ctx context.Context) error {
-	c.mu.Lock()
-	state, cause := c.state, c.cause
-	if state == held {
-		c.state = releasing
+	c.b.mu.Lock()
+	path, gone, cause := c.path, c.gone, c.cause
+	if c.state == held {
+		c.state = ended
 	}
-	c.mu.Unlock()
-	c.l.drop(c)
-	switch {
-	case state == released:
-		return nil
-	case c.l.ended() != nil:
-		err := c.l.lostWith()
-		if errors.Is(err, driver.ErrLost) {
-			return c.finish(lost, err)
-		}
-		return err
-	case state == lost:
+	delete(c.b.held, c)
+	c.b.mu.Unlock()
+	if gone {
 		c.forget()
 		return cause
 	}
-	err := c.l.delete(ctx, c.node())
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
 	switch {
 	case err == nil:
-		c.l.freed(c.parent, c.node())
-		return c.finish(released, nil)
-	case errors.Is(err, zk.ErrNoNode):
-		return c.finish(lost, fmt.Errorf("%w: its node was deleted before", driver.ErrLost))
-	}
-	return explain(err, "delete", c.node())
-}
-
-// finish ends a claim.
-func (c *claim) finish(s state, cause error) error {
-	c.mu.Lock()
-	c.state, c.cause = s, cause
-	c.mu.Unlock()
-	c.forget()
-	return cause
-}
-
-// Abandon implements driver.Backend. What is still on its way to the server is waited for; what was lost on the way is looked for, by
-// its GUID.
-func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	c := b.known(claimKey{req.Name, req.Owner})
-	if c == nil {
-		l, err := b.live(ctx)
-		if err != nil {
-			return unknown(certainly{err})
-		}
-		c = b.newClaim(l, req)
-		c.unsure = true
-	}
-	creating, path, unsure := c.abandon()
-	if creating != nil {
-		select {
-		case <-creating.done:
-		case <-c.l.ctx.Done():
-		case <-ctx.Done():
-			return unknown(ctx.Err())
-		}
-		creating, path, unsure = c.abandon()
-	}
-	if c.l.ended() != nil { // a session that has ended creates nothing, and takes its nodes with it
-		if err := c.l.gone(ctx); err != nil && (creating != nil || path != "" || unsure) {
-			return err
-		}
+		c.b.noteReleased(c.parent, path)
 		c.forget()
 		return nil
+	case errors.Is(err, zk.ErrNoNode):
+		c.forget()
+		return fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
 	}
-	if path == "" && unsure {
-		var err error
-		if path, err = c.l.findNode(ctx, c.parent, base(c.prefix)); err != nil {
-			return explain(err, "list", c.parent)
-		}
-	}
-	if path != "" {
-		if err := c.l.delete(ctx, path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return explain(err, "delete", path)
-		}
-	}
-	c.forget()
-	return nil
+	return explain(err, "delete", path)
 }
 
-// abandon marks a claim as one that must not be granted any more, and returns what may be left of it.
-func (c *claim) abandon() (creating *pending, path string, unsure bool) {
-	c.settle()
-	c.mu.Lock()
+// maxReleased bounds for how many locks the number of our last node is remembered.
+const maxReleased = 1024
+
+// noteReleased notes that our last node of a lock was deleted.
+func (b *Backend) noteReleased(parent, path string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.released) >= maxReleased {
+		clear(b.released)
+	}
+	if n, ok := numberOf(path); ok {
+		b.released[parent] = n
+	}
+}
+
+// Abandon implements driver.Backend. A creation that is still on its way to the server, or kept by the client library, is waited for; a node whose
+// creation's reply was lost is looked for, by its GUID.
+func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
+	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.abandon(ctx, req) })
+	return err
+}
+
+func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
+	b.mu.Lock()
+	c := b.claims[claimKey{req.Name, req.Owner}]
+	if c == nil {
+		c = b.newClaim(req)
+		c.unsure = true
+	}
 	c.abandoned = true
 	if c.state == held || c.state == waiting {
 		c.state, c.cause = lost, fmt.Errorf("%w: it was abandoned", driver.ErrLost)
 	}
-	creating, path, unsure = c.creating, c.path, c.unsure
-	c.mu.Unlock()
-	c.l.drop(c)
-	c.signal()
-	return creating, path, unsure
+	delete(b.held, c)
+	creating := c.creating
+	b.mu.Unlock()
+	if creating != nil {
+		select {
+		case <-creating:
+		case <-ctx.Done():
+			return unknown(ctx.Err())
+		}
+	}
+	if err := b.ready(ctx); err != nil {
+		return unknown(certainly{err})
+	}
+	if err := c.findAgain(); err != nil {
+		return explain(err, "list", c.parent)
+	}
+	if c.node() != "" {
+		if err := c.withdraw(); err != nil {
+			return err
+		}
+	}
+	c.forget()
+	return nil
 }

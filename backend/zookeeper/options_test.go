@@ -12,13 +12,13 @@ import (
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	b, err := NewBackend([]string{"a", "b:1", "[::1]:2", "::1", "[fe80::1]"}, Options{Chroot: "/x/y/"})
+	b, err := ConnectBackend([]string{"a", "b:1", "[::1]:2", "::1", "[fe80::1]"}, Options{Chroot: "/x/y/"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2", "[::1]:2181", "[fe80::1]:2181"}, b.servers)
+	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2", "[::1]:2181", "[fe80::1]:2181"}, b.ensemble.addresses)
 	require.Equal(t, "/x/y", b.o.Chroot)
 	require.Equal(t, 15*time.Second, b.Capabilities().FixedTTL)
 	require.Equal(t, zk.WorldACL(zk.PermAll), b.o.ACL)
-	b, err = NewBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"})
+	b, err = ConnectBackend([]string{"a"}, Options{Username: "u", Password: "p:q", Chroot: "/"})
 	require.NoError(t, err)
 	require.Equal(t, zk.AuthACL(zk.PermAll), b.o.ACL)
 	require.Empty(t, b.o.Chroot)
@@ -34,12 +34,12 @@ func TestOptions(t *testing.T) {
 		"without a use": {Password: "secret"},
 		"colon":         {Username: "u:v", Password: "secret"},
 	} {
-		_, err := New([]string{"a"}, o)
+		_, err := Connect([]string{"a"}, o)
 		require.ErrorContains(t, err, what)
 		require.NotContains(t, err.Error(), "secret")
 	}
 	for _, servers := range [][]string{nil, {""}, {"a:b"}, {"a:"}} {
-		_, err := New(servers, Options{})
+		_, err := Connect(servers, Options{})
 		if len(servers) == 1 && servers[0] != "" {
 			continue // refused when it is dialled
 		}
@@ -58,7 +58,7 @@ func TestURL(t *testing.T) {
 	}
 	b, err := open("zookeeper://us%40er:p%3Aw@h1,h2:2181/locks/x?ttl=4s&tick_time=500ms&addr=[::1]:3")
 	require.NoError(t, err)
-	require.Equal(t, []string{"h1:2181", "h2:2181", "[::1]:3"}, b.servers)
+	require.Equal(t, []string{"h1:2181", "h2:2181", "[::1]:3"}, b.ensemble.addresses)
 	require.Equal(t, "us@er", b.o.Username)
 	require.Equal(t, "p:w", b.o.Password)
 	require.Equal(t, "/locks/x", b.o.Chroot)

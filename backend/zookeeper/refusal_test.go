@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -80,6 +81,7 @@ func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	found := func(o Options, addrs ...string) []string {
+		o.TickTime = 100 * time.Millisecond
 		notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
 		require.NoError(t, err)
 		return idsOf(t, notices)
@@ -101,44 +103,23 @@ func TestCheckNotices(t *testing.T) {
 func TestJudgeMembers(t *testing.T) {
 	t.Parallel()
 	const voter, observer = "server.1=10.0.0.1:2888:3888:participant;0.0.0.0:2181\n", "server.4=10.0.0.4:2888:3888:observer;0.0.0.0:2181\n"
+	one, two := newBackend(t, Options{}, "a"), newBackend(t, Options{}, "a", "b")
 	for text, want := range map[string]string{
 		"": "quorum", voter: "quorum", voter + voter: "quorum", voter + voter + observer + "version=0": "quorum",
 		voter + voter + voter + "version=100000000": "endpoints",
 	} {
-		require.Equal(t, []string{want}, idsOf(t, judgeMembers(text, []string{"a"})), text)
+		require.Equal(t, []string{want}, idsOf(t, one.judgeMembers(text)), text)
 	}
-	require.Empty(t, judgeMembers(strings.Repeat(voter, 3), []string{"a", "b"}))
+	require.Empty(t, two.judgeMembers(strings.Repeat(voter, 3)))
 }
 
 func TestPasswordInTheClear(t *testing.T) {
 	t.Parallel()
-	require.True(t, newBackend(t, Options{Username: "u", Password: "secret"}, "zk.example.com").clear)
-	require.False(t, newBackend(t, Options{}, "zk.example.com").clear)
 	o := Options{Username: "u", Password: "secret"}
-	_, err := o.prepare([]string{"a"})
-	require.NoError(t, err)
-	require.False(t, newBackend(t, o, "zk.example.com").clear, "a dialler of the caller's may be TLS")
-}
-
-// A smallest session timeout below two ticks misleads us; a server that shows its configuration gives that away.
-func TestTickNotice(t *testing.T) {
-	t.Parallel()
-	for lines, tick := range map[string]bool{"": false, "minSessionTimeout=50": true} {
-		s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: strings.Fields(lines)})
-		b := newBackend(t, Options{}, s.Addr())
-		found, err := b.Check(within(t, soon))
-		require.NoError(t, err)
-		if tick {
-			require.Equal(t, []string{"tick-time", "quorum"}, idsOf(t, found))
-			require.Contains(t, found[0].Remedy, "tick_time=100ms")
-		} else {
-			require.Equal(t, []string{"quorum"}, idsOf(t, found))
-		}
-		set := newBackend(t, Options{TickTime: 100 * time.Millisecond}, s.Addr())
-		found, err = set.Check(within(t, soon))
-		require.NoError(t, err)
-		require.Equal(t, []string{"quorum"}, idsOf(t, found))
-	}
+	require.True(t, newBackend(t, o, "zk.example.com").ensemble.clear)
+	require.False(t, newBackend(t, Options{}, "zk.example.com").ensemble.clear)
+	o.Dial = new(net.Dialer).DialContext
+	require.False(t, newBackend(t, o, "zk.example.com").ensemble.clear, "a dialler of the caller's may be TLS")
 }
 
 func TestACL(t *testing.T) {

@@ -12,131 +12,117 @@ import (
 
 // Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, for as long as the session lives.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) { return b.wait(ctx, req) })
+}
+
+func (b *Backend) wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	c, err := b.enter(ctx, req)
 	if err != nil {
 		return nil, err
 	}
-	if c.isHeld() {
-		return c, nil
-	}
-	woken := false
+	var ahead neighbour
 	for {
-		var confirmed <-chan error
-		if woken && c.l.isStale() { // it is likely the first now, so both are asked at once
-			confirmed = c.confirming(ctx)
-		}
 		p, err := c.place(ctx)
-		switch {
-		case err == nil && p.at == 0:
-			if err = c.assure(ctx, p, confirmed); err == nil {
-				return c.win(ctx, p)
+		if err == nil && p.at == 0 {
+			return c.win(ctx, p)
+		}
+		if err == nil {
+			err = c.sleep(ctx, c.parent+"/"+p.children[p.at-1], &ahead)
+		}
+		if err != nil {
+			if ctx.Err() != nil || errors.Is(err, errGone) || !connectionLost(err) && !oneOf(err, driver.ErrUnavailable, zk.ErrNoServer) {
+				return nil, c.failed(err)
 			}
-		case err == nil:
-			woken, err = c.sleep(ctx, p)
-		}
-		if err != nil && !c.rides(ctx, err) {
-			return nil, c.failed(ctx, err)
+			pause(ctx, ridePause) // the servers are away, and the session may live
+			_ = b.ready(ctx)
 		}
 	}
 }
 
-// isStale says that so little of the session's validity is left that it must be confirmed before a lock is granted. Otherwise the list,
-// which shows the claim's node as the first, is enough.
-func (l *life) isStale() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return time.Until(l.confirmed.Add(l.granted)) < l.granted/2
-}
+// ridePause is the pause between two looks while the servers are away.
+const ridePause = 20 * time.Millisecond
 
-// rides says that a claim that waits goes on in spite of err: the servers are away, and its session may live.
-func (c *claim) rides(ctx context.Context, err error) bool {
-	return ctx.Err() == nil && c.l.ended() == nil && !errors.Is(err, errGone) && (connectionLost(err) || errors.Is(err, driver.ErrUnavailable))
-}
-
-// assure makes sure that the session of a claim that is the first is confirmed, by what is under way already if that is not nil.
-func (c *claim) assure(ctx context.Context, p place, confirmed <-chan error) error {
-	if p.fresh || confirmed == nil && !c.l.isStale() {
-		return nil
-	}
-	if confirmed == nil {
-		confirmed = c.confirming(ctx)
-	}
-	err := <-confirmed
-	if errors.Is(err, zk.ErrNoNode) {
-		return errGone
-	}
-	return err
-}
-
-// confirming makes a quorum confirm that the claim's node is there.
-func (c *claim) confirming(ctx context.Context) <-chan error {
-	path, confirmed := c.node(), make(chan error, 1)
-	go func() { confirmed <- c.l.confirm(ctx, path) }()
-	return confirmed
-}
-
-// sleep waits until there is a reason to look again. first: the claim is likely the first now.
-func (c *claim) sleep(ctx context.Context, p place) (first bool, err error) {
-	l := c.l
-	l.mu.Lock()
-	again := l.again
-	l.mu.Unlock()
-	wake := c.bell()
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
 	select {
-	case <-wake: // of the round before
-	default:
+	case <-timer.C:
+	case <-ctx.Done():
 	}
-	ahead := c.parent + "/" + p.children[p.at-1]
-	exists, stop, err := l.watch(ctx, ahead, c.signal)
-	defer stop()
-	if err != nil || !exists {
-		return !exists && err == nil && p.at == 1, err
+}
+
+// neighbour is the node ahead of a claim that waits. It is watched once: a watch cannot be taken back.
+type neighbour struct {
+	path string
+	gone <-chan zk.Event
+}
+
+// sleep waits until there is a reason to look again: something has happened to the node ahead or to the claim's own, or a look is due.
+func (c *claim) sleep(ctx context.Context, path string, ahead *neighbour) error {
+	if ahead.path != path || ahead.gone == nil {
+		w, err := c.b.watch(path)
+		if errors.Is(err, zk.ErrNoNode) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		*ahead = neighbour{path, w.events}
 	}
-	own, stopOwn, err := l.watch(ctx, c.node(), c.signal)
-	defer stopOwn()
+	own, err := c.watchNode()
 	if err != nil {
-		return false, err
-	}
-	if !own {
-		return false, errGone
+		return err
 	}
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
 	defer safety.Stop()
-	for {
-		l.mu.Lock()
-		news, changed := l.news, l.over != nil || l.ready && l.again != again
-		l.mu.Unlock()
-		if changed {
-			return false, l.ended()
-		}
-		select {
-		case <-wake:
-			return p.at == 1, nil
-		case <-safety.C:
-			return false, nil
-		case <-news:
-		case <-ctx.Done():
-			return false, unknown(ctx.Err())
-		}
-	}
-}
-
-// signal wakes a claim that sleeps.
-func (c *claim) signal() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	select {
-	case c.wake <- struct{}{}:
-	default:
+	case <-ahead.gone:
+		ahead.gone = nil
+	case <-own:
+		c.b.mu.Lock()
+		c.watch = nil
+		c.b.mu.Unlock()
+	case <-safety.C:
+	case <-ctx.Done():
+		return unknown(ctx.Err())
+	case <-c.b.done:
+		return unavailable(errClosed)
 	}
+	return nil
 }
 
-// bell is what signal rings.
-func (c *claim) bell() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.wake == nil {
-		c.wake = make(chan struct{}, 1)
+// watched is a node that is watched: the channel gets the next event.
+type watched struct {
+	events <-chan zk.Event
+	stat   *zk.Stat
+}
+
+// watch asks for the next event of the node at path. It is not left on a node that is not there, which is zk.ErrNoNode: nobody would ever remove it.
+func (b *Backend) watch(path string) (watched, error) {
+	return call(b, false, func(c *zk.Conn) (watched, error) {
+		_, stat, events, err := c.GetW(path)
+		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
+			_, stat, events, err = c.ExistsW(path)
+		}
+		return watched{events, stat}, err
+	})
+}
+
+// watchNode has the claim's own node watched, if it is not. errGone: it is not there.
+func (c *claim) watchNode() (<-chan zk.Event, error) {
+	c.b.mu.Lock()
+	events, path := c.watch, c.path
+	c.b.mu.Unlock()
+	if events != nil {
+		return events, nil
 	}
-	return c.wake
+	w, err := c.b.watch(path)
+	if errors.Is(err, zk.ErrNoNode) {
+		return nil, errGone
+	} else if err != nil {
+		return nil, err
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.watch, c.session, c.czxid = w.events, w.stat.EphemeralOwner, w.stat.Czxid
+	return w.events, nil
 }

@@ -1,25 +1,36 @@
 package zookeeper
 
 import (
-	"context"
+	"cmp"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
-// New makes a client of lockport on an ensemble, of which servers are some addresses, "host:port". It does no I/O; the session is
-// opened by the first use, and ends with Close.
-func New(servers []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+// New makes a client of lockport on a connection, which all its requests use. The connection stays the caller's: Close of the client does not close
+// it, and closing it ends all locks. The TTL has to be said, as Options.TTL or by lockport.TTL, unless there is Options.Log. New does no I/O.
+func New(conn *zk.Conn, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	return makeClient(o, opts, func(o Options) (*Backend, error) { return NewBackend(conn, o) })
+}
+
+// Connect makes a client of lockport on a connection of its own to an ensemble, of which addresses are some servers, "host:port". It does no I/O; the
+// first use connects, and Close ends the session.
+func Connect(addresses []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	return makeClient(o, opts, func(o Options) (*Backend, error) { return ConnectBackend(addresses, o) })
+}
+
+func makeClient(o Options, opts []lockport.Option, backend func(Options) (*Backend, error)) (*lockport.Client, error) {
 	ttl, err := lockport.SessionTTL(o.TTL, opts)
 	if err != nil {
 		return nil, lockport.InvalidOption(backendName, err)
 	}
 	o.TTL = ttl
-	b, err := NewBackend(servers, o)
+	b, err := backend(o)
 	if err != nil {
 		return nil, lockport.InvalidOption(backendName, err)
 	}
@@ -27,33 +38,59 @@ func New(servers []string, o Options, opts ...lockport.Option) (*lockport.Client
 }
 
 // NewBackend makes a backend for lockport.New, as New does.
-func NewBackend(servers []string, o Options) (*Backend, error) {
+func NewBackend(conn *zk.Conn, o Options) (*Backend, error) {
+	if conn == nil {
+		return nil, errors.New("the connection is nil")
+	}
+	if err := o.prepareShared(); err != nil {
+		return nil, err
+	}
+	b := makeBackend(o)
+	b.tick = cmp.Or(o.TickTime, defaultTick)
+	b.conn, b.observed, b.session.id = conn, time.Now(), conn.SessionID()
+	return b, nil
+}
+
+// ConnectBackend makes a backend for lockport.New, as Connect does.
+func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 	clear := o.Username != "" && o.Dial == nil
-	addresses, err := o.prepare(servers)
+	addresses, err := o.prepareOwn(addresses)
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{servers: addresses, o: o, caps: capabilities(o.TTL), clear: clear, tick: o.TickTime, claims: make(map[claimKey]*claim)}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
+	b := makeBackend(o)
+	b.ensemble = &ensemble{addresses: addresses, dial: o.Dial, ttl: o.TTL, clear: clear}
 	return b, nil
+}
+
+func makeBackend(o Options) *Backend {
+	return &Backend{
+		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
+		claims: make(map[claimKey]*claim), held: make(map[*claim]struct{}), released: make(map[string]int64),
+	}
 }
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	servers []string
-	o       Options
-	caps    driver.Capabilities
-	clear   bool            // a password goes to the servers without TLS, as far as is known
-	lives   sync.WaitGroup  // those that are not shut down yet
-	ctx     context.Context // ends with Close
-	cancel  context.CancelFunc
+	o         Options
+	caps      driver.Capabilities
+	ensemble  *ensemble     // nil: the connection is the caller's
+	preparing chan struct{} // has an element while somebody prepares the connection
+	done      chan struct{} // closed by Close
 
-	mu     sync.Mutex
-	life   *life         // the present one; nil: not begun
-	tick   time.Duration // 0: not known yet
-	plain  bool          // the server has no containers
-	closed bool
-	claims map[claimKey]*claim
+	mu       sync.Mutex
+	conn     *zk.Conn // nil: not made yet, or given up
+	prepared bool     // the connection can be used
+	visiting bool     // there is a goroutine that visits the server
+	sweeping bool     // there is a goroutine that looks for losses
+	plain    bool     // the server has no containers
+	closed   bool
+	tick     time.Duration // the servers' tickTime; 0: not known yet
+	observed time.Time     // when the connection's session was looked at last
+	session  session
+	claims   map[claimKey]*claim
+	held     map[*claim]struct{} // those of claims that are granted
+	released map[string]int64    // by lock, the number of our last node, which was deleted
 }
 
 var _ interface {
@@ -88,67 +125,51 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
 
-var errClosed = errors.New("the backend is closed")
-
 // closeTime bounds Close where the server does not answer.
 const closeTime = time.Second
 
-// Close implements driver.Backend. It ends the session, and with it whatever is still held.
+var errClosed = errors.New("the backend is closed")
+
+// Close implements driver.Backend. It ends a session of its own, and with it whatever is still held. On a connection of the caller's, what is
+// still held ends with that.
 func (b *Backend) Close() error {
 	b.mu.Lock()
-	l := b.life
+	conn, closed := b.conn, b.closed
 	b.closed = true
 	b.mu.Unlock()
-	b.cancel()
-	if l != nil {
-		l.end(unavailable(errClosed))
+	if closed {
+		return nil
 	}
-	b.lives.Wait()
+	close(b.done)
+	if b.ensemble == nil {
+		b.leave()
+	} else if conn != nil {
+		conn.Close()
+	}
 	return nil
 }
 
-// live returns a life whose session is attached to a server. It waits for one until ctx ends, or every server was tried in vain.
-func (b *Backend) live(ctx context.Context) (*life, error) {
-	for {
-		l, err := b.current()
-		if err != nil {
-			return nil, err
-		}
-		if _, err = l.await(ctx); err == nil {
-			return l, nil
-		}
-		if l.ended() == nil || errors.Is(err, driver.ErrRefused) || ctx.Err() != nil {
-			return nil, err
-		}
-	}
-}
-
-// current returns the present life, or begins one.
-func (b *Backend) current() (*life, error) {
+// leave deletes the nodes of claims that are left on a connection that lives on.
+func (b *Backend) leave() {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return nil, unavailable(errClosed)
+	var left []*claim
+	for _, c := range b.claims {
+		c.abandoned = true
+		left = append(left, c)
 	}
-	if b.life == nil || b.life.ended() != nil {
-		l, err := b.begin()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	b.mu.Unlock()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, c := range left {
+			_ = c.findAgain()
+			if c.node() != "" {
+				_ = c.withdraw()
+			}
 		}
-		b.life = l
+	}()
+	select {
+	case <-done:
+	case <-time.After(closeTime):
 	}
-	return b.life, nil
-}
-
-// tickTime is that of the servers, or 0 if it is not known yet.
-func (b *Backend) tickTime() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.tick
-}
-
-func (b *Backend) setTickTime(d time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.tick = d
 }

@@ -22,7 +22,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	defer conn.Close()
-	locks, err := zookeeper.New(servers, zookeeper.Options{Chroot: "/locks"})
+	locks, err := zookeeper.Connect(servers, zookeeper.Options{Chroot: "/locks"})
 	if err != nil {
 		log.Fatal(err)
 	}

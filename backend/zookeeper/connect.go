@@ -1,0 +1,264 @@
+package zookeeper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Log is a zk.Logger from which the backend learns the session timeout that the server granted. go-zookeeper reveals it in its log only:
+//
+//	log := &zookeeper.Log{To: zk.DefaultLogger}
+//	conn, _, err := zk.Connect(servers, 15*time.Second, zk.WithLogger(log))
+//	client, err := zookeeper.New(conn, zookeeper.Options{Log: log})
+//
+// Each connection needs its own, and the log of information, which zk.WithLogInfo(false) turns off. Safe for concurrent use.
+type Log struct {
+	// To is where messages go. nil: they are discarded.
+	To zk.Logger
+
+	timeout atomic.Int64 // in milliseconds; 0: not known
+}
+
+// Printf implements zk.Logger.
+func (l *Log) Printf(format string, args ...any) {
+	if format == "authenticated: id=%d, timeout=%d" && len(args) == 2 {
+		if ms, ok := args[1].(int32); ok {
+			l.timeout.Store(int64(ms))
+		}
+	}
+	if l.To != nil {
+		l.To.Printf(format, args...)
+	}
+}
+
+// granted is the timeout that the server granted last.
+func (l *Log) granted() time.Duration { return time.Duration(l.timeout.Load()) * time.Millisecond }
+
+// ensemble is the servers that a backend connects to by itself. Safe for concurrent use.
+type ensemble struct {
+	addresses []string
+	dial      func(ctx context.Context, network, address string) (net.Conn, error)
+	ttl       time.Duration // the session timeout that is asked for
+	clear     bool          // a password goes to them without TLS, as far as is known
+
+	mu  sync.Mutex
+	why error // the last attempt to open a session failed
+}
+
+var errNoAnswer = errors.New("accepted the connection and opened no session")
+
+// connect makes a connection, which opens a session of its own accord, now and whenever it has to. log learns its timeout.
+func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
+	var handshake *time.Timer // go-zookeeper would wait for a server that says nothing for several session timeouts
+	dial := func(network, address string, bound time.Duration) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(context.Background(), bound)
+		defer cancel()
+		conn, err := s.dial(ctx, network, address)
+		if err != nil {
+			s.note(err)
+			return nil, err
+		}
+		s.note(fmt.Errorf("%s: %w", address, errNoAnswer))
+		handshake = time.AfterFunc(max(time.Second, min(s.ttl/3, 5*time.Second)), func() { _ = conn.Close() })
+		return conn, nil
+	}
+	event := func(e zk.Event) {
+		if e.Type == zk.EventSession && e.State == zk.StateHasSession {
+			handshake.Stop()
+		}
+	}
+	conn, _, err := zk.Connect(s.addresses, timeout, zk.WithDialer(dial), zk.WithHostProvider(&hosts{servers: s.addresses}),
+		zk.WithEventCallback(event), zk.WithLogger(log))
+	return conn, err
+}
+
+func (s *ensemble) note(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.why = err
+}
+
+// unreachable is the error of a request that was not sent, since there was no server to send it to.
+func (s *ensemble) unreachable() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return unavailable(fmt.Errorf("no server of %d can be reached: %w", len(s.addresses), s.why))
+}
+
+// probe opens a session as short as the servers allow, and returns half of its timeout: the smallest that they grant is two ticks unless it is
+// configured otherwise.
+func (s *ensemble) probe() (tick time.Duration, err error) {
+	const shortest = 100 * time.Millisecond // with less go-zookeeper is out of patience before it has its answer
+	log := new(Log)
+	conn, err := s.connect(shortest, log)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	for range 2 { // one that is busy may have ended the session before its answer
+		if _, _, err = conn.Exists("/"); log.granted() > 0 {
+			return log.granted() / 2, nil
+		}
+	}
+	return 0, err
+}
+
+// hosts is go-zookeeper's list of servers. Its own would pause for a second whenever it comes round, which with one server is after every lost
+// connection, and would resolve names once only. This one lets it pause, and fail requests that were not sent yet, when all servers were tried in vain.
+type hosts struct {
+	servers []string
+	next    int
+	tried   int // since the last that opened a session
+}
+
+// Init implements zk.HostProvider.
+func (h *hosts) Init([]string) error {
+	h.next = rand.IntN(len(h.servers))
+	return nil
+}
+
+// Len implements zk.HostProvider.
+func (h *hosts) Len() int { return len(h.servers) }
+
+// Connected implements zk.HostProvider.
+func (h *hosts) Connected() { h.tried = 0 }
+
+// Next implements zk.HostProvider.
+func (h *hosts) Next() (server string, cameRound bool) {
+	h.next = (h.next + 1) % len(h.servers)
+	cameRound = h.tried > 0 && h.tried%len(h.servers) == 0
+	h.tried++
+	return h.servers[h.next], cameRound
+}
+
+// ready makes sure that there is a connection, and that enough is known of its session to grant locks.
+func (b *Backend) ready(ctx context.Context) error {
+	select {
+	case b.preparing <- struct{}{}:
+		defer func() { <-b.preparing }()
+	case <-ctx.Done():
+		return unavailable(fmt.Errorf("%w (while connecting)", ctx.Err()))
+	}
+	b.mu.Lock()
+	prepared, closed := b.prepared, b.closed
+	b.mu.Unlock()
+	switch {
+	case closed:
+		return unavailable(errClosed)
+	case prepared:
+		return nil
+	}
+	if err := b.prepare(ctx); err != nil {
+		if errors.Is(err, zk.ErrNoServer) && b.ensemble != nil {
+			return b.ensemble.unreachable()
+		}
+		return withoutEffect(explain(err, "use", b.root()))
+	}
+	return nil
+}
+
+// prepare is ready where nothing is known.
+func (b *Backend) prepare(ctx context.Context) error {
+	if b.tick == 0 {
+		tick, err := b.ensemble.probe()
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		b.tick = tick
+		b.mu.Unlock()
+	}
+	if err := b.connect(); err != nil {
+		return err
+	}
+	if b.o.Username != "" {
+		_, err := call(b, false, func(c *zk.Conn) (any, error) {
+			return nil, c.AddAuth("digest", []byte(b.o.Username+":"+b.o.Password))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if err := b.look(); err != nil {
+		return err
+	}
+	if err := b.judge(); err != nil {
+		return err
+	}
+	if b.stale() { // the session is older than the backend
+		if err := b.freshen(ctx, b.root()); err != nil && !errors.Is(err, zk.ErrNoNode) {
+			return err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.prepared = true
+	if !b.visiting {
+		b.visiting = true
+		go b.visit()
+	}
+	return nil
+}
+
+// connect makes a connection unless there is one.
+func (b *Backend) connect() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return errClosed
+	}
+	if b.conn != nil {
+		return nil
+	}
+	b.session, b.observed = session{}, time.Now()
+	conn, err := b.ensemble.connect(b.o.TTL, b.o.Log)
+	b.conn = conn
+	return err
+}
+
+// judge says whether the session's timeout is such that the TTL is kept.
+func (b *Backend) judge() error {
+	switch granted, asked := b.timeout(), b.o.TTL; {
+	case granted == 0:
+		return fmt.Errorf("%w: the option Log has not heard which session timeout was granted; give it to zk.Connect by zk.WithLogger, without "+
+			"zk.WithLogInfo(false)", driver.ErrRefused)
+	case granted < asked/2: // the margins and renewals of a client go by the TTL
+		return fmt.Errorf("%w: the server's largest session timeout is %v, which is less than half the TTL %v; set the TTL to %v, or raise "+
+			"the server's maxSessionTimeout", driver.ErrRefused, granted, asked, granted)
+	case granted > asked:
+		return fmt.Errorf("%w: the server's smallest session timeout is %v, which is longer than the TTL %v; set the TTL to %v or more, "+
+			"or lower the server's minSessionTimeout", driver.ErrRefused, granted, asked, granted)
+	}
+	return nil
+}
+
+// giveUp gives up a connection of our own that no server has let attach its session for as long as that lives: a server that has lost its data
+// turns away a client that has seen more, for ever.
+func (b *Backend) giveUp() {
+	b.mu.Lock()
+	conn, visits := b.conn, b.session.visits
+	if b.ensemble == nil || len(visits) == 0 || time.Since(visits[len(visits)-1].answered) < b.timeout()+b.tick {
+		b.mu.Unlock()
+		return
+	}
+	b.conn, b.session, b.prepared = nil, session{}, false
+	var lost []*claim
+	for c := range b.held {
+		lost = append(lost, c)
+	}
+	b.mu.Unlock()
+	for _, c := range lost {
+		c.lose(errors.New("no server has answered for as long as the session lives"), false)
+	}
+	conn.Close()
+}

@@ -1,0 +1,63 @@
+package zookeeper
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What proves that the leader has heard of a session is what was answered a tick before a request was sent that a quorum has answered.
+func TestConfirmation(t *testing.T) {
+	t.Parallel()
+	const tick, keep = time.Second, 50 * time.Second
+	zero := time.Now()
+	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
+	s := &session{id: 1, opened: at(0), confirmed: at(0)}
+	quorum := func(sent float64) time.Time {
+		fresh := &session{id: 1, opened: s.opened, confirmed: s.opened, visits: s.visits}
+		fresh.answered(visit{at(sent), at(sent + 60)}, true, tick, keep)
+		return fresh.confirmed
+	}
+	look := func(sent, answered float64) { s.answered(visit{at(sent), at(answered)}, false, tick, keep) }
+	require.Equal(t, at(0), quorum(0.5), "only that it was opened is known")
+	look(1, 1.5)
+	look(2, 30) // a second that took long: it may have come to the server at any time
+	look(1.9, 29)
+	require.Equal(t, at(0), s.confirmed, "it needs a quorum")
+	require.Equal(t, at(0), quorum(2.4))
+	require.Equal(t, at(1), quorum(2.5))
+	require.Equal(t, at(1), quorum(30.9), "it was sent long before, but perhaps it arrived together with the request")
+	require.Equal(t, at(2), quorum(31))
+	s.answered(visit{at(31), at(31.1)}, true, tick, keep)
+	require.Equal(t, at(2), s.confirmed)
+	s.answered(visit{at(2.5), at(40)}, true, tick, keep)
+	require.Equal(t, at(2), s.confirmed, "a later proof of less takes nothing back")
+	for i := range 10_000 {
+		look(50+float64(i)/100, 50.005+float64(i)/100)
+	}
+	require.Less(t, len(s.visits), 300, "what is remembered does not grow with age")
+	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
+}
+
+// All servers are tried without a pause; when all were tried in vain, go-zookeeper pauses and fails what was not sent.
+func TestHosts(t *testing.T) {
+	t.Parallel()
+	h := &hosts{servers: []string{"a", "b"}}
+	require.NoError(t, h.Init(nil))
+	require.Equal(t, 2, h.Len())
+	round := func() (tried []string, pauses []bool) {
+		for range 5 {
+			server, pause := h.Next()
+			tried, pauses = append(tried, server), append(pauses, pause)
+		}
+		return tried, pauses
+	}
+	for range 2 {
+		tried, pauses := round()
+		require.Equal(t, []bool{false, false, true, false, true}, pauses)
+		require.NotEqual(t, tried[0], tried[1])
+		require.Equal(t, tried[0], tried[2])
+		h.Connected()
+	}
+}

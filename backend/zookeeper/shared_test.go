@@ -1,0 +1,147 @@
+package zookeeper
+
+import (
+	"net"
+	"regexp"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// All requests go through the caller's connection: nothing else is dialled, its session owns the nodes, and they end with it.
+func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	var dials atomic.Int32
+	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
+		dials.Add(1)
+		return net.DialTimeout(network, address, timeout)
+	}
+	log := new(Log)
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, testTTL, zk.WithLogger(log), zk.WithDialer(dial))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	c, err := New(conn, Options{Log: log, TTL: testTTL, TickTime: 100 * time.Millisecond})
+	require.NoError(t, err)
+	lock, err := c.Acquire(within(t, soon), "mine")
+	require.NoError(t, err)
+	var node Node
+	require.True(t, lock.As(&node))
+	require.Equal(t, conn.SessionID(), node.Session)
+	waited := make(chan error, 1)
+	go func() {
+		_, err := c.TryAcquire(t.Context(), "mine")
+		waited <- err
+	}()
+	require.ErrorIs(t, <-waited, lockport.ErrHeld)
+	children, _, err := conn.Children("/mine")
+	require.NoError(t, err)
+	require.Equal(t, []string{base(node.Path)}, children)
+	_, err = c.Inspect(within(t, soon), "mine")
+	require.NoError(t, err)
+	time.Sleep(testTTL) // a few renewals
+	require.NoError(t, lock.Err())
+	require.Equal(t, int32(1), dials.Load())
+	require.Equal(t, 1, proxy.Conns())
+	answer, err := s.FourLetter(t.Context(), "cons")
+	require.NoError(t, err)
+	require.Len(t, regexp.MustCompile(`sid=0x[0-9a-f]+,`).FindAllString(answer, -1), 1, "the backend opened a session of its own:\n%s", answer)
+
+	other := newBackend(t, Options{}, s.Addr())
+	_, err = try(other, request(other, "mine"))
+	require.ErrorIs(t, err, driver.ErrHeld)
+	conn.Close()
+	select {
+	case <-lock.Lost():
+	case <-time.After(testTTL):
+		t.Fatal("the holder was not told that its connection was closed")
+	}
+	frees(t, takes(t, other, request(other, "mine")))
+	_ = c.Close()
+}
+
+// Closing the client leaves the caller's connection, and nothing on it.
+func TestCloseLeavesTheCallersConnection(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	conn, b := newShared(t, Options{}, s.Addr())
+	lease := takes(t, b, request(b, t.Name()))
+	require.NoError(t, b.Close())
+	exists, _, err := conn.Exists(lease.node())
+	require.NoError(t, err)
+	require.False(t, exists, "the node of a claim that was never released is left")
+}
+
+// The session is older than the backend, which does not know when the leader heard of it: the first grant waits for a proof.
+func TestConnectionThatHasASession(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	const tick = 300 * time.Millisecond
+	log := new(Log)
+	conn, _, err := zk.Connect([]string{s.Addr()}, testTTL, zk.WithLogger(log))
+	require.NoError(t, err)
+	t.Cleanup(conn.Close)
+	_, _, err = conn.Exists("/")
+	require.NoError(t, err)
+	b, err := NewBackend(conn, Options{Log: log, TTL: testTTL, TickTime: tick})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	before := time.Now()
+	first := takes(t, b, request(b, t.Name()))
+	require.Greater(t, time.Since(before), tick)
+	require.False(t, first.Grant().Until.Before(before.Add(testTTL)))
+	require.False(t, first.Grant().Until.After(time.Now().Add(testTTL-tick)))
+	frees(t, first)
+}
+
+// What the server grants counts, not what was asked for; a backend that cannot know refuses.
+func TestGrantedTimeout(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
+	conn, b := newShared(t, Options{}, s.Addr())
+	lease := takes(t, b, request(b, t.Name()))
+	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
+	frees(t, lease)
+	for _, o := range []Options{
+		{TTL: testTTL, Log: new(Log)}, // not the connection's
+		{TTL: 4 * time.Second, Log: b.o.Log},
+		{TTL: time.Second, Log: b.o.Log},
+	} {
+		o.TickTime = 100 * time.Millisecond
+		other, err := NewBackend(conn, o)
+		require.NoError(t, err)
+		_, err = try(other, request(other, t.Name()))
+		require.ErrorIs(t, err, driver.ErrRefused)
+	}
+	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
+		_, err := New(conn, o)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	}
+	_, err := New(nil, Options{TTL: time.Minute})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+}
+
+// Without its log, a connection's session timeout and its servers' tick are what the caller says, and Check says so.
+func TestNoticesOfACallersConnection(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
+	b, err := NewBackend(newRaw(t, s.Addr()), Options{TTL: 30 * time.Second})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	require.Equal(t, defaultTick, b.tick)
+	b.tick = 10 * time.Millisecond
+	notices, err := b.Check(within(t, soon))
+	require.NoError(t, err)
+	require.Equal(t, []string{"tick-time?", "session-timeout?", "quorum"}, idsOf(t, notices))
+}
