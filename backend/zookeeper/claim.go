@@ -405,6 +405,8 @@ func (b *Backend) makePath(path string) error {
 
 // makeNode creates a container, which the server removes some time after its last child has gone.
 func (b *Backend) makeNode(path string) error {
+	b.containers.RLock()
+	defer b.containers.RUnlock()
 	_, err := call(b, true, func(c *zk.Conn) (string, error) { return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL) })
 	if errors.Is(err, zk.ErrNodeExists) {
 		return nil

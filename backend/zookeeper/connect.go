@@ -260,5 +260,23 @@ func (b *Backend) giveUp() {
 	for _, c := range lost {
 		c.lose(errors.New("no server has answered for as long as the session lives"), false)
 	}
-	conn.Close()
+	b.hangUp(conn)
+}
+
+// closeTime bounds Close where the server does not answer.
+const closeTime = time.Second
+
+// hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer although closing has cut that off, so it has to be over before.
+func (b *Backend) hangUp(conn *zk.Conn) {
+	closed := make(chan struct{})
+	go func() {
+		b.containers.Lock()
+		defer b.containers.Unlock()
+		conn.Close()
+		close(closed)
+	}()
+	select {
+	case <-closed:
+	case <-time.After(closeTime):
+	}
 }

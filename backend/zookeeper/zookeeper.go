@@ -78,6 +78,8 @@ type Backend struct {
 	preparing chan struct{} // has an element while somebody prepares the connection
 	done      chan struct{} // closed by Close
 
+	containers sync.RWMutex // held for reading while one is created, and to close the connection
+
 	mu       sync.Mutex
 	conn     *zk.Conn // nil: not made yet, or given up
 	prepared bool     // the connection can be used
@@ -125,9 +127,6 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
 
-// closeTime bounds Close where the server does not answer.
-const closeTime = time.Second
-
 var errClosed = errors.New("the backend is closed")
 
 // Close implements driver.Backend. It ends a session of its own, and with it whatever is still held. On a connection of the caller's, what is
@@ -144,7 +143,7 @@ func (b *Backend) Close() error {
 	if b.ensemble == nil {
 		b.leave()
 	} else if conn != nil {
-		conn.Close()
+		b.hangUp(conn)
 	}
 	return nil
 }
