@@ -24,7 +24,7 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
 	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
-	name := fmt.Sprint(t.Name(), time.Now().UnixNano()) // the node is left
+	name := fmt.Sprint(t.Name(), time.Now().UnixNano())            // the node is left
 	_, err = raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
 	require.NoError(t, err)
 	frees(t, takes(t, b, request(b, name)))
