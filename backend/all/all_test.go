@@ -59,7 +59,7 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 				return redlock.New([]*goredis.Client{redisClient, goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:2"}), goredis.NewClient(&goredis.Options{Addr: "127.0.0.1:3"})}, redlock.Options{}, opts...)
 			},
 			func(opts ...lockport.Option) (*lockport.Client, error) {
-				return redlock.New(nil, redlock.Options{}, opts...)
+				return redlock.New([]*goredis.Client{}, redlock.Options{}, opts...)
 			},
 		},
 		"etcd": {

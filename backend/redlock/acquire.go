@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// When a waiter looks again although nobody told it to.
+	// When a waiter looks again although nothing told it to.
 	pollHeard   = 5 * time.Second        // the safety net under notification
 	pollUnheard = 250 * time.Millisecond // before the notification is there, or where it is not permitted
 	pollForeign = 100 * time.Millisecond // behind a foreign client, which tells nobody that it releases
@@ -29,27 +29,25 @@ const (
 // acquire makes one claim. What the nodes granted is given back unless it returns nil.
 func (c *claim) acquire(ctx context.Context, queue bool) error {
 	sent := time.Now()
-	timeout := c.b.o.nodeTimeout(c.Req.TTL)
-	flag := "0"
+	timeout := c.nodeTimeout()
+	flag, inQueue := "0", strconv.FormatInt(c.place, 10)
 	if queue {
 		flag = "1"
 	}
-	inQueue := strconv.FormatInt(c.place, 10)
-	argv := []string{c.value, c.ttlMS(), flag, inQueue}
 	var begun time.Time // of the struggle for votes
 	var split error     // what the round before said, in it
 	c.mu.Lock()
 	splits := c.splits // before this attempt
 	c.mu.Unlock()
 	for pause := 100 * time.Microsecond; ; pause = min(2*pause, 5*time.Millisecond) {
-		c.ask(argv, sent, timeout)
+		c.ask(context.WithoutCancel(ctx), []any{c.value, c.ttlMS(), flag, inQueue})
 		limit := timeout
 		if !begun.IsZero() {
 			limit = min(timeout, laterRounds)
 		}
 		err := c.awaitVotes(ctx, limit)
 		c.mu.Lock()
-		if c.count(seatGranted) >= c.b.quorum && !c.gaveUp && err == nil {
+		if c.count(granted) >= c.b.quorum && !c.gaveUp && err == nil {
 			until := sent.Add(c.Req.TTL - drift(c.Req.TTL))
 			if time.Now().Before(until) {
 				c.accept(until)
@@ -57,12 +55,11 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 				return nil
 			}
 			c.mu.Unlock()
-			return c.giveBack(ctx, fmt.Errorf("%w: a majority of the nodes granted the lock, but too late to be of use", driver.ErrUnavailable),
-				timeout, "")
+			return c.giveBack(ctx, fmt.Errorf("%w: a majority of the nodes granted the lock, but too late to be of use", driver.ErrUnavailable), "")
 		}
 		v := c.verdict(err, splits+1)
-		if hurried := limit < timeout && c.count(seatAsked) > 0 && !c.gaveUp && err == nil; hurried && !errors.Is(v.err, driver.ErrHeld) {
-			v = verdict{err: split} // all had answered before: that some take longer than a later round lasts is no failure of theirs
+		if hurried := limit < timeout && c.count(asked) > 0 && !c.gaveUp && err == nil; hurried && !errors.Is(v.err, driver.ErrHeld) {
+			v = verdict{err: split, first: true} // all had answered before, and may do so in the next round
 		}
 		c.mu.Unlock()
 		if begun.IsZero() {
@@ -74,62 +71,139 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 			case <-time.After(rand.N(pause)):
 				continue
 			case <-ctx.Done():
-				v.err = c.interrupted(ctx.Err())
+				v.err = interrupted(ctx.Err())
 			}
 		}
 		place := ""
 		if queue && errors.Is(v.err, driver.ErrHeld) {
 			place = inQueue
 		}
-		return c.giveBack(ctx, v.err, timeout, place)
+		return c.giveBack(ctx, v.err, place)
 	}
 }
 
-// ask asks the nodes that have not granted the claim. One that was to give back what it granted earlier, and has not said that it did, is
-// asked again, behind that; one that may be told so at any time is not asked, since its vote would not last.
-func (c *claim) ask(argv []string, now time.Time, timeout time.Duration) {
+// ask asks the nodes that have not granted the claim, all at once. ctx has no end.
+func (c *claim) ask(ctx context.Context, argv []any) {
 	c.mu.Lock()
-	c.begin(claiming)
+	defer c.mu.Unlock()
 	c.round++
 	round := c.round
-	for i := range c.seats {
-		switch s := &c.seats[i]; {
-		case c.gaveUp, s.state == seatAsked, s.state == seatGranted && s.backs == 0:
-		case s.tainted:
-			s.state, s.err = seatFailed, c.b.unsafe(i)
-		default:
-			s.state, s.round, s.holder, s.err = seatAsked, round, "", nil
-		}
-	}
-	c.mu.Unlock()
-	for i, n := range c.b.nodes {
-		c.mu.Lock()
-		s := &c.seats[i]
-		if s.round != round || c.gaveUp {
-			c.mu.Unlock()
+	for i := range c.votes {
+		v := &c.votes[i]
+		if c.gaveUp || v.state == asked || v.state == granted {
 			continue
 		}
-		s.flying++
+		v.round, v.holder = round, ""
+		if err := c.b.nodes[i].admit(); err != nil {
+			v.failed(err)
+			continue
+		}
+		v.state = asked
+		c.inOrder(i, func() { c.claimAt(ctx, i, round, argv) })
+	}
+}
+
+// claimAt asks node i for its vote, unless that is not wanted any more.
+func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
+	v, n := &c.votes[i], c.b.nodes[i]
+	c.mu.Lock()
+	if v.round != round || v.state != asked || c.gaveUp || c.ended {
 		c.mu.Unlock()
-		gen := n.line.Call(redisscript.QuorumAcquire, c.keys[:], argv, redisscript.Terms{Patience: timeout, Now: now}, c, callClaim.number(i, round))
-		if gen != 0 { // else nothing was sent
-			c.mu.Lock()
-			s.gen = gen
-			c.mu.Unlock()
+		return
+	}
+	r := redisscript.Reply{Err: fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)}
+	if v.flying = !v.tainted; v.flying {
+		c.mu.Unlock()
+		r = n.runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys[:], argv...)
+		c.mu.Lock()
+		v.flying = false
+	}
+	defer c.mu.Unlock()
+	was := v.state
+	v.answered(r)
+	if v.state == held {
+		c.heard = time.Now()
+	}
+	if v.round != round || was != asked { // it is being given back, or asked for anew
+		v.state = was
+	}
+	c.tell()
+}
+
+// What claim.lua replies first.
+const (
+	saysHeld    = 0
+	saysGranted = 1
+	saysGone    = 2
+)
+
+// answered notes what a node said to a claim.
+func (v *vote) answered(r redisscript.Reply) {
+	if r.Err != nil {
+		v.failed(r.Err)
+		return
+	}
+	status, ms, flag := int64(saysGranted), int64(0), int64(0) // the easy case replies with a number alone
+	if list, ok := r.Value.([]any); ok {
+		status = -1
+		if len(list) > 0 {
+			status, _ = list[0].(int64)
+		}
+		if len(list) > 2 {
+			ms, _ = list[1].(int64)
+			flag, _ = list[2].(int64)
+		}
+		if len(list) > 3 {
+			v.holder, _ = list[3].(string)
 		}
 	}
-	c.mu.Lock()
-	c.look()
-	c.mu.Unlock()
+	v.ms, v.flag, v.has = ms, flag > 0, status == saysGranted
+	switch status {
+	case saysGranted:
+		v.state = granted
+	case saysHeld:
+		v.state = held
+	case saysGone:
+		v.state = gone
+	default:
+		v.failed(fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value))
+	}
+}
+
+// failed notes that a claim failed.
+func (v *vote) failed(err error) {
+	v.state, v.err = failed, err
+	if !certain(err) {
+		v.state, v.has, v.loose = unknown, true, true
+	}
+}
+
+// awaitVotes waits for a majority, or the certainty that there is none. Where a majority has answered and others have votes, it does not wait much
+// longer for the silent nodes than it took those: a claim that holds its votes until a hung node's time is over outlasts the patience of the one
+// that they are to go to, and nobody wins.
+func (c *claim) awaitVotes(ctx context.Context, limit time.Duration) error {
+	begun, q := time.Now(), c.b.quorum
+	return c.await(ctx, func() time.Duration {
+		got, others, open := c.count(granted), c.count(held), c.count(asked)
+		switch {
+		case c.gaveUp, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
+			return 0
+		}
+		left := limit - time.Since(begun)
+		if others > 0 && got+others >= q {
+			left = min(left, max(laterRounds, c.heard.Sub(begun))-time.Since(c.heard))
+		}
+		return left
+	})
 }
 
 // accept makes the claim a lease. The mutex is held.
 func (c *claim) accept(until time.Time) {
 	contended := false
-	for i := range c.seats {
-		contended = contended || c.seats[i].state == seatGranted && c.seats[i].flag
+	for i := range c.votes {
+		contended = contended || c.votes[i].state == granted && c.votes[i].flag
 	}
-	c.contended, c.from = contended, until
+	c.grant = driver.Grant{Until: until, Contended: contended}
 	c.until, c.splits = until, 0
 }
 
@@ -143,33 +217,35 @@ type verdict struct {
 // nobody wins this one.
 func (c *claim) verdict(ended error, splits int32) verdict {
 	q := c.b.quorum
-	got, others := c.count(seatGranted), c.count(seatHeld)
+	got, others := c.count(granted), c.count(held)
 	switch {
 	case c.gaveUp:
 		return verdict{err: fmt.Errorf("%w: this claim was abandoned meanwhile", driver.ErrUnknown)}
 	case ended != nil:
-		return verdict{err: c.interrupted(ended)}
-	case got+others < q && c.count(seatGone) > 0:
+		return verdict{err: interrupted(ended)}
+	case got+others < q && c.count(gone) > 0:
 		return verdict{err: fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)}
 	case got+others < q:
 		return verdict{err: c.tooFew()}
 	}
 	votes := make(map[string]int)
 	first, foreign := true, false
-	for i := range c.seats {
-		if s := &c.seats[i]; s.state == seatHeld {
-			votes[s.holder]++
-			_, other := redisscript.Owner(s.holder)
-			first = first && !other && s.holder > c.value
-			foreign = foreign || s.flag
-			first = first && votes[s.holder] < q
+	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: pollUnheard}
+	most := 0
+	for i := range c.votes {
+		v := &c.votes[i]
+		if v.state != held {
+			continue
+		}
+		votes[v.holder]++
+		owner, other := redisscript.Owner(v.holder)
+		most = max(most, votes[v.holder])
+		first = first && !other && v.holder > c.value
+		foreign = foreign || v.flag
+		if votes[v.holder] >= q && v.holder != "" {
+			h.Holder.Owner, h.Holder.Foreign = owner, other
 		}
 	}
-	most := 0
-	for _, n := range votes {
-		most = max(most, n)
-	}
-	h := &driver.HeldError{ExpiresIn: c.freeIn(got), Poll: pollUnheard}
 	switch {
 	case foreign:
 		h.Poll = pollForeign
@@ -189,9 +265,9 @@ func (c *claim) verdict(ended error, splits int32) verdict {
 // known. The mutex is held.
 func (c *claim) freeIn(got int) time.Duration {
 	var all []int64
-	for i := range c.seats {
-		if s := &c.seats[i]; s.state == seatHeld && s.ms >= 0 { // else it has no TTL
-			all = append(all, s.ms)
+	for i := range c.votes {
+		if v := &c.votes[i]; v.state == held && v.ms >= 0 { // else it has no TTL
+			all = append(all, v.ms)
 		}
 	}
 	missing := max(c.b.quorum-got, 1)
@@ -202,98 +278,41 @@ func (c *claim) freeIn(got int) time.Duration {
 	return time.Duration(max(all[missing-1], 1)) * time.Millisecond // 0 is within this millisecond
 }
 
-// interrupted is the error of a claim whose context ended with cause. The mutex need not be held.
-func (c *claim) interrupted(cause error) error {
+// interrupted is the error of a call whose context ended with cause.
+func interrupted(cause error) error {
 	return fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnknown, cause)
 }
 
 // tooFew is the error of a claim that too few nodes have answered. The mutex is held.
 func (c *claim) tooFew() error {
-	class := driver.ErrUnavailable
+	q, class := c.b.quorum, driver.ErrUnavailable
 	refused, tainted := 0, false
-	for i := range c.seats {
-		s := &c.seats[i]
-		if s.state == seatFailed && isRefused(s.err) {
+	var why, silent []failure
+	for i := range c.votes {
+		v, n := &c.votes[i], c.b.nodes[i]
+		if v.state == failed && isRefused(v.err) {
 			refused++
 		}
-		tainted = tainted || s.tainted
+		tainted = tainted || v.tainted
+		switch v.state {
+		case failed, unknown:
+			why = append(why, n.failure(v.err))
+		case asked:
+			silent = append(silent, failure{n.addr, noAnswer})
+		}
 	}
-	open, others := c.count(seatUnknown)+c.count(seatAsked), len(c.seats)-c.count(seatFailed)
+	open, others := c.count(unknown)+c.count(asked), len(c.votes)-c.count(failed)
 	switch {
-	case open >= c.b.quorum, // they may all have granted it
-		others >= c.b.quorum && others-open < c.b.quorum: // what they may have granted keeps everybody else out
+	case open >= q, // they may all have granted it
+		others >= q && others-open < q: // what they may have granted keeps everybody else out
 		class = driver.ErrUnknown
-	case refused >= c.b.quorum:
+	case refused >= q:
 		class = driver.ErrRefused
 	case tainted: // another owner, of whom nothing is on its way, may have the node's vote
 		class = driver.ErrUnknown
 	}
-	return fmt.Errorf("%w: %s", class, c.whatFailed())
-}
-
-// whatFailed says which nodes do not serve, and why. The mutex is held.
-func (c *claim) whatFailed() string {
-	var why, late []failure
-	for i := range c.seats {
-		switch s := &c.seats[i]; s.state {
-		case seatFailed, seatUnknown:
-			why = append(why, c.b.nodes[i].failed(s.err))
-		case seatAsked:
-			late = append(late, c.b.nodes[i].slow())
-		}
+	if len(why) < q { // else it is certain without the others
+		why = append(why, silent...)
 	}
-	if len(why) < c.b.quorum { // else it is certain without the others
-		why = append(why, late...)
-	}
-	return c.b.missing(why)
-}
-
-// giveBack gives up what the nodes have of the claim, and then returns why, or that this may have failed. place is its place in the
-// queues from now on; "": none.
-func (c *claim) giveBack(ctx context.Context, why error, timeout time.Duration, place string) error {
-	c.mu.Lock()
-	c.begin(givingBack)
-	gaveUp := c.gaveUp
-	asked := make([]int, 0, len(c.seats))
-	waits := false
-	for i := range c.seats {
-		switch s := &c.seats[i]; s.state {
-		case seatGranted, seatUnknown: // where its answer was lost, nobody else will ask for what it may have granted
-			s.tries, waits = 0, true
-			asked = append(asked, i)
-		case seatAsked: // the request that takes it back follows on the same connection, and is not waited for
-			s.state = seatNone
-			asked = append(asked, i)
-		}
-	}
-	if gaveUp {
-		c.mu.Unlock()
-		return why // Abandon sees to it
-	}
-	rounds, terms := make([]int32, len(asked)), make([]redisscript.Terms, len(asked))
-	for n, i := range asked {
-		rounds[n] = c.seats[i].round
-		c.seats[i].backs++
-		if c.seats[i].flying > 0 {
-			terms[n].Generation = c.seats[i].gen
-		}
-	}
-	c.mu.Unlock()
-	argv := []string{c.value, place}
-	for n, i := range asked {
-		c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], argv, terms[n], c, callGiveBack.number(i, rounds[n]))
-	}
-	if !waits {
-		return why
-	}
-	err := c.await(ctx, timeout)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case err != nil:
-		return c.interrupted(err)
-	case c.countOpen() >= c.b.quorum:
-		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
-	}
-	return why
+	return fmt.Errorf("%w: %s", class, c.b.missing(why))
 }

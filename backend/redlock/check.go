@@ -39,7 +39,6 @@ type nodeCheck struct {
 }
 
 func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
-	n := b.nodes[i]
 	got := make(chan *nodeCheck, 1)
 	go func() {
 		c := &nodeCheck{}
@@ -53,7 +52,7 @@ func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
 		}
 		return c
 	case <-ctx.Done():
-		return &nodeCheck{err: fmt.Errorf("%w: %s: no answer in time", driver.ErrUnavailable, n.addr)}
+		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)}
 	}
 }
 
@@ -90,14 +89,8 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 		}
 	}
 	key := b.layout.Key("lockport-check-" + rand.Text())
-	late := fmt.Errorf("%w: %s: no answer in time", driver.ErrUnavailable, n.addr)
-	q := &question{replies: []redisscript.Reply{{Err: late}}, left: 1, done: make(chan struct{})}
-	n.line.Call(redisscript.Check, []string{key, redisscript.Side(key, queueKey)}, nil, redisscript.Terms{}, q, 0)
-	replies, err := q.answers(ctx)
-	if err != nil {
-		return err
-	}
-	if err := redischeck.Tried(replies[0], &c.notices); err != nil {
+	tried := n.run(ctx, maxNodeTimeout, redisscript.Check, []string{key, redisscript.Side(key, queueKey)})
+	if err := redischeck.Tried(tried, &c.notices); err != nil {
 		return err
 	}
 	return redischeck.Listening(ctx, n.client, &c.notices)
@@ -117,7 +110,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 		case isRefused(c.err):
 			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, plain(c.err))
 		case c.err != nil:
-			away = append(away, b.nodes[i].failed(c.err))
+			away = append(away, b.nodes[i].failure(c.err))
 			continue
 		}
 		if id := c.info["run_id"]; id != "" {
@@ -155,7 +148,7 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	}
 	var clear []string
 	for _, n := range b.nodes {
-		if o := n.client.Options(); o.Password != "" && o.TLSConfig == nil {
+		if o := optionsOf(n.client); o != nil && o.Password != "" && o.TLSConfig == nil {
 			clear = append(clear, n.addr)
 		}
 	}

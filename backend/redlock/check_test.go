@@ -130,7 +130,7 @@ func TestURLs(t *testing.T) {
 	require.Equal(t, "app:x", x.layout.Key("x"))
 	require.Equal(t, 100*time.Millisecond, x.Capabilities().MinTTL)
 	for i, addr := range []string{"h1:6379", "h2:7000", "[::1]:7001"} {
-		o := x.nodes[i].client.Options()
+		o := x.nodes[i].client.(*goredis.Client).Options()
 		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
 		require.True(t, o.ContextTimeoutEnabled)
 	}
@@ -180,20 +180,24 @@ func TestNewRefuses(t *testing.T) {
 	a, b, c := client("a:1"), client("b:1"), client("c:1")
 	found := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{"s:1"}})
 	defer func() { _ = found.Close() }()
+	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: []string{"d:1"}})
+	defer func() { _ = cluster.Close() }()
 	for _, v := range []struct {
-		nodes []*goredis.Client
+		nodes []goredis.UniversalClient
 		o     Options
 		what  string
 	}{
 		{nil, Options{}, "0 nodes"},
-		{[]*goredis.Client{a, b}, Options{}, "at least 3"},
-		{[]*goredis.Client{a, b, c, client("d:1")}, Options{}, "must be odd"},
-		{[]*goredis.Client{a, b, nil}, Options{}, "node 3 is nil"},
-		{[]*goredis.Client{a, b, client("a:1")}, Options{}, "a:1 is given twice"},
-		{[]*goredis.Client{a, b, found}, Options{}, "Sentinel"},
-		{[]*goredis.Client{a, b, c}, Options{Prefix: "{"}, "braces"},
-		{[]*goredis.Client{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
-		{[]*goredis.Client{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
+		{[]goredis.UniversalClient{a, b}, Options{}, "at least 3"},
+		{[]goredis.UniversalClient{a, b, c, client("d:1")}, Options{}, "must be odd"},
+		{[]goredis.UniversalClient{a, b, nil}, Options{}, "node 3 is nil"},
+		{[]goredis.UniversalClient{a, b, (*goredis.Client)(nil)}, Options{}, "node 3 is nil"},
+		{[]goredis.UniversalClient{a, b, client("a:1")}, Options{}, "a:1 is given twice"},
+		{[]goredis.UniversalClient{a, b, found}, Options{}, "Sentinel"},
+		{[]goredis.UniversalClient{a, b, cluster}, Options{}, "node 3 is a Redis Cluster"},
+		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "{"}, "braces"},
+		{[]goredis.UniversalClient{a, b, c}, Options{Prefix: "x", NoPrefix: true}, "exclude each other"},
+		{[]goredis.UniversalClient{a, b, c}, Options{NodeTimeout: -1}, "NodeTimeout"},
 	} {
 		_, err := New(v.nodes, v.o)
 		require.ErrorContains(t, err, v.what)

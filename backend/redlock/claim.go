@@ -1,9 +1,9 @@
 package redlock
 
 import (
-	"errors"
+	"context"
 	"fmt"
-	"math"
+	"strconv"
 	"sync"
 	"time"
 
@@ -20,367 +20,161 @@ type claim struct {
 	value string    // of the lock
 	place int64     // in the queues: when the claim was first made, in µs
 
-	mu      sync.Mutex // guards what follows
-	seats   []seat     // what each node has of the claim
-	changed chan struct{}
-	round   int32     // counts the times that the nodes were asked
-	splits  int32     // attempts in a row that nobody won
-	heard   time.Time // when a node last said that another has its vote
-	phase   phase     // what is waited for
-	ready   bool      // it has come
-	gaveUp  bool      // abandoned: nothing more is asked for
+	mu      sync.Mutex    // guards what follows
+	votes   []vote        // by node
+	changed chan struct{} // closed when something changes; nil: nobody waits for that
+	round   int32         // counts how often the nodes were asked
+	splits  int32         // attempts in a row that nobody won
+	heard   time.Time     // when a node last said that another claim has its vote
+	gaveUp  bool          // abandoned: nothing more is asked for
 
 	// The lease.
-	contended bool // somebody waited when it was granted
-	ended     bool
-	endedAs   error     // what Release returns once it has ended
-	from      time.Time // the first validity
-	until     time.Time // the latest validity
+	grant driver.Grant
+	until time.Time // the latest validity
+	ended bool      // it is being released, or was broken: no node takes it again
 }
 
-// seat is what one node has of a claim, as far as is known. Each lock that is held has as many as there are nodes, so it is kept small.
-type seat struct {
-	gen    uint64 // the connection of the latest request that claims
-	round  int32  // of that request
-	flying int16  // requests that claim, without an answer
-	loose  bool   // one of them may still arrive, or its fate is not known
-	state  state
+// vote is what one node has of a claim, as far as is known. Each lock that is held has as many as there are nodes, so it is kept small.
+type vote struct {
+	round int32 // of the latest request that claims
+	state state
 
-	err    error  // of seatFailed and seatUnknown
-	ms     int64  // of seatHeld: until the holder's time is up
-	holder string // of seatHeld: the lock's value; "": somebody is to have it next
-	flag   bool   // of seatHeld: the holder is foreign; of seatGranted: somebody waits
+	flying  bool // a request that claims, or takes again, is under way
+	has     bool // the node has the lock for this claim, or may have
+	loose   bool // a request that claims may still arrive, although it is not waited for any more
+	tainted bool // the same of one that gives back: a vote of this node may go at any time
+	flag    bool // held: the holder is foreign; granted: others wait
 
-	tainted bool  // one of backs may still arrive: no vote of this node is safe from it
-	backs   int16 // requests to give back, without an answer
-
-	tries  uint8 // of a request to give back, to release or to abandon, on another connection
-	asking bool  // a request to release, or to abandon, without an answer
-	freed  freed
-	maybe  bool // an earlier one may have freed it
+	ms     int64  // held: until the holder's time is up
+	holder string // held: the lock's value; "": another claim is to have it next
+	err    error  // failed, unknown
 }
 
-// state is what became of the latest request for a seat.
+// state is what became of the latest request for a vote.
 type state uint8
 
 const (
-	seatNone    state = iota // nothing was asked of the node, or it was given back
-	seatAsked                // no answer yet
-	seatGranted              // the node has the lock for this claim
-	seatHeld                 // the node has it for somebody else
-	seatGone                 // the node says that the claim was abandoned
-	seatFailed               // the request had no effect
-	seatUnknown              // the request may have had an effect, or may still have one
+	none    state = iota // nothing was asked of the node, or it was given back
+	asked                // no answer yet
+	granted              // the node has the lock for this claim
+	held                 // the node has it for another
+	gone                 // the node says that the claim was abandoned
+	failed               // the request had no effect
+	unknown              // the request may have had an effect, or may still have one
+	leaving              // what the node granted, or may grant yet, is being given back
 )
-
-// freed is what became of the release of a seat.
-type freed uint8
 
 const (
-	freedNot    freed = iota
-	freedHere         // by this release
-	freedBefore       // the node had nothing of the claim
-	freedMaybe        // the node had nothing of it, perhaps by an earlier release
+	queueKey = "queue"
+	maxPlace = 4e15 - 1 // see queue.lua
+	// late is for how long the nodes remember a claim that was given up while it was on its way, in case it arrives.
+	late = time.Minute
 )
-
-// phase is what a call waits for.
-type phase uint8
-
-const (
-	idle       phase = iota
-	claiming         // a majority, or the certainty that there is none
-	givingBack       // that the nodes which granted take back
-	releasing        // a majority that has freed, or had nothing to free
-	abandoning       // a majority that has freed, and refuses the claim should it arrive
-)
-
-// kind is what an answer is about.
-type kind int
-
-const (
-	callClaim kind = iota
-	callGiveBack
-	callRelease
-	callAbandon
-	callRetake
-	callKinds
-)
-
-// number makes the number of a call: what it is about, the node and the round.
-func (k kind) number(i int, round int32) int { return (int(round)*maxNodes+i)*int(callKinds) + int(k) }
-
-func parseCall(number int) (k kind, i int, round int32) {
-	k, number = kind(number%int(callKinds)), number/int(callKinds)
-	return k, number % maxNodes, int32(number / maxNodes)
-}
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	lock, queue := b.layout.KeyAndSide(req.Name, queueKey)
 	c := &claim{
-		b: b, value: redisscript.Value(req.Owner), changed: make(chan struct{}, 1),
+		b: b, value: redisscript.Value(req.Owner),
 		keys:  [2]string{lock, queue},
 		place: min(max(time.Now().UnixMicro(), 1), maxPlace),
-		seats: make([]seat, len(b.nodes)),
+		votes: make([]vote, len(b.nodes)),
 	}
 	c.Req = req
 	return c
 }
 
-const (
-	queueKey = "queue"
-	maxPlace = 4e15 - 1 // see queue.lua
-	maxAgain = 2
-	// firstAgain is after what time a node is asked again to give back what it may have granted, once maxAgain is used up; after twice as long each time, up to
-	// the TTL.
-	firstAgain = 20 * time.Millisecond
-	// late is for how long a claim that was abandoned while it was on its way is remembered at the nodes, in case it arrives.
-	late = time.Minute
-)
-
-// Answered implements redisscript.Answer.
-func (c *claim) Answered(number int, r redisscript.Reply) {
-	k, i, round := parseCall(number)
-	c.mu.Lock()
-	s := &c.seats[i]
-	switch k {
-	case callClaim:
-		s.flying--
-		s.loose = s.loose || r.Err != nil && !certain(r.Err)
-		if s.round == round && s.state == seatAsked {
-			c.claimed(i, r)
-		}
-	case callGiveBack:
-		s.backs--
-		s.tainted = s.tainted || r.Err != nil && !certain(r.Err)
-		if s.round == round {
-			s.gaveBack(r)
-		}
-		if s.round == round && r.Err != nil && s.state == seatUnknown {
-			if s.again() {
-				s.backs++
-				c.mu.Unlock()
-				c.giveBackAt(i, round)
-				return
-			}
-			c.giveBackLater(i, round)
-		}
-	case callRelease:
-		s.maybe = s.maybe || r.Err != nil && !errors.Is(r.Err, driver.ErrUnavailable) // that it did not arrive is certain of ErrUnavailable only
-		if r.Err == redisscript.ErrOtherConnection || r.Err != nil && s.again() {
-			s.loose = s.loose || r.Err == redisscript.ErrOtherConnection // what was asked for before may arrive by the old one
-			c.mu.Unlock()
-			c.abandonAt(i)
-			return
-		}
-		c.released(i, r)
-	case callAbandon:
-		if r.Err != nil && s.again() {
-			c.mu.Unlock()
-			c.abandonAt(i)
-			return
-		}
-		if r.Err == nil {
-			s.loose = false
-			r.Value = nil // whether it had the lock is not told
-			s.maybe = true
-		}
-		c.released(i, r)
-	}
-	c.look()
-	c.mu.Unlock()
+// inOrder calls f, which asks node i, in the order of all requests for the name. The mutex is held.
+func (c *claim) inOrder(i int, f func()) {
+	c.b.nodes[i].inOrder(c.Req.Name, f)
 }
 
-// claimed notes what node i said to a claim. The mutex is held.
-func (c *claim) claimed(i int, r redisscript.Reply) {
-	s := &c.seats[i]
-	if r.Err != nil {
-		s.failed(r.Err)
-		return
-	}
-	status, ms, flag := int64(granted), int64(0), int64(0)
-	switch v := r.Value.(type) {
-	case int64:
-		ms = v
-	case []any:
-		status = -1
-		if len(v) > 0 {
-			status, _ = v[0].(int64)
-		}
-		if len(v) > 2 {
-			ms, _ = v[1].(int64)
-			flag, _ = v[2].(int64)
-		}
-		if len(v) > 3 {
-			s.holder, _ = v[3].(string)
-		}
-	default:
-		status = -1
-	}
-	s.ms, s.flag = ms, flag > 0
-	switch status {
-	case granted:
-		c.b.heardClock(i, ms)
-		if s.mayLose() {
-			s.failed(c.b.unsafe(i))
-			break
-		}
-		s.state = seatGranted
-	case held:
-		s.state, c.heard = seatHeld, time.Now()
-	case abandoned:
-		s.state = seatGone
-	default:
-		s.failed(fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value))
+// tell has await look again. The mutex is held.
+func (c *claim) tell() {
+	if c.changed != nil {
+		close(c.changed)
+		c.changed = nil
 	}
 }
 
-// What claim.lua replies first.
-const (
-	held      = 0
-	granted   = 1
-	abandoned = 2
-)
-
-// failed notes that a request failed.
-func (s *seat) failed(err error) {
-	s.err = err
-	s.state = seatUnknown
-	if certain(err) {
-		s.state = seatFailed
-	}
-}
-
-// mayLose says that a request to give back an earlier vote may still arrive: it would take this one back too. The mutex is held.
-func (s *seat) mayLose() bool { return s.backs > 0 || s.tainted }
-
-// unsafe is the error of a vote that mayLose.
-func (b *Backend) unsafe(i int) error {
-	return fmt.Errorf("%w: %s: a request to give back an earlier vote may still arrive", driver.ErrUnknown, b.nodes[i].addr)
-}
-
-// again says that a request to give up what the node has, whose connection broke, is to be made once more: the node may be well, and only a
-// connection have ended.
-func (s *seat) again() bool {
-	s.tries = min(s.tries+1, math.MaxUint8)
-	return s.tries <= maxAgain
-}
-
-// giveBackAt asks node i to give back what it may have granted in round. It is counted in backs.
-func (c *claim) giveBackAt(i int, round int32) {
-	c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], []string{c.value, ""}, redisscript.Terms{}, c, callGiveBack.number(i, round))
-}
-
-// giveBackLater is giveBackAt when the node may be reached again, unless the claim has been made anew by then. The mutex is held.
-func (c *claim) giveBackLater(i int, round int32) {
-	pause := firstAgain << min(c.seats[i].tries-maxAgain-1, 30)
-	if pause > c.Req.TTL {
-		return // by which it is gone
-	}
-	time.AfterFunc(pause, func() {
+// await returns when patience says so, which is called, with the mutex held, whenever something has changed, and returns for how long to wait at
+// most; or when ctx ends, with its error.
+func (c *claim) await(ctx context.Context, patience func() time.Duration) error {
+	var timer *time.Timer
+	for {
 		c.mu.Lock()
-		s := &c.seats[i]
-		still := s.round == round && s.state == seatUnknown && !c.gaveUp
-		if still {
-			s.backs++
+		left := patience()
+		if left > 0 && c.changed == nil {
+			c.changed = make(chan struct{})
 		}
+		changed := c.changed
 		c.mu.Unlock()
-		if still {
-			c.giveBackAt(i, round)
+		if left <= 0 {
+			return nil
 		}
-	})
-}
-
-// gaveBack notes what a node said when it was to take back what it had granted.
-func (s *seat) gaveBack(r redisscript.Reply) {
-	switch {
-	case r.Err == nil:
-		s.state = seatNone
-	case s.state == seatGranted, s.state == seatNone: // or it was not waited for
-		s.state, s.err, s.loose = seatUnknown, r.Err, true
+		if timer == nil {
+			timer = time.NewTimer(left)
+			defer timer.Stop()
+		} else {
+			timer.Reset(left)
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
-// count is how many seats are in a state.
+// count is how many votes are in a state. The mutex is held.
 func (c *claim) count(st state) int {
 	n := 0
-	for i := range c.seats {
-		if c.seats[i].state == st {
+	for i := range c.votes {
+		if c.votes[i].state == st {
 			n++
 		}
 	}
 	return n
 }
 
-// countFreed is how many seats have freed in this way.
-func (c *claim) countFreed(way freed) int {
-	n := 0
-	for i := range c.seats {
-		if c.seats[i].freed == way {
-			n++
-		}
-	}
-	return n
+// ttlMS is the TTL as scripts are given it.
+func (c *claim) ttlMS() string {
+	return strconv.FormatInt(int64((c.Req.TTL+time.Millisecond-1)/time.Millisecond), 10)
 }
 
-// countEnded is how many seats certainly have nothing of the claim any more.
-func (c *claim) countEnded() int { return len(c.seats) - c.countFreed(freedNot) }
+// nodeTimeout is how long a node has to answer a request for this claim.
+func (c *claim) nodeTimeout() time.Duration { return c.b.o.nodeTimeout(max(c.Req.TTL, minTTL)) }
 
-// countOpen is how many seats have something of the claim, or may have, or may still get it.
-func (c *claim) countOpen() int {
-	n := 0
-	for i := range c.seats {
-		if s := &c.seats[i]; s.state == seatGranted || s.state == seatUnknown || s.flying > 0 {
-			n++
-		}
-	}
-	return n
+// Grant implements driver.Lease.
+func (c *claim) Grant() driver.Grant { return c.grant }
+
+// Entry is what Lock.As gives of a lock of Redlock: see As.
+type Entry struct {
+	Key, Value string // what each node that granted the lock has
 }
 
-// givingBack says whether a vote that was granted is being given back, without an answer. The mutex is held.
-func (c *claim) givingBack() bool {
-	for i := range c.seats {
-		if s := &c.seats[i]; s.backs > 0 && (s.state == seatGranted || s.state == seatUnknown) {
-			return true
-		}
+// As sets target if it is an *Entry.
+func (c *claim) As(target any) bool {
+	e, ok := target.(*Entry)
+	if ok {
+		*e = Entry{Key: c.keys[0], Value: c.value}
 	}
-	return false
+	return ok
 }
 
-// asking says whether a request to release or to abandon is without an answer. The mutex is held.
-func (c *claim) asking() bool {
-	for i := range c.seats {
-		if c.seats[i].asking {
-			return true
-		}
-	}
-	return false
-}
-
-// look wakes who waits for the phase to end, if it has. The mutex is held.
-func (c *claim) look() {
-	if !c.ready && c.over() {
-		c.ready = true
-		select {
-		case c.changed <- struct{}{}:
-		default:
-		}
+// Broken implements redisclaims.Member: a majority of the nodes says that the claim was broken by force.
+func (c *claim) Broken() {
+	c.mu.Lock()
+	first := !c.ended
+	c.ended = true
+	c.mu.Unlock()
+	if first && c.Req.Lost != nil {
+		c.Req.Lost(fmt.Errorf("%w: it was broken by force", driver.ErrLost))
 	}
 }
 
-// over says whether nothing more can change what the phase is about. The mutex is held.
-func (c *claim) over() bool {
-	q := c.b.quorum
-	switch c.phase {
-	case claiming:
-		got, open := c.count(seatGranted), c.count(seatAsked)
-		answered := got + c.count(seatHeld)
-		return c.gaveUp || open == 0 || got >= q || got+open < q && (answered >= q || answered+open < q)
-	case givingBack:
-		return !c.givingBack()
-	case releasing:
-		return c.countFreed(freedHere) >= q || c.countFreed(freedBefore) >= q || !c.asking()
-	case abandoning:
-		return c.countEnded() >= q || !c.asking()
-	}
-	return false
+// lost says that a majority is gone.
+func (c *claim) lost() error {
+	return fmt.Errorf("%w: fewer than %d of %d nodes have its key: it expired, or was deleted, overwritten or evicted, or nodes lost their data",
+		driver.ErrLost, c.b.quorum, len(c.b.nodes))
 }

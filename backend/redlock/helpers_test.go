@@ -147,7 +147,7 @@ func (p *peer) releases(lease driver.Lease) error {
 func (p *peer) renews(lease driver.Lease) (time.Time, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	return lease.(driver.Renewer).Renew(ctx)
+	return driver.Renew(ctx, p.Backend, lease)
 }
 
 func (p *peer) abandons(req driver.Request) {
@@ -247,13 +247,11 @@ func (p *peer) asksNode(i int, script *redisscript.Script, keys []string, argv .
 
 // answer is what becomes of a call of a script on one node.
 func (p *peer) answer(i int, script *redisscript.Script, keys []string, argv ...string) error {
-	q := &question{replies: []redisscript.Reply{{Err: driver.ErrUnknown}}, left: 1, done: make(chan struct{})}
-	p.nodes[i].line.Call(script, keys, argv, redisscript.Terms{}, q, 0)
-	replies, err := q.answers(context.Background())
-	if err != nil {
-		return err
+	args := make([]any, len(argv))
+	for n, a := range argv {
+		args[n] = a
 	}
-	return replies[0].Err
+	return p.nodes[i].run(context.Background(), soon, script, keys, args...).Err
 }
 
 // reaches asks node i for something that changes nothing.

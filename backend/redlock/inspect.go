@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -13,21 +14,8 @@ import (
 
 // Inspect implements driver.Inspector. A name is held if a majority of the nodes has it for the same owner.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	return b.status(ctx, name, b.look(name))
-}
-
-func (b *Backend) look(name string) *question {
-	key := b.layout.Key(name)
-	return b.askAll(redisscript.Inspect, []string{key, redisscript.Side(key, queueKey)}, nil)
-}
-
-// status makes a status of what the nodes say.
-func (b *Backend) status(ctx context.Context, name string, q *question) (driver.Status, error) {
-	st := driver.Status{Name: name}
-	replies, err := q.answers(ctx)
-	if err == nil {
-		err = b.majority(replies)
-	}
+	st, key := driver.Status{Name: name}, b.layout.Key(name)
+	replies, err := b.askAll(ctx, redisscript.Inspect, []string{key, redisscript.Side(key, queueKey)})
 	if err != nil {
 		return st, err
 	}
@@ -80,17 +68,16 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		return nil, err
 	}
 	var list []driver.Status
-	for len(names) > 0 {
-		part := names[:min(len(names), listAtOnce)]
-		names = names[len(part):]
-		questions := make([]*question, len(part))
+	for part := range slices.Chunk(names, listAtOnce) {
+		found, errs := make([]driver.Status, len(part)), make([]error, len(part))
+		var all sync.WaitGroup
 		for i, name := range part {
-			questions[i] = b.look(name)
+			all.Go(func() { found[i], errs[i] = b.Inspect(ctx, name) })
 		}
-		for i, name := range part {
-			st, err := b.status(ctx, name, questions[i])
-			if err != nil {
-				return nil, err
+		all.Wait()
+		for i, st := range found {
+			if errs[i] != nil {
+				return nil, errs[i]
 			}
 			if st.Held || st.Waiters > 0 {
 				list = append(list, st)
@@ -146,10 +133,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		values = []string{""}
 	}
 	for _, value := range values {
-		replies, err := b.askAll(redisscript.Break, keys, []string{value}).answers(ctx)
-		if err == nil {
-			err = b.majority(replies)
-		}
+		replies, err := b.askAll(ctx, redisscript.Break, keys, value)
 		if err != nil {
 			return err
 		}
@@ -171,27 +155,17 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 }
 
 // askWhetherContended tells those of the members for whose name somebody waits at node i.
-func (b *Backend) askWhetherContended(_ context.Context, i int, members []redisclaims.Member) {
-	for len(members) > 0 {
-		part := members[:min(len(members), batchKeys)]
-		members = members[len(part):]
+func (b *Backend) askWhetherContended(ctx context.Context, i int, members []redisclaims.Member) {
+	for part := range slices.Chunk(members, batchKeys) {
 		keys := make([]string, len(part))
 		for n, m := range part {
 			keys[n] = m.(*claim).keys[1]
 		}
-		b.nodes[i].line.Call(redisscript.Waiting, keys, nil, redisscript.Terms{}, waitingAt(part), 0)
-	}
-}
-
-// waitingAt are claims of which a node is asked whether somebody waits.
-type waitingAt []redisclaims.Member
-
-// Answered implements redisscript.Answer.
-func (w waitingAt) Answered(_ int, r redisscript.Reply) {
-	list, _ := r.Value.([]any)
-	for i, n := range list {
-		if waiting, ok := n.(int64); ok && waiting > 0 && i < len(w) {
-			w[i].Base().Req.Contended()
+		list, _ := b.nodes[i].run(ctx, maxNodeTimeout, redisscript.Waiting, keys).Value.([]any)
+		for n, waiting := range list {
+			if count, ok := waiting.(int64); ok && count > 0 && n < len(part) {
+				part[n].Base().Req.Contended()
+			}
 		}
 	}
 }

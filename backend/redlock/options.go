@@ -3,6 +3,7 @@ package redlock
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -26,14 +27,14 @@ const (
 	maxNodes = 31 // far above what makes sense
 	// minTTL is the smallest TTL: the drift and the margin leave something of it.
 	minTTL = 20 * time.Millisecond
-	// maxNodeTimeout bounds the default, and is how long a connection may owe an answer before it is given up.
+	// maxNodeTimeout bounds the default, and is how long a node has to answer an inspection.
 	maxNodeTimeout = time.Second
 	// timeoutsPerTTL is how much of the TTL NodeTimeout leaves: a claim that had to wait for a node must still be of use.
 	timeoutsPerTTL = 2
 )
 
 // prepare checks o and the nodes.
-func (o *Options) prepare(nodes []*goredis.Client) (redisscript.Layout, error) {
+func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, error) {
 	layout := redisscript.Layout{Prefix: o.Prefix}
 	switch {
 	case o.NoPrefix && o.Prefix != "":
@@ -51,7 +52,7 @@ func (o *Options) prepare(nodes []*goredis.Client) (redisscript.Layout, error) {
 }
 
 // checkNodes holds the rules for the nodes that can be held without asking them.
-func checkNodes(nodes []*goredis.Client) error {
+func checkNodes(nodes []goredis.UniversalClient) error {
 	switch n := len(nodes); {
 	case n < minNodes:
 		return fmt.Errorf("there are %d nodes; Redlock needs at least %d, independent of each other: "+
@@ -63,20 +64,46 @@ func checkNodes(nodes []*goredis.Client) error {
 	}
 	seen := make(map[string]bool)
 	for i, client := range nodes {
-		if client == nil {
+		if v := reflect.ValueOf(client); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 			return fmt.Errorf("the client of node %d is nil", i+1)
 		}
-		addr := client.Options().Addr
+		var why string
+		switch client.(type) {
+		case *goredis.ClusterClient:
+			why = "is a Redis Cluster"
+		case *goredis.Ring:
+			why = "is a ring of servers"
+		}
+		addr := addrOf(client, i)
+		if addr == "FailoverClient" {
+			why = "is found by Sentinel"
+		}
 		switch {
-		case addr == "FailoverClient":
-			return fmt.Errorf("%w: node %d is found by Sentinel; a node of Redlock is one server that is never replaced by its replica: "+
-				"give its own address", errors.ErrUnsupported, i+1)
+		case why != "":
+			return fmt.Errorf("%w: node %d %s; a node of Redlock is one server that is never replaced by its replica: "+
+				"give its own address", errors.ErrUnsupported, i+1, why)
 		case seen[addr]:
 			return fmt.Errorf("the node %s is given twice: it would have two votes", addr)
 		}
 		seen[addr] = true
 	}
 	return nil
+}
+
+// optionsOf are the options of client; nil: it does not tell them.
+func optionsOf(client goredis.UniversalClient) *goredis.Options {
+	if c, ok := client.(interface{ Options() *goredis.Options }); ok {
+		return c.Options()
+	}
+	return nil
+}
+
+// addrOf is the address of the node with index i, as errors name it.
+func addrOf(client goredis.UniversalClient, i int) string {
+	if o := optionsOf(client); o != nil {
+		return o.Addr
+	}
+	return fmt.Sprint("number ", i+1)
 }
 
 // nodeTimeout is how long a node is waited for with a claim of this TTL.

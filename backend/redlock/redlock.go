@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -15,9 +14,9 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// New makes a client of lockport on nodes: an odd number, at least 3, of Redis servers that know nothing of each other. It does no I/O, and
-// closing it does not close the clients.
-func New(nodes []*goredis.Client, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+// New makes a client of lockport on nodes: an odd number, at least 3, of Redis servers that know nothing of each other. C is *redis.Client, or
+// redis.UniversalClient where those are the clients, wrapped or not. New does no I/O, and closing the client does not close the nodes' clients.
+func New[C goredis.UniversalClient](nodes []C, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(nodes, o)
 	if err != nil {
 		return nil, lockport.InvalidOption(capabilities.Backend, err)
@@ -26,24 +25,22 @@ func New(nodes []*goredis.Client, o Options, opts ...lockport.Option) (*lockport
 }
 
 // NewBackend makes a backend for lockport.New, as New does.
-func NewBackend(nodes []*goredis.Client, o Options) (*Backend, error) {
-	layout, err := o.prepare(nodes)
+func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, error) {
+	clients := make([]goredis.UniversalClient, len(nodes))
+	for i, client := range nodes {
+		clients[i] = client
+	}
+	layout, err := o.prepare(clients)
 	if err != nil {
 		return nil, err
 	}
 	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, born: time.Now(), caps: capabilities}
 	b.caps.MinTTL = o.minTTL()
-	listened := make([]goredis.UniversalClient, len(nodes))
-	for i, client := range nodes {
-		addr := client.Options().Addr
-		b.nodes = append(b.nodes, &node{
-			client: client, addr: addr, late: fmt.Errorf("%w: %s: no answer in time", driver.ErrUnknown, addr),
-			line: redisscript.NewLine(client, max(maxNodeTimeout, o.NodeTimeout)),
-		})
-		listened[i] = client
+	for i, client := range clients {
+		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), last: make(map[string]chan struct{})})
 	}
 	b.claims = redisclaims.New(redisclaims.Options{
-		Servers: listened, Quorum: b.quorum, New: b.newClaim, Contended: b.askWhetherContended,
+		Servers: clients, Quorum: b.quorum, New: b.newClaim, Contended: b.askWhetherContended,
 	})
 	return b, nil
 }
@@ -57,17 +54,7 @@ type Backend struct {
 	o         Options
 	caps      driver.Capabilities
 	claims    *redisclaims.Registry
-	born      time.Time // the instant 0 of node.clock
-}
-
-// node is one server.
-type node struct {
-	client *goredis.Client
-	addr   string
-	late   error // that it has not answered in time
-	line   *redisscript.Line
-	// clock is what the server's clock was ahead of ours at the least, in ms, when it last told; 0: not known.
-	clock atomic.Int64
+	born      time.Time // see ms
 }
 
 var (
@@ -103,12 +90,18 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return b.claims.Notify(req, wake)
 }
 
-// Close implements driver.Backend. It closes the clients too if those were made of a URL.
+// Close implements driver.Backend. Releases that are under way at nodes which nobody waits for any more have their time. It closes the clients too if
+// those were made of a URL.
 func (b *Backend) Close() error {
 	b.claims.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), maxNodeTimeout)
+	defer cancel()
+	for _, n := range b.nodes {
+		n.settle(ctx)
+	}
 	var first error
 	for _, n := range b.nodes {
-		n.line.Close()
+		n.pipe.Close()
 		if b.ownClient {
 			if err := n.client.Close(); err != nil && first == nil {
 				first = err
@@ -138,15 +131,5 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return c, nil
 }
 
-// now is the time since the backend was made, in ms.
+// ms is the time since the backend was made, in ms, whatever becomes of the time of day.
 func (b *Backend) ms(t time.Time) int64 { return t.Sub(b.born).Milliseconds() }
-
-// heardClock notes what a node's clock said, in ms, in a reply that has just come: it said so before, so that it is ahead by that much at
-// the least.
-func (b *Backend) heardClock(i int, ms int64) { b.nodes[i].clock.Store(ms - b.ms(time.Now()) - 1) }
-
-// clockAt is what the clock of node i says at t at the earliest.
-func (b *Backend) clockAt(i int, t time.Time) (ms int64, known bool) {
-	ahead := b.nodes[i].clock.Load()
-	return ahead + b.ms(t), ahead != 0
-}

@@ -4,139 +4,237 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-func isRefused(err error) bool { return errors.Is(err, driver.ErrRefused) }
+// firstAgain is after what time a node is asked again to give back what it may have granted; after twice as long each time, up to the TTL.
+const firstAgain = 20 * time.Millisecond
 
-// Grant implements driver.Lease.
-func (c *claim) Grant() driver.Grant { return driver.Grant{Until: c.from, Contended: c.contended} }
-
-// Entry is what Lock.As gives of a lock of Redlock: see As.
-type Entry struct {
-	Key, Value string // what each node that granted the lock has
+// giveBack gives up what the nodes have of the claim, and then returns why, or that this may have failed. place is its place in the
+// queues from now on; "": none.
+func (c *claim) giveBack(ctx context.Context, why error, place string) error {
+	lasting, begun := context.WithoutCancel(ctx), time.Now()
+	c.mu.Lock()
+	if c.gaveUp { // Abandon sees to it
+		c.mu.Unlock()
+		return why
+	}
+	var waited []*vote
+	for i := range c.votes {
+		v := &c.votes[i]
+		switch v.state {
+		case granted, unknown: // where its answer was lost, nobody else will ask for what it may have granted
+			waited = append(waited, v)
+		case asked: // its answer is not waited for: what it says is given back then
+		default:
+			continue
+		}
+		v.state = leaving
+		round := v.round
+		c.inOrder(i, func() { c.giveBackAt(lasting, i, round, place, firstAgain) })
+	}
+	c.mu.Unlock()
+	open := 0 // how many nodes have something of the claim, or may have
+	err := c.await(ctx, func() time.Duration {
+		busy := false
+		open = 0
+		for i := range c.votes {
+			v := &c.votes[i]
+			busy = busy || v.flying || v.state == leaving
+			if v.has || v.flying {
+				open++
+			}
+		}
+		if !slices.ContainsFunc(waited, func(v *vote) bool { return v.state == leaving }) && !(busy && open >= c.b.quorum) {
+			return 0
+		}
+		return c.nodeTimeout() - time.Since(begun)
+	})
+	switch {
+	case err != nil:
+		return interrupted(err)
+	case open >= c.b.quorum:
+		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
+	}
+	return why
 }
 
-// As sets target if it is an *Entry.
-func (c *claim) As(target any) bool {
-	e, ok := target.(*Entry)
-	if ok {
-		*e = Entry{Key: c.keys[0], Value: c.value}
+// giveBackAt asks node i to give back what it has granted, or may have, in round, unless the claim has been made anew by then.
+func (c *claim) giveBackAt(ctx context.Context, i int, round int32, place string, pause time.Duration) {
+	v := &c.votes[i]
+	c.mu.Lock()
+	wanted := v.round == round && !c.gaveUp
+	if wanted && !v.has {
+		wanted, v.state = false, none
+		c.tell()
 	}
-	return ok
+	c.mu.Unlock()
+	if !wanted {
+		return
+	}
+	r := c.b.nodes[i].run(ctx, c.nodeTimeout(), redisscript.QuorumRelease, c.keys[:], c.value, place)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer c.tell()
+	v.has = r.Err != nil
+	v.tainted = v.tainted || r.Err != nil && !certain(r.Err)
+	switch {
+	case v.round != round:
+	case r.Err == nil:
+		v.state = none
+	default:
+		v.state, v.err = unknown, r.Err
+		c.again(i, pause, func() { c.giveBackAt(ctx, i, round, "", 2*pause) })
+	}
+}
+
+// again calls f in order after pause, unless what node i has of the claim is gone by then.
+func (c *claim) again(i int, pause time.Duration, f func()) {
+	if pause <= c.Req.TTL {
+		time.AfterFunc(pause, func() { c.inOrder(i, f) })
+	}
+}
+
+// freeing is a release, or Abandon. The claim's mutex guards it.
+type freeing struct {
+	*claim
+	abandon bool // it is Abandon
+	unheard bool // of a claim that this backend knows nothing of
+	said    []said
+	errs    []error
+	pending int
+}
+
+// said is what a node said when it was to free.
+type said uint8
+
+const (
+	nothing  said = iota // no answer
+	freed                // it has freed the lock
+	notOurs              // it had nothing of the claim
+	freedNow             // it has nothing of the claim now: whether it had is not known
+)
+
+// free asks all nodes to free the claim, and waits until over, or until they had their time.
+func (f *freeing) free(ctx context.Context, over func() bool) error {
+	n, lasting, begun := len(f.votes), context.WithoutCancel(ctx), time.Now()
+	f.said, f.errs = make([]said, n), make([]error, n)
+	f.mu.Lock()
+	for i := range f.votes {
+		v := &f.votes[i]
+		ask := func() { f.freeAt(lasting, i, firstAgain) }
+		switch f.pending++; {
+		case v.state == failed && !v.has && !f.unheard:
+			f.said[i] = freedNow
+			f.pending--
+		case f.abandon && v.flying: // the node will refuse it
+			go ask()
+		default:
+			f.inOrder(i, ask)
+		}
+	}
+	f.mu.Unlock()
+	return f.await(ctx, func() time.Duration {
+		if f.pending == 0 || over() {
+			return 0
+		}
+		return f.nodeTimeout() - time.Since(begun)
+	})
+}
+
+// freeAt asks node i. Where a request that claims may still arrive, the node remembers that it is to refuse it. A node that does not answer is asked
+// again in the background.
+func (f *freeing) freeAt(ctx context.Context, i int, pause time.Duration) {
+	v, script, arg := &f.votes[i], redisscript.QuorumRelease, any("")
+	f.mu.Lock()
+	switch {
+	case v.loose, v.flying, f.unheard:
+		script, arg = redisscript.Abandon, late.Milliseconds()
+	case f.abandon:
+		script, arg = redisscript.Abandon, 0
+	}
+	f.mu.Unlock()
+	r := f.b.nodes[i].run(ctx, f.nodeTimeout(), script, f.keys[:], f.value, arg)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	defer f.tell()
+	f.errs[i] = r.Err
+	again := pause > firstAgain
+	switch {
+	case r.Err != nil:
+		f.claim.again(i, pause, func() { f.freeAt(ctx, i, 2*pause) })
+	case again, script == redisscript.Abandon:
+		f.said[i] = freedNow
+	case r.Value == int64(1):
+		f.said[i] = freed
+	default:
+		f.said[i] = notOurs
+	}
+	if r.Err == nil && !again || pause == 2*firstAgain { // which is all that is waited for
+		f.pending--
+	}
+}
+
+// count is how many nodes said what.
+func (f *freeing) count(what said) int {
+	n := 0
+	for _, s := range f.said {
+		if s == what {
+			n++
+		}
+	}
+	return n
+}
+
+// confirmed is how many nodes certainly have nothing of the claim any more.
+func (f *freeing) confirmed() int { return len(f.said) - f.count(nothing) }
+
+// outcome says whether a majority has confirmed. The mutex is held. ended is the error of the context, if that ended.
+func (f *freeing) outcome(ended error) error {
+	if f.confirmed() >= f.b.quorum {
+		f.b.claims.Leave(f.claim)
+		return nil
+	}
+	class := driver.ErrUnavailable
+	var why []failure
+	for i, err := range f.errs {
+		n := f.b.nodes[i]
+		switch {
+		case f.said[i] != nothing:
+			continue
+		case err == nil:
+			why = append(why, failure{n.addr, noAnswer})
+		default:
+			why = append(why, n.failure(err))
+		}
+		if !errors.Is(err, driver.ErrUnavailable) {
+			class = driver.ErrUnknown
+		}
+	}
+	if ended != nil {
+		return fmt.Errorf("%w: %s: %w", driver.ErrUnknown, f.b.missing(why), ended)
+	}
+	return fmt.Errorf("%w: %s", class, f.b.missing(why))
 }
 
 // Release implements driver.Lease: one request to every node at once. It returns when a majority has freed the lock; the others do so in
 // the background, or when the TTL has passed.
 func (c *claim) Release(ctx context.Context) error {
+	q, f := c.b.quorum, &freeing{claim: c}
 	c.mu.Lock()
-	if c.ended {
-		defer c.mu.Unlock()
-		return c.endedAs
-	}
-	c.begin(releasing)
-	asked := c.toFree()
-	c.look()
+	c.ended = true
 	c.mu.Unlock()
-	c.free(asked)
-	err := c.await(ctx, c.b.o.nodeTimeout(c.Req.TTL))
+	err := f.free(ctx, func() bool { return f.count(freed) >= q || f.count(notOurs) >= q })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.releasedAs(err)
-}
-
-// toFree picks the nodes that have not said yet that they have nothing of the claim. The mutex is held.
-func (c *claim) toFree() []int {
-	asked := make([]int, 0, len(c.seats))
-	for i := range c.seats {
-		if s := &c.seats[i]; s.freed == freedNot {
-			s.asking, s.tries = true, 0
-			asked = append(asked, i)
-		}
+	if err = f.outcome(err); err == nil && (f.count(notOurs) >= q || f.count(freed) < q && !time.Now().Before(c.until)) {
+		err = c.lost()
 	}
-	return asked
-}
-
-// free releases the lock on the nodes asked.
-func (c *claim) free(asked []int) {
-	argv := []string{c.value, ""}
-	for _, i := range asked {
-		c.mu.Lock()
-		s := &c.seats[i]
-		loose, terms := s.loose, redisscript.Terms{}
-		if s.flying > 0 {
-			terms.Generation = s.gen // behind it, on the same connection
-		}
-		c.mu.Unlock()
-		if loose {
-			c.abandonAt(i)
-		} else {
-			c.b.nodes[i].line.Call(redisscript.QuorumRelease, c.keys[:], argv, terms, c, callRelease.number(i, 0))
-		}
-	}
-}
-
-// released notes what node i said to a release. The mutex is held.
-func (c *claim) released(i int, r redisscript.Reply) {
-	s := &c.seats[i]
-	if !s.asking {
-		return
-	}
-	s.asking = false
-	switch {
-	case r.Err != nil:
-		s.err = r.Err
-	case r.Value == int64(1):
-		s.freed = freedHere
-	case s.maybe:
-		s.freed = freedMaybe
-	default:
-		s.freed = freedBefore
-	}
-}
-
-// releasedAs makes the outcome of a release of what the nodes said. The mutex is held. ended is the error of the context, if that ended.
-func (c *claim) releasedAs(ended error) error {
-	q := c.b.quorum
-	switch {
-	case c.ended:
-		return c.endedAs
-	case c.countEnded() < q:
-		return c.notFreed(ended)
-	case c.gaveUp, c.countFreed(freedBefore) >= q, c.countFreed(freedHere) < q && !time.Now().Before(c.until):
-		c.endedAs = lost(c)
-	}
-	c.ended = true
-	c.b.claims.Leave(c)
-	return c.endedAs
-}
-
-// notFreed is the error of a release, or of Abandon, that too few nodes have confirmed. The mutex is held.
-func (c *claim) notFreed(ended error) error {
-	class := driver.ErrUnavailable
-	var why []failure
-	for i := range c.seats {
-		switch s := &c.seats[i]; {
-		case s.freed != freedNot:
-		case s.asking || s.maybe:
-			class = driver.ErrUnknown
-			fallthrough
-		default:
-			if s.asking || s.err == nil {
-				why = append(why, c.b.nodes[i].slow())
-			} else {
-				why = append(why, c.b.nodes[i].failed(s.err))
-			}
-		}
-	}
-	if ended != nil {
-		return fmt.Errorf("%w: %s: %w", driver.ErrUnknown, c.b.missing(why), ended)
-	}
-	return fmt.Errorf("%w: %s", class, c.b.missing(why))
+	return err
 }
 
 // Abandon implements driver.Backend. It returns nil when a majority of the nodes has nothing of the claim and, where it may still be on its way,
@@ -147,64 +245,10 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c := m.(*claim)
 	c.mu.Lock()
 	c.gaveUp = true
-	known := c.round > 0
-	c.begin(abandoning)
-	asked := c.toFree()
-	for _, i := range asked {
-		s := &c.seats[i]
-		s.loose = s.loose || s.flying > 0 || unresolved && !known
-	}
-	c.look()
+	f := &freeing{claim: c, abandon: true, unheard: unresolved && c.round == 0}
 	c.mu.Unlock()
-	for _, i := range asked {
-		c.abandonAt(i)
-	}
-	err := c.await(ctx, b.o.nodeTimeout(max(c.Req.TTL, minTTL)))
+	err := f.free(ctx, func() bool { return f.confirmed() >= b.quorum })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.countEnded() < b.quorum {
-		return c.notFreed(err)
-	}
-	b.claims.Leave(c)
-	return nil
-}
-
-// abandonAt gives up what node i has of the claim, and has it refuse what may still arrive.
-func (c *claim) abandonAt(i int) {
-	ms := "0"
-	c.mu.Lock()
-	if c.seats[i].loose {
-		ms = strconv.FormatInt(late.Milliseconds(), 10)
-	}
-	c.mu.Unlock()
-	c.b.nodes[i].line.Call(redisscript.Abandon, c.keys[:], []string{c.value, ms}, redisscript.Terms{}, c, callAbandon.number(i, 0))
-}
-
-// Broken implements redisclaims.Member: a majority of the nodes says that somebody has broken the claim by force.
-func (c *claim) Broken() {
-	err := fmt.Errorf("%w: it was broken by force", driver.ErrLost)
-	if c.end(err) && c.Req.Lost != nil {
-		c.Req.Lost(err)
-	}
-}
-
-// end ends a claim that is lost, unless it has ended, and frees in the background what nodes still have of it.
-func (c *claim) end(err error) (first bool) {
-	c.mu.Lock()
-	if c.ended {
-		c.mu.Unlock()
-		return false
-	}
-	c.ended, c.endedAs = true, err
-	c.b.claims.Leave(c)
-	asked := c.toFree()
-	c.mu.Unlock()
-	c.free(asked)
-	return true
-}
-
-// lost says that a majority is gone.
-func lost(c *claim) error {
-	return fmt.Errorf("%w: fewer than %d of %d nodes have its key: it expired, or was deleted, overwritten or evicted, or nodes lost their data",
-		driver.ErrLost, c.b.quorum, len(c.b.nodes))
+	return f.outcome(err)
 }

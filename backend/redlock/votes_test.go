@@ -150,6 +150,7 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 		}, soon, time.Millisecond)
 	}
 	a.frees(lease)
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond)
 	for i, p := range peers {
 		for j := i + 1; j < len(peers); j++ {
 			require.LessOrEqual(t, peers[j].waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
@@ -239,7 +240,7 @@ func TestWhenVotesMayBeFree(t *testing.T) {
 	} {
 		c := &claim{b: &Backend{quorum: 3}}
 		for _, ms := range v.ms {
-			c.seats = append(c.seats, seat{state: seatHeld, ms: ms})
+			c.votes = append(c.votes, vote{state: held, ms: ms})
 		}
 		require.Equal(t, v.want, c.freeIn(v.got))
 	}

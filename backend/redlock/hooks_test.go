@@ -1,0 +1,133 @@
+package redlock
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// commands is a hook of a client, which notes what it sends.
+type commands struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (h *commands) DialHook(next goredis.DialHook) goredis.DialHook {
+	return func(ctx context.Context, network, addr string) (net.Conn, error) { return next(ctx, network, addr) }
+}
+
+func (h *commands) note(cmd goredis.Cmder) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.all = append(h.all, cmd.String())
+}
+
+func (h *commands) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
+	return func(ctx context.Context, cmd goredis.Cmder) error {
+		h.note(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+func (h *commands) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []goredis.Cmder) error {
+		for _, cmd := range cmds {
+			h.note(cmd)
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// saw says whether the hook saw a call of script.
+func (h *commands) saw(script *redisscript.Script) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return script.Names([]byte(strings.Join(h.all, "\n")))
+}
+
+// The hooks of each node's client, wrapped or not, with one connection and go-redis' own retries, see every command of a cycle.
+func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
+	x := plainNodes(t, 3)
+	var hooks []*commands
+	var clients []goredis.UniversalClient
+	for _, s := range x.servers {
+		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), PoolSize: 1})
+		t.Cleanup(func() { _ = c.Close() })
+		h := &commands{}
+		c.AddHook(h)
+		hooks, clients = append(hooks, h), append(clients, struct{ goredis.UniversalClient }{c})
+	}
+	b, err := NewBackend(clients, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	a := &peer{Backend: b, t: t, name: "a"}
+	lease := a.takes(a.request("x"))
+	_, err = a.renews(lease)
+	require.NoError(t, err)
+	a.abandons(a.request("y"))
+	_, err = a.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	do(t, x.servers[0], "DEL", key("x"))
+	_, err = a.renews(lease)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
+	a.frees(lease)
+	x.empty(t, "x")
+	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody"), driver.ErrLost)
+	for i, h := range hooks {
+		for name, script := range map[string]*redisscript.Script{
+			"acquire": redisscript.QuorumAcquire, "renew": redisscript.QuorumRenew, "release": redisscript.QuorumRelease,
+			"abandon": redisscript.Abandon, "inspect": redisscript.Inspect, "break": redisscript.Break,
+		} {
+			require.Eventually(t, func() bool { return h.saw(script) }, soon, time.Millisecond, "%s on node %d", name, i)
+		}
+	}
+	require.True(t, hooks[0].saw(redisscript.QuorumRetake))
+}
+
+// A node that does not answer costs an uncontended cycle nothing, with clients that have one connection each and go-redis' own retries and time-outs.
+func TestAHungNodeCostsNothing(t *testing.T) {
+	x := plainNodes(t, 5)
+	var clients []*goredis.Client
+	for _, s := range x.servers {
+		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), PoolSize: 1})
+		t.Cleanup(func() { _ = c.Close() })
+		clients = append(clients, c)
+	}
+	b, err := NewBackend(clients, Options{})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, b.Close()) }()
+	a := &peer{Backend: b, t: t, name: "a"}
+	fastest := func() time.Duration { // of some cycles: the machine is shared
+		least := time.Hour
+		for range 200 {
+			begun := time.Now()
+			a.frees(a.takesSoon(a.request("x")))
+			least = min(least, time.Since(begun))
+		}
+		return least
+	}
+	well := fastest()
+	x.empty(t, "x")
+	x.freeze(t, 2)
+	hung := fastest()
+	t.Logf("the fastest cycle: %v, with a hung node %v", well, hung)
+	require.Less(t, hung, 2*well+time.Millisecond)
+	x.thaw(t, 2)
+	x.empty(t, "x")
+	require.Eventually(t, func() bool { // it is asked again
+		lease := a.takesSoon(a.request("y"))
+		defer a.frees(lease)
+		<-time.After(time.Millisecond)
+		return x.having(t, key("y")) == 5
+	}, 2*soon, time.Millisecond)
+}
