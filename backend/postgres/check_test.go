@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
@@ -233,29 +232,4 @@ func TestNotices(t *testing.T) {
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
 	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
-}
-
-// A pool's BeforeConnect is called, and its failure is an error of one line.
-func TestPool(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	config, err := pgxpool.ParseConfig(p.UserURL("lockport", "rotated"))
-	require.NoError(t, err)
-	u, err := url.Parse(p.URL())
-	require.NoError(t, err)
-	password, _ := u.User.Password()
-	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
-		c.Password = password
-		return nil
-	}
-	pool, err := pgxpool.NewWithConfig(t.Context(), config)
-	require.NoError(t, err)
-	t.Cleanup(pool.Close)
-	c, err := New(pool, Options{}, lockport.Logger(nil))
-	require.NoError(t, err)
-	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
-	require.NoError(t, c.Close())
-	require.NoError(t, pool.Ping(t.Context()), "the pool is its owner's")
-	_, err = New(nil, Options{})
-	require.ErrorContains(t, err, "the pool is nil")
 }

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"testing"
 	"time"
@@ -14,8 +15,22 @@ import (
 
 func TestConn(t *testing.T) {
 	t.Parallel()
-	p := database(t)
-	s := serverAt(t, with(t, p.URL(), "ttl", "2s"))
+	t.Run("URL", func(t *testing.T) {
+		t.Parallel()
+		testConn(t, serverAt(t, with(t, database(t).URL(), "ttl", testTTL.String())))
+	})
+	t.Run("sql.DB", func(t *testing.T) {
+		t.Parallel()
+		db, err := sql.Open("pgx", database(t).URL())
+		require.NoError(t, err)
+		t.Cleanup(func() { require.NoError(t, db.Close()) })
+		b, err := NewDBBackend(db, Options{TTL: testTTL})
+		require.NoError(t, err)
+		testConn(t, b.server)
+	})
+}
+
+func testConn(t *testing.T, s *server) {
 	a := dialled(t, s)
 	b := dialled(t, s)
 	require.NotEqual(t, a.ID(), b.ID())

@@ -1,0 +1,212 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/session"
+)
+
+// traced records the statements that pgx sends, one by one or in batches.
+type traced struct {
+	mu  sync.Mutex
+	all []string
+}
+
+func (r *traced) add(sql string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.all = append(r.all, sql)
+}
+
+// taken are those since it was last called.
+func (r *traced) taken() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	all := r.all
+	r.all = nil
+	return all
+}
+
+func (r *traced) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	r.add(d.SQL)
+	return ctx
+}
+func (r *traced) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+func (r *traced) TraceBatchStart(ctx context.Context, _ *pgx.Conn, _ pgx.TraceBatchStartData) context.Context {
+	return ctx
+}
+func (r *traced) TraceBatchQuery(_ context.Context, _ *pgx.Conn, d pgx.TraceBatchQueryData) {
+	r.add(d.SQL)
+}
+func (r *traced) TraceBatchEnd(context.Context, *pgx.Conn, pgx.TraceBatchEndData) {}
+
+// The tracer of the caller's pool sees what a session is set up with, and every statement that concerns locks.
+func TestTracerSeesEveryStatement(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	config, err := pgxpool.ParseConfig(p.URL())
+	require.NoError(t, err)
+	tracer := new(traced)
+	config.ConnConfig.Tracer = tracer
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	b, err := NewBackend(pool, Options{TTL: testTTL})
+	require.NoError(t, err)
+
+	a := dialled(t, b.server)
+	require.True(t, slices.ContainsFunc(tracer.taken(), func(sql string) bool { return strings.Contains(sql, "LISTEN") }))
+	for _, step := range []struct {
+		ops  []*session.Op
+		want []string
+	}{
+		{[]*session.Op{op(session.Try, 1)}, []string{"lp_try"}},
+		{[]*session.Op{op(session.Ping, 0)}, []string{"lp_ping"}},
+		{[]*session.Op{op(session.Free, 1), op(session.Try, 2), op(session.Try, 3)}, []string{"lp_free_lp_try"}},
+		{[]*session.Op{op(session.Free, 2)}, []string{"lp_free"}},
+		{[]*session.Op{op(session.Await, 4), op(session.Leave, 4)}, []string{"lp_await", "lp_leave"}},
+		{[]*session.Op{{Kind: session.End, ID: "1/1"}}, []string{"lp_end"}},
+	} {
+		ask(t, a, step.ops...)
+		require.Equal(t, step.want, tracer.taken())
+	}
+	require.NoError(t, receive(t, a.wait(t.Context(), op(session.Try, 5))))
+	require.Equal(t, []string{"lp_contend", "lp_wait"}, tracer.taken())
+
+	// The session has prepared no other statement.
+	require.NoError(t, a.stop())
+	prepared, err := a.link.conn.Query(t.Context(), `SELECT name FROM pg_prepared_statements WHERE name LIKE 'lp%'`, once)
+	require.NoError(t, err)
+	names, err := pgx.CollectRows(prepared, pgx.RowTo[string])
+	require.NoError(t, err)
+	require.Len(t, names, 9)
+	a.listen()
+}
+
+// A sql.DB of pgx lends its connections, and closes those that have served.
+func TestDB(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	config, err := pgx.ParseConfig(p.URL())
+	require.NoError(t, err)
+	config.DefaultQueryExecMode = pgx.QueryExecModeSimpleProtocol // as some have it because of a pooler
+	tracer := new(traced)
+	config.Tracer = tracer
+	db := stdlib.OpenDB(*config)
+	t.Cleanup(func() { require.NoError(t, db.Close()) })
+	c, err := NewDB(db, Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	l, other := acquire(t, c, "x"), clientAt(t, p.URL())
+	_, err = other.TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.Equal(t, 1, db.Stats().InUse)
+	execute(t, admin(t, p.AdminURL()), `SELECT pg_terminate_backend($1)`, sessionOf(t, l).PID)
+	within(t, l.Lost(), removalNotice)
+	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
+	require.Subset(t, tracer.taken(), []string{"lp_try", "lp_free"})
+	require.NoError(t, c.Close())
+	require.Zero(t, db.Stats().OpenConnections, "a session's settings must not reach other users of the pool")
+	require.NoError(t, db.PingContext(t.Context()))
+
+	_, err = NewDB(nil, Options{})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = NewDB(sql.OpenDB(foreign{}), Options{})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	require.ErrorContains(t, err, "github.com/jackc/pgx/v5/stdlib")
+	require.NotContains(t, err.Error(), "\n")
+}
+
+// foreign is another driver of database/sql.
+type foreign struct{}
+
+func (foreign) Connect(context.Context) (sqldriver.Conn, error) {
+	return nil, errors.New("not to be called")
+}
+func (f foreign) Driver() sqldriver.Driver          { return f }
+func (foreign) Open(string) (sqldriver.Conn, error) { return nil, errors.New("not to be called") }
+
+// A pool's hooks are called, and their failure is an error of one line.
+func TestPool(t *testing.T) {
+	t.Parallel()
+	p := database(t)
+	config, err := pgxpool.ParseConfig(p.UserURL("lockport", "rotated"))
+	require.NoError(t, err)
+	good, err := pgx.ParseConfig(p.URL())
+	require.NoError(t, err)
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		c.Password = good.Password
+		return nil
+	}
+	broken := errors.New("broken\nhook")
+	config.AfterConnect = func(context.Context, *pgx.Conn) error { return broken }
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	c, err := New(pool, Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	_, err = c.TryAcquire(t.Context(), "x")
+	require.ErrorIs(t, err, lockport.ErrUnavailable)
+	require.ErrorContains(t, err, "broken hook")
+	broken = nil
+	require.NoError(t, acquire(t, c, "x").Release(t.Context()))
+	require.NoError(t, c.Close())
+	require.NoError(t, pool.Ping(t.Context()), "the pool is its owner's")
+	_, err = New(nil, Options{})
+	require.ErrorContains(t, err, "the pool is nil")
+}
+
+// distant is a connection that seems to lead to another machine.
+type distant struct{ net.Conn }
+
+func (distant) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432} }
+
+func TestPasswordWithoutTLS(t *testing.T) {
+	t.Parallel()
+	p := servers.NeedPostgres(t, servers.PostgresOptions{TLS: true, Durable: true})
+	for _, c := range []struct {
+		sslmode string
+		distant bool
+		want    bool
+	}{{"disable", false, false}, {"disable", true, true}, {"require", true, false}} {
+		config, err := pgxpool.ParseConfig(with(t, p.URL(), "sslmode", c.sslmode))
+		require.NoError(t, err)
+		if c.distant {
+			dial := config.ConnConfig.DialFunc
+			config.ConnConfig.DialFunc = func(ctx context.Context, network, addr string) (net.Conn, error) {
+				socket, err := dial(ctx, network, addr)
+				return distant{socket}, err
+			}
+		}
+		pool, err := pgxpool.NewWithConfig(t.Context(), config)
+		require.NoError(t, err)
+		t.Cleanup(pool.Close)
+		b, err := NewBackend(pool, Options{})
+		require.NoError(t, err)
+		found, err := b.Check(t.Context())
+		require.NoError(t, err)
+		i := slices.IndexFunc(found, func(n driver.Notice) bool { return n.ID == "password-in-the-clear" })
+		require.Equal(t, c.want, i >= 0, "%+v", c)
+		if c.want {
+			require.Contains(t, found[i].Text, "SCRAM does not send it")
+			require.Contains(t, found[i].Text, "192.0.2.1:5432")
+		}
+		require.NoError(t, b.Close())
+	}
+}
