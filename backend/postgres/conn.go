@@ -41,9 +41,6 @@ func parseID(id string) (pid int32, began int64, ok bool) {
 	return int32(n), began, err1 == nil && err2 == nil
 }
 
-// Silence implements session.Conn.
-func (c *conn) Silence() time.Duration { return c.server.ttl }
-
 // Close implements session.Conn.
 func (c *conn) Close() {
 	c.link.close()

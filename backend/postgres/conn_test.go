@@ -34,7 +34,6 @@ func testConn(t *testing.T, s *server) {
 	a := dialled(t, s)
 	b := dialled(t, s)
 	require.NotEqual(t, a.ID(), b.ID())
-	require.Equal(t, testTTL, a.Silence())
 
 	first, second, held := op(session.Try, 1), op(session.Try, -2), op(session.Try, 1)
 	ask(t, a, first, op(session.Ping, 0), second)

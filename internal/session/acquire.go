@@ -113,7 +113,7 @@ func (b *Backend) idleBlocker() *session {
 	if len(b.blockers) >= b.o.Blockers {
 		return nil
 	}
-	s := b.begin(true)
+	s := b.begin()
 	b.blockers = append(b.blockers, s)
 	return s
 }

@@ -110,46 +110,9 @@ func (b *Backend) mainSession() (*session, error) {
 		b.main.end(errIdle)
 	}
 	if b.main == nil {
-		b.main = b.begin(false)
+		b.main = b.begin()
 	}
 	return b.main, nil
-}
-
-// Do carries out ops in order on the main session, in requests with those of others, and returns when they are answered or ctx has ended. It is for what
-// a backend itself wants to ask (Ask, End). An error is of a class of package driver: nothing is known of the answers then, and ops must not be touched again.
-// Otherwise each op has its answer or its own Err.
-func (b *Backend) Do(ctx context.Context, ops ...*Op) error {
-	if err := ctx.Err(); err != nil {
-		return unavailable(err)
-	}
-	if len(ops) == 0 {
-		return nil
-	}
-	b.mu.Lock()
-	defer b.unlock()
-	s, err := b.mainSession()
-	if err != nil {
-		return err
-	}
-	calls := make([]*call, len(ops))
-	for i, op := range ops {
-		calls[i] = s.ask(op, nil)
-	}
-	for _, k := range calls {
-		if !b.await(ctx, k) {
-			err := unavailable(ctx.Err())
-			for _, k := range calls {
-				if !s.withdraw(k) {
-					err = unknown(ctx.Err())
-				}
-			}
-			return err
-		}
-		if k.err != nil {
-			return k.err
-		}
-	}
-	return nil
 }
 
 // layout makes the key of a request that asks for something, or says why there is none.

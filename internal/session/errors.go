@@ -46,19 +46,6 @@ func lost(cause error) error {
 	return of(driver.ErrLost, fmt.Errorf("its session with the server has ended: %w", plain(cause)))
 }
 
-// Harmless is err for what changes nothing: that it may have been carried out leaves nothing unknown.
-func Harmless(err error) error {
-	if !errors.Is(err, driver.ErrUnknown) {
-		return err
-	}
-	if made, ok := err.(interface{ Unwrap() []error }); ok {
-		if parts := made.Unwrap(); len(parts) == 2 && parts[0] == driver.ErrUnknown { // see of
-			return unavailable(parts[1])
-		}
-	}
-	return unavailable(plain(err))
-}
-
 // plain is err, or where that has a class its text alone.
 func plain(err error) error {
 	if classOf(err) != nil {

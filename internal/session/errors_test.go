@@ -11,22 +11,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Of what changes nothing no outcome is unknown, whoever made the error, and its cause stays in the chain.
-func TestHarmless(t *testing.T) {
-	require.NoError(t, Harmless(nil))
-	refused := fmt.Errorf("%w: no", driver.ErrRefused)
-	require.Equal(t, refused, Harmless(refused))
-	for _, err := range []error{
-		unknown(context.Canceled), unknown(driver.ErrRefused), driver.ErrUnknown, errors.Join(driver.ErrUnknown), errors.Join(errCut, driver.ErrUnknown),
-		fmt.Errorf("%w", driver.ErrUnknown), fmt.Errorf("a: %w: %w: %w", driver.ErrUnknown, errCut, errCut),
-	} {
-		harmless := Harmless(err)
-		require.ErrorIs(t, harmless, driver.ErrUnavailable)
-		require.NotErrorIs(t, harmless, driver.ErrUnknown)
-		require.Equal(t, errors.Is(err, context.Canceled), errors.Is(harmless, context.Canceled))
-	}
-}
-
 func TestErrorsHaveOneClass(t *testing.T) {
 	classes := []error{driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown}
 	for _, class := range classes {

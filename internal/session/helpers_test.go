@@ -20,7 +20,7 @@ import (
 func plainLayout(name string) (Key, error) { return Key(name), nil }
 
 // kindLetters are the kinds of requests.
-const kindLetters = "TFPALEQ"
+const kindLetters = "TFPALE"
 
 // handTTL is the TTL of the backends whose server is the test itself.
 const handTTL = 9 * time.Second
@@ -112,8 +112,7 @@ type handConn struct {
 	deaf   bool       // Do and Wait return late: not when their context ends
 }
 
-func (c *handConn) ID() string             { return c.id }
-func (c *handConn) Silence() time.Duration { return handTTL }
+func (c *handConn) ID() string { return c.id }
 func (c *handConn) Close() {
 	require.False(c.h.t, c.closed, "closed twice")
 	c.closed = true
@@ -158,7 +157,7 @@ func (c *handConn) Listen(ctx context.Context) error {
 	}
 }
 
-// asked is what is asked now: "TFPALEQ" letters with keys.
+// asked is what is asked now: "TFPALE" letters with keys.
 func (c *handConn) asked() string {
 	synctest.Wait()
 	c.mu.Lock()
@@ -303,7 +302,6 @@ type instant struct{}
 
 func (s *instant) Dial(context.Context, string, Events) (Conn, error) { return s, nil }
 func (s *instant) ID() string                                         { return "instant" }
-func (s *instant) Silence() time.Duration                             { return time.Hour }
 func (s *instant) Close()                                             {}
 func (s *instant) Wait(_ context.Context, op *Op) error               { op.OK = true; return nil }
 

@@ -30,18 +30,14 @@ const (
 	// End makes sure that the session whose Conn.ID was Op.ID, an earlier one of ours whose connection has ended for us, has ended at the
 	// server too and with it all its locks and waits; it may have to terminate it. OK: it certainly has. false: not yet, it is ending.
 	End
-	// Ask is the backend's own request (what Check and Inspect want to know), sent through Backend.Do: its meaning is in Op.Ask. The engine
-	// never makes one, and passes it on as it is.
-	Ask
 )
 
 // Op is one thing that a session does, and the answer. The engine does not touch an Op between its being handed to Conn and the return of that
 // call; after it Conn does not touch it.
 type Op struct {
 	Kind Kind
-	Key  Key    // of all but Ping, End and Ask
+	Key  Key    // of all but Ping and End
 	ID   string // of End
-	Ask  any    // of Ask: a request and the place for its answer, of a type that the backend chooses
 
 	// Name and Owner are those of the claim (driver.Request) that a Try or a Wait is for. They decide nothing: a backend may keep them
 	// at the server for Inspect.
@@ -80,19 +76,15 @@ type Events struct {
 
 // Conn is one session on a connection of its own. Its locks end with it.
 //
-// The engine calls Do, Wait, Listen and Close one at a time, on a goroutine of the session's own; ID and Silence concurrently with them. No context of
+// The engine calls Do, Wait, Listen and Close one at a time, on a goroutine of the session's own; ID concurrently with them. No context of
 // a caller reaches a Conn. An error of Do, Wait or Listen says that the connection has ended, or must, and why (a plain cause, without a class of package
 // driver); the engine then calls Close, and takes the outcome of the ops under way as unknown.
 type Conn interface {
 	// ID identifies the session at the server for ever, never reused, also not after the server's restart. See End. It does no I/O.
 	ID() string
 
-	// Silence is for how long after a request was sent the server certainly keeps this session's locks although it hears nothing more from it. It
-	// always returns the same value. 0: until the connection ends.
-	Silence() time.Duration
-
 	// Do carries out ops (at least one, at most MaxBatch; at most one Try or Free of a Key) in their order, or in one that nobody can tell from it, in
-	// as few requests as it can, and writes their answers. ctx ends with the session, or if Do takes longer than Silence: Do then returns within
+	// as few requests as it can, and writes their answers. ctx ends with the session, or if Do takes longer than Options.TTL: Do then returns within
 	// milliseconds, with an error. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm nothing of
 	// the session.
 	Do(ctx context.Context, ops []*Op) error
@@ -117,8 +109,8 @@ const MaxBatch = 128
 
 // Options are what a backend chooses.
 type Options struct {
-	// TTL is the one TTL of all claims: at most how long after the last request that a silent session sent the server may grant its locks to others, and
-	// what sessions are set up for by Server. Positive.
+	// TTL is the one TTL of all claims: the server keeps a session's locks for exactly so long after a request was sent although it hears nothing more,
+	// for which Server sets sessions up. Positive.
 	TTL time.Duration
 
 	// Blockers is how many names at most wait on connections of their own, in the server's queue. 0: none, all look again when they are told or

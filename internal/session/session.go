@@ -10,13 +10,11 @@ import (
 // session is one session at the server: being dialled, live, or ended. A goroutine of its own (run) makes its requests one after the other, each for all
 // that is queued, and listens while nothing is. Guarded by Backend.mu.
 type session struct {
-	b       *Backend
-	ctx     context.Context // ends when the session does
-	cancel  context.CancelFunc
-	blocker bool          // not the main one: one claim at a time, which may wait
-	conn    Conn          // nil: being dialled
-	silence time.Duration // of conn
-	over    error         // why it has ended for us; nil: it has not
+	b      *Backend
+	ctx    context.Context // ends when the session does
+	cancel context.CancelFunc
+	conn   Conn  // nil: being dialled
+	over   error // why it has ended for us; nil: it has not
 
 	queue  []*call            // to be sent
 	leaves []*call            // Leaves, to be sent with the next request, or when due
@@ -65,8 +63,8 @@ func (k *call) settle(err error) {
 }
 
 // begin opens a session in the background. mu is held.
-func (b *Backend) begin(blocker bool) *session {
-	s := &session{b: b, blocker: blocker, claims: make(map[*claim]struct{})}
+func (b *Backend) begin() *session {
+	s := &session{b: b, claims: make(map[*claim]struct{})}
 	s.ctx, s.cancel = context.WithCancel(b.ctx)
 	b.work.Add(1)
 	go s.run(b.label)
@@ -87,7 +85,7 @@ func (s *session) run(label string) {
 		b.unlock()
 		return
 	}
-	s.conn, s.silence, s.sent = conn, conn.Silence(), time.Now()
+	s.conn, s.sent = conn, time.Now()
 	if s == b.main {
 		for _, w := range b.watches {
 			s.listen(w)
@@ -205,10 +203,8 @@ func (s *session) wait(op *Op) error {
 func (s *session) do(ops []*Op) error {
 	s.sent = time.Now()
 	s.b.unlock()
-	if s.silence > 0 {
-		overdue := time.AfterFunc(s.silence, s.overdue)
-		defer overdue.Stop()
-	}
+	overdue := time.AfterFunc(s.b.o.TTL, s.overdue)
+	defer overdue.Stop()
 	err := s.conn.Do(s.ctx, ops)
 	s.b.mu.Lock()
 	if err == nil && slices.ContainsFunc(ops, (*Op).confirms) {
@@ -221,23 +217,21 @@ func (s *session) do(ops []*Op) error {
 func (s *session) overdue() {
 	s.b.mu.Lock()
 	defer s.b.unlock()
-	s.end(fmt.Errorf("the server has not answered for %v", s.silence))
+	s.end(fmt.Errorf("the server has not answered for %v", s.b.o.TTL))
 }
 
-// rest listens until there is something to ask, and ends a session that nobody needs. mu is held, but not meanwhile.
+// rest listens until there is something to ask, asks for a sign of life, or ends a session that nobody needs. mu is held, but not meanwhile.
 func (s *session) rest() {
-	limit := s.patience()
-	if silent := time.Since(s.sent); limit > 0 && silent < limit {
+	limit, silent := s.patience(), time.Since(s.sent)
+	switch {
+	case silent < limit:
 		limit -= silent
-	} else if limit > 0 && len(s.claims) == 0 {
+	case len(s.claims) == 0:
 		s.end(errIdle)
 		return
-	} else if s.b.o.Beat > 0 && len(s.claims) > 0 {
+	case s.b.o.Beat > 0:
 		s.ask(&Op{Kind: Ping}, nil)
 		return
-	}
-	if limit <= 0 {
-		limit = forever
 	}
 	ctx, cancel := context.WithTimeout(s.ctx, limit)
 	s.rouse = cancel
@@ -251,37 +245,25 @@ func (s *session) rest() {
 	}
 }
 
-// forever is a limit that is none.
-const forever = 1000 * time.Hour
-
-// patience is for how long nothing is asked of the session before it is asked for a sign of life, or ended if it has no claims: after silence the server
-// ends it, perhaps just as it is used. 0: for ever.
+// patience is for how long nothing is asked of the session before it is asked for a sign of life, or ended if it has no claims: after the TTL the server
+// ends it, perhaps just as it is used.
 func (s *session) patience() time.Duration {
-	limit := s.silence - s.silence/4
-	if beat := s.b.o.Beat; beat > 0 && len(s.claims) > 0 && (limit == 0 || beat < limit) {
+	if beat := s.b.o.Beat; beat > 0 && len(s.claims) > 0 {
 		return beat
 	}
-	return limit
+	return s.b.o.TTL - s.b.o.TTL/4
 }
 
 // until is the instant before which the server keeps what the session has.
-func (s *session) until() time.Time {
-	if s.silence <= 0 || s.confirmed.IsZero() {
-		return time.Time{}
-	}
-	return s.confirmed.Add(s.silence)
-}
+func (s *session) until() time.Time { return s.confirmed.Add(s.b.o.TTL) }
 
 // idle says that nothing is asked and nothing is to be asked.
 func (s *session) idle() bool { return !s.busy && len(s.queue) == 0 }
 
 // stale says that the server may have ended the session, or may just be doing so.
 func (s *session) stale() bool {
-	if s.conn == nil || s.silence <= 0 || !s.idle() {
-		return false
-	}
 	silent := time.Since(s.sent)
-	return silent >= s.silence || silent >= s.patience() && len(s.claims) == 0
+	return s.conn != nil && s.idle() && (silent >= s.b.o.TTL || silent >= s.patience() && len(s.claims) == 0)
 }
 
 // end ends the session for us, with all that lives on it. What is under way is known only when it is answered, or has failed. mu is held.

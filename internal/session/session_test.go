@@ -194,27 +194,6 @@ func TestRequestsGoTogether(t *testing.T) {
 	})
 }
 
-func TestDo(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		ask := &Op{Kind: Ask, Ask: 7}
-		o := begin(func() (driver.Lease, error) { return nil, h.b.Do(t.Context(), ask, &Op{Kind: End, ID: "x"}) })
-		c := h.accept()
-		c.answer("Q Ex")
-		o.is(t, nil)
-		require.True(t, ask.OK)
-		require.NoError(t, h.b.Do(t.Context()))
-
-		o = begin(func() (driver.Lease, error) { return nil, h.b.Do(t.Context(), &Op{Kind: Ask}) })
-		c.fail(errCut)
-		o.is(t, driver.ErrUnknown)
-		ctx, cancel := context.WithCancel(t.Context())
-		o = begin(func() (driver.Lease, error) { return nil, h.b.Do(ctx, &Op{Kind: Ask}) })
-		cancel()
-		o.is(t, driver.ErrUnavailable)
-		require.Empty(t, h.accept().asked())
-	})
-}
-
 func TestRenewBatch(t *testing.T) {
 	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
 		c, a := h.live(request("a"))
@@ -316,7 +295,6 @@ func TestCloseAtEveryMoment(t *testing.T) {
 				require.ErrorIs(t, err, driver.ErrUnavailable)
 				_, err = h.b.Wait(t.Context(), request("c"))
 				require.ErrorIs(t, err, driver.ErrUnavailable)
-				require.ErrorIs(t, h.b.Do(t.Context(), &Op{Kind: Ask}), driver.ErrUnavailable)
 				h.b.Notify(request("c"), nil)()
 				require.NoError(t, h.b.Close())
 			})

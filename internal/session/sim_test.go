@@ -149,9 +149,8 @@ func (s *simulated) Dial(ctx context.Context, label string, e Events) (Conn, err
 	return c, nil
 }
 
-func (c *simConn) ID() string             { return c.peer.id }
-func (c *simConn) Silence() time.Duration { return c.s.ttl }
-func (c *simConn) Close()                 { c.end(errors.New("closed by us")) }
+func (c *simConn) ID() string { return c.peer.id }
+func (c *simConn) Close()     { c.end(errors.New("closed by us")) }
 
 func (c *simConn) passes() bool {
 	c.mu.Lock()
