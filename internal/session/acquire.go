@@ -82,11 +82,11 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request) e
 
 // outcome waits for what becomes of a Try; nil: it has the key. mu is held, but not meanwhile.
 func (c *claim) outcome(ctx context.Context) error {
-	answered := c.s.b.await(ctx, c.try)
+	answered := c.b.await(ctx, c.call)
 	switch {
 	case c.state == held:
 		return nil
-	case !answered && c.withdraw():
+	case c.state == asking && c.withdraw():
 		return unavailable(ctx.Err())
 	case !answered:
 		c.wanted = false
@@ -102,12 +102,9 @@ func (c *claim) outcome(ctx context.Context) error {
 // idleBlocker returns a session to wait on, or nil if all are in use. mu is held.
 func (b *Backend) idleBlocker() *session {
 	b.prune()
-	for _, s := range slices.Clone(b.blockers) {
-		if s.over == nil && len(s.claims) == 0 && s.idle() {
-			if !s.stale() {
-				return s
-			}
-			s.end(errIdle)
+	for _, s := range b.blockers {
+		if s.over == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
+			return s
 		}
 	}
 	if len(b.blockers) >= b.o.Blockers {

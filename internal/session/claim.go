@@ -1,8 +1,6 @@
 package session
 
 import (
-	"context"
-
 	"github.com/lockport/lockport/driver"
 )
 
@@ -15,12 +13,11 @@ type claim struct {
 	req driver.Request
 
 	state   state
-	try     *call
-	wanted  bool          // somebody waits for the answer, or has the lease
-	granted bool          // somebody has the lease
-	err     error         // why it was not granted, or could not be given back
-	freed   bool          // it ended by being given back
-	changed chan struct{} // if not nil: closed when state changes
+	call    *call // its Try, or its last Free
+	wanted  bool  // somebody waits for the answer, or has the lease
+	granted bool  // somebody has the lease
+	err     error // why it was not granted, or could not be given back
+	freed   bool  // it ended by being given back
 
 	grant driver.Grant
 }
@@ -41,26 +38,9 @@ func (b *Backend) claimOn(s *session, key Key, req *driver.Request, waits bool) 
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
 	b.table[key] = c
 	s.claims[c] = struct{}{}
-	c.try = s.ask(&Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner}, c.tried)
-	c.try.waits = waits
+	c.call = s.ask(&Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner}, c.tried)
+	c.call.waits = waits
 	return c
-}
-
-// enter sets the state and tells those who wait for it. mu is held.
-func (c *claim) enter(st state) {
-	c.state = st
-	if c.changed != nil {
-		close(c.changed)
-		c.changed = nil
-	}
-}
-
-// change waits until the state is not what it was when it was called. mu is held, but not meanwhile.
-func (c *claim) change(ctx context.Context) error {
-	if c.changed == nil {
-		c.changed = make(chan struct{})
-	}
-	return c.b.wait(ctx, c.changed)
 }
 
 // drop ends a claim that certainly does not have its key, and tells those here who were refused because of it. mu is held.
@@ -72,20 +52,20 @@ func (b *Backend) drop(c *claim) {
 		delete(b.dead, c.req.Owner)
 	}
 	delete(c.s.claims, c)
-	c.enter(gone)
+	c.state = gone
 }
 
 // bereave notes that the session of c has ended for us while c had or may have had its key. mu is held.
 func (b *Backend) bereave(c *claim) {
 	delete(b.table, c.key)
 	b.dead[c.req.Owner] = c
-	c.enter(orphan)
+	c.state = orphan
 	b.hint(c.key) // for others it is the server's affair now
 }
 
 // withdraw takes back a claim that was not asked for yet. false: it was. mu is held.
 func (c *claim) withdraw() bool {
-	if !c.s.withdraw(c.try) {
+	if !c.s.withdraw(c.call) {
 		return false
 	}
 	c.err = unavailable(errCancelled)
@@ -96,11 +76,11 @@ func (c *claim) withdraw() bool {
 
 // tried draws the conclusions from the end of a Try. mu is held.
 func (c *claim) tried() {
-	b, op := c.b, c.try.op
+	b, op := c.b, c.call.op
 	switch {
-	case c.try.err != nil:
-		c.err = c.try.err
-		if c.try.sent {
+	case c.call.err != nil:
+		c.err = c.call.err
+		if c.call.sent {
 			b.bereave(c)
 		} else {
 			b.drop(c)
@@ -116,7 +96,7 @@ func (c *claim) tried() {
 		b.bereave(c)
 	case c.wanted:
 		c.grant = driver.Grant{Token: op.Token, Until: c.s.until(), Contended: op.Contended}
-		c.enter(held)
+		c.state = held
 	default:
 		c.giveBack()
 	}
@@ -127,21 +107,20 @@ func (c *claim) tried() {
 
 // giveBack queues the Free of a claim that has its key. mu is held.
 func (c *claim) giveBack() {
-	c.enter(giving)
-	var k *call
-	k = c.s.ask(&Op{Kind: Free, Key: c.key}, func() { c.gaveBack(k) })
+	c.state = giving
+	c.call = c.s.ask(&Op{Kind: Free, Key: c.key}, c.gaveBack)
 }
 
 // gaveBack draws the conclusions from the end of a Free. mu is held.
-func (c *claim) gaveBack(k *call) {
-	b := c.b
+func (c *claim) gaveBack() {
+	b, k := c.b, c.call
 	switch {
 	case k.err != nil:
 		c.err = unknown(k.err)
 		b.bereave(c)
 	case k.op.Err != nil:
 		c.err = k.op.Err
-		c.enter(held)
+		c.state = held
 	default:
 		c.freed = k.op.OK
 		b.drop(c)

@@ -127,7 +127,6 @@ func TestCallerLeavesWhileItsTryIsUnderWay(t *testing.T) {
 			synctest.Wait()
 			require.Equal(t, 2, woken, "that it is awaited now, and that it was given back")
 			stop()
-			time.Sleep(2 * leaveWithin)
 			c.answer("La")
 		},
 		"and abandons": func(t *testing.T, h *hand, c *handConn, req driver.Request) {

@@ -110,7 +110,7 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			if c.withdraw() {
 				return nil
 			}
-			if c.try.waits {
+			if c.call.waits {
 				c.s.end(errCancelled)
 			}
 		case held:
@@ -128,8 +128,8 @@ func (c *claim) finish(ctx context.Context, stop bool) error {
 			}
 			continue
 		}
-		if err := c.change(ctx); err != nil {
-			return unknown(err)
+		if !c.b.await(ctx, c.call) {
+			return unknown(ctx.Err())
 		}
 	}
 	return nil

@@ -2,13 +2,9 @@ package session
 
 import (
 	"slices"
-	"time"
 
 	"github.com/lockport/lockport/driver"
 )
-
-// leaveWithin is how long a Leave waits for another request that it can go with.
-const leaveWithin = 50 * time.Millisecond
 
 // watch is a key of which somebody here wants to know when it is free. Guarded by Backend.mu.
 type watch struct {
@@ -58,21 +54,14 @@ func (b *Backend) unwatch(w *watch, wake *func()) {
 		return
 	}
 	delete(b.watches, w.key)
-	if s := w.on; s != nil && !s.withdraw(w.ask) {
-		s.leave(w.key)
+	if s := w.on; s != nil && s.over == nil && !s.withdraw(w.ask) {
+		s.ask(&Op{Kind: Leave, Key: w.key}, nil)
 	}
 }
 
-// listen queues the Await of w, unless its key is awaited still: what was freed meanwhile was told to nobody. mu is held.
+// listen queues the Await of w. mu is held.
 func (s *session) listen(w *watch) {
 	w.on = s
-	if i := slices.IndexFunc(s.leaves, func(k *call) bool { return k.op.Key == w.key }); i >= 0 {
-		w.ask = s.leaves[i]
-		w.ask.sent = true // by an earlier watch
-		s.leaves = slices.Delete(s.leaves, i, i+1)
-		s.b.wake(w)
-		return
-	}
 	w.ask = s.ask(&Op{Kind: Await, Key: w.key}, func() { s.b.listens(w, s) })
 }
 
@@ -87,25 +76,6 @@ func (b *Backend) listens(w *watch, s *session) {
 	default:
 		b.wake(w)
 	}
-}
-
-// leave has a key left with the next request, or soon. mu is held.
-func (s *session) leave(key Key) {
-	if s.over != nil {
-		return
-	}
-	if len(s.leaves) == 0 {
-		time.AfterFunc(leaveWithin, s.flush)
-	}
-	s.leaves = append(s.leaves, &call{op: &Op{Kind: Leave, Key: key}, over: make(chan struct{})})
-}
-
-// flush sends the leaves that no other request has taken along.
-func (s *session) flush() {
-	s.b.mu.Lock()
-	defer s.b.unlock()
-	s.due = len(s.leaves) > 0
-	s.wakeUp()
 }
 
 // hint tells those here who want to know when key is free. mu is held.

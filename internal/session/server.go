@@ -61,7 +61,7 @@ func (op *Op) confirms() bool { return op.Err == nil && op.Kind != Await && op.K
 type Server interface {
 	// Dial opens a session and sets it up: time-outs, keep-alives, whatever is needed for Events. label is for people who look at the server's list
 	// of sessions: host, process id and label of the client, as driver.OwnerClient, printable ASCII of at most 223 bytes, perhaps empty. It returns
-	// soon after ctx ends, whatever the client library does; ctx bounds the dialling alone and is cancelled afterwards. Errors are of the class
+	// soon after ctx ends; ctx bounds the dialling alone and is cancelled afterwards. Errors are of the class
 	// driver.ErrUnavailable or driver.ErrRefused, one line, and show no password; nothing is left behind then. Events may be told before Dial has returned.
 	Dial(ctx context.Context, label string, e Events) (Conn, error)
 }
@@ -129,7 +129,7 @@ type Options struct {
 	// and may be called concurrently.
 	Layout func(name string) (Key, error)
 
-	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL, Prompt and Poll.
+	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL and Prompt.
 	Capabilities driver.Capabilities
 
 	// As serves Lock.As, if not nil: it sets target, a pointer, if it knows its type, to the backend's view of the lock key on the session c. It must not

@@ -16,11 +16,9 @@ type session struct {
 	conn   Conn  // nil: being dialled
 	over   error // why it has ended for us; nil: it has not
 
-	queue  []*call            // to be sent
-	leaves []*call            // Leaves, to be sent with the next request, or when due
-	due    bool               // they have waited for long enough
-	busy   bool               // a request is under way
-	rouse  context.CancelFunc // ends Listen; nil: it does not
+	queue []*call            // to be sent
+	busy  bool               // a request is under way
+	rouse context.CancelFunc // ends Listen; nil: it does not
 
 	sent      time.Time // when the last request was sent
 	confirmed time.Time // when the last request that was answered was sent
@@ -92,7 +90,7 @@ func (s *session) run(label string) {
 		}
 	}
 	for s.over == nil {
-		if s.due = s.due && len(s.leaves) > 0; s.idle() && !s.due {
+		if s.idle() {
 			s.rest()
 		} else {
 			s.request()
@@ -106,33 +104,21 @@ func (s *session) run(label string) {
 func (s *session) ask(op *Op, then func()) *call {
 	k := &call{op: op, then: then, over: make(chan struct{})}
 	s.queue = append(s.queue, k)
-	s.wakeUp()
-	return k
-}
-
-// wakeUp ends listening. mu is held.
-func (s *session) wakeUp() {
 	if s.rouse != nil {
 		s.rouse()
 	}
+	return k
 }
 
 // await waits until k is settled. false: ctx has ended before. mu is held, but not meanwhile.
 func (b *Backend) await(ctx context.Context, k *call) bool {
-	_ = b.wait(ctx, k.over)
-	return k.settled()
-}
-
-// wait waits for over or the end of ctx, whose error it returns. mu is held, but not meanwhile.
-func (b *Backend) wait(ctx context.Context, over <-chan struct{}) error {
 	b.unlock()
-	defer b.mu.Lock()
 	select {
-	case <-over:
-		return nil
+	case <-k.over:
 	case <-ctx.Done():
-		return ctx.Err()
 	}
+	b.mu.Lock()
+	return k.settled()
 }
 
 // withdraw takes back a call that was not sent: it certainly has no effect. false: it was sent, or is settled. mu is held.
@@ -145,19 +131,12 @@ func (s *session) withdraw(k *call) bool {
 	return true
 }
 
-// take takes at most n calls from the front of a queue.
-func take(queue *[]*call, n int) []*call {
-	n = min(n, len(*queue))
-	taken := slices.Clone((*queue)[:n])
-	*queue = slices.Delete(*queue, 0, n)
-	return taken
-}
-
 // request makes one request for what is queued. mu is held, but not meanwhile.
 func (s *session) request() {
 	b := s.b
-	calls := take(&s.leaves, MaxBatch/2)
-	calls = append(calls, take(&s.queue, MaxBatch-len(calls))...)
+	n := min(len(s.queue), MaxBatch)
+	calls := slices.Clone(s.queue[:n])
+	s.queue = slices.Delete(s.queue, 0, n)
 	ops := make([]*Op, len(calls))
 	for i, k := range calls {
 		k.sent = true
@@ -282,7 +261,7 @@ func (s *session) end(cause error) {
 		}
 	}
 	queue := s.queue
-	s.queue, s.leaves = nil, nil
+	s.queue = nil
 	for _, k := range queue {
 		k.settle(unsent(cause))
 	}

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -158,20 +156,14 @@ func TestNotify(t *testing.T) {
 		stopB := notify("b")
 		c.answer("Ab")
 
-		// It is left soon, or with the next request, before it is awaited again.
+		// It is left when nobody wants to know any more, and before it is awaited anew.
 		stopA()
 		stopA()
-		time.Sleep(2 * leaveWithin)
 		c.answer("La")
 		stopB()
+		c.answer("Lb")
 		stopA = notify("a")
-		c.answer("Lb Aa")
-		before := woken["a"]
-		stopA()
-		stopA = notify("a") // it is awaited still
-		time.Sleep(2 * leaveWithin)
-		require.Empty(t, c.asked())
-		require.Equal(t, before+1, woken["a"], "what was freed in between was told to nobody")
+		c.answer("Aa")
 
 		// An Await that was not sent is taken back.
 		other := h.try(t.Context(), request("x"))
@@ -182,7 +174,7 @@ func TestNotify(t *testing.T) {
 		require.Empty(t, c.asked())
 
 		// The next session is told anew.
-		before = woken["a"]
+		before := woken["a"]
 		c.fail(errCut)
 		require.Equal(t, before+1, woken["a"])
 		require.Empty(t, h.dials, "who is woken asks")
@@ -194,73 +186,7 @@ func TestNotify(t *testing.T) {
 		notify("b")
 		require.Empty(t, c.asked(), "and is not asked again")
 		stopA()
-		time.Sleep(2 * leaveWithin)
 		require.Empty(t, c.asked())
-	})
-}
-
-func TestAllIsLeft(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		var stops []func()
-		for i := range 2 * MaxBatch {
-			stops = append(stops, h.b.Notify(request(fmt.Sprint(i)), func() {}))
-		}
-		c := h.accept()
-		for c.asked() != "" {
-			c.answer(c.asked())
-		}
-		for _, stop := range stops {
-			stop()
-		}
-		left := 0
-		for range 10 {
-			time.Sleep(2 * leaveWithin)
-			require.NotContains(t, c.asked(), "A")
-			left += strings.Count(c.asked(), "L")
-			if left == MaxBatch { // one is stopped while a request is under way
-				h.b.Notify(request("x"), func() {})()
-			}
-			if c.asked() != "" {
-				c.answer(c.asked())
-			}
-		}
-		require.Equal(t, 2*MaxBatch, left)
-	})
-}
-
-// One request does not take all that is left: what is behind must not end what was awaited anew before it.
-func TestWhatIsAwaitedAnewIsLeftBefore(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		var stops []func()
-		for i := range MaxBatch {
-			stops = append(stops, h.b.Notify(request(fmt.Sprint(i)), func() {}))
-		}
-		c := h.accept()
-		awaited := make(map[Key]bool)
-		carryOut := func() {
-			for c.asked() != "" {
-				for _, op := range c.ops {
-					if op.Kind == Await || op.Kind == Leave {
-						awaited[op.Key] = op.Kind == Await
-					}
-				}
-				c.answer(c.asked())
-			}
-		}
-		carryOut()
-		require.Len(t, awaited, MaxBatch)
-		for _, stop := range stops {
-			stop()
-		}
-		again := Key(fmt.Sprint(MaxBatch - 1))
-		h.b.Notify(request(string(again)), func() {})
-		for range 10 {
-			carryOut()
-			time.Sleep(2 * leaveWithin)
-		}
-		for key, yes := range awaited {
-			require.Equal(t, key == again, yes, "%s", key)
-		}
 	})
 }
 
