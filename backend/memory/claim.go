@@ -30,8 +30,7 @@ type state int
 const (
 	waiting state = iota
 	held
-	released // by its own client, or abandoned
-	lost
+	over
 )
 
 func (c *claim) key() claimKey { return claimKey{c.req.Name, c.req.Owner} }
@@ -44,20 +43,8 @@ func (c *claim) isForeignTo(other *claim) bool {
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Renew implements driver.Lease.
-func (c *claim) Renew(ctx context.Context) (time.Time, error) {
-	sent, s := time.Now(), c.backend.server
-	if err := c.backend.begin(ctx); err != nil {
-		return time.Time{}, err
-	}
-	s.lock()
-	defer s.unlock()
-	return s.renew(c, sent)
-}
-
 // renew prolongs c. The caller has the mutex.
-func (s *Server) renew(c *claim, sent time.Time) (time.Time, error) {
-	now := time.Now()
+func (s *Server) renew(c *claim, sent, now time.Time) (time.Time, error) {
 	s.expire(s.names[c.req.Name], now)
 	if c.state != held {
 		return time.Time{}, fmt.Errorf("%w: the name is not held by this claim any more", driver.ErrLost)
@@ -71,24 +58,12 @@ func (s *Server) renew(c *claim, sent time.Time) (time.Time, error) {
 
 // Release implements driver.Lease.
 func (c *claim) Release(ctx context.Context) error {
-	if err := c.backend.begin(ctx); err != nil {
-		return err
-	}
-	s := c.backend.server
-	s.lock()
-	defer s.unlock()
-	return s.release(c)
-}
-
-// release ends c for its own client. The caller has the mutex.
-func (s *Server) release(c *claim) error {
-	now := time.Now()
-	s.expire(s.names[c.req.Name], now)
-	switch c.state {
-	case held:
-		s.end(c, released, nil, now)
-	case lost:
-		return fmt.Errorf("%w: it had ended before the release", driver.ErrLost)
-	}
-	return nil
+	return c.backend.call(ctx, func(s *Server, now time.Time) error {
+		s.expire(s.names[c.req.Name], now)
+		if c.state != held {
+			return fmt.Errorf("%w: it had ended before the release", driver.ErrLost)
+		}
+		s.end(c, nil, now)
+		return nil
+	})
 }

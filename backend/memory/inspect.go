@@ -10,37 +10,29 @@ import (
 )
 
 // Inspect implements driver.Inspector.
-func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	if err := b.begin(ctx); err != nil {
-		return driver.Status{}, err
-	}
-	b.server.lock()
-	defer b.server.unlock()
-	b.server.expire(b.server.names[name], time.Now())
-	if e := b.server.names[name]; e != nil {
-		return e.status(), nil
-	}
-	return driver.Status{Name: name}, nil
+func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
+	st.Name = name
+	err = b.call(ctx, func(s *Server, now time.Time) error {
+		s.expire(s.names[name], now)
+		if e := s.names[name]; e != nil {
+			st = e.status()
+		}
+		return nil
+	})
+	return st, err
 }
 
 // List implements driver.Inspector.
-func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	if err := b.begin(ctx); err != nil {
-		return nil, err
-	}
-	b.server.lock()
-	defer b.server.unlock()
-	now := time.Now()
-	var all []driver.Status
-	for name, e := range b.server.names {
-		if !strings.HasPrefix(name, prefix) {
-			continue
+func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
+	err = b.call(ctx, func(s *Server, now time.Time) error {
+		for name, e := range s.names {
+			if s.expire(e, now); e.holder != nil && strings.HasPrefix(name, prefix) {
+				all = append(all, e.status())
+			}
 		}
-		if b.server.expire(e, now); e.holder != nil {
-			all = append(all, e.status())
-		}
-	}
-	return all, nil
+		return nil
+	})
+	return all, err
 }
 
 func (e *entry) status() driver.Status {
@@ -88,6 +80,6 @@ func (s *Server) take(name, owner string, reason error) bool {
 	if e == nil || owner != "" && owner != e.holder.req.Owner {
 		return false
 	}
-	s.end(e.holder, lost, reason, now)
+	s.end(e.holder, reason, now)
 	return true
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -14,8 +13,8 @@ import (
 // concurrently.
 type Backend struct {
 	server *Server
-	close  sync.Once
-	closed chan struct{}
+	open   context.Context // ends with Close
+	close  context.CancelFunc
 }
 
 var _ interface {
@@ -33,7 +32,9 @@ func NewBackend(o Options) *Backend {
 	if o.Server == nil {
 		o.Server = NewServer()
 	}
-	return &Backend{server: o.Server, closed: make(chan struct{})}
+	b := &Backend{server: o.Server}
+	b.open, b.close = context.WithCancel(context.Background())
+	return b
 }
 
 // Server returns the server that keeps the locks.
@@ -61,13 +62,23 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
 // begin says why a call cannot reach the server, if it cannot.
 func (b *Backend) begin(ctx context.Context) error {
-	if b.isClosed() {
+	if b.open.Err() != nil {
 		return fmt.Errorf("%w: %w", driver.ErrRefused, errClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	return nil
+}
+
+// call runs f, which has the server's mutex, unless ctx or the client has ended.
+func (b *Backend) call(ctx context.Context, f func(s *Server, now time.Time) error) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	b.server.lock()
+	defer b.server.unlock()
+	return f(b.server, time.Now())
 }
 
 // TryAcquire implements driver.Backend.
@@ -98,7 +109,7 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		return b.server.outcome(c)
 	case <-ctx.Done():
 		return nil, unknown(ctx.Err())
-	case <-b.closed:
+	case <-b.open.Done():
 		return nil, unknown(errClosed)
 	}
 }
@@ -118,92 +129,58 @@ func (s *Server) outcome(c *claim) (driver.Lease, error) {
 
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	if err := b.begin(ctx); err != nil {
-		return err
-	}
-	b.server.lock()
-	defer b.server.unlock()
-	if c := b.server.claims[claimKey{req.Name, req.Owner}]; c != nil {
-		b.server.end(c, released, nil, time.Now())
-	}
-	return nil
+	return b.call(ctx, func(s *Server, now time.Time) error {
+		if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
+			s.end(c, nil, now)
+		}
+		return nil
+	})
 }
 
 // RenewBatch implements driver.BatchRenewer.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	sent := time.Now()
-	if err := b.begin(ctx); err != nil {
-		for i := range results {
-			results[i] = driver.Renewal{Err: err}
+	err := b.call(ctx, func(s *Server, now time.Time) error {
+		for i, l := range leases {
+			results[i].Until, results[i].Err = s.renew(l.(*claim), sent, now)
 		}
-		return
-	}
-	b.server.lock()
-	defer b.server.unlock()
-	for i, l := range leases {
-		results[i].Until, results[i].Err = b.server.renew(l.(*claim), sent)
+		return nil
+	})
+	if err != nil {
+		for i := range results {
+			results[i].Err = err
+		}
 	}
 }
 
-// Requeue implements driver.Requeuer.
+// Requeue implements driver.Requeuer, in one step as others see it: req is put behind old first, and so behind all that wait.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
 	sent := time.Now()
 	if err := b.begin(ctx); err != nil {
 		return nil, err, err
 	}
-	return b.server.requeue(ctx, b, old.(*claim), req, sent)
-}
-
-// requeue releases old and enters req, in one step as others see it: it is put behind old first, and so behind all who wait.
-func (s *Server) requeue(
-	ctx context.Context, b *Backend, old *claim, req driver.Request, sent time.Time,
-) (lease driver.Lease, gone, err error) {
-	c, err := s.enter(ctx, b, req, sent, true)
+	c, err := b.server.enter(ctx, b, req, sent, true)
 	if err != nil {
 		return nil, err, err
 	}
-	s.lock()
-	gone = s.release(old)
-	s.unlock()
-	lease, err = s.outcome(c)
+	gone = old.Release(context.WithoutCancel(ctx))
+	lease, err = b.server.outcome(c)
 	return lease, gone, err
 }
 
 // Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
 // and its callbacks are not called any more.
 func (b *Backend) Close() error {
-	b.close.Do(func() {
-		close(b.closed)
-		b.server.forget(b)
-	})
-	return nil
-}
-
-// tell runs a callback of the client's, unless it is closed.
-func (b *Backend) tell(callback func()) {
-	if !b.isClosed() {
-		callback()
-	}
-}
-
-// forget drops the claims of b that wait.
-func (s *Server) forget(b *Backend) {
+	s := b.server
 	s.lock()
 	defer s.unlock()
+	b.close()
 	for _, c := range s.claims {
 		if c.backend == b && c.state == waiting {
-			s.end(c, released, nil, time.Now())
+			s.end(c, nil, time.Now())
 		}
 	}
-}
-
-func (b *Backend) isClosed() bool {
-	select {
-	case <-b.closed:
-		return true
-	default:
-		return false
-	}
+	return nil
 }
 
 // errClosed is why a closed Backend refuses.

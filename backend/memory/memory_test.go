@@ -76,12 +76,11 @@ func TestExclusionAndTokens(t *testing.T) {
 	other := claim(t, b, request("y", "b"))
 
 	release(t, first)
-	release(t, first) // again: nothing
 	second := claim(t, b, request("x", "b"))
 	require.Greater(t, second.Grant().Token, first.Grant().Token)
 	require.NotZero(t, other.Grant().Token)
 
-	release(t, first) // late: the second holder keeps it
+	require.ErrorIs(t, first.Release(t.Context()), driver.ErrLost) // late: the second holder keeps it
 	_, err = a.TryAcquire(t.Context(), request("x", "a"))
 	require.ErrorIs(t, err, driver.ErrHeld)
 }
@@ -93,7 +92,7 @@ func TestExpiry(t *testing.T) {
 		require.Equal(t, time.Now().Add(ttl), first.Grant().Until)
 
 		time.Sleep(ttl / 2)
-		until, err := first.(driver.Renewer).Renew(t.Context())
+		until, err := driver.Renew(t.Context(), a, first)
 		require.NoError(t, err)
 		require.Equal(t, time.Now().Add(ttl), until)
 
@@ -101,15 +100,15 @@ func TestExpiry(t *testing.T) {
 		_, err = b.TryAcquire(t.Context(), request("x", "b"))
 		require.ErrorIs(t, err, driver.ErrHeld)
 		time.Sleep(time.Nanosecond)
-		_, err = first.(driver.Renewer).Renew(t.Context())
+		_, err = driver.Renew(t.Context(), a, first)
 		require.ErrorIs(t, err, driver.ErrLost, "also while nobody has taken the name since")
 		second := claim(t, b, request("x", "b"))
 		require.Greater(t, second.Grant().Token, first.Grant().Token)
 
-		_, err = first.(driver.Renewer).Renew(t.Context())
+		_, err = driver.Renew(t.Context(), a, first)
 		require.ErrorIs(t, err, driver.ErrLost)
 		require.ErrorIs(t, first.Release(t.Context()), driver.ErrLost)
-		_, err = second.(driver.Renewer).Renew(t.Context())
+		_, err = driver.Renew(t.Context(), b, second)
 		require.NoError(t, err)
 	})
 }
@@ -202,7 +201,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.NoError(t, b.Break(t.Context(), "x", st.Owner))
 	require.ErrorIs(t, reason, driver.ErrLost, "told before Break returns")
 	claim(t, b, request("x", "b"))
-	_, err = lease.(driver.Renewer).Renew(t.Context())
+	_, err = driver.Renew(t.Context(), a, lease)
 	require.ErrorIs(t, err, driver.ErrLost)
 }
 
@@ -223,7 +222,7 @@ func TestClose(t *testing.T) {
 		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
 		_, err := a.TryAcquire(t.Context(), request("z", "a"))
 		require.ErrorIs(t, err, driver.ErrRefused)
-		_, err = lease.(driver.Renewer).Renew(t.Context())
+		_, err = driver.Renew(t.Context(), a, lease)
 		require.Error(t, err)
 		require.Equal(t, 1, waiters(t, b, "x"), "the other client's")
 

@@ -99,10 +99,10 @@ func (s *Server) grant(e *entry, c *claim, now, sent time.Time) {
 
 // end takes c, which is held or waits, off the name, and grants that to the next one if c held it. reason, if not nil, is
 // what its holder is told.
-func (s *Server) end(c *claim, state state, reason error, now time.Time) {
+func (s *Server) end(c *claim, reason error, now time.Time) {
 	e := s.names[c.req.Name]
 	delete(s.claims, c.key())
-	c.state = state
+	c.state = over
 	if reason != nil && c.req.Lost != nil {
 		s.later(c.backend, func() { c.req.Lost(reason) })
 	}
@@ -128,7 +128,7 @@ func (s *Server) end(c *claim, state state, reason error, now time.Time) {
 // expire ends the holder of e if its TTL has passed. e may be nil.
 func (s *Server) expire(e *entry, now time.Time) {
 	if e != nil && e.holder != nil && !now.Before(e.holder.expires) {
-		s.end(e.holder, lost, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
+		s.end(e.holder, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
 	}
 }
 
@@ -153,7 +153,11 @@ func (s *Server) arm(e *entry) {
 // later has f, a callback of b's client, called by unlock. f may be nil.
 func (s *Server) later(b *Backend, f func()) {
 	if f != nil {
-		s.calls = append(s.calls, func() { b.tell(f) })
+		s.calls = append(s.calls, func() {
+			if b.open.Err() == nil {
+				f()
+			}
+		})
 	}
 }
 

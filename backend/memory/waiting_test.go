@@ -26,7 +26,7 @@ func TestWaiterIsGrantedAtExpiry(t *testing.T) {
 		time.Sleep(time.Second)
 		w := wait(t.Context(), b, request("x", "b"))
 		synctest.Wait()
-		_, err := holder.(driver.Renewer).Renew(t.Context()) // the timer is armed already
+		_, err := driver.Renew(t.Context(), a, holder) // the timer is armed already
 		require.NoError(t, err)
 		got := <-w
 		require.NoError(t, got.err)
