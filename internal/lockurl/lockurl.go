@@ -10,8 +10,6 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
-
-	"github.com/lockport/lockport/internal/tlsfiles"
 )
 
 // Params are the parameters of a URL. Each method that reads one takes it out; the first error stays and is returned by Err or Rest. What is absent reads as
@@ -125,7 +123,7 @@ func (p *Params) TLS(host string) *tls.Config {
 	if name := p.Text("servername"); name != "" {
 		host = name
 	}
-	t, err := tlsfiles.Config(ca, cert, key, host)
+	t, err := tlsConfig(ca, cert, key, host)
 	if err != nil {
 		p.Fail("%w", err)
 	}

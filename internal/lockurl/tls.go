@@ -1,5 +1,4 @@
-// Package tlsfiles reads the certificates that the parameters of a lock URL name: ca, cert and key.
-package tlsfiles
+package lockurl
 
 import (
 	"crypto/tls"
@@ -9,9 +8,9 @@ import (
 	"os"
 )
 
-// Config is a client's configuration of TLS 1.2 or newer with the files that a URL names, which may be empty: ca has the certificates (PEM) that the server's
+// tlsConfig is a client's configuration of TLS 1.2 or newer with the files that a URL names, which may be empty: ca has the certificates (PEM) that the server's
 // is checked against, in place of the system's; cert and key are the client's own. Errors name the parameter.
-func Config(ca, cert, key, serverName string) (*tls.Config, error) {
+func tlsConfig(ca, cert, key, serverName string) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
 	if ca != "" {
 		pem, err := os.ReadFile(ca)
