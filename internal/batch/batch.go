@@ -35,8 +35,9 @@ type Queue[Q, A any] struct {
 
 	mu      sync.Mutex
 	waiting []*item[Q, A]
-	active  int // batches under way that count against Limit
-	overdue int // those that do not any more
+	active  int        // batches under way that count against Limit
+	overdue int        // those that do not any more
+	lone    []*sending // of those that count, those whose time does not run, since nobody waits for them
 }
 
 // maxOverdue is how many batches may be overdue at once.
@@ -55,8 +56,9 @@ type item[Q, A any] struct {
 type sending struct {
 	left   int // requests that somebody waits for
 	cancel context.CancelFunc
-	late   bool // it is overdue
-	over   bool // it has its answers
+	timer  *time.Timer // says that it is overdue; nil: its time does not run
+	late   bool        // it is overdue
+	over   bool        // it has its answers
 }
 
 // Do sends request and waits for its answer. err is ctx's, if that ended first; sent then says whether the request may have reached the server: one
@@ -68,11 +70,16 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	q.mu.Lock()
 	if q.Alone != nil && len(q.waiting) == 0 && q.active < q.limit() {
 		q.active++
-		q.mu.Unlock()
 		s := new(sending)
-		defer q.watch(s)()
+		q.lone = append(q.lone, s)
+		q.mu.Unlock()
+		defer q.end(s)
 		return q.Alone(ctx, request), true, nil
 	}
+	for _, s := range q.lone {
+		q.run(s)
+	}
+	q.lone = q.lone[:0]
 	it := &item[Q, A]{request: request, ctx: ctx, done: make(chan struct{})}
 	q.waiting = append(q.waiting, it)
 	q.start()
@@ -107,25 +114,30 @@ func (q *Queue[Q, A]) limit() int {
 	return q.Limit
 }
 
-// watch lets another batch begin when s, which counts against Limit, is overdue. end is to be called when s is over, and lets those who wait follow.
-func (q *Queue[Q, A]) watch(s *sending) (end func()) {
+// run begins the time after which s is overdue. The mutex is held.
+func (q *Queue[Q, A]) run(s *sending) {
 	overdue := q.Overdue
 	if overdue <= 0 {
 		overdue = 50 * time.Millisecond
 	}
-	late := time.AfterFunc(overdue, func() { q.late(s) })
-	return func() {
-		late.Stop()
-		q.mu.Lock()
-		defer q.mu.Unlock()
-		if s.late {
-			q.overdue--
-		} else {
-			q.active--
-		}
-		s.over = true
-		q.start()
+	s.timer = time.AfterFunc(overdue, func() { q.late(s) })
+}
+
+// end notes that s is over, and lets those who wait follow.
+func (q *Queue[Q, A]) end(s *sending) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
 	}
+	q.lone = slices.DeleteFunc(q.lone, func(other *sending) bool { return other == s })
+	if s.late {
+		q.overdue--
+	} else {
+		q.active--
+	}
+	s.over = true
+	q.start()
 }
 
 // start begins batches for those who wait, as many as may be under way. The mutex is held.
@@ -138,6 +150,7 @@ func (q *Queue[Q, A]) start() {
 			it.batch = s
 		}
 		q.active++
+		q.run(s)
 		go q.send(ctx, s, items)
 	}
 }
@@ -171,7 +184,7 @@ func (q *Queue[Q, A]) take() []*item[Q, A] {
 // send sends a batch and hands out the answers.
 func (q *Queue[Q, A]) send(ctx context.Context, s *sending, items []*item[Q, A]) {
 	defer s.cancel()
-	defer q.watch(s)()
+	defer q.end(s)
 	requests := make([]Q, len(items))
 	for i, it := range items {
 		requests[i] = it.request
