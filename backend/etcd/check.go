@@ -84,7 +84,7 @@ func checkMembers(endpoints []string, cluster *clientv3.MemberListResponse) []dr
 	return nil
 }
 
-// defaultQuota is etcd's default storage limit. etcd before 3.6 does not report the one that is configured.
+// defaultQuota is etcd's default storage limit. Before 3.6 neither etcd nor clientv3 reports the one that is configured.
 const defaultQuota = 2 << 30
 
 // corrected are the first patch releases of 3.4 and 3.5 without the errors that checkStatus names.
@@ -99,13 +99,9 @@ func checkStatus(s *clientv3.StatusResponse) (notices []driver.Notice) {
 				"(etcd-io/etcd#17425), and after a crash during compaction revisions, which are the fencing tokens, can go back (#17865).", s.Version),
 			Remedy: fmt.Sprintf("Upgrade to 3.%d.%d or newer, or read whether your distribution has the corrections.", minor, corrected[minor])})
 	}
-	quota := s.DbSizeQuota
-	if quota <= 0 {
-		quota = defaultQuota
-	}
-	if s.DbSize > quota/5*4 {
+	if s.DbSize > defaultQuota/5*4 {
 		notices = append(notices, driver.Notice{ID: "database-size",
-			Text:   fmt.Sprintf("The database has %d of %d MB. When it is full, no lock can be acquired; locks that are held stay.", s.DbSize>>20, quota>>20),
+			Text:   fmt.Sprintf("The database has %d of %d MB, by default. When it is full, no lock can be acquired; locks that are held stay.", s.DbSize>>20, defaultQuota>>20),
 			Remedy: "Compact and defragment it, set --auto-compaction-retention=1h, or raise --quota-backend-bytes."})
 	}
 	return notices

@@ -220,9 +220,9 @@ func TestCheckStatus(t *testing.T) {
 	t.Parallel()
 	const mega = 1 << 20
 	for want, s := range map[string]*clientv3.StatusResponse{
-		"":                      {Version: "3.4.32", DbSize: 79 * mega, DbSizeQuota: 100 * mega},
+		"":                      {Version: "3.4.32", DbSize: 1600 * mega},
 		"version":               {Version: "3.4.31"},
-		"database-size":         {Version: "3.5.14", DbSize: 81 * mega, DbSizeQuota: 100 * mega},
+		"database-size":         {Version: "3.5.14", DbSize: 1640 * mega},
 		"version,database-size": {Version: "3.5.13", DbSize: defaultQuota},
 	} {
 		var ids []string

@@ -125,7 +125,7 @@ type place struct {
 	others   bool   // somebody stands behind it
 }
 
-// ask asks for the name in one transaction, leaving the claim's key there, too, if queue says so and somebody else has the name. old, if not
+// ask asks for the name in one transaction, and leaves the claim's key there in another if queue says so and somebody else has the name. old, if not
 // nil, is released in the same transaction. The error is driver.ErrHeld if it has no place in the queue, and classified.
 func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p place, err error) {
 	b.mu.Lock()
@@ -141,10 +141,15 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 		b.mu.Lock()
 		k := b.keep(l, false)
 		b.mu.Unlock()
-		if known {
+		switch {
+		case known:
 			p, err = b.look(ctx, c)
-		} else {
+		case old != nil:
 			p, err = b.enqueue(ctx, c, queue, old)
+		default: // most names are free, and etcd reads no queue for them
+			if p, err = b.enqueue(ctx, c, false, nil); queue && errors.Is(err, driver.ErrHeld) {
+				p, err = b.enqueue(ctx, c, true, nil)
+			}
 		}
 		switch {
 		case err == nil && p.ahead == "":
@@ -173,18 +178,17 @@ func (b *Backend) attach(c *claim, l *lease) {
 	}
 }
 
-// claimTxn is the transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue,
-// and c was not abandoned. Repeated, it finds its key there.
+// claimTxn is a transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue, and c was not
+// abandoned. Repeated, it finds its key there.
 func (b *Backend) claimTxn(c *claim, queue bool) request {
-	tombstone := b.layout.tombstone(c.req.Owner)
 	r := request{
 		name: c.req.Name,
-		when: []clientv3.Cmp{created(tombstone, 0), created(c.within, 0).WithRange(clientv3.GetPrefixRangeEnd(c.within))},
+		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.within, 0).WithRange(clientv3.GetPrefixRangeEnd(c.within))},
 		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(c.lease.id))},
-		or:   []clientv3.Op{clientv3.OpGet(c.key), clientv3.OpGet(tombstone, clientv3.WithCountOnly())},
+		or:   []clientv3.Op{opGet(c.within, 1, clientv3.SortAscend)},
 	}
 	if queue {
-		r.when[1] = created(c.key, 0)
+		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
 		r.then = append(r.then, opGet(c.within, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
 	}
 	return r
@@ -218,30 +222,33 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 	if err != nil {
 		return place{}, err
 	}
-	if !r.Succeeded { // somebody else has the name, or c has been entered before, or abandoned
-		switch own := rangeAt(r, 0).Kvs; {
-		case len(own) > 0 && string(own[0].Value) == valueOf(c.req.Owner):
-			c.rev = own[0].CreateRevision
+	if r.Succeeded {
+		c.rev = r.Header.Revision
+		p := place{revision: c.rev}
+		if queue {
+			for _, kv := range rangeAt(r, 1).Kvs {
+				if string(kv.Key) != c.key {
+					p.ahead = string(kv.Key)
+				}
+			}
+		}
+		return p, nil
+	}
+	for _, kv := range rangeAt(r, 0).Kvs {
+		switch owner, foreign := b.layout.ownerOf(kv.Key, kv.Value); {
+		case owner == c.req.Owner: // it has been entered before
+			c.rev = kv.CreateRevision
 			b.mu.Unlock()
 			defer b.mu.Lock()
 			return b.look(ctx, c)
-		case len(own) > 0: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
+		case string(kv.Key) == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
 			b.retire(c.lease)
-		case rangeAt(r, 1).Count > 0:
-			return place{}, errAbandoned
-		}
-		return place{}, &driver.HeldError{}
-	}
-	c.rev = r.Header.Revision
-	p := place{revision: c.rev}
-	if queue {
-		for _, kv := range rangeAt(r, 1).Kvs {
-			if string(kv.Key) != c.key {
-				p.ahead = string(kv.Key)
-			}
+			fallthrough
+		default:
+			return place{}, &driver.HeldError{Holder: driver.Status{Owner: owner, Foreign: foreign, Token: uint64(kv.CreateRevision)}}
 		}
 	}
-	return p, nil
+	return place{}, errAbandoned
 }
 
 // look looks where a claim stands that is at the server, or was.
