@@ -17,9 +17,11 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/namespace"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -253,8 +255,10 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	granted := make(chan error, 1)
+	var lease driver.Lease
 	go func() {
-		_, err := n.Wait(ctx, req)
+		var err error
+		lease, err = n.Wait(ctx, req)
 		granted <- err
 	}()
 	<-time.After(100 * time.Millisecond) // it watches the holder's key
@@ -264,6 +268,7 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	require.NoError(t, <-granted)
 	require.False(t, silent.Load())
 	require.Less(t, time.Since(freed), req.TTL)
+	require.EqualValues(t, keysOf(t, newClient(t, s.URL()), "x")[0].CreateRevision, lease.Grant().Token)
 }
 
 // watchers is a clientv3.Watcher that answers with what it has, and notes from which revision it was asked.
@@ -383,4 +388,34 @@ func TestSharedWatch(t *testing.T) {
 	}
 	require.False(t, shares())
 	removes(ownWatches)
+}
+
+// gRPC pauses for up to two minutes between two attempts to connect. A claim cuts that short, and is never kept until there is a connection.
+func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	config := newConfig([]string{proxy.Addr()})
+	pause := backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}
+	config.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: time.Second})}
+	c, err := clientv3.New(*config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	n := newNodeOn(t, c)
+	frees(t, n.takes(n.request("x")))
+	proxy.Cut()
+	eventually(t, func() bool {
+		start := time.Now()
+		_, err := n.try(n.request("x"))
+		require.Error(t, err)
+		require.Less(t, time.Since(start), soon/2)
+		return errors.Is(err, driver.ErrUnavailable)
+	}, "a refusal")
+	proxy.Restore()
+	eventually(t, func() bool {
+		lease, err := n.try(n.request("y"))
+		return err == nil && release(lease) == nil
+	}, "a connection")
 }
