@@ -335,6 +335,22 @@ type witness struct{ told, lost func() }
 func (w witness) happened(string, bool) { w.told() }
 func (w witness) missed()               { w.lost() }
 
+// A watch that joins the one that all share looks for itself if that one has told of its time already.
+func TestJoiningTheSharedWatch(t *testing.T) {
+	b := newBackendOn(t, clientv3.NewCtxClient(t.Context()))
+	missed := make(chan int64, 3)
+	b.mu.Lock()
+	b.watches.shared, b.watches.next = func() {}, 10
+	for _, w := range []*watch{{from: 9}, {from: 10}, {seen: 8}, {seen: 9}} {
+		w.events = witness{nil, func() { missed <- w.from + w.seen }}
+		b.watches.add(w)
+	}
+	b.mu.Unlock()
+	require.ElementsMatch(t, []int64{9, 8}, []int64{<-missed, <-missed})
+	require.NoError(t, b.Close())
+	require.Empty(t, missed)
+}
+
 // A process with many locks has one watch for all. Its holders are told as those with watches of their own are, whether they were granted before it
 // began, or later, and when there are few again.
 func TestSharedWatch(t *testing.T) {
