@@ -108,10 +108,15 @@ func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	for _, name := range slices.Sorted(maps.Keys(settings)) {
 		fmt.Fprintf(&text, "%s='%s' ", name, strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(settings[name]))
 	}
-	config, err := pgx.ParseConfig(text.String())
+	config, err := pgx.ParseConfig(strings.TrimSpace(text.String()))
 	if err != nil {
 		text := err.Error() // it quotes everything, and what it says follows: the password may be in the former alone
 		return nil, fmt.Errorf("the URL cannot be used: %s", oneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))
+	}
+	for name, value := range passed() {
+		if _, unknown := config.RuntimeParams[name]; unknown && settings[name] != value {
+			return nil, fmt.Errorf("the parameter %s needs a newer version of pgx than this program has", name)
+		}
 	}
 	config.RuntimeParams = map[string]string{} // a service file has given others, perhaps
 	return config, nil

@@ -117,7 +117,7 @@ var importRules = []rule{
 }
 
 // unlanded are the folders that still speak a wire protocol.
-var unlanded = []string{"backend/postgres", "backend/zookeeper", "internal/redisscript", "internal/session"}
+var unlanded = []string{"backend/zookeeper", "internal/redisscript"}
 
 // speaksClients picks the files that talk to servers through the clients of others.
 func speaksClients(s *source) bool {

@@ -16,6 +16,7 @@ var sound = map[string]string{
 	"client_test.go":                       goFile("lockport_test", module+"/backend/memory", "github.com/stretchr/testify/require"),
 	"driver/driver.go":                     goFile("driver", "context"),
 	"internal/clock/clock.go":              goFile("clock", "time"),
+	"internal/dial/dial.go":                "package dial\nimport \"net\"\ntype dial func(address string) (net.Conn, error)\n",
 	"internal/lab/servers/redis.go":        goFile("servers", "testing", "log"),
 	"internal/lab/servers/find.go":         using("os", "func f() { os.Getenv(``) }"),
 	"conformance/worker.go":                using("os", "func WorkerMain() { os.Exit(0) }"),

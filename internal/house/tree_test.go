@@ -120,6 +120,7 @@ type use struct {
 	pos        token.Pos
 	pkg, ident string // "os", "Exit"
 	function   string // the function or method in which it stands, empty outside of all
+	result     bool   // it is the type of a function's result
 }
 
 // uses returns the mentions of what other packages export.
@@ -134,10 +135,16 @@ func (s *source) uses() []use {
 		if f, ok := decl.(*ast.FuncDecl); ok {
 			function = f.Name.Name
 		}
+		results := make(map[ast.Node]bool)
 		ast.Inspect(decl, func(n ast.Node) bool {
+			if f, ok := n.(*ast.FuncType); ok && f.Results != nil {
+				for _, r := range f.Results.List {
+					results[r.Type] = true
+				}
+			}
 			if selector, ok := n.(*ast.SelectorExpr); ok {
 				if x, ok := selector.X.(*ast.Ident); ok && paths[x.Name] != "" {
-					all = append(all, use{n.Pos(), paths[x.Name], selector.Sel.Name, function})
+					all = append(all, use{n.Pos(), paths[x.Name], selector.Sel.Name, function, results[n]})
 				}
 			}
 			return true

@@ -36,7 +36,11 @@ var useRules = []rule{
 		func(s *source) bool { return library(s) && s.dir != "." },
 		map[string][]string{"time": {"Sleep"}}, nil),
 
+	// The result of a function that dials is what a client asks of it. Postgres' keepAlive sets an option of the socket that pgx gives out for that.
 	useRule("A request reaches its server through the client's own API: the library touches no connection below the client.",
 		speaksClients,
-		map[string][]string{"net": {"Conn", "TCPConn", "Dial", "DialTimeout", "Listen"}}, nil),
+		map[string][]string{"net": {"Conn", "TCPConn", "UnixConn", "Listen"}},
+		func(s *source, u use) bool {
+			return u.result || s.dir == "backend/postgres" && u.function == "keepAlive"
+		}),
 }
