@@ -107,21 +107,13 @@ var importRules = []rule{
 		shippedIn("."), func(_ *source, r reference) bool { return r.path != "log" }),
 
 	importRule("A request reaches its server through the client's own API: the library imports no wire protocol.",
-		speaksClients, func(_ *source, r reference) bool {
+		library, func(_ *source, r reference) bool {
 			last := path.Base(r.path)
 			return last != "pgproto3" && !strings.HasSuffix(last, "pb") && !under(r.path, "google.golang.org/protobuf")
 		}),
 
 	importRule("A dot import hides from a reader, and from these rules, where a name comes from.",
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
-}
-
-// unlanded are the folders that still speak a wire protocol.
-var unlanded = []string{"backend/zookeeper", "internal/redisscript"}
-
-// speaksClients picks the files that talk to servers through the clients of others.
-func speaksClients(s *source) bool {
-	return library(s) && !slices.ContainsFunc(unlanded, func(dir string) bool { return under(s.dir, dir) })
 }
 
 // isJudge says that a package judges whether histories are linearizable, with porcupine.

@@ -38,7 +38,7 @@ var useRules = []rule{
 
 	// The result of a function that dials is what a client asks of it. Postgres' keepAlive sets an option of the socket that pgx gives out for that.
 	useRule("A request reaches its server through the client's own API: the library touches no connection below the client.",
-		speaksClients,
+		library,
 		map[string][]string{"net": {"Conn", "TCPConn", "UnixConn", "Listen"}},
 		func(s *source, u use) bool {
 			return u.result || s.dir == "backend/postgres" && u.function == "keepAlive"
