@@ -11,10 +11,14 @@ ARGS ?=
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help test quick lint bench go-bench soak soak-short soak-crowd servers
+.PHONY: help test clients quick lint bench go-bench soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
 	@scripts/modules.sh go run $(CURDIR)/tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
+	@[ -n "$(ARGS)" ] || scripts/clients.sh
+
+clients: servers ## the quick cases of each backend with the newest client libraries that are supported; go.mod has the oldest
+	@scripts/clients.sh
 
 quick: ## the tests that need no server; under a minute
 	@scripts/modules.sh go test -short -timeout=2m $(ARGS) ./...

@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -305,14 +306,22 @@ func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 	event := func(revision int64) *clientv3.Event {
 		return &clientv3.Event{Kv: &mvccpb.KeyValue{ModRevision: revision}}
 	}
-	header := func(revision int64) *pb.ResponseHeader { return &pb.ResponseHeader{Revision: revision} }
+	at := func(revision int64, r clientv3.WatchResponse) clientv3.WatchResponse {
+		header := reflect.ValueOf(&r).Elem().FieldByName("Header") // a pointer since clientv3 3.7
+		if header.Kind() == reflect.Pointer {
+			header.Set(reflect.New(header.Type().Elem()))
+			header = header.Elem()
+		}
+		header.FieldByName("Revision").SetInt(revision)
+		return r
+	}
 	for _, step := range []struct {
 		from   int64
 		answer []clientv3.WatchResponse
 	}{
-		{1, []clientv3.WatchResponse{{Header: header(5000), Events: []*clientv3.Event{event(999), event(1000)}}}},
-		{1001, []clientv3.WatchResponse{{Header: header(5000), CompactRevision: 2000, Canceled: true}}},
-		{0, []clientv3.WatchResponse{{Header: header(6000), Created: true}}},
+		{1, []clientv3.WatchResponse{at(5000, clientv3.WatchResponse{Events: []*clientv3.Event{event(999), event(1000)}})}},
+		{1001, []clientv3.WatchResponse{at(5000, clientv3.WatchResponse{CompactRevision: 2000, Canceled: true})}},
+		{0, []clientv3.WatchResponse{at(6000, clientv3.WatchResponse{Created: true})}},
 	} {
 		require.Equal(t, step.from, <-w.asked)
 		w.answers <- step.answer

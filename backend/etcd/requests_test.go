@@ -33,7 +33,11 @@ func isMessage(op conformance.Op, message []byte) bool {
 		return message[0] == 8 && len(message) > 8 && len(message) <= 11
 	}
 	var txn pb.TxnRequest
-	if proto.Unmarshal(message, &txn) != nil {
+	unmarshal := func() error { return proto.Unmarshal(message, any(&txn).(proto.Message)) }
+	if before, ok := any(&txn).(interface{ Unmarshal([]byte) error }); ok { // of clientv3 before 3.7
+		unmarshal = func() error { return before.Unmarshal(message) }
+	}
+	if unmarshal() != nil {
 		return false
 	}
 	claims, releases := parts(&txn)

@@ -51,3 +51,19 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 	}
 	require.Greater(t, cases, 80)
 }
+
+// docs/testing.md says which versions of the client libraries scripts/clients.sh tests with, and go.mod requires the oldest of them.
+func TestClientVersions(t *testing.T) {
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join("..", "..", name))
+		require.NoError(t, err)
+		return string(text)
+	}
+	script, page, mod := read("scripts/clients.sh"), read("docs/testing.md"), read("go.mod")
+	table := regexp.MustCompile(`(?m)^(\S+) +(v\S+) +(v\S+)$`).FindAllStringSubmatch(script, -1)
+	require.Len(t, table, 5)
+	for _, c := range table {
+		require.Contains(t, page, "| `"+c[1]+"` | "+c[2]+" | "+c[3]+" |")
+		require.Contains(t, mod, "\t"+c[1]+" "+c[2]+"\n", "go.mod requires the oldest version that is tested")
+	}
+}

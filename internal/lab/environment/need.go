@@ -17,7 +17,7 @@ func Need(t testing.TB, name string) *Running {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if testing.Short() && !e.Local {
+	if servers.WithoutServers() && !e.Local {
 		t.Skip("not run: needs " + e.Title + ", which -short does without")
 	}
 	r, err := e.Open(context.Background())

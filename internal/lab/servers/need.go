@@ -95,7 +95,7 @@ func shared[O any, S running](kind string, start func(context.Context, O) (S, er
 // need returns what start makes, closed when t ends, or skips or fails t.
 func need[S running](t testing.TB, kind string, start func() (S, error)) S {
 	t.Helper()
-	if testing.Short() {
+	if WithoutServers() {
 		t.Skip("needs " + kind + ", which -short does without")
 	}
 	s, err := start()
@@ -110,6 +110,9 @@ func need[S running](t testing.TB, kind string, start func() (S, error)) S {
 	})
 	return s
 }
+
+// WithoutServers reports whether tests start no servers: with -short, unless LOCKPORT_TEST_SERVERS is set, as scripts/clients.sh does.
+func WithoutServers() bool { return testing.Short() && os.Getenv("LOCKPORT_TEST_SERVERS") == "" }
 
 // NeedInstalled goes on with t if err is nil, and skips it if err is a *NotInstalled, unless LOCKPORT_TEST_REQUIRE is "all" or lists
 // its program or one of the kinds. Any other error fails t.

@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The client libraries that the backends are tested with. go.mod requires the oldest version of each, so that a program is not raised to newer ones;
+# every test runs with those. This script runs the quick conformance cases of each backend, and those of the fences, on real servers with the newest.
+#
+#   scripts/clients.sh                    vets everything and runs the quick cases with the newest clients
+#   scripts/clients.sh oldest             the same with the oldest
+#   scripts/clients.sh newest ARG…        more for go test, such as -v
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Module, oldest, newest. A test of internal/house compares this table with go.mod and with docs/testing.md.
+clients='
+github.com/redis/go-redis/v9    v9.19.0  v9.23.0
+github.com/jackc/pgx/v5         v5.6.0   v5.12.0
+github.com/go-sql-driver/mysql  v1.8.0   v1.10.1
+github.com/go-zookeeper/zk      v1.0.4   v1.0.4
+go.etcd.io/etcd/client/v3       v3.6.0   v3.7.3
+'
+
+which=${1:-newest}
+shift || true
+copy=$(mktemp -d)
+trap 'rm -rf "$copy"' EXIT
+cp go.sum "$copy"
+# Without the indirect requirements and those that follow from clientv3, which the go command finds anew: go.mod may have other versions than the clients need.
+grep -vE '// indirect$|go.etcd.io/etcd/api|google.golang.org/grpc|go.uber.org/zap' go.mod >"$copy/go.mod"
+while read -r module oldest newest; do
+	[ -n "$module" ] || continue
+	version=$newest
+	if [ "$which" = oldest ]; then version=$oldest; fi
+	go mod edit -require="$module@$version" "$copy/go.mod"
+done <<<"$clients"
+export GOFLAGS="${GOFLAGS:-} -modfile=$copy/go.mod -mod=mod"
+go vet ./...
+packages='./backend/redis ./backend/redlock ./backend/etcd ./backend/zookeeper ./backend/postgres ./backend/mysql ./fence/...'
+LOCKPORT_TEST_SERVERS=yes go test -short -count=1 -run='^(TestConformance|TestCases|TestClientCarriesEveryRequest)$' "$@" $packages
