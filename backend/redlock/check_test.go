@@ -155,7 +155,7 @@ func TestBadURLs(t *testing.T) {
 		"redlock://u:secret@h1,h2,h1:6379":                 "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2,H1":                      "h1:6379 is given twice",
 		"redlock://u:secret@h1,h2?addr=h1:6379":            "h1:6379 is given twice",
-		"redlock://u:secret@h1,,h3":                        `the host "" in the redlock URL`,
+		"redlock://u:secret@h1,,h3":                        `bad address "" in the URL`,
 		"redlock://u:secret@h1,h2,h3?pool=1":               "unexpected option: pool",
 		"redlock://u:secret@h1,h2,h3?read_timeout=x":       "read_timeout",
 		"redlock://u:secret@h1,h2,h3?prefix={x}":           "braces",

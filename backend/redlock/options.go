@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -35,12 +36,10 @@ const (
 
 // prepare checks o and the nodes.
 func (o *Options) prepare(nodes []goredis.UniversalClient) (redisscript.Layout, error) {
-	layout := redisscript.Layout{Prefix: o.Prefix}
-	switch {
-	case o.NoPrefix && o.Prefix != "":
-		return layout, fmt.Errorf("the options NoPrefix and Prefix %q exclude each other", o.Prefix)
-	case !o.NoPrefix && o.Prefix == "":
-		layout.Prefix = redisscript.DefaultPrefix
+	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
+	layout := redisscript.Layout{Prefix: prefix}
+	if err != nil {
+		return layout, err
 	}
 	if err := layout.Check(); err != nil {
 		return layout, err

@@ -2,15 +2,14 @@ package redlock
 
 import (
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -31,29 +30,23 @@ var params = []lockport.Param{
 
 // open makes a backend of a URL, with clients of its own.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
-	q := u.Query()
-	o, err := takeOptions(q)
+	p := lockurl.Of(u)
+	o := Options{NodeTimeout: p.Duration("node_timeout")}
+	o.Prefix, o.NoPrefix = p.Prefix()
+	hosts := p.Hosts("6379")
+	rest, err := p.Rest()
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := splitHosts(append([]string{u.Host}, q["addr"]...))
-	q.Del("addr")
-	if err != nil {
-		return nil, err
-	}
+	var b *Backend
 	var nodes []*goredis.Client
-	closeAll := func() {
-		for _, n := range nodes {
-			_ = n.Close()
-		}
-	}
 	for _, host := range hosts {
 		one := *u
-		one.Scheme, one.Host, one.RawQuery = strings.Replace(u.Scheme, "redlock", "redis", 1), host, q.Encode()
-		client, err := goredis.ParseURL(one.String())
-		if err != nil {
-			closeAll()
-			return nil, fmt.Errorf("redlock URL: %w", err)
+		one.Scheme, one.Host, one.RawQuery = strings.Replace(u.Scheme, "redlock", "redis", 1), strings.ToLower(host), rest.Encode()
+		var client *goredis.Options
+		if client, err = goredis.ParseURL(one.String()); err != nil {
+			err = fmt.Errorf("redlock URL: %w", err)
+			break
 		}
 		client.ContextTimeoutEnabled = true
 		client.DialerRetries = 1
@@ -62,48 +55,15 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 		nodes = append(nodes, goredis.NewClient(client))
 	}
-	b, err := NewBackend(nodes, o)
+	if err == nil {
+		b, err = NewBackend(nodes, o)
+	}
 	if err != nil {
-		closeAll()
+		for _, n := range nodes {
+			_ = n.Close()
+		}
 		return nil, err
 	}
 	b.ownClient = true
 	return b, nil
-}
-
-// splitHosts splits lists such as "h1:6379,h2" and puts in the port that is the default. net/url takes one IPv6 address alone, so the others
-// come by the parameter addr.
-func splitHosts(lists []string) ([]string, error) {
-	const defaultPort = "6379"
-	var hosts []string
-	for _, host := range strings.Split(strings.Join(lists, ","), ",") {
-		name, port, err := net.SplitHostPort(host)
-		if err != nil { // no port
-			name, port = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]"), defaultPort
-		}
-		if name == "" || port == "" || strings.ContainsAny(name, "[] ") {
-			return nil, fmt.Errorf("the host %q in the redlock URL is not of the form host:port", host)
-		}
-		hosts = append(hosts, net.JoinHostPort(strings.ToLower(name), port))
-	}
-	return hosts, nil
-}
-
-// takeOptions takes our parameters out of q.
-func takeOptions(q url.Values) (o Options, err error) {
-	take := func(name string) (value string, ok bool) {
-		ok = q.Has(name)
-		value = q.Get(name)
-		q.Del(name)
-		return value, ok
-	}
-	if prefix, ok := take("prefix"); ok {
-		o.Prefix, o.NoPrefix = prefix, prefix == ""
-	}
-	if text, ok := take("node_timeout"); ok {
-		if o.NodeTimeout, err = time.ParseDuration(text); err != nil {
-			return o, fmt.Errorf("bad duration %q of the URL parameter node_timeout: want something like 500ms", text)
-		}
-	}
-	return o, nil
 }
