@@ -102,52 +102,51 @@ func (c *claim) again(i int, pause time.Duration, f func()) {
 // freeing is a release, or Abandon. The claim's mutex guards it.
 type freeing struct {
 	*claim
-	abandon bool // it is Abandon
-	unheard bool // of a claim that this backend knows nothing of
-	said    []said
-	errs    []error
-	pending int
+	abandon bool    // it is Abandon
+	unheard bool    // of a claim that this backend knows nothing of
+	errs    []error // by node; errSilent: no answer
+	freed   int     // nodes that have freed the lock
+	notOurs int     // nodes that had nothing of the claim
+	over    int     // nodes that certainly have nothing of it now
+	pending int     // nodes that are waited for
 }
 
-// said is what a node said when it was to free.
-type said uint8
+var errSilent = fmt.Errorf("%w: %s", driver.ErrUnknown, noAnswer)
 
-const (
-	nothing  said = iota // no answer
-	freed                // it has freed the lock
-	notOurs              // it had nothing of the claim
-	freedNow             // it has nothing of the claim now: whether it had is not known
-)
-
-// free asks all nodes to free the claim, and waits until over, or until they had their time.
-func (f *freeing) free(ctx context.Context, over func() bool) error {
-	n, lasting, begun := len(f.votes), context.WithoutCancel(ctx), time.Now()
-	f.said, f.errs = make([]said, n), make([]error, n)
+// free asks all nodes to free the claim, and waits until enough says that they have, or until they had their time.
+func (f *freeing) free(ctx context.Context, enough func() bool) error {
+	lasting, begun := context.WithoutCancel(ctx), time.Now()
 	f.mu.Lock()
+	f.errs = make([]error, len(f.votes))
 	for i := range f.votes {
 		v := &f.votes[i]
+		if v.state == failed && !v.has && !f.unheard {
+			f.over++
+			continue
+		}
+		f.errs[i] = errSilent
+		f.pending++
 		ask := func() { f.freeAt(lasting, i, firstAgain) }
-		switch f.pending++; {
-		case v.state == failed && !v.has && !f.unheard:
-			f.said[i] = freedNow
-			f.pending--
-		case f.abandon && v.flying: // the node will refuse it
+		if f.abandon && v.flying { // the node will refuse it
 			go ask()
-		default:
+		} else {
 			f.inOrder(i, ask)
 		}
 	}
 	f.mu.Unlock()
-	return f.await(ctx, func() time.Duration {
-		if f.pending == 0 || over() {
+	ended := f.await(ctx, func() time.Duration {
+		if f.pending == 0 || enough() {
 			return 0
 		}
 		return f.nodeTimeout() - time.Since(begun)
 	})
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.outcome(ended)
 }
 
 // freeAt asks node i. Where a request that claims may still arrive, the node remembers that it is to refuse it. A node that does not answer is asked
-// again in the background.
+// again in the background; the answer to the second request is waited for too, but does not tell what was there before the first.
 func (f *freeing) freeAt(ctx context.Context, i int, pause time.Duration) {
 	v, script, arg := &f.votes[i], redisscript.QuorumRelease, any("")
 	f.mu.Lock()
@@ -162,57 +161,38 @@ func (f *freeing) freeAt(ctx context.Context, i int, pause time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	defer f.tell()
-	f.errs[i] = r.Err
-	again := pause > firstAgain
-	switch {
-	case r.Err != nil:
+	first := pause == firstAgain
+	if f.errs[i] = r.Err; r.Err != nil {
 		f.claim.again(i, pause, func() { f.freeAt(ctx, i, 2*pause) })
-	case again, script == redisscript.Abandon:
-		f.said[i] = freedNow
-	case r.Value == int64(1):
-		f.said[i] = freed
-	default:
-		f.said[i] = notOurs
+	} else {
+		f.over++
+		switch {
+		case !first || script == redisscript.Abandon:
+		case r.Value == int64(1):
+			f.freed++
+		default:
+			f.notOurs++
+		}
 	}
-	if r.Err == nil && !again || pause == 2*firstAgain { // which is all that is waited for
+	if first && r.Err == nil || pause == 2*firstAgain {
 		f.pending--
 	}
 }
 
-// count is how many nodes said what.
-func (f *freeing) count(what said) int {
-	n := 0
-	for _, s := range f.said {
-		if s == what {
-			n++
-		}
-	}
-	return n
-}
-
-// confirmed is how many nodes certainly have nothing of the claim any more.
-func (f *freeing) confirmed() int { return len(f.said) - f.count(nothing) }
-
 // outcome says whether a majority has confirmed. The mutex is held. ended is the error of the context, if that ended.
 func (f *freeing) outcome(ended error) error {
-	if f.confirmed() >= f.b.quorum {
+	if f.over >= f.b.quorum {
 		f.b.claims.Leave(f.claim)
 		return nil
 	}
 	class := driver.ErrUnavailable
 	var why []failure
 	for i, err := range f.errs {
-		n := f.b.nodes[i]
-		switch {
-		case f.said[i] != nothing:
-			continue
-		case err == nil:
-			why = append(why, failure{n.addr, noAnswer})
-		default:
-			why = append(why, n.failure(err))
-		}
-		if !errors.Is(err, driver.ErrUnavailable) {
-			class = driver.ErrUnknown
+		if err != nil {
+			why = append(why, f.b.nodes[i].failure(err))
+			if !errors.Is(err, driver.ErrUnavailable) {
+				class = driver.ErrUnknown
+			}
 		}
 	}
 	if ended != nil {
@@ -228,10 +208,10 @@ func (c *claim) Release(ctx context.Context) error {
 	c.mu.Lock()
 	c.ended = true
 	c.mu.Unlock()
-	err := f.free(ctx, func() bool { return f.count(freed) >= q || f.count(notOurs) >= q })
+	err := f.free(ctx, func() bool { return f.freed >= q || f.notOurs >= q })
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if err = f.outcome(err); err == nil && (f.count(notOurs) >= q || f.count(freed) < q && !time.Now().Before(c.until)) {
+	if err == nil && (f.notOurs >= q || f.freed < q && !time.Now().Before(c.until)) {
 		err = c.lost()
 	}
 	return err
@@ -247,8 +227,5 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c.gaveUp = true
 	f := &freeing{claim: c, abandon: true, unheard: unresolved && c.round == 0}
 	c.mu.Unlock()
-	err := f.free(ctx, func() bool { return f.confirmed() >= b.quorum })
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return f.outcome(err)
+	return f.free(ctx, func() bool { return f.over >= b.quorum })
 }
