@@ -23,6 +23,7 @@ func TestAMinorityIsAway(t *testing.T) {
 				x := plainNodes(t, 5)
 				a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
 				held := a.takes(a.request("held"))
+				require.Eventually(t, func() bool { return x.having(t, key("held")) == 5 }, soon, time.Millisecond)
 				which := []int{1, 3}[:away]
 				if fault == "dead" {
 					x.kill(t, which...)

@@ -109,15 +109,15 @@ func (r *renewal) count(s renewed) {
 	for n, reply := range s.replies {
 		v, c := &r.votes[n], r.claims[n]
 		was := r.decided(v)
-		if reply == int64(1) {
-			c.mu.Lock()
-			if !c.votes[s.node].tainted { // else it may go at any time
-				v.ours++
-			}
-			c.mu.Unlock()
-		} else {
+		c.mu.Lock()
+		vote := &c.votes[s.node]
+		switch {
+		case reply == int64(1) && !vote.tainted: // else it may go at any time
+			v.ours++
+		case reply != int64(1) && !vote.flying && vote.state != asked: // else it may be about to come
 			v.gone++
 		}
+		c.mu.Unlock()
 		if !was && r.decided(v) {
 			r.undecided--
 		}
