@@ -111,8 +111,11 @@ func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
 		c.mu.Unlock()
 		return
 	}
-	r := redisscript.Reply{Err: fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)}
-	if v.flying = !v.tainted; v.flying {
+	var r redisscript.Reply
+	if v.tainted {
+		r.Err = fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)
+	} else {
+		v.flying = true
 		c.mu.Unlock()
 		r = n.runAdmitted(ctx, c.nodeTimeout(), redisscript.QuorumAcquire, c.keys[:], argv...)
 		c.mu.Lock()
