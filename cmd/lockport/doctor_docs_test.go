@@ -13,7 +13,7 @@ import (
 )
 
 var (
-	noticeID = regexp.MustCompile(`(?:\bID: +|const id\b[^"\n]*)"([a-z-]+)"`)
+	noticeID = regexp.MustCompile(`(?:\bID: +|const id\b[^"\n]*|\bwarn\()"([a-z-]+)"`)
 	shared   = regexp.MustCompile(`\b(?:notice|redischeck)\.[A-Z]\w*`)
 	function = regexp.MustCompile(`^(?:\([^)]*\) )?(\w+)`)
 )
