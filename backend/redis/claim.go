@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -14,12 +15,13 @@ import (
 // request: a held lock that kept them would be half as large again.
 type claim struct {
 	redisclaims.Claim
-	b     *Backend
-	grant driver.Grant
+	b        *Backend
+	grant    driver.Grant
+	renewals uint8 // counted from any number, so that the tokens of a batch are not all due at once
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
-	c := &claim{b: b}
+	c := &claim{b: b, renewals: uint8(rand.N(tokenEvery))}
 	c.Req = req
 	return c
 }
@@ -27,6 +29,7 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 // keys are the keys of a name.
 type keys struct {
 	lock, queue, token string
+	last               string // the last token of the server, or of the slot
 }
 
 // What the side keys are for.
@@ -36,11 +39,14 @@ const (
 )
 
 func (b *Backend) keysOf(lock string) keys {
-	return keys{lock: lock, queue: redisscript.Side(lock, queueKey), token: redisscript.Side(lock, tokenKey)}
+	return keys{lock, redisscript.Side(lock, queueKey), redisscript.Side(lock, tokenKey), redisscript.LastToken(lock, b.pipe.Cluster())}
 }
 
-// all are the keys as the scripts take them.
-func (k keys) all() []string { return []string{k.lock, k.queue, k.token} }
+// all are the keys as the scripts take them that grant.
+func (k keys) all() []string { return []string{k.lock, k.queue, k.token, k.last} }
+
+// own are the keys of the name alone, as the other scripts take them.
+func (k keys) own() []string { return []string{k.lock, k.queue, k.token} }
 
 func (c *claim) keys() keys { return c.b.keysOf(c.b.layout.Key(c.Req.Name)) }
 
@@ -77,7 +83,7 @@ func (c *claim) Release(ctx context.Context) error {
 }
 
 func (b *Backend) release(ctx context.Context, c *claim) redisscript.Reply {
-	return b.pipe.Run(ctx, redisscript.Release, redisscript.Release.Call(c.keys().all()[:2], c.value()), false)
+	return b.pipe.Run(ctx, redisscript.Release, redisscript.Release.Call(c.keys().own(), c.value()), false)
 }
 
 // released makes the outcome of a release of what the server said.

@@ -131,4 +131,6 @@ func clusterURL(c *servers.Cluster) string {
 }
 
 // makeKeys are the keys of the lock with the key lock, on one server.
-func makeKeys(lock string) keys { return new(Backend).keysOf(lock) }
+func makeKeys(lock string) keys {
+	return (&Backend{pipe: redisscript.NewPipe(nil, 0, 0)}).keysOf(lock)
+}

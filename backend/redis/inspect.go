@@ -14,10 +14,10 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Inspect implements driver.Inspector. Since is the server's clock at the time of the grant, as the token has it.
+// Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	keys := b.keysOf(b.layout.Key(name))
-	r := b.pipe.Run(ctx, redisscript.Inspect, redisscript.Inspect.Call(keys.all()), false)
+	r := b.pipe.Run(ctx, redisscript.Inspect, redisscript.Inspect.Call(keys.own()), false)
 	r.Err = redischeck.Explain(r.Err)
 	return status(name, r)
 }
@@ -29,13 +29,18 @@ func status(name string, r redisscript.Reply) (driver.Status, error) {
 	if err != nil || st.Foreign {
 		return st, err
 	}
-	if token, err := strconv.ParseUint(last, 10, 53); err == nil {
-		st.Token = token
-		if since := time.UnixMicro(int64(token)); since.Before(time.Now()) {
+	dated(&st, last)
+	return st, nil
+}
+
+// dated sets the token of a status, and since when the lock is held: the server's clock at the time of the grant, which the token is.
+func dated(st *driver.Status, token string) {
+	if n, err := strconv.ParseUint(token, 10, 53); err == nil {
+		st.Token = n
+		if since := time.UnixMicro(int64(n)); since.Before(time.Now()) {
 			st.Since = since
 		}
 	}
-	return st, nil
 }
 
 // List implements driver.Inspector. It walks through all keys of the database: on a server with many others it takes its time.
@@ -58,7 +63,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	var calls [][]any
 	for key := range found {
 		if name, ok := b.layout.Name(key); ok {
-			names, calls = append(names, name), append(calls, redisscript.Inspect.Call(b.keysOf(key).all()))
+			names, calls = append(names, name), append(calls, redisscript.Inspect.Call(b.keysOf(key).own()))
 		}
 	}
 	var all []driver.Status
@@ -107,7 +112,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		values = []string{""}
 	}
 	for _, value := range values {
-		r := b.pipe.Run(ctx, redisscript.Break, redisscript.Break.Call(keys.all(), value), false)
+		r := b.pipe.Run(ctx, redisscript.Break, redisscript.Break.Call(keys.own(), value), false)
 		if r.Err != nil {
 			return r.Err
 		}

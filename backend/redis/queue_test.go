@@ -38,7 +38,7 @@ func TestQueueIsFirstInFirstOut(t *testing.T) {
 	lease = a.takes(again)
 	require.False(t, lease.Grant().Contended)
 	frees(t, lease)
-	require.Len(t, keysOf(t, s, name), 1, "the token counter")
+	require.Empty(t, keysOf(t, s, name))
 }
 
 func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
@@ -65,7 +65,7 @@ func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 		frees(t, lease)
 		b.abandons(dead)
 	}
-	require.Len(t, keysOf(t, s, name), 1, "the token counter")
+	require.Empty(t, keysOf(t, s, name))
 }
 
 func TestManyDeadWaitersVanish(t *testing.T) {
@@ -84,7 +84,7 @@ func TestManyDeadWaitersVanish(t *testing.T) {
 		time.Sleep(h.ExpiresIn + time.Millisecond)
 	}
 	frees(t, a.takes(alive))
-	require.Len(t, keysOf(t, s, name), 1, "the token counter")
+	require.Empty(t, keysOf(t, s, name))
 }
 
 func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
@@ -120,7 +120,7 @@ func TestAbandonedHeadPassesItsTurnOn(t *testing.T) {
 	b.abandons(first)
 	eventually(t, woken)
 	frees(t, c.takes(second))
-	require.Len(t, keysOf(t, s, name), 1, "the token counter")
+	require.Empty(t, keysOf(t, s, name))
 }
 
 func TestRequeueGoesBehindWhoWaits(t *testing.T) {
@@ -151,7 +151,7 @@ func TestRequeueGoesBehindWhoWaits(t *testing.T) {
 	require.NoError(t, err)
 	require.Greater(t, got.Grant().Token, lease.Grant().Token)
 	frees(t, got)
-	require.Len(t, keysOf(t, s, name), 1, "the token counter")
+	require.Empty(t, keysOf(t, s, name))
 }
 
 // abandons gives req up.

@@ -152,7 +152,7 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		c.grant = driver.Grant{Token: uint64(n[1]), Until: sent.Add(c.Req.TTL), Contended: n[2] > 0}
 		return c, nil
 	case ok && n[0] == held:
-		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: pollUnheard}
+		h := &driver.HeldError{ExpiresIn: time.Duration(n[1]) * time.Millisecond, Poll: pollUnheard, Holder: holder(reply)}
 		switch n[1] {
 		case -1:
 			h.ExpiresIn = 0 // never
@@ -170,6 +170,25 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
 	}
 	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+}
+
+// holder is what the reply of a claim that found the name held says of the holder.
+func holder(reply []any) (st driver.Status) {
+	if len(reply) < 4 {
+		return st
+	}
+	value, _ := reply[3].(string)
+	switch {
+	case value != "":
+		st.Owner, st.Foreign = redisscript.Owner(value)
+	case reply[2] == int64(1):
+		st.Owner, st.Foreign = redisscript.NotAString, true
+	}
+	if len(reply) > 4 {
+		token, _ := reply[4].(string)
+		dated(&st, token)
+	}
+	return st
 }
 
 // numbers are the first three of a reply, -1 for what is none.
@@ -203,7 +222,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	r := b.pipe.Run(ctx, redisscript.Abandon, redisscript.Abandon.Call(c.keys().all(), c.value(), ms), false)
+	r := b.pipe.Run(ctx, redisscript.Abandon, redisscript.Abandon.Call(c.keys().own(), c.value(), ms), false)
 	if r.Err != nil {
 		return r.Err
 	}

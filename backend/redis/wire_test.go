@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"os/exec"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,11 @@ func TestWireGolden(t *testing.T) {
 	require.Greater(t, ttl, int64(9_000))
 	token := "lockport.side:{" + key + "}:token"
 	require.Equal(t, fmt.Sprint(lease.Grant().Token), do(t, s, "GET", token))
+	require.InDelta(t, 40_000, do(t, s, "PTTL", token), 1000)
+	last, err := strconv.ParseUint(do(t, s, "GET", "lockport.side:{}:last-token").(string), 10, 64)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, last, lease.Grant().Token)
+	require.Equal(t, int64(-1), do(t, s, "PTTL", "lockport.side:{}:last-token"), "for ever")
 	require.Equal(t, int64(-2), do(t, s, "PTTL", "lockport.side:{"+key+"}:queue"))
 
 	other := newNode(t, s.URL(), "other", Options{})
@@ -40,8 +46,7 @@ func TestWireGolden(t *testing.T) {
 
 	frees(t, lease)
 	frees(t, other.takes(waiter))
-	require.Equal(t, []string{token}, keysOf(t, s, name), "the token stays")
-	require.InDelta(t, 7*24*3600, do(t, s, "TTL", token).(int64), 60)
+	require.Empty(t, keysOf(t, s, name))
 }
 
 func TestPrefixMayBeEmpty(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 // lockCall is a call of script, Acquire or Release, for owner on name.
 func lockCall(script *Script, name, owner string) call {
 	key := Layout{Prefix: DefaultPrefix}.Key(name)
-	keys, value := []string{key, Side(key, "queue"), Side(key, "token")}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
+	keys, value := []string{key, Side(key, "queue"), Side(key, "token"), LastToken(key, false)}, Value(fmt.Sprintf("%032s:test/1/x/y", owner))
 	if script == Release {
-		return call{script: script, args: script.Call(keys[:2], value)}
+		return call{script: script, args: script.Call(keys[:3], value)}
 	}
 	return call{script: script, args: script.Call(keys, value, 10_000, "1")}
 }
@@ -94,7 +94,7 @@ func TestAnErrorIsThatOfOneCall(t *testing.T) {
 
 // Calls that the server refuses together, because of one of them, go alone.
 func TestCallsThatAreRefusedTogetherGoAlone(t *testing.T) {
-	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* &* +@all"}})
+	s := servers.NeedRedis(t, servers.RedisOptions{Users: []string{"some on >secret ~lockport:mine* ~lockport.side:{lockport:mine* ~lockport.side:{}:* &* +@all"}})
 	p := pipeOf(t, optionsOf(t, s.UserURL("some", "secret")))
 	replies := sends(t, p, 1, lockCall(Acquire, "mine", "a"), lockCall(Acquire, "yours", "a"))
 	require.NoError(t, replies[0].Err)

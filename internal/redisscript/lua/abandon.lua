@@ -10,7 +10,7 @@ if next_is_due then
   redis.call('ZREM', KEYS[2], '!')
 end
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  redis.call('DEL', KEYS[1])
+  free()
   next_is_due = true
 end
 if next_is_due and redis.call('EXISTS', KEYS[1]) == 0 then

@@ -1,4 +1,5 @@
--- Tries on keys that nobody uses what the other scripts do, and leaves nothing. Returns {command, error, …} of what failed.
+-- Tries what the other scripts do on KEYS[1] and KEYS[2], which nobody uses, and leaves nothing. The other keys it only reads. Returns {command, error, …} of
+-- what failed.
 local failed = {}
 local function try(...)
   local reply = redis.pcall(...)
@@ -9,8 +10,8 @@ local function try(...)
 end
 try('EXISTS', KEYS[1], KEYS[2])
 try('TIME')
-if KEYS[3] then
-  try('SET', KEYS[3], '1', 'EX', '1', 'GET')
+for i = 3, #KEYS do
+  try('GET', KEYS[i])
 end
 try('SET', KEYS[1], '1', 'PX', '1000')
 try('GET', KEYS[1])
@@ -23,6 +24,6 @@ try('ZCOUNT', KEYS[2], '0', '1')
 try('ZREVRANGEBYSCORE', KEYS[2], '1', '0')
 try('ZRANGE', KEYS[2], '0', '0')
 try('ZREM', KEYS[2], '1')
-try('DEL', unpack(KEYS))
+try('DEL', KEYS[1], KEYS[2])
 try('PUBLISH', 'lockport.wake:', '')
 return failed

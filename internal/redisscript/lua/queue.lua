@@ -16,6 +16,11 @@ local function tell(owner, word)
   redis.pcall('PUBLISH', 'lockport.wake:' .. string.sub(owner, 34), word .. owner)
 end
 
+-- Deletes the lock and its token, which one server of several does not have.
+local function free()
+  redis.call('DEL', KEYS[1], KEYS[3] or KEYS[1])
+end
+
 local function keep(ms)
   if redis.call('PTTL', KEYS[2]) < ms then
     redis.call('PEXPIRE', KEYS[2], ms)
