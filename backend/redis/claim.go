@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -15,21 +14,21 @@ import (
 // request: a held lock that kept them would be half as large again.
 type claim struct {
 	redisclaims.Claim
-	b        *Backend
-	grant    driver.Grant
-	renewals uint8 // counted from any number, so that the tokens of a batch are not all due at once
+	b     *Backend
+	grant driver.Grant
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
-	c := &claim{b: b, renewals: uint8(rand.N(tokenEvery))}
+	c := &claim{b: b}
 	c.Req = req
 	return c
 }
 
 // keys are the keys of a name.
 type keys struct {
-	lock, queue, token string
-	last               string // the last token of the server, or of the slot
+	lock, queue string
+	last        string // the last token of the server, or of the slot
+	older       string // the last token of the name, of an earlier release of lockport
 }
 
 // What the side keys are for.
@@ -39,14 +38,14 @@ const (
 )
 
 func (b *Backend) keysOf(lock string) keys {
-	return keys{lock, redisscript.Side(lock, queueKey), redisscript.Side(lock, tokenKey), redisscript.LastToken(lock, b.pipe.Cluster())}
+	return keys{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster()), redisscript.Side(lock, tokenKey)}
 }
 
 // all are the keys as the scripts take them that grant.
-func (k keys) all() []string { return []string{k.lock, k.queue, k.token, k.last} }
+func (k keys) all() []string { return []string{k.lock, k.queue, k.last, k.older} }
 
-// own are the keys of the name alone, as the other scripts take them.
-func (k keys) own() []string { return []string{k.lock, k.queue, k.token} }
+// own are those that the other scripts take.
+func (k keys) own() []string { return []string{k.lock, k.queue} }
 
 func (c *claim) keys() keys { return c.b.keysOf(c.b.layout.Key(c.Req.Name)) }
 

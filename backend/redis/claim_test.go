@@ -23,21 +23,6 @@ func proxied(t *testing.T, s *servers.Redis, o Options) (*node, *faultproxy.Prox
 	return newNode(t, via(t, s.URL(), proxy.Addr()), "proxied", o), proxy
 }
 
-func TestSameOwnerIsGrantedOnce(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
-	req := a.request(t.Name())
-	lease := a.takes(req)
-	do(t, s, "PEXPIRE", defaultLayout.Key(t.Name()), 5000) // as if half of its time had passed
-	again := a.takes(req)
-	require.Equal(t, lease.Grant().Token, again.Grant().Token)
-	require.Greater(t, do(t, s, "PTTL", defaultLayout.Key(t.Name())), int64(9000), "what it says of its validity is true at the server")
-	require.False(t, again.Grant().Until.Before(lease.Grant().Until))
-	b.waits(b.request(t.Name()))
-	frees(t, again)
-}
-
 // A claim that arrives after it was abandoned is refused: the network may deliver late what it was given before.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	t.Parallel()

@@ -29,6 +29,16 @@ func newClient(t testing.TB, rawURL string) *goredis.Client {
 	return c
 }
 
+// promptClient is a client that heeds the deadlines of contexts, as those that Open makes.
+func promptClient(t testing.TB, rawURL string) *goredis.Client {
+	o, err := goredis.ParseURL(rawURL)
+	require.NoError(t, err)
+	o.ContextTimeoutEnabled = true
+	c := goredis.NewClient(o)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
 // node is a backend of its own, as good as another machine, and claims in its name.
 type node struct {
 	*Backend
@@ -105,7 +115,7 @@ func keysOf(t testing.TB, s *servers.Redis, name string) []string {
 	t.Helper()
 	k := makeKeys(defaultLayout.Key(name))
 	var found []string
-	for _, key := range []string{k.lock, k.queue, k.token} {
+	for _, key := range []string{k.lock, k.queue, k.older} {
 		if do(t, s, "EXISTS", key) == int64(1) {
 			found = append(found, key)
 		}

@@ -3,9 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"sync"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -14,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// Inspect implements driver.Inspector.
+// Inspect implements driver.Inspector. The server does not know the token of a lock that is held, nor since when it is.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	keys := b.keysOf(b.layout.Key(name))
 	r := b.pipe.Run(ctx, redisscript.Inspect, redisscript.Inspect.Call(keys.own()), false)
@@ -24,23 +22,9 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 
 // status makes a status of what inspect.lua replied.
 func status(name string, r redisscript.Reply) (driver.Status, error) {
-	st, last, err := redisscript.Inspected(r)
+	st, err := redisscript.Inspected(r)
 	st.Name = name
-	if err != nil || st.Foreign {
-		return st, err
-	}
-	dated(&st, last)
-	return st, nil
-}
-
-// dated sets the token of a status, and since when the lock is held: the server's clock at the time of the grant, which the token is.
-func dated(st *driver.Status, token string) {
-	if n, err := strconv.ParseUint(token, 10, 53); err == nil {
-		st.Token = n
-		if since := time.UnixMicro(int64(n)); since.Before(time.Now()) {
-			st.Since = since
-		}
-	}
+	return st, err
 }
 
 // List implements driver.Inspector. It walks through all keys of the database: on a server with many others it takes its time.

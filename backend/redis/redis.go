@@ -2,8 +2,10 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -45,6 +47,7 @@ type Backend struct {
 	layout    redisscript.Layout
 	o         Options
 	claims    *redisclaims.Registry
+	requests  atomic.Int64 // of claims: each has its number
 }
 
 var (
@@ -106,7 +109,14 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Acquire, redisscript.Acquire.Call(c.keys().all(), c.value(), c.ms(), flag(req.Queue)), b.o.Replicas > 0)
+	args := []any{c.value(), c.ms(), flag(req.Queue), b.requests.Add(1)}
+	r := b.pipe.Run(ctx, redisscript.Acquire, redisscript.Acquire.Call(c.keys().all(), args...), b.o.Replicas > 0)
+	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
+		r = b.pipe.Run(ctx, redisscript.Again, redisscript.Again.Call(c.keys().all(), args...), b.o.Replicas > 0)
+		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may yet be carried out
+			r.Err = errors.Join(fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err), ctx.Err())
+		}
+	}
 	lease, err := b.claimed(ctx, c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
 	return lease, err
@@ -116,6 +126,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 func (b *Backend) enter(req driver.Request) (*claim, error) {
 	if req.TTL <= 0 || req.TTL > maxTTL {
 		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, maxTTL)
+	}
+	if b.claims.Holds(req.Owner) {
+		return nil, &driver.HeldError{Holder: driver.Status{Owner: req.Owner}}
 	}
 	return b.claims.Enter(req).(*claim), nil
 }
@@ -183,10 +196,6 @@ func holder(reply []any) (st driver.Status) {
 		st.Owner, st.Foreign = redisscript.Owner(value)
 	case reply[2] == int64(1):
 		st.Owner, st.Foreign = redisscript.NotAString, true
-	}
-	if len(reply) > 4 {
-		token, _ := reply[4].(string)
-		dated(&st, token)
 	}
 	return st
 }

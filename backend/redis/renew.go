@@ -13,12 +13,6 @@ import (
 // batchKeys is how many locks one script renews. A script of 500 takes Redis about half a millisecond, in which others wait.
 const batchKeys = 500
 
-// The token of a lock is prolonged by every tokenEvery'th renewal, to keep the others small. It lives for tokenLives TTLs, of which each has three renewals.
-const (
-	tokenEvery = 8
-	tokenLives = 4
-)
-
 // RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, all scripts in a few pipelines. In a cluster a script can
 // have one slot only, so there each lock has its own, in one pipeline for every node.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
@@ -27,17 +21,11 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		claims[i] = l.(*claim)
 	}
 	call := func(part []*claim) []any {
-		var tokens []string
-		var lives []any
 		locks, argv := make([]string, len(part)), make([]any, 2*len(part))
 		for i, c := range part {
-			k := c.keys()
-			locks[i], argv[i], argv[len(part)+i] = k.lock, c.value(), c.ms()
-			if c.renewals++; c.renewals%tokenEvery == 0 {
-				tokens, lives = append(tokens, k.token), append(lives, tokenLives*c.ms())
-			}
+			locks[i], argv[i], argv[len(part)+i] = b.layout.Key(c.Req.Name), c.value(), c.ms()
 		}
-		return redisscript.Renew.Call(append(locks, tokens...), append(argv, lives...)...)
+		return redisscript.Renew.Call(locks, argv...)
 	}
 	sent, next := time.Now(), 0
 	b.forEach(ctx, claims, redisscript.Renew, call, b.o.Replicas > 0, func(c *claim, reply any, r redisscript.Reply) {

@@ -24,7 +24,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		if r.Err != nil {
 			continue
 		}
-		one, _, err := redisscript.Inspected(r)
+		one, err := redisscript.Inspected(r)
 		if err != nil {
 			return st, err
 		}

@@ -67,6 +67,14 @@ func (r *Registry) Enter(req driver.Request) Member {
 	return m
 }
 
+// Holds says whether owner was granted its claim, and has not left.
+func (r *Registry) Holds(owner string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	m := r.members[owner]
+	return m != nil && m.Base().held
+}
+
 // Answered notes the outcome of a request for m, which asked for a place in the queue or did not.
 func (r *Registry) Answered(m Member, queue bool, err error) {
 	r.mu.Lock()

@@ -1,12 +1,14 @@
 package redisscript
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"strings"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -110,6 +112,20 @@ func certificateError(err error) bool {
 // ended is the error of a call whose context ended, with cause, before its reply came.
 func ended(cause error, sent bool) error {
 	return Classify(fmt.Errorf("waiting for Redis: %w", cause), sent)
+}
+
+// alsoOf adds to err that ctx has ended, if it has. A socket with the deadline of ctx may be quicker than the timer of that.
+func alsoOf(ctx context.Context, err error) error {
+	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if end, limited := ctx.Deadline(); limited && ctx.Done() != nil && !time.Now().Before(end) {
+		<-ctx.Done()
+	}
+	if ctx.Err() == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, ctx.Err())
 }
 
 // beforeSending says that err came before anything was written: there was no connection.

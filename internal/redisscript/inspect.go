@@ -13,24 +13,24 @@ import (
 // NotAString is the owner that Inspect gives of a key of another type: Redisson's locks are hashes.
 const NotAString = "(a foreign value that is no string)"
 
-// Inspected makes a status of what the script Inspect replied. token is the last token, as the server has it; "" without one.
-func Inspected(r Reply) (st driver.Status, token string, err error) {
+// Inspected makes a status of what the script Inspect replied.
+func Inspected(r Reply) (st driver.Status, err error) {
 	if r.Err != nil {
-		return st, "", r.Err
+		return st, r.Err
 	}
 	reply, _ := r.Value.([]any)
-	if len(reply) != 5 {
-		return st, "", fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	if len(reply) != 4 {
+		return st, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 	}
 	ttl, ok1 := reply[2].(int64)
-	waiting, ok2 := reply[4].(int64)
+	waiting, ok2 := reply[3].(int64)
 	if !ok1 || !ok2 {
-		return st, "", fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+		return st, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 	}
 	st.Waiters = int(waiting)
 	switch reply[0] {
 	case "none":
-		return st, "", nil
+		return st, nil
 	case "string":
 		value, _ := reply[1].(string)
 		st.Owner, st.Foreign = Owner(value)
@@ -41,8 +41,7 @@ func Inspected(r Reply) (st driver.Status, token string, err error) {
 	if ttl >= 0 {
 		st.Expires = time.Now().Add(time.Duration(ttl) * time.Millisecond)
 	}
-	token, _ = reply[3].(string)
-	return st, token, nil
+	return st, nil
 }
 
 const scanCount = 1000 // keys that Redis looks at for one request

@@ -20,10 +20,13 @@ import (
 type Pipe struct {
 	client   goredis.UniversalClient
 	cluster  *goredis.ClusterClient // nil: there is one server
+	single   *goredis.Client        // by which a caller may go alone; nil: none may
 	replicas int                    // of WAIT; 0: none
 	waitTime time.Duration
 	closed   atomic.Bool
-	located  atomic.Bool // the cluster has told its slots, so that finding a node takes no I/O
+	located  atomic.Bool  // the cluster has told its slots, so that finding a node takes no I/O
+	busy     atomic.Int32 // calls under way
+	slow     atomic.Int64 // until when nobody is alone, in ns since 1970: see alone
 
 	mu    sync.Mutex
 	nodes map[string]*node // by address
@@ -53,7 +56,14 @@ type Reply struct {
 // acknowledged them, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
 	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
-	p.cluster, _ = client.(*goredis.ClusterClient)
+	switch c := client.(type) {
+	case *goredis.ClusterClient:
+		p.cluster = c
+	case *goredis.Client:
+		if c.Options().ContextTimeoutEnabled {
+			p.single = c
+		}
+	}
 	return p
 }
 
@@ -65,11 +75,18 @@ func (p *Pipe) Close() { p.closed.Store(true) }
 
 // Run runs script with args, made by script.Call. acks says that the call is to wait for replicas.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
+	c := call{script, args, acks && p.replicas > 0}
+	defer p.busy.Add(-1)
+	if p.busy.Add(1) == 1 {
+		if r, ok := p.alone(ctx, c); ok {
+			return r
+		}
+	}
 	n, err := p.nodeOf(ctx, args)
 	if err != nil {
 		return Reply{Err: err}
 	}
-	r, sent, err := n.queue.Do(ctx, call{script, args, acks && p.replicas > 0})
+	r, sent, err := n.queue.Do(ctx, c)
 	if err != nil {
 		return Reply{Err: ended(err, sent)}
 	}
@@ -100,6 +117,7 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bo
 					calls[i] = call{script, args[j], acks && p.replicas > 0}
 				}
 				for i, r := range p.sendFor(ctx, n, calls) {
+					r.Err = alsoOf(ctx, r.Err)
 					replies[at[i]] = r
 				}
 			}

@@ -14,6 +14,7 @@ import (
 type Script struct {
 	source string
 	sha    string
+	name   any     // sha, boxed once
 	many   *Script // does for many locks what this does for one; nil: there is none
 }
 
@@ -26,12 +27,13 @@ func (s *Script) together(many *Script) *Script {
 // NewScript makes a script of its source.
 func NewScript(source string) *Script {
 	sum := sha1.Sum([]byte(source)) // what Redis calls a script by
-	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
+	sha := hex.EncodeToString(sum[:])
+	return &Script{source: source, sha: sha, name: sha}
 }
 
 // Call returns the arguments of a call of s: those of EVALSHA.
 func (s *Script) Call(keys []string, argv ...any) []any {
-	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.sha, len(keys))
+	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.name, len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}

@@ -8,12 +8,14 @@ import (
 //go:embed lua/*.lua
 var lua embed.FS
 
-// The scripts for a server whose word alone counts: their keys are the lock, the queue and the token. What a file relies on stands before it, and
+// The scripts for a server whose word alone counts: their keys are the lock and the queue and, of those that grant, the
+// last tokens. What a file relies on stands before it, and
 // the easy case before what only the others need.
 var (
 	Acquire = compose("token", "easy", "queue", "claim", "acquire").
 		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"))
 	Release = compose("release", "queue", "wake").together(compose("shadow", "one", "release", "queue", "wake", "each"))
+	Again   = compose("token", "queue", "claim", "again")
 	Requeue = compose("token", "queue", "claim", "requeue")
 	Renew   = compose("renew", "renewed")
 )

@@ -165,7 +165,7 @@ func (r *Redis) Overwrite(ctx context.Context, name string) error {
 	return err
 }
 
-// Leftovers implements Servers. Counters of tokens stay on purpose. A node that could not be reached when a claim was given up keeps its place in the queue
+// Leftovers implements Servers. A node that could not be reached when a claim was given up keeps its place in the queue
 // for up to 30 s, as Redlock's page says. A majority must not keep it.
 func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	at := make(map[string]int)
@@ -193,11 +193,8 @@ func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, er
 	return left, nil
 }
 
-// remembered says that a key stays on purpose: a counter of tokens, or a queue that only remembers abandoned claims for their minute.
+// remembered says that a key stays on purpose: a queue that only remembers abandoned claims for their minute.
 func remembered(ctx context.Context, node *servers.Redis, key string) bool {
-	if _, token := redisscript.SideOf(key, "token"); token {
-		return true
-	}
 	if _, queue := redisscript.SideOf(key, "queue"); !queue {
 		return false
 	}

@@ -2,15 +2,14 @@
 local owner = string.sub(ARGV[1], 5)
 local next_is_due = head() == owner
 if ARGV[2] ~= '0' then
-  redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ARGV[2]), '~' .. string.sub(owner, 1, 32))
-  keep(tonumber(ARGV[2]))
+  bury(string.sub(owner, 1, 32), ARGV[2])
 end
 redis.call('ZREM', KEYS[2], owner)
 if next_is_due then
   redis.call('ZREM', KEYS[2], '!')
 end
 if redis.pcall('GET', KEYS[1]) == ARGV[1] then
-  free()
+  redis.call('DEL', KEYS[1])
   next_is_due = true
 end
 if next_is_due and redis.call('EXISTS', KEYS[1]) == 0 then

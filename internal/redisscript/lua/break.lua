@@ -6,7 +6,7 @@ end
 if value ~= ARGV[1] then
   return 0
 end
-free()
+redis.call('DEL', KEYS[1])
 if string.sub(value, 1, 4) == 'lp1:' then
   tell(string.sub(value, 5), 'l')
 end

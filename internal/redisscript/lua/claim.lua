@@ -1,13 +1,13 @@
 -- Stands before the ends of acquire.lua, quorum_acquire.lua and requeue.lua, behind token.lua or clock.lua, and queue.lua.
 
--- Claims the name when the easy case is not given, with the number at for its place in the queue, if there is one. Returns {1, token, how many wait} if it is
--- granted, or {2} if the claim was abandoned, else {0, ms until it may be free or -1, 1 if the holder is foreign, the lock's value, the holder's token if
--- it is known}. The value is '' if it is no string, or if nobody has the lock and somebody else is to have it next.
-local function claim(value, ttl, queue, at)
+-- Claims the name when the easy case is not given, with the place at in the queue and the number of this request, if there are any. Returns {1, token, how many
+-- wait} if it is granted, or {2} if the claim or the request was abandoned, else {0, ms until it may be free or -1, 1 if the holder is foreign, the lock's
+-- value}. The value is '' if it is no string, or if nobody has the lock and somebody else is to have it next.
+local function claim(value, ttl, queue, at, number)
   local owner = string.sub(value, 5)
   local first, turn = head()
-  local gone = call('ZSCORE', KEYS[2], '~' .. string.sub(owner, 1, 32))
-  if gone and tonumber(gone) - GONE > now_ms() then
+  local digits = string.sub(owner, 1, 32)
+  if buried(digits) or number and buried(digits .. '.' .. number) then
     return {2}
   end
   if call('EXISTS', KEYS[1]) == 1 then
@@ -17,7 +17,7 @@ local function claim(value, ttl, queue, at)
     end
     if holder == value then -- granted before, and the reply was lost
       call('PEXPIRE', KEYS[1], ttl)
-      return {1, last_token(ttl), waiting()}
+      return {1, draw(), waiting()}
     end
     if turn and first == owner then -- a foreign client was quicker: the head stays the head
       call('ZREM', KEYS[2], '!')
@@ -29,7 +29,7 @@ local function claim(value, ttl, queue, at)
         tell(string.sub(holder, 5), 'c')
       end
     end
-    return {0, call('PTTL', KEYS[1]), ours and 0 or 1, holder, ours and KEYS[3] and call('GET', KEYS[3])}
+    return {0, call('PTTL', KEYS[1]), ours and 0 or 1, holder}
   end
   if first and first ~= owner then
     local left = turn and turn - now_ms() or 0
@@ -49,7 +49,7 @@ local function claim(value, ttl, queue, at)
     end
   end
   call('ZREM', KEYS[2], '!', owner)
-  local token = draw(ttl)
+  local token = draw()
   call('SET', KEYS[1], value, 'PX', ttl)
   return {1, token, waiting()}
 end

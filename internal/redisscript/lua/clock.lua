@@ -7,5 +7,3 @@ local function draw()
   local time = call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)
 end
-
-local last_token = draw

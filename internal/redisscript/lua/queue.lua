@@ -3,6 +3,7 @@
 --   an owner that waits, with its number, from 1; the least is the head
 --   "!" the head was told that it is its turn; with minus the time in ms until which nobody else may claim
 --   "~" + digits of an owner: an abandoned claim that may still arrive; with GONE + the time in ms until which it is refused
+--   "~" + digits + "." + number: the same of one request of a claim
 -- It vanishes with its last member, or 30 s after the last waiter was heard of, or 1 s after the only one was called and did not come.
 local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
@@ -16,15 +17,21 @@ local function tell(owner, word)
   redis.pcall('PUBLISH', 'lockport.wake:' .. string.sub(owner, 34), word .. owner)
 end
 
--- Deletes the lock and its token, which one server of several does not have.
-local function free()
-  redis.call('DEL', KEYS[1], KEYS[3] or KEYS[1])
-end
-
 local function keep(ms)
   if redis.call('PTTL', KEYS[2]) < ms then
     redis.call('PEXPIRE', KEYS[2], ms)
   end
+end
+
+-- Has what is abandoned refused for the next ms milliseconds.
+local function bury(what, ms)
+  redis.call('ZADD', KEYS[2], string.format('%.0f', GONE + now_ms() + ms), '~' .. what)
+  keep(tonumber(ms))
+end
+
+local function buried(what)
+  local score = redis.call('ZSCORE', KEYS[2], '~' .. what)
+  return score and tonumber(score) - GONE > now_ms()
 end
 
 -- The head, nil if nobody waits, and until when it is its turn, nil if it was not told.

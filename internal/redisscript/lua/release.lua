@@ -3,7 +3,7 @@ local holder = redis.pcall('GET', KEYS[1])
 if holder ~= ARGV[1] then
   return type(holder) == 'table' and '' or holder or 0
 end
-redis.call('DEL', KEYS[1], KEYS[3])
+redis.call('DEL', KEYS[1])
 if redis.call('EXISTS', KEYS[2]) == 0 then
   return 1
 end

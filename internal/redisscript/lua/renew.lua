@@ -1,6 +1,6 @@
--- KEYS: n locks, then tokens of some of them. ARGV: the locks' values, the TTLs of the locks in ms, those of the tokens. Makes replies: for each lock 1, or who else
--- has it, or 0 if nobody has. renewed.lua or quorum_renewed.lua ends it.
-local n, replies = #ARGV - #KEYS, {}
+-- KEYS: locks. ARGV: their values, then their TTLs in ms. Makes replies: for each 1, or who else has it, or 0 if nobody
+-- has. renewed.lua or quorum_renewed.lua ends it.
+local n, replies = #KEYS, {}
 for i = 1, n do
   local holder = redis.pcall('GET', KEYS[i])
   if holder == ARGV[i] then
@@ -11,7 +11,4 @@ for i = 1, n do
   else
     replies[i] = holder or 0
   end
-end
-for i = n + 1, #KEYS do
-  redis.call('PEXPIRE', KEYS[i], ARGV[n + i])
 end

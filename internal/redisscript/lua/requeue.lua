@@ -2,7 +2,7 @@
 -- release.lua returns, what claim returns}.
 local released = redis.pcall('GET', KEYS[1])
 if released == ARGV[1] then
-  call('DEL', KEYS[1], KEYS[3])
+  call('DEL', KEYS[1])
   released = 1
 elseif type(released) == 'table' then
   released = ''
