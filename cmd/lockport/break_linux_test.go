@@ -12,12 +12,11 @@ import (
 
 // testBreakAsks: on a terminal, before it ends anything; nothing but yes is yes.
 func testBreakAsks(t *testing.T, server string) {
-	holder, token := holding(t, server, "asked")
+	holder, _ := holding(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
 		tt := onTerminal(t, server, program(), "break", "asked")
 		tt.says(t, "End this hold? [y/N] ")
 		require.Contains(t, tt.out.String(), fmt.Sprintf("pid %d, lockport", holder.Process.Pid))
-		require.Contains(t, tt.out.String(), token)
 		tt.types(t, keys)
 		require.Equal(t, 1, tt.code(t), tt.out.String())
 		tt.says(t, "lockport: nothing was ended\n")

@@ -31,6 +31,9 @@ func TestLayoutGolden(t *testing.T) {
 		require.Equal(t, v.key, key)
 	}
 	require.Equal(t, "lp1:0123:host/1/x", Value("0123:host/1/x"))
+	require.Equal(t, "lockport.side:{}:last-token", LastToken("lockport:nightly-report", false))
+	require.Equal(t, "lockport.side:{21468}:last-token", LastToken("lockport:nightly-report", true))
+	require.Equal(t, 12739, slot("123456789"), "the Cluster specification's own example: 0x31C3")
 }
 
 func TestKeysThatNoNameHas(t *testing.T) {
