@@ -27,7 +27,7 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	req := driver.Request{Name: checkName, Owner: fmt.Sprintf("%x:check", id), TTL: b.o.TTL, Queue: true}
 	c, err := b.enter(ctx, req)
 	if err == nil {
-		if _, err = c.place(ctx); err != nil {
+		if _, _, err = c.place(ctx); err != nil {
 			err = c.failed(err)
 		} else {
 			err = c.withdraw()
@@ -39,7 +39,12 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	case err != nil:
 		return nil, err
 	}
-	notices := b.judgeTick()
+	var notices []driver.Notice
+	if b.o.TickTime == 0 {
+		notices = append(notices, driver.Notice{ID: "tick-time", Unknown: true,
+			Text:   fmt.Sprintf("The servers do not tell their tickTime; it is taken to be %v.", b.tick),
+			Remedy: "If it is longer, which a minSessionTimeout below two ticks may hide, set the option TickTime, in a URL tick_time."})
+	}
 	if b.o.Log == nil {
 		notices = append(notices, driver.Notice{ID: "session-timeout", Unknown: true,
 			Text:   fmt.Sprintf("It is not known which session timeout the server granted to this connection; it is taken to be %v.", b.o.TTL),
@@ -91,20 +96,4 @@ func (b *Backend) judgeMembers(text string) []driver.Notice {
 			Remedy: "Name the others too."}}
 	}
 	return nil
-}
-
-// judgeTick says where the tick that validity goes by comes from, if nobody has said it. A server tells it to nobody by the requests of a session.
-func (b *Backend) judgeTick() []driver.Notice {
-	if b.o.TickTime != 0 {
-		return nil
-	}
-	n := driver.Notice{
-		ID: "tick-time", Unknown: true, Text: fmt.Sprintf("The server does not tell its tickTime; it is taken to be %v, half of its smallest session timeout.", b.tick),
-		Remedy: "If its minSessionTimeout is configured below two ticks, set the option TickTime, in a URL tick_time.",
-	}
-	if b.ensemble == nil {
-		n.Text = fmt.Sprintf("The server does not tell its tickTime; it is taken to be at most %v.", b.tick)
-		n.Remedy = "Set the option TickTime."
-	}
-	return []driver.Notice{n}
 }

@@ -20,28 +20,17 @@ type claim struct {
 	prefix string // that of its node, before the sequence number
 
 	// b.mu guards these.
-	state     state
 	abandoned bool
 	creating  chan struct{} // closed when the creation under way has returned; nil: there is none
 	unsure    bool          // a creation was sent whose outcome is not known
 	path      string        // of its node; "": not known, or there is none
-	session   int64         // that owns the node
-	czxid     int64         // the transaction that created it; 0: neither is known
+	session   int64         // that owns the node; 0: not known
+	czxid     int64         // the transaction that created it; 0: not known
 	watch     <-chan zk.Event
 	grant     driver.Grant
-	gone      bool  // the node certainly is
 	cause     error // of the loss
+	gone      bool  // the node of one that was lost certainly is
 }
-
-// state is what became of a claim.
-type state int
-
-const (
-	waiting state = iota // or being made
-	held                 // granted
-	ended                // released, maybe in vain
-	lost
-)
 
 type claimKey struct{ name, owner string }
 
@@ -54,26 +43,24 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 		return nil, fmt.Errorf("%w: the TTL is that of the session, %v; this claim asks for %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
 	key := claimKey{req.Name, req.Owner}
-	if err := b.ready(ctx); err != nil {
-		b.mu.Lock()
-		c := b.claims[key]
-		b.mu.Unlock()
-		if c != nil {
-			return nil, c.failed(err)
-		}
-		return nil, err
+	err := b.ready(ctx)
+	if err == nil {
+		err = ctx.Err() // if that has ended, it may have been abandoned meanwhile
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	c := b.claims[key]
-	if c == nil {
-		if ctx.Err() != nil { // it may have been abandoned meanwhile
-			return nil, unavailable(ctx.Err())
-		}
+	if c == nil && err == nil {
 		c = b.newClaim(req)
 		b.claims[key] = c
 	}
-	return c, nil
+	b.mu.Unlock()
+	switch {
+	case err == nil:
+		return c, nil
+	case c != nil:
+		return nil, c.failed(err)
+	}
+	return nil, withoutEffect(err)
 }
 
 // newClaim makes a claim that nobody knows yet.
@@ -102,10 +89,12 @@ func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, er
 	if err != nil {
 		return nil, err
 	}
-	p, err := c.place(ctx)
+	children, at, err := c.place(ctx)
 	switch {
-	case err == nil && p.at == 0:
-		return c.win(ctx, p)
+	case err == nil && at == 0:
+		if err = c.win(ctx, len(children) > 1); err == nil {
+			return c, nil
+		}
 	case err == nil && !req.Queue:
 		err = c.withdraw()
 	}
@@ -115,30 +104,25 @@ func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, er
 	return nil, &driver.HeldError{}
 }
 
-// place is where a claim stands.
-type place struct {
-	children []string // of the lock, in order
-	at       int      // which of them is the claim's
-}
-
-// place makes sure that the claim has a node and looks where it stands. Across a lost connection it asks again.
-func (c *claim) place(ctx context.Context) (p place, err error) {
+// place makes sure that the claim has a node, and returns the lock's children in order, and which of them is the claim's. Across a lost
+// connection it asks again.
+func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
 	for {
-		if p, err = c.placeOnce(ctx); !connectionLost(err) || ctx.Err() != nil {
-			return p, err
+		if children, at, err = c.placeOnce(ctx); !connectionLost(err) || ctx.Err() != nil {
+			return children, at, err
 		}
 		pause(ctx, ridePause)
 	}
 }
 
-func (c *claim) placeOnce(ctx context.Context) (p place, err error) {
+func (c *claim) placeOnce(ctx context.Context) (children []string, at int, err error) {
 	if err := c.findAgain(); err != nil {
-		return p, err
+		return nil, 0, err
 	}
 	var l list
 	if c.node() == "" {
 		if l, err = c.create(ctx); err != nil {
-			return p, err
+			return nil, 0, err
 		}
 	}
 	own := base(c.node())
@@ -149,17 +133,16 @@ func (c *claim) placeOnce(ctx context.Context) (p place, err error) {
 		err = errGone
 	}
 	if err != nil {
-		return p, err
+		return nil, 0, err
 	}
-	p.children = l.children
-	inOrder(p.children)
-	if p.at = slices.Index(p.children, own); p.at < 0 {
-		return p, errGone
-	}
-	if p.at == 0 {
+	inOrder(l.children)
+	switch at = slices.Index(l.children, own); {
+	case at < 0:
+		err = errGone
+	case at == 0:
 		c.deduce(l)
 	}
-	return p, nil
+	return l.children, at, err
 }
 
 // deduce finds the transaction that created the claim's node in a list, if that is certain. The claim's node is the only one, has the number after our last
@@ -210,7 +193,7 @@ func (c *claim) identify() error {
 
 // create creates the claim's node and lists the lock's children, in one round trip.
 func (c *claim) create(ctx context.Context) (l list, err error) {
-	for range 3 { // the lock's own node may be removed meanwhile, when it is empty
+	for range 3 { // the lock's own node, and those above it, may be removed meanwhile, when they are empty
 		listed := make(chan list, 1)
 		go func() { // it follows the creation on the connection, as a rule
 			l, _ := c.b.list(c.parent)
@@ -224,7 +207,7 @@ func (c *claim) create(ctx context.Context) (l list, err error) {
 			}
 			return l, err
 		}
-		if err := c.b.makePath(c.parent); err != nil {
+		if err := c.b.makePath(c.parent); err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return l, err
 		}
 	}
@@ -298,40 +281,34 @@ func (b *Backend) findNode(parent, prefix string) (string, error) {
 
 // win makes a claim that is the first one a lease. That it is the first needs no other proof than the list: whoever has a lower number was created before,
 // so that the server which shows our node has seen all of them.
-func (c *claim) win(ctx context.Context, p place) (driver.Lease, error) {
+func (c *claim) win(ctx context.Context, contended bool) error {
 	b := c.b
 	if err := c.identify(); err != nil {
-		return nil, c.failed(err)
+		return err
 	}
 	if b.stale() {
-		if err := b.freshen(ctx, c.node()); err != nil {
-			if errors.Is(err, zk.ErrNoNode) {
-				err = errGone
-			}
-			return nil, c.failed(err)
+		if err := b.freshen(ctx, c.node()); errors.Is(err, zk.ErrNoNode) {
+			return errGone
+		} else if err != nil {
+			return err
 		}
 	}
 	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.observe()
-	var err error
-	switch {
-	case c.state == held:
+	switch _, held := b.held[c]; {
+	case held:
 	case c.abandoned:
-		err = unknown(errors.New("the claim was abandoned"))
+		return unknown(errors.New("the claim was abandoned"))
 	case c.session != b.session.id: // it has ended, or was given up
-		err = unknown(errSessionEnded)
+		return unknown(errSessionEnded)
 	case c.czxid <= 0 || c.czxid > driver.MaxToken:
-		err = fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
+		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
 	default:
-		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.until(), Contended: len(p.children) > 1}
-		c.state = held
+		c.grant = driver.Grant{Token: uint64(c.czxid), Until: b.until(), Contended: contended}
 		b.hold(c)
 	}
-	b.mu.Unlock()
-	if err != nil {
-		return nil, c.failed(err)
-	}
-	return c, nil
+	return nil
 }
 
 // withdraw deletes the node of a claim that is not granted.
@@ -382,34 +359,26 @@ func (b *Backend) delete(path string) error {
 	return err
 }
 
-// makePath creates a node that is to have children, and those above it where they are missing.
+// makePath creates a container, which the server removes some time after its last child has gone, and those above it where they are missing.
 func (b *Backend) makePath(path string) error {
-	for range 3 { // a container above may be removed meanwhile
-		err := b.makeNode(path)
-		if !errors.Is(err, zk.ErrNoNode) {
-			if connectionLost(err) {
-				return err
-			}
-			return explain(err, "create", path)
-		}
-		above := path[:strings.LastIndexByte(path, '/')]
-		if above == "" {
-			return unavailable(fmt.Errorf("the root is missing: %w", err))
-		}
-		if err := b.makePath(above); err != nil {
-			return err
+	err := b.makeNode(path)
+	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {
+		if err = b.makePath(above); err == nil {
+			err = b.makeNode(path)
 		}
 	}
-	return unavailable(fmt.Errorf("what is above %s is removed again and again", path))
+	return err
 }
 
-// makeNode creates a container, which the server removes some time after its last child has gone.
 func (b *Backend) makeNode(path string) error {
 	b.containers.RLock()
 	defer b.containers.RUnlock()
 	_, err := call(b, true, func(c *zk.Conn) (string, error) { return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL) })
-	if errors.Is(err, zk.ErrNodeExists) {
+	switch {
+	case errors.Is(err, zk.ErrNodeExists):
 		return nil
+	case refused(err):
+		return explain(err, "create", path)
 	}
 	return err
 }

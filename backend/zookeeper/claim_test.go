@@ -60,18 +60,18 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 		"other session": func(c *claim) { c.session = 1 },
 	} {
 		c := b.newClaim(request(b, t.Name()))
-		p, err := c.place(within(t, soon))
+		_, at, err := c.place(within(t, soon))
 		require.NoError(t, err)
-		require.Zero(t, p.at)
+		require.Zero(t, at)
 		require.NoError(t, c.identify())
 		spoil(c)
-		_, err = c.win(within(t, soon), p)
+		err = c.win(within(t, soon), false)
 		require.ErrorIs(t, err, driver.ErrUnknown, what)
 		require.NoError(t, c.withdraw())
 	}
 	c := b.newClaim(request(b, t.Name()))
 	c.abandoned = true
-	_, err := c.place(within(t, soon))
+	_, _, err := c.place(within(t, soon))
 	require.Error(t, err)
 	require.Empty(t, c.node(), "it has created a node")
 }
@@ -140,18 +140,17 @@ func TestDeduction(t *testing.T) {
 	deduced := func() bool {
 		t.Helper()
 		c := b.newClaim(request(b, name))
-		p, err := c.place(within(t, soon))
+		_, _, err := c.place(within(t, soon))
 		require.NoError(t, err)
 		known := c.czxid != 0
-		lease, err := c.win(within(t, soon), p)
-		require.NoError(t, err)
+		require.NoError(t, c.win(within(t, soon), false))
 		stat, _, err := raw.Exists(c.node())
 		require.NoError(t, err)
 		require.True(t, stat)
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
-		require.Equal(t, uint64(czxid), lease.Grant().Token)
-		frees(t, lease)
+		require.Equal(t, uint64(czxid), c.Grant().Token)
+		frees(t, c)
 		return known
 	}
 	require.False(t, deduced(), "nothing is known")

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -26,7 +26,8 @@ type Log struct {
 	// To is where messages go. nil: they are discarded.
 	To zk.Logger
 
-	timeout atomic.Int64 // in milliseconds; 0: not known
+	timeout atomic.Int64          // in milliseconds; 0: not known
+	why     atomic.Pointer[error] // the last that it was told of
 }
 
 // Printf implements zk.Logger.
@@ -34,6 +35,11 @@ func (l *Log) Printf(format string, args ...any) {
 	if format == "authenticated: id=%d, timeout=%d" && len(args) == 2 {
 		if ms, ok := args[1].(int32); ok {
 			l.timeout.Store(int64(ms))
+		}
+	}
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			l.why.Store(&err)
 		}
 	}
 	if l.To != nil {
@@ -50,12 +56,7 @@ type ensemble struct {
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	ttl       time.Duration // the session timeout that is asked for
 	clear     bool          // a password goes to them without TLS, as far as is known
-
-	mu  sync.Mutex
-	why error // the last attempt to open a session failed
 }
-
-var errNoAnswer = errors.New("accepted the connection and opened no session")
 
 // connect makes a connection, which opens a session of its own accord, now and whenever it has to. log learns its timeout.
 func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
@@ -64,13 +65,10 @@ func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
 		conn, err := s.dial(ctx, network, address)
-		if err != nil {
-			s.note(err)
-			return nil, err
+		if err == nil {
+			handshake = time.AfterFunc(max(time.Second, min(s.ttl/3, 5*time.Second)), func() { _ = conn.Close() })
 		}
-		s.note(fmt.Errorf("%s: %w", address, errNoAnswer))
-		handshake = time.AfterFunc(max(time.Second, min(s.ttl/3, 5*time.Second)), func() { _ = conn.Close() })
-		return conn, nil
+		return conn, err
 	}
 	event := func(e zk.Event) {
 		if e.Type == zk.EventSession && e.State == zk.StateHasSession {
@@ -82,17 +80,13 @@ func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 	return conn, err
 }
 
-func (s *ensemble) note(err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.why = err
-}
-
-// unreachable is the error of a request that was not sent, since there was no server to send it to.
-func (s *ensemble) unreachable() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return unavailable(fmt.Errorf("no server of %d can be reached: %w", len(s.addresses), s.why))
+// unreachable is the error of a request that was not sent, since no server has opened a session; log says why.
+func (s *ensemble) unreachable(log *Log) error {
+	why := zk.ErrNoServer
+	if last := log.why.Load(); last != nil {
+		why = *last
+	}
+	return unavailable(fmt.Errorf("no server of %d can be reached: %w", len(s.addresses), why))
 }
 
 // probe opens a session as short as the servers allow, and returns half of its timeout: the smallest that they grant is two ticks unless it is
@@ -110,7 +104,7 @@ func (s *ensemble) probe() (tick time.Duration, err error) {
 			return log.granted() / 2, nil
 		}
 	}
-	return 0, err
+	return 0, s.unreachable(log)
 }
 
 // hosts is go-zookeeper's list of servers. Its own would pause for a second whenever it comes round, which with one server is after every lost
@@ -152,16 +146,17 @@ func (b *Backend) ready(ctx context.Context) error {
 	b.mu.Lock()
 	prepared, closed := b.prepared, b.closed
 	b.mu.Unlock()
+	var err error
 	switch {
 	case closed:
 		return unavailable(errClosed)
-	case prepared:
-		return nil
+	case !prepared:
+		err = b.prepare(ctx)
 	}
-	if err := b.prepare(ctx); err != nil {
-		if errors.Is(err, zk.ErrNoServer) && b.ensemble != nil {
-			return b.ensemble.unreachable()
-		}
+	switch {
+	case errors.Is(err, zk.ErrNoServer) && b.ensemble != nil:
+		return b.ensemble.unreachable(b.o.Log)
+	case err != nil:
 		return withoutEffect(explain(err, "use", b.root()))
 	}
 	return nil
@@ -178,7 +173,14 @@ func (b *Backend) prepare(ctx context.Context) error {
 		b.tick = tick
 		b.mu.Unlock()
 	}
-	if err := b.connect(); err != nil {
+	b.mu.Lock()
+	var err error
+	if b.conn == nil && !b.closed {
+		b.session, b.observed = session{}, time.Now()
+		b.conn, err = b.ensemble.connect(b.o.TTL, b.o.Log)
+	}
+	b.mu.Unlock()
+	if err != nil {
 		return err
 	}
 	if b.o.Username != "" {
@@ -202,28 +204,12 @@ func (b *Backend) prepare(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.prepared = true
+	b.prepared = b.conn != nil
 	if !b.visiting {
 		b.visiting = true
 		go b.visit()
 	}
 	return nil
-}
-
-// connect makes a connection unless there is one.
-func (b *Backend) connect() error {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.closed {
-		return errClosed
-	}
-	if b.conn != nil {
-		return nil
-	}
-	b.session, b.observed = session{}, time.Now()
-	conn, err := b.ensemble.connect(b.o.TTL, b.o.Log)
-	b.conn = conn
-	return err
 }
 
 // judge says whether the session's timeout is such that the TTL is kept.
@@ -251,32 +237,20 @@ func (b *Backend) giveUp() {
 		b.mu.Unlock()
 		return
 	}
-	b.conn, b.session, b.prepared = nil, session{}, false
-	var lost []*claim
-	for c := range b.held {
-		lost = append(lost, c)
-	}
+	lost := maps.Clone(b.held)
 	b.mu.Unlock()
-	for _, c := range lost {
+	for c := range lost {
 		c.lose(errors.New("no server has answered for as long as the session lives"), false)
 	}
-	b.hangUp(conn)
+	b.mu.Lock()
+	b.conn, b.session, b.prepared = nil, session{}, false
+	b.mu.Unlock()
+	go b.hangUp(conn)
 }
-
-// closeTime bounds Close where the server does not answer.
-const closeTime = time.Second
 
 // hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer although closing has cut that off, so it has to be over before.
 func (b *Backend) hangUp(conn *zk.Conn) {
-	closed := make(chan struct{})
-	go func() {
-		b.containers.Lock()
-		defer b.containers.Unlock()
-		conn.Close()
-		close(closed)
-	}()
-	select {
-	case <-closed:
-	case <-time.After(closeTime):
-	}
+	b.containers.Lock()
+	defer b.containers.Unlock()
+	conn.Close()
 }

@@ -40,7 +40,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	path := ""
 	b.mu.Lock()
 	for _, lease := range leases {
-		if c := lease.(*claim); c.state == held {
+		if c := lease.(*claim); c.cause == nil {
 			path = c.parent
 		}
 	}
@@ -56,11 +56,13 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, lease := range leases {
-		switch c := lease.(*claim); {
-		case c.state == lost:
+		c := lease.(*claim)
+		_, held := b.held[c]
+		switch {
+		case c.cause != nil:
 			results[i].Err = c.cause
-		case c.state != held || c.session != b.session.id:
-			results[i].Err = fmt.Errorf("%w: it was given up, or its session has ended", driver.ErrLost)
+		case !held || c.session != b.session.id:
+			results[i].Err = fmt.Errorf("%w: it was released, or its session has ended", driver.ErrLost)
 		case err != nil:
 			results[i].Err = err
 		default:
@@ -72,9 +74,9 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 // lose makes a claim that is held one that is lost. gone: so is its node.
 func (c *claim) lose(reason error, gone bool) {
 	c.b.mu.Lock()
-	is := c.state == held
+	_, is := c.b.held[c]
 	if is {
-		c.state, c.gone, c.cause = lost, gone, fmt.Errorf("%w: %w", driver.ErrLost, certainly{reason})
+		c.gone, c.cause = gone, fmt.Errorf("%w: %w", driver.ErrLost, certainly{reason})
 		delete(c.b.held, c)
 	}
 	err := c.cause
@@ -88,9 +90,6 @@ func (c *claim) lose(reason error, gone bool) {
 func (c *claim) Release(ctx context.Context) error {
 	c.b.mu.Lock()
 	path, gone, cause := c.path, c.gone, c.cause
-	if c.state == held {
-		c.state = ended
-	}
 	delete(c.b.held, c)
 	c.b.mu.Unlock()
 	if gone {
@@ -139,10 +138,7 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 		c = b.newClaim(req)
 		c.unsure = true
 	}
-	c.abandoned = true
-	if c.state == held || c.state == waiting {
-		c.state, c.cause = lost, fmt.Errorf("%w: it was abandoned", driver.ErrLost)
-	}
+	c.abandoned, c.cause = true, fmt.Errorf("%w: it was abandoned", driver.ErrLost)
 	delete(b.held, c)
 	creating := c.creating
 	b.mu.Unlock()

@@ -3,8 +3,9 @@ package zookeeper
 import (
 	"cmp"
 	"crypto/sha256"
-	"encoding/hex"
+	"fmt"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,19 +21,14 @@ const (
 	lastSequence = math.MaxInt32 - 1<<20
 )
 
-const plain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-"
-
 // encodeName makes the name of a node of a lock's name: everything outside A-Z, a-z, 0-9, _ and - is percent-encoded, byte by byte.
 func encodeName(name string) string {
-	const hex = "0123456789ABCDEF"
 	var b strings.Builder
-	for i := range len(name) {
-		if c := name[i]; strings.IndexByte(plain, c) >= 0 {
+	for _, c := range []byte(name) {
+		if c == '_' || c == '-' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
 			b.WriteByte(c)
 		} else {
-			b.WriteByte('%')
-			b.WriteByte(hex[c>>4])
-			b.WriteByte(hex[c&15])
+			fmt.Fprintf(&b, "%%%02X", c)
 		}
 	}
 	return b.String()
@@ -40,36 +36,15 @@ func encodeName(name string) string {
 
 // decodeName is the reverse. false: encodeName never makes that.
 func decodeName(node string) (name string, ok bool) {
-	var b strings.Builder
-	for i := 0; i < len(node); i++ {
-		c := node[i]
-		if c == '%' {
-			if i+2 >= len(node) {
-				return "", false
-			}
-			n, err := strconv.ParseUint(node[i+1:i+3], 16, 8)
-			if err != nil {
-				return "", false
-			}
-			c = byte(n)
-			i += 2
-		}
-		b.WriteByte(c)
-	}
-	name = b.String()
-	return name, name != "" && encodeName(name) == node
+	name, err := url.PathUnescape(node)
+	return name, err == nil && name != "" && encodeName(name) == node
 }
 
 // nodePrefix is what the node of a claim is called before its sequence number. The GUID is a hash of the whole owner id, so that the
 // owner alone finds the node.
 func nodePrefix(owner string) string {
 	h := sha256.Sum256([]byte(owner))
-	name := make([]byte, 0, 64)
-	name = append(name, protectedPrefix...)
-	for _, part := range [][]byte{h[0:4], h[4:6], h[6:8], h[8:10], h[10:16]} {
-		name = append(hex.AppendEncode(name, part), '-')
-	}
-	return string(append(name, lockName...))
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x-%s", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16], lockName)
 }
 
 // sortKey is what Curator orders a child by: what follows "lock-", or all of it.
@@ -99,16 +74,6 @@ func numberOf(node string) (n int64, ok bool) {
 func usedUp(node string) bool {
 	n, ok := numberOf(node)
 	return !ok || n > lastSequence
-}
-
-// find returns the child that begins with prefix, or "".
-func find(children []string, prefix string) string {
-	for _, child := range children {
-		if strings.HasPrefix(child, prefix) {
-			return child
-		}
-	}
-	return ""
 }
 
 // base is the last part of a path.

@@ -74,13 +74,11 @@ func (o *Options) prepareOwn(addresses []string) ([]string, error) {
 	if len(addresses) == 0 {
 		return nil, errors.New("no server is named")
 	}
-	var complete []string
-	for _, a := range addresses {
-		address, err := withPort(a)
-		if err != nil {
-			return nil, err
+	complete := zk.FormatServers(addresses)
+	for _, a := range complete {
+		if host, port, err := net.SplitHostPort(a); err != nil || host == "" || port == "" {
+			return nil, fmt.Errorf("bad server address %q: want host:port", a)
 		}
-		complete = append(complete, address)
 	}
 	if o.Log == nil {
 		o.Log = new(Log)
@@ -119,21 +117,6 @@ func (o *Options) prepare() error {
 		}
 	}
 	return nil
-}
-
-const defaultPort = "2181"
-
-// withPort completes a server's address.
-func withPort(server string) (string, error) {
-	if _, _, err := net.SplitHostPort(server); err == nil {
-		return server, nil
-	}
-	host := strings.TrimSuffix(strings.TrimPrefix(server, "["), "]")
-	address := net.JoinHostPort(host, defaultPort)
-	if h, _, err := net.SplitHostPort(address); err != nil || h == "" || strings.Count(host, ":") == 1 {
-		return "", fmt.Errorf("bad server address %q: want host:port", server)
-	}
-	return address, nil
 }
 
 // checkPath holds what the server demands of a path.

@@ -12,9 +12,9 @@ import (
 
 func TestOptions(t *testing.T) {
 	t.Parallel()
-	b, err := ConnectBackend([]string{"a", "b:1", "[::1]:2", "::1", "[fe80::1]"}, Options{Chroot: "/x/y/"})
+	b, err := ConnectBackend([]string{"a", "b:1", "[::1]:2"}, Options{Chroot: "/x/y/"})
 	require.NoError(t, err)
-	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2", "[::1]:2181", "[fe80::1]:2181"}, b.ensemble.addresses)
+	require.Equal(t, []string{"a:2181", "b:1", "[::1]:2"}, b.ensemble.addresses)
 	require.Equal(t, "/x/y", b.o.Chroot)
 	require.Equal(t, 15*time.Second, b.Capabilities().FixedTTL)
 	require.Equal(t, zk.WorldACL(zk.PermAll), b.o.ACL)
@@ -38,11 +38,8 @@ func TestOptions(t *testing.T) {
 		require.ErrorContains(t, err, what)
 		require.NotContains(t, err.Error(), "secret")
 	}
-	for _, servers := range [][]string{nil, {""}, {"a:b"}, {"a:"}} {
+	for _, servers := range [][]string{nil, {""}, {"a:"}, {"::1"}} {
 		_, err := Connect(servers, Options{})
-		if len(servers) == 1 && servers[0] != "" {
-			continue // refused when it is dialled
-		}
 		require.Error(t, err)
 	}
 }

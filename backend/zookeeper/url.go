@@ -3,6 +3,9 @@ package zookeeper
 import (
 	"errors"
 	"net/url"
+	"strconv"
+
+	"github.com/go-zookeeper/zk"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -33,7 +36,7 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 		o.Username = u.User.Username()
 		o.Password, _ = u.User.Password()
 	}
-	addresses := p.Hosts(defaultPort)
+	addresses := p.Hosts(strconv.Itoa(zk.DefaultPort))
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

@@ -20,14 +20,15 @@ func (b *Backend) wait(ctx context.Context, req driver.Request) (driver.Lease, e
 	if err != nil {
 		return nil, err
 	}
-	var ahead neighbour
+	var ahead watched
 	for {
-		p, err := c.place(ctx)
-		if err == nil && p.at == 0 {
-			return c.win(ctx, p)
-		}
-		if err == nil {
-			err = c.sleep(ctx, c.parent+"/"+p.children[p.at-1], &ahead)
+		children, at, err := c.place(ctx)
+		if err == nil && at == 0 {
+			if err = c.win(ctx, len(children) > 1); err == nil {
+				return c, nil
+			}
+		} else if err == nil {
+			err = c.sleep(ctx, c.parent+"/"+children[at-1], &ahead)
 		}
 		if err != nil {
 			if ctx.Err() != nil || errors.Is(err, errGone) || !connectionLost(err) && !oneOf(err, driver.ErrUnavailable, zk.ErrNoServer) {
@@ -51,22 +52,16 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// neighbour is the node ahead of a claim that waits. It is watched once: a watch cannot be taken back.
-type neighbour struct {
-	path string
-	gone <-chan zk.Event
-}
-
 // sleep waits until there is a reason to look again: something has happened to the node ahead or to the claim's own, or a look is due.
-func (c *claim) sleep(ctx context.Context, path string, ahead *neighbour) error {
-	if ahead.path != path || ahead.gone == nil {
+func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
+	if ahead.path != path || ahead.events == nil { // a watch cannot be taken back, so there is one
 		w, err := c.b.watch(path)
 		if errors.Is(err, zk.ErrNoNode) {
 			return nil
 		} else if err != nil {
 			return err
 		}
-		*ahead = neighbour{path, w.events}
+		*ahead = w
 	}
 	own, err := c.watchNode()
 	if err != nil {
@@ -75,8 +70,8 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *neighbour) error 
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
 	defer safety.Stop()
 	select {
-	case <-ahead.gone:
-		ahead.gone = nil
+	case <-ahead.events:
+		ahead.events = nil
 	case <-own:
 		c.b.mu.Lock()
 		c.watch = nil
@@ -92,6 +87,7 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *neighbour) error 
 
 // watched is a node that is watched: the channel gets the next event.
 type watched struct {
+	path   string
 	events <-chan zk.Event
 	stat   *zk.Stat
 }
@@ -103,7 +99,7 @@ func (b *Backend) watch(path string) (watched, error) {
 		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
 			_, stat, events, err = c.ExistsW(path)
 		}
-		return watched{events, stat}, err
+		return watched{path, events, stat}, err
 	})
 }
 

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"sync"
 	"time"
@@ -127,6 +128,9 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
 
+// closeTime bounds Close where the server does not answer.
+const closeTime = time.Second
+
 var errClosed = errors.New("the backend is closed")
 
 // Close implements driver.Backend. It ends a session of its own, and with it whatever is still held. On a connection of the caller's, what is
@@ -140,11 +144,16 @@ func (b *Backend) Close() error {
 		return nil
 	}
 	close(b.done)
-	if b.ensemble == nil {
-		b.leave()
-	} else if conn != nil {
-		b.hangUp(conn)
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) {
+		if b.ensemble == nil {
+			b.leave()
+		} else if conn != nil {
+			b.hangUp(conn)
+		}
+		return nil, nil
+	})
 	return nil
 }
 
@@ -157,18 +166,9 @@ func (b *Backend) leave() {
 		left = append(left, c)
 	}
 	b.mu.Unlock()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for _, c := range left {
-			_ = c.findAgain()
-			if c.node() != "" {
-				_ = c.withdraw()
-			}
+	for _, c := range left {
+		if c.findAgain() == nil && c.node() != "" {
+			_ = c.withdraw()
 		}
-	}()
-	select {
-	case <-done:
-	case <-time.After(closeTime):
 	}
 }
