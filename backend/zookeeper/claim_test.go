@@ -3,6 +3,7 @@ package zookeeper
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -83,20 +84,24 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 	o := Options{TTL: 30 * time.Second}
 	b := newBackend(t, o, s.Addr())
 	first := takes(t, b, request(b, t.Name()))
+	ahead, owner := first.node(), first.session
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
 	defer cancel()
-	for n := range 3 {
-		req := request(b, t.Name())
-		req.Queue = true
-		waiting.Go(func() { _, _ = b.Wait(ctx, req) })
-		require.Eventually(t, func() bool { c := b.find(req); return c != nil && c.isWatched() }, soon, time.Millisecond)
-		answer, err := s.FourLetter(t.Context(), "wchs")
+	for range 3 {
+		w := newBackend(t, o, s.Addr())
+		req := request(w, t.Name())
+		waiting.Go(func() { _, _ = w.Wait(ctx, req) })
+		require.Eventually(t, func() bool { c := w.find(req); return c != nil && c.isWatched() }, soon, time.Millisecond)
+		answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by the sessions that watch it
 		require.NoError(t, err)
-		require.Regexp(t, fmt.Sprintf("Total watches:%d\n", 2+n), answer+"\n")
+		_, watchers, _ := strings.Cut(answer, ahead+"\n")
+		watchers, _, _ = strings.Cut(watchers, "/")
+		watchers = strings.Replace(watchers, fmt.Sprintf("\t%#x\n", owner), "", 1)
+		require.Equal(t, fmt.Sprintf("%#x", sessionOf(w)), strings.TrimSpace(watchers), answer)
+		ahead, owner = w.find(req).node(), sessionOf(w)
 	}
-	_ = first
 }
 
 // Many claims of one client, at once: each has a node of its own and a token, and one whose node is gone spoils no other.

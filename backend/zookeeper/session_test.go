@@ -36,6 +36,7 @@ func TestConfirmation(t *testing.T) {
 	for i := range 10_000 {
 		look(50+float64(i)/100, 50.005+float64(i)/100)
 	}
+	require.Equal(t, at(2), s.confirmed, "none of these took a quorum")
 	require.Less(t, len(s.visits), 300, "what is remembered does not grow with age")
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }

@@ -105,6 +105,24 @@ func TestConnectionThatHasASession(t *testing.T) {
 	frees(t, first)
 }
 
+// The validity of a claim in a session that was just opened counts from before the handshake, not from its answer.
+func TestValidityOfAFreshSession(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	_, err = newRaw(t, s.Addr()).Create("/"+t.Name(), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
+	proxy.Delay(300 * time.Millisecond)
+	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
+	before := time.Now()
+	lease := takes(t, b, request(b, t.Name()))
+	require.Greater(t, time.Since(before), 600*time.Millisecond)
+	require.Less(t, lease.Grant().Until.Sub(before), b.o.TTL+250*time.Millisecond)
+	frees(t, lease)
+}
+
 // What the server grants counts, not what was asked for; a backend that cannot know refuses.
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
