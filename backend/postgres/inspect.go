@@ -20,8 +20,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		return driver.Status{}, err
 	}
 	var found driver.Status
-	err = b.server.lookAtLocks(ctx, func(ctx context.Context, i *inspector) (err error) {
-		found, _, err = i.status(ctx, name, key)
+	err = b.server.lookAtLocks(ctx, func(c *pgx.Conn) (err error) {
+		found, _, err = statusOf(ctx, c, name, key)
 		return err
 	})
 	if err != nil {
@@ -37,12 +37,12 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		return nil, fmt.Errorf("%w: the server keeps hashes of names, not the names", errors.ErrUnsupported)
 	}
 	var all []driver.Status
-	err := b.server.lookAtLocks(ctx, func(ctx context.Context, i *inspector) error {
-		locks, err := i.holding(ctx, "true")
+	err := b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
+		locks, err := holding(ctx, c, "true")
 		if err != nil {
 			return err
 		}
-		waiters, err := i.waiting(ctx)
+		waiters, err := waitingClients(ctx, c)
 		if err != nil {
 			return err
 		}
@@ -95,38 +95,35 @@ func (h seen) status(name string, waiters int) driver.Status {
 	return driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters}
 }
 
-// status says who holds name, and on which session.
-func (i *inspector) status(ctx context.Context, name string, key int64) (driver.Status, seen, error) {
-	waiters, err := i.waiting(ctx)
+// statusOf says who holds name, and on which session.
+func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (driver.Status, seen, error) {
+	waiters, err := waitingClients(ctx, c)
 	if err != nil {
 		return driver.Status{}, seen{}, err
 	}
-	holders, err := i.holding(ctx, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
+	holders, err := holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
 	if err != nil || len(holders) == 0 {
 		return driver.Status{Name: name, Waiters: waiters.count(key)}, seen{}, err
 	}
 	return holders[0].status(name, waiters.count(key)), holders[0], nil
 }
 
-// inspector is a connection on which somebody looks at locks.
-type inspector struct{ conn *pgx.Conn }
-
 // lookAtLocks opens a connection to look at locks, and runs f with it.
-func (s *server) lookAtLocks(ctx context.Context, f func(ctx context.Context, i *inspector) error) error {
+func (s *server) lookAtLocks(ctx context.Context, f func(c *pgx.Conn) error) error {
 	l, _, err := s.connect(ctx)
 	if err != nil {
 		return err
 	}
 	defer l.close()
-	if err := l.use(func(c *pgx.Conn) error { return f(ctx, &inspector{c}) }); err != nil {
+	if err := l.use(f); err != nil {
 		return classify(err)
 	}
 	return nil
 }
 
 // rows are the rows of a query, each as scan reads it.
-func rows[T any](ctx context.Context, i *inspector, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
-	found, err := i.conn.Query(ctx, sql, once)
+func rows[T any](ctx context.Context, c *pgx.Conn, sql string, scan pgx.RowToFunc[T]) ([]T, error) {
+	found, err := c.Query(ctx, sql, once)
 	if err != nil {
 		return nil, err
 	}
@@ -140,8 +137,8 @@ const advisory = `l.locktype = 'advisory' AND l.database = (SELECT oid FROM pg_d
 const keySQL = `(l.classid::bigint << 32 | l.objid::bigint)`
 
 // holding are the locks on names that sessions have, those that match the condition too.
-func (i *inspector) holding(ctx context.Context, condition string) ([]seen, error) {
-	return rows(ctx, i, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
+func holding(ctx context.Context, c *pgx.Conn, condition string) ([]seen, error) {
+	return rows(ctx, c, `SELECT l.pid::bigint, coalesce(a.application_name, ''), `+keySQL+`, l.mode <> 'ExclusiveLock'
 		FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE `+advisory+` AND l.objsubid = 1 AND l.granted AND `+condition,
 		func(row pgx.CollectableRow) (h seen, err error) {
 			return h, row.Scan(&h.pid, &h.application, &h.key, &h.shared)
@@ -156,10 +153,10 @@ func (w waiting) count(key int64) int {
 	return w[fmt.Sprintf("%d %d 1", uint32(key>>32), uint32(key))] + w[fmt.Sprintf("%d %d 2", uint32(hi), uint32(lo))]
 }
 
-// waiting counts the clients that wait for names.
-func (i *inspector) waiting(ctx context.Context) (waiting, error) {
+// waitingClients counts the clients that wait for names.
+func waitingClients(ctx context.Context, c *pgx.Conn) (waiting, error) {
 	w := make(waiting)
-	_, err := rows(ctx, i, `SELECT l.classid || ' ' || l.objid || ' ' || l.objsubid, count(*) FROM pg_locks l
+	_, err := rows(ctx, c, `SELECT l.classid || ' ' || l.objid || ' ' || l.objsubid, count(*) FROM pg_locks l
 		WHERE `+advisory+` AND (l.objsubid = 1 AND NOT l.granted OR l.objsubid = 2) GROUP BY 1`,
 		func(row pgx.CollectableRow) (none struct{}, err error) {
 			var on string

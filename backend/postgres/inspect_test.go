@@ -78,7 +78,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.lookAtLocks(t.Context(), func(ctx context.Context, i *inspector) error { return i.terminate(ctx, int64(pidOf(conn)), key) })
+		return b.server.lookAtLocks(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, int64(pidOf(conn)), key) })
 	}
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)

@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 // Options are the options of the backend. The zero value is useful.
@@ -50,22 +51,19 @@ func (o *Options) prepare() (layout, error) {
 	if o.Schema == "" {
 		o.Schema = defaultSchema
 	}
-	l := layout{prefix: o.Prefix, exact: o.ExactKeys}
+	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, defaultPrefix)
+	l := layout{prefix: prefix, exact: o.ExactKeys}
 	switch {
+	case err != nil:
+		return l, err
 	case o.TTL < minTTL || o.TTL > maxTTL || o.TTL%time.Millisecond != 0:
 		return l, fmt.Errorf("the TTL is %v; it must be a whole number of milliseconds from %v to %v", o.TTL, minTTL, maxTTL)
 	case o.Blockers < 1 || o.Blockers > 1000:
 		return l, fmt.Errorf("the option Blockers is %d; it must be from 1 to 1000", o.Blockers)
-	case o.NoPrefix && o.Prefix != "":
-		return l, fmt.Errorf("the options NoPrefix and Prefix %q exclude each other", o.Prefix)
 	case o.ExactKeys && (o.NoPrefix || o.Prefix != ""):
 		return l, fmt.Errorf("the option ExactKeys leaves no place for a prefix")
-	case !utf8.ValidString(o.Prefix):
-		return l, fmt.Errorf("the option Prefix %q is not valid UTF-8", o.Prefix)
 	case !utf8.ValidString(o.Schema) || len(o.Schema) > 63:
 		return l, fmt.Errorf("the option Schema %q is no name of a schema", o.Schema)
-	case o.Prefix == "" && !o.NoPrefix:
-		l.prefix = defaultPrefix
 	}
 	return l, nil
 }

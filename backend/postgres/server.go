@@ -33,7 +33,6 @@ type facts struct {
 	recovering bool
 	slots      int64 // of the lock table
 	version    int
-	have       objects
 }
 
 // Dial implements session.Server.
@@ -94,9 +93,9 @@ func (s *server) look(ctx context.Context, c *pgx.Conn) (f facts, err error) {
 	}
 	err = c.QueryRow(ctx, `SELECT pid::bigint, (extract(epoch FROM backend_start) * 1000000)::bigint, pg_is_in_recovery(),
 		current_setting('max_locks_per_transaction')::bigint *
-			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
-		`+s.tokens.columns()+` FROM pg_stat_get_activity(pg_backend_pid())`, once).
-		Scan(&f.pid, &f.began, &f.recovering, &f.slots, &f.have.sequence, &f.have.epoch)
+			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint)
+		FROM pg_stat_get_activity(pg_backend_pid())`, once).
+		Scan(&f.pid, &f.began, &f.recovering, &f.slots)
 	if err != nil {
 		return f, err
 	}

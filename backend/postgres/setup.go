@@ -31,7 +31,7 @@ func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) 
 	if err := run(ctx, c, sql.String()); err != nil {
 		return err
 	}
-	return s.tokens.prepare(ctx, c, f.have)
+	return s.tokens.prepare(ctx, c)
 }
 
 // settings are those of our sessions, whatever the server's and the role's are. The server ends a session of which it has heard nothing for the TTL, and

@@ -36,26 +36,21 @@ func identifier(name string) string { return `"` + strings.ReplaceAll(name, `"`,
 // draw is the SQL expression that gives a token.
 func (t tokens) draw() string { return `nextval(` + quote(t.sequence()) + `::regclass)` }
 
-// objects says which of ours there are.
-type objects struct{ sequence, epoch bool }
-
-// columns are those of a query that says so.
-func (t tokens) columns() string {
-	return fmt.Sprintf(`to_regclass(%s) IS NOT NULL, to_regclass(%s) IS NOT NULL`, quote(t.sequence()), quote(t.epoch()))
-}
-
 // prepare makes sure that tokens can be drawn, and rise: it makes what is missing, and after a crash moves the sequence on.
-func (t tokens) prepare(ctx context.Context, c *pgx.Conn, have objects) error {
-	crashed := !have.sequence || !have.epoch
-	if crashed {
+func (t tokens) prepare(ctx context.Context, c *pgx.Conn) error {
+	var missing, crashed bool
+	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT to_regclass(%s) IS NULL OR to_regclass(%s) IS NULL`, quote(t.sequence()), quote(t.epoch())), once).Scan(&missing)
+	switch {
+	case err != nil:
+		return err
+	case missing:
 		if err := t.create(ctx, c); err != nil {
 			return err
 		}
-	} else if err := c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+`)`, once).Scan(&crashed); err != nil {
-		return t.explain(err)
 	}
-	if !crashed {
-		return nil
+	err = c.QueryRow(ctx, `SELECT NOT EXISTS (SELECT FROM `+t.epoch()+`)`, once).Scan(&crashed)
+	if err != nil || !crashed {
+		return t.explain(err)
 	}
 	return t.explain(run(ctx, c, `BEGIN; SET LOCAL synchronous_commit = local; SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(`+setUpLock+`);
 		WITH first AS (INSERT INTO `+t.epoch()+` SELECT now() WHERE NOT EXISTS (SELECT FROM `+t.epoch()+`) RETURNING begun)

@@ -113,6 +113,20 @@ func TestEndIsAskedForAgainWhenItsSessionEnds(t *testing.T) {
 	})
 }
 
+func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		r := release(t.Context(), lease)
+		require.Equal(t, "Fa", c.asked())
+		time.Sleep(handTTL - 1)
+		r.pending(t)
+		time.Sleep(1)
+		r.is(t, driver.ErrUnknown)
+		require.ErrorContains(t, r.err, "has not answered for 9s")
+		require.True(t, c.closed)
+	})
+}
+
 func TestDialFails(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {
