@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,4 +150,21 @@ func TestNotificationDuringRequests(t *testing.T) {
 	}
 	require.Equal(t, session.Key("1"), receive(t, b.freed))
 	b.listen()
+}
+
+// A wait that outlasts the server's lock_timeout goes on.
+func TestWaitGoesOnInTurns(t *testing.T) {
+	t.Parallel()
+	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
+	holder, waiter := dialled(t, s), dialled(t, s)
+	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
+	ask(t, holder, op(session.Try, 1))
+	wait := op(session.Try, 1)
+	done := waiter.wait(t.Context(), wait)
+	time.Sleep(200 * time.Millisecond)
+	nothing(t, done)
+	ask(t, holder, op(session.Free, 1))
+	require.NoError(t, receive(t, done))
+	require.NoError(t, wait.Err)
+	require.True(t, wait.OK)
 }
