@@ -23,16 +23,17 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	proxy, err := faultproxy.New(s.Addr())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = proxy.Close() })
+	const ttl = 6 * time.Second
 	var dials atomic.Int32
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
 		dials.Add(1)
 		return net.DialTimeout(network, address, timeout)
 	}
 	log := new(Log)
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, testTTL, zk.WithLogger(log), zk.WithDialer(dial))
+	conn, _, err := zk.Connect([]string{proxy.Addr()}, ttl, zk.WithLogger(log), zk.WithDialer(dial))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
-	c, err := New(conn, Options{Log: log, TTL: testTTL, TickTime: 100 * time.Millisecond})
+	c, err := New(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
 	require.NoError(t, err)
 	lock, err := c.Acquire(within(t, soon), "mine")
 	require.NoError(t, err)
@@ -50,7 +51,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	require.Equal(t, []string{base(node.Path)}, children)
 	_, err = c.Inspect(within(t, soon), "mine")
 	require.NoError(t, err)
-	time.Sleep(testTTL) // a few renewals
+	time.Sleep(ttl * 5 / 12) // it is renewed after a third
 	require.NoError(t, lock.Err())
 	require.Equal(t, int32(1), dials.Load())
 	require.Equal(t, 1, proxy.Conns())
@@ -64,7 +65,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	conn.Close()
 	select {
 	case <-lock.Lost():
-	case <-time.After(testTTL):
+	case <-time.After(ttl / 3): // far from the deadline
 		t.Fatal("the holder was not told that its connection was closed")
 	}
 	frees(t, takes(t, other, request(other, "mine")))

@@ -46,13 +46,15 @@ func (b *Backend) sweep() {
 			}
 			select {
 			case e := <-c.watch:
-				if c.watch = nil; errors.Is(e.Err, zk.ErrClosing) {
+				c.watch = nil
+				if e.Type == zk.EventNodeDeleted {
+					lost[c] = errGone
+				} else if errors.Is(e.Err, zk.ErrClosing) {
 					lost[c] = errConnectionClosed
-					continue
 				}
 			default:
 			}
-			if c.watch == nil {
+			if c.watch == nil && lost[c] == nil {
 				unwatched = append(unwatched, c)
 			}
 		}
@@ -63,7 +65,7 @@ func (b *Backend) sweep() {
 		}
 		b.mu.Unlock()
 		for c, reason := range lost {
-			c.lose(reason, reason == errSessionEnded)
+			c.lose(reason, reason != errConnectionClosed)
 		}
 		watchAll(unwatched)
 	}
