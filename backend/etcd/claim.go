@@ -25,6 +25,7 @@ type claim struct {
 	over  error  // why its key is not there any more; nil: it is, or may be
 	wake  func() // tells the one who waits that over is set; nil: nobody waits
 	grant driver.Grant
+	until time.Time   // what the client was told last
 	timer *time.Timer // begins watch; nil: it has
 	watch *watch      // of the holder; nil: it does not hold
 
@@ -344,6 +345,7 @@ func (b *Backend) win(c *claim, p place) error {
 		return fmt.Errorf("%w: its lease has ended meanwhile", driver.ErrUnavailable)
 	}
 	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.others}
+	c.until = c.grant.Until
 	c.watch = &watch{within: c.within, from: p.revision + 1, events: c}
 	if b.watches.shared != nil { // it costs nothing
 		b.watches.add(c.watch)

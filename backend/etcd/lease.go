@@ -212,10 +212,11 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
 		case c.over != nil:
 			results[i].Err = c.over
-		case err != nil:
+		case err != nil && !c.lease.until.After(c.until):
 			results[i].Err = err
-		default:
-			results[i].Until = c.lease.until
+		default: // also where a keep-alive that an earlier renewal gave up was answered meanwhile
+			c.until = c.lease.until
+			results[i].Until = c.until
 		}
 		b.mu.Unlock()
 	}
