@@ -258,6 +258,8 @@ func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
 	if err != nil {
 		return place{}, classify(ctx, err, true)
 	}
+	ctx, cancel := connected(ctx, client)
+	defer cancel()
 	b.mu.Lock()
 	key, rev := c.key, c.rev
 	b.mu.Unlock()

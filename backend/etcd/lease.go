@@ -74,6 +74,8 @@ func (b *Backend) grantOne(ctx context.Context, ttl time.Duration) (*lease, erro
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := connected(ctx, client)
+	defer cancel()
 	sent := time.Now()
 	r, err := client.Grant(ctx, int64(ttl/time.Second))
 	if err != nil {

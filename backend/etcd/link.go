@@ -82,6 +82,18 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
+// connected is ctx, but ends when there is no connection any more, too: clientv3 would keep what it has not sent until there is another.
+func connected(ctx context.Context, client *clientv3.Client) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
+	if conn := client.ActiveConnection(); conn != nil {
+		go func() {
+			conn.WaitForStateChange(ctx, connectivity.Ready)
+			cancel()
+		}()
+	}
+	return ctx, cancel
+}
+
 // connect makes the own client.
 func (b *Backend) connect(_ context.Context, all []struct{}) []error {
 	l := b.link

@@ -67,6 +67,8 @@ func (b *Backend) commit(ctx context.Context, r request) answer {
 	if err != nil {
 		return answer{err: err}
 	}
+	ctx, cancel := connected(ctx, client)
+	defer cancel()
 	txn, err := client.Txn(ctx).If(r.when...).Then(r.then...).Else(r.or...).Commit()
 	return answer{txn, classify(ctx, err, true)}
 }
