@@ -40,6 +40,7 @@ func TestUncontendedCycleIsTwoRequests(t *testing.T) {
 	}
 	require.EqualValues(t, 20, requests())
 	held := n.takes(request("x"))
+	<-time.After(4 * holderPatience) // its watch has begun
 	requests()
 	_, err := n.try(request("x"))
 	require.ErrorIs(t, err, driver.ErrHeld)
