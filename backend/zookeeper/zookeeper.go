@@ -86,7 +86,6 @@ type Backend struct {
 	prepared bool     // the connection can be used
 	visiting bool     // there is a goroutine that visits the server
 	sweeping bool     // there is a goroutine that looks for losses
-	plain    bool     // the server has no containers
 	closed   bool
 	tick     time.Duration // the servers' tickTime; 0: not known yet
 	observed time.Time     // when the connection's session was looked at last
