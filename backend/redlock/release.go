@@ -107,7 +107,8 @@ type freeing struct {
 	errs    []error // by node; errSilent: no answer
 	freed   int     // nodes that have freed the lock
 	notOurs int     // nodes that had nothing of the claim
-	over    int     // nodes that certainly have nothing of it now
+	over    int     // nodes that have nothing of it now, those two included
+	spared  int     // nodes that were not asked: they certainly have nothing of it
 	pending int     // nodes that are waited for
 }
 
@@ -121,7 +122,7 @@ func (f *freeing) free(ctx context.Context, enough func() bool) error {
 	for i := range f.votes {
 		v := &f.votes[i]
 		if v.state == failed && !v.has && !f.unheard {
-			f.over++
+			f.spared++
 			continue
 		}
 		f.errs[i] = errSilent
@@ -181,7 +182,7 @@ func (f *freeing) freeAt(ctx context.Context, i int, pause time.Duration) {
 
 // outcome says whether a majority has confirmed. The mutex is held. ended is the error of the context, if that ended.
 func (f *freeing) outcome(ended error) error {
-	if f.over >= f.b.quorum {
+	if f.over+f.spared >= f.b.quorum {
 		f.b.claims.Leave(f.claim)
 		return nil
 	}
