@@ -46,6 +46,20 @@ func (p *Pipe) alone(ctx context.Context, c call) (Reply, bool) {
 	return Reply{Value: value, Err: alsoOf(ctx, Classify(err, cmd.sent(err)))}, true
 }
 
+// until is ctx with the last of the deadlines of calls, if all have one.
+func until(ctx context.Context, calls []call) context.Context {
+	var end time.Time
+	for _, c := range calls {
+		if c.deadline.IsZero() {
+			return ctx
+		}
+		if c.deadline.After(end) {
+			end = c.deadline
+		}
+	}
+	return untilContext{ctx, end}
+}
+
 // untilContext has a deadline for the socket, and no timer.
 type untilContext struct {
 	context.Context

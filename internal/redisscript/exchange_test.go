@@ -110,7 +110,7 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 1, time.Second)
 	for range 2 {
-		replies := sends(t, p, 2, call{echo, echoArgs(1), true}, call{echo, echoArgs(2), false})
+		replies := sends(t, p, 2, call{script: echo, args: echoArgs(1), acks: true}, call{script: echo, args: echoArgs(2)})
 		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
 		require.ErrorContains(t, replies[0].Err, "waiting for replicas")
 		require.ErrorContains(t, replies[0].Err, "NOPERM")

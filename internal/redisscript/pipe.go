@@ -40,9 +40,10 @@ type node struct {
 
 // call is one script to run.
 type call struct {
-	script *Script
-	args   []any
-	acks   bool // wait for replicas
+	script   *Script
+	args     []any
+	acks     bool      // wait for replicas
+	deadline time.Time // of the caller's context; zero: none
 }
 
 // Reply is the outcome of a call.
@@ -75,7 +76,8 @@ func (p *Pipe) Close() { p.closed.Store(true) }
 
 // Run runs script with args, made by script.Call. acks says that the call is to wait for replicas.
 func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
-	c := call{script, args, acks && p.replicas > 0}
+	c := call{script: script, args: args, acks: acks && p.replicas > 0}
+	c.deadline, _ = ctx.Deadline()
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
 		if r, ok := p.alone(ctx, c); ok {
@@ -114,7 +116,7 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bo
 			for at := range slices.Chunk(part, maxPipeline) {
 				calls := make([]call, len(at))
 				for i, j := range at {
-					calls[i] = call{script, args[j], acks && p.replicas > 0}
+					calls[i] = call{script: script, args: args[j], acks: acks && p.replicas > 0}
 				}
 				for i, r := range p.sendFor(ctx, n, calls) {
 					r.Err = alsoOf(ctx, r.Err)
@@ -172,7 +174,7 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 	n := p.nodes[addr]
 	if n == nil || n.client != master { // go-redis makes a new client when a node comes back
 		n = &node{client: master}
-		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(ctx, n, calls) }
+		n.queue.Send = func(ctx context.Context, calls []call) []Reply { return p.send(until(ctx, calls), n, calls) }
 		p.nodes[addr] = n
 	}
 	return n, nil
