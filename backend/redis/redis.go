@@ -84,7 +84,7 @@ func (b *Backend) Close() error {
 	b.claims.Close()
 	b.pipe.Close()
 	if b.ownClient {
-		return b.client.Close()
+		return redisscript.CloseClient(b.client)
 	}
 	return nil
 }

@@ -103,7 +103,7 @@ func (b *Backend) Close() error {
 	for _, n := range b.nodes {
 		n.pipe.Close()
 		if b.ownClient {
-			if err := n.client.Close(); err != nil && first == nil {
+			if err := redisscript.CloseClient(n.client); err != nil && first == nil {
 				first = err
 			}
 		}

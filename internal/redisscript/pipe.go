@@ -92,6 +92,7 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) R
 	if err != nil {
 		return Reply{Err: ended(err, sent)}
 	}
+	r.Err = alsoOf(ctx, r.Err)
 	return r
 }
 
@@ -178,6 +179,19 @@ func (p *Pipe) nodeOf(ctx context.Context, args []any) (*node, error) {
 		p.nodes[addr] = n
 	}
 	return n, nil
+}
+
+// closeTime is how long CloseClient waits for go-redis.
+const closeTime = time.Second
+
+// CloseClient closes client. go-redis waits for reads under way on its connections, which a silent server can hold up until their time-outs: that is left to a goroutine.
+func CloseClient(client goredis.UniversalClient) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTime)
+	defer cancel()
+	if err := Guard(ctx, client.Close); ctx.Err() == nil {
+		return err
+	}
+	return nil
 }
 
 // Guard runs f, which may ignore its context, in a goroutine of its own and returns its error, or that of ctx as soon as ctx ends.
