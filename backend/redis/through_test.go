@@ -126,19 +126,20 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
-	for _, connect := range []func(testing.TB, string) *goredis.Client{newClient, promptClient} {
+	for i, connect := range []func(testing.TB, string) *goredis.Client{newClient, promptClient} {
+		name := fmt.Sprint(t.Name(), i)
 		_, proxy := proxied(t, s, Options{})
 		n := nodeOn(t, connect(t, via(t, s.URL(), proxy.Addr())), "a", Options{})
 		client, err := lockport.New(n.Backend)
 		require.NoError(t, err)
-		lock, err := client.Acquire(t.Context(), t.Name())
+		lock, err := client.Acquire(t.Context(), name)
 		require.NoError(t, err)
-		lease, waiting := n.takes(n.request(t.Name()+"2")), n.request(t.Name()+"2")
+		lease, waiting := n.takes(n.request(name+"2")), n.request(name+"2")
 		n.waits(waiting)
 		for _, call := range []func(ctx context.Context) error{
-			func(ctx context.Context) error { _, err := client.Acquire(ctx, t.Name()+"3"); return err },
-			func(ctx context.Context) error { _, err := client.TryAcquire(ctx, t.Name()+"4"); return err },
-			func(ctx context.Context) error { _, err := client.Inspect(ctx, t.Name()); return err },
+			func(ctx context.Context) error { _, err := client.Acquire(ctx, name+"3"); return err },
+			func(ctx context.Context) error { _, err := client.TryAcquire(ctx, name+"4"); return err },
+			func(ctx context.Context) error { _, err := client.Inspect(ctx, name); return err },
 			func(ctx context.Context) error { return n.Abandon(ctx, waiting) },
 			func(ctx context.Context) error { _, err := driver.Renew(ctx, n.Backend, lease); return err },
 			func(ctx context.Context) error { return lease.Release(ctx) },
@@ -151,7 +152,7 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 			cancel()
 			proxy.Restore()
 			require.Eventually(t, func() bool {
-				_, err := n.Inspect(t.Context(), t.Name())
+				_, err := n.Inspect(t.Context(), name)
 				return err == nil
 			}, soon, time.Millisecond)
 		}
