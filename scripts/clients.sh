@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 # Module, oldest, newest. A test of internal/house compares this table with go.mod and with docs/testing.md.
 clients='
-github.com/redis/go-redis/v9    v9.19.0  v9.23.0
+github.com/redis/go-redis/v9    v9.23.0  v9.23.0
 github.com/jackc/pgx/v5         v5.6.0   v5.12.0
 github.com/go-sql-driver/mysql  v1.8.1   v1.10.1
 github.com/go-zookeeper/zk      v1.0.4   v1.0.4
