@@ -40,7 +40,7 @@ var restricted = map[string]struct {
 		"GRANT USAGE ON *.* TO looker@'%'", "GRANT SELECT, INSERT, UPDATE, DELETE, CREATE ON lockport.* TO other@'%'",
 		"GRANT SELECT ON lockport.lockport_fence TO looker@'%'", "CREATE USER nobody@'%' IDENTIFIED BY 'secret'",
 	}, []string{"looker", "other"}, []refusal{
-		{"looker", "lockport_fence", []string{"break", "--yes", "restricted"}},
+		{"looker", "CONNECTION ADMIN", []string{"break", "--yes", "restricted"}},
 		{"nobody", "may not use this database", []string{"status", "restricted"}},
 		{"other", "CONNECTION ADMIN", []string{"break", "--yes", "restricted"}},
 	}},
