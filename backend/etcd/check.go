@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -48,7 +49,7 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	default:
 		notices = append(notices, checkMembers(client.Endpoints(), members)...)
 	}
-	if status, err := client.Status(ctx, client.Endpoints()[0]); err == nil { // clientv3 connects to that member for it
+	if status := firstStatus(ctx, client); status != nil {
 		notices = append(notices, checkStatus(status)...)
 	} else {
 		notices = append(notices, driver.Notice{ID: "status", Unknown: true,
@@ -59,6 +60,22 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 		notices = append(notices, notice.InTheClear(client.Endpoints()...)...)
 	}
 	return notices, nil
+}
+
+// statusTime is how long one member is waited for: it may be away, and the others serve.
+const statusTime = 500 * time.Millisecond
+
+// firstStatus is the status of the first member that tells it, to which clientv3 connects for it; nil: none does.
+func firstStatus(ctx context.Context, client *clientv3.Client) *clientv3.StatusResponse {
+	for _, endpoint := range client.Endpoints() {
+		limited, cancel := context.WithTimeout(ctx, statusTime)
+		status, err := client.Status(limited, endpoint)
+		cancel()
+		if err == nil {
+			return status
+		}
+	}
+	return nil
 }
 
 // checkMembers tells what endangers locks in how the cluster is made up, and how we reach it.

@@ -79,8 +79,8 @@ func testConn(t *testing.T, s *server) {
 	// A session that has ended holds nothing.
 	end := &session.Op{Kind: session.End, ID: b.ID()}
 	ask(t, a, end)
-	receive(t, b.over)
-	require.ErrorContains(t, b.why, "57P01")
+	receive(t, b.listening.Load().over)
+	require.ErrorContains(t, b.listening.Load().why, "57P01")
 	for !end.OK {
 		ask(t, a, end)
 	}

@@ -102,6 +102,11 @@ type talker struct {
 	*conn
 	freed, contended chan session.Key
 
+	listening atomic.Pointer[listening]
+}
+
+// listening is a Listen until stop ends it.
+type listening struct {
 	rest context.CancelFunc
 	over chan struct{} // closed when Listen has returned why
 	why  error
@@ -127,18 +132,20 @@ func dialled(t testing.TB, s *server) *talker {
 // listen has the session listen until stop.
 func (a *talker) listen() {
 	ctx, cancel := context.WithCancel(context.Background())
-	a.rest, a.over = cancel, make(chan struct{})
+	l := &listening{rest: cancel, over: make(chan struct{})}
+	a.listening.Store(l)
 	go func() {
-		defer close(a.over)
-		a.why = a.Listen(ctx)
+		defer close(l.over)
+		l.why = a.Listen(ctx)
 	}()
 }
 
 // stop ends listening, and returns why the session has ended.
 func (a *talker) stop() error {
-	a.rest()
-	<-a.over
-	return a.why
+	l := a.listening.Load()
+	l.rest()
+	<-l.over
+	return l.why
 }
 
 // do carries out ops and returns why the session has ended.

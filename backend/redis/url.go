@@ -8,6 +8,7 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -114,6 +115,8 @@ func connect(kind, rawURL string) (goredis.UniversalClient, error) {
 		}
 		o.ContextTimeoutEnabled = true
 		o.DialerRetries = 1
+		// Each would cost a round trip when a connection is made.
+		o.DisableIdentity, o.MaintNotificationsConfig = true, &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
 		return goredis.NewClient(o), nil
 	}
 }
