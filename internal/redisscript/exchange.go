@@ -27,13 +27,7 @@ type request struct {
 // another one for these.
 func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 	replies := make([]Reply, len(calls))
-	todo := p.plan(calls)
-	for _, r := range todo { // a server that does not know the script would cost a waiting caller another round trip
-		if r.script == Acquire && !p.used.Swap(true) {
-			r.args, r.source = r.script.withSource(r.args), true
-		}
-	}
-	for len(todo) > 0 {
+	for todo := p.plan(calls); len(todo) > 0; {
 		ack := p.exchange(ctx, n, calls, todo)
 		var again []*request
 		for _, r := range todo {

@@ -24,7 +24,6 @@ type Pipe struct {
 	replicas int                    // of WAIT; 0: none
 	waitTime time.Duration
 	closed   atomic.Bool
-	used     atomic.Bool  // Acquire was sent with its source
 	located  atomic.Bool  // the cluster has told its slots, so that finding a node takes no I/O
 	busy     atomic.Int32 // calls under way
 	slow     atomic.Int64 // until when nobody is alone, in ns since 1970: see alone
