@@ -108,7 +108,7 @@ var _ interface {
 const backendName = "postgres"
 
 // removalNotice is within what time the end of a session is told: the server closes the connection, whose reader is woken.
-const removalNotice = 100 * time.Millisecond
+const removalNotice = time.Second
 
 func capabilities(ttl time.Duration) driver.Capabilities {
 	return driver.Capabilities{
