@@ -9,30 +9,17 @@ import (
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	key, err := b.layout(&req)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.unlock()
-	if err := b.available(ctx, key, &req); err != nil {
-		return nil, err
-	}
-	s, err := b.mainSession()
-	if err != nil {
-		return nil, err
-	}
-	c := b.claimOn(s, key, &req, false)
-	if err := c.outcome(ctx); err != nil {
-		return nil, err
-	}
-	c.granted = true
-	return c, nil
+	return b.acquire(ctx, req, b.mainSession, false)
 }
 
 // Wait implements driver.Waiter. The claim waits in the server's queue on a session of its own, and if it is granted lives there. ErrHeld: no
 // session is left to wait on.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.acquire(ctx, req, b.idleBlocker, true)
+}
+
+// acquire makes the claim of req on the session that find finds, where it waits or not.
+func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (*session, error), waits bool) (driver.Lease, error) {
 	key, err := b.layout(&req)
 	if err != nil {
 		return nil, err
@@ -42,16 +29,13 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 	if err := b.available(ctx, key, &req); err != nil {
 		return nil, err
 	}
-	if b.closed {
-		return nil, unavailable(errClosed)
+	s, err := find()
+	if err != nil {
+		return nil, err
 	}
-	s := b.idleBlocker()
-	if s == nil {
-		return nil, b.errHeld
-	}
-	c := b.claimOn(s, key, &req, true)
+	c := b.claimOn(s, key, &req, waits)
 	if err := c.outcome(ctx); err != nil {
-		if c.state == asking { // it can be ended only with its session
+		if waits && c.state == asking { // it can be ended only with its session
 			s.end(errCancelled)
 		}
 		return nil, err
@@ -99,20 +83,23 @@ func (c *claim) outcome(ctx context.Context) error {
 	return unknown(errCancelled) // abandoned meanwhile
 }
 
-// idleBlocker returns a session to wait on, or nil if all are in use. mu is held.
-func (b *Backend) idleBlocker() *session {
+// idleBlocker returns a session to wait on, or errHeld if all are in use. mu is held.
+func (b *Backend) idleBlocker() (*session, error) {
+	if b.closed {
+		return nil, unavailable(errClosed)
+	}
 	b.prune()
 	for _, s := range b.blockers {
 		if s.over == nil && len(s.claims) == 0 && s.idle() && !s.stale() {
-			return s
+			return s, nil
 		}
 	}
 	if len(b.blockers) >= b.o.Blockers {
-		return nil
+		return nil, b.errHeld
 	}
 	s := b.begin()
 	b.blockers = append(b.blockers, s)
-	return s
+	return s, nil
 }
 
 // prune forgets the blockers that have ended and left nothing behind. mu is held.
