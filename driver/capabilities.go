@@ -40,6 +40,13 @@ type Capabilities struct {
 	// Contended says that Request.Contended is called when another client begins to wait.
 	Contended bool
 
+	// Shared says that Request.Shared is understood.
+	Shared bool
+	// Permits says that Request.Permits is understood.
+	Permits bool
+	// Detach says that the Backend is an Attacher.
+	Detach bool
+
 	// RemovalNotice is within what time a holder is told that the server removed its claim, for a TTL of ttl and a
 	// healthy network: by Request.Lost, or by a renewal, which the client makes after a third of the TTL at the latest. nil: not told
 	// before the claim's validity ends.

@@ -5,7 +5,8 @@
 // # Two words
 //
 // A claim is what the server sees: one owner id that asks for, and may have, one name. A hold is what a caller of
-// lockport has: a handle with a token. A claim serves one hold, or several in turn, never two at once. A driver knows claims only.
+// lockport has: a handle with a token. A claim serves one hold, or several in turn; only a shared one serves several at
+// once. A driver knows claims only.
 // The client makes claims on contexts of its own, save the first attempt of a driver whose Capabilities say Prompt, which has the
 // caller's values and deadline. It cancels the context of a call as soon as that has returned: a lease must not keep it.
 //
@@ -50,7 +51,8 @@ type Backend interface {
 	TryAcquire(ctx context.Context, req Request) (Lease, error)
 
 	// Abandon makes sure that req, whose outcome is unknown, is not held and cannot become held, and that its place in
-	// a queue of the server is given up. It is idempotent and finds the claim by req.Name and req.Owner alone. It
+	// a queue of the server is given up. It is idempotent and finds the claim by req.Name, req.Owner, req.Shared and req.Permits
+	// alone. It
 	// returns nil only when certain; the client repeats it, with pauses, until it does.
 	Abandon(ctx context.Context, req Request) error
 
@@ -76,6 +78,14 @@ type Request struct {
 	// whose server counts in a coarser grain rounds up.
 	TTL time.Duration
 
+	// Permits, if positive, asks for one of that many permits of the name, which has nothing to do with the lock of that name. At most that many claims of
+	// the name with Permits are held at a time. A driver that can tell that somebody used another number returns ErrInvalidOption, as ErrRefused.
+	// Only with Capabilities.Permits.
+	Permits int
+
+	// Shared asks for the name beside others that share it, and beside nobody else. Only with Capabilities.Shared.
+	Shared bool
+
 	// Queue says that the caller means to wait: a driver with Capabilities.Queue enters Owner into the queue that its
 	// server keeps for the name when the claim is not granted at once. It stays there until it is granted or abandoned.
 	Queue bool
@@ -96,6 +106,8 @@ const (
 	MaxOwnerLength = 256
 	// MaxToken is the greatest token that a driver may return, 2^53 - 1: what a double holds exactly.
 	MaxToken = 1<<53 - 1
+	// MaxPermits is the greatest number of permits of a name.
+	MaxPermits = 1024
 	// TokensPerGrant is what the client multiplies the token of a grant by, so that each hold that the grant serves has a token of its own: the
 	// first one's is the product, and the others follow.
 	TokensPerGrant = 1024

@@ -18,6 +18,8 @@ var (
 	// ErrRefused: the server refuses (authentication, privilege, configuration); the request certainly had no effect
 	// and will not have one until somebody changes something.
 	ErrRefused = errors.New("lock server refused")
+	// ErrInvalidOption comes with ErrRefused: what was asked for contradicts what others asked for, such as another number of permits.
+	ErrInvalidOption = errors.New("invalid option")
 	// ErrUnknown: the request was sent, or may have been, and its outcome is not known.
 	ErrUnknown = errors.New("outcome unknown")
 )

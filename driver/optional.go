@@ -82,6 +82,18 @@ type Requeuer interface {
 	Requeue(ctx context.Context, old Lease, req Request) (lease Lease, released, err error)
 }
 
+// Attacher is a Backend whose claims can pass from one client to another. Capabilities.Detach says that this works.
+type Attacher interface {
+	// Detach renews the claim of lease, which is neither shared nor a permit, for the last time, and frees what the driver keeps for it: the claim ends after its TTL, also
+	// while this client lives, unless it is attached. ErrLost: the claim is gone. ErrUnavailable, ErrRefused: all is as before. Any other error:
+	// unknown, and the client counts the claim as lost. It calls nothing else for lease afterwards, save Release.
+	Detach(ctx context.Context, lease Lease) error
+	// Attach gives the claim of owner on req.Name, whose token is token, to req.Owner, and begins its TTL, in one step, as if req had been granted. Of several calls
+	// for one claim, one alone is granted; one with the Owner that has it already may be granted again. Grant.Token is token. ErrLost: owner
+	// does not have the name, and the call certainly has no effect. Otherwise it returns what Backend.TryAcquire does, save ErrHeld.
+	Attach(ctx context.Context, req Request, owner string, token uint64) (Lease, error)
+}
+
 // LeaseAs is a Lease that offers its own view to Lock.As: it sets target, a non-nil pointer, if it knows its type.
 type LeaseAs interface {
 	As(target any) bool
@@ -97,10 +109,15 @@ type Status struct {
 	Since   time.Time // since when, zero if unknown
 	Expires time.Time // when it ends if the holder is not heard of again, zero if unknown or never
 	Waiters int       // waiting clients that the server knows of, -1 if it cannot know
+
+	Shared  bool     // the holder shares the name
+	Permits int      // if positive, the holder has one of so many permits of the name
+	Others  []Status // where the name is shared, or has permits: the other holders, in no order. Of them only what says who they are is set, as far as it is known.
 }
 
 // Inspector is a Backend that can look at locks without touching them.
 type Inspector interface {
+	// Inspect looks at the lock of name, and where nobody has that, at its permits.
 	Inspect(ctx context.Context, name string) (Status, error)
 	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error they are not all.
 	// errors.ErrUnsupported: the server does not know the names.
