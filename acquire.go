@@ -28,7 +28,7 @@ func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOpt
 	if c.cfg.hooks.AcquireStart != nil || c.cfg.hooks.AcquireDone != nil {
 		return c.acquireObserved(ctx, op, name, opts)
 	}
-	lock, err := c.await(ctx, op == "try", name, opts)
+	lock, err := c.await(ctx, op != "acquire", name, opts)
 	if err != nil {
 		return nil, c.fail(op, name, err)
 	}
@@ -42,7 +42,7 @@ func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []Ac
 		ctx = hooks.AcquireStart(ctx, name)
 	}
 	start := clock.Now()
-	lock, err := c.await(ctx, op == "try", name, opts)
+	lock, err := c.await(ctx, op != "acquire", name, opts)
 	if err != nil {
 		err = c.fail(op, name, err)
 	}
@@ -61,6 +61,11 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	w, err := c.newWaiter(ctx, try, name, opts)
 	if err != nil {
 		return nil, err
+	}
+	if w.reenter {
+		if outer := c.outerHold(ctx, name); outer != nil {
+			return outer.enter(w.mode)
+		}
 	}
 	mine, err := c.enqueue(w, name)
 	if err != nil {
@@ -110,9 +115,15 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	q := c.queueOf(name)
+	q := c.queueOf(queueKey{name, w.mode})
+	if cl := q.newest; cl != nil && q.head == nil && cl.mayJoin(w, c.now()) {
+		w.queue = q
+		q.push(w)
+		cl.join(w, c.now())
+		return nil, nil
+	}
 	if q.claim != nil {
-		if w.try {
+		if w.try && (!q.several() || q.claim.foundHeld) {
 			return nil, q.heldHere(fmt.Errorf("%w: this process has it or is taking it", ErrHeld))
 		}
 		w.waited = q.claim.state != claiming || q.claim.foundHeld
@@ -122,6 +133,7 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	}
 	w.queue = q
 	q.push(w)
+	q.crowdsOut(c)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return c.newClaim(q), nil
 	}

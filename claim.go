@@ -37,8 +37,9 @@ type claim struct {
 	lease     driver.Lease
 	token     uint64 // of the grant; 0: none
 	grantedAt time.Duration
-	deadline  atomic.Int64 // the instant at which it may no longer be believed, or never; written under the mutex
-	hold      *Lock        // the present hold; nil: none (it is kept for MinHold, or ending)
+	deadline  atomic.Int64  // the instant at which it may no longer be believed, or never; written under the mutex
+	holds     *Lock         // the present ones, the first of a list; only a shared claim has more than one; nil: none (it is kept for MinHold, or ending)
+	limit     time.Duration // no later than the first limit of the holds
 	keepUntil time.Duration
 	renewAt   time.Duration
 	due       time.Duration // when timers calls it; see there
@@ -64,7 +65,7 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 
 // newClaim makes the claim of q for its first waiter, without starting it. The mutex is held.
 func (c *Client) newClaim(q *queue) *claim {
-	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl}}
+	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits)}}
 	q.claim = cl
 	c.making++
 	return cl
@@ -89,7 +90,7 @@ func (cl *claim) identify() {
 	cl.req.Owner, cl.req.Lost, cl.req.Contended = newOwner(cl.client.identity), cl.toldLost, cl.toldContended
 }
 
-// granted makes the claim one that is held, and gives it to the first waiter. The mutex is held.
+// granted makes the claim one that is held, and gives it to the first waiter, and if it is shared to the others too. The mutex is held.
 func (cl *claim) granted(deadline, now time.Duration) {
 	cl.state = held
 	cl.grantedAt = now
@@ -98,11 +99,27 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	if deadline != never {
 		cl.renewAt = renewalAfter(confirmed(deadline, cl.req.TTL, now), cl.req.TTL)
 	}
-	cl.give(now)
-	for w := cl.queue.tail; w != nil && !w.waited; w = w.prev { // those before were told already
+	cl.limit = never
+	q := cl.queue
+	cl.give(q.head, now)
+	q.blocked = ErrHeld
+	if q.several() {
+		q.claim, q.newest = nil, cl
+		q.beside[cl] = struct{}{}
+		cl.admit(now)
+		cl.client.claimForNext(q)
+		return
+	}
+	for w := q.tail; w != nil && !w.waited; w = w.prev { // those before were told already
 		w.waited = true
 	}
-	cl.queue.blocked = ErrHeld
+}
+
+// claimForNext starts a claim for those who wait in q, if there are any and none is being made. The mutex is held.
+func (c *Client) claimForNext(q *queue) {
+	if q.head != nil && q.claim == nil {
+		c.startClaim(q)
+	}
 }
 
 // replace lets another claim take the place of cl, for those who wait. The mutex is held.
@@ -113,11 +130,18 @@ func (c *Client) replace(cl *claim) {
 	cl.queue.claim.foundHeld = foundHeld
 }
 
-// leave takes the claim out of its queue. The mutex is held.
+// leave takes the claim, which has ended, out of its queue, and lets another be made for those who wait. The mutex is held.
 func (cl *claim) leave() {
-	cl.state = over
-	cl.queue.claim = nil
-	cl.client.tidy(cl.queue)
+	q := cl.queue
+	if cl.state = over; q.claim == cl {
+		q.claim = nil
+	}
+	if q.newest == cl {
+		q.newest = nil
+	}
+	delete(q.beside, cl)
+	cl.client.claimForNext(q)
+	cl.client.tidy(q)
 }
 
 // detach takes a claim that is being made, and that nobody waits for any more, out of its queue. What makes it undoes it. The mutex is held.

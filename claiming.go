@@ -158,9 +158,12 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	}
 	var lease driver.Lease
 	var err error
-	if wait {
+	switch {
+	case cl.queue.attached != nil:
+		lease, err = c.attacher.Attach(ctx, cl.req, cl.queue.attached.Owner, uint64(cl.queue.attached.Token/driver.TokensPerGrant))
+	case wait:
 		lease, err = c.waiter.Wait(ctx, cl.req)
-	} else {
+	default:
 		lease, err = c.backend.TryAcquire(ctx, cl.req)
 	}
 	return c.newOutcome(lease, err, suspended)
@@ -195,10 +198,18 @@ func (cl *claim) judge(o outcome) (again bool) {
 		}
 		return false
 	}
+	if cl.queue.attached != nil && classOfRelease(o.err) == ErrLost {
+		q.answerAll(o.err, func(*waiter) bool { return true })
+		cl.leave()
+		return false
+	}
 	if class == nil {
 		now := c.now()
 		deadline := c.deadline(o.grant.Until, o.suspended, cl.req.TTL)
 		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
+		if cl.queue.attached != nil {
+			cl.handOffs = int16(cl.queue.attached.Token % driver.TokensPerGrant)
+		}
 		switch {
 		case cl.lostEarly != nil:
 			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)

@@ -33,6 +33,7 @@ type Client struct {
 	waiter   driver.Waiter
 	notifier driver.Notifier
 	requeuer driver.Requeuer
+	attacher driver.Attacher
 	cfg      config
 	identity string // the part that all owner ids of this client share
 
@@ -48,7 +49,7 @@ type Client struct {
 	mu      sync.Mutex
 	closed  bool
 	idle    chan struct{} // made by Close, closed when nothing is left to give back
-	queues  map[string]*queue
+	queues  map[queueKey]*queue
 	making  int // claims of which run has not returned
 	timers  timers
 	undo    undoing
@@ -92,13 +93,15 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		suspended: clock.Suspended(),
 		base:      clock.Now(),
 		done:      make(chan struct{}),
-		queues:    make(map[string]*queue),
+		queues:    make(map[queueKey]*queue),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)
 	c.waiter, _ = driver.As[driver.Waiter](b)
 	c.notifier, _ = driver.As[driver.Notifier](b)
 	c.requeuer, _ = driver.As[driver.Requeuer](b)
+	c.attacher, _ = driver.As[driver.Attacher](b)
+	c.caps.Detach = c.caps.Detach && c.attacher != nil
 	return c, nil
 }
 

@@ -61,24 +61,19 @@ func (c *Client) endAll() (kept time.Duration) {
 	var claims []*claim
 	for _, q := range c.queues {
 		q.answerAll(ErrClosed, func(*waiter) bool { return true })
-		cl := q.claim
-		switch {
-		case cl.expire(now): // lost before it was closed
-			continue
-		case cl.state == claiming:
-			cl.detach()
-		case cl.state == held && cl.hold != nil:
-			l := cl.hold
-			l.finish(closed)
-			if released := c.cfg.hooks.Released; released != nil {
-				c.report(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
+		if q.claim != nil && q.claim.state == claiming {
+			q.claim.detach()
+		}
+		for _, cl := range q.granted() {
+			if cl.expire(now) { // lost before it was closed
+				continue
 			}
-			if cl.next(now) {
+			if cl.close(now) {
 				claims = append(claims, cl)
 			}
-		}
-		if cl.state == held {
-			kept = max(kept, cl.keepUntil-now)
+			if cl.state == held {
+				kept = max(kept, cl.keepUntil-now)
+			}
 		}
 	}
 	var next atomic.Int64
@@ -90,6 +85,22 @@ func (c *Client) endAll() (kept time.Duration) {
 		})
 	}
 	return kept
+}
+
+// close ends the holds of the claim, which the caller must release if it returns true. The mutex is held.
+func (cl *claim) close(now time.Duration) (release bool) {
+	if cl.state != held || cl.holds == nil {
+		return false
+	}
+	c := cl.client
+	for l := cl.holds; l != nil; l = l.next {
+		l.finish(closed)
+		if released := c.cfg.hooks.Released; released != nil {
+			c.report(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
+		}
+	}
+	cl.holds = nil
+	return cl.next(now)
 }
 
 // checkIdle tells Close when there is nothing left to give back. The mutex is held.

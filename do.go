@@ -29,8 +29,15 @@ func TryDo(ctx context.Context, l Locker, name string, fn func(context.Context, 
 	return true, during(ctx, lock, fn)
 }
 
+// hold is a Lock or a Set.
+type hold interface {
+	Err() error
+	Context(parent context.Context) (context.Context, context.CancelFunc)
+	Release(ctx context.Context) error
+}
+
 // during calls fn while lock is held, and releases it.
-func during(ctx context.Context, lock *Lock, fn func(context.Context, *Lock) error) (err error) {
+func during[H hold](ctx context.Context, lock H, fn func(context.Context, H) error) (err error) {
 	defer func() {
 		ended := lock.Err()
 		failed := lock.Release(ctx)

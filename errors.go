@@ -30,7 +30,7 @@ var (
 	// ErrInvalidName: a name must be valid UTF-8 of 1 to 1,024 bytes.
 	ErrInvalidName = errors.New("invalid lock name")
 	// ErrInvalidOption: an option's value, or its relation to another, makes no sense.
-	ErrInvalidOption = errors.New("invalid option")
+	ErrInvalidOption = driver.ErrInvalidOption
 	// ErrMaxHold is the reason of a loss: the hold lasted as long as MaxHold allows. It comes with ErrLost.
 	ErrMaxHold = errors.New("held for as long as MaxHold allows")
 	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.

@@ -17,16 +17,17 @@ const (
 // next decides what follows the end of a hold: nothing yet, since the claim is kept for MinHold; a hand-off to the next
 // waiter; or the end of the claim, which the caller must then release, as true says. The mutex is held.
 func (cl *claim) next(now time.Duration) (release bool) {
-	if cl.hold = nil; now < cl.keepUntil {
+	if cl.holds != nil {
+		return false
+	}
+	if now < cl.keepUntil {
 		cl.schedule()
 		return false
 	}
-	if cl.mayHandOff(now) {
+	if w := cl.queue.head; w != nil && !cl.queue.shared && cl.handOffs < maxHandOffs && cl.mayServe(w, now) {
 		cl.handOffs++
-		if cl.contended {
-			cl.since++
-		}
-		cl.give(now)
+		cl.join(w, now)
+		cl.queue.stopIfUnwanted()
 		return false
 	}
 	cl.state = ending
@@ -34,23 +35,48 @@ func (cl *claim) next(now time.Duration) (release bool) {
 	return true
 }
 
-func (cl *claim) mayHandOff(now time.Duration) bool {
-	w := cl.queue.head
+// mayServe says whether the claim, which is held, may serve w after those that it has served. The mutex is held.
+func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
+	// Readers overlap: their number and time alone keep nobody out who can be seen waiting.
+	endless := cl.queue.shared && cl.client.caps.Contended
 	switch {
-	case w == nil, w.ttl != cl.req.TTL, cl.client.cfg.noHandOff:
+	case w.ttl != cl.req.TTL, cl.client.cfg.noHandOff:
 		return false
-	case cl.handOffs >= maxHandOffs, cl.contended && cl.since >= maxContendedHandOffs, now-cl.grantedAt > maxHandOffTime:
+	case cl.contended && cl.since >= maxContendedHandOffs, now-cl.grantedAt > maxHandOffTime && !endless:
 		return false
 	}
 	deadline := time.Duration(cl.deadline.Load())
 	return deadline == never || deadline-now >= cl.req.TTL/3
 }
 
-// give makes a hold of the claim for the first waiter. The mutex is held.
-func (cl *claim) give(now time.Duration) {
-	w := cl.queue.head
+// mayJoin says whether w may share the claim with those that have it. The mutex is held.
+func (cl *claim) mayJoin(w *waiter, now time.Duration) bool {
+	return w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now)
+}
+
+// join lets w, who has come since the grant, have a hold of the claim. The mutex is held.
+func (cl *claim) join(w *waiter, now time.Duration) {
+	if cl.contended {
+		cl.since++
+	}
+	cl.give(w, now)
+}
+
+// admit gives a shared claim to those who waited for it. The mutex is held.
+func (cl *claim) admit(now time.Duration) {
+	for w := cl.queue.head; w != nil && w.shared; {
+		next := w.next
+		if w.ttl == cl.req.TTL && !cl.client.cfg.noHandOff {
+			cl.give(w, now)
+		}
+		w = next
+	}
+}
+
+// give makes a hold of the claim for w. The mutex is held.
+func (cl *claim) give(w *waiter, now time.Duration) {
 	l := &cl.first
-	if cl.handOffs > 0 {
+	if l.claim != nil {
 		l = new(Lock)
 	}
 	l.claim, l.acquired, l.limit = cl, now, never
@@ -60,13 +86,35 @@ func (cl *claim) give(now time.Duration) {
 	if w.maxHold > 0 {
 		l.limit = after(now, w.maxHold)
 	}
-	cl.keepUntil = 0
-	if w.minHold > 0 {
-		cl.keepUntil = after(now, w.minHold)
+	if cl.limit = min(cl.limit, l.limit); cl.holds == nil {
+		cl.limit = l.limit
 	}
-	cl.hold = l
+	if !w.shared {
+		cl.keepUntil = 0
+	}
+	if w.minHold > 0 {
+		cl.keepUntil = max(cl.keepUntil, after(now, w.minHold))
+	}
+	if l.next = cl.holds; l.next != nil {
+		l.next.prev = l
+	}
+	cl.holds = l
 	cl.queue.answer(w, l, nil)
 	cl.schedule()
+}
+
+// remove takes l out of the claim's holds. The mutex is held.
+func (cl *claim) remove(l *Lock) {
+	switch {
+	case l.prev != nil:
+		l.prev.next = l.next
+	case cl.holds == l:
+		cl.holds = l.next
+	}
+	if l.next != nil {
+		l.next.prev = l.prev
+	}
+	l.prev, l.next = nil, nil
 }
 
 // after is the instant d after now; at most never.

@@ -22,6 +22,10 @@ type Status struct {
 	Since   time.Time // zero if unknown
 	Expires time.Time // when the hold ends if the server does not hear from the holder again; zero if unknown or never
 	Waiters int       // clients that wait, as far as the server knows; -1 if it cannot know
+
+	Shared  bool     // held by readers: see the option Shared
+	Permits int      // if positive, so many can hold it: see the option Permits
+	Others  []Status // the other holders, in no order, where there are several
 }
 
 // newStatus makes a Status of what a driver says.
@@ -30,7 +34,11 @@ func newStatus(st driver.Status) Status {
 	if !st.Held {
 		return s
 	}
-	s.Owner, s.Foreign, s.Since, s.Expires = st.Owner, st.Foreign, st.Since, st.Expires
+	s.Owner, s.Foreign, s.Since, s.Expires, s.Shared, s.Permits = st.Owner, st.Foreign, st.Since, st.Expires, st.Shared, st.Permits
+	for _, other := range st.Others {
+		other.Name, other.Held, other.Waiters, other.Others = st.Name, true, st.Waiters, nil
+		s.Others = append(s.Others, newStatus(other))
+	}
 	if !st.Foreign {
 		s.Token = Token(st.Token * driver.TokensPerGrant)
 		if who, ok := driver.OwnerClaimant(st.Owner); ok {

@@ -27,8 +27,11 @@ type Lock struct {
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
-	lost     chan struct{}                         // made when it is asked for
-	watchers map[*context.CancelCauseFunc]struct{} // called when it ends
+	prev, next *Lock                                 // in the list of the claim's holds
+	outer      *Lock                                 // of which this hold is a part; nil: none. Never changes.
+	inner      map[*Lock]struct{}                    // the holds that are parts of this one
+	lost       chan struct{}                         // made when it is asked for
+	watchers   map[*context.CancelCauseFunc]struct{} // called when it ends
 
 	release sync.WaitGroup // the release under way
 	outcome error          // what Release returned, once that is done
@@ -75,9 +78,7 @@ func (l *Lock) Err() error {
 			return nil
 		}
 		c.mu.Lock()
-		if l.claim.hold == l {
-			l.claim.expire(c.now())
-		}
+		l.claim.expire(c.now())
 		c.mu.Unlock()
 		if e = l.ended.Load(); e == nil { // renewed just now
 			return nil
@@ -112,10 +113,10 @@ func (l *Lock) Lost() <-chan struct{} {
 	return l.lost
 }
 
-// Context returns a context that ends with parent or with the hold, then with what Err returns as its cause. cancel frees
+// Context returns a context that ends with parent or with the hold, then with what Err returns as its cause, and that carries the hold for Reenter. cancel frees
 // what it needs and must be called.
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
-	ctx, end := context.WithCancelCause(parent)
+	ctx, end := context.WithCancelCause(WithLock(parent, l))
 	c := l.claim.client
 	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
@@ -152,6 +153,9 @@ func (l *Lock) finish(e *end) bool {
 	if e.lost && l.lost != nil {
 		close(l.lost)
 	}
+	if l.inner != nil {
+		l.endInner(e)
+	}
 	if len(l.watchers) > 0 {
 		err := c.fail("hold", l.Name(), e.err)
 		for end := range l.watchers {
@@ -162,19 +166,45 @@ func (l *Lock) finish(e *end) bool {
 	return true
 }
 
-// expire ends the hold and the claim if the clock says so. The mutex is held.
+// lose ends the hold for reason, which matches ErrLost. The mutex is held.
+func (l *Lock) lose(reason error) {
+	if l.finish(&end{err: reason, lost: true}) {
+		l.claim.client.reportLost(l)
+	}
+}
+
+// expire ends the holds and the claim if the clock says so. The mutex is held.
 func (cl *claim) expire(now time.Duration) bool {
 	switch {
 	case cl.state != held:
 		return false
 	case now >= time.Duration(cl.deadline.Load()):
 		cl.lose(ErrSilence)
-	case cl.hold != nil && now >= cl.hold.limit:
-		cl.lose(ErrMaxHold)
+	case cl.holds != nil && now >= cl.limit:
+		return cl.expireHolds(now)
 	default:
 		return false
 	}
 	return true
+}
+
+// expireHolds ends the holds that have lasted for as long as MaxHold allows, and the claim if they were the last. The mutex is held.
+func (cl *claim) expireHolds(now time.Duration) (over bool) {
+	cl.limit = never
+	for l, next := cl.holds, (*Lock)(nil); l != nil; l = next {
+		if next = l.next; now < l.limit {
+			cl.limit = min(cl.limit, l.limit)
+			continue
+		}
+		if cl.holds == l && next == nil {
+			cl.lose(ErrMaxHold)
+			return true
+		}
+		cl.remove(l)
+		l.lose(fmt.Errorf("%w: %w", ErrLost, ErrMaxHold))
+	}
+	cl.schedule()
+	return false
 }
 
 // lose ends the hold and the claim, which is held, for reason. What may be left of it at the server is undone. The mutex is held.
@@ -183,10 +213,10 @@ func (cl *claim) lose(reason error) {
 	if !errors.Is(reason, ErrLost) {
 		reason = fmt.Errorf("%w: %w", ErrLost, reason)
 	}
-	if l := cl.hold; l != nil && l.finish(&end{err: reason, lost: true}) {
-		c.reportLost(l)
+	for l := cl.holds; l != nil; l = l.next {
+		l.lose(reason)
 	}
-	cl.hold = nil
+	cl.holds = nil
 	c.timers.remove(cl)
 	if cl.renewing {
 		cl.undo = true // when that has come back
@@ -194,7 +224,7 @@ func (cl *claim) lose(reason error) {
 	} else {
 		c.undoLater(undo{req: cl.req, lease: cl.lease})
 	}
-	if q.head != nil {
+	if q.head != nil && q.claim == cl {
 		c.replace(cl)
 	} else {
 		cl.leave()

@@ -28,8 +28,8 @@ type AcquireOption interface {
 	acquire(*acquisition) error
 }
 
-// SharedOption can be given to New and Open, as the default of every acquisition, and to a single acquisition.
-type SharedOption interface {
+// CommonOption can be given to New and Open, as the default of every acquisition, and to a single acquisition.
+type CommonOption interface {
 	Option
 	AcquireOption
 }
@@ -45,28 +45,34 @@ type config struct {
 	require   []Requirement
 }
 
-// acquisition is what one Acquire makes of its options. Holds may share a claim in turn if their TTLs are equal.
+// acquisition is what one Acquire makes of its options. Holds may have the same claim if their TTLs and modes are equal.
 type acquisition struct {
+	mode
 	ttl     time.Duration
 	maxHold time.Duration
 	minHold time.Duration
+	reenter bool
 }
 
 type clientOption func(*config) error
 
 func (o clientOption) client(c *config) error { return o(c) }
 
-type sharedOption func(*acquisition) error
+type acquireOption func(*acquisition) error
 
-func (o sharedOption) client(c *config) error       { return o(&c.acquisition) }
-func (o sharedOption) acquire(a *acquisition) error { return o(a) }
+func (o acquireOption) acquire(a *acquisition) error { return o(a) }
+
+type commonOption func(*acquisition) error
+
+func (o commonOption) client(c *config) error       { return o(&c.acquisition) }
+func (o commonOption) acquire(a *acquisition) error { return o(a) }
 
 // TTL sets for how long at most a lock stays taken after its holder fell silent. Default: DefaultTTL, 15 s. The lock is
 // renewed at a third of it for as long as it is held, so it bounds the outage, never the work. It is rounded up to the
 // server's grain; one below the backend's smallest is an error. Where all locks share a session (Postgres, MySQL, ZooKeeper) it is the
 // session's, is given to New or Open, and another TTL for one acquisition is an error (errors.ErrUnsupported).
-func TTL(d time.Duration) SharedOption {
-	return sharedOption(func(a *acquisition) error {
+func TTL(d time.Duration) CommonOption {
+	return commonOption(func(a *acquisition) error {
 		if d < minTTL {
 			return fmt.Errorf("%w: TTL is %v; the smallest is %v", ErrInvalidOption, d, minTTL)
 		}
@@ -90,16 +96,16 @@ func SessionTTL(own time.Duration, opts []Option) (time.Duration, error) {
 
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than
 // MinHold (ErrInvalidOption).
-func MaxHold(d time.Duration) SharedOption {
-	return sharedOption(func(a *acquisition) error { a.maxHold = d; return notNegative("MaxHold", d) })
+func MaxHold(d time.Duration) CommonOption {
+	return commonOption(func(a *acquisition) error { a.maxHold = d; return notNegative("MaxHold", d) })
 }
 
 // MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that
 // a job of a moment does not run twice on machines whose clocks differ. Release returns at once; the client keeps the
 // lock, renewed, in the background, and Close waits for that. A process that dies sooner leaves it for its TTL.
 // Default: 0. While a released lock is kept, others wait for it, also in this process.
-func MinHold(d time.Duration) SharedOption {
-	return sharedOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
+func MinHold(d time.Duration) CommonOption {
+	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
 
 // notNegative holds a rule for durations.
@@ -171,6 +177,12 @@ const (
 	// NeedNoPolling: every waiter, of any number of names, is told when a lockport client has released the name. What looks again now and then,
 	// as a safety net or because a foreign client tells nobody, is no polling.
 	NeedNoPolling
+	// NeedShared: the option Shared works.
+	NeedShared
+	// NeedPermits: the option Permits works.
+	NeedPermits
+	// NeedDetach: Lock.Detach and Client.Attach work.
+	NeedDetach
 )
 
 // Require makes New and Open fail, with errors.ErrUnsupported, when the backend does not promise what is needed, so that
@@ -190,6 +202,9 @@ func (r Requirement) check(caps driver.Capabilities) error {
 		NeedFailoverSafety:       {caps.Failover == driver.FailoverSafe, "locks that survive fail-over", "fail-over: " + caps.Failover.String()},
 		NeedFairOrder:            {caps.Fair >= driver.FairAdvice, "first-in-first-out order", "order: " + caps.Fair.String()},
 		NeedNoPolling:            {!caps.Wake.Polls(), "waiting without polling", "waiting: " + caps.Wake.String()},
+		NeedShared:               {caps.Shared, "shared locks", "no shared locks"},
+		NeedPermits:              {caps.Permits, "permits", "no permits"},
+		NeedDetach:               {caps.Detach, "detaching a hold", "no detaching"},
 	}
 	if r < 0 || int(r) >= len(stated) {
 		return fmt.Errorf("%w: unknown requirement %d", ErrInvalidOption, int(r))
@@ -207,6 +222,14 @@ func (a acquisition) check(caps driver.Capabilities) error {
 		return fmt.Errorf("%w: MinHold %v is longer than MaxHold %v", ErrInvalidOption, a.minHold, a.maxHold)
 	case caps.FixedTTL > 0 && a.ttl != caps.FixedTTL:
 		return fmt.Errorf("%w: TTL %v, but the session's is %v and holds for all its locks", errors.ErrUnsupported, a.ttl, caps.FixedTTL)
+	case a.shared && !caps.Shared:
+		return fmt.Errorf("%w: %s has no shared locks", errors.ErrUnsupported, caps.Backend)
+	case a.permits > 0 && !caps.Permits:
+		return fmt.Errorf("%w: %s has no permits", errors.ErrUnsupported, caps.Backend)
+	case a.attached != nil && !caps.Detach:
+		return fmt.Errorf("%w: %s cannot attach what another process held", errors.ErrUnsupported, caps.Backend)
+	case a.shared && a.permits > 0:
+		return fmt.Errorf("%w: Shared and Permits exclude each other", ErrInvalidOption)
 	case a.ttl < caps.MinTTL:
 		return fmt.Errorf("%w: TTL %v is below the smallest that %s accepts, %v", ErrInvalidOption, a.ttl, caps.Backend, caps.MinTTL)
 	}

@@ -3,18 +3,28 @@ package lockport
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// queue is what a client knows of one name: who waits for it here, and the one claim that the server sees. It exists as long as there
-// is either.
+// queue is what a client knows of one name in one mode: who waits for it here, and the claims that the server sees. It exists as long as there
+// is either. Claims are made one at a time. Where several may be held, those are beside it.
 type queue struct {
-	name    string
-	claim   *claim // being made, held, or being released; nil: none
+	queueKey
+	claim   *claim              // being made; where one alone may be held, also held or being released; nil: none
+	beside  map[*claim]struct{} // held or being released; nil where one alone may be held
+	newest  *claim              // of those beside, which shared holds join; nil: none
 	head    *waiter
 	tail    *waiter
 	blocked error // why the waiters wait: ErrHeld, or the server's failure
+}
+
+// queueKey is what there is one queue for.
+type queueKey struct {
+	name string
+	mode
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -58,13 +68,26 @@ func (q *queue) remove(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// drop takes w, which leaves, out of the queue, and detaches the claim if it was made for w alone. The client's mutex is held.
+// drop takes w, which leaves, out of the queue. The client's mutex is held.
 func (q *queue) drop(w *waiter) {
 	q.remove(w)
 	w.left = true
+	q.stopIfUnwanted()
+}
+
+// stopIfUnwanted detaches a claim that is being made and that nobody waits for any more. The client's mutex is held.
+func (q *queue) stopIfUnwanted() {
 	if q.head == nil && q.claim != nil && q.claim.state == claiming {
 		q.claim.detach()
 	}
+}
+
+// granted returns the claims of q that are held or being released. The client's mutex is held.
+func (q *queue) granted() []*claim {
+	if q.claim != nil && q.claim.state != claiming {
+		return []*claim{q.claim}
+	}
+	return slices.Collect(maps.Keys(q.beside))
 }
 
 // answer ends w's wait. The client's mutex is held.
@@ -99,20 +122,36 @@ func (q *queue) heldHere(err error) error {
 	return err
 }
 
-// queueOf returns the queue of name, made if need be. The mutex is held.
-func (c *Client) queueOf(name string) *queue {
-	q := c.queues[name]
+// queueOf returns the queue of key, made if need be. The mutex is held.
+func (c *Client) queueOf(key queueKey) *queue {
+	q := c.queues[key]
 	if q == nil {
-		q = &queue{name: name}
-		c.queues[name] = q
+		q = &queue{queueKey: key}
+		if key.several() {
+			q.beside = make(map[*claim]struct{})
+		}
+		c.queues[key] = q
 	}
 	return q
 }
 
+// crowdsOut tells the claims of the same name in the other mode, with which those of q do not agree, that somebody waits. The mutex is held.
+func (q *queue) crowdsOut(c *Client) {
+	other := queueKey{q.name, mode{shared: !q.shared}}
+	if o := c.queues[other]; o != nil && q.permits == 0 {
+		if o.claim != nil {
+			o.claim.contended = true
+		}
+		for cl := range o.beside {
+			cl.contended = true
+		}
+	}
+}
+
 // tidy forgets q if there is nothing in it. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim == nil && q.head == nil && c.queues[q.name] == q {
-		delete(c.queues, q.name)
+	if q.claim == nil && q.head == nil && len(q.beside) == 0 && c.queues[q.queueKey] == q {
+		delete(c.queues, q.queueKey)
 		c.checkIdle()
 	}
 }

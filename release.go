@@ -20,7 +20,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	c.mu.Lock()
 	now := c.now()
-	if cl.hold == l {
+	if l.ended.Load() == nil {
 		cl.expire(now)
 	}
 	if e := l.ended.Load(); e != nil {
@@ -32,7 +32,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		return l.outcome
 	}
 	l.finish(released)
-	atServer := cl.next(now) && c.begin()
+	atServer := l.leaves(now) && c.begin()
 	if atServer {
 		l.release.Add(1)
 	}
@@ -44,6 +44,16 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		c.cfg.hooks.Released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
 	}
 	return err
+}
+
+// leaves takes l, which has ended, out of what it is a part of. true: the claim is to be released. The mutex is held.
+func (l *Lock) leaves(now time.Duration) (release bool) {
+	if l.outer != nil {
+		delete(l.outer.inner, l)
+		return false
+	}
+	l.claim.remove(l)
+	return l.claim.next(now)
 }
 
 // releaseInTime releases the claim, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
@@ -81,7 +91,10 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 // giveUp ends a hold that its caller never saw, and returns the claim if that is now to be released. The mutex is held.
 func (l *Lock) giveUp() *claim {
 	if l.finish(released) {
-		l.claim.keepUntil = 0 // nobody has begun any work
+		l.claim.remove(l)
+		if l.claim.holds == nil {
+			l.claim.keepUntil = 0 // nobody has begun any work
+		}
 		if l.claim.next(l.claim.client.now()) {
 			return l.claim
 		}
@@ -106,7 +119,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	}
 	// A client that polls is not known to wait. It can only come in if the name becomes free for a moment, which in a re-queue it does not as long as
 	// nobody is known to wait.
-	if q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
+	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = over
 		next = c.newClaim(q)
 		next.foundHeld = true
@@ -122,7 +135,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		}
 		switch {
 		case next != nil:
-		case q.head != nil:
+		case q.claim == cl && q.head != nil:
 			c.replace(cl)
 		default:
 			cl.leave()

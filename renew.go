@@ -138,16 +138,7 @@ func (b *renewals) renewEach(ctx context.Context) {
 
 // apply applies the result of a renewal to cl. true: it failed and will be tried again. The mutex is held.
 func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed bool) {
-	cl.renewing = false
-	if cl.undo { // it was lost meanwhile
-		cl.undo = false
-		b.client.undo.left--
-		b.client.undoLater(undo{req: cl.req, lease: cl.lease})
-	}
-	if cl.renewed != nil {
-		close(cl.renewed)
-		cl.renewed = nil
-	}
+	cl.renewalEnded()
 	switch {
 	case cl.state != held || cl.expire(now): // a confirmation that comes after the end revives nothing
 		return false
@@ -167,6 +158,20 @@ func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed
 	}
 	cl.schedule()
 	return failed
+}
+
+// renewalEnded lets those go on who wait for the renewal under way. The mutex is held.
+func (cl *claim) renewalEnded() {
+	cl.renewing = false
+	if cl.undo { // it was lost meanwhile
+		cl.undo = false
+		cl.client.undo.left--
+		cl.client.undoLater(undo{req: cl.req, lease: cl.lease})
+	}
+	if cl.renewed != nil {
+		close(cl.renewed)
+		cl.renewed = nil
+	}
 }
 
 // joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, but not while it waits.

@@ -21,8 +21,8 @@ func (cl *claim) schedule() {
 		due = min(due, cl.renewAt)
 	}
 	switch {
-	case cl.hold != nil:
-		due = min(due, cl.hold.limit)
+	case cl.holds != nil:
+		due = min(due, cl.limit)
 	case cl.keepUntil > 0:
 		due = min(due, cl.keepUntil)
 	}
@@ -76,7 +76,7 @@ func (c *Client) tick() {
 		switch {
 		case cl.expire(now):
 			continue
-		case cl.hold == nil && now >= cl.keepUntil:
+		case cl.holds == nil && now >= cl.keepUntil:
 			if cl.next(now) {
 				c.inBackground(cl.releaseUnseen)
 			}

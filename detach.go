@@ -1,0 +1,121 @@
+package lockport
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// ticket is what Detach tells Attach.
+type ticket struct {
+	Name  string        `json:"name"`
+	Owner string        `json:"owner"`
+	Token Token         `json:"token"` // of the hold
+	TTL   time.Duration `json:"ttl"`
+}
+
+// ticketPrefix begins a ticket, with the number of its form.
+const ticketPrefix = "lp1."
+
+func (t ticket) String() string {
+	text, _ := json.Marshal(t) // never fails
+	return ticketPrefix + base64.RawURLEncoding.EncodeToString(text)
+}
+
+// parseTicket is the reverse of String.
+func parseTicket(s string) (*ticket, error) {
+	digits, ours := strings.CutPrefix(s, ticketPrefix)
+	text, err := base64.RawURLEncoding.DecodeString(digits)
+	t := new(ticket)
+	if !ours || err != nil || json.Unmarshal(text, t) != nil || checkName(t.Name) != nil || t.Owner == "" || len(t.Owner) > driver.MaxOwnerLength ||
+		t.TTL < minTTL || t.Token > driver.MaxToken*driver.TokensPerGrant {
+		return nil, fmt.Errorf("%w: this is no ticket of Detach", ErrInvalidOption)
+	}
+	return t, nil
+}
+
+// Detach ends the hold here and returns a ticket, with which Client.Attach takes it over within the TTL, also in another process. Nobody else can have the
+// name between. The ticket is a secret of those who may: whoever presents it first has the lock. Without an Attach the lock ends with its TTL.
+// After Detach, Err is ErrReleased. With an error the hold lasts, unless that matches ErrLost: as it does where the server's answer is not known.
+//
+// It is errors.ErrUnsupported where the lock belongs to a session (see Capabilities.Detach), for readers, permits and inner holds.
+func (l *Lock) Detach(ctx context.Context) (string, error) {
+	t, err := l.detach(ctx)
+	if err != nil {
+		return "", l.claim.client.fail("detach", l.Name(), err)
+	}
+	return t.String(), nil
+}
+
+func (l *Lock) detach(ctx context.Context) (ticket, error) {
+	c, cl := l.claim.client, l.claim
+	t := ticket{Name: l.Name(), Owner: l.Owner(), Token: l.token, TTL: cl.req.TTL}
+	if !c.caps.Detach || cl.queue.several() || l.outer != nil {
+		return t, fmt.Errorf("%w: this hold cannot be detached", errors.ErrUnsupported)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	cl.joinRenewal(ctx)
+	cl.expire(c.now())
+	switch e := l.ended.Load(); {
+	case e != nil:
+		return t, e.err
+	case cl.renewing:
+		return t, fmt.Errorf("%w: %w while a renewal is under way", ErrUnavailable, ctx.Err())
+	}
+	cl.renewing = true // others join it, and do not renew
+	cl.schedule()
+	c.mu.Unlock()
+	call, cancel := context.WithTimeout(ctx, renewalTimeout(t.TTL))
+	defer cancel()
+	_, err := ask(call, c, func() (struct{}, error) { return struct{}{}, c.attacher.Detach(call, cl.lease) })
+	c.mu.Lock()
+	cl.renewalEnded()
+	switch e := l.ended.Load(); {
+	case e != nil: // meanwhile
+		return t, e.err
+	case err == nil:
+		l.finish(released)
+		cl.remove(l)
+		c.timers.remove(cl)
+		if cl.queue.head != nil {
+			c.replace(cl)
+		} else {
+			cl.leave()
+		}
+		return t, nil
+	case classOfRelease(err) == ErrLost:
+		cl.lose(err)
+		return t, err
+	}
+	if classOf(err) == driver.ErrUnknown { // it may end with its TTL, whatever is renewed
+		cl.lose(err)
+		return t, l.ended.Load().err
+	}
+	cl.schedule()
+	return t, err
+}
+
+// Attach takes over the hold that Detach has given up for ticket, with its token. Of several that present the ticket, one alone succeeds. ErrLost: the
+// hold has ended, or somebody else has attached it. ErrUnavailable: whether it was attached is not known, and it is given back if it was.
+// opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
+func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOption) (*Lock, error) {
+	t, err := parseTicket(ticket)
+	if err != nil {
+		return nil, c.fail("attach", "", err)
+	}
+	from := acquireOption(func(a *acquisition) error {
+		if a.mode != (mode{}) || a.reenter {
+			return fmt.Errorf("%w: Attach cannot be had with Shared, Permits or Reenter", ErrInvalidOption)
+		}
+		a.attached = t
+		return nil
+	})
+	return c.acquire(ctx, "attach", t.Name, append([]AcquireOption{TTL(t.TTL)}, append(opts, from)...))
+}

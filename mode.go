@@ -1,0 +1,38 @@
+package lockport
+
+import (
+	"fmt"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// mode is how a hold has its name.
+type mode struct {
+	shared  bool  // beside others that share it
+	permits int32 // if positive, beside fewer than this number of others
+
+	attached *ticket // of the detached hold that it takes over, which has a queue of its own; nil: none
+}
+
+// several says that more than one claim of the name may be held at a time.
+func (m mode) several() bool { return m.shared || m.permits > 0 }
+
+// Shared acquires the name as a reader: any number of readers hold it together, and never beside a writer, which is who acquires it without Shared.
+// Neither starves: a writer that waits is served before readers who come after it. All readers of a Client need one claim at the server, and have its
+// token; a later writer's is greater. Backends without readers fail with errors.ErrUnsupported: see Capabilities.Shared.
+func Shared() AcquireOption {
+	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
+}
+
+// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: at most n are held at a time, by all processes together. Everybody must
+// give the same n for a name; another one is an error (ErrInvalidOption) where the server can tell. The permits of a name and its
+// lock are independent of each other. Backends without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
+func Permits(n int) AcquireOption {
+	return acquireOption(func(a *acquisition) error {
+		if n < 1 || n > driver.MaxPermits {
+			return fmt.Errorf("%w: %d permits; it must be 1 to %d", ErrInvalidOption, n, driver.MaxPermits)
+		}
+		a.permits = int32(n)
+		return nil
+	})
+}

@@ -1,0 +1,482 @@
+package lockport_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+)
+
+// two are two clients of one server, as in two processes.
+func two(t *testing.T, opts ...lockport.Option) (a, b *lockport.Client) {
+	server := memory.NewServer()
+	clients := make([]*lockport.Client, 2)
+	for i := range clients {
+		c, err := memory.New(memory.Options{Server: server}, append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		clients[i] = c
+	}
+	return clients[0], clients[1]
+}
+
+func acquire(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) *lockport.Lock {
+	t.Helper()
+	lock, err := c.Acquire(t.Context(), "x", opts...)
+	require.NoError(t, err)
+	return lock
+}
+
+func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) {
+	t.Helper()
+	_, err := c.TryAcquire(t.Context(), "x", opts...)
+	require.ErrorIs(t, err, lockport.ErrHeld)
+}
+
+// begins acquires in the background, and waits until that waits.
+func begins(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) <-chan *lockport.Lock {
+	got := make(chan *lockport.Lock, 1)
+	go func() {
+		lock, err := c.Acquire(t.Context(), "x", opts...)
+		if err == nil {
+			got <- lock
+		}
+		close(got)
+	}()
+	synctest.Wait()
+	require.Empty(t, got)
+	return got
+}
+
+func TestReadersShareAClaim(t *testing.T) {
+	a, b := two(t)
+	readers := make([]*lockport.Lock, 10_000)
+	for i := range readers {
+		readers[i] = acquire(t, a, lockport.Shared())
+	}
+	elsewhere := acquire(t, b, lockport.Shared())
+	requireHeld(t, a)
+	requireHeld(t, b)
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.True(t, st.Shared)
+	require.Len(t, st.Others, 1, "one claim for all of a process, and one for the other's")
+
+	first, _ := readers[0].Token()
+	for _, r := range readers {
+		require.True(t, r.Valid())
+		token, _ := r.Token()
+		require.Equal(t, first, token)
+		require.NoError(t, r.Release(t.Context()))
+	}
+	requireHeld(t, a)
+	require.NoError(t, elsewhere.Release(t.Context()))
+	writer := acquire(t, a)
+	token, _ := writer.Token()
+	require.Greater(t, token, first)
+	requireHeld(t, a, lockport.Shared())
+	requireHeld(t, b, lockport.Shared())
+}
+
+// A writer that waits, in this process or another, comes before readers that come later, though these could join a claim that is held.
+func TestWriterIsNotStarved(t *testing.T) {
+	for _, here := range []bool{true, false} {
+		t.Run(fmt.Sprint("in the same process ", here), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, b := two(t)
+				reader := acquire(t, a, lockport.Shared())
+				with := b
+				if here {
+					with = a
+				}
+				writes := begins(t, with)
+				joined := []*lockport.Lock{reader}
+				var late <-chan *lockport.Lock
+				for late == nil { // as many as the bounds let in
+					require.Less(t, len(joined), 100, "the writer is starved")
+					ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+					next, err := a.Acquire(ctx, "x", lockport.Shared())
+					cancel()
+					if err == nil {
+						joined = append(joined, next)
+						continue
+					}
+					late = begins(t, a, lockport.Shared())
+				}
+				for _, r := range joined {
+					require.NoError(t, r.Release(t.Context()))
+				}
+				writer := <-writes
+				require.NotNil(t, writer)
+				synctest.Wait()
+				require.Empty(t, late)
+				require.NoError(t, writer.Release(t.Context()))
+				require.NotNil(t, <-late)
+			})
+		})
+	}
+}
+
+// Who waits behind a writer is let in together.
+func TestReadersWaitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t)
+		writer := acquire(t, b)
+		var readers []<-chan *lockport.Lock
+		for range 100 {
+			readers = append(readers, begins(t, a, lockport.Shared()))
+		}
+		require.NoError(t, writer.Release(t.Context()))
+		for _, r := range readers {
+			require.NotNil(t, <-r)
+		}
+	})
+}
+
+// MaxHold ends one reader's hold alone, and the others are renewed.
+func TestReadersEndOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, _ := two(t)
+		long := acquire(t, a, lockport.Shared())
+		short := acquire(t, a, lockport.Shared(), lockport.MaxHold(time.Second))
+		time.Sleep(2 * time.Second)
+		require.ErrorIs(t, short.Err(), lockport.ErrMaxHold)
+		<-short.Lost()
+		time.Sleep(time.Minute)
+		require.NoError(t, long.Err())
+		require.ErrorIs(t, short.Release(t.Context()), lockport.ErrLost)
+		require.NoError(t, long.Release(t.Context()))
+		acquire(t, a)
+	})
+}
+
+func TestReadersAreLostTogether(t *testing.T) {
+	server := memory.NewServer()
+	c, err := memory.New(memory.Options{Server: server}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	one, two := acquire(t, c, lockport.Shared()), acquire(t, c, lockport.Shared())
+	require.True(t, server.Lose("x", nil))
+	for _, lock := range []*lockport.Lock{one, two} {
+		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		<-lock.Lost()
+		require.ErrorIs(t, lock.Release(t.Context()), lockport.ErrLost)
+	}
+	acquire(t, c)
+}
+
+func TestPermits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t)
+		three := lockport.Permits(3)
+		held := []*lockport.Lock{acquire(t, a, three), acquire(t, a, three), acquire(t, b, three)}
+		requireHeld(t, a, three)
+		requireHeld(t, b, three)
+		plain := acquire(t, a)
+		require.NoError(t, plain.Release(t.Context()), "the lock of the name is another")
+		_, err := b.TryAcquire(t.Context(), "x", lockport.Permits(4))
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+
+		var tokens []lockport.Token
+		for _, lock := range held {
+			token, _ := lock.Token()
+			tokens = append(tokens, token)
+		}
+		require.True(t, slices.IsSorted(tokens))
+
+		here, there := begins(t, a, three), begins(t, b, three)
+		require.NoError(t, held[2].Release(t.Context()))
+		require.NoError(t, held[0].Release(t.Context()))
+		require.NotNil(t, <-here)
+		require.NotNil(t, <-there)
+		requireHeld(t, a, three)
+	})
+}
+
+// As many as are allowed, and never more, have a permit: with goroutines of two clients that come, wait, give up and go.
+func TestPermitsAreCounted(t *testing.T) {
+	for _, mode := range []struct {
+		name string
+		most int64
+		opt  lockport.AcquireOption
+	}{{"3 permits", 3, lockport.Permits(3)}, {"1 permit", 1, lockport.Permits(1)}, {"readers", 32, lockport.Shared()}} {
+		t.Run(mode.name, func(t *testing.T) {
+			a, b := two(t)
+			var now, most, writers, rounds atomic.Int64
+			var all sync.WaitGroup
+			for i := range 32 {
+				c := []*lockport.Client{a, b}[i%2]
+				all.Go(func() {
+					for round := range 100 {
+						ctx, cancel := context.WithTimeout(t.Context(), []time.Duration{time.Millisecond, time.Minute}[round%2])
+						writes := mode.most == 32 && i < 2
+						opts := []lockport.AcquireOption{mode.opt}
+						if writes {
+							opts = nil
+						}
+						lock, err := c.Acquire(ctx, "x", opts...)
+						cancel()
+						if err != nil {
+							continue
+						}
+						rounds.Add(1)
+						n, w := now.Add(1), int64(0)
+						if writes {
+							w = writers.Add(1)
+						}
+						if n > mode.most || writers.Load() > 0 && (n > 1 || w != 1) {
+							t.Errorf("%d have it at once, %d of them writers", n, writers.Load())
+						}
+						for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
+						}
+						time.Sleep(10 * time.Microsecond)
+						if writes {
+							writers.Add(-1)
+						}
+						now.Add(-1)
+						if err := lock.Release(t.Context()); err != nil {
+							t.Error(err)
+						}
+					}
+				})
+			}
+			all.Wait()
+			require.GreaterOrEqual(t, rounds.Load(), int64(32*50))
+			require.Equal(t, min(mode.most, 3), min(most.Load(), 3))
+			acquire(t, a, mode.opt)
+		})
+	}
+}
+
+func TestReenter(t *testing.T) {
+	a, b := two(t)
+	outer := acquire(t, a)
+	ctx := lockport.WithLock(t.Context(), outer)
+	_, err := a.TryAcquire(ctx, "x")
+	require.ErrorIs(t, err, lockport.ErrHeld, "not without Reenter")
+	_, err = b.TryAcquire(ctx, "x", lockport.Reenter())
+	require.ErrorIs(t, err, lockport.ErrHeld, "another client's")
+	other, err := a.TryAcquire(ctx, "y", lockport.Reenter())
+	require.NoError(t, err, "another name is acquired")
+	require.NoError(t, other.Release(ctx))
+
+	inner, err := a.Acquire(ctx, "x", lockport.Reenter(), lockport.Shared())
+	require.NoError(t, err)
+	require.Equal(t, outer.Owner(), inner.Owner())
+	require.NoError(t, inner.Release(ctx))
+	require.ErrorIs(t, inner.Err(), lockport.ErrReleased)
+	require.True(t, outer.Valid())
+
+	inner, err = a.Acquire(ctx, "x", lockport.Reenter())
+	require.NoError(t, err)
+	innermost, err := a.Acquire(lockport.WithLock(ctx, inner), "x", lockport.Reenter())
+	require.NoError(t, err)
+	require.NoError(t, outer.Release(ctx))
+	for _, lock := range []*lockport.Lock{inner, innermost} {
+		<-lock.Lost()
+		require.ErrorIs(t, lock.Err(), lockport.ErrLost)
+		require.ErrorIs(t, lock.Release(ctx), lockport.ErrLost)
+	}
+	_, err = a.Acquire(ctx, "x", lockport.Reenter())
+	require.ErrorIs(t, err, lockport.ErrReleased)
+	acquire(t, b)
+}
+
+// What Do gives to its function carries the lock; a reader's hold cannot become a writer's.
+func TestReenterInDo(t *testing.T) {
+	a, _ := two(t)
+	require.NoError(t, lockport.Do(t.Context(), a, "x", func(ctx context.Context, _ *lockport.Lock) error {
+		return lockport.Do(ctx, a, "x", func(ctx context.Context, lock *lockport.Lock) error {
+			require.True(t, lock.Valid())
+			return nil
+		}, lockport.Reenter())
+	}))
+	err := lockport.Do(t.Context(), a, "x", func(ctx context.Context, _ *lockport.Lock) error {
+		_, err := a.TryAcquire(ctx, "x", lockport.Reenter())
+		return err
+	}, lockport.Shared())
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+}
+
+func TestAcquireAll(t *testing.T) {
+	a, b := two(t)
+	set, err := lockport.AcquireAll(t.Context(), a, []string{"z", "x"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"x", "z"}, []string{set.Locks()[0].Name(), set.Locks()[1].Name()})
+	requireHeld(t, b)
+	_, err = lockport.TryAcquireAll(t.Context(), b, []string{"y", "z"})
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	y, err := b.TryAcquire(t.Context(), "y")
+	require.NoError(t, err, "given back")
+
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err = lockport.AcquireAll(ctx, a, []string{"w", "y"})
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	w, err := b.TryAcquire(t.Context(), "w")
+	require.NoError(t, err, "given back")
+	require.NoError(t, errors.Join(y.Release(t.Context()), w.Release(t.Context())))
+
+	held, cancel := set.Context(t.Context())
+	defer cancel()
+	require.True(t, set.Valid())
+	require.NoError(t, b.Break(t.Context(), "z", set.Locks()[1].Owner()))
+	<-held.Done()
+	require.ErrorIs(t, context.Cause(held), lockport.ErrLost)
+	require.ErrorIs(t, set.Err(), lockport.ErrLost)
+	require.ErrorIs(t, set.Release(t.Context()), lockport.ErrLost)
+	acquire(t, b)
+
+	for _, names := range [][]string{nil, {"p", "q", "p"}} {
+		_, err = lockport.AcquireAll(t.Context(), a, names)
+		require.ErrorIs(t, err, lockport.ErrInvalidName)
+	}
+}
+
+// Many who want overlapping sets in different orders all get them.
+func TestSetsDoNotDeadlock(t *testing.T) {
+	a, b := two(t)
+	var all sync.WaitGroup
+	var in [3]atomic.Int64
+	for i := range 12 {
+		all.Go(func() {
+			names := []string{fmt.Sprint(i % 3), fmt.Sprint((i + 1) % 3)}
+			for range 30 {
+				err := lockport.DoAll(t.Context(), []*lockport.Client{a, b}[i%2], names, func(context.Context, *lockport.Set) error {
+					for _, n := range []int{i % 3, (i + 1) % 3} {
+						if in[n].Add(1) != 1 {
+							t.Error("two have", n)
+						}
+						defer in[n].Add(-1)
+					}
+					return nil
+				})
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+func TestDetachAndAttach(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t, lockport.TTL(10*time.Second))
+		lock := acquire(t, a)
+		token, _ := lock.Token()
+		waits := begins(t, a)
+		ticket, err := lock.Detach(t.Context())
+		require.NoError(t, err)
+		require.ErrorIs(t, lock.Err(), lockport.ErrReleased)
+		require.NoError(t, lock.Release(t.Context()))
+		time.Sleep(9 * time.Second)
+		require.Empty(t, waits, "nobody has it between")
+
+		attached, err := b.Attach(t.Context(), ticket)
+		require.NoError(t, err)
+		again, _ := attached.Token()
+		require.Equal(t, token, again)
+		_, err = b.Attach(t.Context(), ticket)
+		require.ErrorIs(t, err, lockport.ErrLost, "once")
+		time.Sleep(time.Minute)
+		require.NoError(t, attached.Err(), "renewed")
+		require.Empty(t, waits)
+		require.NoError(t, attached.Release(t.Context()))
+		next := <-waits
+		later, _ := next.Token()
+		require.Greater(t, later, token)
+
+		ticket, err = next.Detach(t.Context())
+		require.NoError(t, err)
+		time.Sleep(10*time.Second + time.Millisecond)
+		_, err = b.Attach(t.Context(), ticket)
+		require.ErrorIs(t, err, lockport.ErrLost, "expired")
+		acquire(t, b)
+	})
+}
+
+// A hold that was handed on keeps its token.
+func TestDetachAfterHandOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := two(t)
+		first := acquire(t, a)
+		waits := begins(t, a)
+		require.NoError(t, first.Release(t.Context()))
+		second := <-waits
+		ticket, err := second.Detach(t.Context())
+		require.NoError(t, err)
+		attached, err := b.Attach(t.Context(), ticket)
+		require.NoError(t, err)
+		before, _ := second.Token()
+		after, _ := attached.Token()
+		require.Equal(t, before, after)
+		waits = begins(t, b)
+		require.NoError(t, attached.Release(t.Context()))
+		later, _ := (<-waits).Token()
+		require.Greater(t, later, after)
+	})
+}
+
+func TestTicketsThatAreNone(t *testing.T) {
+	a, b := two(t)
+	lock := acquire(t, a)
+	ticket, err := lock.Detach(t.Context())
+	require.NoError(t, err)
+	for _, s := range []string{"", "lp1.", "lp2." + ticket[4:], ticket[:len(ticket)-3], "lp1.e30"} {
+		_, err := b.Attach(t.Context(), s)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption, s)
+	}
+	_, err = b.Attach(t.Context(), ticket, lockport.Shared())
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = b.Attach(t.Context(), ticket)
+	require.NoError(t, err)
+	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
+		lock, err := a.Acquire(t.Context(), "y", opt)
+		require.NoError(t, err)
+		_, err = lock.Detach(t.Context())
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+}
+
+// Close gives back everything that is held in every mode.
+func TestCloseInEveryMode(t *testing.T) {
+	a, b := two(t)
+	var locks []*lockport.Lock
+	for range 3 {
+		locks = append(locks, acquire(t, a, lockport.Shared()), acquire(t, a, lockport.Permits(3)))
+	}
+	require.NoError(t, a.Close())
+	for _, lock := range locks {
+		require.ErrorIs(t, lock.Err(), lockport.ErrClosed)
+	}
+	acquire(t, b)
+	for range 3 {
+		acquire(t, b, lockport.Permits(3))
+	}
+}
+
+func TestModesThatMakeNoSense(t *testing.T) {
+	a, _ := two(t)
+	for _, opts := range [][]lockport.AcquireOption{{lockport.Permits(0)}, {lockport.Permits(1025)}, {lockport.Shared(), lockport.Permits(2)}} {
+		_, err := a.Acquire(t.Context(), "x", opts...)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	}
+	plain := thinClient(t)
+	for _, opt := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
+		_, err := plain.Acquire(t.Context(), "x", opt)
+		require.ErrorIs(t, err, errors.ErrUnsupported)
+	}
+	_, err := memory.New(memory.Options{}, lockport.Require(lockport.NeedShared, lockport.NeedPermits, lockport.NeedDetach))
+	require.NoError(t, err)
+}

@@ -1,0 +1,86 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// carried is a hold that a context carries.
+type carried struct {
+	lock  *Lock
+	outer *carried
+}
+
+type carriedKey struct{}
+
+// WithLock returns a context that carries lock, which an Acquire with Reenter then finds. Those of Lock.Context, and so of Do, carry their lock.
+func WithLock(ctx context.Context, lock *Lock) context.Context {
+	outer, _ := ctx.Value(carriedKey{}).(*carried)
+	return context.WithValue(ctx, carriedKey{}, &carried{lock, outer})
+}
+
+// Reenter lets Acquire and TryAcquire return a part of the hold of the same name, of the same Client, that the context carries: see WithLock. Such an inner
+// hold has the token of the outer one and makes no request. It ends with the outer one: an outer hold that is released first leaves the inner one lost.
+// TTL, MinHold and MaxHold are those of the outer hold. A reader's hold, and a permit, can only be entered again in the same mode. If the outer hold has
+// ended, Acquire fails with the reason. If the context carries none, Acquire does as without Reenter.
+//
+// Nothing is entered again without Reenter: a second Acquire of a name waits for the first one's release, also in the same goroutine.
+func Reenter() AcquireOption {
+	return acquireOption(func(a *acquisition) error { a.reenter = true; return nil })
+}
+
+// errOuterReleased is why an inner hold is lost.
+var errOuterReleased = errors.New("the outer hold was released while this one, which is a part of it, was held")
+
+// outerHold returns the hold of name that ctx carries, or nil.
+func (c *Client) outerHold(ctx context.Context, name string) *Lock {
+	at, _ := ctx.Value(carriedKey{}).(*carried)
+	for ; at != nil; at = at.outer {
+		if at.lock.claim.client == c && at.lock.Name() == name {
+			return at.lock
+		}
+	}
+	return nil
+}
+
+// enter makes an inner hold of l in mode m.
+func (l *Lock) enter(m mode) (*Lock, error) {
+	if have := l.claim.queue.mode; m != have && (have.several() || m.permits > 0) {
+		return nil, fmt.Errorf("%w: Reenter in a mode that the outer hold does not include", ErrInvalidOption)
+	}
+	c := l.claim.client
+	if err := l.Err(); err != nil {
+		var reason *Error
+		if errors.As(err, &reason) {
+			err = reason.Err
+		}
+		return nil, fmt.Errorf("the outer hold has ended: %w", err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := l.ended.Load(); e != nil {
+		return nil, fmt.Errorf("the outer hold has ended: %w", e.err)
+	}
+	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: c.now(), limit: l.limit}
+	if l.inner == nil {
+		l.inner = make(map[*Lock]struct{})
+	}
+	l.inner[inner] = struct{}{}
+	return inner, nil
+}
+
+// endInner ends the inner holds of l, which has ended with e. The mutex is held.
+func (l *Lock) endInner(e *end) {
+	for inner := range l.inner {
+		switch {
+		case e.lost:
+			inner.lose(e.err)
+		case e == closed:
+			inner.finish(closed)
+		default:
+			inner.lose(fmt.Errorf("%w: %w", ErrLost, errOuterReleased))
+		}
+	}
+	l.inner = nil
+}

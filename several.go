@@ -1,0 +1,113 @@
+package lockport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+)
+
+// Set is a hold of several names at once: what AcquireAll returns. All methods are safe for concurrent use.
+type Set struct {
+	locks []*Lock // in the order of their names
+}
+
+// AcquireAll acquires all of names, or none. It asks for all at once; if that fails because somebody has one of them, it gives back the others and acquires
+// one after the other in the order of the names, waiting for each. Since every client has the same order, no two wait for each other. The options hold for every
+// name. Errors are those of Acquire; that names is empty or names one twice is ErrInvalidName.
+func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
+	set, err := TryAcquireAll(ctx, l, names, opts...)
+	if !errors.Is(err, ErrHeld) || ctx.Err() != nil {
+		return set, err
+	}
+	set = new(Set)
+	for _, name := range slices.Sorted(slices.Values(names)) {
+		lock, err := l.Acquire(ctx, name, opts...)
+		if err != nil {
+			_ = set.Release(ctx)
+			return nil, err
+		}
+		set.locks = append(set.locks, lock)
+	}
+	return set, nil
+}
+
+// TryAcquireAll is AcquireAll, but does not wait: ErrHeld if somebody has one of names.
+func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
+	names = slices.Sorted(slices.Values(names))
+	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
+		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: several names must be at least one, and none of them twice", ErrInvalidName)}
+	}
+	locks, errs := make([]*Lock, len(names)), make([]error, len(names))
+	var tries sync.WaitGroup
+	for i, name := range names {
+		tries.Go(func() { locks[i], errs[i] = l.TryAcquire(ctx, name, opts...) })
+	}
+	tries.Wait()
+	set := &Set{locks: slices.DeleteFunc(locks, func(lock *Lock) bool { return lock == nil })}
+	if len(set.locks) == len(names) {
+		return set, nil
+	}
+	_ = set.Release(ctx)
+	failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && !errors.Is(err, ErrHeld) })
+	if failed < 0 {
+		failed = slices.IndexFunc(errs, func(err error) bool { return err != nil })
+	}
+	return nil, errs[failed]
+}
+
+// DoAll is Do for several names.
+func DoAll(ctx context.Context, l Locker, names []string, fn func(context.Context, *Set) error, opts ...AcquireOption) error {
+	set, err := AcquireAll(ctx, l, names, opts...)
+	if err != nil {
+		return err
+	}
+	return during(ctx, set, fn)
+}
+
+// Locks returns the hold of each name, in the order of the names. It is for their tokens: to release one of them alone makes the set end.
+func (s *Set) Locks() []*Lock { return slices.Clone(s.locks) }
+
+// Valid reports that all are held, by comparing the clock now. It does no I/O.
+func (s *Set) Valid() bool { return s.Err() == nil }
+
+// Err is nil while all are held, by comparing the clock now. Otherwise it is what Err of the first that is not returns; a loss comes before a release.
+func (s *Set) Err() error {
+	var first error
+	for _, lock := range s.locks {
+		err := lock.Err()
+		if errors.Is(err, ErrLost) {
+			return err
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// Context returns a context that ends with parent or with the first of the holds that ends, then with what its Err returns as the cause, and that
+// carries them for Reenter. cancel frees what it needs and must be called.
+func (s *Set) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
+	ctx, cancels := parent, make([]context.CancelFunc, len(s.locks))
+	for i, lock := range s.locks {
+		ctx, cancels[i] = lock.Context(ctx)
+	}
+	return ctx, func() {
+		for _, cancel := range slices.Backward(cancels) {
+			cancel()
+		}
+	}
+}
+
+// Release releases all, at the same time. It takes as long as Release of a Lock at most, and returns their errors joined.
+func (s *Set) Release(ctx context.Context) error {
+	errs := make([]error, len(s.locks))
+	var releases sync.WaitGroup
+	for i, lock := range s.locks {
+		releases.Go(func() { errs[i] = lock.Release(ctx) })
+	}
+	releases.Wait()
+	return errors.Join(errs...)
+}
