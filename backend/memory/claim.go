@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -14,6 +15,7 @@ import (
 type claim struct {
 	backend *Backend
 	req     driver.Request
+	entry   *entry
 	granted chan struct{} // closed when it is granted or has ended
 	grant   driver.Grant
 
@@ -45,7 +47,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // renew prolongs c. The caller has the mutex.
 func (s *Server) renew(c *claim, sent, now time.Time) (time.Time, error) {
-	s.expire(s.names[c.req.Name], now)
+	s.expire(c.entry, now)
 	if c.state != held {
 		return time.Time{}, fmt.Errorf("%w: the name is not held by this claim any more", driver.ErrLost)
 	}
@@ -59,11 +61,46 @@ func (s *Server) renew(c *claim, sent, now time.Time) (time.Time, error) {
 // Release implements driver.Lease.
 func (c *claim) Release(ctx context.Context) error {
 	return c.backend.call(ctx, func(s *Server, now time.Time) error {
-		s.expire(s.names[c.req.Name], now)
+		s.expire(c.entry, now)
 		if c.state != held {
 			return fmt.Errorf("%w: it had ended before the release", driver.ErrLost)
 		}
 		s.end(c, nil, now)
 		return nil
 	})
+}
+
+// Detach implements driver.Attacher.
+func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
+	c, sent := lease.(*claim), time.Now()
+	return b.call(ctx, func(s *Server, now time.Time) error {
+		_, err := s.renew(c, sent, now)
+		return err
+	})
+}
+
+// Attach implements driver.Attacher.
+func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
+	sent := time.Now()
+	err = b.call(ctx, func(s *Server, now time.Time) error {
+		s.expire(s.names[keyOf(req)], now)
+		if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
+			lease = c
+			return nil
+		}
+		old := s.claims[claimKey{req.Name, owner}]
+		if old == nil || old.state != held || old.grant.Token != token {
+			return fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
+		}
+		c := &claim{backend: b, req: req, entry: old.entry, granted: old.granted, state: held, since: old.since, expires: now.Add(req.TTL)}
+		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: old.entry.queue.Len() > 0}
+		c.until = c.grant.Until
+		old.state = over
+		delete(s.claims, old.key())
+		s.claims[c.key()] = c
+		c.entry.holders[slices.Index(c.entry.holders, old)] = c
+		lease = c
+		return nil
+	})
+	return lease, err
 }

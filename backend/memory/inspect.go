@@ -3,6 +3,7 @@ package memory
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,9 +14,11 @@ import (
 func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
 	st.Name = name
 	err = b.call(ctx, func(s *Server, now time.Time) error {
-		s.expire(s.names[name], now)
-		if e := s.names[name]; e != nil {
-			st = e.status()
+		for _, permits := range []bool{true, false} { // the lock counts, if it is held
+			e := s.names[entryKey{name, permits}]
+			if s.expire(e, now); e != nil && len(e.holders) > 0 {
+				st = e.status()
+			}
 		}
 		return nil
 	})
@@ -25,8 +28,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	err = b.call(ctx, func(s *Server, now time.Time) error {
-		for name, e := range s.names {
-			if s.expire(e, now); e.holder != nil && strings.HasPrefix(name, prefix) {
+		for key, e := range s.names {
+			if s.expire(e, now); len(e.holders) > 0 && strings.HasPrefix(key.name, prefix) {
 				all = append(all, e.status())
 			}
 		}
@@ -36,10 +39,17 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 }
 
 func (e *entry) status() driver.Status {
-	c := e.holder
+	st := e.holders[0].status()
+	for _, other := range e.holders[1:] {
+		st.Others = append(st.Others, other.status())
+	}
+	return st
+}
+
+func (c *claim) status() driver.Status {
 	return driver.Status{
-		Name: e.name, Held: true, Owner: c.req.Owner, Foreign: driver.OwnerClient(c.req.Owner) == "", Token: c.grant.Token,
-		Since: c.since, Expires: c.expires, Waiters: e.queue.Len(),
+		Name: c.req.Name, Held: true, Owner: c.req.Owner, Foreign: driver.OwnerClient(c.req.Owner) == "", Token: c.grant.Token,
+		Since: c.since, Expires: c.expires, Waiters: c.entry.queue.Len(), Shared: c.req.Shared, Permits: c.req.Permits,
 	}
 }
 
@@ -57,7 +67,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 // Check implements driver.Checker. There is nothing to find.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) { return nil, b.begin(ctx) }
 
-// Lose takes name from its holder, as an operator who deletes the key would, and tells the holder, with reason in the chain; nil
+// Lose takes name from its holders, as an operator who deletes the key would, and tells them, with reason in the chain; nil
 // is no particular one. The next who waits is granted the name. It returns whether the name was held.
 func (s *Server) Lose(name string, reason error) bool {
 	err := fmt.Errorf("%w: the server removed it", driver.ErrLost)
@@ -70,16 +80,23 @@ func (s *Server) Lose(name string, reason error) bool {
 // LoseSilently takes name from its holder as Lose does, without telling: the holder learns of it when it renews or releases.
 func (s *Server) LoseSilently(name string) bool { return s.take(name, "", nil) }
 
-// take takes name from its holder, who must be owner unless that is empty, and tells reason if that is not nil.
+// take takes name from its holders, from owner alone unless that is empty, and tells reason if that is not nil.
 func (s *Server) take(name, owner string, reason error) bool {
 	s.lock()
 	defer s.unlock()
 	now := time.Now()
-	s.expire(s.names[name], now)
-	e := s.names[name]
-	if e == nil || owner != "" && owner != e.holder.req.Owner {
-		return false
+	took := false
+	for _, permits := range []bool{false, true} {
+		e := s.names[entryKey{name, permits}]
+		if s.expire(e, now); e == nil {
+			continue
+		}
+		for _, holder := range slices.Clone(e.holders) {
+			if owner == "" || owner == holder.req.Owner {
+				s.end(holder, reason, now)
+				took = true
+			}
+		}
 	}
-	s.end(e.holder, reason, now)
-	return true
+	return took
 }

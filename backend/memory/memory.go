@@ -24,6 +24,7 @@ var _ interface {
 	driver.Requeuer
 	driver.Inspector
 	driver.Breaker
+	driver.Attacher
 	driver.Checker
 } = (*Backend)(nil)
 
@@ -54,6 +55,9 @@ var capabilities = driver.Capabilities{
 	Prompt:        true,
 	Queue:         true,
 	Contended:     true,
+	Shared:        true,
+	Permits:       true,
+	Detach:        true,
 	RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
 }
 
@@ -122,7 +126,7 @@ func (s *Server) outcome(c *claim) (driver.Lease, error) {
 	case held:
 		return c, nil
 	case waiting:
-		return nil, s.names[c.req.Name].held(time.Now())
+		return nil, c.entry.held(time.Now())
 	}
 	return nil, unknown(errors.New("the claim ended before its client heard of it"))
 }

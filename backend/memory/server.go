@@ -4,6 +4,7 @@ import (
 	"container/list"
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // methods may be called concurrently. It starts no goroutines, and timers only while somebody waits.
 type Server struct {
 	mu     sync.Mutex
-	names  map[string]*entry
+	names  map[entryKey]*entry
 	claims map[claimKey]*claim // those that are held or wait
 	token  uint64              // the last one given: one counter for all names keeps nothing of names that are gone
 	calls  []func()            // callbacks to run once mu is free
@@ -23,16 +24,34 @@ type Server struct {
 // NewServer returns a Server without locks.
 func NewServer() *Server { return new(Server) }
 
-// entry is a name that is held. A name that nobody holds has no entry: the end of a claim grants the next one under the same
-// mutex, so that nobody can come between.
+// entry is a name that is held, as a lock or by permits. A name that nobody holds has no entry: the end of a claim grants the next ones under the
+// same mutex, so that nobody can come between.
 type entry struct {
-	name   string
-	holder *claim
-	queue  list.List   // of *claim, the next one first
-	timer  *time.Timer // grants the next one at the holder's expiry; armed while somebody waits
+	entryKey
+	holders []*claim    // one writer, or readers, or those who have a permit
+	queue   list.List   // of *claim, the next one first
+	timer   *time.Timer // grants the next one at the first holder's expiry; armed while somebody waits
 }
 
+type entryKey struct {
+	name    string
+	permits bool
+}
+
+func keyOf(req driver.Request) entryKey { return entryKey{req.Name, req.Permits > 0} }
+
 type claimKey struct{ name, owner string }
+
+// admits says whether req may hold the name beside those who do.
+func (e *entry) admits(req driver.Request) bool {
+	switch {
+	case len(e.holders) == 0:
+		return true
+	case e.permits:
+		return len(e.holders) < req.Permits
+	}
+	return req.Shared && e.holders[0].req.Shared
+}
 
 // enter makes the claim of req, or finds it if it is here already, and returns it. queue says that it is to wait if it is not
 // granted at once; otherwise it is nil then. sent is when the request was sent.
@@ -44,15 +63,19 @@ func (s *Server) enter(ctx context.Context, b *Backend, req driver.Request, sent
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	now := time.Now()
-	s.expire(s.names[req.Name], now)
+	s.expire(s.names[keyOf(req)], now)
 	if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
 		c.req = req
 		return c, nil
 	}
-	c := &claim{backend: b, req: req, granted: make(chan struct{})}
-	e := s.names[req.Name]
+	e := s.names[keyOf(req)]
 	if e == nil {
-		e = &entry{name: req.Name}
+		e = &entry{entryKey: keyOf(req)}
+	} else if n := e.holders[0].req.Permits; n != req.Permits {
+		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, n, req.Permits)
+	}
+	c := &claim{backend: b, req: req, entry: e, granted: make(chan struct{})}
+	if e.queue.Len() == 0 && e.admits(req) {
 		s.add(c, e)
 		s.grant(e, c, now, sent)
 		return c, nil
@@ -62,8 +85,10 @@ func (s *Server) enter(ctx context.Context, b *Backend, req driver.Request, sent
 	}
 	s.add(c, e)
 	c.place = e.queue.PushBack(c)
-	if c.isForeignTo(e.holder) {
-		s.later(e.holder.backend, e.holder.req.Contended)
+	for _, holder := range e.holders {
+		if c.isForeignTo(holder) {
+			s.later(holder.backend, holder.req.Contended)
+		}
 	}
 	if e.timer == nil {
 		s.arm(e)
@@ -73,20 +98,31 @@ func (s *Server) enter(ctx context.Context, b *Backend, req driver.Request, sent
 
 // held says until when e is held, as a waiter sees it.
 func (e *entry) held(now time.Time) error {
-	return &driver.HeldError{ExpiresIn: e.holder.expires.Sub(now), Holder: e.status()}
+	return &driver.HeldError{ExpiresIn: e.firstExpiry().Sub(now), Holder: e.status()}
+}
+
+// firstExpiry is when the first of the holders ends if nothing is heard of it.
+func (e *entry) firstExpiry() time.Time {
+	first := e.holders[0].expires
+	for _, holder := range e.holders[1:] {
+		if holder.expires.Before(first) {
+			first = holder.expires
+		}
+	}
+	return first
 }
 
 func (s *Server) add(c *claim, e *entry) {
 	if s.names == nil {
-		s.names, s.claims = make(map[string]*entry), make(map[claimKey]*claim)
+		s.names, s.claims = make(map[entryKey]*entry), make(map[claimKey]*claim)
 	}
-	s.names[e.name], s.claims[c.key()] = e, c
+	s.names[e.entryKey], s.claims[c.key()] = e, c
 }
 
-// grant makes c the holder. Its TTL runs from now, its validity from the time its request was sent.
+// grant makes c a holder. Its TTL runs from now, its validity from the time its request was sent.
 func (s *Server) grant(e *entry, c *claim, now, sent time.Time) {
 	s.token++
-	e.holder, c.state = c, held
+	e.holders, c.state = append(e.holders, c), held
 	c.since, c.expires = now, now.Add(c.req.TTL)
 	c.grant = driver.Grant{Token: s.token, Until: sent.Add(c.req.TTL)}
 	for p := e.queue.Front(); p != nil && !c.grant.Contended; p = p.Next() {
@@ -100,49 +136,51 @@ func (s *Server) grant(e *entry, c *claim, now, sent time.Time) {
 // end takes c, which is held or waits, off the name, and grants that to the next one if c held it. reason, if not nil, is
 // what its holder is told.
 func (s *Server) end(c *claim, reason error, now time.Time) {
-	e := s.names[c.req.Name]
+	e := c.entry
 	delete(s.claims, c.key())
 	c.state = over
 	if reason != nil && c.req.Lost != nil {
 		s.later(c.backend, func() { c.req.Lost(reason) })
 	}
-	if c != e.holder {
+	if i := slices.Index(e.holders, c); i >= 0 {
+		e.holders = slices.Delete(e.holders, i, i+1)
+	} else {
 		e.queue.Remove(c.place)
-		if e.queue.Len() == 0 {
-			s.arm(e)
-		}
 		close(c.granted) // a Wait that its client has given up must not stay
-		return
 	}
-	e.holder = nil
-	next := e.queue.Front()
-	if next == nil {
-		s.arm(e)
-		delete(s.names, e.name)
-		return
+	for next := e.queue.Front(); next != nil && e.admits(next.Value.(*claim).req); next = e.queue.Front() {
+		e.queue.Remove(next)
+		s.grant(e, next.Value.(*claim), now, now)
 	}
-	e.queue.Remove(next)
-	s.grant(e, next.Value.(*claim), now, now)
+	s.arm(e)
+	if len(e.holders) == 0 {
+		delete(s.names, e.entryKey)
+	}
 }
 
-// expire ends the holder of e if its TTL has passed. e may be nil.
+// expire ends the holders of e whose TTL has passed. e may be nil.
 func (s *Server) expire(e *entry, now time.Time) {
-	if e != nil && e.holder != nil && !now.Before(e.holder.expires) {
-		s.end(e.holder, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
+	if e == nil {
+		return
+	}
+	for _, holder := range slices.Clone(e.holders) {
+		if !now.Before(holder.expires) {
+			s.end(holder, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
+		}
 	}
 }
 
-// arm sets e's timer to the holder's expiry if somebody waits for that. A renewal leaves the timer: it then fires early and
+// arm sets e's timer to the first holder's expiry if somebody waits for that. A renewal leaves the timer: it then fires early and
 // is armed again.
 func (s *Server) arm(e *entry) {
 	if e.timer != nil {
 		e.timer.Stop()
 		e.timer = nil
 	}
-	if e.holder == nil || e.queue.Len() == 0 {
+	if len(e.holders) == 0 || e.queue.Len() == 0 {
 		return
 	}
-	e.timer = time.AfterFunc(time.Until(e.holder.expires), func() {
+	e.timer = time.AfterFunc(time.Until(e.firstExpiry()), func() {
 		s.lock()
 		defer s.unlock()
 		s.expire(e, time.Now())
