@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -30,7 +31,7 @@ func backendsVerb(_ context.Context, c *console, args []string) error {
 // capabilityColumns heads the table of promises, and promises fills a row of it.
 var capabilityColumns = []string{
 	"URL schemes", "a silent holder's lock ends by", "smallest TTL", "fencing tokens", "order of processes", "waiting",
-	"on fail-over", "removal is noticed",
+	"on fail-over", "removal is noticed", "beside the plain lock",
 }
 
 func promises(caps driver.Capabilities) []string {
@@ -49,7 +50,19 @@ func promises(caps driver.Capabilities) []string {
 		notice = fmt.Sprintf("within %v at a TTL of %v",
 			caps.RemovalNotice(lockport.DefaultTTL).Round(time.Millisecond), lockport.DefaultTTL)
 	}
-	return []string{caps.Ends.String(), ttl, caps.Token.String(), caps.Fair.String(), caps.Wake.String(), caps.Failover.String(), notice}
+	var modes []string
+	for _, mode := range []struct {
+		has  bool
+		name string
+	}{{caps.Shared, "readers"}, {caps.Permits, "permits"}, {caps.Detach, "handing over"}} {
+		if mode.has {
+			modes = append(modes, mode.name)
+		}
+	}
+	return []string{
+		caps.Ends.String(), ttl, caps.Token.String(), caps.Fair.String(), caps.Wake.String(), caps.Failover.String(), notice,
+		cmp.Or(strings.Join(modes, ", "), "nothing"),
+	}
 }
 
 // capabilityTable has a row for each kind of promises, headed by the schemes that make them.

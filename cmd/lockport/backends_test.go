@@ -40,11 +40,11 @@ func TestCapabilityTable(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, writeMarkdown(&b, rows))
 	require.Equal(t, strings.Join([]string{
-		"| URL schemes | a silent holder's lock ends by | smallest TTL | fencing tokens | order of processes | waiting | on fail-over | removal is noticed |",
-		"| --- | --- | --- | --- | --- | --- | --- | --- |",
-		"| a, c | TTL | 2s, in steps of 1s | while data survives | FIFO | notification | survives | within 5s at a TTL of 15s |",
-		"| b | never | any | none | none | poll | can be lost | at the deadline |",
-		"| d | never | the session's | none | none | poll | can be lost | at the deadline |",
+		"| URL schemes | a silent holder's lock ends by | smallest TTL | fencing tokens | order of processes | waiting | on fail-over | removal is noticed | beside the plain lock |",
+		"| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+		"| a, c | TTL | 2s, in steps of 1s | while data survives | FIFO | notification | survives | within 5s at a TTL of 15s | nothing |",
+		"| b | never | any | none | none | poll | can be lost | at the deadline | nothing |",
+		"| d | never | the session's | none | none | poll | can be lost | at the deadline | nothing |",
 		"",
 	}, "\n"), b.String())
 }

@@ -21,6 +21,7 @@ var chinese = map[string]string{
 	"waiting":                        "等待方式",
 	"on fail-over":                   "故障转移时",
 	"removal is noticed":             "锁被删除后，多久得知",
+	"beside the plain lock":          "普通锁之外",
 
 	"never": "永不", "TTL": "TTL 到期", "session": "会话结束", "process": "进程退出",
 	"any": "不限", "the session's": "与会话相同",
@@ -30,6 +31,7 @@ var chinese = map[string]string{
 	"server queue, else poll": "服务端队列，满后轮询",
 	"can be lost":             "可能丢锁", "no fail-over": "没有故障转移", "survives": "不丢锁",
 	"at the deadline": "到期时",
+	"readers":         "读锁", "permits": "许可", "handing over": "移交", "nothing": "无",
 }
 
 var (
@@ -46,6 +48,12 @@ func inChinese(t *testing.T, cell string) string {
 	}
 	if m := within.FindStringSubmatch(cell); m != nil {
 		return m[1] + " 内（TTL 为 " + m[2] + " 时）"
+	}
+	if parts := strings.Split(cell, ", "); chinese[cell] == "" && len(parts) > 1 {
+		for i := range parts {
+			parts[i] = inChinese(t, parts[i])
+		}
+		return strings.Join(parts, "、")
 	}
 	if amount.MatchString(cell) {
 		return cell
