@@ -4,7 +4,7 @@
 // # Guarantees
 //
 //   - Exclusion among all processes that use the same folder, and among all Backends in one process. A lock ends when it is
-//     released or when its process has died, however it died: the kernel frees it at once, and who waits has it within 30 ms. A process
+//     released or when its process has died, however it died: the kernel frees it at once, and a waiter has it within 30 ms. A process
 //     that hangs, is stopped, or sleeps with its machine keeps its locks: there is no TTL, and nothing to renew.
 //   - Tokens rise for each name, also when a process was killed, the machine crashed, or the lock file was removed or
 //     damaged. Where a file is lost and the clock is set back to before its last use as well, they do not; where a file is damaged and
@@ -13,14 +13,16 @@
 //     token protects.
 //   - Child processes do not inherit a lock, unless they are given the file (Lock.As with a **os.File). Then they share it.
 //   - On Linux, the process that waits next is not overtaken by those that wait behind it, or come back, unless it is stopped.
-//   - A claim that waits costs one descriptor, one that is held too. No goroutine runs; one timer does while something is held.
+//     On macOS and FreeBSD a busy process can keep all others from the lock.
+//   - A claim that waits costs one descriptor, one that is held too. No goroutine runs; one timer does while something is held. It looks at the folder
+//     four times a second, and at the files only when the folder has changed.
 //
 // # Non-guarantees
 //
 //   - Nothing among machines. Folders on NFS, SMB, 9p and other shared file systems are refused, not supported.
-//   - No order among those that wait, save who is next, and a single attempt (TryAcquire) does not wait for its turn.
+//   - No order among waiters, save that one is next, and a single attempt (TryAcquire) does not wait for its turn.
 //   - Other programs that may write to the folder can remove lock files. The folder must be writable for nobody else.
-//   - Nobody else's lock can be ended by force: end its process, which Inspect names.
+//   - Nobody else's lock can be ended by force: end its process, which Inspect names if it is lockport's.
 //
 // # URL
 //

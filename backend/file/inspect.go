@@ -12,8 +12,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Inspect implements driver.Inspector. It says who wrote to the file last, if the file is locked. A program that locked it without writing is
-// foreign, and seen on Linux only.
+// Inspect implements driver.Inspector. It says who wrote to the file last, if the file is locked. A program that locked it without writing, such as
+// flock(1), is foreign, and not known.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	if err := b.reads(ctx); err != nil {
 		return driver.Status{}, err
@@ -61,7 +61,7 @@ func (b *Backend) reads(ctx context.Context) error {
 // inspect reads one lock file.
 func (b *Backend) inspect(file string) (driver.Status, error) {
 	st := driver.Status{Waiters: -1}
-	f, err := openToLook(filepath.Join(b.dir.path, file))
+	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
 	if errors.Is(err, fs.ErrNotExist) {
 		return st, nil
 	}
@@ -74,18 +74,13 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 	if err != nil {
 		return st, b.dir.explain(err)
 	}
-	pid := holderOf(f)
-	if st.Held = pid != 0; !st.Held && r.held {
-		// A holder that died leaves such a record. Only this is put to the test, since the test gets in the way of others.
-		if st.Held, err = isFlocked(f); err != nil {
-			return st, b.dir.explain(err)
-		}
+	if st.Held, err = isFlocked(f); err != nil {
+		return st, b.dir.explain(err)
 	}
-	switch {
-	case st.Held && r.isOf(pid):
+	if known := r.isOfHolder(); st.Held && known {
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
-	case st.Held:
-		st.Owner, st.Foreign = fmt.Sprintf("process %d", pid), true // flock(1), say
+	} else {
+		st.Foreign = st.Held
 	}
 	return st, nil
 }

@@ -2,8 +2,11 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -42,8 +45,7 @@ func (l *lease) Release(context.Context) error {
 		return l.gone()
 	}
 	here := l.isHere()
-	l.unlock(here)
-	if !here {
+	if l.unlock(here); !here {
 		return l.gone()
 	}
 	return nil
@@ -68,7 +70,7 @@ func (l *lease) gone() error {
 func (l *lease) isHere() bool {
 	fi, err := os.Lstat(l.path)
 	if err != nil {
-		return !isAbsent(err)
+		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 	}
 	return os.SameFile(fi, l.info)
 }

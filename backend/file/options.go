@@ -29,7 +29,7 @@ func New(o Options, opts ...lockport.Option) (*lockport.Client, error) {
 func NewBackend(o Options) (*Backend, error) {
 	b := &Backend{
 		held:    make(map[claimKey]*lease),
-		waiting: make(map[claimKey]*place),
+		waiting: make(map[claimKey]*waiter),
 	}
 	switch {
 	case o.Dir == "":

@@ -10,8 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"strings"
+	"runtime"
 	"sync"
 	"syscall"
 	"testing"
@@ -39,10 +38,6 @@ func child(mode, dir string) {
 	case "idle":
 		fmt.Println("ready")
 		_, _ = io.Copy(io.Discard, os.Stdin)
-	case "count":
-		fmt.Println("ready")
-		_, _ = io.Copy(io.Discard, os.Stdin) // all begin at once
-		err = countInChild(dir)
 	}
 	if err != nil {
 		fmt.Println(err)
@@ -81,63 +76,6 @@ func holdInChild(mode, dir string) error {
 	}
 	fmt.Println("ready")
 	select {}
-}
-
-const (
-	counts     = 100 // per goroutine
-	goroutines = 4
-)
-
-// countInChild adds to a number in a file, which comes out right only if nobody else does so meanwhile.
-func countInChild(dir string) error {
-	client, err := file.New(file.Options{Dir: dir}, lockport.WithoutHandOff()) // every turn takes the file
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	errs := make(chan error, goroutines)
-	for range goroutines {
-		go func() {
-			errs <- func() error {
-				for range counts {
-					if err := lockport.Do(context.Background(), client, "x", func(_ context.Context, l *lockport.Lock) error {
-						return count(dir, l)
-					}); err != nil {
-						return err
-					}
-				}
-				return nil
-			}()
-		}()
-	}
-	for range goroutines {
-		if err := <-errs; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// count adds 1 to the number in the file "count", and to how often the process changed, and refuses a token that is not greater
-// than the last.
-func count(dir string, l *lockport.Lock) error {
-	path := filepath.Join(dir, "count")
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	n, last, pid, turns := 0, uint64(0), 0, 0
-	if _, err := fmt.Sscan(string(data), &n, &last, &pid, &turns); err != nil {
-		return err
-	}
-	if pid != os.Getpid() {
-		turns++
-	}
-	token, ok := l.Token()
-	if !ok || uint64(token) <= last {
-		return fmt.Errorf("token %d after %d", token, last)
-	}
-	return os.WriteFile(path, []byte(fmt.Sprintln(n+1, uint64(token), os.Getpid(), turns)), 0o600)
 }
 
 func command(mode, dir string) *exec.Cmd {
@@ -195,34 +133,26 @@ func takeover(t *testing.T, dir string, free func()) time.Duration {
 	return time.Since(start)
 }
 
+// The record of a dead holder is no lock: its name is free at once, for a waiter and for Inspect.
 func TestKilledHolder(t *testing.T) {
 	dir := t.TempDir()
-	var last lockport.Token
-	for range 3 {
-		cmd, _ := start(t, "hold", dir)
-		t.Logf("takeover after kill -9: %v", takeover(t, dir, func() { require.NoError(t, cmd.Process.Kill()) }))
-		b := backend(t, dir)
-		lease := claim(t, b, request("x"))
-		require.Greater(t, lease.Grant().Token, uint64(last))
-		last = lockport.Token(lease.Grant().Token)
-		release(t, lease)
-	}
-}
-
-// The record of a dead holder is no lock.
-func TestStatusOfKilledHolder(t *testing.T) {
-	dir := t.TempDir()
 	b := backend(t, dir)
+	for range 2 {
+		cmd, _ := start(t, "hold", dir)
+		st, err := b.Inspect(t.Context(), "x")
+		require.NoError(t, err)
+		require.Equal(t, driver.Status{Name: "x", Held: true, Owner: "child", Token: st.Token, Since: st.Since, Waiters: -1}, st)
+		t.Logf("takeover after kill -9: %v", takeover(t, dir, func() { require.NoError(t, cmd.Process.Kill()) }))
+		last := claim(t, b, request("x"))
+		require.Greater(t, last.Grant().Token, st.Token)
+		release(t, last)
+	}
 	cmd, _ := start(t, "hold", dir)
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.True(t, st.Held)
-	require.Equal(t, "child", st.Owner)
 	require.NoError(t, cmd.Process.Kill())
 	_ = cmd.Wait()
-	st, err = b.Inspect(t.Context(), "x")
+	st, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
-	require.False(t, st.Held)
+	require.Equal(t, driver.Status{Name: "x", Waiters: -1}, st)
 }
 
 // A child of the holder's does not inherit the lock.
@@ -262,33 +192,6 @@ func TestReleaseDespiteChild(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
-func TestExclusionAmongProcesses(t *testing.T) {
-	if testing.Short() {
-		t.Skip("takes seconds")
-	}
-	const processes = 3
-	dir := t.TempDir()
-	path := filepath.Join(dir, "count")
-	require.NoError(t, os.WriteFile(path, []byte("0 0 0 0"), 0o600))
-	var all []*exec.Cmd
-	var begin []func()
-	for range processes {
-		cmd, end := start(t, "count", dir)
-		all, begin = append(all, cmd), append(begin, end)
-	}
-	for _, f := range begin {
-		f()
-	}
-	for _, cmd := range all {
-		require.NoError(t, cmd.Wait())
-	}
-	data, err := os.ReadFile(path)
-	require.NoError(t, err)
-	result := strings.Fields(string(data))
-	require.Equal(t, strconv.Itoa(processes*goroutines*counts), result[0])
-	t.Logf("%s turns, the process changed %s times", result[0], result[3])
-}
-
 // However many goroutines of a process wait, they cost one descriptor, and nothing when they have given up.
 func TestManyWaiters(t *testing.T) {
 	dir := t.TempDir()
@@ -307,11 +210,12 @@ func TestManyWaiters(t *testing.T) {
 			}
 		})
 	}
-	require.Eventually(t, func() bool { return openFiles(t) == before+1 }, 5*time.Second, time.Millisecond)
-	require.Never(t, func() bool { return openFiles(t) > before+1 }, 100*time.Millisecond, 5*time.Millisecond)
+	if runtime.GOOS == "linux" { // elsewhere it opens the file anew for each look
+		requireOpenFiles(t, before+1)
+	}
 	cancel()
 	waiting.Wait()
-	require.Eventually(t, func() bool { return openFiles(t) == before }, 5*time.Second, time.Millisecond)
+	requireOpenFiles(t, before)
 }
 
 // A foreign program that uses flock(1) is waited for, and seen.
@@ -323,13 +227,9 @@ func TestForeignHolder(t *testing.T) {
 	defer f.Close()
 	require.NoError(t, syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB))
 	requireHeld(t, b, request("x"))
-	if b.Capabilities().Queue { // Linux
-		st, err := b.Inspect(t.Context(), "x")
-		require.NoError(t, err)
-		require.True(t, st.Held)
-		require.True(t, st.Foreign)
-		require.Equal(t, fmt.Sprintf("process %d", os.Getpid()), st.Owner)
-	}
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Waiters: -1}, st)
 	require.NoError(t, f.Close())
 	release(t, claim(t, b, request("x")))
 }

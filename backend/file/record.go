@@ -34,15 +34,12 @@ type record struct {
 	owner string // of the present or last holder
 }
 
-// isOf reports whether r, of a file that is locked, is of its holder. pid is the process that the kernel says has locked it, 0 if that is not known. A
-// record of a process that has died was left behind: a program that does not write to the file has locked it since.
-func (r record) isOf(pid int) bool {
+// isOfHolder reports whether r, of a file that is locked, is of its holder. A record of a process that has died was left behind: a program that does
+// not write to the file has locked it since.
+func (r record) isOfHolder() bool {
 	c, ok := driver.OwnerClaimant(r.owner)
 	if host, err := os.Hostname(); !r.held || !ok || err != nil || host != c.Host {
 		return r.held // of another machine's processes, or containers', nothing is known
-	}
-	if pid != 0 {
-		return c.PID == pid
 	}
 	p, err := os.FindProcess(c.PID)
 	if err != nil {

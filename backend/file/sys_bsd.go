@@ -2,20 +2,9 @@
 
 package file
 
-import (
-	"os"
-	"syscall"
-)
+import "syscall"
 
-// hasTurnstile is false: these systems have no locks of the descriptor beside those of flock(2). Who waits is served in no order.
-const hasTurnstile = false
-
-func takeTurnstile(*os.File) bool    { return false }
-func leaveTurnstile(*os.File)        {}
-func isTurnstileTaken(*os.File) bool { return false }
-
-// holderOf is 0: who has locked a file is not known here.
-func holderOf(*os.File) int { return 0 }
+func changeTime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }
 
 // mountLocal is MNT_LOCAL, the flag of file systems on this machine's own disks.
 const mountLocal = 0x1000

@@ -14,20 +14,11 @@ import (
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported = fmt.Errorf("%w: the file backend needs flock(2), which %s lacks; choose a lock server", driver.ErrRefused, runtime.GOOS)
 
-const hasTurnstile = false
-
-func takeTurnstile(*os.File) bool    { return false }
-func leaveTurnstile(*os.File)        {}
-func isTurnstileTaken(*os.File) bool { return false }
-
-// holderOf is 0: who has locked a file is not known here.
-func holderOf(*os.File) int { return 0 }
-
 func openLock(string, int) (*os.File, error)  { return nil, errUnsupported }
-func openToLook(string) (*os.File, error)     { return nil, errUnsupported }
 func tryFlock(*os.File) (bool, error)         { return false, errUnsupported }
 func isFlocked(*os.File) (bool, error)        { return false, errUnsupported }
 func unflock(*os.File) error                  { return errUnsupported }
 func ownerOf(fs.FileInfo) int                 { return -1 }
 func isForAll(string) bool                    { return false }
+func changedAt(string) int64                  { return 0 }
 func remoteness(string) (string, bool, error) { return "", false, errUnsupported }

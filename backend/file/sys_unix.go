@@ -14,38 +14,24 @@ import (
 // errUnsupported is why this system cannot hold locks.
 var errUnsupported error
 
-// openLock opens a lock file, and with os.O_CREATE makes it if there is none: never with O_EXCL, since whether the file exists means nothing. A
-// child process does not inherit it (package os sets O_CLOEXEC), and a link is not followed. What another user may have put there is
-// refused before it is touched.
-func openLock(path string, create int) (*os.File, error) {
-	return openRegular(path, create|os.O_RDWR, func(st *syscall.Stat_t) error {
-		switch {
-		case int(st.Uid) != os.Geteuid():
-			return notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))
-		case st.Nlink > 1:
-			return notALock(path, "it has another name as well (a hard link)")
-		}
-		return nil
-	})
-}
-
-// openToLook opens a lock file to read it.
-func openToLook(path string) (*os.File, error) {
-	return openRegular(path, os.O_RDONLY, func(*syscall.Stat_t) error { return nil })
-}
-
-// openRegular opens a regular file that passes check, and does not wait for the other end of a pipe.
-func openRegular(path string, flag int, check func(*syscall.Stat_t) error) (*os.File, error) {
+// openLock opens a lock file with flag, and with os.O_CREATE makes it if there is none: never with O_EXCL, since whether the file exists means nothing.
+// A child process does not inherit it (package os sets O_CLOEXEC), a link is not followed, and a pipe's other end not waited for. What another user may
+// have put there is refused before it is touched.
+func openLock(path string, flag int) (*os.File, error) {
 	f, err := os.OpenFile(path, flag|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	var st syscall.Stat_t
 	switch err = syscall.Fstat(int(f.Fd()), &st); {
-	case err == nil && st.Mode&syscall.S_IFMT != syscall.S_IFREG:
+	case err != nil:
+	case st.Mode&syscall.S_IFMT != syscall.S_IFREG:
 		err = notALock(path, "it is no regular file")
-	case err == nil:
-		err = check(&st)
+	case flag&os.O_RDWR == 0: // anybody's may be looked at
+	case int(st.Uid) != os.Geteuid():
+		err = notALock(path, fmt.Sprintf("it belongs to user %d, and this is user %d", st.Uid, os.Geteuid()))
+	case st.Nlink > 1:
+		err = notALock(path, "it has another name as well (a hard link)")
 	}
 	if err != nil {
 		f.Close()
@@ -88,6 +74,16 @@ func flock(f *os.File, how int) (bool, error) {
 			return false, &fs.PathError{Op: "flock", Path: f.Name(), Err: err}
 		}
 	}
+}
+
+// changedAt is when something in the folder dir was last made, renamed or removed; 0 if that cannot be told. It is the time of change, not of
+// modification, which a program can set.
+func changedAt(dir string) int64 {
+	var st syscall.Stat_t
+	if err := syscall.Stat(dir, &st); err != nil {
+		return 0
+	}
+	return changeTime(&st)
 }
 
 // ownerOf is the user id of a file's owner.

@@ -1,31 +1,33 @@
 package file
 
 import (
-	"errors"
-	"io/fs"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 )
 
 const (
 	// watchPeriod is how often a Backend that holds something looks whether its files are still there.
 	watchPeriod = 250 * time.Millisecond
+	// settling is how long after a change of the folder its time of change may stay the same although it changes again: the grain of the coarsest
+	// file system's clock is 2 s.
+	settling = 3 * time.Second
 	// freshen is how often the files of leases are written to again: many systems remove files that have not changed for days from
 	// /tmp, and so does prune.
 	freshen = time.Hour
 )
 
-// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. The backend's mutex guards
-// it.
+// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. A look asks for the folder's
+// time of change first, so that many locks in a folder that nobody changes cost no more than one. The backend's mutex guards it.
 type watch struct {
-	timer *time.Timer // nil: nothing is held
-	fresh time.Time   // when the files were last written to again, or the watch began
+	timer   *time.Timer // nil: nothing is held
+	changed int64       // the folder's time of change
+	seen    time.Time   // when that was seen first
+	fresh   time.Time   // when the files were last written to again, or the watch began
 }
 
 // start watches what b holds. The caller has b's mutex.
@@ -44,10 +46,22 @@ func (w *watch) stop() {
 	}
 }
 
+// isSettled says that no file was removed or replaced since the last look. The caller has the mutex.
+func (w *watch) isSettled(changed int64, now time.Time) bool {
+	if changed == 0 || changed != w.changed {
+		w.changed, w.seen = changed, now
+	}
+	return now.Sub(w.seen) > settling
+}
+
 // look tells the holders of files that are gone, and looks again later if anything is held.
 func (b *Backend) look() {
+	changed := changedAt(b.dir.path) // before the files: what changes after this is for the next look
 	b.mu.Lock()
-	leases := slices.Collect(maps.Values(b.held))
+	var leases []*lease
+	if !b.watch.isSettled(changed, time.Now()) {
+		leases = slices.Collect(maps.Values(b.held))
+	}
 	b.mu.Unlock()
 	for _, l := range leases {
 		if !l.isHere() {
@@ -56,20 +70,19 @@ func (b *Backend) look() {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	w := &b.watch
-	switch {
-	case w.timer == nil:
-		return
+	switch w := &b.watch; {
+	case w.timer == nil: // closed
 	case len(b.held) == 0:
 		w.timer = nil
-		return
-	case time.Since(w.fresh) > freshen:
-		w.fresh = time.Now()
-		for _, l := range b.held {
-			_, _ = l.file.WriteAt(l.record.encode(), int64(l.slot)*slotSize)
+	default:
+		if time.Since(w.fresh) > freshen {
+			w.fresh = time.Now()
+			for _, l := range b.held {
+				_, _ = l.file.WriteAt(l.record.encode(), int64(l.slot)*slotSize)
+			}
 		}
+		w.timer.Reset(watchPeriod)
 	}
-	w.timer.Reset(watchPeriod)
 }
 
 // lose ends l, whose file is gone, and tells its holder.
@@ -83,11 +96,6 @@ func (b *Backend) lose(l *lease) {
 	if mine && l.req.Lost != nil {
 		l.req.Lost(l.gone())
 	}
-}
-
-// isAbsent reports whether err says that nothing is at a path.
-func isAbsent(err error) bool {
-	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
 
 const (
@@ -123,7 +131,7 @@ func (b *Backend) prune(now time.Time) {
 // pruneOne removes the file at path while it has it locked: a claim that locks it afterwards finds that it is not at its path any more. The next
 // token of the name comes from the clock.
 func pruneOne(path string, now time.Time) {
-	f, err := openLock(path, 0)
+	f, err := openLock(path, os.O_RDWR)
 	if err != nil {
 		return
 	}

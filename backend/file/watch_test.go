@@ -1,6 +1,7 @@
 package file
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -60,20 +61,51 @@ func TestLoss(t *testing.T) {
 			require.NoError(t, os.Rename(dir, dir+".old"))
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "locks")
-			require.NoError(t, os.Mkdir(dir, 0o700))
-			b := newBackend(t, dir)
-			lease, path, told := watched(t, b, "x")
-			remove(t, path)
-			requireTold(t, told)
-			for range 2 {
-				require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-			}
-			require.Empty(t, told)
-		})
+		for _, settled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, settled %t", name, settled), func(t *testing.T) {
+				t.Parallel()
+				dir := filepath.Join(t.TempDir(), "locks")
+				require.NoError(t, os.Mkdir(dir, 0o700))
+				b := newBackend(t, dir)
+				lease, path, told := watched(t, b, "x")
+				if settled {
+					settle(b)
+				}
+				remove(t, path)
+				requireTold(t, told)
+				for range 2 {
+					require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
+				}
+				require.Empty(t, told)
+			})
+		}
 	}
+}
+
+// settle has b believe that its folder has been as it is for long.
+func settle(b *Backend) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watch.changed, b.watch.seen = changedAt(b.dir.path), time.Now().Add(-time.Hour)
+}
+
+// Where the folder has not changed for long, no file is looked at. Within the grain of the file system's clock, all are.
+func TestSettledFolder(t *testing.T) {
+	b := newBackend(t, t.TempDir())
+	_, _, told := watched(t, b, "x")
+	b.mu.Lock()
+	b.watch.stop()
+	for _, l := range b.held {
+		l.path += ".elsewhere"
+	}
+	b.mu.Unlock()
+	settle(b)
+	b.look()
+	require.Empty(t, told)
+	b.watch.seen = time.Now().Add(-settling / 2)
+	b.watch.start(b)
+	b.look()
+	requireTold(t, told)
 }
 
 // A release before the loss was noticed says that it came too late, and is not followed by being told.

@@ -1,0 +1,36 @@
+package file
+
+import (
+	"os"
+	"syscall"
+)
+
+// The turnstile is a lock of the descriptor (F_OFD_SETLK) on the first byte of the lock file. Local file systems keep such locks
+// apart from those of flock(2), which alone decide who holds the name: the turnstile only says which waiter is next. Without it a busy process
+// takes the file again as soon as it has released it, and other processes never get it. It is gone when its process is.
+const (
+	hasTurnstile = true
+
+	ofdGetLock = 36 // F_OFD_GETLK
+	ofdSetLock = 37 // F_OFD_SETLK
+)
+
+func turnstile(f *os.File, cmd int, kind int16) (*syscall.Flock_t, error) {
+	lock := &syscall.Flock_t{Type: kind, Len: 1}
+	return lock, syscall.FcntlFlock(f.Fd(), cmd, lock)
+}
+
+// takeTurnstile makes f the next one, if there is none, and says whether it is now.
+func takeTurnstile(f *os.File) bool {
+	_, err := turnstile(f, ofdSetLock, syscall.F_WRLCK)
+	return err == nil
+}
+
+// leaveTurnstile lets another be next.
+func leaveTurnstile(f *os.File) { _, _ = turnstile(f, ofdSetLock, syscall.F_UNLCK) }
+
+// isTurnstileTaken says that another than f is next. A file system without such locks has no next one.
+func isTurnstileTaken(f *os.File) bool {
+	lock, err := turnstile(f, ofdGetLock, syscall.F_WRLCK)
+	return err == nil && lock.Type != syscall.F_UNLCK
+}

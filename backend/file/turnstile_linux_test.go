@@ -1,0 +1,61 @@
+package file_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A claim that waits keeps one descriptor and stands before those that come later; Abandon gives both up.
+func TestQueue(t *testing.T) {
+	dir := t.TempDir()
+	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
+	holder := claim(t, a, request("x"))
+	require.False(t, holder.Grant().Contended)
+	before := openFiles(t)
+	next, later := queued("x"), queued("x")
+	for range 3 {
+		requireHeld(t, b, next)
+		requireHeld(t, c, later)
+	}
+	requireOpenFiles(t, before+2)
+
+	release(t, holder)
+	again := queued("x")
+	requireHeld(t, a, again) // the one that has just released it does not overtake
+	requireHeld(t, c, later)
+	lease := claim(t, b, next)
+	require.False(t, lease.Grant().Contended, "nobody has looked again since")
+	requireHeld(t, c, later) // it is next now
+	requireHeld(t, a, again)
+	release(t, lease)
+	requireHeld(t, a, again)
+	require.NoError(t, c.Abandon(t.Context(), later))
+	lease = claim(t, a, again)
+	release(t, lease)
+	requireOpenFiles(t, before-1)
+
+	// A single attempt does not queue, and does not wait for those who do.
+	holder = claim(t, a, request("x"))
+	requireHeld(t, b, queued("x"))
+	release(t, holder)
+	lease = claim(t, c, request("x"))
+	require.True(t, lease.Grant().Contended)
+	release(t, lease)
+}
+
+// A waiter that is next but does not come holds up the others for a moment only.
+func TestStoppedWaiterIsOvertaken(t *testing.T) {
+	dir := t.TempDir()
+	a, b := backend(t, dir), backend(t, dir)
+	holder := claim(t, a, request("x"))
+	requireHeld(t, b, queued("x"))
+	release(t, holder)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	lease, err := wait(ctx, a, queued("x"))
+	require.NoError(t, err)
+	release(t, lease)
+}

@@ -1,0 +1,12 @@
+//go:build !linux
+
+package file
+
+import "os"
+
+// hasTurnstile is false: these systems have no locks of the descriptor beside those of flock(2). Waiters are served in no order.
+const hasTurnstile = false
+
+func takeTurnstile(*os.File) bool    { return false }
+func leaveTurnstile(*os.File)        {}
+func isTurnstileTaken(*os.File) bool { return false }
