@@ -26,6 +26,7 @@ type claim struct {
 	path      string        // of its node; "": not known, or there is none
 	session   int64         // that owns the node; 0: not known
 	czxid     int64         // the transaction that created it; 0: not known
+	ahead     string        // the node before its own in the queue, when the lock was listed last; "": none, or not known
 	watch     <-chan zk.Event
 	grant     driver.Grant
 	cause     error // of the loss
@@ -89,12 +90,10 @@ func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, er
 	if err != nil {
 		return nil, err
 	}
-	children, at, err := c.place(ctx)
+	granted, err := c.advance(ctx)
 	switch {
-	case err == nil && at == 0:
-		if err = c.win(ctx, len(children) > 1); err == nil {
-			return c, nil
-		}
+	case granted:
+		return c, nil
 	case err == nil && !req.Queue:
 		err = c.withdraw()
 	}
@@ -102,6 +101,22 @@ func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, er
 		return nil, c.failed(err)
 	}
 	return nil, &driver.HeldError{}
+}
+
+// advance makes sure that the claim has a node, and grants it the lock if that is the first one. Otherwise it notes which node is ahead.
+func (c *claim) advance(ctx context.Context) (granted bool, err error) {
+	children, at, err := c.place(ctx)
+	if err != nil {
+		return false, err
+	}
+	if at == 0 {
+		err = c.win(ctx, len(children) > 1)
+		return err == nil, err
+	}
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	c.ahead = c.parent + "/" + children[at-1]
+	return false, nil
 }
 
 // place makes sure that the claim has a node, and returns the lock's children in order, and which of them is the claim's. Across a lost

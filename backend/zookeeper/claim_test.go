@@ -93,13 +93,14 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 		w := newBackend(t, o, s.Addr())
 		req := request(w, t.Name())
 		waiting.Go(func() { _, _ = w.Wait(ctx, req) })
-		require.Eventually(t, func() bool { c := w.find(req); return c != nil && c.isWatched() }, soon, time.Millisecond)
-		answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by the sessions that watch it
-		require.NoError(t, err)
-		_, watchers, _ := strings.Cut(answer, ahead+"\n")
-		watchers, _, _ = strings.Cut(watchers, "/")
-		watchers = strings.Replace(watchers, fmt.Sprintf("\t%#x\n", owner), "", 1)
-		require.Equal(t, fmt.Sprintf("%#x", sessionOf(w)), strings.TrimSpace(watchers), answer)
+		watched := func() (watchers string) {
+			answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by the sessions that watch it
+			require.NoError(t, err)
+			_, watchers, _ = strings.Cut(answer, ahead+"\n")
+			watchers, _, _ = strings.Cut(watchers, "/")
+			return strings.TrimSpace(strings.Replace(watchers, fmt.Sprintf("\t%#x\n", owner), "", 1))
+		}
+		require.Eventually(t, func() bool { return watched() == fmt.Sprintf("%#x", sessionOf(w)) }, soon, 20*time.Millisecond)
 		ahead, owner = w.find(req).node(), sessionOf(w)
 	}
 }

@@ -120,13 +120,6 @@ func (b *Backend) find(req driver.Request) *claim {
 	return b.claims[claimKey{req.Name, req.Owner}]
 }
 
-// isWatched says whether the node of c is.
-func (c *claim) isWatched() bool {
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	return c.watch != nil
-}
-
 // silent is a zk.Logger.
 type silent struct{}
 

@@ -1,6 +1,7 @@
 package zookeeper
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,22 +23,32 @@ func (b *Backend) wait(ctx context.Context, req driver.Request) (driver.Lease, e
 	}
 	var ahead watched
 	for {
-		children, at, err := c.place(ctx)
-		if err == nil && at == 0 {
-			if err = c.win(ctx, len(children) > 1); err == nil {
-				return c, nil
-			}
-		} else if err == nil {
-			err = c.sleep(ctx, c.parent+"/"+children[at-1], &ahead)
+		granted, err := false, error(nil)
+		if path := c.nodeAhead(); path != "" {
+			err = c.sleep(ctx, path, &ahead)
+		} else {
+			granted, err = c.advance(ctx)
 		}
-		if err != nil {
-			if ctx.Err() != nil || errors.Is(err, errGone) || !connectionLost(err) && !oneOf(err, driver.ErrUnavailable, zk.ErrNoServer) {
-				return nil, c.failed(err)
-			}
-			pause(ctx, ridePause) // the servers are away, and the session may live
+		switch {
+		case granted:
+			return c, nil
+		case err == nil:
+		case ctx.Err() != nil, errors.Is(err, errGone), !connectionLost(err) && !oneOf(err, driver.ErrUnavailable, zk.ErrNoServer):
+			return nil, c.failed(err)
+		default: // the servers are away, and the session may live
+			pause(ctx, ridePause)
 			_ = b.ready(ctx)
 		}
 	}
+}
+
+// nodeAhead returns, once, the node behind which the claim stands.
+func (c *claim) nodeAhead() string {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	path := c.ahead
+	c.ahead = ""
+	return path
 }
 
 // ridePause is the pause between two looks while the servers are away.
@@ -52,19 +63,18 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sleep waits until there is a reason to look again: something has happened to the node ahead or to the claim's own, or a look is due.
+// sleep waits until there is a reason to list the lock again: something has happened to the node ahead, or a look is due. Meanwhile it finds out
+// what a grant needs to know of the claim's own node.
 func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
+	identified := make(chan error, 1)
+	go func() { identified <- c.identify() }() // in the same round trip
+	var err error
 	if ahead.path != path || ahead.events == nil { // a watch cannot be taken back, so there is one
-		w, err := c.b.watch(path)
-		if errors.Is(err, zk.ErrNoNode) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		*ahead = w
+		*ahead, err = c.b.watch(path)
 	}
-	own, err := c.watchNode()
-	if err != nil {
+	if err = cmp.Or(<-identified, err); errors.Is(err, zk.ErrNoNode) {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
@@ -72,10 +82,6 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	select {
 	case <-ahead.events:
 		ahead.events = nil
-	case <-own:
-		c.b.mu.Lock()
-		c.watch = nil
-		c.b.mu.Unlock()
 	case <-safety.C:
 	case <-ctx.Done():
 		return unknown(ctx.Err())
