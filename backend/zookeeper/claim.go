@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-zookeeper/zk"
 
@@ -23,6 +24,7 @@ type claim struct {
 	abandoned bool
 	creating  chan struct{} // closed when the creation under way has returned; nil: there is none
 	unsure    bool          // a creation was sent whose outcome is not known
+	conn      *zk.Conn      // on which the last creation was sent
 	path      string        // of its node; "": not known, or there is none
 	session   int64         // that owns the node; 0: not known
 	czxid     int64         // the transaction that created it; 0: not known
@@ -236,7 +238,7 @@ func (c *claim) createOnce(ctx context.Context) error {
 		b.mu.Unlock()
 		return unavailable(errors.New("nobody waits for it any more"))
 	}
-	c.creating = done
+	c.creating, c.conn = done, b.conn
 	session := b.session.id
 	b.mu.Unlock()
 	path, err := call(b, true, func(conn *zk.Conn) (string, error) {
@@ -260,20 +262,28 @@ func (c *claim) createOnce(ctx context.Context) error {
 
 // findAgain finds the node whose creation's reply was lost, by its GUID, or makes sure that there is none. What was sent on the lost
 // connection cannot be carried out any more once the session has moved to another: the leader turns away what comes by the old way. Nor can it be once
-// the session has expired.
+// the session has expired. A session that was given up has expired when its timeout has passed since the server serves the next one; a creation that
+// the server carries out before that shows.
 func (c *claim) findAgain() error {
-	c.b.mu.Lock()
-	unsure := c.unsure
-	c.b.mu.Unlock()
-	if !unsure {
-		return nil
+	b := c.b
+	b.mu.Lock()
+	unsure, left := c.unsure, time.Duration(0)
+	if c.conn != nil && c.conn != b.conn {
+		left = time.Until(b.prepared.Add(b.timeout() + 2*b.tick))
 	}
-	found, err := c.b.findNode(c.parent, base(c.prefix))
+	b.mu.Unlock()
+	switch {
+	case !unsure:
+		return nil
+	case left > 0:
+		return unknown(fmt.Errorf("its session was given up, and may live for another %v", left.Round(time.Millisecond)))
+	}
+	found, err := b.findNode(c.parent, base(c.prefix))
 	if err != nil {
 		return err
 	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	c.unsure, c.path = false, found
 	return nil
 }

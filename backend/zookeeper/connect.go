@@ -144,7 +144,7 @@ func (b *Backend) ready(ctx context.Context) error {
 		return unavailable(fmt.Errorf("%w (while connecting)", ctx.Err()))
 	}
 	b.mu.Lock()
-	prepared, closed := b.prepared, b.closed
+	prepared, closed := !b.prepared.IsZero(), b.closed
 	b.mu.Unlock()
 	var err error
 	switch {
@@ -204,7 +204,9 @@ func (b *Backend) prepare(ctx context.Context) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.prepared = b.conn != nil
+	if b.conn != nil {
+		b.prepared = time.Now()
+	}
 	if !b.visiting {
 		b.visiting = true
 		go b.visit()
@@ -243,7 +245,7 @@ func (b *Backend) giveUp() {
 		c.lose(errors.New("no server has answered for as long as the session lives"), false)
 	}
 	b.mu.Lock()
-	b.conn, b.session, b.prepared = nil, session{}, false
+	b.conn, b.session, b.prepared = nil, session{}, time.Time{}
 	b.mu.Unlock()
 	go b.hangUp(conn)
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
@@ -75,4 +76,35 @@ func TestAbandonAfterOutage(t *testing.T) {
 	require.Eventually(t, func() bool { return b.Abandon(within(t, soon), req) == nil }, soon, 10*time.Millisecond)
 	frees(t, takes(t, other, request(other, name)))
 	frees(t, takes(t, b, request(b, name)))
+}
+
+// A creation that a stopped server has in its buffers may be carried out when the server goes on, in a session that was given up meanwhile. Abandon is certain only when
+// that has ended.
+func TestAbandonInASessionGivenUp(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	const ttl = time.Second
+	b := newBackend(t, Options{TTL: ttl}, s.Addr())
+	raw := newRaw(t, s.Addr())
+	name := t.Name()
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
+	require.NoError(t, err)
+	frees(t, takes(t, b, request(b, name)))
+	given := sessionOf(b)
+	require.NoError(t, s.Freeze())
+	req := request(b, name)
+	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.Eventually(t, func() bool { return sessionOf(b) != given }, soon, time.Millisecond, "the session was not given up")
+	require.NoError(t, s.Thaw())
+	require.Eventually(t, func() bool { return b.ready(within(t, soon)) == nil }, soon, time.Millisecond)
+	served := time.Now()
+	require.Eventually(t, func() bool { return b.Abandon(within(t, soon), req) == nil }, soon, 10*time.Millisecond)
+	require.Greater(t, time.Since(served), ttl)
+	for range 10 {
+		children, _, err := raw.Children("/" + name)
+		require.NoError(t, err)
+		require.Empty(t, children)
+		time.Sleep(ttl / 10)
+	}
 }

@@ -82,10 +82,10 @@ type Backend struct {
 	containers sync.RWMutex // held for reading while one is created, and to close the connection
 
 	mu       sync.Mutex
-	conn     *zk.Conn // nil: not made yet, or given up
-	prepared bool     // the connection can be used
-	visiting bool     // there is a goroutine that visits the server
-	sweeping bool     // there is a goroutine that looks for losses
+	conn     *zk.Conn  // nil: not made yet, or given up
+	prepared time.Time // since when the connection can be used; zero: not yet
+	visiting bool      // there is a goroutine that visits the server
+	sweeping bool      // there is a goroutine that looks for losses
 	closed   bool
 	tick     time.Duration // the servers' tickTime; 0: not known yet
 	observed time.Time     // when the connection's session was looked at last
