@@ -138,12 +138,15 @@ func (z *ZooKeeper) EndSession(ctx context.Context, name string) error {
 }
 
 // Overwrite adds the node of somebody else, as Curator would, and deletes those before it.
-func (z *ZooKeeper) Overwrite(_ context.Context, name string) error {
+func (z *ZooKeeper) Overwrite(ctx context.Context, name string) error {
 	parent, open := "/"+zooKeeperNode(name), zk.WorldACL(zk.PermAll)
 	if _, err := z.foreign.CreateContainer(parent, nil, zk.FlagContainer, open); err != nil && !errors.Is(err, zk.ErrNodeExists) {
 		return err
 	}
 	own, err := z.foreign.CreateProtectedEphemeralSequential(parent+"/lock-", []byte("10.0.0.1"), open)
+	if errors.Is(err, zk.ErrNoNode) { // the server has just removed the container, which was empty
+		return z.Overwrite(ctx, name)
+	}
 	if err != nil {
 		return err
 	}
