@@ -37,11 +37,12 @@ var capabilitiesCases = group("capabilities",
 			e.failf("FixedTTL %v is below MinTTL %v", a.FixedTTL, a.MinTTL)
 		}
 	}),
-	quick("interfaces", "capabilities: what is stated of waiting is implemented, and can be found through a wrapper", func(e *Env) {
+	quick("interfaces", "capabilities: what is stated of waiting and of detaching is implemented, and can be found through a wrapper", func(e *Env) {
 		b := wrapped{e.party()}
 		_, waiter := driver.As[driver.Waiter](b)
 		_, notifier := driver.As[driver.Notifier](b)
 		_, requeuer := driver.As[driver.Requeuer](b)
+		_, attacher := driver.As[driver.Attacher](b)
 		switch {
 		case e.caps.Wake == driver.WakeNotify && !notifier:
 			e.failf("Wake is WakeNotify, but no driver.Notifier is found")
@@ -51,6 +52,8 @@ var capabilitiesCases = group("capabilities",
 			e.failf("Wake is WakePoll, but the backend is a driver.Notifier: %t, a driver.Waiter: %t", notifier, waiter)
 		case e.caps.Fair == driver.FairFIFO && !waiter && !e.caps.Queue:
 			e.failf("Fair is FairFIFO, but there is neither a driver.Waiter nor a queue")
+		case e.caps.Detach != attacher:
+			e.failf("Detach is %t, but that the backend is a driver.Attacher is %t", e.caps.Detach, attacher)
 		case requeuer && !waiter && !e.caps.Queue:
 			e.failf("the backend is a driver.Requeuer, but there is neither a driver.Waiter nor a queue")
 		}

@@ -76,9 +76,11 @@ func breaker(p *party) func(name, owner string) error {
 }
 
 // watched claims name with a Lost callback.
-func (p *party) watched(name string) *told {
+func (p *party) watched(name string) *told { return p.watchedAs(p.request(name)) }
+
+// watchedAs is watched for a request of the case's own.
+func (p *party) watchedAs(req driver.Request) *told {
 	t := &told{p: p, first: make(chan struct{})}
-	req := p.request(name)
 	req.Lost = func(err error) {
 		if t.count.Add(1) == 1 {
 			t.reason.Store(&err)

@@ -30,7 +30,7 @@ func (x Exhibit) Config() conformance.Config { return config(x.spoil) }
 
 // All returns all exhibits.
 func All() []Exhibit {
-	return slices.Concat(claims, releases, renewals, outcomes, waits, statements)
+	return slices.Concat(claims, releases, renewals, outcomes, waits, modes, statements)
 }
 
 // Sound is the suite's Config for the lock of which the exhibits are made.

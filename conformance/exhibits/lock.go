@@ -28,6 +28,8 @@ type lock struct {
 	renew   func(context.Context, *lease) (time.Time, error) // nil: sound, in batches
 	batch   func([]driver.Renewal)
 	release func(context.Context, *lease) error
+	detach  func(context.Context, driver.Lease) error
+	attach  func(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error)
 	abandon func(context.Context, driver.Request) error
 	inspect func(context.Context, string) (driver.Status, error)
 	list    func(context.Context, string) ([]driver.Status, error)
@@ -48,6 +50,7 @@ func newLock(server *memory.Server, net *network, shared *sync.Map) *lock {
 		sound: b, net: net, shared: shared, hangUp: sync.OnceFunc(func() { net.conns.Add(-1) }),
 		state: func(*driver.Capabilities) {}, request: func(*driver.Request) {}, grant: func(*lease) {}, batch: func([]driver.Renewal) {},
 		claim: b.TryAcquire, wait: b.Wait, abandon: b.Abandon, inspect: b.Inspect, list: b.List, end: b.Break, check: b.Check,
+		detach: b.Detach, attach: b.Attach,
 		release: func(ctx context.Context, l *lease) error { return l.Lease.Release(ctx) },
 	}
 }
@@ -112,6 +115,16 @@ func (l *lock) RenewBatch(ctx context.Context, leases []driver.Lease, results []
 		l.sound.RenewBatch(ctx, sound, results)
 	}
 	l.batch(results)
+}
+
+func (l *lock) Detach(ctx context.Context, held driver.Lease) error {
+	return l.detach(ctx, held.(*lease).Lease)
+}
+
+func (l *lock) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
+	l.request(&req)
+	sound, err := l.attach(ctx, req, owner, token)
+	return l.granted(req, sound, err)
 }
 
 func (l *lock) Abandon(ctx context.Context, req driver.Request) error {

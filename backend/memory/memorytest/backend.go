@@ -30,6 +30,7 @@ var _ interface {
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
+	driver.Attacher
 } = (*Backend)(nil)
 
 // NewBackend returns a client of server, for lockport.New. A nil server is a new one, nil faults are its own.
@@ -179,6 +180,18 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	return o.next, o.gone, o.err
+}
+
+// Detach implements driver.Attacher. A fault for Renew strikes it.
+func (b *Backend) Detach(ctx context.Context, l driver.Lease) error {
+	return b.do(ctx, Renew, func(ctx context.Context) error { return b.client.Detach(ctx, l.(*lease).Lease) })
+}
+
+// Attach implements driver.Attacher. A fault for Claim strikes it.
+func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
+	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+		return b.client.Attach(ctx, req, owner, token)
+	})
 }
 
 // Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,

@@ -1,0 +1,98 @@
+package exhibits
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// modes are locks whose readers, permits or detached claims are not what they should be.
+var modes = []Exhibit{
+	{"reader-beside-writer", "readers have a lock of their own, which no writer looks at", "",
+		caught{"shared/readers-and-writers", "shared/many-at-once", "shared/clients"}, asking(func(req *driver.Request) {
+			if req.Shared {
+				req.Name += " (readers)"
+			}
+		})},
+	{"one-reader", "readers exclude each other", "a claim was not granted",
+		caught{"shared/readers-and-writers"}, asking(func(req *driver.Request) { req.Shared = false })},
+	{"overtaking-readers", "a writer does not queue, and readers come in beside readers whoever waits", "moments only",
+		caught{"shared/writer-is-not-starved"}, func(l *lock) driver.Backend {
+			l.state = func(c *driver.Capabilities) {
+				c.Wake, c.Fair, c.Contended = driver.WakeQueueOrPoll, driver.FairNone, false
+			}
+			l.request = func(req *driver.Request) { req.Contended = nil; req.Queue = req.Queue && req.Shared }
+			l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+				if !req.Shared {
+					return nil, &driver.HeldError{Poll: 250 * time.Millisecond}
+				}
+				return l.sound.Wait(ctx, req)
+			}
+			return l
+		}},
+	{"one-permit-more", "a permit more is granted than there are", "",
+		caught{"permits/counted", "permits/many-at-once", "permits/clients"}, asking(func(req *driver.Request) {
+			if req.Permits > 0 {
+				req.Permits++
+			}
+		})},
+	{"permit-counted-twice", "a claim whose reply was lost, and which is made again, takes a second permit", "has one permit",
+		caught{"permits/granted-twice"}, func(l *lock) driver.Backend {
+			var seen sync.Map
+			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+				if _, again := seen.LoadOrStore(req.Owner, true); again && req.Permits > 0 {
+					second := req
+					second.Owner = "f" + req.Owner[1:]
+					_, _ = l.sound.TryAcquire(ctx, second)
+				}
+				return l.sound.TryAcquire(ctx, req)
+			})(l)
+		}},
+	{"permit-of-the-dead", "permits do not expire: those of a process that died are never free again", "a holder has died",
+		caught{"permits/dead-holder"}, asking(func(req *driver.Request) {
+			if req.Permits > 0 {
+				req.TTL *= 1000
+			}
+		})},
+	{"readers-of-the-dead", "the readers' claim ends when its first reader's would, whoever else has joined", "a renewal",
+		caught{"shared/dead-reader"}, func(l *lock) driver.Backend {
+			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
+			l.grant = func(granted *lease) {
+				if granted.req.Shared {
+					end, _ := first.(*sync.Map).LoadOrStore(granted.req.Name, time.Now().Add(granted.req.TTL))
+					time.AfterFunc(time.Until(end.(time.Time)), func() { l.take(granted.req.Name) })
+				}
+			}
+			return l
+		}},
+	{"attach-without-looking", "whoever presents a ticket gets the lock, however often it was attached", "was not ErrLost",
+		caught{"detach/attached"}, func(l *lock) driver.Backend {
+			l.attach = func(ctx context.Context, req driver.Request, _ string, token uint64) (driver.Lease, error) {
+				l.take(req.Name)
+				granted, err := l.sound.TryAcquire(ctx, req)
+				if err != nil {
+					return nil, fmt.Errorf("%w: %w", driver.ErrLost, err)
+				}
+				late := &lease{Lease: granted, lock: l, req: req, grant: granted.Grant()}
+				late.grant.Token = token
+				return late, nil
+			}
+			return l
+		}},
+	{"detached-for-ever", "a detached lock is renewed by the client that has given it up", "a detached claim ends with its TTL",
+		caught{"detach/expired"}, func(l *lock) driver.Backend {
+			l.detach = func(_ context.Context, detached driver.Lease) error {
+				go func() {
+					for range 100 {
+						_, _ = driver.Renew(context.Background(), l.sound, detached)
+						time.Sleep(100 * time.Millisecond)
+					}
+				}()
+				return nil
+			}
+			return l
+		}},
+}
