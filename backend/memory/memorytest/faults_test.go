@@ -85,26 +85,6 @@ func TestFailNext(t *testing.T) {
 	release(t, lease)
 }
 
-func TestLoseNextReply(t *testing.T) {
-	_, a, b := pair()
-	a.LoseNextReply(memorytest.Claim)
-	req := request("x", "a")
-	lease, err := a.TryAcquire(t.Context(), req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.Nil(t, lease)
-	st, err := b.Inspect(t.Context(), "x")
-	require.NoError(t, err)
-	require.Equal(t, req.Owner, st.Owner, "the claim was granted")
-	require.NoError(t, a.Abandon(t.Context(), req))
-	second := claim(t, b, request("x", "b"))
-
-	b.LoseNextReply(memorytest.Release)
-	require.ErrorIs(t, second.Release(t.Context()), driver.ErrUnknown)
-	third := claim(t, a, request("x", "a"))
-	require.ErrorIs(t, second.Release(t.Context()), driver.ErrLost, "the server does not know by which release")
-	release(t, third)
-}
-
 // The validity counts from the time the request was sent, not from its arrival.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -138,59 +118,6 @@ func TestDelay(t *testing.T) {
 		require.NoError(t, err)
 		release(t, lease)
 	})
-}
-
-func TestPause(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, a, b := pair()
-		told := make(chan error, 1)
-		req := request("x", "a")
-		req.Lost = func(err error) { told <- err }
-		lease := claim(t, a, req)
-		holder := claim(t, b, request("y", "b"))
-		replies := wait(t.Context(), a, request("y", "a"))
-		synctest.Wait()
-
-		a.Pause()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		_, err := driver.Renew(ctx, a, lease)
-		require.ErrorIs(t, err, driver.ErrUnknown)
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		release(t, holder) // granted to a, which does not hear of it
-		synctest.Wait()
-		require.Empty(t, replies)
-
-		second := (<-wait(t.Context(), b, request("x", "b"))).lease // after the TTL
-		synctest.Wait()
-		require.Empty(t, told)
-		a.Resume()
-		require.ErrorIs(t, <-told, driver.ErrLost)
-		require.NoError(t, (<-replies).err)
-		require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-		release(t, second)
-	})
-}
-
-func TestLose(t *testing.T) {
-	s, a, b := pair()
-	require.False(t, s.Lose("x", nil))
-	var reasons []error
-	req := request("x", "a")
-	req.Lost = func(err error) { reasons = append(reasons, err) }
-	lease := claim(t, a, req)
-	mine := errors.New("mine")
-	require.True(t, s.Lose("x", mine))
-	require.Len(t, reasons, 1)
-	require.ErrorIs(t, reasons[0], mine)
-	require.ErrorIs(t, reasons[0], driver.ErrLost)
-	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
-
-	lease = claim(t, b, request("x", "b"))
-	require.True(t, s.LoseSilently("x"))
-	_, err := driver.Renew(t.Context(), a, lease)
-	require.ErrorIs(t, err, driver.ErrLost)
-	require.Len(t, reasons, 1)
 }
 
 // A closed client does not stay blocked by a pause.
