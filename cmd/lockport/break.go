@@ -147,7 +147,7 @@ func instead(st lockport.Status, caps driver.Capabilities) string {
 	case process && st.PID > 0:
 		return fmt.Sprintf("it ends with its process: kill %d (on %s)", st.PID, legible(st.Host))
 	case process:
-		return fmt.Sprintf("it ends with its process (%s)", legible(st.Owner))
+		return "it ends with its process"
 	case st.PID > 0:
 		return fmt.Sprintf("end its process, %d on %s", st.PID, legible(st.Host))
 	}
