@@ -10,9 +10,9 @@ import (
 // forgets is the one cell of environments with a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
 // decide together would have to lose their disks.
 func forgets(counter string) []play.Cell {
-	return cells(row{"server-restarted-empty", play.Unsafe, script(restartedEmpty, tries(3)),
-		"A server that comes back without its data, or restored from a backup, knows of no holder and grants anew, while one whose link is silent believes until its " +
-			"deadline; and its " + counter + " begins anew, so that tokens repeat: the resource must forget those that it has seen."})
+	return []play.Cell{{Fault: "server-restarted-empty", Outcome: play.Unsafe, Script: restartedEmpty, Tries: 3,
+		Why: "A server that comes back without its data, or restored from a backup, knows of no holder and grants anew, while one whose link is silent believes until its " +
+			"deadline; and its " + counter + " begins anew, so that tokens repeat: the resource must forget those that it has seen."}}
 }
 
 // restartedEmpty has a worker take a lock, which had others before it, and then not hear from the server for a while. Meanwhile that is killed, loses its data

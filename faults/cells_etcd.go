@@ -13,16 +13,16 @@ import (
 )
 
 // inThreeSeconds is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
-var inThreeSeconds = recovers(3 * time.Second)
+const inThreeSeconds = 3 * time.Second
 
 // How faults of members are injected that are the same in etcd and in ZooKeeper.
 var (
-	leaderKilled   = storm(spared(leader.killed, 0.5, 1.5), inThreeSeconds)
-	followerKilled = storm(spared(follower.killed, 0.5, 1.5), inThreeSeconds)
-	leaderCut      = storm(spared(leader.cut, 0.25, 1.5), inThreeSeconds)
-	followerCut    = storm(spared(follower.cut, 0.25, 1.5), inThreeSeconds)
-	majorityKilled = storm(unavailable(someNodes(2).killed, 0.25, 0.1, 1), inThreeSeconds)
-	allKilled      = storm(unavailable(everyNode.killed, 0.25, 0.1, 1), inThreeSeconds)
+	leaderKilled   = spared(leader.killed, 0.5, 1.5)
+	followerKilled = spared(follower.killed, 0.5, 1.5)
+	leaderCut      = spared(leader.cut, 0.25, 1.5)
+	followerCut    = spared(follower.cut, 0.25, 1.5)
+	majorityKilled = unavailable(someNodes(2).killed, 0.25, 0.1, 1)
+	allKilled      = unavailable(everyNode.killed, 0.25, 0.1, 1)
 )
 
 // whyWatched is why a claim that is removed openly ends as it does, where the holder watches it.
@@ -31,35 +31,35 @@ const whyWatched = "The holder's watch tells it, in milliseconds: in these, some
 // etcdCells are the faults of a cluster. pausedTries is within how many plays a leader that was paused has a lease revoked.
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
-	return slices.Concat(Common(false), cells(
-		row{"leader-killed", play.Safe, leaderKilled,
-			"Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
-		row{"follower-killed", play.Safe, followerKilled,
-			"The others are a majority; who was connected to that member connects to another."},
-		row{"leader-paused-briefly", play.Safe, storm(spared(leader.frozen, 0.1, 0.5), inThreeSeconds),
-			"A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
-		row{"leader-paused", play.UnsafeFenced, script(etcdLeaderPaused, tries(pausedTries)),
-			"A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
+	return slices.Concat(Common(false), []play.Cell{
+		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: inThreeSeconds,
+			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
+		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: inThreeSeconds,
+			Why: "The others are a majority; who was connected to that member connects to another."},
+		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: inThreeSeconds,
+			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
+		{Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
+			Why: "A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
 				"but possibly after somebody else has the lock."},
-		row{"leader-cut", play.Safe, leaderCut,
-			"It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
-		row{"follower-cut", play.Safe, followerCut,
-			"It can confirm nothing by itself; who is connected to it asks another."},
-		row{"majority-killed", play.Unavailable, majorityKilled,
-			"One member alone grants nothing; when there is a majority again, every lease has its whole time."},
-		row{"cluster-restarted", play.Unavailable, allKilled,
-			"All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader."},
+		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: inThreeSeconds,
+			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
+		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: inThreeSeconds,
+			Why: "It can confirm nothing by itself; who is connected to it asks another."},
+		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: inThreeSeconds,
+			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time."},
+		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: inThreeSeconds,
+			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader."},
 		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
-		row{"lease-revoked-behind-silence", play.UnsafeFenced, script(endedBehindSilence(revoked), gone),
-			"A lease that is revoked takes its keys with it at once; a holder whose link is silent does not hear of it, and believes until its deadline."},
-		row{"lease-revoked", play.UnsafeFenced, script(removedOpenly(revoked, false), argued), whyWatched},
-		row{"key-deleted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(remove), gone),
-			"The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
-		row{"key-deleted", play.UnsafeFenced, script(removedOpenly(remove, false), argued), whyWatched},
-		row{"out-of-space", play.Safe, storm(lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5)),
-			"Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
+		{Fault: "lease-revoked-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(revoked), Gone: true,
+			Why: "A lease that is revoked takes its keys with it at once; a holder whose link is silent does not hear of it, and believes until its deadline."},
+		{Fault: "lease-revoked", Outcome: play.UnsafeFenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
+		{Fault: "key-deleted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
+			Why: "The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
+		{Fault: "key-deleted", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
+		{Fault: "out-of-space", Outcome: play.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
+			Why: "Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
 				"already has its key there, and gets the lock in turn."},
-	))
+	})
 }
 
 // fillEtcd fills the database until the cluster has its alarm raised.

@@ -10,14 +10,14 @@ import (
 // fileCells are the faults of a folder of one machine.
 var fileCells = slices.Concat(
 	Common(true, play.Cell{Fault: "holder-stopped", Why: "the lock of a process that is stopped (SIGSTOP) stays its own for as long as it exists"}),
-	cells(
-		row{"file-removed", play.UnsafeFenced, script(removedOpenly(remove, true), gone, tries(5)),
-			"who comes next makes a new file and locks that; the holder of the old one looks four times a second whether it is still there; the token protects"},
-		row{"folder-replaced", play.UnsafeFenced, script(removedOpenly(replaceFolder, true), gone, tries(5)),
-			"as if all files in it were removed; the tokens of new files begin at the time of day, which is ahead of those before"},
-		row{"folder-away", play.Unavailable, storm(unavailable(folderAway, 2, 0.1, 1)), // four times as long as holders take to notice
-			"holders are told that their files are gone, and nobody can lock what is not there"},
-	))
+	[]play.Cell{
+		{Fault: "file-removed", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, true), Gone: true, Tries: 5,
+			Why: "who comes next makes a new file and locks that; the holder of the old one looks four times a second whether it is still there; the token protects"},
+		{Fault: "folder-replaced", Outcome: play.UnsafeFenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
+			Why: "as if all files in it were removed; the tokens of new files begin at the time of day, which is ahead of those before"},
+		{Fault: "folder-away", Outcome: play.Unavailable, Inject: unavailable(folderAway, 2, 0.1, 1),
+			Why: "holders are told that their files are gone, and nobody can lock what is not there"},
+	})
 
 // replaceFolder has another folder, which is empty, take the place of that with the locks.
 func replaceFolder(s *play.Phase) {

@@ -15,17 +15,17 @@ import (
 )
 
 // mySQLCells are the faults of one MariaDB.
-var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), cells(
-	row{"wait-timeout-set", play.Safe, script(shorterTimeout(setWaitTimeout)),
-		"an administrator's shorter wait_timeout does not end our sessions: each sets the TTL for itself"},
-	row{"too-many-connections", play.Safe, storm(usedUp(connectMySQL)), whyTooMany},
-	row{"token-table-locked", play.Safe, storm(lasting(lockTokenTable, 1, 2)),
-		"who has a lock keeps it, or is told in time that it is lost; who wants one can draw no token, gives the lock back and gets an error"},
-	row{"token-table-dropped", play.Safe, storm(dropTokenTable),
-		"the table is made anew, and the next tokens are the server's clock, which is ahead of those before"},
-	row{"split-brain", play.UnsafeFenced, script(splitMySQL, gone),
-		"replication knows nothing of GET_LOCK: a server that takes the place of one that lives on with its clients grants at once; its tokens are its clock or more, if that is right"},
-))
+var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
+	{Fault: "wait-timeout-set", Outcome: play.Safe, Script: shorterTimeout(setWaitTimeout),
+		Why: "an administrator's shorter wait_timeout does not end our sessions: each sets the TTL for itself"},
+	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectMySQL), Why: whyTooMany},
+	{Fault: "token-table-locked", Outcome: play.Safe, Inject: lasting(lockTokenTable, 1, 2),
+		Why: "who has a lock keeps it, or is told in time that it is lost; who wants one can draw no token, gives the lock back and gets an error"},
+	{Fault: "token-table-dropped", Outcome: play.Safe, Inject: dropTokenTable,
+		Why: "the table is made anew, and the next tokens are the server's clock, which is ahead of those before"},
+	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitMySQL, Gone: true,
+		Why: "replication knows nothing of GET_LOCK: a server that takes the place of one that lives on with its clients grants at once; its tokens are its clock or more, if that is right"},
+})
 
 // setWaitTimeout sets for new sessions after what time of silence they end.
 func setWaitTimeout(s *play.Phase, d time.Duration) {

@@ -16,13 +16,13 @@ import (
 )
 
 // postgresCells are the faults of one PostgreSQL.
-var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), cells(
-	row{"lock-table-full", play.Safe, storm(lockTableFull),
-		"who holds a lock can renew and release it; who wants one gets an error until there is room"},
-	row{"too-many-connections", play.Safe, storm(usedUp(connectPostgres)), whyTooMany},
-	row{"idle-sessions-ended", play.Safe, script(shorterTimeout(setPostgresTimeout)),
-		"an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself"},
-))
+var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
+	{Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
+		Why: "who holds a lock can renew and release it; who wants one gets an error until there is room"},
+	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
+	{Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
+		Why: "an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself"},
+})
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
 func lockTableFull(s *play.Phase) {
@@ -73,17 +73,17 @@ var (
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.
-var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), cells(
-	row{"server-killed", play.Unavailable, storm(unavailable(pooled.killed, 0.25, 0.1, 0.5), isBack), whyKilled},
-	row{"pooler-killed", play.Unavailable, storm(unavailable(pooler.killed, 0.25, 0.1, 0.5), isBack),
-		"its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more"},
-	row{"pooler-restarted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(pooler.restart), gone, tries(10)),
-		"the server frees the locks when the pooler closes its connections; a holder whose link is silent believes until its deadline; the token protects"},
-	row{"pooler-paused", play.Unavailable, storm(unavailable(pooler.frozen, 1, 0.1, 1)),
-		"holders and the server hear nothing of each other: it is a silence, in which holders give up before the server ends their sessions"},
-	row{"client-idle-timeout", play.Safe, script(shorterTimeout(setClientIdleTimeout)),
-		"in session mode a client that has a session is not idle for PgBouncer, however long it is silent"},
-))
+var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play.Cell{
+	{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
+	{Fault: "pooler-killed", Outcome: play.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
+		Why: "its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more"},
+	{Fault: "pooler-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
+		Why: "the server frees the locks when the pooler closes its connections; a holder whose link is silent believes until its deadline; the token protects"},
+	{Fault: "pooler-paused", Outcome: play.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
+		Why: "holders and the server hear nothing of each other: it is a silence, in which holders give up before the server ends their sessions"},
+	{Fault: "client-idle-timeout", Outcome: play.Safe, Script: shorterTimeout(setClientIdleTimeout),
+		Why: "in session mode a client that has a session is not idle for PgBouncer, however long it is silent"},
+})
 
 // setClientIdleTimeout sets after what time of silence the pooler ends a client.
 func setClientIdleTimeout(s *play.Phase, d time.Duration) {
@@ -91,18 +91,18 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 }
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
-var postgresFailoverCells = cells(
-	row{"failover", play.Safe, storm(failOver),
-		"the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
+var postgresFailoverCells = []play.Cell{
+	{Fault: "failover", Outcome: play.Safe, Inject: failOver,
+		Why: "the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
 			"if its machine or its network is lost instead, nobody tells them"},
-	row{"failover-behind-silence", play.UnsafeFenced, script(endedBehindSilence((*play.Phase).FailOver), gone, tries(10)),
-		"the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
+	{Fault: "failover-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
+		Why: "the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
 			"deadline; the token protects"},
-	row{"split-brain", play.UnsafeFenced, script(splitBrain, gone),
-		"the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater"},
-	row{"split-brain-and-crash", play.Unsafe, script(splitBrainAndCrash),
-		"a crash of the old primary, which lives on with its clients, moves its own sequence on just as far, so that the tokens of both are the same"},
-)
+	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitBrain, Gone: true,
+		Why: "the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater"},
+	{Fault: "split-brain-and-crash", Outcome: play.Unsafe, Script: splitBrainAndCrash,
+		Why: "a crash of the old primary, which lives on with its clients, moves its own sequence on just as far, so that the tokens of both are the same"},
+}
 
 // failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.
 func failOver(s *play.Phase) {

@@ -11,35 +11,35 @@ import (
 )
 
 // afterClocks is within which time somebody acquires again after clocks were set back by a TTL of 2 s at most.
-var afterClocks = recovers(2*2*time.Second + time.Second)
+const afterClocks = 2*2*time.Second + time.Second
 
 // redisCells are the faults of a Redis that keeps its data.
-var redisCells = slices.Concat(Common(false), cells(
-	row{"server-killed", play.Safe, storm(contested(lasting(granting.killed, 0.01, 0.2)), isBack),
-		"with appendfsync always the server comes back with every lock that it acknowledged, and expiries are instants"},
-	row{"server-killed-for-long", play.Unavailable, storm(contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), isBack),
-		"holds end before their keys expire"},
-	row{"server-paused", play.Safe, storm(contested(lasting(granting.frozen, 0.1, 0.9)), isBack),
-		"what was sent to a paused server is carried out when it goes on, by the clock of that moment"},
-	row{"server-paused-for-long", play.Unavailable, storm(contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), isBack),
-		"holds end before the keys expire, and renewals that arrive later find them gone"},
-	row{"disk-full", play.Unavailable, storm(contested(unavailable(redisDiskFull, 0.25, 1, 1.5))),
-		"a Redis that is told to save snapshots and cannot (MISCONF) refuses every write, renewals and releases too, so that holds end; " +
+var redisCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "server-killed", Outcome: play.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
+		Why: "with appendfsync always the server comes back with every lock that it acknowledged, and expiries are instants"},
+	{Fault: "server-killed-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
+		Why: "holds end before their keys expire"},
+	{Fault: "server-paused", Outcome: play.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
+		Why: "what was sent to a paused server is carried out when it goes on, by the clock of that moment"},
+	{Fault: "server-paused-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
+		Why: "holds end before the keys expire, and renewals that arrive later find them gone"},
+	{Fault: "disk-full", Outcome: play.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
+		Why: "a Redis that is told to save snapshots and cannot (MISCONF) refuses every write, renewals and releases too, so that holds end; " +
 			"one that cannot write its append-only file under appendfsync always ends itself, as if it were killed"},
-	row{"clock-set-back", play.Safe, storm(granting.clocksBack(0.1), afterClocks),
-		"expiries are instants of the server's clock: the lock of a dead holder lasts longer by as much as the clock was set back"},
-	row{"out-of-memory", play.Safe, storm(redisFull),
-		"a full server (noeviction) refuses new claims, while renewals and releases need no memory: locks that are held stay held, and " +
+	{Fault: "clock-set-back", Outcome: play.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,
+		Why: "expiries are instants of the server's clock: the lock of a dead holder lasts longer by as much as the clock was set back"},
+	{Fault: "out-of-memory", Outcome: play.Safe, Inject: redisFull,
+		Why: "a full server (noeviction) refuses new claims, while renewals and releases need no memory: locks that are held stay held, and " +
 			"who waits in the queue already gets them in turn"},
-	row{"lock-evicted", play.UnsafeFenced, script(overtaken(redisEvicts), tries(overtakenTries)),
-		"with a memory limit and an allkeys policy Redis throws locks away; the holder learns it at its next renewal"},
-	row{"server-restarted-empty", play.UnsafeFenced, script(overtaken(granting.wiped), tries(overtakenTries)),
-		"a server that comes back without its data grants again what is held; tokens begin with its clock, and so still rise"},
-	row{"lock-deleted", play.UnsafeFenced, script(play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
-		"an operator's DEL frees the lock at once; the holder learns it at its next renewal"},
-	row{"clock-set-forward", play.UnsafeFenced, script(overtaken(play.InOrder(removed, granting.clocksForward)), tries(overtakenTries)),
-		"expiries are instants of the server's clock: set forward, it ends locks early"},
-))
+	{Fault: "lock-evicted", Outcome: play.UnsafeFenced, Script: overtaken(redisEvicts), Tries: overtakenTries,
+		Why: "with a memory limit and an allkeys policy Redis throws locks away; the holder learns it at its next renewal"},
+	{Fault: "server-restarted-empty", Outcome: play.UnsafeFenced, Script: overtaken(granting.wiped), Tries: overtakenTries,
+		Why: "a server that comes back without its data grants again what is held; tokens begin with its clock, and so still rise"},
+	{Fault: "lock-deleted", Outcome: play.UnsafeFenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+		Why: "an operator's DEL frees the lock at once; the holder learns it at its next renewal"},
+	{Fault: "clock-set-forward", Outcome: play.UnsafeFenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
+		Why: "expiries are instants of the server's clock: set forward, it ends locks early"},
+})
 
 var redisDiskFull = until(at((*environment.Redis).FailToSave), at((*environment.Redis).SaveAgain))
 

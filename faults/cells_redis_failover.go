@@ -13,31 +13,31 @@ import (
 )
 
 // redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
-var redisFailoverCells = slices.Concat(Common(false), cells(
-	row{"master-lost-behind-cut-link", play.UnsafeFenced, script(redisMasterLostUnseen, tries(overtakenTries)),
-		"the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise"},
-	row{"two-masters", play.UnsafeFenced, script(redisTwoMasters, tries(overtakenTries)),
-		"while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
+var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "master-lost-behind-cut-link", Outcome: play.UnsafeFenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
+		Why: "the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise"},
+	{Fault: "two-masters", Outcome: play.UnsafeFenced, Script: redisTwoMasters, Tries: overtakenTries,
+		Why: "while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
 			"one grants the same locks"},
-	row{"master-killed", play.UnsafeFenced, storm(play.InOrder((*play.Phase).Injected, redisMasterReplaced), unseen),
-		"Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
+	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, redisMasterReplaced), Argued: true,
+		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
 			"was lost when it was tried"},
-	row{"replica-killed", play.Safe, storm(contested(lasting(redisReplicaKilled, 0.1, 1))),
-		"the master serves without its replica"},
-))
+	{Fault: "replica-killed", Outcome: play.Safe, Inject: contested(lasting(redisReplicaKilled, 0.1, 1)),
+		Why: "the master serves without its replica"},
+})
 
 // redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
-var redisReplicasCells = slices.Concat(Common(false), cells(
-	row{"master-killed", play.Safe, storm(contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced))),
-		"the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
+var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "master-killed", Outcome: play.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
+		Why: "the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
 			"then it is unsafe but fenced"},
-	row{"master-lost-behind-cut-link", play.Safe, storm(contested(redisMasterReplacedUnseen)),
-		"what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing"},
-	row{"link-cut", play.Unavailable, storm(contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5))),
-		"without its replica the master's grants are given back (ErrUnavailable), and holds end"},
-	row{"replica-killed", play.Unavailable, storm(contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5))),
-		"as many replicas as are asked for must live"},
-))
+	{Fault: "master-lost-behind-cut-link", Outcome: play.Safe, Inject: contested(redisMasterReplacedUnseen),
+		Why: "what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing"},
+	{Fault: "link-cut", Outcome: play.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
+		Why: "without its replica the master's grants are given back (ErrUnavailable), and holds end"},
+	{Fault: "replica-killed", Outcome: play.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
+		Why: "as many replicas as are asked for must live"},
+})
 
 var (
 	lag         = at(environment.Servers.Lag)
@@ -89,16 +89,16 @@ func redisTwoMasters(s *play.Phase) {
 }
 
 // replaced is how long Sentinel takes to replace a master: its silence, and then some.
-var replaced = recovers(6 * time.Second)
+const replaced = 6 * time.Second
 
-var redisSentinelCells = slices.Concat(Common(true), cells(
-	row{"master-killed-behind-cut-link", play.UnsafeFenced, script(sentinelMasterLostUnseen, replaced, tries(12)), // about one in four missed, by a renewal
-		"Sentinel promotes a replica that never heard of the lock, and which grants it again if that takes less than the TTL"},
-	row{"master-killed", play.UnsafeFenced, storm(sentinelMasterGone((*servers.Redis).Kill), replaced, unseen),
-		"Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it"},
-	row{"master-paused", play.UnsafeFenced, storm(sentinelMasterGone((*servers.Redis).Freeze), replaced, unseen),
-		"a master that goes on after it was replaced answers those who are still connected to it, until Sentinel makes it a replica"},
-))
+var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
+	{Fault: "master-killed-behind-cut-link", Outcome: play.UnsafeFenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
+		Why: "Sentinel promotes a replica that never heard of the lock, and which grants it again if that takes less than the TTL"},
+	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
+		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it"},
+	{Fault: "master-paused", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
+		Why: "a master that goes on after it was replaced answers those who are still connected to it, until Sentinel makes it a replica"},
+})
 
 // sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.
 func sentinelMasterGone(blow func(*servers.Redis) error) play.Act {

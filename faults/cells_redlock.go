@@ -18,28 +18,28 @@ const votes = 3
 const delayed = 1.05
 
 // redlockCells are the faults of five nodes that vote, and keep nothing. No token tells two holders apart.
-var redlockCells = slices.Concat(Common(false), cells(
-	row{"minority-hung", play.Safe, storm(contested(lasting(someNodes(2).frozen, 0.5, 1.6)), isBack),
-		"three of five votes make a lock; a node that hangs is waited for only where the others have not decided"},
-	row{"minority-killed", play.Safe, storm(contested(lasting(someNodes(2).killed, delayed, 1.5)), isBack),
-		"three of five votes make a lock; a node that comes back empty, later than the TTL, has no vote left that it could give twice"},
-	row{"majority-hung", play.Unavailable, storm(contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), isBack),
-		"two votes make no lock; votes that arrive when the nodes go on are given back"},
-	row{"majority-killed", play.Unavailable, storm(contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), isBack),
-		"two votes make no lock; the nodes come back later than the TTL"},
-	row{"clock-set-back", play.Safe, storm(everyNode.clocksBack(0), afterClocks),
-		"votes for a dead holder last longer by as much as the clocks were set back"},
-	row{"node-restarted-empty", play.Unsafe, script(bareMajority(nodes.wiped), tries(overtakenTries)),
-		"a holder with three votes of five, one of which is given again by a node that came back at once without its data: one node is enough"},
-	row{"majority-restarted-empty", play.Unsafe, script(allVoted(someNodes(votes).wiped), tries(overtakenTries)),
-		"a majority that came back at once without its data votes again; the holder learns it at its next renewal"},
-	row{"clock-of-a-node-set-forward", play.Unsafe, script(bareMajority(nodes.clocksForward), tries(overtakenTries)),
-		"a holder with three votes of five, one of which a node ends early: one node is enough"},
-	row{"clocks-of-a-majority-set-forward", play.Unsafe, script(allVoted(someNodes(votes).clocksForward), tries(overtakenTries)),
-		"a majority ends its votes early and votes again; the holder learns it at its next renewal"},
-	row{"lock-deleted", play.Unsafe, script(play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), tries(overtakenTries)),
-		"an operator's DEL on the nodes frees the lock at once; the holder learns it at its next renewal"},
-))
+var redlockCells = slices.Concat(Common(false), []play.Cell{
+	{Fault: "minority-hung", Outcome: play.Safe, Inject: contested(lasting(someNodes(2).frozen, 0.5, 1.6)), Recovery: isBack,
+		Why: "three of five votes make a lock; a node that hangs is waited for only where the others have not decided"},
+	{Fault: "minority-killed", Outcome: play.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
+		Why: "three of five votes make a lock; a node that comes back empty, later than the TTL, has no vote left that it could give twice"},
+	{Fault: "majority-hung", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
+		Why: "two votes make no lock; votes that arrive when the nodes go on are given back"},
+	{Fault: "majority-killed", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
+		Why: "two votes make no lock; the nodes come back later than the TTL"},
+	{Fault: "clock-set-back", Outcome: play.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,
+		Why: "votes for a dead holder last longer by as much as the clocks were set back"},
+	{Fault: "node-restarted-empty", Outcome: play.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
+		Why: "a holder with three votes of five, one of which is given again by a node that came back at once without its data: one node is enough"},
+	{Fault: "majority-restarted-empty", Outcome: play.Unsafe, Script: allVoted(someNodes(votes).wiped), Tries: overtakenTries,
+		Why: "a majority that came back at once without its data votes again; the holder learns it at its next renewal"},
+	{Fault: "clock-of-a-node-set-forward", Outcome: play.Unsafe, Script: bareMajority(nodes.clocksForward), Tries: overtakenTries,
+		Why: "a holder with three votes of five, one of which a node ends early: one node is enough"},
+	{Fault: "clocks-of-a-majority-set-forward", Outcome: play.Unsafe, Script: allVoted(someNodes(votes).clocksForward), Tries: overtakenTries,
+		Why: "a majority ends its votes early and votes again; the holder learns it at its next renewal"},
+	{Fault: "lock-deleted", Outcome: play.Unsafe, Script: play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+		Why: "an operator's DEL on the nodes frees the lock at once; the holder learns it at its next renewal"},
+})
 
 // bareMajority has a worker that cannot reach two nodes acquire the lock with the votes of the others, has one of those forget its vote, and another worker
 // acquire the lock with that one's and those of the two.

@@ -16,35 +16,35 @@ const (
 )
 
 // isBack is within which time somebody acquires again when the server is back.
-var isBack = recovers(2 * time.Second)
+const isBack = 2 * time.Second
 
 // sessionCells are the faults of one server whose sessions hold the locks. ended is what its operators call a session that they have ended.
 func sessionCells(ended string) []play.Cell {
-	return cells(
-		row{"server-killed", play.Unavailable, storm(unavailable(granting.killed, 0.25, 0.1, 0.5), isBack), whyKilled},
-		row{"server-restarted", play.UnsafeFenced, storm(play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), isBack, argued),
-			"the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know"},
-		row{"server-restarted-behind-silence", play.UnsafeFenced, script(endedBehindSilence(granting.restart), gone, tries(10)),
-			"a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects"},
-		row{"server-paused-briefly", play.Safe, storm(lasting(granting.frozen, 0.1, 0.9)),
-			"a server that does not run grants nothing, and when it goes on it ends only sessions that have been silent for a TTL, as their holders know"},
-		row{"server-paused", play.Unavailable, storm(unavailable(granting.frozen, 1, 0.1, 1), isBack),
-			"holders have heard nothing for a TTL, and know that their locks may be lost"},
-		row{ended, play.UnsafeFenced, script(removedOpenly(remove, false), argued),
-			"the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already"},
-		row{ended + "-behind-silence", play.UnsafeFenced, script(endedBehindSilence(remove), gone),
-			"the server frees the locks of a session that it ends at once; a holder whose link is silent believes until its deadline; the token protects"},
-	)
+	return []play.Cell{
+		{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
+		{Fault: "server-restarted", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
+			Why: "the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know"},
+		{Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
+			Why: "a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects"},
+		{Fault: "server-paused-briefly", Outcome: play.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
+			Why: "a server that does not run grants nothing, and when it goes on it ends only sessions that have been silent for a TTL, as their holders know"},
+		{Fault: "server-paused", Outcome: play.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
+			Why: "holders have heard nothing for a TTL, and know that their locks may be lost"},
+		{Fault: ended, Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
+			Why: "the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already"},
+		{Fault: ended + "-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
+			Why: "the server frees the locks of a session that it ends at once; a holder whose link is silent believes until its deadline; the token protects"},
+	}
 }
 
 // closedBothWays are those of the common faults in which a connection of a holder is closed: for locks that belong to a session the server, too, sees that.
 // By a script that is shown where the server closes it: see endedBehindSilence.
-var closedBothWays = cells(
-	row{"holder-cut", play.UnsafeFenced, argued, whyClosed},
-	row{"holder-silent", play.UnsafeFenced, argued,
-		"as long as the network is silent a holder ends its hold before the server does; where the silence ends before that, with the connection closed, it is as when it is cut"},
-	row{"replies-lost", play.UnsafeFenced, argued, whyClosed},
-)
+var closedBothWays = []play.Cell{
+	{Fault: "holder-cut", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
+	{Fault: "holder-silent", Outcome: play.UnsafeFenced, Gone: true, Argued: true,
+		Why: "as long as the network is silent a holder ends its hold before the server does; where the silence ends before that, with the connection closed, it is as when it is cut"},
+	{Fault: "replies-lost", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
+}
 
 // shorterTimeout has an administrator let sessions end after half a TTL of silence, by set, which is for sessions that are begun later, and a holder's link
 // be silent for longer than that, but less than a TTL: nobody may acquire the lock meanwhile.
