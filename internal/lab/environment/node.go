@@ -3,9 +3,10 @@ package environment
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // Node is one server. Safe for concurrent use.
@@ -53,13 +54,7 @@ func running[N Node](nodes ...N) func(context.Context) error {
 
 // AtOnce calls f for all at the same time and returns their errors when all have returned.
 func AtOnce[M any](all []M, f func(M) error) error {
-	errs := make([]error, len(all))
-	var calls sync.WaitGroup
-	for i, one := range all {
-		calls.Go(func() { errs[i] = f(one) })
-	}
-	calls.Wait()
-	return errors.Join(errs...)
+	return errors.Join(worker.AtOnce(all, func(_ int, one M) error { return f(one) })...)
 }
 
 // tryTime bounds one attempt, since a server that does not serve may not say so.
@@ -67,17 +62,9 @@ const tryTime = 2 * time.Second
 
 // Eventually calls try, each time for at most two seconds, until it returns nil or ctx ends.
 func Eventually(ctx context.Context, try func(ctx context.Context) error) error {
-	for {
-		attempt, cancel := context.WithTimeout(ctx, tryTime)
-		err := try(attempt)
-		cancel()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w; last seen: %w", context.Cause(ctx), err)
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return servers.Poll(ctx, func() error {
+		ctx, cancel := context.WithTimeout(ctx, tryTime)
+		defer cancel()
+		return try(ctx)
+	})
 }

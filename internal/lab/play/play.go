@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
+	process "github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
@@ -98,24 +97,13 @@ func (s *Phase) staff(names []string) error {
 	for i := range plans {
 		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy}
 	}
-	return errors.Join(each(plans, func(plan stormPlan) error {
+	return errors.Join(process.AtOnce(plans, func(_ int, plan stormPlan) error {
 		w, err := s.start()
 		if err == nil {
 			err = w.process.Send(order{Do: doStorm, Storm: &plan})
 		}
 		return err
 	})...)
-}
-
-// each calls f with all items at once, and returns the errors.
-func each[T any](items []T, f func(T) error) []error {
-	errs := make([]error, len(items))
-	var calls sync.WaitGroup
-	for i, item := range items {
-		calls.Go(func() { errs[i] = f(item) })
-	}
-	calls.Wait()
-	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 
 // heal ends every fault: of the workers, of their links, of the servers; also when the time is over, for the next phase needs the servers.
@@ -153,8 +141,10 @@ func (s *Phase) recovered() (stuck []string) {
 
 // end ends all workers, and names those who would not.
 func (s *Phase) end() (stuck []string) {
-	for _, err := range each(s.workers, (*Worker).end) {
-		stuck = append(stuck, err.Error())
+	for _, err := range process.AtOnce(s.workers, func(_ int, w *Worker) error { return w.end() }) {
+		if err != nil {
+			stuck = append(stuck, err.Error())
+		}
 	}
 	for _, w := range s.workers {
 		w.Endpoint.Links.Close()

@@ -40,11 +40,10 @@ func chromium(t *testing.T, file, fragment string) string {
 		cmd := exec.Command(program, append(slices.Concat(args, more), "file://"+file+fragment)...)
 		var out, said bytes.Buffer
 		cmd.Stdout, cmd.Stderr = &out, &said
-		reaped, err := worker.Start(cmd) // so that it ends with this process
+		process, err := worker.Run(cmd) // so that it ends with this process
 		require.NoError(t, err)
-		err = cmd.Wait()
-		reaped()
-		require.NoError(t, err, "%s", said.String())
+		<-process.Over()
+		require.True(t, process.State().Success(), "%s", said.String())
 		return out.String()
 	}
 	if folder := os.Getenv("LOCKPORT_TEST_SCREENSHOTS"); folder != "" {

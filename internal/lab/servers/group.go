@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
+
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 // node is one server of a group.
@@ -48,11 +49,12 @@ func (g *group[N]) Close() (err error) {
 func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.Context, i int) (N, error)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	nodes, errs := make([]N, n), make([]error, n)
-	each(n, func(i int) {
-		if nodes[i], errs[i] = start(ctx, i); errs[i] != nil {
-			cancel(errs[i])
+	nodes := make([]N, n)
+	errs := worker.AtOnce(nodes, func(i int, _ N) (err error) {
+		if nodes[i], err = start(ctx, i); err != nil {
+			cancel(err)
 		}
+		return err
 	})
 	for i, err := range errs {
 		if err == nil {
@@ -63,13 +65,4 @@ func (g *group[N]) startAll(ctx context.Context, n int, start func(ctx context.C
 		return context.Cause(ctx)
 	}
 	return nil
-}
-
-// each calls f for 0 to n-1, all at once, and returns when all have returned.
-func each(n int, f func(i int)) {
-	var calls sync.WaitGroup
-	for i := range n {
-		calls.Go(func() { f(i) })
-	}
-	calls.Wait()
 }

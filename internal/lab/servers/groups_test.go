@@ -127,13 +127,13 @@ func testQuorum[N interface {
 	}
 	puts := func(n N, value string) {
 		t.Helper()
-		require.NoError(t, poll(soon(t), func() error { return put(t.Context(), n, value) }))
+		require.NoError(t, Poll(soon(t), func() error { return put(t.Context(), n, value) }))
 	}
 	allHave := func(want string) {
 		t.Helper()
 		for _, n := range q.Nodes {
 			var got string
-			require.NoError(t, poll(soon(t), func() (err error) { got, err = get(t.Context(), n); return err }))
+			require.NoError(t, Poll(soon(t), func() (err error) { got, err = get(t.Context(), n); return err }))
 			require.Equal(t, want, got)
 		}
 	}
@@ -234,7 +234,7 @@ func create(t *testing.T, conn *zk.Conn, path string, flags int32) {
 // exists is whether the servers know a node, as soon as the client, which lost them for a moment, has them again.
 func exists(t *testing.T, conn *zk.Conn, path string) (found bool) {
 	t.Helper()
-	require.NoError(t, poll(soon(t), func() (err error) { found, _, err = conn.Exists(path); return err }))
+	require.NoError(t, Poll(soon(t), func() (err error) { found, _, err = conn.Exists(path); return err }))
 	return found
 }
 

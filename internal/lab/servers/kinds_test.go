@@ -103,11 +103,11 @@ func TestKinds(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			requireNotRoot(t, s.server)
-			require.NoError(t, poll(soon(t), func() error { return s.put(t.Context(), "v") }))
+			require.NoError(t, Poll(soon(t), func() error { return s.put(t.Context(), "v") }))
 			has := func(want string) {
 				t.Helper()
 				var got string
-				require.NoError(t, poll(soon(t), func() (err error) { got, err = s.get(t.Context()); return err }))
+				require.NoError(t, Poll(soon(t), func() (err error) { got, err = s.get(t.Context()); return err }))
 				require.Equal(t, want, got)
 			}
 			ends := []func() error{s.Stop, s.Kill, s.Freeze}
@@ -154,7 +154,7 @@ func requireNotRoot(t *testing.T, s *server) {
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		return // no Linux
 	}
-	pids := []int{s.proc.cmd.Process.Pid}
+	pids := []int{s.proc.Pid()}
 	for _, c := range childrenOf(pids[0]) {
 		pids = append(pids, c.Pid)
 	}
@@ -208,7 +208,7 @@ func soon(t *testing.T) context.Context {
 // eventually requires that ok soon returns true.
 func eventually(t *testing.T, ok func() bool, what string) {
 	t.Helper()
-	require.NoError(t, poll(soon(t), func() error {
+	require.NoError(t, Poll(soon(t), func() error {
 		if !ok() {
 			return errors.New("not yet: " + what)
 		}

@@ -79,7 +79,7 @@ func TestNeedClosesAndShowsTheLogOfFailures(t *testing.T) {
 		var r *Redis
 		v := (&verdict{failed: failed}).run(func(tb testing.TB) { r = NeedRedis(tb, RedisOptions{}) })
 		require.NoDirExists(t, r.Dir())
-		require.False(t, r.proc.alive())
+		require.False(t, r.proc.Alive())
 		require.Equal(t, failed, strings.Contains(v.log, "Ready to accept connections"))
 	}
 }

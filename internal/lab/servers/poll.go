@@ -13,8 +13,8 @@ type stopPolling struct{ error }
 // Unwrap returns what stopped the polling.
 func (s stopPolling) Unwrap() error { return s.error }
 
-// poll calls try until it returns nil or stopPolling, or ctx ends. Then the last thing that try said is in the error.
-func poll(ctx context.Context, try func() error) error {
+// Poll calls try until it returns nil or stopPolling, or ctx ends. Then the last thing that try said is in the error.
+func Poll(ctx context.Context, try func() error) error {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
 	for pause := first; ; pause = min(2*pause, longest) {
 		err := try()
@@ -29,9 +29,9 @@ func poll(ctx context.Context, try func() error) error {
 	}
 }
 
-// pollFor is poll for at most startTime.
+// pollFor is Poll for at most startTime.
 func pollFor(ctx context.Context, try func(ctx context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	return poll(ctx, func() error { return try(ctx) })
+	return Poll(ctx, func() error { return try(ctx) })
 }

@@ -21,8 +21,7 @@ const logName = "server.log"
 // process is a running child. Once it has ended, its methods do nothing.
 type process struct {
 	kind
-	cmd  *exec.Cmd
-	over context.Context // ends when the child has ended and is reaped
+	*worker.Process
 }
 
 func (s *server) startProcess() (*process, error) {
@@ -35,32 +34,23 @@ func (s *server) startProcess() (*process, error) {
 	// A server sees nothing of our environment: etcd, for one, would read settings there.
 	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = s.dir, append(s.env, "PATH="+os.Getenv("PATH")), log, log
 	cmd.SysProcAttr = s.user.attributes()
-	ended, err := worker.Start(cmd)
+	p, err := worker.Run(cmd)
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	over, end := context.WithCancel(context.Background())
-	go func() {
-		defer end()
-		_ = cmd.Wait() // how it ended is in its log
-		ended()
-	}()
-	return &process{s.kind, cmd, over}, nil
+	return &process{s.kind, p}, nil
 }
 
-func (p *process) alive() bool { return p.over.Err() == nil }
-
-// kill ends the child with SIGKILL, stopped or not, and waits for its end.
+// kill ends the child and its children with SIGKILL, stopped or not, and waits for their end.
 func (p *process) kill() {
 	children := p.children()
-	_ = p.cmd.Process.Kill() // fails only if it has ended
-	<-p.over.Done()
+	p.Kill()
 	for _, c := range children {
 		_ = c.Kill()
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	_ = poll(ctx, func() error {
+	_ = Poll(ctx, func() error {
 		if slices.ContainsFunc(children, func(c *os.Process) bool { return worker.Running(c.Pid) }) {
 			return errors.New("its children are alive")
 		}
@@ -70,23 +60,24 @@ func (p *process) kill() {
 
 // children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
 func (p *process) children() []*os.Process {
-	if !p.family || !p.alive() || worker.Freeze(p.cmd.Process) != nil {
+	if !p.family || !p.Alive() || p.Freeze() != nil {
 		return nil
 	}
-	return childrenOf(p.cmd.Process.Pid)
+	return childrenOf(p.Pid())
 }
 
-func (p *process) freeze() error { return p.signal(worker.Freeze) }
+func (p *process) freeze() error { return p.signal(worker.Freeze, p.Freeze) }
 
-func (p *process) thaw() error { return p.signal(worker.Thaw) }
+func (p *process) thaw() error { return p.signal(worker.Thaw, p.Thaw) }
 
-func (p *process) signal(send func(*os.Process) error) error {
+// signal is for the children first, and then for the child itself.
+func (p *process) signal(child func(*os.Process) error, itself func() error) error {
 	for _, c := range p.children() {
-		if err := send(c); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		if err := child(c); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
 	}
-	if err := send(p.cmd.Process); !errors.Is(err, os.ErrProcessDone) {
+	if err := itself(); !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	return errors.New("servers: the server is down")
@@ -94,10 +85,10 @@ func (p *process) signal(send func(*os.Process) error) error {
 
 // stop asks the child to end, and kills it if it has not after stopTime.
 func (p *process) stop() {
-	_ = p.cmd.Process.Signal(cmp.Or(p.end, syscall.SIGTERM))
-	_ = p.signal(worker.Thaw) // a stopped process takes no signal
+	_ = p.Signal(cmp.Or(p.end, syscall.SIGTERM))
+	_ = p.thaw() // a stopped process takes no signal
 	select {
-	case <-p.over.Done():
+	case <-p.Over():
 	case <-time.After(stopTime):
 		p.kill()
 	}

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
@@ -122,8 +124,8 @@ func (q *quorumGroup[N]) WaitFailover(ctx context.Context, old N) (leader N, err
 func (q *quorumGroup[N]) leader(ctx context.Context) (leader N, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTime)
 	defer cancel()
-	leads, errs := make([]bool, len(q.Nodes)), make([]error, len(q.Nodes))
-	each(len(q.Nodes), func(i int) { leads[i], errs[i] = q.Nodes[i].leads(ctx) })
+	leads := make([]bool, len(q.Nodes))
+	errs := worker.AtOnce(q.Nodes, func(i int, node N) (err error) { leads[i], err = node.leads(ctx); return err })
 	leaders := 0
 	for i, node := range q.Nodes {
 		if leads[i] {

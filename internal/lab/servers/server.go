@@ -125,12 +125,12 @@ func (s *server) launch(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	err = poll(ctx, func() error {
+	err = Poll(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, requestTime)
 		defer cancel()
-		defer context.AfterFunc(p.over, cancel)()
+		defer context.AfterFunc(p.Context(), cancel)()
 		err := s.ready(ctx, s.addr)
-		if !p.alive() { // whoever answers is another server
+		if !p.Alive() { // whoever answers is another server
 			return stopPolling{errors.New("it ended at its start")}
 		}
 		return err
@@ -151,7 +151,7 @@ func (s *server) Dir() string { return s.dir }
 func (s *server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.proc.cmd.Process.Pid
+	return s.proc.Pid()
 }
 
 // TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost; nil without TLS. The caller owns it.
@@ -168,7 +168,7 @@ func (s *server) CAFile() string { return filepath.Join(s.dir, certFile) }
 // WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
 func (s *server) WipeData() error {
 	return s.control(func(p *process) error {
-		if p.alive() {
+		if p.Alive() {
 			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
 		}
 		if err := os.RemoveAll(dataDir(s.dir)); err != nil {

@@ -87,7 +87,7 @@ func TestServersOutliveThreads(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, r.Close()) }()
 	select {
-	case <-r.proc.over.Done():
+	case <-r.proc.Over():
 		require.Fail(t, "the server ended with the thread that started it")
 	case <-time.After(100 * time.Millisecond):
 	}

@@ -23,14 +23,17 @@ func (k Kind[C, O, A]) StartAll(ctx context.Context, config C, n int) (Group[O, 
 }
 
 // Each calls f for all workers at once, and returns when every call has returned, with the first error.
-func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error {
-	errs := make([]error, len(all))
+func (all Group[O, A]) Each(f func(i int, h *Handle[O, A]) error) error { return First(AtOnce(all, f)) }
+
+// AtOnce calls f for all items at the same time, and returns what each call has returned.
+func AtOnce[T any](items []T, f func(i int, item T) error) []error {
+	errs := make([]error, len(items))
 	var calls sync.WaitGroup
-	for i, h := range all {
-		calls.Go(func() { errs[i] = f(i, h) })
+	for i, item := range items {
+		calls.Go(func() { errs[i] = f(i, item) })
 	}
 	calls.Wait()
-	return First(errs)
+	return errs
 }
 
 // Close closes the workers that there are.

@@ -1,8 +1,8 @@
 package worker
 
 import (
-	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -12,14 +12,35 @@ import (
 	"time"
 )
 
-// Process is a worker process as its parent sees it. Safe for concurrent use. The caller must Kill or End it.
+// Process is a child of this process, which does not outlive it. Safe for concurrent use. The caller must Kill or End it.
 type Process struct {
 	cmd    *exec.Cmd
-	stderr bytes.Buffer  // complete when over is closed
-	over   chan struct{} // closed when the process has ended and been waited for
+	stderr bytes.Buffer    // of Rerun's, complete when over has ended
+	over   context.Context // ends when the process has ended and been waited for
 
 	mu sync.Mutex // guards in
 	in io.WriteCloser
+}
+
+// Run starts cmd, which is killed when this process ends, however that happens.
+func Run(cmd *exec.Cmd) (*Process, error) {
+	p := &Process{cmd: cmd}
+	return p, p.run()
+}
+
+func (p *Process) run() error {
+	reaped, err := start(p.cmd)
+	if err != nil {
+		return err
+	}
+	over, end := context.WithCancel(context.Background())
+	p.over = over
+	go func() {
+		defer end()
+		_ = p.cmd.Wait() // State says how it ended
+		reaped()
+	}()
+	return nil
 }
 
 // Rerun starts this program again with env added to its environment. It calls line with every line of the process's standard output, in order and from
@@ -29,33 +50,30 @@ func Rerun(line func([]byte), env ...string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Process{cmd: exec.Command(self), over: make(chan struct{})}
-	p.cmd.Env = append(os.Environ(), env...)
-	p.cmd.Stderr = &p.stderr
-	out, err := p.cmd.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
+	p := &Process{cmd: exec.Command(self)}
+	p.cmd.Env, p.cmd.Stdout, p.cmd.Stderr = append(os.Environ(), env...), &lines{tell: line}, &p.stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
 		return nil, err
 	}
-	reaped, err := Start(p.cmd)
-	if err != nil {
-		return nil, err
-	}
-	go func() {
-		defer close(p.over)
-		for lines := bufio.NewReader(out); ; {
-			text, err := lines.ReadBytes('\n')
-			if err != nil {
-				break // what has no end was cut off with the process
-			}
-			line(text)
+	return p, p.run()
+}
+
+// lines calls tell with each whole line that is written to it. What has no end was cut off with the process.
+type lines struct {
+	tell func([]byte)
+	rest []byte
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.rest = append(l.rest, text...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			return len(text), nil
 		}
-		_ = p.cmd.Wait()
-		reaped()
-	}()
-	return p, nil
+		l.tell(l.rest[:i])
+		l.rest = l.rest[i+1:]
+	}
 }
 
 // Send writes v as one line of JSON to the process's standard input.
@@ -70,18 +88,14 @@ func (p *Process) Send(v any) error {
 	return err
 }
 
+// Context ends when the process has ended.
+func (p *Process) Context() context.Context { return p.over }
+
 // Over is closed when the process has ended.
-func (p *Process) Over() <-chan struct{} { return p.over }
+func (p *Process) Over() <-chan struct{} { return p.over.Done() }
 
 // Alive reports whether the process runs, or is frozen.
-func (p *Process) Alive() bool {
-	select {
-	case <-p.over:
-		return false
-	default:
-		return true
-	}
-}
+func (p *Process) Alive() bool { return p.over.Err() == nil }
 
 // Printed returns what the process wrote to its standard error, and nothing while it runs.
 func (p *Process) Printed() string {
@@ -102,8 +116,11 @@ func (p *Process) State() *os.ProcessState {
 // Kill ends the process with SIGKILL, frozen or not, and returns when it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // it may have ended
-	<-p.over
+	<-p.Over()
 }
+
+// Pid is the process's id.
+func (p *Process) Pid() int { return p.cmd.Process.Pid }
 
 // Freeze stops the process as a long pause of its machine would, and returns when it has stopped.
 func (p *Process) Freeze() error { return Freeze(p.cmd.Process) }
@@ -121,7 +138,7 @@ func (p *Process) End(d time.Duration) error {
 	_ = p.in.Close()
 	p.mu.Unlock()
 	select {
-	case <-p.over:
+	case <-p.Over():
 		return nil
 	case <-time.After(d):
 		p.Kill()

@@ -7,9 +7,9 @@ import (
 	"strconv"
 )
 
-// Start starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
+// start starts cmd so that it is killed when this process ends, however that happens: a shell waits for a line from us
 // and, if its input ends without one, kills the child. ended is to be called when it has been waited for.
-func Start(cmd *exec.Cmd) (ended func(), err error) {
+func start(cmd *exec.Cmd) (ended func(), err error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
