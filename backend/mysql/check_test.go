@@ -176,11 +176,10 @@ func TestReadOnlyServer(t *testing.T) {
 }
 
 func TestOldServers(t *testing.T) {
-	for _, version := range []string{"5.5.62", "5.7.44-log", "5.5.5-10.1.48-MariaDB", "10.4.34-MariaDB-log", "nonsense", ""} {
-		refused(t, servers.NewFakeMySQL(t, version).URL(), "")
+	// The last one says that it is new, and is not.
+	for version, why := range map[string]string{"5.5.62": "8.0 or newer", "5.5.5-10.1.48-MariaDB": "10.5 or newer", "8.4.0": "is it MariaDB or MySQL?"} {
+		refused(t, servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"version": version}}).URL(), why)
 	}
-	// What says that it is new, and is not.
-	refused(t, servers.NewFakeMySQL(t, "8.4.0").URL(), "is it MariaDB or MySQL?")
 }
 
 func TestFacts(t *testing.T) {

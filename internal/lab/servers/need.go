@@ -15,43 +15,28 @@ import (
 // requireVariable lists kinds and programs without which a test fails.
 const requireVariable = "LOCKPORT_TEST_REQUIRE"
 
-// Need functions start servers for one test; the package comment has the rules.
+// Need functions start servers for one test; the package comment has the rules. The master of NeedReplica must be the test's own.
 var (
-	// NeedRedis returns a Redis for a test.
-	NeedRedis = needs("redis", StartRedis)
-	// NeedReplica returns a replica of a Redis that the test started itself.
-	NeedReplica = needs("redis", StartReplica)
-	// NeedSentinel returns a Sentinel set for a test.
-	NeedSentinel = needs("redis", StartSentinel)
-	// NeedCluster returns a Redis Cluster for a test.
-	NeedCluster = needs("redis", StartCluster)
-	// NeedZooKeeper returns a ZooKeeper that stands alone for a test.
-	NeedZooKeeper = needs("zookeeper", StartZooKeeper)
-	// NeedEnsemble returns a ZooKeeper ensemble for a test.
-	NeedEnsemble = needs("zookeeper", StartEnsemble)
-	// NeedEtcd returns an etcd that stands alone for a test.
-	NeedEtcd = needs("etcd", StartEtcd)
-	// NeedEtcdCluster returns an etcd cluster for a test.
+	NeedRedis       = needs("redis", StartRedis)
+	NeedReplica     = needs("redis", StartReplica)
+	NeedSentinel    = needs("redis", StartSentinel)
+	NeedCluster     = needs("redis", StartCluster)
+	NeedZooKeeper   = needs("zookeeper", StartZooKeeper)
+	NeedEnsemble    = needs("zookeeper", StartEnsemble)
+	NeedEtcd        = needs("etcd", StartEtcd)
 	NeedEtcdCluster = needs("etcd", StartEtcdCluster)
-	// NeedPostgres returns a Postgres for a test.
-	NeedPostgres = needs("postgres", StartPostgres)
-	// NeedPgBouncer returns a PgBouncer for a test.
-	NeedPgBouncer = needs("pgbouncer", StartPgBouncer)
+	NeedPostgres    = needs("postgres", StartPostgres)
+	NeedPgBouncer   = needs("pgbouncer", StartPgBouncer)
 )
 
 // Shared functions return the plain server of a kind that all tests of this process share. The first call starts it, and it ends with the
 // process. Its Kill, Stop, Freeze, Thaw, Restart and WipeData return an error that matches [errors.ErrUnsupported].
 var (
-	// SharedRedis returns the Redis that all tests share.
-	SharedRedis = shared("redis", StartRedis)
-	// SharedEtcd returns the etcd that all tests share.
-	SharedEtcd = shared("etcd", StartEtcd)
-	// SharedZooKeeper returns the ZooKeeper that all tests share.
+	SharedRedis     = shared("redis", StartRedis)
+	SharedEtcd      = shared("etcd", StartEtcd)
 	SharedZooKeeper = shared("zookeeper", StartZooKeeper)
-	// SharedPostgres returns the Postgres that all tests share.
-	SharedPostgres = shared("postgres", StartPostgres)
-	// SharedMariaDB returns the MariaDB that all tests share.
-	SharedMariaDB = shared("mariadb", StartMariaDB)
+	SharedPostgres  = shared("postgres", StartPostgres)
+	SharedMariaDB   = shared("mariadb", StartMariaDB)
 )
 
 // NeedMariaDB returns a MariaDB or MySQL for t. A MySQL that is not installed skips the test even where LOCKPORT_TEST_REQUIRE is "all",

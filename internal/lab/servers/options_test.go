@@ -36,17 +36,6 @@ func TestRedisUsers(t *testing.T) {
 	}
 }
 
-func TestRedisDo(t *testing.T) {
-	r := SharedRedis(t)
-	require.Equal(t, "OK", do(t, r, "SET", "lockport-test-do", "a\r\nb", "PX", 60000))
-	require.Equal(t, "a\r\nb", do(t, r, "GET", "lockport-test-do"))
-	require.Equal(t, int64(1), do(t, r, "DEL", "lockport-test-do"))
-	require.Nil(t, do(t, r, "GET", "lockport-test-do"))
-	require.Equal(t, []any{int64(1), "two", nil, []any{}}, do(t, r, "EVAL", "return {1, 'two', false, {}}", 0))
-	_, err := r.Do(t.Context(), "NO-SUCH-COMMAND")
-	require.ErrorContains(t, err, "unknown command")
-}
-
 // TestRedisClock: the clock is the machine's, which outlives the process.
 func TestRedisClock(t *testing.T) {
 	t.Parallel()
@@ -180,13 +169,4 @@ func ask(t *testing.T, db *sql.DB, query string) (answer string) {
 	t.Helper()
 	require.NoError(t, db.QueryRowContext(t.Context(), query).Scan(&answer))
 	return answer
-}
-
-func TestFakeMySQL(t *testing.T) {
-	f := NewFakeMySQL(t, "5.5.5-10.1.48-MariaDB")
-	db := openSQL(t, "mysql", "any:thing@tcp("+f.Addr()+")/lockport")
-	require.Equal(t, "5.5.5-10.1.48-MariaDB", ask(t, db, "SELECT VERSION()"))
-	_, err := db.ExecContext(t.Context(), "SET SESSION wait_timeout=3")
-	require.NoError(t, err)
-	require.ErrorContains(t, db.QueryRowContext(t.Context(), "SELECT GET_LOCK('a',0)").Err(), "syntax")
 }
