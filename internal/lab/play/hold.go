@@ -109,7 +109,8 @@ func (h *hold) release() {
 // update reads the registers, stays for a while, and writes what it read plus one. The stay ends early when the hold is lost or the worker was asked to
 // end. With careful it writes only if the hold is still valid, which leaves time to be paused between that look and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
-	fenced, bare, err := h.worker.register.read(h.name, h.token)
+	u, err := askRegister(h.worker.register, Update{Name: h.name, Token: h.token})
+	u.Write, u.Fenced, u.Bare = true, u.Fenced+1, u.Bare+1
 	if err == nil {
 		select {
 		case <-time.After(stay):
@@ -119,10 +120,10 @@ func (h *hold) update(stay time.Duration, careful bool) {
 		if careful && !h.lock.Valid() {
 			return
 		}
-		err = h.worker.register.write(h.name, h.token, fenced+1, bare+1)
+		_, err = askRegister(h.worker.register, u)
 	}
 	e := h.event(history.Wrote)
-	e.Value = fenced + 1
+	e.Value = u.Fenced
 	if err != nil {
 		e.Kind = history.Refused
 	}

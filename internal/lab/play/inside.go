@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"net/rpc"
 	"os"
 	"sync"
 	"time"
@@ -22,7 +23,7 @@ const workerVariable = "LOCKPORT_FAULTS_WORKER"
 type config struct {
 	URL      string
 	TTL      time.Duration
-	Register string // URL of the fenced register
+	Register string // address of the register
 }
 
 // order is what a worker is told to do, as a line of JSON on its standard input. A worker carries out orders side by side.
@@ -74,7 +75,7 @@ func IsWorker() bool { return os.Getenv(workerVariable) != "" }
 // worker is the inside of a worker process.
 type worker struct {
 	client   *lockport.Client
-	register registerClient
+	register *rpc.Client
 	ttl      time.Duration
 	busy     sync.WaitGroup  // orders, and goroutines of storms
 	leaving  context.Context // ends when the worker is asked to end
@@ -89,11 +90,14 @@ func (w *worker) begin() error {
 	if err := json.Unmarshal([]byte(os.Getenv(workerVariable)), &c); err != nil {
 		return err
 	}
-	w.ttl, w.register.url, w.register.http.Timeout = c.TTL, c.Register, registerTime
+	w.ttl = c.TTL
+	var err error
+	if w.register, err = rpc.Dial("tcp", c.Register); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(w.leaving, 10*time.Second)
 	defer cancel()
 	for { // servers may be electing one of them, by a fault or because the machine is busy
-		var err error
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
 		if err == nil || ctx.Err() != nil {
 			return err

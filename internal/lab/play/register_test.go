@@ -3,11 +3,9 @@ package play
 import (
 	"errors"
 	"net"
-	"net/http"
-	"strings"
+	"net/rpc"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,136 +13,90 @@ import (
 	"github.com/lockport/lockport/fence"
 )
 
-// testRegister starts a register. dial makes clients of it, whose Timeout bounds what a mistake could make hang.
-func testRegister(t *testing.T) (r *register, dial func() *registerClient) {
+// testRegister starts a register. dial makes clients of it.
+func testRegister(t *testing.T) (r *register, dial func() *rpc.Client) {
 	t.Helper()
 	r, err := newRegister()
 	require.NoError(t, err)
 	t.Cleanup(r.close)
-	return r, func() *registerClient { return &registerClient{r.url, http.Client{Timeout: 30 * time.Second}} }
+	return r, func() *rpc.Client {
+		c, err := rpc.Dial("tcp", r.addr())
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
 }
 
-// An older holder's late update is refused by the fence, and lost, or loses another, where there is none.
+// An older holder's late update is refused by the fence, and lost, or loses another, where there is none. A newer holder's token counts when it reads.
 func TestRegisterCountsLostUpdates(t *testing.T) {
 	r, dial := testRegister(t)
 	older, newer := dial(), dial()
-	lost := func(name string) [2]int64 {
-		fenced, bare := r.lost(name)
-		return [2]int64{fenced, bare}
+	const token, next = 1024, 2048
+	for _, c := range []struct {
+		what         string
+		by           *rpc.Client
+		update, want Update // the numbers
+		lost         [2]int64
+	}{
+		{"the older one reads", older, Update{Token: token}, Update{}, [2]int64{}},
+		{"and writes", older, Update{Token: token, Write: true, Fenced: 1, Bare: 1}, Update{Fenced: 1, Bare: 1}, [2]int64{}},
+		{"the newer one reads", newer, Update{Token: next}, Update{Fenced: 1, Bare: 1}, [2]int64{}},
+		{"the older one writes late", older, Update{Token: token, Write: true, Fenced: 2, Bare: 2}, Update{Fenced: 2, Bare: 2, Stale: &fence.StaleError{}}, [2]int64{}},
+		{"the newer one writes what it knows of", newer, Update{Token: next, Write: true, Fenced: 2, Bare: 2}, Update{Fenced: 2, Bare: 2}, [2]int64{0, 1}},
+		{"without a token there is no fence", older, Update{Write: true, Bare: 3, Fenced: 7}, Update{Bare: 3, Fenced: 7}, [2]int64{0, 1}},
+	} {
+		c.update.Name = "n"
+		got, err := askRegister(c.by, c.update)
+		if c.want.Stale != nil {
+			require.ErrorIs(t, err, fence.ErrStale, c.what)
+			require.Equal(t, fence.StaleError{Name: "n", Token: token, Seen: next}, *got.Stale)
+		} else {
+			require.NoError(t, err, c.what)
+		}
+		require.Equal(t, [2]int64{c.want.Fenced, c.want.Bare}, [2]int64{got.Fenced, got.Bare}, c.what)
+		fenced, bare := r.lost("n")
+		require.Equal(t, c.lost, [2]int64{fenced, bare}, c.what)
 	}
-
-	fenced, bare, err := older.read("n", 1024)
-	require.NoError(t, err)
-	require.Zero(t, fenced+bare)
-	require.NoError(t, older.write("n", 1024, fenced+1, bare+1))
-	fenced, bare, err = older.read("n", 1024)
-	require.NoError(t, err)
-	require.Equal(t, [2]int64{1, 1}, [2]int64{fenced, bare})
-
-	f, b, err := newer.read("n", 2048)
-	require.NoError(t, err)
-	require.NoError(t, newer.write("n", 2048, f+1, b+1))
-	require.Zero(t, lost("n"))
-	require.ErrorIs(t, older.write("n", 1024, fenced+1, bare+1), fence.ErrStale)
-	require.Equal(t, [2]int64{0, 1}, lost("n"))
-
-	f, b, err = older.read("n", 1024)
-	var stale *fence.StaleError
-	require.ErrorAs(t, err, &stale)
-	require.Equal(t, fence.StaleError{Name: "n", Token: 1024, Seen: 2048}, *stale)
-	require.Equal(t, [2]int64{0, 2}, [2]int64{f, b}, "the bare one is read whatever the fence says")
-	require.Zero(t, lost("other"))
+	_, err := askRegister(older, Update{Name: "other", Token: token, Write: true, Fenced: 1})
+	require.NoError(t, err, "tokens of another name have nothing to do with it")
 }
 
-// A new holder's token is registered when it reads, so that an older one's write cannot come between its read and its write.
-func TestRegisterRegistersOnRead(t *testing.T) {
-	_, dial := testRegister(t)
-	older, newer := dial(), dial()
-	_, _, err := newer.read("n", 2048)
-	require.NoError(t, err)
-	require.ErrorIs(t, older.write("n", 1024, 1, 1), fence.ErrStale)
-	require.NoError(t, older.write("other", 1024, 1, 1), "tokens of another name have nothing to do with it")
-}
-
-func TestRegisterWithoutTokensIsBare(t *testing.T) {
-	r, dial := testRegister(t)
-	c := dial()
-	for range 2 {
-		require.NoError(t, c.write("n", 0, 7, 1))
-	}
-	fenced, bare, err := c.read("n", 0)
-	require.NoError(t, err)
-	require.Equal(t, [2]int64{0, 1}, [2]int64{fenced, bare})
-	fenced, bare = r.lost("n")
-	require.Equal(t, [2]int64{0, 1}, [2]int64{fenced, bare})
-}
-
-// Many clients that do not exclude each other may lose updates of the bare register; with tokens that rise they lose none of the fenced one.
+// Many clients that do not exclude each other may lose updates of the bare register; with tokens that rise they lose none of the fenced one. A client that
+// is stopped in the middle of a request keeps nobody waiting.
 func TestRegisterServesManyClients(t *testing.T) {
 	r, dial := testRegister(t)
+	stopped, err := net.Dial("tcp", r.addr())
+	require.NoError(t, err)
+	defer func() { _ = stopped.Close() }()
+	_, err = stopped.Write([]byte{100})
+	require.NoError(t, err)
 	var mu sync.Mutex
 	var last lockport.Token
 	var all sync.WaitGroup
 	for range 8 {
 		c := dial()
-		for range 2 {
-			all.Go(func() {
-				for range 100 {
-					mu.Lock()
-					last++
-					mine := last
-					mu.Unlock()
-					fenced, bare, err := c.read("n", mine)
-					if err == nil {
-						err = c.write("n", mine, fenced+1, bare+1)
-					}
-					if err != nil && !errors.Is(err, fence.ErrStale) {
-						t.Error(err)
-					}
+		all.Go(func() {
+			for range 100 {
+				mu.Lock()
+				last++
+				u := Update{Name: "n", Token: last}
+				mu.Unlock()
+				got, err := askRegister(c, u)
+				if err == nil {
+					u.Write, u.Fenced, u.Bare = true, got.Fenced+1, got.Bare+1
+					_, err = askRegister(c, u)
 				}
-			})
-		}
+				if err != nil && !errors.Is(err, fence.ErrStale) {
+					t.Error(err)
+				}
+			}
+		})
 	}
 	all.Wait()
-	lost, bare := r.lost("n")
-	require.Zero(t, lost)
+	fenced, bare := r.lost("n")
+	require.Zero(t, fenced)
 	require.GreaterOrEqual(t, bare, int64(0))
-	fenced, _, err := dial().read("n", last+1)
+	got, err := askRegister(dial(), Update{Name: "n", Token: last + 1})
 	require.NoError(t, err)
-	require.Positive(t, fenced)
-}
-
-// A client that is stopped in the middle of a request, and one that does not read its answer, keep nobody waiting.
-func TestRegisterDoesNotWaitForAClient(t *testing.T) {
-	r, dial := testRegister(t)
-	for _, text := range []string{
-		"POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 100\r\n\r\n{",
-		"POST / HTTP/1.1\r\nHost: r\r\nContent-Length: 25\r\n\r\n" + `{"Name":"n","Token":1024}`,
-	} {
-		stopped, err := net.Dial("tcp", strings.TrimPrefix(r.url, "http://"))
-		require.NoError(t, err)
-		defer func() { _ = stopped.Close() }()
-		_, err = stopped.Write([]byte(text))
-		require.NoError(t, err)
-	}
-	c := dial()
-	require.NoError(t, c.write("n", 2048, 2, 1))
-	r.close() // nor does close wait
-	_, _, err := c.read("n", 2048)
-	require.Error(t, err)
-	require.NotErrorIs(t, err, fence.ErrStale)
-	fenced, _ := r.lost("n")
-	require.Equal(t, int64(-1), fenced, "what it has stays")
-}
-
-// A request that has no answer in time, or whose connection ends, returns.
-func TestRegisterClientGivesUp(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	c := &registerClient{"http://" + silent.Addr().String(), http.Client{Timeout: 20 * time.Millisecond}}
-	_, _, err = c.read("n", 1)
-	require.True(t, errors.As(err, new(net.Error)), err)
-	require.Equal(t, "timed out", string(classOf(err)))
-	require.NoError(t, silent.Close())
-	require.Error(t, c.write("n", 1, 1, 1))
+	require.Positive(t, got.Fenced)
 }

@@ -41,7 +41,7 @@ func (s *Phase) start() (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
 	}
-	text, err := json.Marshal(config{URL: endpoint.URL, TTL: s.TTL, Register: s.register.url})
+	text, err := json.Marshal(config{URL: endpoint.URL, TTL: s.TTL, Register: s.register.addr()})
 	if err != nil {
 		return nil, err
 	}
