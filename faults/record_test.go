@@ -116,15 +116,3 @@ func rendered(t *testing.T) string {
 
 // The page says what the code states, and what the committed run has measured.
 func TestPage(t *testing.T) { pages.Holds(t, "guarantees.md", "faults", rendered(t)) }
-
-func TestFiguresOfAPartOfTheTableAreNotThoseOfAll(t *testing.T) {
-	all := []faults.Environment{
-		{environment.Environment{Name: "a"}, []play.Cell{{Fault: "f"}, {Fault: "g"}}}, {environment.Environment{Name: "v", Variant: true}, []play.Cell{{Fault: "f"}}},
-	}
-	defer func(was bool) { *full = was }(*full)
-	*full = false
-	require.Equal(t, []string{"a/g"}, notPlayed(all, map[string]history.Figures{"a/f": {}}))
-	require.Empty(t, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
-	*full = true
-	require.Equal(t, []string{"v/f"}, notPlayed(all, map[string]history.Figures{"a/f": {}, "a/g": {}}))
-}

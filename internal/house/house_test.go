@@ -6,15 +6,25 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
+var readModule = sync.OnceValues(func() (*tree, error) { return readTree(os.DirFS("../..")) })
+
+// wholeTree is the module's own.
+func wholeTree(t *testing.T) *tree {
+	t.Helper()
+	here, err := readModule()
+	require.NoError(t, err)
+	return here
+}
+
 // The module keeps the rules.
 func TestHouse(t *testing.T) {
-	here, err := readTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	here := wholeTree(t)
 	require.True(t, here.has("driver", "driver.go"), "the test does not run inside the module")
 	require.Greater(t, len(here.files), 20)
 	if lines := here.breaches(); len(lines) > 0 {
@@ -29,10 +39,8 @@ func TestGuaranteesNameWhatExists(t *testing.T) {
 	require.NoError(t, err)
 	table, err := os.ReadFile(filepath.Join(root, "docs", "testing.md")) // its table of cases is held by a test of conformance
 	require.NoError(t, err)
-	tree, err := readTree(os.DirFS(root))
-	require.NoError(t, err)
 	tests := make(map[string]bool)
-	for _, f := range tree.files {
+	for _, f := range wholeTree(t).files {
 		for _, d := range f.syntax.Decls {
 			if f, ok := d.(*ast.FuncDecl); ok {
 				tests[f.Name.Name] = true

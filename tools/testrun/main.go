@@ -19,8 +19,9 @@ import (
 )
 
 // slow are the packages whose tests take longest. They begin first, so that nothing long is left for the end.
-var slow = []string{"faults", "cmd/lockport", "backend/redlock", "backend/etcd", "backend/mysql", "backend/zookeeper",
-	"internal/lab/servers", "internal/lab/report", "backend/redis", "backend/postgres", "compare/hazards", "conformance/exhibits"}
+var slow = []string{"faults", "backend/redlock", "backend/zookeeper", "cmd/lockport", "backend/etcd", "backend/mysql", "backend/postgres",
+	"backend/redis", "fence/sqlfence", "fence/zkfence", "conformance/exhibits", "conformance", "internal/lab/report", "compare/costs",
+	"conformance/exhibits/articles", "internal/lab/servers", "compare/hazards"}
 
 // event is one line of go test -json: see go doc test2json.
 type event struct {

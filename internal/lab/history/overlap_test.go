@@ -65,24 +65,3 @@ func TestOverlapsOfManyAreAllSeen(t *testing.T) {
 	}
 	require.Equal(t, []string{"w1w2", "w1w3", "w2w3", "w1w4", "w3w4"}, pairs)
 }
-
-func TestOverlapIsDescribed(t *testing.T) {
-	h := read(t, `
-		1000 w1/1 asked
-		1012 w1/1 got token 1024 deadline 2900
-		1600 -    noted: injected
-		1601 -    noted: master killed, replica promoted
-		1650 w2/7 asked
-		1712 w2/7 got token 2048 deadline 3600
-		1900 w1/1 told: the key is gone
-		2000 w2/7 releasing
-		2001 w2/7 released
-		2100 -    noted: healed`)
-	overlaps := h.Overlaps()
-	require.Len(t, overlaps, 1)
-	require.Equal(t, `two held "n" for 188ms, from 712ms to 900ms:
-  w1/1 (token 1024) asked at 0s, got it at 12ms and believed until 900ms, it was told of the loss; deadline at 1.9s; told at 900ms
-  w2/7 (token 2048) asked at 650ms, got it at 712ms and believed until 1s, it was released; deadline at 2.6s; `+
-		`Release called at 1s; returned at 1.001s
-  meanwhile: 600ms injected; 601ms master killed, replica promoted`, overlaps[0].Describe(h))
-}

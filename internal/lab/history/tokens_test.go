@@ -47,13 +47,3 @@ func TestTokenFaults(t *testing.T) {
 		})
 	}
 }
-
-func TestTokenFaultIsDescribed(t *testing.T) {
-	h := read(t, grant("w1/1", 0, 1, 2048)+"1.5 - noted: restarted without its data\n"+grant("w2/1", 2, 3, 1024))
-	faults := h.TokenFaults()
-	require.Len(t, faults, 1)
-	require.Equal(t, `a token of "n" is smaller than that of an earlier one:
-  w1/1 (token 2048) asked at 0s, got it at 1ms and believed until 2ms, it was released; Release called at 2ms
-  w2/1 (token 1024) asked at 2ms, got it at 3ms and believed until 4ms, it was released; Release called at 4ms
-  meanwhile: 1.5ms restarted without its data`, faults[0].Describe(h))
-}
