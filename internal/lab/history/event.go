@@ -37,10 +37,6 @@ const (
 	// Noted is a note of the scheduler: Err is its text ("leader killed"). It is about no worker. Texts with a meaning of their own: see
 	// [Injected] and those below it.
 	Noted Kind = "noted"
-
-	// Answered is how a worker answers an order that makes no other event: Op is the order's, Valid and Err the answer. The
-	// first one of a worker says that it is ready.
-	Answered Kind = "answered"
 )
 
 // The notes that judges look for; "removed NAME" says that the server was made to forget the lock NAME.

@@ -34,7 +34,7 @@ type hold struct {
 }
 
 // say tells an event of the hold.
-func (h *hold) say(k history.Kind, err error) { h.worker.say(h.event(k), err) }
+func (h *hold) say(k history.Kind, err error) history.Event { return h.worker.say(h.event(k), err) }
 
 func (h *hold) event(k history.Kind) history.Event {
 	h.mu.Lock()
@@ -43,10 +43,11 @@ func (h *hold) event(k history.Kind) history.Event {
 }
 
 // begin tells of the hold, and follows it.
-func (h *hold) begin() {
-	now := history.Now() // who reads that it was got may pause the worker at once
-	h.say(history.Got, nil)
+func (h *hold) begin() history.Event {
+	now := history.Now() // whoever reads that it was got may pause the worker at once
+	e := h.say(history.Got, nil)
 	go h.watch(now)
+	return e
 }
 
 // watch tells how the hold's deadline moves and when it is lost, until it is released, and compares Valid with the clock at every look.

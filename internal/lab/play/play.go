@@ -100,7 +100,7 @@ func (s *Phase) staff(names []string) error {
 	return errors.Join(process.AtOnce(plans, func(_ int, plan stormPlan) error {
 		w, err := s.start()
 		if err == nil {
-			err = w.process.Send(order{Do: doStorm, Storm: &plan})
+			_, err = w.ask(order{Do: doStorm, Storm: &plan})
 		}
 		return err
 	})...)

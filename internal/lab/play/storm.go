@@ -23,7 +23,7 @@ func (w *worker) storm(p stormPlan) {
 				op, name := int64(i+1)<<32|n, p.Names[r.IntN(len(p.Names))]
 				if !p.Busy {
 					w.round(r, op, name)
-				} else if h := w.acquire(op, name, 10*w.ttl, false); h != nil {
+				} else if h, _ := w.acquire(op, name, 10*w.TTL, false); h != nil {
 					h.begin()
 					h.release()
 				}
@@ -34,11 +34,11 @@ func (w *worker) storm(p stormPlan) {
 
 // round is one acquisition, with what its caller does while it has the lock.
 func (w *worker) round(r *rand.Rand, op int64, name string) {
-	within := 10 * w.ttl
+	within := 10 * w.TTL
 	if r.IntN(8) == 0 {
-		within = between(r, 0, w.ttl/2) // somebody in a hurry
+		within = between(r, 0, w.TTL/2) // somebody in a hurry
 	}
-	h := w.acquire(op, name, within, r.IntN(8) == 0)
+	h, _ := w.acquire(op, name, within, r.IntN(8) == 0)
 	if h == nil {
 		time.Sleep(between(r, 5*time.Millisecond, 50*time.Millisecond))
 		return
@@ -53,9 +53,9 @@ func (w *worker) round(r *rand.Rand, op int64, name string) {
 func (w *worker) stay(r *rand.Rand) time.Duration {
 	switch r.IntN(30) {
 	case 0:
-		return between(r, w.ttl/2, w.ttl*3/2)
+		return between(r, w.TTL/2, w.TTL*3/2)
 	case 1, 2, 3, 4:
-		return between(r, 20*time.Millisecond, w.ttl/4)
+		return between(r, 20*time.Millisecond, w.TTL/4)
 	default:
 		return between(r, 0, 20*time.Millisecond)
 	}

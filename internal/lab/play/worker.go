@@ -2,9 +2,7 @@ package play
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,7 +21,7 @@ type Worker struct {
 	Endpoint *environment.Endpoint
 
 	phase   *Phase
-	process *process.Process
+	process *process.Handle[order, history.Event]
 
 	killed, stopped atomic.Bool // by us
 	orders          atomic.Int64
@@ -41,41 +39,32 @@ func (s *Phase) start() (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
 	}
-	text, err := json.Marshal(config{URL: endpoint.URL, TTL: s.TTL, Register: s.register.addr()})
-	if err != nil {
-		return nil, err
-	}
 	s.mu.Lock()
 	s.spawned++
 	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
-	from := len(s.events)
 	s.mu.Unlock()
-	hear := func(line []byte) {
-		var e history.Event
-		if json.Unmarshal(line, &e) == nil { // or else something in the program printed
-			e.Worker = w.Name
-			s.say(e)
-		}
-	}
-	if w.process, err = process.Rerun(hear, workerVariable+"="+string(text), "GORACE=atexit_sleep_ms=0"); err != nil {
-		return nil, err
+	s.say(history.Event{Kind: history.Spawned, Worker: w.Name})
+	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.hear}.Start(s.Ctx, config{w.Name, endpoint.URL, s.TTL, s.register.addr()})
+	if err != nil {
+		endpoint.Close()
+		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
 	}
 	s.mu.Lock()
 	s.workers = append(s.workers, w)
 	s.mu.Unlock()
-	s.say(history.Event{Kind: history.Spawned, Worker: w.Name})
 	go func() {
 		<-w.process.Over()
-		s.say() // who waits for the worker looks again
+		s.say() // whoever waits for the worker looks again
 	}()
-	ready, err := w.await(from, func(e history.Event) bool { return e.Kind == history.Answered })
-	if err == nil && ready.Err != "" {
-		err = errors.New(ready.Err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("worker %s does not begin: %w: %s", w.Name, err, w.process.Printed())
-	}
 	return w, nil
+}
+
+// hear adds what a worker tells to the history. Other lines were printed by the program.
+func (s *Phase) hear(line []byte) {
+	var e history.Event
+	if json.Unmarshal(line, &e) == nil && e.Kind != "" {
+		s.say(e)
+	}
 }
 
 // Kill ends the worker with SIGKILL, stopped or not, and returns when it has ended.
@@ -128,20 +117,16 @@ func (w *Worker) end() error {
 
 // Await waits for an event of the worker's, among those from index from on, as long as it lives.
 func (w *Worker) Await(from int, is func(history.Event) bool) history.Event {
-	return Must(w.await(from, is))
+	return Must(w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) }))
 }
 
-func (w *Worker) await(from int, is func(history.Event) bool) (history.Event, error) {
-	return w.phase.await(w.phase.Ctx, w, from, func(e history.Event) bool { return e.Worker == w.Name && is(e) })
-}
-
-// ask sends an order and waits for the first event of its Op that is of one of the kinds.
-func (w *Worker) ask(o order, kinds ...history.Kind) (history.Event, error) {
-	from := w.phase.Length()
-	if err := w.process.Send(o); err != nil {
-		return history.Event{}, fmt.Errorf("worker %s does not listen: %w", w.Name, err)
+// ask gives an order and waits for its answer.
+func (w *Worker) ask(o order) (history.Event, error) {
+	e, err := w.process.Ask(w.phase.Ctx, o)
+	if err != nil {
+		err = fmt.Errorf("worker %s: %w", w.Name, err)
 	}
-	return w.await(from, func(e history.Event) bool { return e.Op == o.Op && slices.Contains(kinds, e.Kind) })
+	return e, err
 }
 
 // AcquireError is what a worker's own call of Acquire, or TryAcquire, has returned: its text, and what sort of error it is.
@@ -174,7 +159,7 @@ func (w *Worker) AcquireAtLast(name string, within, limit time.Duration) (*Hold,
 }
 
 func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
-	e, err := w.ask(order{Do: do, Op: w.orders.Add(1), Name: name, Within: within}, history.Got, history.Failed)
+	e, err := w.ask(order{Do: do, Op: w.orders.Add(1), Name: name, Within: within})
 	if err != nil {
 		return nil, err
 	}
@@ -206,19 +191,17 @@ type Hold struct {
 	Deadline history.Instant // when it was got
 }
 
-func (h *Hold) ask(do string, kind history.Kind) history.Event {
-	return Must(h.Worker.ask(order{Do: do, Op: h.Op}, kind))
-}
+func (h *Hold) ask(do string) history.Event { return Must(h.Worker.ask(order{Do: do, Op: h.Op})) }
 
 // Valid asks whether the worker believes now that it holds the lock.
-func (h *Hold) Valid() bool { return h.ask(doValid, history.Answered).Valid }
+func (h *Hold) Valid() bool { return h.ask(doValid).Valid }
 
 // Release has the worker release the lock. What Release returned is in the history.
-func (h *Hold) Release() { h.ask(doRelease, history.Released) }
+func (h *Hold) Release() { h.ask(doRelease) }
 
 // Update has the worker read the registers and write what it read plus one, without looking whether it still holds the lock.
 // Whether that was refused is in the history.
-func (h *Hold) Update() { h.ask(doUpdate, history.Answered) }
+func (h *Hold) Update() { h.ask(doUpdate) }
 
 // Event is the last event of that kind so far. Its time is 0 if there is none.
 func (h *Hold) Event(kind history.Kind) (found history.Event) {

@@ -37,6 +37,6 @@ func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
 		time.AfterFunc(100*time.Millisecond, w.Kill)
 		Must(w.Acquire(s.Name(), time.Minute))
 	}})
-	require.ErrorContains(t, err, "worker w1 has ended")
+	require.ErrorContains(t, err, "worker w1: the worker's process has ended")
 	require.Empty(t, stuck, "it was killed")
 }

@@ -14,6 +14,7 @@ type Handle[O, A any] struct {
 	*Process
 
 	mu      sync.Mutex
+	line    func([]byte)
 	orders  int64
 	pending map[int64]chan answer[A]
 }
@@ -21,7 +22,7 @@ type Handle[O, A any] struct {
 // Start starts a worker with config and env, and returns when it has begun. ctx bounds the start alone.
 func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Handle[O, A], error) {
 	ready := make(chan answer[A], 1)
-	h := &Handle[O, A]{pending: map[int64]chan answer[A]{0: ready}}
+	h := &Handle[O, A]{line: k.Line, pending: map[int64]chan answer[A]{0: ready}}
 	var err error
 	if h.Process, err = Rerun(h.hear, append([]string{k.Variable + "=1", "GORACE=atexit_sleep_ms=0"}, env...)...); err != nil {
 		return nil, err
@@ -34,18 +35,20 @@ func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Han
 	return h, nil
 }
 
-// hear passes an answer on. Other lines were printed by the program, or by a library.
+// hear passes an answer on.
 func (h *Handle[O, A]) hear(line []byte) {
 	var a answer[A]
-	if json.Unmarshal(line, &a) != nil {
-		return
-	}
+	err := json.Unmarshal(line, &a)
 	h.mu.Lock()
-	defer h.mu.Unlock()
-	if to := h.pending[a.ID]; to != nil {
-		to <- a
-	}
+	to := h.pending[a.ID]
 	delete(h.pending, a.ID)
+	h.mu.Unlock()
+	switch {
+	case err == nil && to != nil:
+		to <- a
+	case h.line != nil:
+		h.line(line)
+	}
 }
 
 // Send gives an order. await, to be called once, waits for its answer; what the worker could not do is an error.
@@ -83,7 +86,7 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 			return a.Answer, fmt.Errorf("%w (%v) %s", ErrEnded, h.State(), printed[max(0, len(printed)-printedShown):])
 		}
 	case <-ctx.Done():
-		return a.Answer, ctx.Err()
+		return a.Answer, context.Cause(ctx)
 	}
 	if a.Err != "" {
 		return a.Answer, errors.New(a.Err)

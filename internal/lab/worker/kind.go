@@ -15,6 +15,9 @@ import (
 type Kind[C, O, A any] struct {
 	// Variable is the environment variable that tells a process that it is such a worker.
 	Variable string
+	// Line, if not nil, gets each line of a worker's standard output that is no answer: what it tells by itself, and what a library prints. It must not
+	// keep the line.
+	Line func(line []byte)
 }
 
 // Worker is the inside of a worker process.

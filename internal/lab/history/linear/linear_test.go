@@ -187,9 +187,9 @@ func long(n int) string {
 }
 
 func TestALongHistory(t *testing.T) {
-	h, err := history.NewHistory(historytext.Events(long(20_000)))
+	h, err := history.NewHistory(historytext.Events(long(5_000)))
 	require.NoError(t, err)
-	require.Len(t, h.Spans, 20_000)
+	require.Len(t, h.Spans, 5_000)
 	res := linear.Check(h, leases, time.Minute)
 	require.True(t, res.Ok, res.Message)
 
