@@ -46,11 +46,17 @@ var (
 	redisReplicaKilled = until(func(s *play.Phase) { play.Check(in[*environment.RedisPair](s).Replica.Kill()) }, redisFollow)
 )
 
+// redisPromoted makes the replica the master, and leads new connections there.
+func redisPromoted(s *play.Phase) {
+	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+	s.Retarget()
+}
+
 // redisMasterReplaced kills the master and promotes the replica, which has a replica again at once.
 func redisMasterReplaced(s *play.Phase) {
 	play.Check(in[*environment.RedisPair](s).Master.Kill())
 	s.Pause(0, 0.5)
-	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+	redisPromoted(s)
 	redisFollow(s)
 	s.Healed()
 }
@@ -70,18 +76,18 @@ func redisMasterLostUnseen(s *play.Phase) {
 	overtakes(s, older, newer, func(s *play.Phase) {
 		s.Note("the master is killed, and its replica promoted")
 		play.Check(in[*environment.RedisPair](s).Master.Kill())
-		play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+		redisPromoted(s)
 	})
 }
 
-// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker comes by the address when it
-// leads to the new one.
+// redisTwoMasters promotes the replica while the holder stays connected to the old master, which goes on. The newer worker is led to the new
+// one.
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	lag(s)
 	had := s.Acquire(older, 1)
 	s.Injected()
-	play.Check(in[*environment.RedisPair](s).Promote(s.Ctx))
+	redisPromoted(s)
 	has := s.Acquire(s.Worker(), 1)
 	s.Pause(2, 2) // both renew
 	s.Both(had, has)

@@ -8,13 +8,12 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// RedisPair is a master and its replica, without persistence, which somebody promotes by hand, as managed services do. Clients know one address, which then
-// leads to the other server.
+// RedisPair is a master and its replica, without persistence, which somebody promotes by hand, as managed services do. Clients are led to the master.
 type RedisPair struct {
 	*Redis
 	Master, Replica *servers.Redis
-	// Address is where clients find the master, and Link where the replica does.
-	Address, Link *faultproxy.Proxy
+	// Link is where the replica finds the master.
+	Link *faultproxy.Proxy
 }
 
 // startRedisPair starts a pair. With replicas=1 in query, every grant and renewal waits until the replica has it.
@@ -32,24 +31,21 @@ func startRedisPair(query string) starter {
 		p.Redis = redisOf(redisURL(query), p.Master, p.Replica)
 		p.hidden = true
 		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
-		if p.Address, err = faultproxy.New(p.Master.Addr()); err != nil {
-			return nil, errors.Join(err, p.Redis.Close(), p.Link.Close())
-		}
 		return p, nil
 	}
 }
 
 // Addrs implements Servers.
-func (p *RedisPair) Addrs() []string { return []string{p.Address.Addr()} }
+func (p *RedisPair) Addrs() []string { return []string{p.Master.Addr()} }
 
-// Promote makes the replica the master and leads the address there. Live connections stay as they are. The old master is the replica now, but does
+// Promote makes the replica the master. Clients are led there from now on; live connections stay as they are. The old master is the replica now, but does
 // not know it: see Follow.
 func (p *RedisPair) Promote(ctx context.Context) error {
 	if err := p.Replica.Promote(ctx); err != nil {
 		return err
 	}
 	p.Master, p.Replica = p.Replica, p.Master
-	return p.Address.Retarget(p.Master.Addr())
+	return nil
 }
 
 // Follow makes the replica run and copy the master.
@@ -62,7 +58,6 @@ func (p *RedisPair) Follow(ctx context.Context) error {
 
 // Heal implements Servers.
 func (p *RedisPair) Heal(ctx context.Context) error {
-	p.Address.Restore()
 	return inOrder(ctx, running(p.Master), p.Master.Promote, p.Follow) // Promote does nothing if it is the master
 }
 
@@ -76,5 +71,5 @@ func (p *RedisPair) FailOver(ctx context.Context) error {
 
 // Close implements Servers.
 func (p *RedisPair) Close() error {
-	return errors.Join(p.Address.Close(), p.Link.Close(), p.Redis.Close())
+	return errors.Join(p.Link.Close(), p.Redis.Close())
 }
