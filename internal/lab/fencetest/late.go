@@ -126,28 +126,39 @@ func begin(ctx context.Context, c config) (*party, error) {
 	}
 	p := &party{store, func() { _ = client.Close(); store.Close() }, make([]int64, len(c.Names)), make([]Write, len(c.Names))}
 	return p, errors.Join(p.each(0, 1, func(i int) error {
-		name := c.Names[i]
-		l, err := client.Acquire(ctx, name)
-		for errors.Is(err, lockport.ErrUnavailable) && ctx.Err() == nil { // a small TTL may be over before the grant is there
-			l, err = client.Acquire(ctx, name)
+		for {
+			err := p.take(ctx, client, c, i)
+			lost := errors.Is(err, lockport.ErrUnavailable) || errors.Is(err, lockport.ErrLost) // a small TTL may be over before all this is done
+			if !lost || ctx.Err() != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return err
-		}
-		token, _ := l.Token()
-		switch c.Way {
-		case ByToken:
-			p.writes[i], err = store.Register(ctx, name, token, nil)
-		case ByLock:
-			p.writes[i], err = store.Register(ctx, name, token, l)
-		case Bare:
-			p.writes[i] = func(ctx context.Context, value int64) error { return store.Bare(ctx, name, value) }
-		}
-		if err == nil {
-			p.values[i], err = store.Get(ctx, name)
-		}
-		return err
 	})...)
+}
+
+// take takes the lock of one name, registers, and reads.
+func (p *party) take(ctx context.Context, client *lockport.Client, c config, i int) error {
+	name := c.Names[i]
+	l, err := client.Acquire(ctx, name)
+	if err != nil {
+		return err
+	}
+	token, _ := l.Token()
+	switch c.Way {
+	case ByToken:
+		p.writes[i], err = p.Register(ctx, name, token, nil)
+	case ByLock:
+		p.writes[i], err = p.Register(ctx, name, token, l)
+	case Bare:
+		p.writes[i] = func(ctx context.Context, value int64) error { return p.Store.Bare(ctx, name, value) }
+	}
+	if err == nil {
+		p.values[i], err = p.Get(ctx, name)
+	}
+	if errors.Is(err, lockport.ErrLost) {
+		_ = l.Release(ctx) // which says that it is lost
+	}
+	return err
 }
 
 // Do is the child's part.
