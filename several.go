@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 )
 
 // Set is a hold of several names at once: what AcquireAll returns. All methods are safe for concurrent use.
@@ -99,6 +100,16 @@ func (s *Set) Context(parent context.Context) (ctx context.Context, cancel conte
 			cancel()
 		}
 	}
+}
+
+// Deadline is the earliest Deadline of the holds.
+func (s *Set) Deadline() (earliest time.Time, ok bool) {
+	for _, lock := range s.locks {
+		if d, has := lock.Deadline(); has && (!ok || d.Before(earliest)) {
+			earliest, ok = d, true
+		}
+	}
+	return earliest, ok
 }
 
 // Release releases all, at the same time. It takes as long as Release of a Lock at most, and returns their errors joined.

@@ -18,12 +18,14 @@ type breakOptions struct {
 	name  string
 	yes   bool
 	whole bool // --all-of-session
+	owner string
 }
 
 func parseBreak(args []string) (o breakOptions, err error) {
 	options := newOptions("break")
 	server := options.server()
 	options.flag(&o.yes, "yes", "")
+	options.text(&o.owner, "owner")
 	options.flag(&o.whole, "all-of-session", "")
 	a, err := options.parse(args)
 	names := append(a.before, a.after...)
@@ -61,6 +63,9 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	if !st.Held {
 		return failf(exitFailed, "nobody holds %s", plain(o.name))
 	}
+	if st, err = oneHolder(st, o.owner); err != nil {
+		return err
+	}
 	_ = writeDetails(c.err, v.caps, st)
 	if _, ok := driver.As[driver.Breaker](v.Backend()); !ok {
 		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", v.caps.Backend, instead(st, v.caps))
@@ -95,6 +100,20 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		return failf(exitUnavailable, "%v; whether the hold was ended is not known: look with lockport status", lookError(err))
 	}
 	return lookError(err)
+}
+
+// oneHolder is st with the holder whose id is owner alone, or with the only one if owner is empty.
+func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
+	if owner == "" && len(st.Others) > 0 {
+		return st, usagef("%s has %d holders: give --owner with the id of one, as lockport status shows it", plain(st.Name), 1+len(st.Others))
+	}
+	for _, h := range append([]lockport.Status{st}, st.Others...) {
+		if owner == "" || h.Owner == owner {
+			h.Others = nil
+			return h, nil
+		}
+	}
+	return st, failf(exitFailed, "nothing was ended: %s is not held by %s", plain(st.Name), legible(owner))
 }
 
 // losses says what else would be lost with a session.

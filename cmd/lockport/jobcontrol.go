@@ -38,8 +38,8 @@ func (s *supervisor) stopped(sig syscall.Signal) {
 // cannot be stopped, since no shell would continue it (an orphaned group, a container's first process).
 func (s *supervisor) stopSelf() {
 	if deadline, ok := s.lock.Deadline(); ok && !s.o.ignore {
-		s.c.say("stopped; unless continued within %v, %q is lost and the command killed",
-			time.Until(deadline).Round(100*time.Millisecond), s.o.name)
+		s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
+			time.Until(deadline).Round(100*time.Millisecond), s.o.title())
 	}
 	stopJob(s.awaitContinue)
 }

@@ -83,6 +83,10 @@ func who(st lockport.Status) string {
 	switch {
 	case !st.Held:
 		return "nobody"
+	case len(st.Others) > 0:
+		first, n := st, len(st.Others)
+		first.Others = nil
+		return fmt.Sprintf("%s; and %d more", who(first), n)
 	case st.PID > 0:
 		return fmt.Sprintf("%s, pid %d, %s", legible(st.Host), st.PID, legible(st.Label))
 	case st.Foreign && st.Owner == "":
@@ -93,18 +97,20 @@ func who(st lockport.Status) string {
 	return legible(st.Owner)
 }
 
-// holder says who has a lock and since when, as far as that is known.
-func holder(ctx context.Context, client *lockport.Client, name string) string {
+// holder says of the first of names that is held who has it and since when, as far as that is known.
+func holder(ctx context.Context, client *lockport.Client, names []string) (name, by string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	st, err := client.Inspect(ctx, name)
-	switch {
-	case err != nil || !st.Held || st.Owner == "":
-		return "somebody else"
-	case st.Since.IsZero():
-		return who(st)
+	for _, name := range names {
+		switch st, err := client.Inspect(ctx, name); {
+		case err != nil || !st.Held || st.Owner == "":
+		case st.Since.IsZero():
+			return name, who(st)
+		default:
+			return name, who(st) + " since " + st.Since.Local().Format(time.DateTime)
+		}
 	}
-	return who(st) + " since " + st.Since.Local().Format(time.DateTime)
+	return names[0], "somebody else"
 }
 
 // plain is a name as it is, where that shows what it is and where it ends; else in quotes.

@@ -40,7 +40,7 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 }
 
 // acquire opens the server and waits for the lock, until a signal ends that. With an error a client may be left to close.
-func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Signal) (*lockport.Client, *lockport.Lock, error) {
+func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Signal) (*lockport.Client, *lockport.Set, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	done := make(chan struct{})
@@ -88,7 +88,7 @@ func closeClient(client *lockport.Client, signals <-chan os.Signal) {
 	untilEnded(closed, signals)
 }
 
-func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Lock, err error) {
+func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Set, err error) {
 	started := time.Now()
 	options := []lockport.Option{lockport.Logger(nil), lockport.MinHold(o.minHold)}
 	if o.ttlGiven {
@@ -109,15 +109,15 @@ func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lock
 	if o.once {
 		limited, cancel := context.WithTimeout(ctx, openLimit)
 		defer cancel()
-		lock, err = client.TryAcquire(limited, o.name)
+		lock, err = lockport.TryAcquireAll(limited, client, o.names, o.mode()...)
 	} else {
 		bounded, cancel := ctx, context.CancelFunc(func() {})
 		if o.wait >= 0 {
 			bounded, cancel = context.WithDeadline(ctx, started.Add(o.wait))
 		}
 		defer cancel()
-		stop := explainWaiting(ctx, c, client, o.name)
-		lock, err = client.Acquire(bounded, o.name)
+		stop := explainWaiting(ctx, c, client, o.names)
+		lock, err = lockport.AcquireAll(bounded, client, o.names, o.mode()...)
 		stop()
 	}
 	switch {
@@ -126,9 +126,11 @@ func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lock
 	case !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil:
 		return client, nil, libraryError(err)
 	case o.wait > 0:
-		return client, nil, failf(exitHeld, "waited %v for %q, held by %s", o.wait, o.name, holder(ctx, client, o.name))
+		name, by := holder(ctx, client, o.names)
+		return client, nil, failf(exitHeld, "waited %v for %q, held by %s", o.wait, name, by)
 	}
-	return client, nil, failf(exitHeld, "%q is held by %s", o.name, holder(ctx, client, o.name))
+	name, by := holder(ctx, client, o.names)
+	return client, nil, failf(exitHeld, "%q is held by %s", name, by)
 }
 
 // explainAfter is how long a person waits for a lock before being told who has it.
@@ -136,7 +138,7 @@ const explainAfter = time.Second
 
 // explainWaiting tells a person at a terminal who has the lock, if Acquire takes long. stop ends that, and returns when
 // nothing more will be written.
-func explainWaiting(ctx context.Context, c *console, client *lockport.Client, name string) (stop func()) {
+func explainWaiting(ctx context.Context, c *console, client *lockport.Client, names []string) (stop func()) {
 	if !c.interactive {
 		return func() {}
 	}
@@ -148,9 +150,9 @@ func explainWaiting(ctx context.Context, c *console, client *lockport.Client, na
 			return
 		case <-time.After(explainAfter):
 		}
-		holder := holder(ctx, client, name)
+		name, by := holder(ctx, client, names)
 		if ctx.Err() == nil {
-			c.say("waiting for %q, held by %s", name, holder)
+			c.say("waiting for %q, held by %s", name, by)
 		}
 	})
 	return func() { cancel(); explaining.Wait() }
@@ -158,7 +160,7 @@ func explainWaiting(ctx context.Context, c *console, client *lockport.Client, na
 
 // finish releases the lock and settles the exit code: a lock
 // that turns out to be lost counts more than what the command returned.
-func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Lock, code int, failed error, signals <-chan os.Signal) error {
+func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Set, code int, failed error, signals <-chan os.Signal) error {
 	err := lock.Release(context.Background())
 	switch {
 	case errors.Is(err, lockport.ErrLost):

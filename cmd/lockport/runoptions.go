@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -12,7 +15,7 @@ const smallestTTL = 100 * time.Millisecond
 // runOptions is the command line of run.
 type runOptions struct {
 	url       string
-	name      string
+	names     []string
 	command   []string
 	once      bool          // -n
 	wait      time.Duration // -w; negative: for ever
@@ -21,6 +24,8 @@ type runOptions struct {
 	minHold   time.Duration
 	killAfter time.Duration
 	ignore    bool // --on-lost ignore
+	shared    bool
+	permits   int // 0: none
 }
 
 func parseRun(args []string) (runOptions, error) {
@@ -34,6 +39,8 @@ func parseRun(args []string) (runOptions, error) {
 	options.duration(&o.minHold, 0, "min-hold", "")
 	options.duration(&o.killAfter, 0, "kill-after", "")
 	options.text(&onLost, "on-lost")
+	options.flag(&o.shared, "shared", "")
+	options.count(&o.permits, "permits")
 	a, err := options.parse(args)
 	switch {
 	case err != nil:
@@ -42,18 +49,18 @@ func parseRun(args []string) (runOptions, error) {
 		return o, usagef("the lock's name is missing; try: lockport run --help")
 	case !a.dashes:
 		return o, usagef("put -- between the lock's name and the command: lockport run %s -- COMMAND", a.before[0])
-	case len(a.before) > 1:
-		return o, usagef("one lock name is wanted before --, and no command: %q", a.before)
-	case a.before[0] == "":
+	case slices.Contains(a.before, ""):
 		return o, usagef("the lock's name is empty")
 	case len(a.after) == 0 || a.after[0] == "":
 		return o, usagef("the command is missing after --")
 	case o.once && o.wait >= 0:
 		return o, usagef("options -n and -w exclude each other")
+	case o.shared && o.permits > 0:
+		return o, usagef("options --shared and --permits exclude each other")
 	case onLost != "term" && onLost != "ignore":
 		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
 	}
-	o.name, o.command = a.before[0], a.after
+	o.names, o.command = a.before, a.after
 	o.ignore = onLost == "ignore"
 	o.once = o.once || o.wait == 0
 	if o.url, err = server.url(); err != nil {
@@ -79,6 +86,26 @@ func (o *runOptions) settle() error {
 	case o.killAfter >= o.ttl/2:
 		return usagef("option --kill-after: %v is not below half of the TTL, %v, so that a renewal that is late would end the command",
 			o.killAfter, o.ttl)
+	}
+	return nil
+}
+
+// title is what messages call the lock: its names, quoted.
+func (o *runOptions) title() string {
+	quoted := make([]string, len(o.names))
+	for i, name := range o.names {
+		quoted[i] = strconv.Quote(name)
+	}
+	return strings.Join(quoted, ", ")
+}
+
+// mode is how the lock is to be held.
+func (o *runOptions) mode() []lockport.AcquireOption {
+	switch {
+	case o.shared:
+		return []lockport.AcquireOption{lockport.Shared()}
+	case o.permits > 0:
+		return []lockport.AcquireOption{lockport.Permits(o.permits)}
 	}
 	return nil
 }

@@ -120,6 +120,32 @@ type lockJSON struct {
 	Since   *time.Time `json:"since,omitempty"`
 	Expires *time.Time `json:"expires,omitempty"`
 	Waiters *int       `json:"waiters,omitempty"`
+	Shared  bool       `json:"shared,omitempty"`
+	Permits int        `json:"permits,omitempty"`
+	Others  []lockJSON `json:"others,omitempty"`
+}
+
+// newLockJSON says what is known of one lock.
+func newLockJSON(st lockport.Status) lockJSON {
+	at := func(t time.Time) *time.Time {
+		if t = t.UTC().Truncate(time.Millisecond); t.IsZero() {
+			return nil
+		}
+		return &t
+	}
+	j := lockJSON{
+		Name: st.Name, Held: st.Held, Foreign: st.Foreign, Owner: st.Owner, Host: st.Host, PID: st.PID, Label: st.Label, Token: uint64(st.Token),
+		Since: at(st.Since), Expires: at(st.Expires), Shared: st.Shared, Permits: st.Permits,
+	}
+	if st.Waiters >= 0 {
+		j.Waiters = &st.Waiters
+	}
+	for _, other := range st.Others {
+		o := newLockJSON(other)
+		o.Waiters = nil
+		j.Others = append(j.Others, o)
+	}
+	return j
 }
 
 // writeLocks writes the output of --json.
@@ -128,20 +154,21 @@ func writeLocks(w io.Writer, backend string, all []lockport.Status) error {
 		Backend string     `json:"backend"`
 		Locks   []lockJSON `json:"locks"`
 	}{backend, make([]lockJSON, 0, len(all))}
-	at := func(t time.Time) *time.Time {
-		if t = t.UTC().Truncate(time.Millisecond); t.IsZero() {
-			return nil
-		}
-		return &t
-	}
 	for _, st := range all {
-		j := lockJSON{st.Name, st.Held, st.Foreign, st.Owner, st.Host, st.PID, st.Label, uint64(st.Token), at(st.Since), at(st.Expires), nil}
-		if st.Waiters >= 0 {
-			j.Waiters = &st.Waiters
-		}
-		report.Locks = append(report.Locks, j)
+		report.Locks = append(report.Locks, newLockJSON(st))
 	}
 	return encode(w, report)
+}
+
+// mostHolders are as many as are shown of a lock that several hold.
+const mostHolders = 10
+
+// count says how many there are of what.
+func count(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
 }
 
 // writeDetails writes one lock upright.
@@ -149,18 +176,33 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) err
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what, text string) { fmt.Fprintf(t, "%s\t%s\n", what, cmp.Or(text, "not known")) }
 	line("lock", plain(st.Name)+" ("+caps.Backend+")")
-	line("holder", who(st))
-	if st.Held {
-		if st.PID > 0 {
-			line("owner", plain(st.Owner))
+	switch {
+	case st.Shared:
+		line("shared by", count(1+len(st.Others), "reader"))
+	case st.Permits > 0:
+		line("permits", fmt.Sprintf("%d of %d are held", 1+len(st.Others), st.Permits))
+	case !st.Held:
+		line("holder", who(st))
+	}
+	holders := append([]lockport.Status{st}, st.Others...)
+	for _, h := range holders[:min(len(holders), mostHolders)] {
+		if h.Others = nil; !h.Held {
+			continue
+		}
+		line("holder", who(h))
+		if h.PID > 0 {
+			line("owner", plain(h.Owner))
 		}
 		since := ""
-		if !st.Since.IsZero() {
-			since = fmt.Sprintf("%s (for %s)", clockTime(st.Since), age(time.Since(st.Since)))
+		if !h.Since.IsZero() {
+			since = fmt.Sprintf("%s (for %s)", clockTime(h.Since), age(time.Since(h.Since)))
 		}
 		line("since", since)
-		line("until", until(st, caps))
-		line("token", tokenText(st, caps))
+		line("until", until(h, caps))
+		line("token", tokenText(h, caps))
+	}
+	if more := len(holders) - mostHolders; more > 0 {
+		line("and", count(more, "other holder")+": see --json")
 	}
 	line("waiting", waiters(st))
 	return t.Flush()

@@ -3,11 +3,12 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -24,7 +25,7 @@ func killSlack(ttl time.Duration) time.Duration {
 type supervisor struct {
 	c         *console
 	o         runOptions
-	lock      *lockport.Lock
+	lock      *lockport.Set
 	child     *child
 	guard     *guard
 	guardGone <-chan struct{}
@@ -38,11 +39,13 @@ type supervisor struct {
 
 // supervise runs the command and returns its exit code when it has ended, or its whole group if it was ended for the
 // lock's sake. err says that it could not be started.
-func supervise(c *console, o runOptions, path, backend string, lock *lockport.Lock, signals chan os.Signal) (int, error) {
+func supervise(c *console, o runOptions, path, backend string, lock *lockport.Set, signals chan os.Signal) (int, error) {
 	s := &supervisor{c: c, o: o, lock: lock, signals: signals}
-	var f *os.File
-	if lock.As(&f) {
-		s.holding = []*os.File{f}
+	for _, one := range lock.Locks() {
+		var f *os.File
+		if one.As(&f) {
+			s.holding = append(s.holding, f)
+		}
 	}
 	var err error
 	if s.child, err = startChild(path, o.command, environment(backend, lock)); err != nil {
@@ -67,7 +70,9 @@ func supervise(c *console, o runOptions, path, backend string, lock *lockport.Lo
 
 // run watches until the command has ended.
 func (s *supervisor) run() int {
-	lost := s.lock.Lost()
+	held, cancel := s.lock.Context(context.Background())
+	defer cancel()
+	lost := held.Done()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
@@ -102,7 +107,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			killAt := deadline.Add(-slack)
 			termAt := killAt.Add(-s.o.killAfter)
 			if !now.Before(termAt) {
-				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %q", s.o.name)
+				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %s", s.o.title())
 				s.lost = true
 				s.end(killAt)
 			} else {
@@ -171,7 +176,7 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 		time.Sleep(5 * time.Millisecond) // the kernel announces the end of children only
 	}
 	if !s.lost && s.guardKilled(status) {
-		s.c.say("the command was killed: lockport did not run, and could not renew %q in time", s.o.name)
+		s.c.say("the command was killed: lockport did not run, and could not renew %s in time", s.o.title())
 		s.lost = true
 	}
 	switch {
@@ -188,13 +193,24 @@ func (s *supervisor) guardKilled(status syscall.WaitStatus) bool {
 	return status.Signaled() && status.Signal() == syscall.SIGKILL && s.guard.mayHaveKilled()
 }
 
+// ofLock are the variables of a lock, which a command must not inherit from another.
+var ofLock = regexp.MustCompile(`^LOCKPORT_(NAME|OWNER|TOKEN)(_[0-9]+)?=`)
+
 // environment is what the command finds in its environment: what lockport found there, and the lock, set last so that
-// nothing inherited wins (see exec.Cmd). LOCKPORT_TOKEN is missing where the backend has no tokens: a stale one would be worse than none.
-func environment(backend string, lock *lockport.Lock) []string {
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return strings.HasPrefix(e, "LOCKPORT_TOKEN=") })
-	env = append(env, "LOCKPORT_NAME="+lock.Name(), "LOCKPORT_OWNER="+lock.Owner(), "LOCKPORT_BACKEND="+backend)
-	if token, ok := lock.Token(); ok {
-		env = append(env, "LOCKPORT_TOKEN="+strconv.FormatUint(uint64(token), 10))
+// nothing inherited wins (see exec.Cmd). Of several locks each has a number, in the order of their names. LOCKPORT_TOKEN is missing where the backend has no tokens: a stale one would be worse than none.
+func environment(backend string, lock *lockport.Set) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return ofLock.MatchString(e) })
+	env = append(env, "LOCKPORT_BACKEND="+backend)
+	locks := lock.Locks()
+	for i, one := range locks {
+		number := ""
+		if len(locks) > 1 {
+			number = "_" + strconv.Itoa(i+1)
+		}
+		env = append(env, "LOCKPORT_NAME"+number+"="+one.Name(), "LOCKPORT_OWNER"+number+"="+one.Owner())
+		if token, ok := one.Token(); ok {
+			env = append(env, "LOCKPORT_TOKEN"+number+"="+strconv.FormatUint(uint64(token), 10))
+		}
 	}
 	return env
 }

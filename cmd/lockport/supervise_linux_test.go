@@ -44,7 +44,7 @@ func TestSuperviseRemoval(t *testing.T) {
 			client, err := lockport.New(memorytest.NewBackend(server, nil), lockport.TTL(time.Hour), lockport.Logger(nil))
 			require.NoError(t, err)
 			defer client.Close()
-			lock, err := client.TryAcquire(t.Context(), "a")
+			lock, err := lockport.TryAcquireAll(t.Context(), client, []string{"a"})
 			require.NoError(t, err)
 			if tt.removed == "before" {
 				server.Lose("a", nil)
@@ -60,7 +60,7 @@ func TestSuperviseRemoval(t *testing.T) {
 				server.Lose("a", nil)
 			}()
 			var said strings.Builder
-			o := runOptions{name: "a", command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
+			o := runOptions{names: []string{"a"}, command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
 			code, err := supervise(&console{err: &said}, o, "/bin/sh", "memory", lock, make(chan os.Signal, 1))
 			<-done
 			require.NoError(t, err)
