@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/driver"
 )
@@ -44,11 +43,6 @@ func NewBackend(server *memory.Server, faults *Faults) *Backend {
 	b := &Backend{Faults: faults, server: server, client: memory.NewBackend(memory.Options{Server: server})}
 	b.open, b.close = context.WithCancel(context.Background())
 	return b
-}
-
-// New is lockport.New of NewBackend(server, faults).
-func New(server *memory.Server, faults *Faults, opts ...lockport.Option) (*lockport.Client, error) {
-	return lockport.New(NewBackend(server, faults), opts...)
 }
 
 // Server returns the server that keeps the locks.
@@ -159,17 +153,13 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// Requeue implements driver.Requeuer. A fault for Release or, if there is none, for Claim strikes it.
+// Requeue implements driver.Requeuer. A fault for Claim strikes it.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (next driver.Lease, gone, err error) {
 	type outcome struct {
 		next      driver.Lease
 		gone, err error
 	}
-	kind := Claim
-	if b.pending(Release) {
-		kind = Release
-	}
-	o, err := call(ctx, b, kind, func(ctx context.Context, late time.Duration) (outcome, error) {
+	o, err := call(ctx, b, Claim, func(ctx context.Context, late time.Duration) (outcome, error) {
 		l, gone, err := b.client.Requeue(ctx, old.(*lease).Lease, b.heard(req))
 		if err != nil {
 			return outcome{nil, gone, err}, nil

@@ -82,9 +82,9 @@ func ExampleFaults_Pause() {
 func ExampleFaults_Fail() {
 	ctx := context.Background()
 	server, faults := memory.NewServer(), new(memorytest.Faults)
-	here, _ := memorytest.New(server, faults, lockport.Logger(nil))
+	here, _ := lockport.New(memorytest.NewBackend(server, faults), lockport.Logger(nil))
 	defer here.Close()
-	there, _ := memorytest.New(server, faults, lockport.Logger(nil))
+	there, _ := lockport.New(memorytest.NewBackend(server, faults), lockport.Logger(nil))
 	defer there.Close()
 
 	faults.Fail(driver.ErrUnavailable)

@@ -3,6 +3,7 @@ package memorytest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +17,7 @@ type Call int
 const (
 	Claim   Call = iota // TryAcquire and Wait; Requeue
 	Renew               // of one lease or of a batch
-	Release             // also that of a Requeue
+	Release             // of one claim
 	Abandon             // of a claim whose outcome is unknown
 	Look                // Inspect, List, Break and Check
 )
@@ -26,8 +27,7 @@ const (
 // called concurrently.
 type Faults struct {
 	mu     sync.Mutex
-	next   map[Call][]*fault // for the next calls of a kind, in order
-	cuts   []*fault          // for calls of any kind, once so many have come
+	next   []*fault // for coming calls, in order
 	counts map[Call]int
 	paused chan struct{}      // closed by Resume; nil: not paused
 	down   error              // what every call fails with; nil: it does not
@@ -39,13 +39,16 @@ type Faults struct {
 
 // fault is what happens to one call.
 type fault struct {
+	kind      Call // anyCall: whatever it is
+	calls     int  // how many more of the kind must come, this one among them
 	delay     time.Duration
 	err       error
 	loseReply bool
 	cut       bool
-	calls     int // how many more must come, of a cut
 	happened  chan struct{}
 }
+
+const anyCall Call = -1
 
 // FailNext makes the next call of the kind, after those that already have a fault, return err without reaching the
 // server. err should match an error class of the package driver, such as driver.ErrUnavailable; nil is that. The channel
@@ -54,39 +57,34 @@ func (f *Faults) FailNext(c Call, err error) <-chan struct{} {
 	if err == nil {
 		err = fmt.Errorf("%w: FailNext", driver.ErrUnavailable)
 	}
-	return f.add(c, &fault{err: err})
+	return f.add(fault{kind: c, calls: 1, err: err})
 }
 
 // DelayNext makes the next call of the kind, after those that already have a fault, take d longer to reach the server. If
 // its context ends before, it does not reach the server, and returns driver.ErrUnknown, as over a network. The channel is
 // closed when it has begun.
 func (f *Faults) DelayNext(c Call, d time.Duration) <-chan struct{} {
-	return f.add(c, &fault{delay: d})
+	return f.add(fault{kind: c, calls: 1, delay: d})
 }
 
 // LoseNextReply lets the next call of the kind, after those that already have a fault, take effect, and makes it return
 // driver.ErrUnknown: a claim is granted, but its client does not learn of it. The channel is closed when it has happened.
-func (f *Faults) LoseNextReply(c Call) <-chan struct{} { return f.add(c, &fault{loseReply: true}) }
+func (f *Faults) LoseNextReply(c Call) <-chan struct{} {
+	return f.add(fault{kind: c, calls: 1, loseReply: true})
+}
 
-func (f *Faults) add(c Call, one *fault) <-chan struct{} {
+func (f *Faults) add(one fault) <-chan struct{} {
 	one.happened = make(chan struct{})
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.next == nil {
-		f.next = make(map[Call][]*fault)
-	}
-	f.next[c] = append(f.next[c], one)
+	f.next = append(f.next, &one)
 	return one.happened
 }
 
 // CutAfter lets n more calls of any kind (n ≥ 1) reach the server, and does Cut before the reply of the last one. The channel is closed when
 // that call has begun.
 func (f *Faults) CutAfter(n int) <-chan struct{} {
-	one := &fault{cut: true, calls: n, happened: make(chan struct{})}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.cuts = append(f.cuts, one)
-	return one.happened
+	return f.add(fault{kind: anyCall, calls: n, cut: true})
 }
 
 // Cut breaks the connection once. Calls under way return driver.ErrUnknown; later ones succeed.
@@ -139,7 +137,7 @@ func (f *Faults) Delay(d time.Duration) { f.change(func() { f.delay = d }) }
 
 // Restore ends Pause, Fail and Delay, and takes back what has not happened yet of the others.
 func (f *Faults) Restore() {
-	f.change(func() { f.next, f.cuts, f.down, f.delay = nil, nil, nil, 0 })
+	f.change(func() { f.next, f.down, f.delay = nil, nil, 0 })
 	f.Resume()
 }
 
@@ -192,24 +190,22 @@ func (f *Faults) take(c Call) (fault, context.Context) {
 		f.line, f.cut = context.WithCancel(context.Background())
 	}
 	var met fault
-	if next := f.next[c]; len(next) > 0 {
-		met, f.next[c] = *next[0], next[1:]
-		close(met.happened)
-	}
-	for _, one := range f.cuts {
-		if one.calls--; one.calls == 0 {
-			met.cut = true
+	f.next = slices.DeleteFunc(f.next, func(one *fault) bool {
+		switch {
+		case one.kind == anyCall:
+			one.calls--
+			met.cut = met.cut || one.calls == 0
+		case one.kind == c && met.happened == nil: // a later one of the kind is for a later call
+			one.calls--
+			one.cut = met.cut
+			met = *one
+		}
+		if one.calls == 0 {
 			close(one.happened)
 		}
-	}
+		return one.calls == 0
+	})
 	return met, f.line
-}
-
-// pending says that a fault is set for the next call of the kind.
-func (f *Faults) pending(c Call) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return len(f.next[c]) > 0
 }
 
 // state is what every call meets now.

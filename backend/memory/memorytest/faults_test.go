@@ -76,7 +76,7 @@ func TestFailNext(t *testing.T) {
 	a.RenewBatch(t.Context(), []driver.Lease{lease}, results)
 	require.ErrorIs(t, results[0].Err, driver.ErrUnavailable)
 
-	a.FailNext(memorytest.Release, driver.ErrUnknown)
+	a.FailNext(memorytest.Claim, driver.ErrUnknown)
 	req := request("x", "a")
 	req.Queue = true
 	_, gone, err := a.Requeue(t.Context(), lease, req)
