@@ -90,28 +90,6 @@ func TestErrorsSayWhat(t *testing.T) {
 	})
 }
 
-func TestWaitersOfOneProcessAreServedInOrder(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		var waiting []*acquiring
-		for range 20 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		last := w.token(l)
-		for i, a := range waiting {
-			require.False(t, a.finished())
-			if i%5 == 4 {
-				w.sleep(200 * time.Millisecond) // too long for a hand-off
-			}
-			w.release(l)
-			l = a.got()
-			require.Greater(t, w.token(l), last)
-			last = w.token(l)
-		}
-	})
-}
-
 // Whoever waits costs the server one waiter, however many they are.
 func TestOneWaiterPerProcess(t *testing.T) {
 	bubble(t, func(w *world) {

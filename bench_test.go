@@ -18,67 +18,39 @@ func benchClient(b *testing.B) *lockport.Client {
 	return c
 }
 
-// What the client costs beside the server: an acquire and release on the memory backend.
-func BenchmarkUncontended(b *testing.B) { benchCycle(b, benchClient(b)) }
-
-// What the client costs alone: the same with a backend that keeps nothing.
-func BenchmarkAlone(b *testing.B) { benchCycle(b, thinClient(b)) }
-
-func benchCycle(b *testing.B, c *lockport.Client) {
-	b.ReportAllocs()
-	for b.Loop() {
-		l, err := c.Acquire(b.Context(), "a")
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := l.Release(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+// What the client costs beside the server: one goroutine; 64 on two processors, each with its own name; 64 that take turns on one.
+func BenchmarkClient(b *testing.B) {
+	alone := func(int64) string { return "a" }
+	own := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for what, of := range map[string]struct {
+		client     *lockport.Client
+		name       func(int64) string
+		goroutines int
+	}{"alone": {thinClient(b), alone, 0}, "memory": {benchClient(b), alone, 0}, "own names": {thinClient(b), own, 32}, "hand-off": {benchClient(b), alone, 64}} {
+		b.Run(what, func(b *testing.B) {
+			b.ReportAllocs()
+			var goroutines atomic.Int64
+			each := func(next func() bool) {
+				name := of.name(goroutines.Add(1))
+				for next() {
+					l, err := of.client.Acquire(b.Context(), name)
+					if err == nil {
+						err = l.Release(b.Context())
+					}
+					if err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			}
+			if of.goroutines == 0 {
+				each(b.Loop)
+				return
+			}
+			b.SetParallelism(of.goroutines)
+			b.RunParallel(func(pb *testing.PB) { each(pb.Next) })
+		})
 	}
-}
-
-// The same for 64 goroutines on two processors, each with its own name: what the client's mutex costs.
-func BenchmarkOwnNames(b *testing.B) {
-	c := thinClient(b)
-	b.ReportAllocs()
-	b.SetParallelism(32)
-	var names atomic.Int64
-	b.RunParallel(func(pb *testing.PB) {
-		name := strconv.FormatInt(names.Add(1), 10)
-		for pb.Next() {
-			l, err := c.Acquire(b.Context(), name)
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			if err := l.Release(b.Context()); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
-}
-
-// 64 goroutines take turns on one name: hand-offs inside the process.
-func BenchmarkHandOff(b *testing.B) {
-	c := benchClient(b)
-	b.ReportAllocs()
-	b.SetParallelism(64)
-	var holds atomic.Int64
-	b.RunParallel(func(pb *testing.PB) {
-		for pb.Next() {
-			l, err := c.Acquire(b.Context(), "a")
-			if err != nil {
-				b.Error(err)
-				return
-			}
-			holds.Add(1)
-			if err := l.Release(b.Context()); err != nil {
-				b.Error(err)
-				return
-			}
-		}
-	})
 }
 
 func BenchmarkValid(b *testing.B) {

@@ -67,18 +67,6 @@ func (l unmovedLease) Renew(ctx context.Context) (time.Time, error) {
 	return l.Grant().Until.Add(-time.Second), nil
 }
 
-// The end of MaxHold is told when it comes, although nobody looks and no renewal is due.
-func TestMaxHoldIsTold(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client(lockport.MaxHold(5500 * time.Millisecond))
-		lost := w.acquire(c, "a").Lost()
-		w.sleep(5500*time.Millisecond - time.Nanosecond)
-		require.False(t, isClosed(lost))
-		w.sleep(time.Nanosecond)
-		require.True(t, isClosed(lost))
-	})
-}
-
 // A claim that lasts as long as its session is not renewed.
 func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -43,31 +43,30 @@ func grants(w *world, tokens []lockport.Token) int {
 	return n
 }
 
-func TestHandOffIsInvisibleToTheServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		tokens := chain(w, c, w.acquire(c, "a"), 1000, 0)
-		require.Equal(t, 1, grants(w, tokens))
-		require.Equal(t, 1, b.Calls(memorytest.Claim))
-		require.Equal(t, 1, b.Calls(memorytest.Release))
-	})
-}
-
-func TestHandOffEndsAfterAThousand(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		tokens := chain(w, c, w.acquire(c, "a"), 1001, 0)
-		require.Equal(t, 2, grants(w, tokens))
-		require.EqualValues(t, 0, tokens[1001]%1024)
-	})
-}
-
-// Clients that poll cannot be seen waiting: the claim is given back every 100 ms.
-func TestHandOffEndsAfter100Milliseconds(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		require.Equal(t, 5, grants(w, chain(w, c, w.acquire(c, "a"), 50, 10*time.Millisecond)))
-	})
+// A hand-off costs the server nothing, and hand-offs end: after a thousand, and after 100 ms, since clients that poll cannot be seen waiting.
+func TestHandOffs(t *testing.T) {
+	for what, c := range map[string]struct {
+		waiters int
+		pause   time.Duration
+		opts    []lockport.Option
+		grants  int
+	}{
+		"invisible to the server":  {1000, 0, nil, 1},
+		"end after a thousand":     {1001, 0, nil, 2},
+		"end after 100 ms":         {50, 10 * time.Millisecond, nil, 5},
+		"none with WithoutHandOff": {20, 0, []lockport.Option{lockport.WithoutHandOff()}, 21},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				client, b := w.client(c.opts...)
+				tokens := chain(w, client, w.acquire(client, "a"), c.waiters, c.pause)
+				require.Equal(t, c.grants, grants(w, tokens))
+				if c.grants == 1 {
+					require.Equal(t, []int{1, 1}, []int{b.Calls(memorytest.Claim), b.Calls(memorytest.Release)})
+				}
+			})
+		})
+	}
 }
 
 func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
@@ -91,13 +90,6 @@ func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
 			w.release(a.got())
 		}
 		w.nobodyHolds("a")
-	})
-}
-
-func TestWithoutHandOff(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client(lockport.WithoutHandOff())
-		require.Equal(t, 21, grants(w, chain(w, c, w.acquire(c, "a"), 20, 0)))
 	})
 }
 

@@ -248,53 +248,46 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	})
 }
 
-// What was granted with the TTL of somebody who has gone is given back, and not only left to that TTL.
-func TestGrantWithAnothersTTLIsGivenBack(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, time.Second)
-		start := time.Now()
-		long := w.withAnotherTTL(c, 10*time.Second)
-		l := long.got()
-		require.LessOrEqual(t, time.Since(start), time.Second)
-		deadline, _ := l.Deadline()
-		require.Greater(t, time.Until(deadline), 50*time.Second)
-		w.release(l)
-		w.nobodyHolds("a")
-	})
-}
-
-// A place in the server's queue with the TTL of somebody who has gone is given up.
-func TestPlaceWithAnothersTTLIsGivenUp(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, time.Second)
-		long := w.withAnotherTTL(c, 10*time.Second)
-		w.sleep(2 * time.Second)
-		status, err := b.Inspect(w.ctx, "a")
-		require.NoError(t, err)
-		require.Equal(t, 1, status.Waiters)
-		w.release(l)
-		w.release(long.got())
-		w.nobodyHolds("a")
-	})
-}
-
-func TestTTLOfWaitersChangesWhileTheServerQueues(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		c, _ := w.client()
-		long := w.withAnotherTTL(c, 2*time.Second)
-		w.release(l)
-		l = long.got()
-		deadline, _ := l.Deadline()
-		require.Greater(t, time.Until(deadline), 50*time.Second)
-		w.release(l)
-		w.nobodyHolds("a")
-	})
+// What the server grants, or has in its queue, with the TTL of somebody who has gone is given back, and asked for anew with the next one's.
+func TestAnothersTTL(t *testing.T) {
+	for what, c := range map[string]struct {
+		held  bool          // by another client
+		delay time.Duration // of the claim
+		first time.Duration // the TTL of who leaves
+	}{
+		"granted":             {false, time.Second, 10 * time.Second},
+		"queued":              {true, time.Second, 10 * time.Second},
+		"waits at the server": {true, 0, 2 * time.Second},
+	} {
+		t.Run(what, func(t *testing.T) {
+			bubble(t, func(w *world) {
+				client, b := w.client()
+				var held *lockport.Lock
+				if c.held {
+					holder, _ := w.client()
+					held = w.acquire(holder, "a")
+				}
+				if c.delay > 0 {
+					b.DelayNext(memorytest.Claim, c.delay)
+				}
+				start := time.Now()
+				long := w.withAnotherTTL(client, c.first)
+				if c.held {
+					w.sleep(2 * time.Second)
+					status, err := b.Inspect(w.ctx, "a")
+					require.NoError(t, err)
+					require.Equal(t, 1, status.Waiters)
+					w.release(held)
+				}
+				l := long.got()
+				require.LessOrEqual(t, time.Since(start), 2*time.Second)
+				deadline, _ := l.Deadline()
+				require.Greater(t, time.Until(deadline), 50*time.Second)
+				w.release(l)
+				w.nobodyHolds("a")
+			})
+		})
+	}
 }
 
 // Who leaves at the very moment at which it is handed the lock gives it back, and those who come later wait for their own turn.

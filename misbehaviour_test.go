@@ -14,73 +14,21 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// ignorant is a backend whose client library ignores contexts.
-type ignorant struct {
-	*memorytest.Backend
-	hang chan struct{}
-}
-
-func (b ignorant) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	<-b.hang
-	return b.Backend.TryAcquire(context.WithoutCancel(ctx), req)
-}
-
-func TestAcquireReturnsWhateverTheClientLibraryDoes(t *testing.T) {
-	bubble(t, func(w *world) {
-		b := ignorant{memorytest.NewBackend(w.server, nil), make(chan struct{})}
-		c, err := lockport.New(notPrompt{b}, lockport.Logger(nil))
-		require.NoError(t, err)
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err = c.TryAcquire(ctx, "a")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, time.Second, time.Since(start))
-		close(b.hang) // it is granted now, and given back
-		synctest.Wait()
-		w.nobodyHolds("a")
-		require.NoError(t, c.Close())
-	})
-}
-
-// odd is a backend that panics at first, and then says that a claim is lost before it grants it, without a reason.
+// odd is a backend that panics after its first grant, and says of the second that it is lost before it makes it, without a reason.
 type odd struct {
 	*memorytest.Backend
 	calls *int
 }
 
 func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	lease, err := b.Backend.TryAcquire(ctx, req)
 	switch *b.calls++; *b.calls {
 	case 1:
 		panic("oops")
 	case 2:
-		defer req.Lost(nil)
+		req.Lost(nil)
 	}
-	return b.Backend.TryAcquire(ctx, req)
-}
-
-// grabs is a backend that panics after it has got what it was asked for.
-type grabs struct{ *memorytest.Backend }
-
-func (b grabs) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if _, err := b.Backend.TryAcquire(ctx, req); err == nil {
-		panic("oops")
-	}
-	return nil, driver.ErrHeld
-}
-
-// What a claim that panicked may have got is given back.
-func TestClaimThatPanicsIsUndone(t *testing.T) {
-	bubble(t, func(w *world) {
-		if w.tardy {
-			return // a panic on a goroutine of the client's own ends the program
-		}
-		c, err := lockport.New(grabs{memorytest.NewBackend(w.server, nil)}, lockport.Logger(nil))
-		require.NoError(t, err)
-		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
-		w.nobodyHolds("a")
-		require.NoError(t, c.Close())
-	})
+	return lease, err
 }
 
 // clumsy is a backend that panics in its first releases.
@@ -197,7 +145,7 @@ func TestCallersContextBehindItsDeadline(t *testing.T) {
 	})
 }
 
-// Web servers recover from panics: the name must stay usable, and the client be closable.
+// Web servers recover from panics: what was granted is given back, the name stays usable, and the client closable.
 func TestOddBackend(t *testing.T) {
 	bubble(t, func(w *world) {
 		if w.tardy {
@@ -206,7 +154,7 @@ func TestOddBackend(t *testing.T) {
 		c, err := lockport.New(odd{memorytest.NewBackend(w.server, nil), new(int)}, lockport.Logger(nil))
 		require.NoError(t, err)
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
-		synctest.Wait()
+		w.nobodyHolds("a")
 		_, err = c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
 		synctest.Wait()
