@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"context"
 	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -35,7 +34,7 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	}
 	switch {
 	case oneOf(err, driver.ErrUnknown): // no lock but this one is concerned
-		return nil, unavailable(certainly{err})
+		return nil, unavailable(err)
 	case err != nil:
 		return nil, err
 	}
@@ -60,12 +59,12 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	switch {
 	case err == nil:
 		notices = append(notices, b.judgeMembers(members)...)
-	case hadNoEffect(err) && !errors.Is(err, zk.ErrNoServer):
+	case oneOf(err, driver.ErrRefused, zk.ErrNoNode):
 		notices = append(notices, driver.Notice{ID: "quorum", Unknown: true,
 			Text:   "The server does not let this user read " + membersPath + ", so it is not known whether a server may fail.",
 			Remedy: "Check that the ensemble has three or five servers."})
 	default:
-		return nil, unavailable(err)
+		return nil, withoutEffect(err)
 	}
 	if b.ensemble != nil && b.ensemble.clear {
 		notices = append(notices, notice.InTheClear(b.ensemble.addresses...)...)

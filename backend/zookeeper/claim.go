@@ -125,7 +125,7 @@ func (c *claim) advance(ctx context.Context) (granted bool, err error) {
 // connection it asks again.
 func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
 	for {
-		if children, at, err = c.placeOnce(ctx); !connectionLost(err) || ctx.Err() != nil {
+		if children, at, err = c.placeOnce(ctx); !errors.Is(err, errNoAnswer) || ctx.Err() != nil {
 			return children, at, err
 		}
 		pause(ctx, ridePause)
@@ -192,7 +192,7 @@ func (c *claim) identify() error {
 	if known {
 		return nil
 	}
-	stat, err := call(c.b, false, func(conn *zk.Conn) (*zk.Stat, error) {
+	stat, err := call(c.b, false, "read", path, func(conn *zk.Conn) (*zk.Stat, error) {
 		exists, stat, err := conn.Exists(path)
 		if err == nil && !exists {
 			err = errGone
@@ -241,7 +241,7 @@ func (c *claim) createOnce(ctx context.Context) error {
 	c.creating, c.conn = done, b.conn
 	session := b.session.id
 	b.mu.Unlock()
-	path, err := call(b, true, func(conn *zk.Conn) (string, error) {
+	path, err := call(b, true, "create", c.prefix, func(conn *zk.Conn) (string, error) {
 		return conn.Create(c.prefix, []byte(c.req.Owner), zk.FlagEphemeralSequential, b.o.ACL)
 	})
 	b.mu.Lock()
@@ -252,7 +252,7 @@ func (c *claim) createOnce(ctx context.Context) error {
 		if session == b.session.id { // it was the same all the time
 			c.session = session
 		}
-	case !hadNoEffect(err):
+	case errors.Is(err, driver.ErrUnknown):
 		c.unsure = true
 	}
 	c.creating = nil
@@ -340,7 +340,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 func (c *claim) withdraw() error {
 	path := c.node()
 	if err := c.b.delete(path); err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return explain(err, "delete", path)
+		return err
 	}
 	c.forget()
 	return nil
@@ -352,7 +352,6 @@ func (c *claim) failed(err error) error {
 		c.forget()
 		return unavailable(err)
 	}
-	err = explain(err, "create and list nodes below", c.parent)
 	c.b.mu.Lock()
 	path, clean := c.path, c.path == "" && !c.unsure && c.creating == nil
 	c.b.mu.Unlock()
@@ -363,7 +362,7 @@ func (c *claim) failed(err error) error {
 	case path != "" && errors.Is(err, driver.ErrRefused) && c.withdraw() == nil:
 		return err
 	}
-	return fmt.Errorf("%w: %w", driver.ErrUnknown, certainly{err})
+	return unknown(err)
 }
 
 // list is what a server says of a lock's node.
@@ -373,14 +372,14 @@ type list struct {
 }
 
 func (b *Backend) list(path string) (list, error) {
-	return call(b, false, func(c *zk.Conn) (list, error) {
+	return call(b, false, "list", path, func(c *zk.Conn) (list, error) {
 		children, stat, err := c.Children(path)
 		return list{children, stat}, err
 	})
 }
 
 func (b *Backend) delete(path string) error {
-	_, err := call(b, true, func(c *zk.Conn) (any, error) { return nil, c.Delete(path, -1) })
+	_, err := call(b, true, "delete", path, func(c *zk.Conn) (any, error) { return nil, c.Delete(path, -1) })
 	return err
 }
 
@@ -398,12 +397,11 @@ func (b *Backend) makePath(path string) error {
 func (b *Backend) makeNode(path string) error {
 	b.containers.RLock()
 	defer b.containers.RUnlock()
-	_, err := call(b, true, func(c *zk.Conn) (string, error) { return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL) })
-	switch {
-	case errors.Is(err, zk.ErrNodeExists):
+	_, err := call(b, true, "create", path, func(c *zk.Conn) (string, error) {
+		return c.CreateContainer(path, nil, zk.FlagContainer, b.o.ACL)
+	})
+	if errors.Is(err, zk.ErrNodeExists) {
 		return nil
-	case refused(err):
-		return explain(err, "create", path)
 	}
 	return err
 }

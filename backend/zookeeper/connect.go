@@ -157,7 +157,7 @@ func (b *Backend) ready(ctx context.Context) error {
 	case errors.Is(err, zk.ErrNoServer) && b.ensemble != nil:
 		return b.ensemble.unreachable(b.o.Log)
 	case err != nil:
-		return withoutEffect(explain(err, "use", b.root()))
+		return withoutEffect(err)
 	}
 	return nil
 }
@@ -184,7 +184,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 		return err
 	}
 	if b.o.Username != "" {
-		_, err := call(b, false, func(c *zk.Conn) (any, error) {
+		_, err := call(b, false, "authenticate for", b.root(), func(c *zk.Conn) (any, error) {
 			return nil, c.AddAuth("digest", []byte(b.o.Username+":"+b.o.Password))
 		})
 		if err != nil {

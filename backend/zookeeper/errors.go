@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -10,34 +9,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, err) }
-func unknown(err error) error     { return fmt.Errorf("%w: %w", driver.ErrUnknown, err) }
+func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, unclassed{err}) }
+func unknown(err error) error     { return fmt.Errorf("%w: %w", driver.ErrUnknown, unclassed{err}) }
 
-// hadNoEffect reports that a request that failed was certainly not carried out: the server said why, or it was not sent.
-func hadNoEffect(err error) bool {
-	return refused(err) || oneOf(err, zk.ErrNoNode, zk.ErrNodeExists, zk.ErrSessionExpired, zk.ErrNoServer)
-}
+// errNoAnswer is in the error of a request that was cut off, so that nobody knows whether it was carried out.
+var errNoAnswer = errors.New("no answer")
 
-// refused reports an answer that trying again does not change.
-func refused(err error) bool {
-	return oneOf(err, zk.ErrNoAuth, zk.ErrInvalidACL, zk.ErrAuthFailed, zk.ErrInvalidPath, zk.ErrNoChildrenForEphemerals)
-}
-
-// connectionLost reports that a request was cut off, so that nobody knows whether it was carried out.
-func connectionLost(err error) bool {
-	return err != nil && !hadNoEffect(err) && !errors.Is(err, errGone) && !hasClass(err)
-}
-
-func hasClass(err error) bool {
-	return oneOf(err, driver.ErrHeld, driver.ErrLost, driver.ErrUnavailable, driver.ErrRefused, driver.ErrUnknown)
-}
-
-// explain gives the error of a request on path, which did, its class. An error whose class it cannot tell is unknown.
+// explain gives the error of a request on path, which did, its class. That a node is not there, or is there already, is an answer, and has none.
 func explain(err error, did, path string) error {
 	switch {
-	case err == nil || hasClass(err):
+	case err == nil, oneOf(err, zk.ErrNoNode, zk.ErrNodeExists):
 		return err
-	case errors.Is(err, zk.ErrNoServer), errors.Is(err, zk.ErrSessionExpired):
+	case oneOf(err, zk.ErrNoServer, zk.ErrSessionExpired): // it was not sent, or came too late
 		return unavailable(err)
 	case errors.Is(err, zk.ErrNoAuth):
 		return fmt.Errorf("%w: the ACL does not let this user %s %s: %w; give credentials that may create, read and delete there", driver.ErrRefused, did, path, err)
@@ -45,10 +28,10 @@ func explain(err error, did, path string) error {
 		return fmt.Errorf("%w: %s %s: %w; an ACL for the authenticated user needs credentials", driver.ErrRefused, did, path, err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
 		return fmt.Errorf("%w: a node above %s is ephemeral and can have no children: %w", driver.ErrRefused, path, err)
-	case refused(err):
+	case oneOf(err, zk.ErrAuthFailed, zk.ErrInvalidPath):
 		return fmt.Errorf("%w: %s %s: %w", driver.ErrRefused, did, path, err)
 	default:
-		return fmt.Errorf("%w: %s %s: %w", driver.ErrUnknown, did, path, err)
+		return fmt.Errorf("%w: %s %s: %w: %w", driver.ErrUnknown, did, path, errNoAnswer, err)
 	}
 }
 
@@ -57,7 +40,7 @@ func withoutEffect(err error) error {
 	if oneOf(err, driver.ErrUnavailable, driver.ErrRefused) {
 		return err
 	}
-	return unavailable(certainly{err})
+	return unavailable(err)
 }
 
 func oneOf(err error, others ...error) bool {
@@ -69,16 +52,10 @@ func oneOf(err error, others ...error) bool {
 	return false
 }
 
-// certainly is an error without its class, for where more is certain of it, or less, than that says.
-type certainly struct{ error }
+// unclassed is an error without its class, for where more is certain of it, or less, than that says.
+type unclassed struct{ error }
 
-// Unwrap keeps what is not a class.
-func (e certainly) Unwrap() error {
-	switch {
-	case errors.Is(e.error, context.Canceled):
-		return context.Canceled
-	case errors.Is(e.error, context.DeadlineExceeded):
-		return context.DeadlineExceeded
-	}
-	return nil
+// Is keeps what is not a class.
+func (e unclassed) Is(target error) bool {
+	return !oneOf(target, driver.ErrUnknown, driver.ErrUnavailable, driver.ErrRefused) && errors.Is(e.error, target)
 }

@@ -28,7 +28,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	}
 	l, err := b.list(b.root())
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return nil, explain(err, "list", b.root())
+		return nil, err
 	}
 	var all []driver.Status
 	for _, node := range l.children {
@@ -55,13 +55,13 @@ func (b *Backend) sync(ctx context.Context) error {
 	if err := b.ready(ctx); err != nil {
 		return err
 	}
-	_, err := call(b, false, func(c *zk.Conn) (string, error) { return c.Sync(b.root()) })
-	return explain(err, "sync", b.root())
+	_, err := call(b, false, "sync", b.root(), func(c *zk.Conn) (string, error) { return c.Sync(b.root()) })
+	return err
 }
 
 // get returns the data of a node, and the transaction that created it.
 func (b *Backend) get(path string) (data string, czxid int64, err error) {
-	stat, err := call(b, false, func(c *zk.Conn) (*zk.Stat, error) {
+	stat, err := call(b, false, "read", path, func(c *zk.Conn) (*zk.Stat, error) {
 		text, stat, err := c.Get(path)
 		data = string(text)
 		return stat, err
@@ -87,7 +87,7 @@ func (b *Backend) inspect(name string) (driver.Status, string, error) {
 	for range 10 { // holders may come and go
 		l, err := b.list(parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return st, "", explain(err, "list", parent)
+			return st, "", err
 		}
 		children := slices.DeleteFunc(l.children, isBehindAll)
 		if len(children) == 0 {
@@ -100,7 +100,7 @@ func (b *Backend) inspect(name string) (driver.Status, string, error) {
 		case errors.Is(err, zk.ErrNoNode):
 			continue
 		case err != nil && !errors.Is(err, zk.ErrNoAuth):
-			return st, "", explain(err, "read", path)
+			return st, "", err
 		}
 		st.Held, st.Waiters = true, len(children)-1
 		st.Owner, st.Foreign = data, !strings.HasPrefix(children[0], nodePrefix(data))
@@ -129,7 +129,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 		}
 	}
 	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return explain(err, "delete", path)
+		return err
 	}
 	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
 }

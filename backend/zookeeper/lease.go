@@ -51,7 +51,6 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		if errors.Is(err, zk.ErrNoNode) {
 			err = nil // the claim that is concerned is told by its watch
 		}
-		err = explain(err, "confirm", path)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +75,7 @@ func (c *claim) lose(reason error, gone bool) {
 	c.b.mu.Lock()
 	_, is := c.b.held[c]
 	if is {
-		c.gone, c.cause = gone, fmt.Errorf("%w: %w", driver.ErrLost, certainly{reason})
+		c.gone, c.cause = gone, fmt.Errorf("%w: %w", driver.ErrLost, unclassed{reason})
 		delete(c.b.held, c)
 	}
 	err := c.cause
@@ -106,7 +105,7 @@ func (c *claim) Release(ctx context.Context) error {
 		c.forget()
 		return fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
 	}
-	return explain(err, "delete", path)
+	return err
 }
 
 // maxReleased bounds for how many locks the number of our last node is remembered.
@@ -150,10 +149,10 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 		}
 	}
 	if err := b.ready(ctx); err != nil {
-		return unknown(certainly{err})
+		return unknown(err)
 	}
 	if err := c.findAgain(); err != nil {
-		return explain(err, "list", c.parent)
+		return err
 	}
 	if c.node() != "" {
 		if err := c.withdraw(); err != nil {

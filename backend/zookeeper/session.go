@@ -34,12 +34,13 @@ func (b *Backend) observe() {
 }
 
 // call makes a request on the connection. Its answer is evidence that the session lives, and proof if it took a quorum. The client library ignores
-// contexts: call returns when that does, at the latest when it has found out that the server is silent and has tried all others.
-func call[T any](b *Backend, quorum bool, request func(*zk.Conn) (T, error)) (answer T, err error) {
+// contexts: call returns when that does, at the latest when it has found out that the server is silent and has tried all others. did and path say what
+// the request did, for its error; see explain.
+func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Conn) (T, error)) (answer T, err error) {
 	b.mu.Lock()
 	if b.conn == nil {
 		b.mu.Unlock()
-		return answer, zk.ErrNoServer
+		return answer, unavailable(zk.ErrNoServer)
 	}
 	b.observe()
 	conn, id, sent := b.conn, b.session.id, b.observed
@@ -55,7 +56,7 @@ func call[T any](b *Backend, quorum bool, request func(*zk.Conn) (T, error)) (an
 			}
 		}
 	}
-	return answer, err
+	return answer, explain(err, did, path)
 }
 
 // inTime calls f, which waits for the client library, and leaves it behind when ctx ends, with an error of class.
@@ -130,7 +131,7 @@ func (b *Backend) stale() bool {
 // confirm makes a quorum say whether the node is there, and so that this session lives and sees everything decided before. Unlike
 // a sync, which the leader answers alone, it cannot be answered by one that was deposed and has not noticed.
 func (b *Backend) confirm(path string) error {
-	_, err := call(b, true, func(c *zk.Conn) ([]zk.MultiResponse, error) {
+	_, err := call(b, true, "check", path, func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		return c.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
 	})
 	return err
@@ -187,7 +188,7 @@ func (b *Backend) visit() {
 
 // look makes a request that costs little.
 func (b *Backend) look() error {
-	_, err := call(b, false, func(c *zk.Conn) (bool, error) {
+	_, err := call(b, false, "read", b.root(), func(c *zk.Conn) (bool, error) {
 		exists, _, err := c.Exists(b.root())
 		return exists, err
 	})

@@ -33,7 +33,7 @@ func (b *Backend) wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		case granted:
 			return c, nil
 		case err == nil:
-		case ctx.Err() != nil, errors.Is(err, errGone), !connectionLost(err) && !oneOf(err, driver.ErrUnavailable, zk.ErrNoServer):
+		case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
 			return nil, c.failed(err)
 		default: // the servers are away, and the session may live
 			pause(ctx, ridePause)
@@ -100,7 +100,7 @@ type watched struct {
 
 // watch asks for the next event of the node at path. It is not left on a node that is not there, which is zk.ErrNoNode: nobody would ever remove it.
 func (b *Backend) watch(path string) (watched, error) {
-	return call(b, false, func(c *zk.Conn) (watched, error) {
+	return call(b, false, "read", path, func(c *zk.Conn) (watched, error) {
 		_, stat, events, err := c.GetW(path)
 		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
 			_, stat, events, err = c.ExistsW(path)
