@@ -31,8 +31,6 @@ type claim struct {
 	ahead     string        // the node before its own in the queue, when the lock was listed last; "": none, or not known
 	watch     <-chan zk.Event
 	grant     driver.Grant
-	cause     error // of the loss
-	gone      bool  // the node of one that was lost certainly is
 }
 
 type claimKey struct{ name, owner string }
@@ -321,8 +319,8 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.observe()
-	switch _, held := b.held[c]; {
-	case held:
+	switch {
+	case b.holds(c):
 	case c.abandoned:
 		return unknown(errors.New("the claim was abandoned"))
 	case c.session != b.session.id: // it has ended, or was given up

@@ -11,7 +11,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -21,12 +20,10 @@ import (
 func TestCreationThatComesLate(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
-	name := fmt.Sprint(t.Name(), time.Now().UnixNano())            // the node is left
-	_, err = raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
+	name := fmt.Sprint(t.Name(), time.Now().UnixNano())             // the node is left
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
 	require.NoError(t, err)
 	frees(t, takes(t, b, request(b, name)))
 	proxy.Freeze()
@@ -103,36 +100,6 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 		require.Eventually(t, func() bool { return watched() == fmt.Sprintf("%#x", sessionOf(w)) }, soon, 20*time.Millisecond)
 		ahead, owner = w.find(req).node(), sessionOf(w)
 	}
-}
-
-// Many claims of one client, at once: each has a node of its own and a token, and one whose node is gone spoils no other.
-func TestManyAtOnce(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	raw := newRaw(t, s.Addr())
-	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
-	const n = 100
-	var running sync.WaitGroup
-	for i := range n {
-		running.Go(func() {
-			for range 3 {
-				lease, err := try(b, request(b, fmt.Sprintf("%s-%d", t.Name(), i)))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if i%10 == 0 {
-					_ = raw.Delete(lease.(*claim).node(), -1)
-				}
-				if err := lease.Release(t.Context()); (err != nil) != (i%10 == 0) {
-					t.Error(i, err)
-				}
-			}
-		})
-	}
-	running.Wait()
-	require.Empty(t, b.claims)
-	require.Empty(t, b.held)
 }
 
 // A transaction is deduced from a list only if nobody else can have been there.

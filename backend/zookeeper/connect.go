@@ -242,7 +242,7 @@ func (b *Backend) giveUp() {
 	lost := maps.Clone(b.held)
 	b.mu.Unlock()
 	for c := range lost {
-		c.lose(errors.New("no server has answered for as long as the session lives"), false)
+		c.lose(errors.New("no server has answered for as long as the session lives"))
 	}
 	b.mu.Lock()
 	b.conn, b.session, b.prepared = nil, session{}, time.Time{}

@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -43,8 +42,7 @@ func cutHolder(t *testing.T, e *servers.Ensemble, node int, other *servers.ZooKe
 	holder, _ := newClient(t, Options{}, e.Nodes[node].Addr())
 	next := newBackend(t, Options{}, other.Addr())
 	frees(t, takes(t, next, request(next, name)))
-	lock, err := holder.Acquire(within(t, soon), name)
-	require.NoError(t, err)
+	lock := acquires(t, holder, name)
 	time.Sleep(held) // so that renewals lie elsewhere
 	belief := follow(lock)
 	e.CutFromQuorum(node)
@@ -53,7 +51,7 @@ func cutHolder(t *testing.T, e *servers.Ensemble, node int, other *servers.ZooKe
 	require.ErrorIs(t, lock.Err(), lockport.ErrLost)
 	e.Heal()
 	// Its late requests change nothing.
-	_, err = e.Leader(t.Context())
+	_, err := e.Leader(t.Context())
 	require.NoError(t, err)
 	again := newBackend(t, Options{}, other.Addr())
 	require.Eventually(t, func() bool {
@@ -116,8 +114,7 @@ func TestLeaderKilled(t *testing.T) {
 	waiter, wb := newClient(t, o, e.Addrs()...)
 	other := newBackend(t, o, e.Addrs()...)
 	name := t.Name()
-	lock, err := holder.Acquire(within(t, soon), name)
-	require.NoError(t, err)
+	lock := acquires(t, holder, name)
 	type grant struct {
 		lock *lockport.Lock
 		err  error
@@ -162,8 +159,7 @@ func TestSessionKilledWhileHolding(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
-	lock, err := c.Acquire(within(t, soon), t.Name())
-	require.NoError(t, err)
+	lock := acquires(t, c, t.Name())
 	endSession(t, b, s)
 	select {
 	case <-lock.Lost():
@@ -171,8 +167,7 @@ func TestSessionKilledWhileHolding(t *testing.T) {
 		t.Fatal("the holder was not told")
 	}
 	require.ErrorIs(t, lock.Err(), lockport.ErrLost)
-	again, err := c.Acquire(within(t, soon), t.Name())
-	require.NoError(t, err)
+	again := acquires(t, c, t.Name())
 	before, _ := lock.Token()
 	after, _ := again.Token()
 	require.Greater(t, after, before)
@@ -215,13 +210,10 @@ func TestHoldersPartitioned(t *testing.T) {
 	other := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	var running sync.WaitGroup
 	for i := range holders {
-		proxy, err := faultproxy.New(s.Addr())
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = proxy.Close() })
+		proxy := newProxy(t, s.Addr())
 		name := fmt.Sprintf("%s-%d", t.Name(), i)
 		c, _ := newClient(t, Options{}, proxy.Addr())
-		lock, err := c.Acquire(within(t, soon), name)
-		require.NoError(t, err)
+		lock := acquires(t, c, name)
 		running.Go(func() {
 			time.Sleep(time.Duration(i) * testTTL / holders)
 			belief := follow(lock)

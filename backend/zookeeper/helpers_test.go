@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -74,6 +75,23 @@ func frees(t testing.TB, lease driver.Lease) {
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
 	require.NoError(t, lease.Release(ctx))
+}
+
+// acquires has the lock, soon.
+func acquires(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
+	t.Helper()
+	lock, err := c.Acquire(within(t, soon), name)
+	require.NoError(t, err)
+	return lock
+}
+
+// newProxy stands before a server.
+func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
+	t.Helper()
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
 }
 
 // within is a context for what follows soon.

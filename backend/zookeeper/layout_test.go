@@ -1,7 +1,9 @@
 package zookeeper
 
 import (
+	"errors"
 	"regexp"
+	"sync"
 	"testing"
 	"time"
 
@@ -49,36 +51,27 @@ func TestLayout(t *testing.T) {
 func TestTokenIsCzxid(t *testing.T) {
 	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
-	var all []chan error
+	var running sync.WaitGroup
 	for _, addr := range e.Addrs() {
 		b := newBackend(t, Options{}, addr)
 		for range 8 {
-			done := make(chan error, 1)
-			all = append(all, done)
-			go func() {
+			running.Go(func() {
 				for range 20 {
-					req := request(b, t.Name()+nodePrefix(request(b, "").Owner))
-					lease, err := try(b, req)
+					lease, err := try(b, request(b, t.Name()+nodePrefix(request(b, "").Owner)))
 					if err != nil {
-						done <- err
+						t.Error(err)
 						return
 					}
 					_, czxid, err := b.get(lease.(*claim).node())
+					err = errors.Join(err, lease.Release(t.Context()))
 					if err != nil || uint64(czxid) != lease.Grant().Token {
 						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, czxid, err)
 					}
-					if err := lease.Release(within(t, soon)); err != nil {
-						done <- err
-						return
-					}
 				}
-				done <- nil
-			}()
+			})
 		}
 	}
-	for _, done := range all {
-		require.NoError(t, <-done)
-	}
+	running.Wait()
 }
 
 // Foreign clients of the same layout hold, wait and are shown as such.
@@ -126,8 +119,7 @@ func TestNodeDataChanged(t *testing.T) {
 	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
 	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // its renewals, which look too, come too late
-	lock, err := c.Acquire(within(t, soon), t.Name())
-	require.NoError(t, err)
+	lock := acquires(t, c, t.Name())
 	var node Node
 	require.True(t, lock.As(&node))
 	watched := func() bool {
@@ -140,7 +132,7 @@ func TestNodeDataChanged(t *testing.T) {
 	}
 	require.Eventually(t, watched, soon, 5*time.Millisecond)
 	for range 3 {
-		_, err = raw.Set(node.Path, []byte("10.1.2.3"), -1)
+		_, err := raw.Set(node.Path, []byte("10.1.2.3"), -1)
 		require.NoError(t, err)
 		require.Eventually(t, watched, soon, 5*time.Millisecond)
 	}

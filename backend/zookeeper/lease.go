@@ -40,7 +40,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	path := ""
 	b.mu.Lock()
 	for _, lease := range leases {
-		if c := lease.(*claim); c.cause == nil {
+		if c := lease.(*claim); b.holds(c) {
 			path = c.parent
 		}
 	}
@@ -55,13 +55,9 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i, lease := range leases {
-		c := lease.(*claim)
-		_, held := b.held[c]
-		switch {
-		case c.cause != nil:
-			results[i].Err = c.cause
-		case !held || c.session != b.session.id:
-			results[i].Err = fmt.Errorf("%w: it was released, or its session has ended", driver.ErrLost)
+		switch c := lease.(*claim); {
+		case !b.holds(c) || c.session != b.session.id:
+			results[i].Err = fmt.Errorf("%w: it was released, its node was deleted, or its session has ended", driver.ErrLost)
 		case err != nil:
 			results[i].Err = err
 		default:
@@ -70,41 +66,39 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// lose makes a claim that is held one that is lost. gone: so is its node.
-func (c *claim) lose(reason error, gone bool) {
+// holds says whether a claim is granted, and not known to be lost. b.mu is held.
+func (b *Backend) holds(c *claim) bool {
+	_, held := b.held[c]
+	return held
+}
+
+// lose makes a claim that is held one that is lost.
+func (c *claim) lose(reason error) {
 	c.b.mu.Lock()
-	_, is := c.b.held[c]
-	if is {
-		c.gone, c.cause = gone, fmt.Errorf("%w: %w", driver.ErrLost, unclassed{reason})
-		delete(c.b.held, c)
-	}
-	err := c.cause
+	held := c.b.holds(c)
+	delete(c.b.held, c)
 	c.b.mu.Unlock()
-	if is && c.req.Lost != nil {
-		c.req.Lost(err)
+	if held && c.req.Lost != nil {
+		c.req.Lost(fmt.Errorf("%w: %w", driver.ErrLost, reason))
 	}
 }
 
 // Release implements driver.Lease, in one request. A node's name is never given to another, so one that is late deletes nobody else's.
 func (c *claim) Release(ctx context.Context) error {
 	c.b.mu.Lock()
-	path, gone, cause := c.path, c.gone, c.cause
+	path := c.path
 	delete(c.b.held, c)
 	c.b.mu.Unlock()
-	if gone {
-		c.forget()
-		return cause
-	}
 	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
 	switch {
 	case err == nil:
 		c.b.noteReleased(c.parent, path)
-		c.forget()
-		return nil
 	case errors.Is(err, zk.ErrNoNode):
-		c.forget()
-		return fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
+		err = fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
+	default:
+		return err
 	}
+	c.forget()
 	return err
 }
 
@@ -137,7 +131,7 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 		c = b.newClaim(req)
 		c.unsure = true
 	}
-	c.abandoned, c.cause = true, fmt.Errorf("%w: it was abandoned", driver.ErrLost)
+	c.abandoned = true
 	delete(b.held, c)
 	creating := c.creating
 	b.mu.Unlock()

@@ -8,7 +8,6 @@ import (
 	"github.com/go-zookeeper/zk"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 
@@ -19,9 +18,7 @@ import (
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	other := newBackend(t, Options{TTL: 8 * time.Second}, s.Addr())
 	name := t.Name()
@@ -60,9 +57,7 @@ func TestLostReply(t *testing.T) {
 func TestAbandonAfterOutage(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	b := newBackend(t, Options{}, proxy.Addr())
 	other := newBackend(t, Options{}, s.Addr())
 	name := t.Name()

@@ -55,11 +55,10 @@ func TestTTLAboveTheServersMaximum(t *testing.T) {
 	lease := takes(t, b, request(b, t.Name()))
 	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
 	c, _ := newClient(t, Options{TTL: 2 * time.Second}, s.Addr())
-	lock, err := c.Acquire(within(t, soon), t.Name()+"2")
-	require.NoError(t, err)
+	lock := acquires(t, c, t.Name()+"2")
 	time.Sleep(4 * time.Second)
 	require.NoError(t, lock.Err(), "it is renewed often enough for the session that was granted")
-	_, err = lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
+	_, err := lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
 	oneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s", "TTL 1m0s")
 }
 
@@ -136,8 +135,7 @@ func TestACL(t *testing.T) {
 	// What a user creates is that user's.
 	mine, err := open("alice:secret@", "/alice")
 	require.NoError(t, err)
-	lock, err := mine.Acquire(within(t, soon), "x")
-	require.NoError(t, err)
+	lock := acquires(t, mine, "x")
 	var node Node
 	require.True(t, lock.As(&node))
 	for _, path := range []string{"/alice", "/alice/x", node.Path} {

@@ -11,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -20,9 +19,7 @@ import (
 func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	const ttl = 6 * time.Second
 	var dials atomic.Int32
 	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
@@ -35,8 +32,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Cleanup(conn.Close)
 	c, err := New(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
 	require.NoError(t, err)
-	lock, err := c.Acquire(within(t, soon), "mine")
-	require.NoError(t, err)
+	lock := acquires(t, c, "mine")
 	var node Node
 	require.True(t, lock.As(&node))
 	require.Equal(t, conn.SessionID(), node.Session)
@@ -110,10 +106,8 @@ func TestConnectionThatHasASession(t *testing.T) {
 func TestValidityOfAFreshSession(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	_, err = newRaw(t, s.Addr()).Create("/"+t.Name(), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	proxy := newProxy(t, s.Addr())
+	_, err := newRaw(t, s.Addr()).Create("/"+t.Name(), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	proxy.Delay(300 * time.Millisecond)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())

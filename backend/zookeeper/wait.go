@@ -95,36 +95,15 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 type watched struct {
 	path   string
 	events <-chan zk.Event
-	stat   *zk.Stat
 }
 
 // watch asks for the next event of the node at path. It is not left on a node that is not there, which is zk.ErrNoNode: nobody would ever remove it.
 func (b *Backend) watch(path string) (watched, error) {
 	return call(b, false, "read", path, func(c *zk.Conn) (watched, error) {
-		_, stat, events, err := c.GetW(path)
+		_, _, events, err := c.GetW(path)
 		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
-			_, stat, events, err = c.ExistsW(path)
+			_, _, events, err = c.ExistsW(path)
 		}
-		return watched{path, events, stat}, err
+		return watched{path, events}, err
 	})
-}
-
-// watchNode has the claim's own node watched, if it is not. errGone: it is not there.
-func (c *claim) watchNode() (<-chan zk.Event, error) {
-	c.b.mu.Lock()
-	events, path := c.watch, c.path
-	c.b.mu.Unlock()
-	if events != nil {
-		return events, nil
-	}
-	w, err := c.b.watch(path)
-	if errors.Is(err, zk.ErrNoNode) {
-		return nil, errGone
-	} else if err != nil {
-		return nil, err
-	}
-	c.b.mu.Lock()
-	defer c.b.mu.Unlock()
-	c.watch, c.session, c.czxid = w.events, w.stat.EphemeralOwner, w.stat.Czxid
-	return w.events, nil
 }

@@ -50,7 +50,7 @@ func (b *Backend) sweep() {
 				if e.Type == zk.EventNodeDeleted {
 					lost[c] = errGone
 				} else if errors.Is(e.Err, zk.ErrClosing) {
-					lost[c] = errConnectionClosed
+					lost[c] = errors.New("the connection was closed")
 				}
 			default:
 			}
@@ -65,16 +65,13 @@ func (b *Backend) sweep() {
 		}
 		b.mu.Unlock()
 		for c, reason := range lost {
-			c.lose(reason, reason != errConnectionClosed)
+			c.lose(reason)
 		}
 		watchAll(unwatched)
 	}
 }
 
-var (
-	errSessionEnded     = errors.New("the session has ended")
-	errConnectionClosed = errors.New("the connection was closed")
-)
+var errSessionEnded = errors.New("the session has ended")
 
 // watchAll watches the nodes of claims that are held, and finds out which of them are gone. Those that cannot be watched now are left to the next sweep.
 func watchAll(claims []*claim) {
@@ -83,8 +80,14 @@ func watchAll(claims []*claim) {
 	for range min(len(claims), maxWatchers) {
 		watchers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(claims); i = int(next.Add(1)) - 1 {
-				if _, err := claims[i].watchNode(); errors.Is(err, errGone) {
-					claims[i].lose(err, true)
+				c := claims[i]
+				switch w, err := c.b.watch(c.node()); {
+				case err == nil:
+					c.b.mu.Lock()
+					c.watch = w.events
+					c.b.mu.Unlock()
+				case errors.Is(err, zk.ErrNoNode):
+					c.lose(errGone)
 				}
 			}
 		})
