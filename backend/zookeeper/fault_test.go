@@ -10,7 +10,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -87,22 +86,17 @@ func TestGrantAfterALongWait(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	const ttl = 3 * testTTL // or a machine that stalls for long takes the validity away, as it must
-	holder, waiter := newBackend(t, Options{TTL: ttl}, s.Addr()), newBackend(t, Options{TTL: ttl}, s.Addr())
+	holder := newBackend(t, Options{TTL: ttl}, s.Addr())
+	waiter, _ := newClient(t, Options{TTL: ttl}, s.Addr())
 	lease := takes(t, holder, request(holder, t.Name()))
-	granted := make(chan driver.Lease, 1)
-	go func() {
-		next, err := waiter.Wait(context.Background(), request(waiter, t.Name()))
-		if err != nil {
-			t.Error(err)
-		}
-		granted <- next
-	}()
+	granted := acquiring(t, waiter, t.Name())
 	waits(t, holder, t.Name(), 2)
 	time.Sleep(ttl * 5 / 4)
 	frees(t, lease)
-	next := <-granted
-	require.Greater(t, time.Until(next.Grant().Until), ttl/3)
-	frees(t, next)
+	next := granted()
+	deadline, _ := next.Deadline()
+	require.Greater(t, time.Until(deadline), ttl/3)
+	require.NoError(t, next.Release(t.Context()))
 }
 
 // A hold and a place in the queue survive the death of the leader.
@@ -115,15 +109,7 @@ func TestLeaderKilled(t *testing.T) {
 	other := newBackend(t, o, e.Addrs()...)
 	name := t.Name()
 	lock := acquires(t, holder, name)
-	type grant struct {
-		lock *lockport.Lock
-		err  error
-	}
-	granted := make(chan grant, 1)
-	go func() {
-		l, err := waiter.Acquire(context.Background(), name)
-		granted <- grant{l, err}
-	}()
+	granted := acquiring(t, waiter, name)
 	waits(t, wb, name, 2)
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
@@ -133,16 +119,11 @@ func TestLeaderKilled(t *testing.T) {
 	waits(t, other, name, 2)
 	require.NoError(t, lock.Err())
 	require.NoError(t, lock.Release(t.Context()))
-	select {
-	case g := <-granted:
-		require.NoError(t, g.err)
-		before, _ := lock.Token()
-		after, _ := g.lock.Token()
-		require.Greater(t, after, before)
-		require.NoError(t, g.lock.Release(t.Context()))
-	case <-time.After(soon):
-		t.Fatal("the waiter never got the lock")
-	}
+	next := granted()
+	before, _ := lock.Token()
+	after, _ := next.Token()
+	require.Greater(t, after, before)
+	require.NoError(t, next.Release(t.Context()))
 }
 
 // waits waits until so many claims stand in line for name.
@@ -182,24 +163,12 @@ func TestSessionKilledWhileWaiting(t *testing.T) {
 	holder := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	lease := takes(t, holder, request(holder, t.Name()))
 	c, b := newClient(t, Options{TTL: 10 * time.Second}, s.Addr())
-	granted := make(chan error, 1)
-	go func() {
-		l, err := c.Acquire(context.Background(), t.Name())
-		if err == nil {
-			err = l.Release(context.Background())
-		}
-		granted <- err
-	}()
+	granted := acquiring(t, c, t.Name())
 	waits(t, holder, t.Name(), 2)
 	endSession(t, b, s)
 	waits(t, holder, t.Name(), 2) // in a new session
 	frees(t, lease)
-	select {
-	case err := <-granted:
-		require.NoError(t, err)
-	case <-time.After(soon):
-		t.Fatal("the waiter never got the lock")
-	}
+	require.NoError(t, granted().Release(t.Context()))
 }
 
 // Whoever is cut off is told before its lock is granted again, whenever in its cycle of renewals that happens.

@@ -85,6 +85,27 @@ func acquires(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	return lock
 }
 
+// acquiring acquires in the background; granted waits for that.
+func acquiring(t testing.TB, c *lockport.Client, name string) (granted func() *lockport.Lock) {
+	var lock *lockport.Lock
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		lock, err = c.Acquire(context.Background(), name)
+	}()
+	return func() *lockport.Lock {
+		t.Helper()
+		select {
+		case <-done:
+		case <-time.After(soon):
+			t.Fatal("the waiter never got the lock")
+		}
+		require.NoError(t, err)
+		return lock
+	}
+}
+
 // newProxy stands before a server.
 func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
 	t.Helper()

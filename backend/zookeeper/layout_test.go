@@ -88,16 +88,10 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
-	granted := make(chan *lockport.Lock, 1)
-	go func() {
-		l, err := c.Acquire(within(t, soon), t.Name())
-		if err == nil {
-			granted <- l
-		}
-	}()
+	granted := acquiring(t, c, t.Name())
 	waits(t, b, t.Name(), 2)
 	require.NoError(t, theirs.Unlock())
-	ours := <-granted
+	ours := granted()
 	locked := make(chan error, 1)
 	again := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
 	go func() { locked <- again.Lock() }()
