@@ -44,24 +44,21 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 		return nil, fmt.Errorf("%w: the TTL is that of the session, %v; this claim asks for %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
 	key := claimKey{req.Name, req.Owner}
-	err := b.ready(ctx)
-	if err == nil {
-		err = ctx.Err() // if that has ended, it may have been abandoned meanwhile
-	}
 	b.mu.Lock()
 	c := b.claims[key]
-	if c == nil && err == nil {
+	if c == nil {
 		c = b.newClaim(req)
 		b.claims[key] = c
 	}
 	b.mu.Unlock()
-	switch {
-	case err == nil:
-		return c, nil
-	case c != nil:
+	err := b.ready(ctx)
+	if err == nil {
+		err = ctx.Err() // if that has ended, it may have been abandoned meanwhile
+	}
+	if err != nil {
 		return nil, c.failed(err)
 	}
-	return nil, withoutEffect(err)
+	return c, nil
 }
 
 // newClaim makes a claim that nobody knows yet.
@@ -80,27 +77,31 @@ func (c *claim) forget() {
 	}
 }
 
-// TryAcquire implements driver.Backend.
-func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) { return b.try(ctx, req) })
+// attempt has the claim of req granted by f, or gives the error its class.
+func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim) (granted bool, err error)) (driver.Lease, error) {
+	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
+		c, err := b.enter(ctx, req)
+		if err != nil {
+			return nil, err
+		}
+		switch granted, err := f(c); {
+		case granted:
+			return c, nil
+		case err != nil:
+			return nil, c.failed(err)
+		}
+		return nil, &driver.HeldError{}
+	})
 }
 
-func (b *Backend) try(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.enter(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	granted, err := c.advance(ctx)
-	switch {
-	case granted:
-		return c, nil
-	case err == nil && !req.Queue:
-		err = c.withdraw()
-	}
-	if err != nil {
-		return nil, c.failed(err)
-	}
-	return nil, &driver.HeldError{}
+// TryAcquire implements driver.Backend.
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
+		if granted, err = c.advance(ctx); err == nil && !granted && !req.Queue {
+			err = c.withdraw()
+		}
+		return granted, err
+	})
 }
 
 // advance makes sure that the claim has a node, and grants it the lock if that is the first one. Otherwise it notes which node is ahead.

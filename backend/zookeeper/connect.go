@@ -207,10 +207,7 @@ func (b *Backend) prepare(ctx context.Context) error {
 	if b.conn != nil {
 		b.prepared = time.Now()
 	}
-	if !b.visiting {
-		b.visiting = true
-		go b.visit()
-	}
+	b.visiting.Do(func() { go b.visit() })
 	return nil
 }
 

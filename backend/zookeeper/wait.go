@@ -13,33 +13,26 @@ import (
 
 // Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, for as long as the session lives.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) { return b.wait(ctx, req) })
-}
-
-func (b *Backend) wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.enter(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	var ahead watched
-	for {
-		granted, err := false, error(nil)
-		if path := c.nodeAhead(); path != "" {
-			err = c.sleep(ctx, path, &ahead)
-		} else {
-			granted, err = c.advance(ctx)
+	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
+		var ahead watched
+		for {
+			if path := c.nodeAhead(); path != "" {
+				err = c.sleep(ctx, path, &ahead)
+			} else {
+				granted, err = c.advance(ctx)
+			}
+			switch {
+			case granted:
+				return true, nil
+			case err == nil:
+			case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
+				return false, err
+			default: // the servers are away, and the session may live
+				pause(ctx, ridePause)
+				_ = b.ready(ctx)
+			}
 		}
-		switch {
-		case granted:
-			return c, nil
-		case err == nil:
-		case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
-			return nil, c.failed(err)
-		default: // the servers are away, and the session may live
-			pause(ctx, ridePause)
-			_ = b.ready(ctx)
-		}
-	}
+	})
 }
 
 // nodeAhead returns, once, the node behind which the claim stands.

@@ -79,12 +79,12 @@ type Backend struct {
 	preparing chan struct{} // has an element while somebody prepares the connection
 	done      chan struct{} // closed by Close
 
+	visiting   sync.Once    // starts the goroutine that visits the server
 	containers sync.RWMutex // held for reading while one is created, and to close the connection
 
 	mu       sync.Mutex
 	conn     *zk.Conn  // nil: not made yet, or given up
 	prepared time.Time // since when the connection can be used; zero: not yet
-	visiting bool      // there is a goroutine that visits the server
 	sweeping bool      // there is a goroutine that looks for losses
 	closed   bool
 	tick     time.Duration // the servers' tickTime; 0: not known yet
