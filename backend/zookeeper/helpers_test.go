@@ -166,15 +166,15 @@ func (silent) Printf(string, ...any) {}
 
 // belief follows what a holder believes, by asking it all the time.
 type belief struct {
-	ended chan time.Time // the last time that the lock was Valid
+	ended chan time.Time // when it asked last and the lock was Valid
 }
 
 func follow(l *lockport.Lock) *belief {
 	b := &belief{make(chan time.Time, 1)}
 	go func() {
 		var last time.Time
-		for l.Valid() {
-			last = time.Now()
+		for now := time.Now(); l.Valid(); now = time.Now() { // not after: a busy machine may pause in between
+			last = now
 			time.Sleep(time.Millisecond)
 		}
 		b.ended <- last
