@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the lock servers that the tests start, and the browser in which they look at reports, if they are missing. It says
-# first what it will install. It uses apt-get on Debian and Ubuntu (as root, or with a sudo that asks for no password) and
+# Installs the lock servers that the tests start, if they are missing. It says first
+# what it will install. It uses apt-get on Debian and Ubuntu (as root, or with a sudo that asks for no password) and
 # Homebrew on macOS. On other systems, or if that fails, it says what to install and exits with 0. Tests without their server
 # skip, or fail with LOCKPORT_TEST_REQUIRE=all. The script is quiet when nothing is missing.
 #
@@ -28,7 +28,6 @@ jar:curator-recipes      libcurator-recipes-java -
 program:postgres         postgresql       postgresql
 program:mariadbd         mariadb-server   mariadb
 program:pgbouncer        pgbouncer        pgbouncer
-program:chromium         chromium         -
 '
 
 # As in internal/lab/servers/find.go.

@@ -27,7 +27,6 @@ const (
 
 // installs says what to install for a program.
 var installs = map[string]string{
-	"chromium":           "apt-get install chromium (Debian)",
 	"etcd":               "apt-get install etcd-server (Debian), brew install etcd (macOS)",
 	"etcd-current":       "it is built by go tool in internal/lab/servers/etcdserver, the first time over the network",
 	"etcdctl":            "apt-get install etcd-client (Debian), brew install etcd (macOS)",

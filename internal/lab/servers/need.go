@@ -112,7 +112,7 @@ func NeedInstalled(t testing.TB, err error, kinds ...string) {
 	}
 }
 
-// NeedProgram returns the path of a program that is no server, such as "redis-cli", "etcdctl" or "chromium", by the rules of [NeedInstalled].
+// NeedProgram returns the path of a program that is no server, such as "redis-cli" or "etcdctl", by the rules of [NeedInstalled].
 func NeedProgram(t testing.TB, program string, kinds ...string) string {
 	t.Helper()
 	path, err := find(program)
