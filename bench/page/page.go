@@ -255,31 +255,3 @@ func number(n float64) string {
 	}
 	return whole
 }
-
-// figures are those that a family's comparison shows: the headlines of these scenarios.
-var figures = []struct{ scenario, about string }{
-	{"cycle", "uncontended cycle"}, {"own-64", "64 own names"}, {"contend-64", "64 goroutines, one name"}, {"contend-4x16", "4 processes of 16, one name"},
-	{"handoff-other", "hand-off to a process"}, {"waiters-1000", "requests of 1,000 waiters"}, {"held-10000", "requests of 10,000 held locks"},
-	{"takeover", "takeover"},
-}
-
-// Beside says how many times better lockport did than the others and the bare commands: 1 is as good, less is worse.
-func (s section) Beside() (lines []string) {
-	for _, p := range figures {
-		measured := s.Scenario(p.scenario)
-		mine, about := measured.Row(ours), measured.headline()
-		for _, row := range measured.Rows {
-			if row.Kind != lib.Theirs && row.Kind != lib.Floor || row.Library == lib.Pings {
-				continue
-			}
-			spread := ratio(row, mine, about)
-			if mine.Figure(about).Best == "more" {
-				spread = ratio(mine, row, about)
-			}
-			if spread.N > 0 {
-				lines = append(lines, line([]string{p.about, row.Library, between(number(spread.Median), spread)}))
-			}
-		}
-	}
-	return lines
-}
