@@ -69,7 +69,7 @@ func (e *Env) heldAfterCut(other *party, lock *lockport.Lock) {
 	}
 	lease, err := other.try(other.request(lock.Name()))
 	if err == nil && e.caps.Ends != driver.EndsTTL {
-		e.lostWithin(lock, e.noticeTime(), fmt.Sprintf("%s, and another claim was granted (token %d)", why, lease.Grant().Token))
+		e.lostWithin(lock, e.noticeTime(lock), fmt.Sprintf("%s, and another claim was granted (token %d)", why, lease.Grant().Token))
 		other.release(lease)
 		return
 	}

@@ -6,7 +6,7 @@ import (
 
 const ruleFencing = "P2 fencing: tokens grow strictly in the order of grants of a name"
 
-// fencingCases are about P2, at the driver. Contention and crashes check tokens too.
+// fencingCases are about P2, at the driver. Cases of contention, silence, loss and crashes check tokens too: silence/expiry those after an expired grant.
 var fencingCases = group("fencing",
 	quick("holders", ruleFencing, fencing(func(e *Env, t *tokens) {
 		a, b, name := e.two()
@@ -41,17 +41,6 @@ var fencingCases = group("fencing",
 			e.check(p.Close(), "Close")
 		}
 	})),
-	full("expired", ruleFencing+", expired ones among them", fencing(func(e *Env, t *tokens) {
-		_, b, name, old := e.held()
-		t.next(old.Grant().Token, "")
-		t.next(b.afterExpiry(old, old.Grant().Until, name).Grant().Token, "an expired grant")
-	})),
-	full("removed", ruleFencing+", when the server lost the lock too", fencing(func(e *Env, t *tokens) {
-		_, b, name, lease := e.held()
-		t.next(lease.Grant().Token, "")
-		e.remove(name)
-		t.next(b.takes(name, soon, "the server was made to forget the lock").Grant().Token, "a grant that the server forgot")
-	}), "Remove"),
 	full("restart", ruleFencing+", across a restart of the server that keeps its data",
 		fencing(func(e *Env, t *tokens) { t.acrossRestart(true) }), "Restart"),
 	full("restart-without-data", ruleFencing+", across a restart of the server that lost its data, where Capabilities.Token is TokenFailover",

@@ -62,8 +62,6 @@ var livenessCases = group("liveness",
 			e.caps.Wake, slowOnes, rounds, slow)
 	}),
 	full("many-names", "P7 liveness: for however many names a client waits, it is told of each that is free, unless Capabilities.Wake says that it polls", manyNames),
-	full("crowd", "P7 liveness: everybody in a crowd of waiting clients gets the name",
-		contend(6, crowd{Goroutines: 1, Rounds: 10}, (*race).clients)).within(time.Minute),
 	quick("first-in-first-out", "P7 liveness: inside a process waiters are served first in, first out", func(e *Env) {
 		c := e.client()
 		e.tryOrder(c, 8, 3, func(name string) *call[*lockport.Lock] {

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,7 +21,7 @@ var lossCases = group("loss",
 	full("overwritten", ruleLoss+" (somebody else's value took its place)", func(e *Env) {
 		l := e.acquire(e.client(), e.name())
 		e.overwrite(l.Name())
-		e.lostWithin(l, e.noticeTime(), "somebody else's value took the place of the lock")
+		e.lostWithin(l, e.noticeTime(l), "somebody else's value took the place of the lock")
 		e.lateRelease(l)
 		other := e.party()
 		for range 5 { // what the client undoes in the background must leave it alone
@@ -36,7 +37,7 @@ var lossCases = group("loss",
 		e.remove(l.Name())
 		// Nobody may have told the waiter: then it looks when the holder's claim would have ended.
 		e.release(next.granted(e.takeover()+soon, "the server forgot the holder"))
-		e.lostWithin(l, e.noticeTime(), "the server forgot the lock")
+		e.lostWithin(l, e.noticeTime(l), "the server forgot the lock")
 	}, "Remove"),
 	full("forgotten-while-many-wait", ruleLossAmongMany+" (the server forgot it)",
 		func(e *Env) { lostWhileManyWait(e, e.remove, nil) }, "Remove"),
@@ -62,11 +63,12 @@ func (e *Env) breaks() func(name string) {
 // toldOfLoss has the server end a lock by end, and checks what its holder learns.
 func toldOfLoss(e *Env, end func(name string)) {
 	observer := e.party()
-	c, limit := e.client(), e.noticeTime()
+	c, limit := e.client(), time.Duration(0)
 	if notice, long := e.caps.RemovalNotice, e.longTTL(); e.caps.FixedTTL == 0 && notice != nil && notice(long)+endTime < long/4 {
 		c, limit = e.patient(), notice(long)+endTime // so that no renewal comes before the notice
 	}
 	l := e.acquire(c, e.name())
+	limit = cmp.Or(limit, e.noticeTime(l))
 	w := e.watch(l)
 	end(l.Name())
 	w.lostWithin(limit, "the server ended the lock")
@@ -102,7 +104,7 @@ func lostWhileManyWait(e *Env, end, free func(name string)) {
 	}
 	all[waiters-1].notYet(50*time.Millisecond, "the name is held")
 	end(name)
-	watch.lostWithin(e.noticeTime(), "the server ended the lock, for which many wait in the process")
+	watch.lostWithin(e.noticeTime(dead), "the server ended the lock, for which many wait in the process")
 	if free != nil {
 		other.finds(name, "somebody who is not a lockport client has the name")
 		free(name)
@@ -143,7 +145,7 @@ func lostWhileHandedOn(e *Env) {
 		leave, err := inside.enter(0, l)
 		e.check(err, "between two losses")
 		e.remove(name)
-		e.lostWithin(l, e.noticeTime(), "the server forgot the lock, which goroutines hand to each other")
+		e.lostWithin(l, e.noticeTime(l), "the server forgot the lock, which goroutines hand to each other")
 		e.check(leave(), "after a loss")
 		e.lateRelease(l)
 	}
@@ -169,7 +171,7 @@ func someOfMany(e *Env) {
 	e.remove(gone[1].Name())
 	e.overwrite(gone[2].Name())
 	for _, l := range gone {
-		e.lostWithin(l, e.noticeTime(), fmt.Sprintf("of %d locks that are renewed together the server ended this one", n))
+		e.lostWithin(l, e.noticeTime(l), fmt.Sprintf("of %d locks that are renewed together the server ended this one", n))
 	}
 	if e.caps.Ends == driver.EndsSession {
 		if lease, err := other.try(other.request(kept[0].Name())); err == nil {

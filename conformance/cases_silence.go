@@ -12,7 +12,7 @@ const ruleSilence = "P3a silence: when nothing is heard from the server, the hol
 
 // silenceCases are about P3a: renewal, and its failure.
 var silenceCases = group("silence",
-	full("expiry", "P3a silence, P5 crash: a claim that is not renewed is granted again after its validity ended, and soon after its TTL", func(e *Env) {
+	full("expiry", "P3a silence, P2 fencing: a claim that is not renewed is granted again after its validity ended, soon after its TTL, with a greater token", func(e *Env) {
 		_, b, name, lease := e.held()
 		b.release(b.afterExpiry(lease, lease.Grant().Until, name))
 	}),
@@ -133,13 +133,15 @@ func toldBeforeGrant(e *Env, fault func(), hangsUp bool) {
 		ends = false // a server whose sessions are connections ended this one when it was closed, without waiting for the TTL
 	}
 	limit := endTime
-	if ends {
+	if ends || !hangsUp { // nothing tells the holder, so that it must know by itself, whether it states a validity or not
 		valid := l.Valid()
 		e.require(!valid && !believed().After(granted),
 			"the server has granted the name to another, and the holder said Valid after that (and says so now: %t)", valid)
-		e.is(l.Err(), "the reason of the loss is not ErrSilence", lockport.ErrSilence)
 	} else {
-		limit = e.noticeTime() // both sides notice the end of the session, each in its own time: that is P3b
+		limit = e.noticeTime(l) // both sides notice the end of the session, each in its own time: that is P3b
+	}
+	if ends {
+		e.is(l.Err(), "the reason of the loss is not ErrSilence", lockport.ErrSilence)
 	}
 	watch.lostWithin(limit, "the server ended the session, or heard nothing, and granted the name to another")
 	start := time.Now()

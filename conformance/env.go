@@ -6,8 +6,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,7 +27,8 @@ type Env struct {
 	caps   driver.Capabilities
 
 	mu      sync.Mutex
-	err     error // the first failure
+	err     error  // the first failure
+	where   string // the line of the case where that was seen
 	names   int
 	closers []func() // run when the case has ended, the last one first
 	faulty  bool     // a fault was produced that Restore must end
@@ -36,8 +39,20 @@ func (e *Env) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.err == nil {
-		e.err = err
+		e.err, e.where = err, caseLine()
 	}
+}
+
+// caseLine is the line of the calling case, such as "cases_loss.go:105"; empty where a goroutine of another file has failed.
+func caseLine() string {
+	var callers [16]uintptr
+	frames := runtime.CallersFrames(callers[:runtime.Callers(2, callers[:])])
+	for frame, more := frames.Next(); more; frame, more = frames.Next() {
+		if file := filepath.Base(frame.File); strings.HasPrefix(file, "cases_") {
+			return file + ":" + strconv.Itoa(frame.Line)
+		}
+	}
+	return ""
 }
 
 func (e *Env) failure() error {

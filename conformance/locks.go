@@ -143,10 +143,14 @@ func (e *Env) stays(l *lockport.Lock, other *party, why string) {
 	e.check(l.Err(), "%s, yet it is lost", why)
 }
 
-// noticeTime is within what time a holder must have been told of a removal.
-func (e *Env) noticeTime() time.Duration {
+// noticeTime is within what time the holder of l must have been told of a removal. The case is not run if no time is stated, and no end of
+// l's validity either.
+func (e *Env) noticeTime(l *lockport.Lock) time.Duration {
 	if notice := e.caps.RemovalNotice; notice != nil {
 		return notice(e.ttl) + endTime
+	}
+	if _, ends := l.Deadline(); !ends {
+		e.notRun("Capabilities.RemovalNotice states no time, and claims have no end of their own")
 	}
 	return e.ttl + endTime
 }

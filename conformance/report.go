@@ -23,8 +23,10 @@ type Result struct {
 	Rule    string  `json:"rule"`
 	Outcome Outcome `json:"outcome"`
 	// Reason says what was seen where the rule was broken, or why the case was not run.
-	Reason string        `json:"reason,omitempty"`
-	Took   time.Duration `json:"took_ns"`
+	Reason string `json:"reason,omitempty"`
+	// Where is the line of the case where that was seen.
+	Where string        `json:"where,omitempty"`
+	Took  time.Duration `json:"took_ns"`
 }
 
 // ID is the group and the name of the case.

@@ -57,7 +57,7 @@ var modes = []Exhibit{
 				req.TTL *= 1000
 			}
 		})},
-	{"readers-of-the-dead", "the readers' claim ends when its first reader's would, whoever else has joined", "a renewal",
+	{"readers-of-the-dead", "the readers' claim ends when its first reader's would, whoever else has joined", "",
 		caught{"shared/dead-reader"}, func(l *lock) driver.Backend {
 			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
 			l.grant = func(granted *lease) {

@@ -26,6 +26,16 @@ var statements = []Exhibit{
 				time.AfterFunc(req.TTL/2, func() { lost(driver.ErrLost) })
 			}
 		})},
+	{"tells-after-the-next-grant", "no validity is stated, and the holder is told a TTL after the server has granted the name to another", "the holder said Valid",
+		caught{"silence/frozen"}, func(l *lock) driver.Backend {
+			l.grant = func(granted *lease) { granted.grant.Until = time.Time{} }
+			l.request = func(req *driver.Request) {
+				if lost := req.Lost; lost != nil {
+					time.AfterFunc(2*req.TTL, func() { lost(driver.ErrLost) })
+				}
+			}
+			return stating(func(c *driver.Capabilities) { c.Ends, c.RemovalNotice = driver.EndsSession, nil })(l)
+		}},
 	{"hides-interfaces", "a wrapper without Unwrap hides the Waiter that its Capabilities state", "no driver.Waiter is found",
 		caught{"capabilities/interfaces"}, func(l *lock) driver.Backend { return plain{l} }},
 	{"changes-its-mind", "Capabilities are not the same at every call", "then",
