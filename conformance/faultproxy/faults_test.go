@@ -14,23 +14,6 @@ func containing(text string) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(text)) }
 }
 
-func TestCutAndKillConns(t *testing.T) {
-	p, s := setUp(t)
-	c := dial(t, p)
-	c.call("before")
-	p.Cut()
-	require.Zero(t, p.Conns())
-	c.wantClosed()
-	dial(t, p).wantClosed()
-	p.Restore()
-	c = dial(t, p)
-	c.call("after")
-	p.KillConns()
-	c.wantClosed()
-	dial(t, p).call("after that")
-	require.False(t, s.saw("lost"))
-}
-
 func TestFreeze(t *testing.T) {
 	p, s := setUp(t)
 	old, leaves, dropped := dial(t, p), dial(t, p), dial(t, p)
@@ -94,21 +77,6 @@ func TestBlackholeReplies(t *testing.T) {
 	p.Restore()
 	robbed.wantClosed()
 	spared.call("after")
-}
-
-func TestDelay(t *testing.T) {
-	const delay = 30 * time.Millisecond
-	p, _ := setUp(t)
-	c := dial(t, p)
-	c.call("quick")
-	p.Delay(delay)
-	start := time.Now()
-	c.call("slow")
-	require.GreaterOrEqual(t, time.Since(start), 2*delay)
-	c.send("in", "order")
-	c.wantReplies("in", "order")
-	p.Restore()
-	c.call("quick again")
 }
 
 // Each trap hits one request, which reaches the server, and whose reply does not come. The other connections go on, unless the server is to be gone.

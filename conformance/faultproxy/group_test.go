@@ -43,7 +43,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 
 	require.NoError(t, f.Delay(ctx, 30*time.Millisecond))
 	start := time.Now()
-	both(func(c *client) { c.call("slow") })
+	both(func(c *client) { c.send("slow", "in order"); c.wantReplies("slow", "in order") })
 	require.GreaterOrEqual(t, time.Since(start), 60*time.Millisecond)
 	f.Restore()
 
