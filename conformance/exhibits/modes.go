@@ -45,7 +45,7 @@ var modes = []Exhibit{
 			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				if _, again := seen.LoadOrStore(req.Owner, true); again && req.Permits > 0 {
 					second := req
-					second.Owner = "f" + req.Owner[1:]
+					second.Owner = string(rune(req.Owner[0]^1)) + req.Owner[1:] // another, whatever it begins with
 					_, _ = l.sound.TryAcquire(ctx, second)
 				}
 				return l.sound.TryAcquire(ctx, req)
