@@ -48,8 +48,6 @@ func newBackend(l *link, o Options) (*Backend, error) {
 	b := &Backend{link: l, layout: layout{prefix: prefix}, claims: make(map[string]*claim), leases: make(map[time.Duration]*lease)}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	b.writes = batch.Queue[request, answer]{Send: b.send, Alone: b.commit, Apart: func(r request) string { return r.name }}
-	b.grants.Send, b.grants.Limit = b.grant, 1
-	l.making.Send, l.making.Limit = b.connect, 1
 	b.watches = watches{b: b, names: make(map[string][]*watch)}
 	return b, nil
 }
@@ -59,7 +57,6 @@ type Backend struct {
 	link   *link
 	layout layout
 	writes batch.Queue[request, answer] // transactions that change something, one about each name in a batch
-	grants batch.Queue[time.Duration, granted]
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -19,7 +18,7 @@ type lease struct {
 	keys   map[string]struct{} // that claims have
 	until  time.Time           // valid until then, by a request that was confirmed
 	gone   bool                // etcd has said that it does not know it
-	asking *keeping            // the last keep-alive under way
+	asking *call               // the last keep-alive under way
 }
 
 // A lease is used as it is while freshFor of its TTL has passed since it was last confirmed; then each use asks for a keep-alive too, at
@@ -31,45 +30,13 @@ const (
 	silentFor  = 6 // a sixth
 )
 
-// granted is the answer to a request for a lease.
-type granted struct {
-	lease *lease
-	err   error
-}
-
-// take returns a lease for a new claim. Its errors are classified: nothing was claimed.
+// take returns a lease for a new claim. Its errors are classified: nothing was claimed. Of several that goroutines ask for at the same time one is
+// used; the others, that nobody renews, end with their TTL.
 func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
 	ttl = (ttl + time.Second - 1) / time.Second * time.Second
-	if l := b.usable(ttl); l != nil {
+	if l := b.usable(ttl, nil); l != nil {
 		return l, nil
 	}
-	g, _, err := b.grants.Do(ctx, ttl)
-	return g.lease, cmp.Or(g.err, classify(ctx, err, false))
-}
-
-// usable is the lease of ttl, if it can take a claim.
-func (b *Backend) usable(ttl time.Duration) *lease {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/spentBelow {
-		return l
-	}
-	return nil
-}
-
-// grant answers requests for leases: with one of etcd for each TTL.
-func (b *Backend) grant(ctx context.Context, ttls []time.Duration) []granted {
-	answers := make([]granted, len(ttls))
-	for i, ttl := range ttls {
-		if answers[i].lease = b.usable(ttl); answers[i].lease == nil {
-			answers[i].lease, answers[i].err = b.grantOne(ctx, ttl)
-		}
-	}
-	return answers
-}
-
-// grantOne asks etcd for a lease. One that nobody hears of ends with its TTL.
-func (b *Backend) grantOne(ctx context.Context, ttl time.Duration) (*lease, error) {
 	client, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -81,15 +48,25 @@ func (b *Backend) grantOne(ctx context.Context, ttl time.Duration) (*lease, erro
 	if err != nil {
 		return nil, classify(ctx, err, false) // it may be there, but nothing is attached to it
 	}
-	if least := time.Duration(r.TTL) * time.Second; least > ttl {
+	least := time.Duration(r.TTL) * time.Second
+	if least > ttl {
 		return nil, fmt.Errorf("%w: the TTL %v is under the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets that minimum",
 			driver.ErrRefused, ttl, least)
 	}
-	l := &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(time.Duration(r.TTL) * time.Second)}
+	return b.usable(ttl, &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(least)}), nil
+}
+
+// usable is the lease of ttl that can take a claim: the one in use, or else fresh, which may be nil.
+func (b *Backend) usable(ttl time.Duration, fresh *lease) *lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.leases[ttl] = l
-	return l, nil
+	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/spentBelow {
+		return l
+	}
+	if fresh != nil {
+		b.leases[ttl] = fresh
+	}
+	return fresh
 }
 
 // retire ends the use of l for new claims: one of those on it may arrive late, and must not find it alive for ever. The mutex is held.
@@ -118,25 +95,18 @@ func (b *Backend) lost(l *lease) {
 	}
 }
 
-// keeping is a keep-alive of a lease under way, for all who want one.
-type keeping struct {
-	sent time.Time
-	done chan struct{}
-	err  error // classified; once done is closed
-}
-
 // keep asks for a keep-alive of l, or joins the one under way. nil: l was confirmed lately, and must says no. The mutex is held.
-func (b *Backend) keep(l *lease, must bool) *keeping {
+func (b *Backend) keep(l *lease, must bool) *call {
 	switch {
 	case !must && time.Until(l.until) >= l.ttl-l.ttl/freshFor:
 		return nil
-	case l.asking != nil && time.Since(l.asking.sent) < l.ttl/silentFor:
+	case l.asking != nil && time.Since(l.asking.began) < l.ttl/silentFor:
 		return l.asking
 	}
-	k := &keeping{sent: time.Now(), done: make(chan struct{})}
+	k := newCall()
 	l.asking = k
 	b.background(func() {
-		k.err = b.keepAlive(l, k.sent)
+		k.err = b.keepAlive(l, k.began)
 		b.mu.Lock()
 		if l.asking == k {
 			l.asking = nil
@@ -171,27 +141,10 @@ func (b *Backend) keepAlive(l *lease, sent time.Time) error {
 	return nil
 }
 
-// wait waits until k, which may be nil, is answered.
-func (k *keeping) wait(ctx context.Context) error {
-	if k == nil {
-		return nil
-	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
-		select {
-		case <-k.done:
-		default:
-			return classify(ctx, ctx.Err(), true)
-		}
-	}
-	return k.err
-}
-
 // RenewBatch implements driver.BatchRenewer: a keep-alive for each lease of etcd, of which there is one for each TTL as a rule. Whether the
 // keys are still there is what their watches tell; some keys, in turn, are read as well, since a member of etcd that has stopped tells nothing.
 func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []driver.Renewal) {
-	said := make(map[*lease]*keeping)
+	said := make(map[*lease]*call)
 	b.mu.Lock()
 	for _, one := range all {
 		if l := one.(*claim).lease; said[l] == nil {
@@ -207,7 +160,7 @@ func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []
 	b.mu.Unlock()
 	for i, one := range all {
 		c := one.(*claim)
-		err := said[c.lease].wait(ctx)
+		err := said[c.lease].wait(ctx, true)
 		b.mu.Lock()
 		switch {
 		case c.over == errReleased:

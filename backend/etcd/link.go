@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -14,20 +13,17 @@ import (
 	"google.golang.org/grpc/connectivity"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/batch"
 )
 
 // link leads to etcd: through the caller's client, or one of a URL. That is made when it is first needed, since clientv3 asks for a token as
 // soon as it is made.
 type link struct {
 	config *clientv3.Config // of the own client; nil: the caller's
-	making batch.Queue[struct{}, error]
 
-	connecting sync.Mutex // held while it is made
-
-	mu     sync.Mutex
-	client *clientv3.Client
-	reset  time.Time // when gRPC's pause before the next attempt to connect was last cut short
+	mu         sync.Mutex
+	client     *clientv3.Client
+	connecting *call     // makes the own client; nil: not now
+	reset      time.Time // when gRPC's pause before the next attempt to connect was last cut short
 }
 
 // resetEvery is how often that pause is cut short: it grows to two minutes, and lockport pauses by itself.
@@ -50,8 +46,7 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 		case b.ctx.Err() != nil:
 			return nil, errClosed
 		case client == nil:
-			failed, _, err := l.making.Do(ctx, struct{}{})
-			if err = cmp.Or(failed, classify(ctx, err, false)); err != nil {
+			if err := b.connect().wait(ctx, false); err != nil {
 				return nil, err
 			}
 			continue
@@ -82,44 +77,63 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// connected is ctx, but ends when there is no connection any more, too: clientv3 would keep what it has not sent until there is another.
+// patience is how long a request has for itself before connected looks after it: most need less, and cost no goroutine.
+const patience = 50 * time.Millisecond
+
+// connected is ctx, but ends soon when there is no connection any more, too: clientv3 would keep what it has not sent until there is another.
 func connected(ctx context.Context, client *clientv3.Client) (context.Context, context.CancelFunc) {
-	ctx, cancel := context.WithCancel(ctx)
-	if conn := client.ActiveConnection(); conn != nil {
-		go func() {
-			conn.WaitForStateChange(ctx, connectivity.Ready)
-			cancel()
-		}()
+	conn := client.ActiveConnection()
+	if conn == nil {
+		return ctx, func() {}
 	}
-	return ctx, cancel
+	ctx, cancel := context.WithCancel(ctx)
+	look := time.AfterFunc(patience, func() {
+		conn.WaitForStateChange(ctx, connectivity.Ready)
+		cancel()
+	})
+	return ctx, func() {
+		look.Stop()
+		cancel()
+	}
 }
 
-// connect makes the own client.
-func (b *Backend) connect(_ context.Context, all []struct{}) []error {
+// connect makes the own client, unless that is under way.
+func (b *Backend) connect() *call {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	l := b.link
-	l.connecting.Lock()
-	defer l.connecting.Unlock()
-	config := *l.config
-	config.Context = b.ctx
-	err := b.ctx.Err()
-	if err == nil && config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
-		err = l.dial(b.ctx)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.connecting != nil || l.client != nil {
+		return l.connecting
 	}
-	if err == nil && l.client == nil {
+	made := newCall()
+	if b.ctx.Err() != nil {
+		made.err = errClosed
+		close(made.done)
+		return made
+	}
+	l.connecting = made
+	b.background(func() {
+		config := *l.config
+		config.Context = b.ctx
 		var client *clientv3.Client
-		if client, err = clientv3.New(config); err == nil {
-			l.mu.Lock()
-			l.client = client
-			l.mu.Unlock()
+		var err error
+		if config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
+			err = l.dial(b.ctx)
 		}
-	}
-	errs := make([]error, len(all))
-	for i := range errs {
-		if errs[i] = err; !certain(err) {
-			errs[i] = classify(context.Background(), err, false)
+		if err == nil {
+			client, err = clientv3.New(config)
 		}
-	}
-	return errs
+		if made.err = err; !certain(err) {
+			made.err = classify(context.Background(), err, false)
+		}
+		l.mu.Lock()
+		l.client, l.connecting = client, nil
+		l.mu.Unlock()
+		close(made.done)
+	})
+	return made
 }
 
 // dial looks why etcd cannot be reached, by a connection of its own, since gRPC says it in words alone. nil: one of the endpoints can be.
@@ -145,10 +159,8 @@ func (l *link) dial(ctx context.Context) (err error) {
 	return fmt.Errorf("%w (%w)", errUnreachable, err)
 }
 
-// close closes the own client.
+// close closes the own client, which nobody makes any more.
 func (l *link) close() error {
-	l.connecting.Lock()
-	defer l.connecting.Unlock()
 	if l.config == nil || l.client == nil {
 		return nil
 	}
@@ -160,3 +172,30 @@ func (l *link) close() error {
 
 // clear reports that the own client sends a password without TLS.
 func (l *link) clear() bool { return l.config != nil && l.config.Username != "" && l.config.TLS == nil }
+
+// call is something under way that many may wait for.
+type call struct {
+	began time.Time
+	done  chan struct{}
+	err   error // classified; once done is closed
+}
+
+func newCall() *call { return &call{began: time.Now(), done: make(chan struct{})} }
+
+// wait waits until c, which may be nil, is done. late: as for classify.
+func (c *call) wait(ctx context.Context, late bool) error {
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.done:
+		return c.err
+	case <-ctx.Done():
+	}
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return classify(ctx, ctx.Err(), late)
+	}
+}

@@ -25,8 +25,8 @@ type events interface {
 	missed() // something may have happened unseen
 }
 
-// watches are all watches of a backend, on one stream of clientv3. Each takes one goroutine of clientv3 and one of ours, so that a process with more than
-// ownWatches of them has a single one of all locks' keys instead. The backend's mutex guards them.
+// watches are all watches of a backend, on one stream of clientv3. Each takes one goroutine of clientv3 and one of ours, so that a process with more
+// than ownWatches of them begins a single one of all locks' keys instead, and keeps that until it has none. The backend's mutex guards them.
 type watches struct {
 	b      *Backend
 	names  map[string][]*watch // by within
@@ -84,13 +84,9 @@ func (ws *watches) remove(w *watch) {
 	if w.stop != nil {
 		w.stop()
 	}
-	if ws.shared != nil && ws.n <= ownWatches/2 {
+	if ws.shared != nil && ws.n == 0 {
 		ws.shared()
 		ws.shared = nil
-		ws.each(func(w *watch) {
-			w.from, w.seen = ws.next, 0
-			ws.begin(w)
-		})
 	}
 }
 
@@ -178,39 +174,4 @@ func (s *shared) missed() {
 		}
 	})
 	s.b.background(func() { s.b.confirm(holders) })
-}
-
-// missed implements events.
-func (c *claim) missed() { c.b.confirm([]*claim{c}) }
-
-const (
-	// readAtOnce is how many keys are read in one transaction.
-	readAtOnce = 100
-	// readLimit is for how long.
-	readLimit = time.Second
-)
-
-// confirm looks whether the keys of those who hold are still there. Where it cannot know, a renewal will look again.
-func (b *Backend) confirm(all []*claim) {
-	ctx, cancel := context.WithTimeout(b.ctx, readLimit)
-	defer cancel()
-	client, err := b.ready(ctx)
-	for some := range slices.Chunk(all, readAtOnce) {
-		var read []clientv3.Op
-		for _, c := range some {
-			read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()))
-		}
-		var r *clientv3.TxnResponse
-		if err == nil {
-			r, err = client.Txn(ctx).Then(read...).Commit()
-		}
-		if err != nil {
-			return
-		}
-		for i, c := range some {
-			if kvs := rangeAt(r, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
-				b.gone(c, errKeyGone)
-			}
-		}
-	}
 }
