@@ -13,7 +13,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -132,9 +131,7 @@ func TestServerGone(t *testing.T) {
 	}
 	// A server that says nothing keeps nobody longer than his context, whether there is a token to be asked for first or not.
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	proxy.Freeze()
 	for _, user := range []string{"", "root:secret@"} {
 		b, err := openBackend(t.Context(), "etcd://"+user+proxy.Addr())

@@ -10,7 +10,6 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -77,16 +76,14 @@ func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.URL())
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy := newProxy(t, s.Addr())
 	n := newNode(t, via(t, s.URL(), proxy.Addr()), "a")
 	before := n.takes(n.request("before"))
 	proxy.Freeze()
 	req := n.request("x")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	_, err = n.TryAcquire(ctx, req)
+	_, err := n.TryAcquire(ctx, req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	short, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -115,22 +112,6 @@ func TestAbandonByOwnerAlone(t *testing.T) {
 	require.NoError(t, b.Abandon(t.Context(), req))
 	require.ErrorIs(t, release(lease), driver.ErrLost)
 	frees(t, b.takes(b.request("x")))
-}
-
-// A release that arrives late, or is repeated, finds a key that no other claim has, though the key's name is used again.
-func TestLateReleaseChangesNothing(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	lease := n.takes(n.request("x")).(*claim)
-	late := lease.removal()
-	frees(t, lease)
-	next := n.takes(n.request("x")).(*claim)
-	require.Equal(t, lease.key, next.key)
-	deleted, err := n.arrives(late)
-	require.NoError(t, err)
-	require.False(t, deleted)
-	frees(t, next)
 }
 
 // Many claims on one name by one backend, as a client never makes them: one has it, and no two stand at the same place.

@@ -1,7 +1,6 @@
 package etcd
 
 import (
-	"sync"
 	"testing"
 	"time"
 
@@ -76,36 +75,4 @@ func TestManyLocksAreOneLease(t *testing.T) {
 	list, err := newClient(t, s.URL()).Leases(t.Context())
 	require.NoError(t, err)
 	require.Len(t, list.Leases, 1)
-}
-
-// A thousand goroutines that wait for a name are one waiter to etcd.
-func TestThousandWaitersAreOne(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	a, b := newLocker(t, s.URL(), time.Minute), newLocker(t, s.URL(), time.Minute)
-	held := holds(t, a, "x")
-	all := []*acquiring{acquire(t, b, "x")}
-	queued(t, etcd, "x", 2)
-	<-time.After(10 * holderPatience) // the watches are open
-	requests := counter(t, s)
-	for range 999 {
-		all = append(all, acquire(t, b, "x"))
-	}
-	<-time.After(time.Second)
-	n := requests()
-	t.Logf("a thousand waiters sent %d requests in a second", n)
-	require.LessOrEqual(t, n, int64(1))
-	require.Len(t, keysOf(t, etcd, "x"), 2)
-	require.NoError(t, held.Release(t.Context()))
-	var done sync.WaitGroup
-	for _, w := range all {
-		done.Go(func() {
-			<-w.done
-			if w.err != nil || w.lock.Release(t.Context()) != nil {
-				t.Error("a waiter was not granted the lock: ", w.err)
-			}
-		})
-	}
-	done.Wait()
 }

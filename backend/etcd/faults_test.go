@@ -120,9 +120,7 @@ func TestPartitionedHoldersAreToldInTime(t *testing.T) {
 			t.Parallel()
 			var all sync.WaitGroup
 			for i := range 20 {
-				proxy, err := faultproxy.New(s.Addr())
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = proxy.Close() })
+				proxy := newProxy(t, s.Addr())
 				c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Second)
 				t.Cleanup(proxy.Restore) // or closing takes its time
 				l := holds(t, c, mode+name(i))
@@ -238,14 +236,8 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.URL())
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	b, err := openBackend(t.Context(), via(t, s.URL(), proxy.Addr()))
-	require.NoError(t, err)
-	c, err := lockport.New(b, lockport.TTL(3*time.Second), lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	proxy := newProxy(t, s.Addr())
+	c := newLocker(t, via(t, s.URL(), proxy.Addr()), 3*time.Second)
 	l := holds(t, c, "x")
 	<-time.After(4 * holderPatience) // the holder's watch has begun
 	proxy.Cut()
@@ -267,14 +259,8 @@ func TestWatchTellsOfRemoval(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.URL())
-	proxy, err := faultproxy.New(s.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	b, err := openBackend(t.Context(), via(t, s.URL(), proxy.Addr()))
-	require.NoError(t, err)
-	c, err := lockport.New(b, lockport.TTL(time.Minute), lockport.Logger(nil))
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
+	proxy := newProxy(t, s.Addr())
+	c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute)
 	for what, before := range map[string]func(){
 		"at once": func() {},
 		"watched": func() { <-time.After(4 * holderPatience) },
@@ -302,9 +288,7 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 	var addrs []string
 	var proxies []*faultproxy.Proxy
 	for _, addr := range c.Addrs() {
-		proxy, err := faultproxy.New(addr)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = proxy.Close() })
+		proxy := newProxy(t, addr)
 		addrs, proxies = append(addrs, proxy.Addr()), append(proxies, proxy)
 	}
 	var held []*lockport.Lock

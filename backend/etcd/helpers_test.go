@@ -19,6 +19,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -46,6 +47,14 @@ func via(t testing.TB, rawURL string, addrs ...string) string {
 	require.NoError(t, err)
 	u.Host = strings.Join(addrs, ",")
 	return u.String()
+}
+
+// newProxy is a proxy to addr.
+func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
+	proxy, err := faultproxy.New(addr)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
 }
 
 // node is a backend of its own, as good as another machine, and claims in its name.

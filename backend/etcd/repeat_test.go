@@ -1,0 +1,226 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// clientv3 repeats what was cancelled, although it may have been, or may still be, carried out. Neither changes anything.
+func TestRepeatedRequests(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	var cancel, slow atomic.Bool
+	var repeat func() // sends what was cancelled once more
+	sent := 0
+	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.Load() {
+			return next(ctx, method, q, r, cc, o...)
+		}
+		if sent++; sent > 1 {
+			return next(ctx, method, q, r, cc, o...)
+		}
+		repeat = func() { require.NoError(t, next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...)) }
+		if slow.Load() {
+			<-time.After(repeatedAfter)
+		} else {
+			repeat()
+		}
+		return status.Error(codes.Canceled, "cancelled")
+	})
+	repeats := func(do func()) {
+		sent = 0
+		cancel.Store(true)
+		do()
+		cancel.Store(false)
+		require.Greater(t, sent, 1)
+	}
+
+	// The first one was carried out.
+	var lease driver.Lease
+	repeats(func() { lease = n.takes(n.request("x")) })
+	kvs := keysOf(t, etcd, "x")
+	require.Len(t, kvs, 1)
+	require.EqualValues(t, kvs[0].CreateRevision, lease.Grant().Token)
+	repeats(func() {
+		require.ErrorIs(t, release(lease), driver.ErrLost, "what etcd says: the core knows better, before the deadline")
+	})
+	next := n.takes(n.request("x"))
+	repeat()
+	require.Len(t, keysOf(t, etcd, "x"), 1, "a release that is late")
+	frees(t, next)
+
+	// The first one arrives when the lock has been released, or abandoned.
+	slow.Store(true)
+	for _, queue := range []bool{false, true} {
+		req := n.request("x")
+		req.Queue = queue
+		repeats(func() { lease = n.takes(req) })
+		frees(t, lease)
+		repeat()
+		require.Empty(t, keysOf(t, etcd, "x"))
+
+		held := n.takes(n.request("x"))
+		repeats(func() {
+			_, err := n.try(req)
+			if !queue {
+				require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
+			}
+		})
+		require.NoError(t, n.Abandon(t.Context(), req))
+		frees(t, held)
+		repeat()
+		require.Empty(t, keysOf(t, etcd, "x"))
+	}
+}
+
+// A transaction that fills etcd is carried out, and answered as if it had not been.
+func TestOutOfSpaceAfterAll(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	var full atomic.Bool
+	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		err := next(ctx, method, q, r, cc, o...)
+		if _, ok := q.(*pb.TxnRequest); ok && err == nil && full.Load() {
+			return rpctypes.ErrGRPCNoSpace
+		}
+		return err
+	})
+	lease := n.takes(n.request("x"))
+	full.Store(true)
+	req := n.request("y")
+	_, err := n.try(req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	_, released, err := n.Requeue(t.Context(), lease, n.request("x"))
+	require.ErrorIs(t, released, driver.ErrUnknown)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.ErrorIs(t, release(lease), driver.ErrUnknown)
+	require.ErrorIs(t, release(lease), driver.ErrLost, "now it is certain")
+	full.Store(false)
+	require.NoError(t, n.Abandon(t.Context(), req))
+	require.Empty(t, keysOf(t, etcd, "y"))
+}
+
+// gRPC pauses for up to two minutes between two attempts to connect. A claim cuts that short, and is never kept until there is a connection.
+func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	proxy := newProxy(t, s.Addr())
+	config := newConfig([]string{proxy.Addr()})
+	pause := backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}
+	config.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: time.Second})}
+	c, err := clientv3.New(*config)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = c.Close() })
+	n := newNodeOn(t, c)
+	frees(t, n.takes(n.request("x")))
+	proxy.Cut()
+	eventually(t, func() bool {
+		start := time.Now()
+		_, err := n.try(n.request("x"))
+		require.Error(t, err)
+		require.Less(t, time.Since(start), soon/2)
+		return errors.Is(err, driver.ErrUnavailable)
+	}, "a refusal")
+	proxy.Restore()
+	eventually(t, func() bool {
+		lease, err := n.try(n.request("y"))
+		return err == nil && release(lease) == nil
+	}, "a connection")
+}
+
+// lateStream hands on what it receives later.
+type lateStream struct {
+	grpc.ClientStream
+	by time.Duration
+}
+
+func (s lateStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	<-time.After(s.by)
+	return err
+}
+
+// A keep-alive that is answered after a renewal has given it up counts for the next.
+func TestLateKeepAliveCounts(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNodeOn(t, newCallers(t, s, grpc.WithChainStreamInterceptor(
+		func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
+			stream, err := next(ctx, d, cc, method, o...)
+			if strings.HasSuffix(method, "KeepAlive") {
+				stream = lateStream{stream, 600 * time.Millisecond}
+			}
+			return stream, err
+		})))
+	lease := n.takes(n.request("x"))
+	renew := func() (time.Time, error) {
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		return driver.Renew(ctx, n, lease)
+	}
+	began := time.Now()
+	_, err := renew()
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	<-time.After(700 * time.Millisecond)
+	until, err := renew()
+	require.NoError(t, err)
+	require.True(t, until.After(lease.Grant().Until))
+	require.Less(t, until.Sub(began), 2100*time.Millisecond, "from before it was sent")
+	_, err = renew()
+	require.ErrorIs(t, err, driver.ErrUnknown, "the same answer counts once")
+	frees(t, lease)
+}
+
+// A waiter whose look is not answered looks again, and keeps its lease alive meanwhile.
+func TestLookThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	var silent atomic.Bool
+	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if txn, ok := q.(*pb.TxnRequest); ok && txn.Success[0].GetRequestRange() != nil && silent.Swap(false) {
+			<-ctx.Done()
+			return ctx.Err()
+		}
+		return next(ctx, method, q, r, cc, o...)
+	})
+	holder := newNode(t, s.URL(), "holder")
+	held := holder.takes(holder.request("x"))
+	req := n.request("x")
+	_, err := n.try(req)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	granted := make(chan error, 1)
+	var lease driver.Lease
+	go func() {
+		var err error
+		lease, err = n.Wait(ctx, req)
+		granted <- err
+	}()
+	<-time.After(100 * time.Millisecond) // it watches the holder's key
+	silent.Store(true)
+	frees(t, held)
+	freed := time.Now()
+	require.NoError(t, <-granted)
+	require.False(t, silent.Load())
+	require.Less(t, time.Since(freed), req.TTL)
+	require.EqualValues(t, keysOf(t, newClient(t, s.URL()), "x")[0].CreateRevision, lease.Grant().Token)
+}
