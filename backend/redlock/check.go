@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -38,22 +39,17 @@ type nodeCheck struct {
 	err     error
 }
 
+// checkNode checks node i, and returns soon after ctx ends.
 func (b *Backend) checkNode(ctx context.Context, i int) *nodeCheck {
-	got := make(chan *nodeCheck, 1)
-	go func() {
-		c := &nodeCheck{}
-		c.err = b.askNode(ctx, i, c)
-		got <- c
-	}()
-	select {
-	case c := <-got:
-		if c.err != nil {
-			c.err = redischeck.Explain(c.err)
-		}
-		return c
-	case <-ctx.Done():
-		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)}
+	c := &nodeCheck{}
+	err := redisscript.Guard(ctx, func() error { return b.askNode(ctx, i, c) })
+	if ctx.Err() != nil {
+		return &nodeCheck{err: fmt.Errorf("%w: %s", driver.ErrUnavailable, noAnswer)} // the other is still in use
 	}
+	if err != nil {
+		c.err = redischeck.Explain(err)
+	}
+	return c
 }
 
 // askNode looks at the settings and the role of a node, and tries there what the scripts do.
@@ -64,28 +60,8 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 		return err
 	}
 	if c.info != nil {
-		switch info := c.info; {
-		case info["role"] == "slave":
-			return fmt.Errorf("%w: it is a replica of %s:%s: a node of Redlock is independent of the others", driver.ErrRefused,
-				info["master_host"], info["master_port"])
-		case info["cluster_enabled"] == "1":
-			return fmt.Errorf("%w: it is a node of a Redis Cluster: a node of Redlock stands alone", driver.ErrRefused)
-		}
-		if err := redischeck.Version(c.info); err != nil {
+		if err := b.judgeInfo(ctx, n, c); err != nil {
 			return err
-		}
-		redischeck.Connections(c.info, connectionsNeeded, &c.notices)
-		redischeck.Eviction(c.info, &c.notices)
-		redischeck.Persistence(ctx, n.client, c.info, persistenceRemedy, &c.notices)
-		if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; c.info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
-			c.notices.Add(driver.Notice{ID: "persistence",
-				Text:   "A node writes to its disk some time after it has granted a lock: when it crashes, it forgets the latest, and may grant them again.",
-				Remedy: persistenceRemedy})
-		}
-		if replicas := c.info["connected_slaves"]; replicas != "0" && replicas != "" {
-			c.notices.Add(driver.Notice{ID: "replication",
-				Text:   "A node has connected replicas: if one of them takes its place, it may have forgotten locks, which counts as a restart without data.",
-				Remedy: "Let no replica take a node's place (no Sentinel, no fail-over) within the longest TTL."})
 		}
 	}
 	key := b.layout.Key("lockport-check-" + rand.Text())
@@ -96,21 +72,50 @@ func (b *Backend) askNode(ctx context.Context, i int, c *nodeCheck) error {
 	return redischeck.Listening(ctx, n.client, &c.notices)
 }
 
+// judgeInfo judges what INFO and CONFIG say of a node.
+func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
+	info := c.info
+	switch {
+	case info["role"] == "slave":
+		return fmt.Errorf("%w: it is a replica of %s:%s: a node of Redlock is independent of the others", driver.ErrRefused,
+			info["master_host"], info["master_port"])
+	case info["cluster_enabled"] == "1":
+		return fmt.Errorf("%w: it is a node of a Redis Cluster: a node of Redlock stands alone", driver.ErrRefused)
+	}
+	if err := redischeck.Version(info); err != nil {
+		return err
+	}
+	redischeck.Connections(info, connectionsNeeded, &c.notices)
+	redischeck.Eviction(info, &c.notices)
+	redischeck.Persistence(ctx, n.client, info, persistenceRemedy, &c.notices)
+	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
+		c.notices.Add(driver.Notice{ID: "persistence",
+			Text:   "A node writes to its disk some time after it has granted a lock: when it crashes, it forgets the latest, and may grant them again.",
+			Remedy: persistenceRemedy})
+	}
+	if replicas := info["connected_slaves"]; replicas != "0" && replicas != "" {
+		c.notices.Add(driver.Notice{ID: "replication",
+			Text:   "A node has connected replicas: if one of them takes its place, it may have forgotten locks, which counts as a restart without data.",
+			Remedy: "Let no replica take a node's place (no Sentinel, no fail-over) within the longest TTL."})
+	}
+	return nil
+}
+
 const persistenceRemedy = "Set appendonly yes and appendfsync always, or keep a node that has crashed away for longer than the longest TTL."
 
 // judge makes a verdict of what was found.
 func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 	var all notice.List
-	var away []failure
+	errs := make([]error, len(found))
 	servers := make(map[string]string)
 	slow, fast := -1, -1 // the nodes whose clocks are furthest apart
 	for i, c := range found {
 		addr := b.nodes[i].addr
 		switch {
-		case isRefused(c.err):
-			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, plain(c.err))
+		case errors.Is(c.err, driver.ErrRefused):
+			return nil, fmt.Errorf("%w: the node %s: %s", driver.ErrRefused, addr, reason(c.err))
 		case c.err != nil:
-			away = append(away, b.nodes[i].failure(c.err))
+			errs[i] = c.err
 			continue
 		}
 		if id := c.info["run_id"]; id != "" {
@@ -131,12 +136,12 @@ func (b *Backend) judge(found []*nodeCheck) ([]driver.Notice, error) {
 			all.Add(n)
 		}
 	}
-	if len(b.nodes)-len(away) < b.quorum {
-		return nil, fmt.Errorf("%w: %s", driver.ErrUnavailable, b.missing(away))
+	if err := b.majority(errs); err != nil {
+		return nil, err
 	}
-	if len(away) > 0 {
+	if n, why := b.together(errs); n > 0 {
 		all.Add(driver.Notice{ID: "nodes-away",
-			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%s): %d more may fail.", len(b.nodes), len(away), together(away), len(b.nodes)-len(away)-b.quorum),
+			Text:   fmt.Sprintf("Of %d nodes %d do not serve (%s): %d more may fail.", len(b.nodes), n, why, len(b.nodes)-n-b.quorum),
 			Remedy: "Bring them back; one that may have lost its data, not before the longest TTL has passed."})
 	}
 	if slow >= 0 && found[fast].ahead-found[slow].ahead >= notice.ClockTolerance {

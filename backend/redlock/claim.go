@@ -26,12 +26,11 @@ type claim struct {
 	round   int32         // counts how often the nodes were asked
 	splits  int32         // attempts in a row that nobody won
 	heard   time.Time     // when a node last said that another claim has its vote
-	gaveUp  bool          // abandoned: nothing more is asked for
+	ended   bool          // it was released, abandoned or broken: no node is asked to grant it any more
 
 	// The lease.
 	grant driver.Grant
 	until time.Time // the latest validity
-	ended bool      // it is being released, or was broken: no node takes it again
 }
 
 // vote is what one node has of a claim, as far as is known. Each lock that is held has as many as there are nodes, so it is kept small.
@@ -39,16 +38,19 @@ type vote struct {
 	round int32 // of the latest request that claims
 	state state
 
-	flying  bool // a request that claims, or takes again, is under way
-	has     bool // the node has the lock for this claim, or may have
-	loose   bool // a request that claims may still arrive, although it is not waited for any more
-	tainted bool // the same of one that gives back: a vote of this node may go at any time
-	flag    bool // held: the holder is foreign; granted: others wait
+	flying bool // a request that claims, or takes again, is under way
+	has    bool // the node has the lock for this claim, or may have
+	loose  bool // a request that claims may still arrive, although it is not waited for any more
+	dead   bool // the same of one that gives back: the vote may go at any time, and does not count any more
+	flag   bool // held: the holder is foreign; granted: others wait
 
-	ms     int64  // held: until the holder's time is up
+	ms     int64  // held: until the holder's time is up; negative: never
 	holder string // held: the lock's value; "": another claim is to have it next
 	err    error  // failed, unknown
 }
+
+// open says whether the node has something of the claim, or may have, or may yet.
+func (v *vote) open() bool { return v.has || v.loose || v.dead }
 
 // state is what became of the latest request for a vote.
 type state uint8
@@ -83,11 +85,6 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	return c
 }
 
-// inOrder calls f, which asks node i, in the order of all requests for the name. The mutex is held.
-func (c *claim) inOrder(i int, f func()) {
-	c.b.nodes[i].inOrder(c.Req.Name, f)
-}
-
 // tell has await look again. The mutex is held.
 func (c *claim) tell() {
 	if c.changed != nil {
@@ -96,31 +93,33 @@ func (c *claim) tell() {
 	}
 }
 
-// await returns when patience says so, which is called, with the mutex held, whenever something has changed, and returns for how long to wait at
-// most; or when ctx ends, with its error.
+// await returns when patience says so, which is called whenever something has changed, and returns for how long to wait at most; or when ctx ends, with its
+// error. The mutex is held, save while it waits.
 func (c *claim) await(ctx context.Context, patience func() time.Duration) error {
 	var timer *time.Timer
 	for {
-		c.mu.Lock()
 		left := patience()
-		if left > 0 && c.changed == nil {
-			c.changed = make(chan struct{})
-		}
-		changed := c.changed
-		c.mu.Unlock()
 		if left <= 0 {
 			return nil
 		}
 		if timer == nil {
 			timer = time.NewTimer(left)
 			defer timer.Stop()
-		} else {
-			timer.Reset(left)
 		}
+		timer.Reset(left)
+		if c.changed == nil {
+			c.changed = make(chan struct{})
+		}
+		changed, ended := c.changed, false
+		c.mu.Unlock()
 		select {
 		case <-changed:
 		case <-timer.C:
 		case <-ctx.Done():
+			ended = true
+		}
+		c.mu.Lock()
+		if ended {
 			return ctx.Err()
 		}
 	}

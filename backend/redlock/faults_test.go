@@ -138,12 +138,12 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
 	seconds, err := strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64)
 	require.NoError(t, err)
-	ahead := 1000*seconds - a.ms(time.Now())
+	now := time.Now()
 	gone := func() {
 		do(t, x.servers[0], "DEL", key("x"))
 	}
 	retake := func() {
-		a.retakeAt(0, []*claim{lease}, ahead)
+		lease.retakeAt(0, 1000*seconds, now)
 	}
 	gone()
 	retake()

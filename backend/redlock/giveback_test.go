@@ -62,7 +62,7 @@ func (x *nodes) taint(t *testing.T, a *peer) driver.Request {
 	require.Eventually(t, func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.votes[0].tainted
+		return c.votes[0].dead
 	}, soon, time.Millisecond)
 	return req
 }
@@ -174,7 +174,8 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		clock := do(t, x.servers[0], "TIME").([]any)
 		seconds, err := strconv.ParseInt(clock[0].(string), 10, 64)
 		require.NoError(t, err)
-		go a.retakeAt(0, []*claim{lease}, 1000*seconds-a.ms(time.Now()))
+		at := time.Now()
+		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, at) })
 		require.Eventually(t, func() bool {
 			lease.mu.Lock()
 			defer lease.mu.Unlock()

@@ -3,6 +3,7 @@ package redlock
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -62,8 +63,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	if prefix != "" {
 		start = b.layout.Key(prefix)
 	}
-	pattern := redisscript.GlobEscape(start) + "*"
-	names, err := b.scan(ctx, pattern)
+	names, err := b.scan(ctx, redisscript.GlobEscape(start)+"*")
 	if err != nil {
 		return nil, err
 	}
@@ -87,41 +87,35 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return list, nil
 }
 
-// scan finds names on a majority of the nodes: whatever is held is on one of those.
+// scan finds names on a majority of the nodes, or more: whatever is held is on one of those.
 func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err error) {
-	type scanned struct {
-		node int
-		keys []string
-		err  error
-	}
-	each := make(chan scanned, len(b.nodes))
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	found, errs := make(map[string]bool), make([]error, len(b.nodes))
 	for i, n := range b.nodes {
-		go func() {
-			s := scanned{node: i}
-			s.err = redisscript.ScanLocks(ctx, n.client, pattern, queueKey, func(key string) { s.keys = append(s.keys, key) })
-			each <- s
-		}()
-	}
-	found := make(map[string]bool)
-	replies := make([]redisscript.Reply, len(b.nodes))
-	for left, good := len(b.nodes), 0; left > 0 && good < b.quorum; left-- {
-		select {
-		case s := <-each:
-			replies[s.node].Err = redisscript.Classify(s.err, false)
-			if s.err == nil {
-				good++
+		all.Go(func() {
+			err := n.run(ctx, maxNodeTimeout, redisscript.Waiting, nil).Err // a node that is silent is not waited for
+			if err != nil {
+				errs[i] = err
+				return
 			}
-			for _, key := range s.keys {
-				if name, ok := b.layout.Name(key); ok && !found[key] {
-					found[key] = true
-					names = append(names, name)
-				}
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: waiting for the nodes: %w", driver.ErrUnavailable, ctx.Err())
-		}
+			err = redisscript.Guard(ctx, func() error {
+				return redisscript.ScanLocks(ctx, n.client, pattern, queueKey, func(key string) {
+					mu.Lock()
+					defer mu.Unlock()
+					if name, ok := b.layout.Name(key); ok {
+						found[name] = true
+					}
+				})
+			})
+			errs[i] = redisscript.Classify(err, false)
+		})
 	}
-	return names, b.majority(replies)
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, interrupted(ctx.Err())
+	}
+	return slices.Collect(maps.Keys(found)), b.majority(errs)
 }
 
 // Break implements driver.Breaker.

@@ -34,10 +34,10 @@ func NewBackend[C goredis.UniversalClient](nodes []C, o Options) (*Backend, erro
 	if err != nil {
 		return nil, err
 	}
-	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, born: time.Now(), caps: capabilities}
+	b := &Backend{layout: layout, o: o, quorum: len(nodes)/2 + 1, caps: capabilities}
 	b.caps.MinTTL = o.minTTL()
 	for i, client := range clients {
-		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), last: make(map[string]chan struct{})})
+		b.nodes = append(b.nodes, &node{client: client, addr: addrOf(client, i), pipe: redisscript.NewPipe(client, 0, 0), lines: make(map[string][]func())})
 	}
 	b.claims = redisclaims.New(redisclaims.Options{
 		Servers: clients, Quorum: b.quorum, New: b.newClaim, Contended: b.askWhetherContended,
@@ -54,7 +54,6 @@ type Backend struct {
 	o         Options
 	caps      driver.Capabilities
 	claims    *redisclaims.Registry
-	born      time.Time // see ms
 }
 
 var (
@@ -130,6 +129,3 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	return c, nil
 }
-
-// ms is the time since the backend was made, in ms, whatever becomes of the time of day.
-func (b *Backend) ms(t time.Time) int64 { return t.Sub(b.born).Milliseconds() }

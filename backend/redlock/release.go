@@ -4,214 +4,200 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// firstAgain is after what time a node is asked again to give back what it may have granted; after twice as long each time, up to the TTL.
-const firstAgain = 20 * time.Millisecond
+// A node that does not answer a request to undo a claim is asked again after firstAgain, then after twice as long each time, up to mostAgain, until the TTL
+// has passed.
+const (
+	firstAgain = 20 * time.Millisecond
+	mostAgain  = 500 * time.Millisecond
+)
+
+// undo is a request to a node to undo what it has of a claim: a script, and what that is given beside the claim's value. No script: nothing is asked.
+type undo struct {
+	script *redisscript.Script
+	arg    any
+}
+
+// undoAt makes a function that asks node i for what request returns at that time. said gets the node's first answer, and its first without an error. Both
+// are called with the mutex held.
+func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, said func(undo, redisscript.Reply)) (ask func()) {
+	v, n, begun, pause := &c.votes[i], c.b.nodes[i], time.Now(), firstAgain
+	ask = func() {
+		c.mu.Lock()
+		u := request(v)
+		c.mu.Unlock()
+		if u.script == nil {
+			return
+		}
+		r := n.run(ctx, c.nodeTimeout(), u.script, c.keys[:], c.value, u.arg)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		defer c.tell()
+		v.has = v.has && r.Err != nil
+		v.dead = v.dead || r.Err != nil && !certain(r.Err)
+		if r.Err == nil || pause == firstAgain {
+			said(u, r)
+		}
+		if r.Err != nil && time.Since(begun) < c.Req.TTL {
+			time.AfterFunc(pause, func() { n.inOrder(c.Req.Name, ask) })
+			pause = min(2*pause, mostAgain)
+		}
+	}
+	return ask
+}
 
 // giveBack gives up what the nodes have of the claim, and then returns why, or that this may have failed. place is its place in the
-// queues from now on; "": none.
+// queues from now on; "": none. The mutex is held.
 func (c *claim) giveBack(ctx context.Context, why error, place string) error {
-	lasting, begun := context.WithoutCancel(ctx), time.Now()
-	c.mu.Lock()
-	if c.gaveUp { // Abandon sees to it
-		c.mu.Unlock()
-		return why
-	}
-	var waited []*vote
+	begun := time.Now()
 	for i := range c.votes {
 		v := &c.votes[i]
-		switch v.state {
-		case granted, unknown: // where its answer was lost, nobody else will ask for what it may have granted
-			waited = append(waited, v)
-		case asked: // its answer is not waited for: what it says is given back then
-		default:
+		if c.ended || v.state != asked && !v.has { // Abandon sees to it, or there is nothing
 			continue
 		}
 		v.state = leaving
 		round := v.round
-		c.inOrder(i, func() { c.giveBackAt(lasting, i, round, place, firstAgain) })
-	}
-	c.mu.Unlock()
-	open := 0 // how many nodes have something of the claim, or may have
-	err := c.await(ctx, func() time.Duration {
-		busy := false
-		open = 0
-		for i := range c.votes {
-			v := &c.votes[i]
-			busy = busy || v.flying || v.state == leaving
-			if v.has || v.flying {
-				open++
+		anew := func() bool { return v.round != round || c.ended } // the claim was made again, or is undone otherwise
+		request := func(v *vote) undo {
+			switch {
+			case anew():
+			case !v.has:
+				v.state = none
+				c.tell()
+			default:
+				return undo{redisscript.QuorumRelease, place}
+			}
+			return undo{}
+		}
+		said := func(_ undo, r redisscript.Reply) {
+			switch {
+			case anew():
+			case r.Err == nil:
+				v.state = none
+			default:
+				v.state, v.err = unknown, r.Err
 			}
 		}
-		if !slices.ContainsFunc(waited, func(v *vote) bool { return v.state == leaving }) && !(busy && open >= c.b.quorum) {
+		c.b.nodes[i].inOrder(c.Req.Name, c.undoAt(context.WithoutCancel(ctx), i, request, said))
+	}
+	ended := c.await(ctx, func() time.Duration {
+		if c.ended || c.count(leaving) == 0 || !c.blocks() {
 			return 0
 		}
 		return c.nodeTimeout() - time.Since(begun)
 	})
 	switch {
-	case err != nil:
-		return interrupted(err)
-	case open >= c.b.quorum:
-		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, plain(why))
+	case ended != nil:
+		return interrupted(ended)
+	case c.blocks():
+		return fmt.Errorf("%w: %s, and it could not be given back everywhere", driver.ErrUnknown, reason(why))
 	}
 	return why
 }
 
-// giveBackAt asks node i to give back what it has granted, or may have, in round, unless the claim has been made anew by then.
-func (c *claim) giveBackAt(ctx context.Context, i int, round int32, place string, pause time.Duration) {
-	v := &c.votes[i]
-	c.mu.Lock()
-	wanted := v.round == round && !c.gaveUp
-	if wanted && !v.has {
-		wanted, v.state = false, none
-		c.tell()
+// blocks says whether what nodes have of the claim, or may have, may be a majority, or keeps everybody else from one. The mutex is held.
+func (c *claim) blocks() bool {
+	open, able := 0, 0
+	for i := range c.votes {
+		v := &c.votes[i]
+		if v.open() {
+			open++
+		}
+		if v.open() || v.state != failed {
+			able++
+		}
 	}
-	c.mu.Unlock()
-	if !wanted {
-		return
-	}
-	r := c.b.nodes[i].run(ctx, c.nodeTimeout(), redisscript.QuorumRelease, c.keys[:], c.value, place)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer c.tell()
-	v.has = r.Err != nil
-	v.tainted = v.tainted || r.Err != nil && !certain(r.Err)
-	switch {
-	case v.round != round:
-	case r.Err == nil:
-		v.state = none
-	default:
-		v.state, v.err = unknown, r.Err
-		c.again(i, pause, func() { c.giveBackAt(ctx, i, round, "", 2*pause) })
-	}
+	return open >= c.b.quorum || able >= c.b.quorum && able-open < c.b.quorum
 }
 
-// again calls f in order after pause, unless what node i has of the claim is gone by then.
-func (c *claim) again(i int, pause time.Duration, f func()) {
-	if pause <= c.Req.TTL {
-		time.AfterFunc(pause, func() { c.inOrder(i, f) })
-	}
-}
-
-// freeing is a release, or Abandon. The claim's mutex guards it.
+// freeing is what the nodes say to a release or to Abandon. The claim's mutex guards it.
 type freeing struct {
-	*claim
-	abandon bool    // it is Abandon
-	unheard bool    // of a claim that this backend knows nothing of
 	errs    []error // by node; errSilent: no answer
-	freed   int     // nodes that have freed the lock
-	notOurs int     // nodes that had nothing of the claim
-	over    int     // nodes that have nothing of it now, those two included
-	spared  int     // nodes that were not asked: they certainly have nothing of it
-	pending int     // nodes that are waited for
+	pending int     // nodes that have not answered
+	freed   int     // those that have freed the lock
+	notOurs int     // those that had nothing of the claim
+	over    int     // those that have nothing of it now
 }
 
-var errSilent = fmt.Errorf("%w: %s", driver.ErrUnknown, noAnswer)
-
-// free asks all nodes to free the claim, and waits until enough says that they have, or until they had their time.
-func (f *freeing) free(ctx context.Context, enough func() bool) error {
-	lasting, begun := context.WithoutCancel(ctx), time.Now()
-	f.mu.Lock()
-	f.errs = make([]error, len(f.votes))
-	for i := range f.votes {
-		v := &f.votes[i]
-		if v.state == failed && !v.has && !f.unheard {
-			f.spared++
+// free asks all nodes to free the claim, and waits until enough have, or until they had their time. A node remembers for a minute that it is to refuse a
+// request that claims, where one may still arrive. unheard: this backend knows of no request, and there may be some all the same. The mutex is held.
+func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*freeing) bool) (*freeing, error) {
+	begun, f := time.Now(), &freeing{errs: make([]error, len(c.votes))}
+	c.ended = true
+	request := func(v *vote) undo {
+		switch {
+		case v.loose, v.flying, unheard:
+			return undo{redisscript.Abandon, late.Milliseconds()}
+		case abandon:
+			return undo{redisscript.Abandon, 0}
+		}
+		return undo{redisscript.QuorumRelease, ""}
+	}
+	for i := range c.votes {
+		v := &c.votes[i]
+		if v.state == failed && !v.open() && !unheard {
+			f.over++
 			continue
 		}
 		f.errs[i] = errSilent
 		f.pending++
-		ask := func() { f.freeAt(lasting, i, firstAgain) }
-		if f.abandon && v.flying { // the node will refuse it
+		first := true
+		ask := c.undoAt(context.WithoutCancel(ctx), i, request, func(u undo, r redisscript.Reply) {
+			f.errs[i] = r.Err
+			switch certainly := first && u.script == redisscript.QuorumRelease; { // else an earlier request may have freed it
+			case r.Err != nil:
+			case certainly && r.Value == int64(1):
+				f.freed++
+			case certainly:
+				f.notOurs++
+			}
+			if r.Err == nil {
+				f.over++
+			}
+			if first {
+				f.pending--
+			}
+			first = false
+		})
+		if abandon && v.flying { // the node will refuse what it gets later
 			go ask()
 		} else {
-			f.inOrder(i, ask)
+			c.b.nodes[i].inOrder(c.Req.Name, ask)
 		}
 	}
-	f.mu.Unlock()
-	ended := f.await(ctx, func() time.Duration {
-		if f.pending == 0 || enough() {
+	ended := c.await(ctx, func() time.Duration {
+		if f.pending == 0 || enough(f) {
 			return 0
 		}
-		return f.nodeTimeout() - time.Since(begun)
+		return c.nodeTimeout() - time.Since(begun)
 	})
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.outcome(ended)
-}
-
-// freeAt asks node i. Where a request that claims may still arrive, the node remembers that it is to refuse it. A node that does not answer is asked
-// again in the background; the answer to the second request is waited for too, but does not tell what was there before the first.
-func (f *freeing) freeAt(ctx context.Context, i int, pause time.Duration) {
-	v, script, arg := &f.votes[i], redisscript.QuorumRelease, any("")
-	f.mu.Lock()
-	switch {
-	case v.loose, v.flying, f.unheard:
-		script, arg = redisscript.Abandon, late.Milliseconds()
-	case f.abandon:
-		script, arg = redisscript.Abandon, 0
-	}
-	f.mu.Unlock()
-	r := f.b.nodes[i].run(ctx, f.nodeTimeout(), script, f.keys[:], f.value, arg)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	defer f.tell()
-	first := pause == firstAgain
-	if f.errs[i] = r.Err; r.Err != nil {
-		f.claim.again(i, pause, func() { f.freeAt(ctx, i, 2*pause) })
-	} else {
-		f.over++
-		switch {
-		case !first || script == redisscript.Abandon:
-		case r.Value == int64(1):
-			f.freed++
-		default:
-			f.notOurs++
-		}
-	}
-	if first && r.Err == nil || pause == 2*firstAgain {
-		f.pending--
-	}
-}
-
-// outcome says whether a majority has confirmed. The mutex is held. ended is the error of the context, if that ended.
-func (f *freeing) outcome(ended error) error {
-	if f.over+f.spared >= f.b.quorum {
-		f.b.claims.Leave(f.claim)
-		return nil
-	}
-	class := driver.ErrUnavailable
-	var why []failure
-	for i, err := range f.errs {
-		if err != nil {
-			why = append(why, f.b.nodes[i].failure(err))
-			if !errors.Is(err, driver.ErrUnavailable) {
-				class = driver.ErrUnknown
-			}
-		}
+	if f.over >= c.b.quorum {
+		c.b.claims.Leave(c)
+		return f, nil
 	}
 	if ended != nil {
-		return fmt.Errorf("%w: %s: %w", driver.ErrUnknown, f.b.missing(why), ended)
+		return f, fmt.Errorf("%w: %s: %w", driver.ErrUnknown, c.b.missing(f.errs), ended)
 	}
-	return fmt.Errorf("%w: %s", class, f.b.missing(why))
+	for _, err := range f.errs {
+		if err != nil && !errors.Is(err, driver.ErrUnavailable) {
+			return f, fmt.Errorf("%w: %s", driver.ErrUnknown, c.b.missing(f.errs))
+		}
+	}
+	return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, c.b.missing(f.errs))
 }
 
 // Release implements driver.Lease: one request to every node at once. It returns when a majority has freed the lock; the others do so in
 // the background, or when the TTL has passed.
 func (c *claim) Release(ctx context.Context) error {
-	q, f := c.b.quorum, &freeing{claim: c}
-	c.mu.Lock()
-	c.ended = true
-	c.mu.Unlock()
-	err := f.free(ctx, func() bool { return f.freed >= q || f.notOurs >= q })
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	q := c.b.quorum
+	f, err := c.free(ctx, false, false, func(f *freeing) bool { return f.freed >= q || f.notOurs >= q })
 	if err == nil && (f.notOurs >= q || f.freed < q && !time.Now().Before(c.until)) {
 		err = c.lost()
 	}
@@ -225,8 +211,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	m, unresolved := b.claims.Unresolved(req)
 	c := m.(*claim)
 	c.mu.Lock()
-	c.gaveUp = true
-	f := &freeing{claim: c, abandon: true, unheard: unresolved && c.round == 0}
-	c.mu.Unlock()
-	return f.free(ctx, func() bool { return f.over >= b.quorum })
+	defer c.mu.Unlock()
+	_, err := c.free(ctx, true, unresolved && c.round == 0, func(f *freeing) bool { return f.over >= b.quorum })
+	return err
 }

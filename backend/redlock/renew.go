@@ -5,20 +5,24 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// batchKeys is how many locks one script renews. A script of 500 takes Redis about half a millisecond, in which others wait.
-const batchKeys = 500
+const (
+	// batchKeys is how many locks one script renews. A script of 500 takes Redis about half a millisecond, in which others wait.
+	batchKeys = 500
+	// retakenAtOnce is how many locks are taken again on a node at once.
+	retakenAtOnce = 64
+)
 
 // RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, on all nodes at once. A lock that a majority still has is
 // taken again, in the background, on the nodes that have lost it.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), undecided: len(leases)}
+	r := &renewal{b: b, sent: time.Now(), claims: make([]*claim, len(leases)), votes: make([]votes, len(leases)), errs: make([]error, len(b.nodes))}
 	timeout := time.Duration(0)
 	for i, l := range leases {
 		r.claims[i] = l.(*claim)
@@ -26,14 +30,17 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 	said := make(chan renewed, len(b.nodes))
 	for i := range b.nodes {
+		r.errs[i] = errSilent
 		go func() { said <- r.renewAt(context.WithoutCancel(ctx), i, timeout) }()
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
+	var heard []renewed
 	var ended error
-	for late := false; r.undecided > 0 && len(r.heard) < len(b.nodes) && !late && ended == nil; {
+	for late := false; len(heard) < len(b.nodes) && !late && ended == nil && !r.decided(); {
 		select {
 		case s := <-said:
+			heard = append(heard, s)
 			r.count(s)
 		case <-timer.C:
 			late = true
@@ -45,10 +52,12 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		results[i] = r.result(i, ended)
 	}
 	go func() {
-		for len(r.heard) < len(b.nodes) {
-			r.count(<-said)
+		for len(heard) < len(b.nodes) {
+			s := <-said
+			heard = append(heard, s)
+			r.count(s)
 		}
-		for _, s := range r.heard {
+		for _, s := range heard {
 			r.retake(s)
 		}
 	}()
@@ -56,12 +65,11 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 
 // renewal is a batch of claims that are being renewed.
 type renewal struct {
-	b         *Backend
-	claims    []*claim
-	sent      time.Time
-	votes     []votes // for each claim
-	undecided int     // claims
-	heard     []renewed
+	b      *Backend
+	claims []*claim
+	sent   time.Time
+	votes  []votes // for each claim
+	errs   []error // of each node
 }
 
 // votes count what nodes say of a claim.
@@ -70,8 +78,9 @@ type votes struct{ ours, gone uint8 }
 // renewed is what a node said.
 type renewed struct {
 	node    int
-	replies []any // to the first claims: 1 for what it has renewed, 0 for what nobody has there; all of them, unless it failed
-	ahead   int64 // by how much its clock is ahead of ours, in ms, at least
+	replies []any     // to the first claims: 1 for what it has renewed, 0 for what nobody has there; all of them, unless it failed
+	clock   int64     // the node's, in ms
+	at      time.Time // when that was heard
 	err     error
 }
 
@@ -91,13 +100,8 @@ func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) ren
 		if s.err = reply.Err; s.err != nil {
 			break
 		}
-		if clock, ok := list[len(part)].(int64); ok {
-			ahead := clock - r.b.ms(time.Now()) - 1
-			if len(s.replies) > 0 {
-				ahead = min(ahead, s.ahead)
-			}
-			s.ahead = ahead
-		}
+		s.at = time.Now()
+		s.clock, _ = list[len(part)].(int64)
 		s.replies = append(s.replies, list[:len(part)]...)
 	}
 	return s
@@ -105,27 +109,25 @@ func (r *renewal) renewAt(ctx context.Context, i int, timeout time.Duration) ren
 
 // count counts the votes of a node.
 func (r *renewal) count(s renewed) {
-	r.heard = append(r.heard, s)
+	r.errs[s.node] = s.err
 	for n, reply := range s.replies {
 		v, c := &r.votes[n], r.claims[n]
-		was := r.decided(v)
 		c.mu.Lock()
 		vote := &c.votes[s.node]
 		switch {
-		case reply == int64(1) && !vote.tainted: // else it may go at any time
+		case reply == int64(1) && !vote.dead:
 			v.ours++
 		case reply != int64(1) && !vote.flying && vote.state != asked: // else it may be about to come
 			v.gone++
 		}
 		c.mu.Unlock()
-		if !was && r.decided(v) {
-			r.undecided--
-		}
 	}
 }
 
-func (r *renewal) decided(v *votes) bool {
-	return int(v.ours) >= r.b.quorum || int(v.gone) >= r.b.quorum
+// decided says whether the nodes that are still silent change nothing.
+func (r *renewal) decided() bool {
+	q := r.b.quorum
+	return !slices.ContainsFunc(r.votes, func(v votes) bool { return int(v.ours) < q && int(v.gone) < q })
 }
 
 // result is what became of claim n. ended is the error of the context, if that ended.
@@ -147,19 +149,11 @@ func (r *renewal) result(n int, ended error) driver.Renewal {
 		return driver.Renewal{Err: interrupted(ended)}
 	}
 	class := driver.ErrUnavailable
-	if v.ours > 0 || len(r.heard) < len(r.b.nodes) {
+	if v.ours > 0 || slices.ContainsFunc(r.errs, func(err error) bool { return err != nil && !certain(err) }) {
 		class = driver.ErrUnknown
 	}
-	why := []string{fmt.Sprintf("%d of %d nodes have renewed the lock, and %d are needed", v.ours, len(r.b.nodes), q)}
-	for _, s := range r.heard {
-		if s.err != nil {
-			why = append(why, together([]failure{r.b.nodes[s.node].failure(s.err)}))
-			if !certain(s.err) {
-				class = driver.ErrUnknown
-			}
-		}
-	}
-	return driver.Renewal{Err: fmt.Errorf("%w: %s", class, strings.Join(why, "; "))}
+	_, why := r.b.together(r.errs)
+	return driver.Renewal{Err: fmt.Errorf("%w: %d of %d nodes have renewed the lock, and %d are needed; %s", class, v.ours, len(r.b.nodes), q, why)}
 }
 
 // retake takes the locks that a majority of the nodes has again on one that has lost them.
@@ -170,39 +164,33 @@ func (r *renewal) retake(s renewed) {
 			absent = append(absent, r.claims[n])
 		}
 	}
-	for part := range slices.Chunk(absent, batchKeys) {
-		r.b.retakeAt(s.node, part, s.ahead)
+	for part := range slices.Chunk(absent, retakenAtOnce) {
+		var all sync.WaitGroup
+		for _, c := range part {
+			all.Add(1)
+			r.b.nodes[s.node].inOrder(c.Req.Name, func() {
+				defer all.Done()
+				c.retakeAt(s.node, s.clock, s.at)
+			})
+		}
+		all.Wait()
 	}
 }
 
-// retakeAt takes locks again on node i, whose clock is ahead of ours by so many ms at least. A request that comes after the validity has ended does
-// nothing, and neither does one that comes after the claim was given up.
-func (b *Backend) retakeAt(i int, list []*claim, ahead int64) {
-	n := b.nodes[i]
-	done := make(chan struct{})
-	defer close(done)
-	var taken []*claim
-	var keys, queues []string
-	var values, ttls, ends []any
-	for _, c := range list {
-		c.mu.Lock()
-		if v := &c.votes[i]; !v.tainted && !c.gaveUp && !c.ended && n.occupy(c.Req.Name, done) { // a release waits for it
-			v.flying, v.has = true, true
-			taken, keys, queues = append(taken, c), append(keys, c.keys[0]), append(queues, c.keys[1])
-			values, ttls, ends = append(values, c.value), append(ttls, c.ttlMS()), append(ends, strconv.FormatInt(ahead+b.ms(c.until), 10))
-		}
-		c.mu.Unlock()
-	}
-	if len(taken) == 0 {
+// retakeAt takes the lock again on node i, whose clock showed at least clock at the time at. A request that comes after the validity has ended does nothing, and
+// neither does one that comes after the claim was given up.
+func (c *claim) retakeAt(i int, clock int64, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v := &c.votes[i]
+	if v.dead || c.ended {
 		return
 	}
-	reply := n.run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, append(keys, queues...), slices.Concat(values, ttls, ends)...)
-	for _, c := range taken {
-		c.mu.Lock()
-		v := &c.votes[i]
-		v.flying = false
-		v.loose = v.loose || reply.Err != nil && !certain(reply.Err)
-		c.mu.Unlock()
-		n.over(c.Req.Name, done)
-	}
+	v.flying, v.has = true, true
+	end := strconv.FormatInt(clock-1+c.until.Sub(at).Milliseconds(), 10)
+	c.mu.Unlock()
+	r := c.b.nodes[i].run(context.Background(), maxNodeTimeout, redisscript.QuorumRetake, c.keys[:], c.value, c.ttlMS(), end)
+	c.mu.Lock()
+	v.flying = false
+	v.loose = v.loose || r.Err != nil && !certain(r.Err)
 }

@@ -103,7 +103,7 @@ func TestSplitVotesOfDistantNodes(t *testing.T) {
 	x := plainNodes(t, 3)
 	peers := peersOf(t, x)
 	for _, p := range x.proxies {
-		p.Delay(laterRounds) // there, and as long back
+		p.Delay(straggling) // there, and as long back
 	}
 	for round := range 10 {
 		var all sync.WaitGroup
