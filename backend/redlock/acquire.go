@@ -22,9 +22,9 @@ const (
 
 	// stubborn is for how long at most the first among claims that have split the votes asks for the votes of the others, which give
 	// them back.
-	stubborn = 500 * time.Millisecond
+	stubborn = time.Second
 	// straggling is for how long silent nodes are waited for, or for as long as the others took, once a majority has answered.
-	straggling = 50 * time.Millisecond
+	straggling = 250 * time.Millisecond
 )
 
 // acquire makes one claim. What the nodes granted is given back unless it returns nil.

@@ -28,22 +28,26 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		r.claims[i] = l.(*claim)
 		timeout = max(timeout, r.claims[i].nodeTimeout())
 	}
-	said := make(chan renewed, len(b.nodes))
+	said, over := make(chan renewed, len(b.nodes)), make(chan struct{})
 	for i := range b.nodes {
 		r.errs[i] = errSilent
-		go func() { said <- r.renewAt(context.WithoutCancel(ctx), i, timeout) }()
+		go func() {
+			s := r.renewAt(context.WithoutCancel(ctx), i, timeout)
+			said <- s
+			<-over // the votes stay as they are from now on
+			r.retake(s)
+		}()
 	}
+	defer close(over)
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
-	var heard []renewed
 	var ended error
-	for late := false; len(heard) < len(b.nodes) && !late && ended == nil && !r.decided(); {
+	for open := len(b.nodes); open > 0 && ended == nil && !r.decided(); open-- {
 		select {
 		case s := <-said:
-			heard = append(heard, s)
 			r.count(s)
 		case <-timer.C:
-			late = true
+			open = 0
 		case <-ctx.Done():
 			ended = ctx.Err()
 		}
@@ -51,16 +55,6 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	for i := range r.claims {
 		results[i] = r.result(i, ended)
 	}
-	go func() {
-		for len(heard) < len(b.nodes) {
-			s := <-said
-			heard = append(heard, s)
-			r.count(s)
-		}
-		for _, s := range heard {
-			r.retake(s)
-		}
-	}()
 }
 
 // renewal is a batch of claims that are being renewed.
