@@ -52,10 +52,12 @@ func (c *claim) acquire(ctx context.Context, queue bool) error {
 			begun = time.Now()
 		}
 		if first && time.Since(begun) < min(stubborn>>min(before, 8), c.nodeTimeout()) {
-			c.mu.Unlock()
-			time.Sleep(rand.N(2 * time.Millisecond))
-			c.mu.Lock()
-			continue
+			next := time.Now().Add(rand.N(2 * time.Millisecond))
+			ended := c.await(ctx, func() time.Duration { return time.Until(next) })
+			if ended == nil {
+				continue
+			}
+			err = interrupted(ended)
 		}
 		if !queue || !errors.Is(err, driver.ErrHeld) {
 			place = ""
@@ -74,17 +76,18 @@ func (c *claim) ask(ctx context.Context, argv ...any) {
 			continue
 		}
 		v.round, v.holder, v.state = round, "", asked
-		err := n.admit()
-		if v.dead {
-			err = fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)
+		if v.err = errDead; !v.dead {
+			v.err = n.admit()
 		}
-		if err != nil {
-			v.state, v.err = failed, err
+		if v.err != nil {
+			v.state = failed
 			continue
 		}
 		n.inOrder(c.Req.Name, func() { c.claimAt(ctx, i, round, argv) })
 	}
 }
+
+var errDead = fmt.Errorf("%w: a request to give back an earlier vote may still arrive", driver.ErrUnavailable)
 
 // claimAt asks node i for its vote, unless that is not wanted any more.
 func (c *claim) claimAt(ctx context.Context, i int, round int32, argv []any) {
