@@ -115,7 +115,7 @@ func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err
 	if ctx.Err() != nil {
 		return nil, interrupted(ctx.Err())
 	}
-	return slices.Collect(maps.Keys(found)), b.majority(errs)
+	return slices.Sorted(maps.Keys(found)), b.majority(errs)
 }
 
 // Break implements driver.Breaker.
