@@ -144,6 +144,9 @@ func (c *claim) ttlMS() string {
 // nodeTimeout is how long a node has to answer a request for this claim.
 func (c *claim) nodeTimeout() time.Duration { return c.b.o.nodeTimeout(max(c.Req.TTL, minTTL)) }
 
+// undoTimeout is how long a node has to undo this claim: a small TTL is no reason for haste.
+func (c *claim) undoTimeout() time.Duration { return max(c.nodeTimeout(), maxNodeTimeout/2) }
+
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 

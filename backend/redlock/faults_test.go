@@ -161,6 +161,11 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	a.abandonedElsewhere(lease)
 	retake()
 	require.Equal(t, 2, x.having(t, key("x")), "the claim was abandoned")
+	other := a.takes(a.request("y")).(*claim)
+	a.frees(other)
+	x.empty(t, "y")
+	other.retakeAt(0, 1000*seconds, now)
+	require.Zero(t, x.having(t, key("y")), "the claim was released")
 }
 
 // abandonedElsewhere has all nodes remember that the claim of lease was abandoned, and keep its keys.

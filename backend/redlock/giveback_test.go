@@ -161,36 +161,41 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	x.empty(t, "x")
 }
 
-// A release, and a new claim too, wait for a request to take the lock again, which is on its way and would bring the key back; where its answer is lost, the
-// node refuses it when it arrives.
+// A release waits for a request to take the lock again, which is on its way and would bring the key back; where its answer is lost, the node refuses it when
+// it arrives, by a connection that was given up.
 func TestReleaseBeforeARetake(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		x := plainNodes(t, 3)
-		a := newPeer(t, x.proxied()+"?node_timeout=200ms", "a")
+		a, another := x.detour(t)
 		lease := a.takes(a.request("x")).(*claim)
 		require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
 		do(t, x.servers[0], "DEL", key("x"))
 		x.proxies[0].Freeze()
-		clock := do(t, x.servers[0], "TIME").([]any)
-		seconds, err := strconv.ParseInt(clock[0].(string), 10, 64)
+		seconds, err := strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64)
 		require.NoError(t, err)
 		at := time.Now()
 		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, at) })
-		require.Eventually(t, func() bool {
-			lease.mu.Lock()
-			defer lease.mu.Unlock()
-			return lease.votes[0].flying
-		}, soon, time.Millisecond)
-		a.frees(lease)
-		if lost { // the claim's node timeout has passed by now
-			require.Eventually(t, func() bool {
+		is := func(what *bool) func() bool {
+			return func() bool {
 				lease.mu.Lock()
 				defer lease.mu.Unlock()
-				return lease.votes[0].loose
-			}, soon, time.Millisecond)
+				return *what
+			}
+		}
+		require.Eventually(t, is(&lease.votes[0].flying), soon, time.Millisecond)
+		if lost {
+			require.Eventually(t, is(&lease.votes[0].loose), soon, time.Millisecond)
+			another()
+		}
+		a.frees(lease)
+		if lost {
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			a.nodes[0].settle(ctx)
 		}
 		x.proxies[0].Restore()
 		require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, time.Millisecond)
 		require.Eventually(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
+		require.Never(t, func() bool { return lost && do(t, x.servers[0], "EXISTS", key("x")) == int64(1) }, 200*time.Millisecond, time.Millisecond)
 	}
 }

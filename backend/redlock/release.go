@@ -34,7 +34,7 @@ func (c *claim) undoAt(ctx context.Context, i int, request func(*vote) undo, sai
 		if u.script == nil {
 			return
 		}
-		r := n.run(ctx, c.nodeTimeout(), u.script, c.keys[:], c.value, u.arg)
+		r := n.run(ctx, c.undoTimeout(), u.script, c.keys[:], c.value, u.arg)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		defer c.tell()
@@ -174,7 +174,7 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 		if f.pending == 0 || enough(f) {
 			return 0
 		}
-		return c.nodeTimeout() - time.Since(begun)
+		return c.undoTimeout() - time.Since(begun)
 	})
 	if f.over >= c.b.quorum {
 		c.b.claims.Leave(c)
