@@ -261,8 +261,8 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	require.Equal(t, pollForeign, h.Poll)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a vote that came late is given back then")
 	x.proxies[4].Restore()
-	a.catchesUp(4)
-	require.Equal(t, int64(0), do(t, x.servers[4], "EXISTS", key("x")))
+	require.Eventually(t, func() bool { return a.reaches(4) == nil }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return do(t, x.servers[4], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
 	require.Zero(t, a.claims.Len())
 }
 

@@ -122,6 +122,7 @@ type freeing struct {
 	freed   int     // those that have freed the lock
 	notOurs int     // those that had nothing of the claim
 	over    int     // those that have nothing of it now
+	spared  int     // those that are not asked: they certainly have nothing of it
 }
 
 // free asks all nodes to free the claim, and waits until enough have, or until they had their time. A node remembers for a minute that it is to refuse a
@@ -141,7 +142,7 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 	for i := range c.votes {
 		v := &c.votes[i]
 		if v.state == failed && !v.open() && !unheard {
-			f.over++
+			f.spared++
 			continue
 		}
 		f.errs[i] = errSilent
@@ -176,7 +177,7 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 		}
 		return c.undoTimeout() - time.Since(begun)
 	})
-	if f.over >= c.b.quorum {
+	if f.over+f.spared >= c.b.quorum {
 		c.b.claims.Leave(c)
 		return f, nil
 	}
