@@ -30,17 +30,18 @@ func (f facts) ask(ctx context.Context, l link, query string) error {
 // learn asks the server what it is, and refuses one that cannot hold locks.
 func (l link) learn(ctx context.Context) (facts, error) {
 	known := facts{}
-	if err := known.ask(ctx, l, "SELECT 'version',VERSION()"); err != nil {
-		return nil, err
+	err := known.ask(ctx, l, "SELECT 'version',VERSION()")
+	if err == nil {
+		err = known.refuseVersion() // before it is asked what it does not understand
 	}
-	if err := known.refuseVersion(); err != nil {
-		return nil, err // before it is asked what it does not understand
+	if err == nil {
+		err = known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only','super_read_only','innodb_read_only','wsrep_on',"+
+			"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')")
 	}
-	if err := known.ask(ctx, l, "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only','super_read_only','innodb_read_only','wsrep_on',"+
-		"'group_replication_group_name','innodb_flush_log_at_trx_commit','log_bin','sync_binlog')"); err != nil {
-		return nil, err
+	if err == nil {
+		err = known.refuseRole()
 	}
-	return known, known.refuse()
+	return known, err
 }
 
 // versionForm is how versions begin: with MariaDB's own after what it once put before it for replicas of MySQL.
@@ -53,32 +54,27 @@ func (f facts) refuseVersion() error {
 	if f.isMariaDB() {
 		name, oldest = "MariaDB", 10_05
 	}
-	numbers := versionForm.FindStringSubmatch(f["version"])
-	if numbers == nil {
-		return fmt.Errorf("%w: the server says that its version is %q, which is none", driver.ErrRefused, f["version"])
+	var major, minor int
+	if numbers := versionForm.FindStringSubmatch(f["version"]); numbers != nil {
+		major, _ = strconv.Atoi(numbers[1])
+		minor, _ = strconv.Atoi(numbers[2])
 	}
-	major, _ := strconv.Atoi(numbers[1])
-	minor, _ := strconv.Atoi(numbers[2])
 	if 100*major+minor < oldest {
-		return fmt.Errorf("%w: the server is %s %d.%d; %d.%d or newer is needed", driver.ErrRefused, name, major, minor, oldest/100, oldest%100)
+		return fmt.Errorf("%w: the server is %s %q; %d.%d or newer is needed", driver.ErrRefused, name, f["version"], oldest/100, oldest%100)
 	}
 	return nil
 }
 
-// refuse says why this server cannot hold locks.
-func (f facts) refuse() error {
-	why := ""
+// refuseRole refuses servers whose locks exclude nobody elsewhere.
+func (f facts) refuseRole() error {
 	switch {
-	case f.isOn("wsrep_on"):
-		why = "the server is a node of a Galera cluster (wsrep_on), and GET_LOCK locks on one node alone: two clients would hold the same lock"
-	case f["group_replication_group_name"] != "":
-		why = "the server is a member of a replication group, and GET_LOCK locks on one member alone: two clients would hold the same lock"
-	case f.isOn("read_only") || f.isOn("super_read_only") || f.isOn("innodb_read_only"):
-		why = usePrimary
-	default:
-		return nil
+	case f.isOn("wsrep_on"), f["group_replication_group_name"] != "":
+		return fmt.Errorf("%w: the server is a node of a Galera cluster (wsrep_on) or a member of a replication group, and GET_LOCK locks on one of them alone: "+
+			"two clients would hold the same lock", driver.ErrRefused)
+	case f.isOn("read_only"), f.isOn("super_read_only"), f.isOn("innodb_read_only"):
+		return fmt.Errorf("%w: %s", driver.ErrRefused, usePrimary)
 	}
-	return fmt.Errorf("%w: %s", driver.ErrRefused, why)
+	return nil
 }
 
 // Check implements driver.Checker.
@@ -161,16 +157,11 @@ func judgeConnections(known facts, need int) []driver.Notice {
 	return notices
 }
 
-func judgeReplication(known facts) (notices []driver.Notice) {
+func judgeReplication(known facts) []driver.Notice {
 	replicas, err := strconv.Atoi(known["slaves_connected"])
 	running, _ := strconv.Atoi(known["slaves_running"])
-	switch {
-	case replicas > 0:
-		notices = append(notices, driver.Notice{ID: "replication",
-			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of GET_LOCK. One that is promoted grants locks that are held here; "+
-				"while this server lives cut off, both grant.", replicas),
-			Remedy: "Stop the old primary before another is promoted, and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."})
-	case err != nil && known.isOn("log_bin"):
+	notices := notice.Replication(replicas, "GET_LOCK")
+	if err != nil && known.isOn("log_bin") {
 		notices = append(notices, driver.Notice{ID: "replication", Unknown: true,
 			Text:   "The server writes a binary log and does not tell whether it has replicas. GET_LOCK is not replicated: a promoted replica grants locks that are held here.",
 			Remedy: "GRANT PROCESS, or look yourself (SHOW REPLICAS)."})

@@ -192,9 +192,9 @@ func TestFacts(t *testing.T) {
 	for _, f := range []facts{
 		{"wsrep_on": "ON"}, {"group_replication_group_name": "aaaa"}, {"read_only": "ON"}, {"super_read_only": "1"}, {"innodb_read_only": "ON"},
 	} {
-		require.ErrorIs(t, f.refuse(), driver.ErrRefused, f)
+		require.ErrorIs(t, f.refuseRole(), driver.ErrRefused, f)
 	}
-	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuse())
+	require.NoError(t, facts{"wsrep_on": "OFF", "read_only": "OFF", "group_replication_group_name": ""}.refuseRole())
 }
 
 // TestDialIsBounded: a server that says nothing, at whatever point of the opening of a session, and of a check.

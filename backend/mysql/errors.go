@@ -5,11 +5,11 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"strings"
 
 	gomysql "github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // Numbers of errors that are told apart. https://mariadb.com/kb/en/mariadb-error-code-reference/
@@ -59,10 +59,8 @@ func number(err error) uint16 {
 
 // classify puts an error of something that has had no effect into a class of the driver.
 func classify(ctx context.Context, err error) error {
-	for _, class := range []error{nil, driver.ErrUnavailable, driver.ErrRefused, driver.ErrLost, driver.ErrUnknown} {
-		if errors.Is(err, class) {
-			return err
-		}
+	if session.Classified(err) {
+		return err
 	}
 	n, line := number(err), oneLine{err}
 	switch remedy := refusals[n]; {
@@ -94,5 +92,5 @@ func classify(ctx context.Context, err error) error {
 // oneLine is an error whose text is one line.
 type oneLine struct{ error }
 
-func (e oneLine) Error() string { return strings.Join(strings.Fields(e.error.Error()), " ") }
+func (e oneLine) Error() string { return session.OneLine(e.error.Error()) }
 func (e oneLine) Unwrap() error { return e.error }

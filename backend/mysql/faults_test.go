@@ -61,116 +61,6 @@ func token(t testing.TB, l *lockport.Lock) lockport.Token {
 	return token
 }
 
-// TestKillWhileHolding: the holder is told in the time that is stated although its session is idle, all locks of the session are lost, others of the process are
-// not, and the next claim is made on a new session.
-func TestKillWhileHolding(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	c, other := newClient(t, m.DSN(), Options{TTL: time.Minute}), newClient(t, m.DSN(), Options{TTL: time.Minute})
-	names := []string{newName(), newName(), newName()}
-	var locks []*lockport.Lock
-	for _, name := range names {
-		locks = append(locks, acquire(t, c, name))
-	}
-	bystander := acquire(t, other, newName())
-	id := holderOf(t, m, names[0])
-	began := time.Now()
-	exec(t, adminOf(t, m), "KILL %d", id)
-	for i, l := range locks {
-		lost(t, l, within)
-		require.Less(t, time.Since(began), 2*time.Second, "far less than a third of the TTL")
-		next := acquire(t, other, names[i])
-		require.Greater(t, token(t, next), token(t, l))
-		require.ErrorIs(t, l.Release(t.Context()), lockport.ErrLost)
-		require.NoError(t, next.Release(t.Context()))
-		require.NoError(t, acquire(t, c, names[i]).Release(t.Context()))
-	}
-	require.NoError(t, bystander.Err())
-	require.NoError(t, bystander.Release(t.Context()))
-}
-
-// TestKillWhileWaiting: who waits does not notice that the session on which it does was killed.
-func TestKillWhileWaiting(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	c, other := newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{})
-	admin := adminOf(t, m)
-	name := newName()
-	l := acquire(t, c, name)
-	got := awaited(other, name)
-	for range 3 {
-		var id int64
-		require.Eventually(t, func() bool { id = blockedIn(t, admin); return id != 0 }, within, time.Millisecond)
-		exec(t, admin, "KILL %d", id)
-		require.Eventually(t, func() bool {
-			return ask(t, admin, "SELECT ID FROM information_schema.PROCESSLIST WHERE ID=%d", id) == 0
-		}, within, time.Millisecond)
-	}
-	require.Empty(t, got)
-	require.NoError(t, l.Release(t.Context()))
-	next := result(t, got)
-	require.Greater(t, token(t, next), token(t, l))
-	require.NoError(t, next.Release(t.Context()))
-}
-
-// TestServerKilledAndRestarted: holders are told, tokens rise, those who wait get their turn.
-func TestServerKilledAndRestarted(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Durable: true})
-	c, other := newClient(t, m.DSN(), Options{}), newClient(t, m.DSN(), Options{})
-	name := newName()
-	last := lockport.Token(0)
-	for range 3 {
-		l := acquire(t, c, name)
-		admin := adminOf(t, m)
-		require.Greater(t, token(t, l), last)
-		last = token(t, l)
-		got := awaited(other, name)
-		require.Eventually(t, func() bool { return blockedIn(t, admin) != 0 }, within, time.Millisecond)
-		require.NoError(t, m.Kill())
-		lost(t, l, within)
-		require.NoError(t, m.Restart(t.Context()))
-		next := result(t, got)
-		require.Greater(t, token(t, next), last)
-		last = token(t, next)
-		require.NoError(t, next.Release(t.Context()))
-	}
-}
-
-// TestHalfOpen: the holder hears nothing more and knows in time that its hold has ended; the server ends the session of a holder that it does not
-// hear, after the TTL.
-func TestHalfOpen(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	proxy, dsn, _ := proxyFor(t, m)
-	c, other := newClient(t, dsn, Options{TTL: testTTL}), newClient(t, m.DSN(), Options{TTL: testTTL})
-	name := newName()
-	l := acquire(t, c, name)
-	proxy.Freeze()
-	next := acquire(t, other, name)
-	require.ErrorIs(t, l.Err(), lockport.ErrLost, "somebody else has the lock")
-	require.Greater(t, token(t, next), token(t, l))
-	require.NoError(t, next.Release(t.Context()))
-	proxy.Restore()
-	require.Eventually(t, func() bool {
-		l, err := c.TryAcquire(t.Context(), name)
-		return err == nil && l.Release(t.Context()) == nil
-	}, within, 10*time.Millisecond, "the client goes on once the server is heard again")
-}
-
-// TestHoldLongerThanWaitTimeout: whatever the server's own wait_timeout, a hold is kept for as long as its process speaks.
-func TestHoldLongerThanWaitTimeout(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"wait_timeout": "1", "interactive_timeout": "1"}})
-	c, other := newClient(t, m.DSN(), Options{TTL: time.Second}), newClient(t, m.DSN(), Options{})
-	name := newName()
-	l := acquire(t, c, name)
-	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-		require.NoError(t, l.Err())
-		_, err := other.TryAcquire(t.Context(), name)
-		require.ErrorIs(t, err, lockport.ErrHeld)
-	}
-	require.NoError(t, l.Release(t.Context()))
-	// An idle client's session is replaced.
-	time.Sleep(1500 * time.Millisecond)
-	require.NoError(t, acquire(t, c, name).Release(t.Context()))
-}
-
 // TestManyLocksFewConnections: 1,000 held locks and 500 that are waited for take one connection for each process and Blockers more.
 func TestManyLocksFewConnections(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
@@ -218,36 +108,6 @@ func TestManyLocksFewConnections(t *testing.T) {
 		require.NoError(t, l.Release(t.Context()))
 	}
 	require.LessOrEqual(t, count(""), int64(1+1+blockers))
-}
-
-// TestNamesDifferByCase: also where the server's own names of locks do not.
-func TestNamesDifferByCase(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	a, base := newBackend(t, m, Options{}), newName()
-	claims(t, a, newOwner(), base+"name", base+"Name", base+"NAME", base+"namé", base+"name ")
-}
-
-// TestTableLocked: a backup that locks tables keeps no token from being drawn for longer than a second, and costs no hold.
-func TestTableLocked(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	c := newClient(t, m.DSN(), Options{TTL: 5 * time.Second})
-	l := acquire(t, c, newName())
-	admin, err := adminOf(t, m).Conn(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = admin.Close() }()
-	_, err = admin.ExecContext(t.Context(), "FLUSH TABLES WITH READ LOCK")
-	require.NoError(t, err)
-	name := newName()
-	for range 6 { // longer than the TTL
-		_, err = c.TryAcquire(t.Context(), name)
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.Zero(t, holderOf(t, m, name), "what was taken was given back")
-	}
-	require.NoError(t, l.Err())
-	_, err = admin.ExecContext(t.Context(), "UNLOCK TABLES")
-	require.NoError(t, err)
-	require.NoError(t, acquire(t, c, name).Release(t.Context()))
-	require.NoError(t, l.Release(t.Context()))
 }
 
 // TestPoolSeesEveryRequest: a wrapped driver, which can do the least that database/sql asks of it, carries all requests of a cycle.
@@ -322,34 +182,4 @@ func TestSmallPools(t *testing.T) {
 	require.ErrorContains(t, err, "MaxOpenConns")
 	require.NoError(t, own.Close())
 	claims(t, b, newOwner(), newName())
-}
-
-// TestAnsweredTooLate: what the server grants after its caller has left is given back, and Abandon says nil only when that is certain.
-func TestAnsweredTooLate(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	p, db := tapFor(t, m.DSN())
-	b := backendOn(t, db, Options{TTL: time.Minute})
-	bystander := claims(t, b, newOwner(), newName())[0]
-	answer := make(chan struct{})
-	p.on(func(query string) error {
-		if strings.HasPrefix(query, "INSERT") { // the lock is granted, its token is not drawn yet
-			<-answer
-		}
-		return nil
-	})
-	req := driver.Request{Name: newName(), Owner: newOwner(), TTL: time.Minute}
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	_, err := b.TryAcquire(ctx, req)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	require.NotErrorIs(t, err, driver.ErrUnavailable)
-	require.NotZero(t, holderOf(t, m, req.Name))
-	abandoned := make(chan error, 1)
-	go func() { abandoned <- b.Abandon(context.Background(), req) }()
-	time.Sleep(50 * time.Millisecond)
-	require.Empty(t, abandoned)
-	close(answer)
-	require.NoError(t, result(t, abandoned))
-	require.Zero(t, holderOf(t, m, req.Name))
-	require.NoError(t, bystander.Release(t.Context()), "the session has not ended with the caller's context")
 }

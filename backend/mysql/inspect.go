@@ -42,7 +42,7 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 	if s.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
 		r, err = l.row(ctx, used)
 	}
-	if err != nil || r.isNull(0) {
+	if err != nil || !r[0].Valid {
 		return found, 0, err
 	}
 	found.Held = true
@@ -66,29 +66,107 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		return nil, fmt.Errorf("%w: without the table of fencing tokens the names of locks are not known", errors.ErrUnsupported)
 	}
 	err = s.look(ctx, func(l link) error {
-		// In chunks by id, so that a table of any size is read with answers of bounded size.
-		for after, more := "", true; more; {
-			rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,name,%s FROM %s WHERE id>%s AND LEFT(name,%d)=%s ORDER BY id LIMIT %d",
-				rowFields, s.table, binary(after), len(prefix), binary(prefix), listPage))
-			if number(err) == errNoTable { // nobody has made a claim yet
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			for _, r := range rows {
-				after = r.text(0)
-				if st := (driver.Status{Name: r.text(1), Waiters: -1}); r.number(2) == 1 {
-					r.describe(&st, 3)
-					all = append(all, st)
-				}
-			}
-			more = len(rows) == listPage
+		rows, err := l.rows(ctx, fmt.Sprintf("SELECT name,%s FROM %s WHERE LEFT(name,%d)=%s AND session=IS_USED_LOCK(id)",
+			rowFields, s.table, len(prefix), binary(prefix)))
+		if number(err) == errNoTable { // nobody has made a claim yet
+			return nil
 		}
-		return nil
+		for _, r := range rows {
+			if st := (driver.Status{Name: r.text(0), Waiters: -1}); r.number(1) == 1 {
+				r.describe(&st, 2)
+				all = append(all, st)
+			}
+		}
+		return err
 	})
 	return all, err
 }
 
-// listPage is how many rows List asks for at once.
-const listPage = 1000
+// Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError where the session has other locks, and where
+// that is not known: the server does not say which locks a session has, and only our own are in the table.
+func (b *Backend) Break(ctx context.Context, name, owner string) error {
+	return b.kill(ctx, name, owner, false)
+}
+
+// BreakSession implements driver.SessionBreaker.
+func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
+	return b.kill(ctx, name, owner, true)
+}
+
+// kill kills the session on which owner has name, and waits for its end; one that has others, only if all may be lost.
+func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error {
+	s := b.server
+	key, err := s.layout.key(name)
+	if err != nil {
+		return err
+	}
+	return s.look(ctx, func(l link) error {
+		st, thread, err := s.find(ctx, l, name, key)
+		var others *driver.SharedSessionError
+		switch {
+		case err != nil:
+			return err
+		case !st.Held || st.Owner != owner:
+			thread = 0
+		case st.Foreign:
+			others = &driver.SharedSessionError{Session: sessionName(thread), Others: -1}
+		default:
+			thread, others, err = s.othersOfOurs(ctx, l, key, owner)
+		}
+		switch {
+		case err != nil:
+			return err
+		case thread == 0:
+			return fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
+		case others != nil && !all:
+			return others
+		}
+		return s.end(ctx, l, key, thread)
+	})
+}
+
+// end kills the session if it has key now: since it was looked at, another may have got the key. ErrLost: it has not.
+func (s *server) end(ctx context.Context, l link, key session.Key, thread int64) error {
+	err := l.exec(ctx, fmt.Sprintf("KILL IF(IS_USED_LOCK(%s)=%d,%[2]d,0)", literal(key), thread))
+	if number(err) != 0 {
+		return err
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", driver.ErrUnknown, err)
+	}
+	for began := time.Now(); ; { // it ends in its own time
+		if time.Since(began) > endTime {
+			return fmt.Errorf("%w: the session that has it, %d, does not end", driver.ErrUnknown, thread)
+		}
+		r, err := l.row(ctx, "SELECT SLEEP(0.002),IS_USED_LOCK("+literal(key)+")")
+		if err != nil {
+			return fmt.Errorf("%w: the session that has it, %d, was killed: %w", driver.ErrUnknown, thread, err)
+		}
+		if r.number(1) != thread {
+			return nil
+		}
+	}
+}
+
+// endTime is for how long the end of a session that was killed is awaited.
+const endTime = 2 * time.Second
+
+// othersOfOurs is the session of a lockport client that has key for owner, 0 if none, and what other locks it has: all have rows in our table.
+func (s *server) othersOfOurs(ctx context.Context, l link, key session.Key, owner string) (thread int64, others *driver.SharedSessionError, err error) {
+	rows, err := l.rows(ctx, fmt.Sprintf("SELECT f.session,o.name FROM %[1]s f LEFT JOIN %[1]s o ON o.marker=f.marker AND o.session=f.session AND o.id<>f.id "+
+		"AND IS_USED_LOCK(o.id)=f.session WHERE f.id=%[2]s AND f.owner=%[3]s AND IS_USED_LOCK(f.id)=f.session", s.table, literal(key), binary(owner)))
+	if err != nil || len(rows) == 0 {
+		return 0, nil, err
+	}
+	if thread = rows[0].number(0); !rows[0][1].Valid {
+		return thread, nil, nil
+	}
+	others = &driver.SharedSessionError{Session: sessionName(thread), Others: len(rows)}
+	for _, r := range rows {
+		others.Names = append(others.Names, r.text(1))
+	}
+	return thread, others, nil
+}
+
+// sessionName is what people call a session.
+func sessionName(thread int64) string { return fmt.Sprintf("connection %d", thread) }

@@ -78,13 +78,14 @@ func TestLookingMakesNothing(t *testing.T) {
 	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM "+defaultTable), "old rows are for those to delete who claim")
 }
 
-func TestListReadsATableOfAnySize(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+func TestListFindsWhatIsHeld(t *testing.T) {
+	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
 	base := newName()
-	exec(t, adminOf(t, m), createFence, defaultTable)
-	exec(t, adminOf(t, m), "INSERT INTO lockport_fence SELECT SHA2(seq,256),1,'%s','',0,'',NOW() FROM seq_1_to_%d", base, 2*listPage+1)
-	claims(t, a, newOwner(), base+"a", base+"b", base+"\x00'c")
+	for _, l := range claims(t, a, newOwner(), base+"free", newName()) {
+		require.NoError(t, l.Release(t.Context()))
+	}
+	claims(t, a, newOwner(), base+"a", base+"b", base+"\x00'c", newName())
 	all, err := b.List(t.Context(), base)
 	require.NoError(t, err)
 	require.Len(t, all, 3)
@@ -194,30 +195,4 @@ func TestBreakCountsLocksHeldForLong(t *testing.T) {
 	dialFor(t, b) // which prunes
 	require.ErrorIs(t, b.Break(t.Context(), short, owner), driver.ErrRefused)
 	require.NotZero(t, holderOf(t, m, long))
-}
-
-// TestBreakOfAForeignHolder: where the server shows which locks there are, MariaDB by a plugin, it is known whether the session has others.
-func TestBreakOfAForeignHolder(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{Settings: map[string]string{"plugin-load-add": "metadata_lock_info"}})
-	db := adminOf(t, m)
-	b := backendOn(t, db, Options{ExactKeys: true})
-	foreign, err := db.Conn(t.Context())
-	require.NoError(t, err)
-	defer func() { _ = foreign.Close() }()
-	_, err = foreign.ExecContext(t.Context(), "DO GET_LOCK('one',0),GET_LOCK('two',0)")
-	require.NoError(t, err)
-	st, err := b.Inspect(t.Context(), "one")
-	require.NoError(t, err)
-	err = b.Break(t.Context(), "one", st.Owner)
-	require.ErrorIs(t, err, driver.ErrRefused)
-	var shared *driver.SharedSessionError
-	require.ErrorAs(t, err, &shared)
-	require.Equal(t, 1, shared.Others)
-	require.Equal(t, []string{"two"}, shared.Names)
-	_, err = foreign.ExecContext(t.Context(), "DO RELEASE_LOCK('two')")
-	require.NoError(t, err)
-	require.NoError(t, b.Break(t.Context(), "one", st.Owner))
-	st, err = b.Inspect(t.Context(), "one")
-	require.NoError(t, err)
-	require.False(t, st.Held)
 }

@@ -13,21 +13,10 @@ import (
 type link struct{ *sql.Conn }
 
 // row is one row of an answer.
-type row []any
-
-func (r row) isNull(column int) bool { return r[column] == nil }
+type row []sql.NullString
 
 // text is empty for NULL.
-func (r row) text(column int) string {
-	switch v := r[column].(type) {
-	case nil:
-		return ""
-	case []byte:
-		return string(v)
-	default: // newer client libraries make numbers of numbers
-		return fmt.Sprint(v)
-	}
-}
+func (r row) text(column int) string { return r[column].String }
 
 // number is 0 if the column is none.
 func (r row) number(column int) int64 {

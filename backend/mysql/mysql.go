@@ -87,8 +87,12 @@ var _ interface {
 
 const backendName = "mysql"
 
-// beat is how often a session with locks is asked for a sign of life: database/sql does not tell of the end of a connection that is idle.
-const beat = 800 * time.Millisecond
+// removalNotice is within what time the end of a session is told, and beat how often a session with locks is asked for a sign of life: database/sql does not
+// tell of the end of an idle connection. What is left is for a busy machine and a slow server.
+const (
+	removalNotice = time.Second
+	beat          = removalNotice / 2
+)
 
 // capabilities are those of a backend with these options, prepared; the engine knows the rest.
 func capabilities(o Options) driver.Capabilities {
@@ -103,7 +107,7 @@ func capabilities(o Options) driver.Capabilities {
 		Wake:          driver.WakeQueueOrPoll, // the latter beyond Options.Blockers names
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
-		RemovalNotice: func(time.Duration) time.Duration { return time.Second },
+		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
 	}
 	if o.NoTokens {
 		caps.Token = driver.TokenNone

@@ -107,7 +107,7 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 	}
 	s.foldsCase.Store(!known.isMariaDB())
 	settings := []string{
-		fmt.Sprint("wait_timeout=", int64(c.Silence()/time.Second)),
+		fmt.Sprint("wait_timeout=", int64(c.server.o.TTL/time.Second)),
 		"time_zone='+00:00'", // where no hour comes twice
 		"sql_mode='STRICT_ALL_TABLES'",
 		"autocommit=1",
@@ -136,7 +136,7 @@ func (c *conn) setUp(ctx context.Context) (facts, error) {
 // under the same number, and one lock does not release another, as it does on old servers. Locks that an earlier user of the connection
 // left are released: GET_LOCK is re-entrant, so this session would share them.
 func (c *conn) mark(ctx context.Context) error {
-	wait := int64(c.Silence() / time.Second)
+	wait := int64(c.server.o.TTL / time.Second)
 	second := c.marker + ".2"
 	r, err := c.row(ctx, fmt.Sprintf("SELECT RELEASE_ALL_LOCKS(),@@SESSION.wait_timeout,GET_LOCK('%s',0),GET_LOCK('%s',0),CONNECTION_ID()", c.marker, second))
 	if err != nil {
@@ -167,9 +167,6 @@ var errProxy = fmt.Errorf("%w: the session is not one of the server's own: a pro
 
 // ID implements session.Conn: the session's number, and its marker.
 func (c *conn) ID() string { return fmt.Sprintf("%d/%s", c.thread, c.marker) }
-
-// Silence implements session.Conn.
-func (c *conn) Silence() time.Duration { return c.server.o.TTL }
 
 // Close implements session.Conn.
 func (c *conn) Close() { c.discard() }
@@ -202,7 +199,7 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 // Wait implements session.Conn.
 func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 	for {
-		round, cancel := context.WithTimeout(ctx, waitRound+c.Silence())
+		round, cancel := context.WithTimeout(ctx, waitRound+c.server.o.TTL)
 		err := c.locks(round, []*session.Op{op}, waitRound)
 		cancel()
 		if err != nil || op.OK || op.Err != nil {
@@ -226,7 +223,7 @@ func (c *conn) finish(ctx context.Context, op *session.Op) error {
 			min(0.002, float64(look)), marker, thread))
 		switch {
 		case err != nil:
-		case r.isNull(1): // Another session may have its number since.
+		case !r[1].Valid: // Another session may have its number since.
 			if op.OK = r.number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
@@ -250,3 +247,97 @@ func (c *conn) finish(ctx context.Context, op *session.Op) error {
 
 // maxLooks is how often finish looks whether a session has ended.
 const maxLooks = 10
+
+// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks: Await and Leave do
+// nothing on this server. A Ping asks for the session's own marker: a connection that something between here and the server has replaced is not taken for
+// the session. wait is for how long a Try waits. The answer is one digit for each function: 1, 0, or 2 for NULL.
+func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
+	var functions []string
+	for _, op := range ops {
+		if op.Err = c.server.checkKey(op.Key); op.Err != nil {
+			continue
+		}
+		function := ""
+		switch op.Kind {
+		case session.Try:
+			function = fmt.Sprintf("GET_LOCK(%s,%d)", literal(op.Key), wait/time.Second)
+		case session.Free:
+			function = "RELEASE_LOCK(" + literal(op.Key) + ")"
+		case session.Ping:
+			function = "IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID()"
+		default:
+			continue
+		}
+		functions, asked = append(functions, "COALESCE("+function+",2)"), append(asked, op)
+	}
+	return "SELECT CONCAT(" + strings.Join(functions, ",") + ")a", asked
+}
+
+// locks carries out ops in one statement, then draws the tokens of the locks that were taken in another: a token must be drawn when it is certain that the
+// lock is ours. An error: nothing is known, and the session must end.
+func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration) error {
+	query, asked := c.question(ops, wait)
+	if len(asked) == 0 {
+		return nil
+	}
+	var answer string
+	err := c.QueryRowContext(ctx, query).Scan(&answer)
+	if number(err) != 0 {
+		return c.refused(ctx, asked, err)
+	}
+	if err != nil {
+		return err
+	}
+	if len(answer) != len(asked) {
+		return fmt.Errorf("the server answered %q to %d functions", answer, len(asked))
+	}
+	var won []*session.Op
+	for i, op := range asked {
+		op.OK = answer[i] == '1'
+		switch {
+		case op.Kind == session.Ping && !op.OK:
+			return errors.New("another session answers")
+		case op.Kind == session.Try && op.OK:
+			won = append(won, op)
+		case op.Kind == session.Try && answer[i] == '2':
+			op.Err = fmt.Errorf("%w: the server has ended the request", driver.ErrUnavailable)
+		}
+	}
+	return c.draw(ctx, won)
+}
+
+// refused draws the conclusions from a statement of which the server says that it fails: it may have carried out some of the functions before. Locks that it may
+// have taken are given back; whether it has released something is not known, which ends the session.
+func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) error {
+	var tries []*session.Op
+	for _, op := range asked {
+		switch op.Kind {
+		case session.Free:
+			return why
+		case session.Try:
+			tries = append(tries, op)
+		default:
+			op.Err = classify(ctx, why)
+		}
+	}
+	return c.giveBack(ctx, tries, why)
+}
+
+// giveBack releases the locks of tries that have failed because of why: all of them, or the session ends.
+func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) error {
+	for _, op := range tries {
+		if _, err := c.row(ctx, "SELECT RELEASE_LOCK("+literal(op.Key)+")"); err != nil {
+			return err
+		}
+		op.OK, op.Err = false, classify(ctx, why)
+	}
+	return nil
+}
+
+// checkKey refuses a key that this server would take for another.
+func (s *server) checkKey(key session.Key) error {
+	if s.o.ExactKeys && s.foldsCase.Load() && strings.ToLower(string(key)) != string(key) {
+		return fmt.Errorf("%w: on MySQL the names of locks have no case: with exact keys, use lower-case letters", driver.ErrRefused)
+	}
+	return nil
+}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // Check implements driver.Checker. It opens a session as those that hold locks, which makes the sequence and the table for tokens if they are missing, looks
@@ -81,20 +82,14 @@ func (s *server) catalog(ctx context.Context, c *pgx.Conn, connections int) ([]d
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" { // insufficient_privilege
 		return []driver.Notice{{ID: "catalog", Unknown: true,
-			Text:   fmt.Sprintf("The server does not let this role see its connections, its replicas and how fencing tokens count: %s.", oneLine(pg.Message)),
+			Text:   fmt.Sprintf("The server does not let this role see its connections, its replicas and how fencing tokens count: %s.", session.OneLine(pg.Message)),
 			Remedy: "GRANT SELECT ON pg_stat_database, pg_stat_replication, pg_sequence, or look yourself."}}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	notices := notice.Connections(used, limit, connections)
-	if replicas > 0 {
-		notices = append(notices, driver.Notice{ID: "replication",
-			Text: fmt.Sprintf("The server has %d replica(s), which know nothing of advisory locks. One that is promoted grants locks that are held here; "+
-				"while this server lives cut off, both grant.", replicas),
-			Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; " +
-				"etcd and ZooKeeper keep locks across a fail-over."})
-	}
+	notices = append(notices, notice.Replication(replicas, "advisory locks")...)
 	if odd {
 		notices = append(notices, driver.Notice{ID: "sequence",
 			Text:   fmt.Sprintf("The sequence %s has another CACHE, INCREMENT or CYCLE than it was made with: fencing tokens do not rise in the order of grants.", sequence),

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // poolerText says what to do about a pooler that takes sessions apart.
@@ -40,7 +41,7 @@ func ended(err error) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &pg):
-		return fmt.Errorf("the server ended the session: %s (SQLSTATE %s)", oneLine(pg.Message), pg.Code)
+		return fmt.Errorf("the server ended the session: %s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
 	}
 	return fmt.Errorf("the connection has ended: %w", err)
 }
@@ -63,40 +64,13 @@ var refusals = map[string]string{
 // classify gives an error of a session or of its beginning its class: what the server said it means, or unavailable.
 func classify(err error) error {
 	var pg *pgconn.PgError
-	if !errors.As(err, &pg) {
-		return classifyNetwork(err)
-	}
-	text := fmt.Sprintf("%s (SQLSTATE %s)", oneLine(pg.Message), pg.Code)
-	switch pg.Code {
-	case "53200":
-		return fmt.Errorf("%w: %s: the server's lock table is full; raise max_locks_per_transaction", driver.ErrUnavailable, text)
-	}
-	if strings.Contains(pg.Message, "statement pooling") {
-		return fmt.Errorf("%w: %s: %s", driver.ErrRefused, text, poolerText)
-	}
-	if refused(pg.Code) {
-		if remedy := refusals[pg.Code] + refusals[pg.Code[:2]]; remedy != "" {
-			text += ": " + remedy
-		}
-		return fmt.Errorf("%w: %s", driver.ErrRefused, text)
-	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
-}
-
-// refused says that an error with this SQLSTATE stays until somebody changes something.
-func refused(state string) bool {
-	_, code := refusals[state]
-	_, class := refusals[state[:min(2, len(state))]]
-	return code || class
-}
-
-// classifyNetwork is classify for what no server said.
-func classifyNetwork(err error) error {
 	var connect *pgconn.ConnectError
 	var certificate *tls.CertificateVerificationError
 	switch {
-	case slices.ContainsFunc([]error{driver.ErrRefused, driver.ErrUnavailable, driver.ErrLost, driver.ErrUnknown}, func(class error) bool { return errors.Is(err, class) }):
+	case session.Classified(err):
 		return err
+	case errors.As(err, &pg):
+		return classifyAnswer(pg)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	case errors.As(err, &certificate):
@@ -106,7 +80,24 @@ func classifyNetwork(err error) error {
 	case errors.As(err, &connect):
 		return fmt.Errorf("%w: cannot connect: %s", driver.ErrUnavailable, attempts(err))
 	}
-	return fmt.Errorf("%w: %s", driver.ErrUnavailable, oneLine(err.Error()))
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, session.OneLine(err.Error()))
+}
+
+// classifyAnswer is classify for an error that the server answered.
+func classifyAnswer(pg *pgconn.PgError) error {
+	text := fmt.Sprintf("%s (SQLSTATE %s)", session.OneLine(pg.Message), pg.Code)
+	if pg.Code == "53200" {
+		return fmt.Errorf("%w: %s: the server's lock table is full; raise max_locks_per_transaction", driver.ErrUnavailable, text)
+	}
+	if strings.Contains(pg.Message, "statement pooling") {
+		return fmt.Errorf("%w: %s: %s", driver.ErrRefused, text, poolerText)
+	}
+	for _, state := range []string{pg.Code, pg.Code[:min(2, len(pg.Code))]} {
+		if remedy, ok := refusals[state]; ok {
+			return fmt.Errorf("%w: %s", driver.ErrRefused, strings.TrimSuffix(text+": "+remedy, ": "))
+		}
+	}
+	return fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
 }
 
 // noTLS is how pgx says that the server does not speak TLS.
@@ -128,8 +119,5 @@ func attempts(err error) string {
 	if len(telling) == 0 {
 		telling = lines[:1]
 	}
-	return oneLine(strings.Join(telling, "; "))
+	return session.OneLine(strings.Join(telling, "; "))
 }
-
-// oneLine puts text into one line.
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -10,34 +10,30 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // Inspect implements driver.Inspector from pg_locks and pg_stat_activity alone. The server knows a key, a session and the session's application_name. So
 // Owner names the session that has the lock, and its client, not the claim: see sessionOwner. Token and Since are unknown.
-func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
+func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status, err error) {
 	key, err := b.layout.key(name)
 	if err != nil {
-		return driver.Status{}, err
+		return found, err
 	}
-	var found driver.Status
 	err = b.server.lookAtLocks(ctx, func(c *pgx.Conn) (err error) {
 		found, _, err = statusOf(ctx, c, name, key)
 		return err
 	})
-	if err != nil {
-		return driver.Status{}, err
-	}
-	return found, nil
+	return found, err
 }
 
 // List implements driver.Inspector. It is errors.ErrUnsupported, since a name cannot be had from its key, save with exact keys: these are the names, and
 // foreign clients' locks are listed too. A name that is waited for and held by nobody is not listed.
-func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	if !b.layout.exact {
 		return nil, fmt.Errorf("%w: the server keeps hashes of names, not the names", errors.ErrUnsupported)
 	}
-	var all []driver.Status
-	err := b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
+	err = b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
 		locks, err := holding(ctx, c, "true")
 		if err != nil {
 			return err
@@ -56,10 +52,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		}
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
 }
 
 // seen is a lock as the server shows it.
@@ -78,7 +71,7 @@ func (h seen) owner() string {
 	if client := strings.TrimSpace(strings.TrimPrefix(h.application, applicationPrefix)); h.ours() && client != "" && !h.shared {
 		return sessionOwner(h.pid, client)
 	}
-	owner := fmt.Sprintf("pid %d (%s)", h.pid, oneLine(h.application))
+	owner := fmt.Sprintf("pid %d (%s)", h.pid, session.OneLine(h.application))
 	if h.shared {
 		owner += ", in shared mode"
 	}
@@ -115,10 +108,7 @@ func (s *server) lookAtLocks(ctx context.Context, f func(c *pgx.Conn) error) err
 		return err
 	}
 	defer l.close()
-	if err := l.use(f); err != nil {
-		return classify(err)
-	}
-	return nil
+	return classify(l.use(f))
 }
 
 // rows are the rows of a query, each as scan reads it.
@@ -166,4 +156,79 @@ func waitingClients(ctx context.Context, c *pgx.Conn) (waiting, error) {
 			return none, err
 		})
 	return w, err
+}
+
+// Break implements driver.Breaker. All that the server can end is a session, and with it all its locks: it is refused where there are others, with a
+// *driver.SharedSessionError, which names them with exact keys only.
+func (b *Backend) Break(ctx context.Context, name, owner string) error {
+	return b.endSession(ctx, name, owner, false)
+}
+
+// BreakSession implements driver.SessionBreaker.
+func (b *Backend) BreakSession(ctx context.Context, name, owner string) error {
+	return b.endSession(ctx, name, owner, true)
+}
+
+// endSession ends the session on which owner has name; one that has other locks only if all may be lost.
+func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) error {
+	key, err := b.layout.key(name)
+	if err != nil {
+		return err
+	}
+	return b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
+		st, h, err := statusOf(ctx, c, name, key)
+		switch {
+		case err != nil:
+			return err
+		case !st.Held || st.Owner != owner:
+			return fmt.Errorf("%w: %s no longer holds it", driver.ErrLost, owner)
+		case h.shared:
+			return fmt.Errorf("%w: it is held in shared mode, which several sessions may do at once: end them yourself (pg_terminate_backend)", driver.ErrRefused)
+		}
+		if !all {
+			if err := others(ctx, c, h, b.layout); err != nil {
+				return err
+			}
+		}
+		return terminate(ctx, c, h.pid, key)
+	})
+}
+
+// others is a *driver.SharedSessionError with the further locks that would be lost with the session of h; nil: none. The side locks of our own sessions do
+// not count.
+func others(ctx context.Context, c *pgx.Conn, h seen, layout layout) error {
+	type lock struct {
+		kind int
+		key  int64
+	}
+	found, err := rows(ctx, c, fmt.Sprintf(`SELECT l.objsubid::int, `+keySQL+` FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.pid = %d
+		AND NOT (l.objsubid = 1 AND `+keySQL+` = %d) AND (l.objsubid = 1 OR NOT %t)`, h.pid, h.key, h.ours()),
+		func(row pgx.CollectableRow) (l lock, err error) { return l, row.Scan(&l.kind, &l.key) })
+	if err != nil || len(found) == 0 {
+		return err
+	}
+	others := &driver.SharedSessionError{Session: fmt.Sprintf("process %d", h.pid), Others: len(found)}
+	for _, l := range found {
+		if layout.exact && l.kind == 1 {
+			others.Names = append(others.Names, strconv.FormatInt(l.key, 10))
+		}
+	}
+	return others
+}
+
+// terminate ends the session pid if it has key now: since it was looked at, another may have got the key, or the number.
+func terminate(ctx context.Context, c *pgx.Conn, pid, key int64) error {
+	var ended int
+	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
+		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND mode = 'ExclusiveLock' AND pid = %d AND classid = %d AND objid = %d
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), once).Scan(&ended)
+	switch {
+	case err != nil:
+		return err
+	case ended < 0:
+		return fmt.Errorf("%w: the holder's session no longer has it", driver.ErrLost)
+	case ended == 0:
+		return fmt.Errorf("%w: the holder's session does not end", driver.ErrUnknown)
+	}
+	return nil
 }

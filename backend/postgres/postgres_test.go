@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
@@ -66,54 +65,6 @@ func within(t testing.TB, ch <-chan struct{}, bound time.Duration) {
 	case <-time.After(generous * bound):
 		require.FailNow(t, "not told in time")
 	}
-}
-
-func TestSessionTerminatedWhileHolding(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
-	l := acquire(t, a, "x")
-	var waited *lockport.Lock
-	got := make(chan struct{})
-	go func() {
-		defer close(got)
-		waited, _ = b.Acquire(t.Context(), "x")
-	}()
-	execute(t, admin(t, p.AdminURL()), `SELECT pg_terminate_backend($1)`, sessionOf(t, l).PID)
-	within(t, l.Lost(), removalNotice)
-	require.ErrorIs(t, l.Err(), lockport.ErrLost)
-	require.ErrorContains(t, l.Err(), "57P01")
-	require.ErrorIs(t, l.Release(t.Context()), lockport.ErrLost)
-	within(t, got, removalNotice)
-	require.Greater(t, tokenOf(t, waited), tokenOf(t, l))
-	require.NoError(t, waited.Release(t.Context()))
-	require.NoError(t, acquire(t, a, "x").Release(t.Context()))
-}
-
-func TestSessionTerminatedWhileWaiting(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	a, b := clientAt(t, p.URL()), clientAt(t, p.URL())
-	l := acquire(t, a, "x")
-	holder := sessionOf(t, l).PID
-	got := make(chan *lockport.Lock, 1)
-	go func() {
-		l, err := b.Acquire(t.Context(), "x")
-		if err == nil {
-			got <- l
-		}
-	}()
-	conn := admin(t, p.AdminURL())
-	waits := func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
-	}
-	require.Eventually(t, waits, soon, time.Millisecond)
-	for range 3 { // all sessions but the holder's, and again when they are there
-		execute(t, conn, `SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%' AND pid <> $1`, holder)
-		require.Eventually(t, waits, soon, time.Millisecond, "the waiter does not come back")
-	}
-	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, receive(t, got).Release(t.Context()))
 }
 
 // Transactions of other programs that lock the same key exclude our clients, and are excluded.
@@ -187,28 +138,6 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	require.Greater(t, tokenOf(t, l), last)
 	require.GreaterOrEqual(t, tokenOf(t, l), lockport.Token(4*crashGap*driver.TokensPerGrant), "its creation and each crash move the sequence on")
 	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart does not")
-}
-
-// The network is gone, and neither side hears of the other: the holder knows before the server lets another in.
-func TestHalfOpenConnection(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	proxy, err := faultproxy.New(p.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	url := with(t, p.URL(), "ttl", testTTL.String())
-	a, b := clientAt(t, via(t, url, proxy.Addr())), clientAt(t, url)
-	l := acquire(t, a, "x")
-	proxy.Freeze()
-	start := time.Now()
-	waited := acquire(t, b, "x")
-	require.Error(t, l.Err(), "the server let another in while the holder believed")
-	require.Less(t, time.Since(start), 2*testTTL)
-	require.NoError(t, waited.Release(t.Context()))
-
-	// What it comes back with ends what is left of the earlier session.
-	proxy.Restore()
-	require.NoError(t, acquire(t, a, "x").Release(t.Context()))
 }
 
 // A session that waits is not idle: it is ended by the keep-alives of the server's system, or by its looking at the socket.

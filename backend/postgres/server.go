@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -138,4 +139,129 @@ func (s *server) room(n int) (int, error) {
 	}
 	return int(max(limit-used, 0)), fmt.Errorf("%w: this client has %d locks, half of what the server's lock table holds: raise max_locks_per_transaction",
 		driver.ErrUnavailable, used)
+}
+
+// poolerRounds is how often a pooler is tried, and poolerPatience for how long each time: one that has no other session to give lets a
+// transaction wait.
+const (
+	poolerRounds   = 3
+	poolerPatience = 2 * time.Second
+)
+
+// checkPooler finds out what a pooler does that is in between: the process id that it gave for the session is not the server's. One that gives
+// sessions away between two transactions hands ours, while nothing is asked on it, to another connection that begins one, or changes it under us.
+func (s *server) checkPooler(ctx context.Context, c *pgx.Conn, pid int64) error {
+	if s.single.Load() {
+		return nil
+	}
+	other, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer other.close()
+	return other.use(func(o *pgx.Conn) error { return s.compare(ctx, c, pid, o) })
+}
+
+// compare looks whether the pooler lets the session of c, whose process is pid, serve o too.
+func (s *server) compare(ctx context.Context, c *pgx.Conn, pid int64, o *pgx.Conn) error {
+	refused := fmt.Errorf("%w: %s", driver.ErrRefused, poolerText)
+	ask := func(c *pgx.Conn) (pid int64, err error) {
+		patient, cancel := context.WithTimeout(ctx, poolerPatience)
+		defer cancel()
+		err = c.QueryRow(patient, "SELECT pg_backend_pid()::bigint", once).Scan(&pid)
+		if err != nil && patient.Err() != nil && ctx.Err() == nil {
+			return 0, refused // it waits for the session that it shares with the other
+		}
+		return pid, err
+	}
+	for range poolerRounds {
+		if err := run(ctx, o, "BEGIN"); err != nil {
+			return err
+		}
+		theirs, err := ask(o)
+		if err != nil {
+			return err
+		}
+		ours, err := ask(c)
+		switch {
+		case err != nil:
+			return err
+		case ours != pid || theirs == pid:
+			return refused
+		}
+		if err := run(ctx, o, "COMMIT"); err != nil {
+			return err
+		}
+	}
+	s.single.Store(true)
+	return nil
+}
+
+// sideLockTimeout bounds how long a session waits for a side lock, which whoever frees a name holds for as long as one statement takes.
+const sideLockTimeout = 100 * time.Millisecond
+
+// waitLockTimeout is for how long one statement waits in the server's queue. Then it is repeated: a statement keeps vacuum from removing what was
+// deleted since it began.
+const waitLockTimeout = time.Minute
+
+// setUp makes c a session of ours.
+func (s *server) setUp(ctx context.Context, c *pgx.Conn, f facts, label string) error {
+	var sql strings.Builder
+	sql.WriteString("SELECT ")
+	for _, setting := range s.settings(f.version, label) {
+		fmt.Fprintf(&sql, "set_config(%s, %s, false), ", quote(setting[0]), quote(setting[1]))
+	}
+	// Elsewhere it can only be 0, at least in some versions. It ends a session that waits for a lock and whose client is gone.
+	fmt.Fprintf(&sql, "set_config('client_connection_check_interval', CASE WHEN version() LIKE '%%linux%%' THEN '%s' ELSE '0' END, false)",
+		milliseconds(max(s.ttl/4, 10*time.Millisecond)))
+	sql.WriteString("; LISTEN " + channel)
+	if err := run(ctx, c, sql.String()); err != nil {
+		return err
+	}
+	return s.tokens.prepare(ctx, c)
+}
+
+// settings are those of our sessions, whatever the server's and the role's are. The server ends a session of which it has heard nothing for the TTL, and
+// must not before. Where the network is gone, its keepalives end one that waits, after the TTL and less than as long again.
+func (s *server) settings(version int, label string) [][2]string {
+	seconds := func(d time.Duration) string { return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10) }
+	settings := [][2]string{
+		{"idle_session_timeout", milliseconds(s.ttl)},
+		{"tcp_keepalives_idle", seconds(s.ttl / 2)},
+		{"tcp_keepalives_interval", seconds(s.ttl / 6)},
+		{"tcp_keepalives_count", "3"},
+		{"tcp_user_timeout", milliseconds(s.ttl + s.ttl/4)},
+		{"statement_timeout", "0"},
+		{"idle_in_transaction_session_timeout", "0"},
+		{"lock_timeout", milliseconds(sideLockTimeout)},
+		{"default_transaction_read_only", "off"},
+		{"default_transaction_isolation", "read committed"},
+		{"default_transaction_deferrable", "off"},
+		{"synchronous_commit", "off"},
+		{"plan_cache_mode", "force_generic_plan"},
+		{"client_min_messages", "error"},
+		{"application_name", applicationName(label)},
+	}
+	if version >= 17 {
+		settings = append(settings, [2]string{"transaction_timeout", "0"})
+	}
+	return settings
+}
+
+func milliseconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Millisecond-1)/time.Millisecond), 10)
+}
+
+// quote makes a string literal of text.
+func quote(text string) string {
+	return "E'" + strings.NewReplacer(`\`, `\\`, `'`, `''`).Replace(text) + "'"
+}
+
+// applicationPrefix begins the application_name of our sessions.
+const applicationPrefix = "lockport"
+
+// applicationName is what a session of ours is called in pg_stat_activity, which has room for 63 bytes.
+func applicationName(label string) string {
+	name := strings.TrimSpace(applicationPrefix + " " + label)
+	return name[:min(len(name), 63)]
 }

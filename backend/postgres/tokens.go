@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // crashGap is by how much the sequence is moved on after a crash: more than could have been drawn in the moments before, of which the server's log
@@ -73,7 +74,7 @@ func (t tokens) create(ctx context.Context, c *pgx.Conn) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && (pg.Code == "42501" || pg.Code == "3F000") { // insufficient_privilege, invalid_schema_name
 		return fmt.Errorf("%w: %s, where tokens need a sequence and a table: have their owner run %q, or name a schema in which this role may create",
-			driver.ErrRefused, oneLine(pg.Message), t.ddl(1)+t.grants())
+			driver.ErrRefused, session.OneLine(pg.Message), t.ddl(1)+t.grants())
 	}
 	return err
 }
@@ -87,7 +88,7 @@ func (t tokens) grants() string {
 func (t tokens) explain(err error) error {
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
-		return fmt.Errorf("%w: %s: have its owner run %q", driver.ErrRefused, oneLine(pg.Message), strings.TrimPrefix(t.grants(), "; "))
+		return fmt.Errorf("%w: %s: have its owner run %q", driver.ErrRefused, session.OneLine(pg.Message), strings.TrimPrefix(t.grants(), "; "))
 	}
 	return err
 }

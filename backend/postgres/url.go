@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lockurl"
+	"github.com/lockport/lockport/internal/session"
 )
 
 func init() {
@@ -111,7 +112,7 @@ func parse(settings map[string]string) (*pgx.ConnConfig, error) {
 	config, err := pgx.ParseConfig(strings.TrimSpace(text.String()))
 	if err != nil {
 		text := err.Error() // it quotes everything, and what it says follows: the password may be in the former alone
-		return nil, fmt.Errorf("the URL cannot be used: %s", oneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))
+		return nil, fmt.Errorf("the URL cannot be used: %s", session.OneLine(text[strings.LastIndex(text, quoted)+len(quoted):]))
 	}
 	for name, value := range passed() {
 		if _, unknown := config.RuntimeParams[name]; unknown && settings[name] != value {

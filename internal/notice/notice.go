@@ -49,6 +49,17 @@ func Connections(used, limit, need int) []driver.Notice {
 		Remedy: "Raise the limit, or close connections that are not needed."}}
 }
 
+// Replication warns about replicas of a server whose locks, as it calls them, are not replicated.
+func Replication(replicas int, locks string) []driver.Notice {
+	if replicas <= 0 {
+		return nil
+	}
+	return []driver.Notice{{ID: "replication",
+		Text: fmt.Sprintf("The server has %d replica(s), which know nothing of %s. One that is promoted grants locks that are held here; "+
+			"while this server lives cut off, both grant.", replicas, locks),
+		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."}}
+}
+
 // InTheClear warns about a password that is sent without TLS to addresses other than this machine's.
 func InTheClear(addresses ...string) []driver.Notice {
 	remote := slices.DeleteFunc(slices.Clone(addresses), isLocal)

@@ -3,6 +3,7 @@ package session
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/lockport/lockport/driver"
 )
@@ -26,6 +27,12 @@ func classOf(err error) error {
 	}
 	return nil
 }
+
+// Classified says that err is nil, or of a class of package driver.
+func Classified(err error) bool { return err == nil || classOf(err) != nil }
+
+// OneLine is text without line breaks, as an error's is.
+func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // of makes err one of class and of no other.
 func of(class, err error) error {

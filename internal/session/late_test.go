@@ -40,6 +40,7 @@ func TestLostIsNotToldOfWhatNobodyGot(t *testing.T) {
 		req.Lost = func(error) { t.Error("told of a claim that was not granted") }
 		o := h.wait(t.Context(), req)
 		c := h.accept()
+		time.Sleep(handTTL / 4)
 		c.answer("Ta!")
 		require.Equal(t, "P", c.asked())
 		c.fail(errCut)

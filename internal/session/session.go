@@ -162,14 +162,19 @@ func (s *session) request() {
 	}
 }
 
-// wait has the connection wait for the key of op. For how long the server had it ready for us, nobody can know: a request that follows says for how long we
-// have it. mu is held, but not meanwhile.
+// wait has the connection wait for the key of op. The server keeps the session for the TTL after its answer, which came at some instant since the request
+// was sent. So a short wait confirms the session as of its sending; after a longer one a Ping does. mu is held, but not meanwhile.
 func (s *session) wait(op *Op) error {
+	s.sent = time.Now()
 	s.b.unlock()
 	err := s.conn.Wait(s.ctx, op)
 	s.b.mu.Lock()
 	if err != nil || op.Err != nil || s.over != nil {
 		return err
+	}
+	if time.Since(s.sent) < s.b.o.TTL/4 {
+		s.confirmed = s.sent
+		return nil
 	}
 	ping := &Op{Kind: Ping}
 	if err := s.do([]*Op{ping}); err != nil {

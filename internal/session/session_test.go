@@ -48,7 +48,6 @@ func TestSessionEnds(t *testing.T) {
 		require.Empty(t, d.asked())
 
 		blocker.answer("Twaited!")
-		blocker.answer("P")
 		waiting.is(t, nil)
 		require.Len(t, told, 1)
 	})
@@ -218,7 +217,6 @@ func TestRenewBatch(t *testing.T) {
 			o := h.wait(t.Context(), request(name))
 			w := h.accept()
 			w.answer("T" + name + "!")
-			w.answer("P")
 			o.is(t, nil)
 			blockers = append(blockers, w)
 			leases = append(leases, o.lease)
@@ -270,7 +268,9 @@ func TestCloseAtEveryMoment(t *testing.T) {
 		},
 		"confirming": func(h *hand) []*outcome {
 			o := h.wait(context.Background(), request("a"))
-			h.accept().answer("Ta!")
+			c := h.accept()
+			time.Sleep(handTTL / 4)
+			c.answer("Ta!")
 			return []*outcome{o}
 		},
 		"an end under way": func(h *hand) []*outcome {

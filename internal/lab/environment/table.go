@@ -113,11 +113,7 @@ func onZooKeeper(name, title string, ttl time.Duration, start starter) Environme
 
 // onSQL has locks that belong to a session with a SQL server.
 func onSQL(backend, name, title string, start starter, needs ...string) Environment {
-	notice := 100 * time.Millisecond
-	if backend == "mysql" { // its session is asked for a sign of life
-		notice = time.Second
-	}
-	e := on(backend, name, title, usualTTL, notice, start, needs...)
+	e := on(backend, name, title, usualTTL, time.Second, start, needs...)
 	e.Sessions = true
 	return e
 }
