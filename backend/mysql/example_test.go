@@ -31,22 +31,6 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// By URL, as configuration has it.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "mysql://app:secret@db.example.com/app?tls=true&ttl=30s")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
 // With programs in other languages that call GET_LOCK('nightly-report', …).
 func Example_mixedFleet() {
 	db, err := sql.Open("mysql", "app:secret@tcp(localhost:3306)/app")

@@ -8,7 +8,6 @@ import (
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/postgres"
 )
 
@@ -32,21 +31,10 @@ func Example() {
 	defer lock.Release(ctx)
 	token, _ := lock.Token()
 	fmt.Println("working under fencing token", token)
-}
 
-// By URL, as configuration has it.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "postgres://app:password@db-1,db-2/app?sslmode=verify-full&target_session_attrs=primary&ttl=10s")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
+	var s postgres.Session // for people who look at pg_stat_activity and pg_locks
+	if lock.As(&s) {
+		fmt.Println("held by process", s.PID, "under key", s.Key)
 	}
 }
 
@@ -67,23 +55,4 @@ func ExampleOptions() {
 		log.Fatal(err)
 	}
 	defer lock.Release(context.Background())
-}
-
-// The session that holds a lock, for people who look at pg_stat_activity and pg_locks.
-func ExampleSession() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "postgres://app:password@localhost:5432/app")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	lock, err := client.Acquire(ctx, "account-7")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lock.Release(ctx)
-	var s postgres.Session
-	if lock.As(&s) {
-		fmt.Println("held by process", s.PID, "under key", s.Key)
-	}
 }
