@@ -39,7 +39,7 @@ func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Serv
 
 // Leftovers implements Servers: locks that are held or waited for.
 func (m *MySQL) Leftovers(ctx context.Context, prefix string) ([]string, error) {
-	return m.Admin.texts(ctx, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
+	return texts(ctx, m.Admin, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
 		UNION ALL SELECT CONCAT('waits: ', name) FROM lockport_fence f
 		JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('%GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
 		len(prefix), prefix, len(prefix), prefix)

@@ -52,11 +52,16 @@ const (
 
 // Leftovers implements Servers, for names that a backend of Config was asked for.
 func (p *Postgres) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
+	conn, err := p.Admin.Conn(ctx) // one for all names, which may be hundreds
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = conn.Close() }()
 	for name := range p.names.Range {
 		if !strings.HasPrefix(name.(string), prefix) {
 			continue
 		}
-		rows, failed := p.Admin.texts(ctx, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
+		rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
 		err = errors.Join(err, failed)
 		for _, what := range rows {
 			left = append(left, fmt.Sprint(name, ": ", what))

@@ -64,7 +64,7 @@ func (p *PostgresPair) CatchUp(ctx context.Context) error {
 		return err
 	}
 	return Eventually(ctx, func(ctx context.Context) error {
-		there, err := a.texts(ctx, "SELECT 'it' FROM pg_stat_replication WHERE replay_lsn >= $1::text::pg_lsn", upTo)
+		there, err := texts(ctx, a, "SELECT 'it' FROM pg_stat_replication WHERE replay_lsn >= $1::text::pg_lsn", upTo)
 		if err == nil && len(there) == 0 {
 			err = errors.New("the replica has not caught up")
 		}

@@ -112,8 +112,10 @@ func (a *admin) row(ctx context.Context, to any, query string, args ...any) erro
 }
 
 // texts asks for rows of one text.
-func (a *admin) texts(ctx context.Context, query string, args ...any) (all []string, err error) {
-	rows, err := a.QueryContext(ctx, query, args...)
+func texts(ctx context.Context, on interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}, query string, args ...any) (all []string, err error) {
+	rows, err := on.QueryContext(ctx, query, args...)
 	if err != nil {
 		return nil, err
 	}
