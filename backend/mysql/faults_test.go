@@ -44,16 +44,6 @@ func awaited(c *lockport.Client, name string) <-chan *lockport.Lock {
 	return got
 }
 
-func lost(t testing.TB, l *lockport.Lock, limit time.Duration) {
-	t.Helper()
-	select {
-	case <-l.Lost():
-		require.ErrorIs(t, l.Err(), lockport.ErrLost)
-	case <-time.After(limit):
-		t.Fatal("the holder was not told that its lock is lost")
-	}
-}
-
 func token(t testing.TB, l *lockport.Lock) lockport.Token {
 	t.Helper()
 	token, ok := l.Token()

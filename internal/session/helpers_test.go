@@ -296,23 +296,3 @@ func (h *hand) live(req driver.Request) (*handConn, driver.Lease) {
 	o.is(h.t, nil)
 	return c, o.lease
 }
-
-// instant is a Server that says yes at once.
-type instant struct{}
-
-func (s *instant) Dial(context.Context, string, Events) (Conn, error) { return s, nil }
-func (s *instant) ID() string                                         { return "instant" }
-func (s *instant) Close()                                             {}
-func (s *instant) Wait(_ context.Context, op *Op) error               { op.OK = true; return nil }
-
-func (s *instant) Do(_ context.Context, ops []*Op) error {
-	for _, op := range ops {
-		op.OK, op.Token = true, 1
-	}
-	return nil
-}
-
-func (s *instant) Listen(ctx context.Context) error {
-	<-ctx.Done()
-	return nil
-}

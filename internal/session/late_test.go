@@ -2,11 +2,7 @@ package session
 
 import (
 	"context"
-	"fmt"
-	"sync"
-	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -61,60 +57,16 @@ func TestRenewalOfWhatIsGivenBackMeanwhile(t *testing.T) {
 	})
 }
 
-// sticky is a Server whose Dial and Do return later than they must.
-type sticky struct {
-	instant
-	release chan struct{} // what Dial waits for
-	inside  atomic.Int32
-	most    atomic.Int32
-}
-
-func (s *sticky) Dial(context.Context, string, Events) (Conn, error) {
-	<-s.release
-	return s, nil
-}
-
-func (s *sticky) Do(ctx context.Context, ops []*Op) error {
-	s.most.Store(max(s.most.Load(), s.inside.Add(1)))
-	defer s.inside.Add(-1)
-	time.Sleep(time.Millisecond)
-	return s.instant.Do(ctx, ops)
-}
-
 func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sticky{release: make(chan struct{})}
-		b := New(s, Options{TTL: handTTL, Layout: plainLayout})
-		o := begin(func() (driver.Lease, error) { return b.TryAcquire(t.Context(), request("a")) })
-		closed := begin(func() (driver.Lease, error) { return nil, b.Close() })
-		o.is(t, driver.ErrUnavailable)
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		h.deaf = true
+		o := h.try(t.Context(), request("a"))
+		c := h.accept()
+		require.Equal(t, "Ta", c.asked())
+		closed := begin(func() (driver.Lease, error) { return nil, h.b.Close() })
 		closed.pending(t)
-		close(s.release)
+		c.finish(errCut)
+		o.is(t, driver.ErrUnknown)
 		closed.is(t, nil)
-	})
-}
-
-func TestOneRequestAtATime(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := &sticky{release: make(chan struct{})}
-		close(s.release)
-		b := New(s, Options{TTL: handTTL, Layout: plainLayout})
-		var workers sync.WaitGroup
-		for i := range 8 {
-			workers.Go(func() {
-				for range 20 {
-					lease, err := b.TryAcquire(t.Context(), request(fmt.Sprint(i)))
-					if err == nil {
-						err = lease.Release(t.Context())
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				}
-			})
-		}
-		workers.Wait()
-		require.EqualValues(t, 1, s.most.Load(), "requests at the same time")
-		require.NoError(t, b.Close())
 	})
 }

@@ -126,6 +126,24 @@ func TestAnswerThatIsOverdueEndsTheSession(t *testing.T) {
 	})
 }
 
+func TestBeat(t *testing.T) {
+	byHand(t, Options{Beat: time.Second}, func(t *testing.T, h *hand) {
+		told := 0
+		req := request("a")
+		req.Lost = func(error) { told++ }
+		c, _ := h.live(req)
+		for range 2 {
+			time.Sleep(time.Second - 1)
+			require.Empty(t, c.asked())
+			time.Sleep(1)
+			require.Equal(t, "P", c.asked())
+			require.Zero(t, told)
+			c.finish(map[int]error{1: errCut}[c.count-2])
+		}
+		require.Equal(t, 1, told)
+	})
+}
+
 func TestDialFails(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		for _, class := range []error{driver.ErrUnavailable, driver.ErrRefused} {

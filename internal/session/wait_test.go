@@ -32,6 +32,7 @@ func TestWaitIsConfirmed(t *testing.T) {
 		r := release(t.Context(), o.lease)
 		c.answer("Fa")
 		r.is(t, nil)
+		time.Sleep(time.Second)
 		o = h.wait(t.Context(), request("b")) // the session is there already
 		sent = time.Now()
 		time.Sleep(handTTL/4 - 1)
