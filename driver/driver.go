@@ -146,7 +146,7 @@ type Grant struct {
 	// Until is the instant before which the server cannot grant the name to anybody else, if nothing more is heard. It
 	// carries a monotonic clock reading (time.Now and Add keep it) and is counted from the moment *before* the
 	// request was sent that last set or confirmed the expiry: for a lease that many claims share, its last confirmed
-	// keep-alive; for a claim won by waiting, a confirming request of its own. Zero: the claim ends only with its
+	// keep-alive; for a claim won by waiting, the wait itself or a confirming request of its own. Zero: the claim ends only with its
 	// session or process, of which Request.Lost tells.
 	Until time.Time
 
