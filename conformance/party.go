@@ -321,7 +321,9 @@ func (p *party) waits(name string) *call[driver.Lease] {
 
 // stillHolds checks that lease, of p, is held by it alone, and releases it. after is what happened before.
 func (p *party) stillHolds(name string, lease driver.Lease, after string) {
+	stop := p.keepAlive(lease) // to connect may take longer than the TTL
 	p.e.party().finds(name, after+", but the next holder has not released the name")
+	stop()
 	p.e.check(p.renewsIfItMust(lease), "%s, and the next holder's renewal failed", after)
 	p.e.check(p.releases(lease), "%s, and the next holder's release failed", after)
 }
