@@ -19,6 +19,11 @@
 // process are served first in, first out, the server sees one of them, and holds pass from one goroutine to the next without a
 // request, within bounds that keep other processes from starving.
 //
+// # Beside the plain lock
+//
+// Shared holds a name as one of many readers, Permits as one of at most n holders; AcquireAll holds several names or none; Reenter takes a part of a hold
+// that the context carries; Lock.Detach and Client.Attach pass a hold to another process. Not every backend can do all: see Capabilities and Require.
+//
 // # Writing a backend
 //
 // See the package driver, which a backend implements, and the package conformance, which proves it.

@@ -91,3 +91,97 @@ func ExampleOpen() {
 	fmt.Println(locker.Capabilities().Backend)
 	// Output: memory
 }
+
+// Readers hold a name together, and never beside a writer.
+func ExampleShared() {
+	ctx := context.Background()
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+
+	one, _ := locker.Acquire(ctx, "catalogue", lockport.Shared())
+	two, err := locker.Acquire(ctx, "catalogue", lockport.Shared())
+	fmt.Println(err)
+	_, err = locker.TryAcquire(ctx, "catalogue") // to write
+	fmt.Println(errors.Is(err, lockport.ErrHeld))
+	fmt.Println(one.Release(ctx), two.Release(ctx))
+	// Output:
+	// <nil>
+	// true
+	// <nil> <nil>
+}
+
+// A partner's API takes two requests at a time, from all machines together.
+func ExamplePermits() {
+	ctx := context.Background()
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+
+	for range 3 {
+		_, err := locker.TryAcquire(ctx, "partner-api", lockport.Permits(2))
+		fmt.Println(errors.Is(err, lockport.ErrHeld))
+	}
+	// Output:
+	// false
+	// false
+	// true
+}
+
+// A transfer needs both accounts, and everybody takes them in the same order.
+func ExampleDoAll() {
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+
+	err := lockport.DoAll(context.Background(), locker, []string{"account-7", "account-3"}, func(_ context.Context, set *lockport.Set) error {
+		for _, lock := range set.Locks() {
+			fmt.Println(lock.Name(), lock.Valid())
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// account-3 true
+	// account-7 true
+	// <nil>
+}
+
+// A function that locks calls another that locks the same name.
+func ExampleReenter() {
+	locker, _ := memory.New(memory.Options{})
+	defer locker.Close()
+
+	reindex := func(ctx context.Context) error {
+		return lockport.Do(ctx, locker, "catalogue", func(context.Context, *lockport.Lock) error {
+			fmt.Println("alone")
+			return nil
+		}, lockport.Reenter())
+	}
+	err := lockport.Do(context.Background(), locker, "catalogue", func(ctx context.Context, _ *lockport.Lock) error {
+		return reindex(ctx) // whose Acquire would wait for ever without Reenter
+	})
+	fmt.Println(err)
+	// Output:
+	// alone
+	// <nil>
+}
+
+// A request begins the work, and another process ends it.
+func ExampleLock_Detach() {
+	ctx := context.Background()
+	server := memory.NewServer()
+	here, _ := memory.New(memory.Options{Server: server})
+	defer here.Close()
+	there, _ := memory.New(memory.Options{Server: server})
+	defer there.Close()
+
+	lock, _ := here.Acquire(ctx, "import")
+	ticket, _ := lock.Detach(ctx) // a string, to be passed on with the work within the TTL
+
+	attached, err := there.Attach(ctx, ticket)
+	fmt.Println(err)
+	before, _ := lock.Token()
+	after, _ := attached.Token()
+	fmt.Println(before == after)
+	// Output:
+	// <nil>
+	// true
+}
