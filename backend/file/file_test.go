@@ -91,6 +91,17 @@ func openFiles(t testing.TB) int {
 	return len(fds)
 }
 
+// restingFiles is openFiles once pruning, which opens some for moments, is over.
+func restingFiles(t testing.TB) (n int) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		before := n
+		n = openFiles(t)
+		return n == before
+	}, 5*time.Second, 50*time.Millisecond)
+	return n
+}
+
 // requireOpenFiles waits until this process has want files open: pruning opens some for moments.
 func requireOpenFiles(t testing.TB, want int) {
 	t.Helper()
@@ -118,7 +129,7 @@ func TestWaiterFollowsReplacement(t *testing.T) {
 
 func TestClose(t *testing.T) {
 	dir := t.TempDir()
-	before := openFiles(t)
+	before := restingFiles(t)
 	a, b := backend(t, dir), backend(t, dir)
 	lease := claim(t, a, request("x"))
 	claim(t, b, request("y"))

@@ -199,7 +199,7 @@ func TestManyWaiters(t *testing.T) {
 	require.NoError(t, err)
 	defer client.Close()
 	claim(t, backend(t, dir), request("x"))
-	before := openFiles(t)
+	before := restingFiles(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
 	for range 1000 {

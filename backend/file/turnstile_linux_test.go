@@ -14,7 +14,7 @@ func TestQueue(t *testing.T) {
 	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
 	holder := claim(t, a, request("x"))
 	require.False(t, holder.Grant().Contended)
-	before := openFiles(t)
+	before := restingFiles(t)
 	next, later := queued("x"), queued("x")
 	for range 3 {
 		requireHeld(t, b, next)
