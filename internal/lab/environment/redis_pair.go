@@ -64,9 +64,9 @@ func (p *RedisPair) Heal(ctx context.Context) error {
 // Lag implements Servers.
 func (p *RedisPair) Lag(context.Context) error { p.Link.Freeze(); return nil }
 
-// FailOver implements Servers. The old master then runs as the replica.
+// FailOver implements Servers. The old master does not run until Follow: clients that are still led there would find a replica.
 func (p *RedisPair) FailOver(ctx context.Context) error {
-	return inOrder(ctx, now(p.Master.Kill), p.Promote, p.Follow)
+	return inOrder(ctx, now(p.Master.Kill), p.Promote)
 }
 
 // Close implements Servers.

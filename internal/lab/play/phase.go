@@ -197,6 +197,9 @@ func (s *Phase) Holder() *Worker {
 func (s *Phase) FailOver() {
 	Check(s.Environment.FailOver(s.Ctx))
 	s.Retarget()
+	if pair, ok := s.Environment.Servers.(interface{ Follow(context.Context) error }); ok { // nobody is led to the old primary any more
+		Check(pair.Follow(s.Ctx))
+	}
 }
 
 // Retarget leads the new connections of every worker to where the servers are now.
