@@ -28,7 +28,7 @@ type claim struct {
 	path      string        // of its node; "": not known, or there is none
 	session   int64         // that owns the node; 0: not known
 	czxid     int64         // the transaction that created it; 0: not known
-	ahead     string        // the node before its own in the queue, when the lock was listed last; "": none, or not known
+	ahead     string        // what it waited for when the lock was listed last: see waitsFor; "": nothing, or not known
 	watch     <-chan zk.Event
 	grant     driver.Grant
 }
@@ -63,8 +63,8 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 
 // newClaim makes a claim that nobody knows yet.
 func (b *Backend) newClaim(req driver.Request) *claim {
-	parent := b.o.Chroot + "/" + encodeName(req.Name)
-	prefix := parent + "/" + nodePrefix(req.Owner)
+	parent := b.o.Chroot + "/" + parentName(req)
+	prefix := parent + "/" + nodePrefix(req)
 	return &claim{b: b, req: req, parent: prefix[:len(parent)], prefix: prefix}
 }
 
@@ -104,20 +104,58 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	})
 }
 
-// advance makes sure that the claim has a node, and grants it the lock if that is the first one. Otherwise it notes which node is ahead.
+// advance makes sure that the claim has a node, and grants it the lock if nothing is in its way. Otherwise it notes what is.
 func (c *claim) advance(ctx context.Context) (granted bool, err error) {
 	children, at, err := c.place(ctx)
 	if err != nil {
 		return false, err
 	}
-	if at == 0 {
-		err = c.win(ctx, len(children) > 1)
+	ahead, err := c.waitsFor(children, at)
+	if err != nil {
+		return false, err
+	}
+	if ahead == "" {
+		err = c.win(ctx, c.keepsOut(children))
 		return err == nil, err
 	}
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
-	c.ahead = c.parent + "/" + children[at-1]
+	c.ahead = ahead
 	return false, nil
+}
+
+// waitsFor returns what is in the way of the claim, whose node is children[at]: the node ahead, for a reader the last writer's ahead, and for a permit, where any of
+// the holders may go first, the node that has them all. "": nothing. Whoever has a lower number was created before, so that the server which shows
+// our node has seen all of them.
+func (c *claim) waitsFor(children []string, at int) (path string, err error) {
+	if n := c.req.Permits; n > 0 {
+		for _, child := range children[:at] {
+			if other := permitsOf(modeOfNode(child)); other > 0 && other != n {
+				return "", fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, other, n)
+			}
+		}
+		if at < n {
+			return "", nil
+		}
+		return c.parent, nil
+	}
+	for i := at - 1; i >= 0; i-- {
+		if !c.req.Shared || modeOfNode(children[i]) != readMode {
+			return c.parent + "/" + children[i], nil
+		}
+	}
+	return "", nil
+}
+
+// keepsOut says whether the claim, which is granted, keeps any of children out.
+func (c *claim) keepsOut(children []string) bool {
+	switch {
+	case c.req.Permits > 0:
+		return len(children) > c.req.Permits
+	case c.req.Shared:
+		return slices.ContainsFunc(children, func(child string) bool { return modeOfNode(child) != readMode })
+	}
+	return len(children) > 1
 }
 
 // place makes sure that the claim has a node, and returns the lock's children in order, and which of them is the claim's. Across a lost
@@ -303,8 +341,7 @@ func (b *Backend) findNode(parent, prefix string) (string, error) {
 	return "", err
 }
 
-// win makes a claim that is the first one a lease. That it is the first needs no other proof than the list: whoever has a lower number was created before,
-// so that the server which shows our node has seen all of them.
+// win makes a claim that nothing is in the way of a lease.
 func (c *claim) win(ctx context.Context, contended bool) error {
 	b := c.b
 	if err := c.identify(); err != nil {

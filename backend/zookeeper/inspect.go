@@ -17,7 +17,10 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	if err := b.sync(ctx); err != nil {
 		return driver.Status{Name: name}, err
 	}
-	st, _, err := b.inspect(name)
+	st, _, err := b.inspect(driver.Request{Name: name})
+	if err == nil && !st.Held {
+		st, _, err = b.inspect(driver.Request{Name: name, Permits: 1})
+	}
 	return st, err
 }
 
@@ -32,11 +35,16 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	}
 	var all []driver.Status
 	for _, node := range l.children {
-		name, ok := decodeName(node)
+		lock, permits := strings.CutSuffix(node, permitsSuffix)
+		name, ok := decodeName(lock)
 		if !ok || !strings.HasPrefix(name, prefix) || b.o.Chroot == "" && node == "zookeeper" {
 			continue
 		}
-		st, _, err := b.inspect(name)
+		req := driver.Request{Name: name}
+		if permits {
+			req.Permits = 1
+		}
+		st, _, err := b.inspect(req)
 		if errors.Is(err, zk.ErrNoAuth) {
 			continue // another program's, or at least not to be seen by this user
 		}
@@ -80,38 +88,70 @@ func (b *Backend) root() string {
 	return b.o.Chroot
 }
 
-// inspect returns the status of name, and its holder's node.
-func (b *Backend) inspect(name string) (driver.Status, string, error) {
-	st := driver.Status{Name: name}
-	parent := b.o.Chroot + "/" + encodeName(name)
+// inspect returns the status of the lock of req's name, or of its permits, and the holders' nodes.
+func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
+	st := driver.Status{Name: req.Name}
+	parent := b.o.Chroot + "/" + parentName(req)
 	for range 10 { // holders may come and go
 		l, err := b.list(parent)
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
-			return st, "", err
+			return st, nil, err
 		}
 		children := slices.DeleteFunc(l.children, isBehindAll)
 		if len(children) == 0 {
-			return st, "", nil
+			return st, nil, nil
 		}
 		inOrder(children)
-		path := parent + "/" + children[0]
-		data, czxid, err := b.get(path)
-		switch {
-		case errors.Is(err, zk.ErrNoNode):
-			continue
-		case err != nil && !errors.Is(err, zk.ErrNoAuth):
-			return st, "", err
+		holders := holdersOf(children)
+		for i, child := range holders {
+			var h driver.Status
+			if h, err = b.holder(parent, child); err != nil {
+				break
+			}
+			if h.Name = req.Name; i == 0 {
+				st = h
+			} else {
+				st.Others = append(st.Others, h)
+			}
+			holders[i] = parent + "/" + child
 		}
-		st.Held, st.Waiters = true, len(children)-1
-		st.Owner, st.Foreign = data, !strings.HasPrefix(children[0], nodePrefix(data))
-		if st.Foreign {
-			st.Owner = strings.TrimSpace(fmt.Sprintf("%q", data) + " " + children[0])
-		} else {
-			st.Token = uint64(czxid)
+		if err == nil {
+			st.Waiters = len(children) - len(holders)
+			return st, holders, nil
 		}
-		return st, path, nil
+		if !errors.Is(err, zk.ErrNoNode) {
+			return st, nil, err
+		}
 	}
-	return st, "", unavailable(fmt.Errorf("the holder of %s changes too fast to be looked at", parent))
+	return st, nil, unavailable(fmt.Errorf("the holder of %s changes too fast to be looked at", parent))
+}
+
+// holdersOf are those of a lock's children, in order, that have it.
+func holdersOf(children []string) []string {
+	n := 1
+	switch mode := modeOfNode(children[0]); {
+	case mode == readMode:
+		for n < len(children) && modeOfNode(children[n]) == readMode {
+			n++
+		}
+	case permitsOf(mode) > 0:
+		n = min(permitsOf(mode), len(children))
+	}
+	return slices.Clone(children[:n])
+}
+
+// holder returns what is known of the holder that has a node.
+func (b *Backend) holder(parent, child string) (driver.Status, error) {
+	data, czxid, err := b.get(parent + "/" + child)
+	if err != nil && !errors.Is(err, zk.ErrNoAuth) {
+		return driver.Status{}, err
+	}
+	mode := modeOfNode(child)
+	st := driver.Status{Held: true, Owner: data, Token: uint64(czxid), Shared: mode == readMode, Permits: permitsOf(mode)}
+	if st.Foreign = !strings.HasPrefix(child, ownerPrefix(data)); st.Foreign {
+		st.Owner, st.Token = strings.TrimSpace(fmt.Sprintf("%q", data)+" "+child), 0
+	}
+	return st, nil
 }
 
 // Break implements driver.Breaker.
@@ -119,17 +159,19 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	if err := b.sync(ctx); err != nil {
 		return err
 	}
-	st, path, err := b.inspect(name)
-	if err != nil {
-		return err
-	}
-	if st.Held && st.Owner == owner {
-		if err = b.delete(path); err == nil {
-			return nil
+	for _, permits := range []int{0, 1} {
+		st, paths, err := b.inspect(driver.Request{Name: name, Permits: permits})
+		if err != nil {
+			return err
 		}
-	}
-	if err != nil && !errors.Is(err, zk.ErrNoNode) {
-		return err
+		for i, h := range append([]driver.Status{st}, st.Others...) {
+			if !h.Held || h.Owner != owner {
+				continue
+			}
+			if err = b.delete(paths[i]); !errors.Is(err, zk.ErrNoNode) {
+				return err
+			}
+		}
 	}
 	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
 }

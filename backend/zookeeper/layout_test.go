@@ -57,7 +57,7 @@ func TestTokenIsCzxid(t *testing.T) {
 		for range 8 {
 			running.Go(func() {
 				for range 20 {
-					lease, err := try(b, request(b, t.Name()+nodePrefix(request(b, "").Owner)))
+					lease, err := try(b, request(b, t.Name()+ownerPrefix(request(b, "").Owner)))
 					if err != nil {
 						t.Error(err)
 						return

@@ -18,17 +18,17 @@ import (
 )
 
 // A fleet of Java programs on Curator's InterProcessMutex and of lockport clients adds to one number without any care: an overlap of two
-// holders loses an addition.
+// holders loses an addition. lockport's readers never see it change.
 func TestCounterWithCurator(t *testing.T) {
 	t.Parallel()
 	curator := servers.NeedCurator(t)
 	s := servers.SharedZooKeeper(t)
-	const programs, clients, additions = 2, 3, 60
+	const programs, clients, readers, additions = 2, 3, 2, 60
 	file := filepath.Join(t.TempDir(), "number")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
 	ctx := within(t, 2*time.Minute)
 	var fleet sync.WaitGroup
-	errs := make(chan error, programs+clients)
+	errs := make(chan error, programs+clients+readers)
 	for range programs {
 		fleet.Go(func() {
 			out, err := curator(ctx, "testdata/CuratorCounter.java", s.Addr(), "/fleet/counter", file, strconv.Itoa(additions)).CombinedOutput()
@@ -42,8 +42,12 @@ func TestCounterWithCurator(t *testing.T) {
 		c, _ := newClient(t, Options{Chroot: "/fleet", TTL: 10 * time.Second}, s.Addr())
 		fleet.Go(func() { errs <- addWith(ctx, c, file, additions, i == 0) })
 	}
+	for range readers {
+		c, _ := newClient(t, Options{Chroot: "/fleet", TTL: 10 * time.Second}, s.Addr())
+		fleet.Go(func() { errs <- readWith(ctx, c, file, additions) })
+	}
 	fleet.Wait()
-	for range programs + clients {
+	for range programs + clients + readers {
 		require.NoError(t, <-errs)
 	}
 	text, err := os.ReadFile(file)
@@ -69,6 +73,28 @@ func addWith(ctx context.Context, c *lockport.Client, file string, additions int
 			return err
 		}
 		if err := l.Release(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readWith reads twice under a reader's lock, again and again.
+func readWith(ctx context.Context, c *lockport.Client, file string, times int) error {
+	for range times {
+		err := lockport.Do(ctx, c, "counter", func(context.Context, *lockport.Lock) error {
+			before, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			time.Sleep(2 * time.Millisecond)
+			after, err := os.ReadFile(file)
+			if err == nil && (string(after) != string(before) || len(before) == 0) {
+				err = fmt.Errorf("a reader saw %q, and then %q", before, after)
+			}
+			return err
+		}, lockport.Shared())
+		if err != nil {
 			return err
 		}
 	}

@@ -9,10 +9,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/lockport/lockport/driver"
 )
 
 // The layout is that of Curator's InterProcessMutex: the lock on a name is the lowest child of CHROOT/NAME, and a child is called
-// _c_GUID-lock-NNNNNNNNNN. It is shared with clients in other languages: changing it is a major version.
+// _c_GUID-lock-NNNNNNNNNN, a reader's _c_GUID-read-lock-NNNNNNNNNN. Permits are the lowest children of CHROOT/NAME.permits, _c_GUID-8of-lock-NNNNNNNNNN. It is shared with clients in other languages: changing it is a major version.
 const (
 	protectedPrefix = "_c_"
 	lockName        = "lock-"
@@ -40,11 +42,56 @@ func decodeName(node string) (name string, ok bool) {
 	return name, err == nil && name != "" && encodeName(name) == node
 }
 
-// nodePrefix is what the node of a claim is called before its sequence number. The GUID is a hash of the whole owner id, so that the
-// owner alone finds the node.
-func nodePrefix(owner string) string {
+// permitsSuffix is what follows the lock's own node's name in that of its permits. encodeName never makes a dot.
+const permitsSuffix = ".permits"
+
+// parentName is the node below which the claim of req has its own.
+func parentName(req driver.Request) string {
+	if req.Permits > 0 {
+		return encodeName(req.Name) + permitsSuffix
+	}
+	return encodeName(req.Name)
+}
+
+// nodePrefix is what the node of a claim is called before its sequence number.
+func nodePrefix(req driver.Request) string { return ownerPrefix(req.Owner) + modeOf(req) + lockName }
+
+// ownerPrefix is what the node of a claim of owner begins with. The GUID is a hash of the whole owner id, so that the owner alone finds the node.
+func ownerPrefix(owner string) string {
 	h := sha256.Sum256([]byte(owner))
-	return fmt.Sprintf("%s%x-%x-%x-%x-%x-%s", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16], lockName)
+	return fmt.Sprintf("%s%x-%x-%x-%x-%x-", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
+}
+
+// The modes of claims, as their nodes' names have them. Clients that do not know them see a claim like others, which keeps them out.
+const (
+	readMode   = "read-"
+	permitMode = "of-" // behind a number
+)
+
+func modeOf(req driver.Request) string {
+	switch {
+	case req.Shared:
+		return readMode
+	case req.Permits > 0:
+		return strconv.Itoa(req.Permits) + permitMode
+	}
+	return ""
+}
+
+// modeOfNode is modeOf of the claim that has a node: "" for a writer, and for what is none of ours.
+func modeOfNode(child string) string {
+	const guid = len(protectedPrefix) + 36 + 1
+	if i := strings.LastIndex(child, lockName); i > guid && strings.HasPrefix(child, protectedPrefix) {
+		return child[guid:i]
+	}
+	return ""
+}
+
+// permitsOf is the number of permits in a mode, 0 if it has none.
+func permitsOf(mode string) int {
+	digits, _ := strings.CutSuffix(mode, permitMode)
+	n, _ := strconv.Atoi(digits)
+	return n
 }
 
 // sortKey is what Curator orders a child by: what follows "lock-", or all of it.

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
 )
 
 // Golden: other clients, and older versions, meet us at these nodes.
@@ -38,9 +40,21 @@ func TestNames(t *testing.T) {
 func TestNodePrefix(t *testing.T) {
 	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
-	require.Equal(t, "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-lock-", nodePrefix(owner))
-	require.NotEqual(t, nodePrefix(owner), nodePrefix(owner+"y"))
-	require.Len(t, nodePrefix(owner), len("_c_")+36+len("-lock-"))
+	for prefix, req := range map[string]driver.Request{
+		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-lock-":      {Owner: owner},
+		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-": {Owner: owner, Shared: true},
+		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-8of-lock-":  {Owner: owner, Permits: 8},
+	} {
+		require.Equal(t, prefix, nodePrefix(req))
+		require.Equal(t, modeOf(req), modeOfNode(prefix+"0000000007"))
+		require.Equal(t, req.Permits, permitsOf(modeOf(req)))
+	}
+	require.NotEqual(t, ownerPrefix(owner), ownerPrefix(owner+"y"))
+	require.Equal(t, "a%2Fb", parentName(driver.Request{Name: "a/b", Shared: true}))
+	require.Equal(t, "a%2Fb.permits", parentName(driver.Request{Name: "a/b", Permits: 8}))
+	for _, foreign := range []string{"lock-0000000001", "_c_f-lock-0000000010", "zzz", "read-lock-0000000001", "x-796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-0000000001"} {
+		require.Empty(t, modeOfNode(foreign))
+	}
 }
 
 func TestOrder(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -62,12 +63,17 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	identified := make(chan error, 1)
 	go func() { identified <- c.identify() }() // in the same round trip
 	var err error
+	free := false
 	if ahead.path != path || ahead.events == nil { // a watch cannot be taken back, so there is one
-		*ahead, err = c.b.watch(path)
+		if path == c.parent {
+			*ahead, free, err = c.watchSiblings()
+		} else {
+			*ahead, err = c.b.watch(path)
+		}
 	}
 	if err = cmp.Or(<-identified, err); errors.Is(err, zk.ErrNoNode) {
 		return nil
-	} else if err != nil {
+	} else if err != nil || free {
 		return err
 	}
 	safety := time.NewTimer(max(c.b.o.TTL, 5*time.Second))
@@ -88,6 +94,22 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 type watched struct {
 	path   string
 	events <-chan zk.Event
+}
+
+// watchSiblings asks for the next change of the nodes beside the claim's own. free: nothing is in its way any more, or its own is gone.
+func (c *claim) watchSiblings() (w watched, free bool, err error) {
+	var children []string
+	w, err = call(c.b, false, "list", c.parent, func(conn *zk.Conn) (watched, error) {
+		found, _, events, err := conn.ChildrenW(c.parent)
+		children = found
+		return watched{c.parent, events}, err
+	})
+	if err != nil {
+		return w, false, err
+	}
+	inOrder(children)
+	at := slices.Index(children, base(c.node()))
+	return w, at < c.req.Permits, nil
 }
 
 // watch asks for the next event of the node at path. It is not left on a node that is not there, which is zk.ErrNoNode: nobody would ever remove it.

@@ -120,6 +120,8 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 		Failover:      driver.FailoverSafe,
 		Prompt:        true,
 		Queue:         true,
+		Shared:        true,
+		Permits:       true,
 		RemovalNotice: func(time.Duration) time.Duration { return noticeBound },
 	}
 }

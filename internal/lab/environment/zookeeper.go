@@ -104,15 +104,17 @@ func claims(c *zk.Conn, name string) (paths []string, err error) {
 	return paths, err
 }
 
-// withClaim calls use with the node of the claim that holds the lock on name.
+// withClaim calls use with the node of the claim that holds the lock on name, or of each reader that does.
 func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.Conn, path string) error) error {
 	return atZooKeeper(ctx, z.nodes[0], func(c *zk.Conn) error {
 		paths, err := claims(c, name)
 		if err == nil && len(paths) == 0 {
 			err = zk.ErrNoNode
 		}
-		if err == nil {
-			err = use(c, paths[0])
+		for i, path := range paths {
+			if err == nil && (i == 0 || isReader(paths[0]) && isReader(path)) {
+				err = use(c, path)
+			}
 		}
 		if errors.Is(err, zk.ErrNoNode) {
 			err = ErrNotHeld
@@ -121,7 +123,9 @@ func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.C
 	})
 }
 
-// Remove deletes the node of the claim that holds the lock on name.
+func isReader(path string) bool { return strings.Contains(path, "-read-lock-") }
+
+// Remove deletes the node of the claim that holds the lock on name, or of each reader that does.
 func (z *ZooKeeper) Remove(ctx context.Context, name string) error {
 	return z.withClaim(ctx, name, func(c *zk.Conn, path string) error { return c.Delete(path, -1) })
 }
