@@ -33,8 +33,11 @@ type keys struct {
 
 // What the side keys are for.
 const (
-	queueKey = "queue"
-	tokenKey = "token"
+	queueKey        = "queue"
+	tokenKey        = "token"
+	readersKey      = "readers"
+	permitsKey      = "permits"
+	permitsQueueKey = "permits-queue"
 )
 
 func (b *Backend) keysOf(lock string) keys {
@@ -48,6 +51,14 @@ func (k keys) all() []string { return []string{k.lock, k.queue, k.last, k.older}
 func (k keys) own() []string { return []string{k.lock, k.queue} }
 
 func (c *claim) keys() keys { return c.b.keysOf(c.b.layout.Key(c.Req.Name)) }
+
+// queue is the key of the queue in which the claim waits.
+func (c *claim) queue() string {
+	if c.Req.Permits > 0 {
+		return redisscript.Side(c.b.layout.Key(c.Req.Name), permitsQueueKey)
+	}
+	return c.keys().queue
+}
 
 // value is what the claim writes into the lock.
 func (c *claim) value() string { return redisscript.Value(c.Req.Owner) }
@@ -63,10 +74,10 @@ type Entry struct {
 	Key, Value string // what a transaction must find (WATCH, GET) to be sure that the lock is still held
 }
 
-// As sets target if it is an *Entry.
+// As sets target if it is an *Entry. Readers and permits have none: no single value says that they are held.
 func (c *claim) As(target any) bool {
 	e, ok := target.(*Entry)
-	if ok {
+	if ok = ok && !c.beside(); ok {
 		*e = Entry{Key: c.b.layout.Key(c.Req.Name), Value: c.value()}
 	}
 	return ok
@@ -82,6 +93,9 @@ func (c *claim) Release(ctx context.Context) error {
 }
 
 func (b *Backend) release(ctx context.Context, c *claim) redisscript.Reply {
+	if c.beside() {
+		return b.pipe.Run(ctx, redisscript.ReleaseBeside, c.call(redisscript.ReleaseBeside, flag(false)), false)
+	}
 	return b.pipe.Run(ctx, redisscript.Release, redisscript.Release.Call(c.keys().own(), c.value()), false)
 }
 
@@ -107,9 +121,12 @@ func lost(reply any) error {
 	value, ok := reply.(string)
 	switch {
 	case !ok:
-		return fmt.Errorf("%w: its key is gone from Redis: it expired, or was deleted or evicted", driver.ErrLost)
+		return fmt.Errorf("%w: it is gone from Redis: it expired, or was deleted or evicted", driver.ErrLost)
 	case value == "":
 		return fmt.Errorf("%w: its key was overwritten with a value that is no string", driver.ErrLost)
+	}
+	if value == redisscript.Readers {
+		return fmt.Errorf("%w: readers have it now", driver.ErrLost)
 	}
 	if owner, foreign := redisscript.Owner(value); !foreign {
 		return fmt.Errorf("%w: %q has it now", driver.ErrLost, owner)

@@ -12,6 +12,8 @@
 //   - Waiting clients are served first in, first out, as long as they answer within 250 ms when it is their turn. They are woken by a
 //     message on one connection for each client, whatever the number of names, and look again every 5 s in case one is lost.
 //   - A holder whose key is deleted or overwritten is told at its next renewal: within a third of the TTL and 100 ms.
+//   - Readers (lockport.Shared) hold a name together, and never beside a writer, also not beside one of another language. Of n permits
+//     (lockport.Permits) n at most are held at a time.
 //   - A claim is one request, a release another. What many goroutines ask for goes as one pipeline, and 500 locks are renewed by one
 //     script.
 //

@@ -55,6 +55,7 @@ var (
 	_ driver.Notifier     = (*Backend)(nil)
 	_ driver.BatchRenewer = (*Backend)(nil)
 	_ driver.Requeuer     = (*Backend)(nil)
+	_ driver.Attacher     = (*Backend)(nil)
 	_ driver.Inspector    = (*Backend)(nil)
 	_ driver.Breaker      = (*Backend)(nil)
 	_ driver.Checker      = (*Backend)(nil)
@@ -72,6 +73,9 @@ var capabilities = driver.Capabilities{
 	Failover:  driver.FailoverUnsafe,
 	Queue:     true,
 	Contended: true,
+	Shared:    true,
+	Permits:   true,
+	Detach:    true,
 	// The renewal comes at a third of the TTL, and finds out.
 	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
 }
@@ -109,6 +113,12 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
+	if c.beside() {
+		r := b.pipe.Run(ctx, redisscript.AcquireBeside, c.call(redisscript.AcquireBeside, c.ms(), flag(req.Queue)), b.o.Replicas > 0)
+		lease, err := b.claimed(ctx, c, sent, r)
+		b.claims.Answered(c, req.Queue, err)
+		return lease, err
+	}
 	args := []any{c.value(), c.ms(), flag(req.Queue), b.requests.Add(1)}
 	r := b.pipe.Run(ctx, redisscript.Acquire, redisscript.Acquire.Call(c.keys().all(), args...), b.o.Replicas > 0)
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
@@ -119,6 +129,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	lease, err := b.claimed(ctx, c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
+	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue {
+		b.contends(ctx, c)
+	}
 	return lease, err
 }
 
@@ -145,6 +158,7 @@ const (
 	held      = 0
 	granted   = 1
 	abandoned = 2
+	otherwise = 3 // the name has another number of permits
 )
 
 // claimed makes the outcome of a claim of the script's reply.
@@ -181,6 +195,8 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 		return nil, h
 	case ok && n[0] == abandoned:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
+	case ok && n[0] == otherwise:
+		return nil, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, n[1], c.Req.Permits)
 	}
 	return nil, fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
 }
@@ -192,6 +208,8 @@ func holder(reply []any) (st driver.Status) {
 	}
 	value, _ := reply[3].(string)
 	switch {
+	case value == redisscript.Readers:
+		st.Shared = true
 	case value != "":
 		st.Owner, st.Foreign = redisscript.Owner(value)
 	case reply[2] == int64(1):
@@ -231,7 +249,11 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	r := b.pipe.Run(ctx, redisscript.Abandon, redisscript.Abandon.Call(c.keys().own(), c.value(), ms), false)
+	script, call := redisscript.Abandon, redisscript.Abandon.Call(c.keys().own(), c.value(), ms)
+	if c.beside() {
+		script, call = redisscript.AbandonBeside, c.call(redisscript.AbandonBeside, ms)
+	}
+	r := b.pipe.Run(ctx, script, call, false)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -253,7 +275,7 @@ func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redi
 	call := func(part []*claim) []any {
 		queues := make([]string, len(part))
 		for i, c := range part {
-			queues[i] = c.keys().queue
+			queues[i] = c.queue()
 		}
 		return redisscript.Waiting.Call(queues)
 	}

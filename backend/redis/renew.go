@@ -16,10 +16,16 @@ const batchKeys = 500
 // RenewBatch implements driver.BatchRenewer: up to 500 locks in one script, all scripts in a few pipelines. In a cluster a script can
 // have one slot only, so there each lock has its own, in one pipeline for every node.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	claims := make([]*claim, len(leases))
+	var claims []*claim
+	var at, beside []int // in leases
 	for i, l := range leases {
-		claims[i] = l.(*claim)
+		if c := l.(*claim); c.beside() {
+			beside = append(beside, i)
+		} else {
+			claims, at = append(claims, c), append(at, i)
+		}
 	}
+	b.renewBeside(ctx, leases, results, beside)
 	call := func(part []*claim) []any {
 		locks, argv := make([]string, len(part)), make([]any, 2*len(part))
 		for i, c := range part {
@@ -29,7 +35,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 	sent, next := time.Now(), 0
 	b.forEach(ctx, claims, redisscript.Renew, call, b.o.Replicas > 0, func(c *claim, reply any, r redisscript.Reply) {
-		results[next] = c.renewed(sent, reply, r)
+		results[at[next]] = c.renewed(sent, reply, r)
 		next++
 	})
 }

@@ -77,10 +77,12 @@ func rank(s *Script) int {
 	switch s {
 	case Release:
 		return 0
-	case Acquire:
+	case ReleaseBeside:
 		return 1
+	case Acquire:
+		return 2
 	}
-	return 2
+	return 3
 }
 
 // apart makes a request of each of the calls at.

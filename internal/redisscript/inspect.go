@@ -13,7 +13,7 @@ import (
 // NotAString is the owner that Inspect gives of a key of another type: Redisson's locks are hashes.
 const NotAString = "(a foreign value that is no string)"
 
-// Inspected makes a status of what the script Inspect replied.
+// Inspected makes a status of what the script Inspect replied. Of a lock that readers hold it says so, and not who they are.
 func Inspected(r Reply) (st driver.Status, err error) {
 	if r.Err != nil {
 		return st, r.Err
@@ -33,7 +33,9 @@ func Inspected(r Reply) (st driver.Status, err error) {
 		return st, nil
 	case "string":
 		value, _ := reply[1].(string)
-		st.Owner, st.Foreign = Owner(value)
+		if st.Shared = value == Readers; !st.Shared {
+			st.Owner, st.Foreign = Owner(value)
+		}
 	default:
 		st.Owner, st.Foreign = NotAString, true
 	}
@@ -51,8 +53,13 @@ func ScanLocks(ctx context.Context, node goredis.Cmdable, pattern, queue string,
 	if err := scanKeys(ctx, node, pattern, found); err != nil {
 		return err
 	}
-	return scanKeys(ctx, node, Side(pattern, queue), func(side string) {
-		if key, ok := SideOf(side, queue); ok {
+	return ScanSides(ctx, node, pattern, queue, found)
+}
+
+// ScanSides finds the keys that match pattern of which there is a side key on node for the purpose what.
+func ScanSides(ctx context.Context, node goredis.Cmdable, pattern, what string, found func(key string)) error {
+	return scanKeys(ctx, node, Side(pattern, what), func(side string) {
+		if key, ok := SideOf(side, what); ok {
 			found(key)
 		}
 	})

@@ -13,6 +13,10 @@ const DefaultPrefix = "lockport:"
 // valuePrefix begins the value of a lock that a lockport client holds. Any other value is a foreign client's.
 const valuePrefix = "lp1:"
 
+// Readers is the value of a lock that readers hold. What follows the prefix has the form of an owner id, so that earlier releases of lockport, which know no
+// readers, queue behind it as behind another client of lockport.
+const Readers = valuePrefix + "00000000000000000000000000000000:readers"
+
 // Layout maps names to keys. Changing it is a major version: other clients, in other languages, rely on it.
 type Layout struct {
 	// Prefix begins the key of every lock. It may be empty and has no braces.

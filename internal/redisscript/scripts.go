@@ -18,6 +18,19 @@ var (
 	Again   = compose("token", "queue", "claim", "again")
 	Requeue = compose("token", "queue", "claim", "requeue")
 	Renew   = compose("renew", "renewed")
+	Attach  = compose("queue", "attach")
+)
+
+// The scripts of readers and of those that have permits, for a server whose word alone counts: their keys are those of the scripts that grant, and the
+// set of holders.
+var (
+	AcquireBeside = compose("token", "queue", "beside", "beside_acquire").
+			together(compose("shadow", "token", "one", "queue", "beside", "beside_acquire", "each"))
+	RenewBeside   = compose("queue", "beside", "beside_renew").together(compose("shadow", "one", "queue", "beside", "beside_renew", "each"))
+	ReleaseBeside = compose("queue", "beside", "beside_release").together(compose("shadow", "one", "queue", "beside", "beside_release", "each"))
+	AbandonBeside = compose("queue", "beside", "beside_abandon")
+	InspectBeside = compose("queue", "beside", "beside_inspect")
+	Contend       = compose("queue", "beside", "beside_contend")
 )
 
 // The scripts for one server of several, of which a majority decides: their keys are the lock and the queue.

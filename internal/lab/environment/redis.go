@@ -186,16 +186,23 @@ func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, er
 		}
 	}
 	for key, nodes := range at {
-		if _, queue := redisscript.SideOf(key, "queue"); !queue || nodes >= r.quorum {
+		if !isQueue(key) || nodes >= r.quorum {
 			left = append(left, fmt.Sprintf("%s at %d nodes", key, nodes))
 		}
 	}
 	return left, nil
 }
 
+// isQueue says that a key is a queue: of a lock, or of permits.
+func isQueue(key string) bool {
+	_, ofLock := redisscript.SideOf(key, "queue")
+	_, ofPermits := redisscript.SideOf(key, "permits-queue")
+	return ofLock || ofPermits
+}
+
 // remembered says that a key stays on purpose: a queue that only remembers abandoned claims for their minute.
 func remembered(ctx context.Context, node *servers.Redis, key string) bool {
-	if _, queue := redisscript.SideOf(key, "queue"); !queue {
+	if !isQueue(key) {
 		return false
 	}
 	n, err := node.Do(ctx, "ZCOUNT", key, "-inf", "(4000000000000000")

@@ -12,7 +12,8 @@ if redis.pcall('GET', KEYS[1]) == ARGV[1] then
   redis.call('DEL', KEYS[1])
   next_is_due = true
 end
-if next_is_due and redis.call('EXISTS', KEYS[1]) == 0 then
+local holder = redis.pcall('GET', KEYS[1])
+if next_is_due and (not holder or holder == READERS) then -- a reader may be next
   call_head()
 end
 return 1

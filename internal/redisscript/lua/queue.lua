@@ -7,6 +7,9 @@
 -- It vanishes with its last member, or 30 s after the last waiter was heard of, or 1 s after the only one was called and did not come.
 local TURN_MS, WAITING_MS, ALONE_MS, GONE = 250, 30000, 1000, 4000000000000000
 
+-- The lock's value while readers have it: see beside.lua.
+local READERS = 'lp1:' .. string.rep('0', 32) .. ':readers'
+
 local function now_ms()
   local time = redis.call('TIME')
   return time[1] * 1000 + math.floor(time[2] / 1000)

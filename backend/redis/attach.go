@@ -1,0 +1,35 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/redisscript"
+)
+
+// Detach implements driver.Attacher.
+func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
+	_, err := driver.Renew(ctx, b, lease)
+	if err == nil {
+		b.claims.Leave(lease.(*claim))
+	}
+	return err
+}
+
+// Attach implements driver.Attacher, in one request that compares the lock's value and sets another.
+func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
+	c, err := b.enter(req)
+	if err != nil {
+		return nil, err
+	}
+	sent := time.Now()
+	r := b.pipe.Run(ctx, redisscript.Attach, redisscript.Attach.Call(c.keys().own(), c.value(), c.ms(), redisscript.Value(owner), token), b.o.Replicas > 0)
+	if reply, _ := r.Value.([]any); r.Err == nil && len(reply) == 2 {
+		b.claims.Leave(c)
+		return nil, lost(reply[1])
+	}
+	lease, err = b.claimed(ctx, c, sent, r)
+	b.claims.Answered(c, false, err)
+	return lease, err
+}

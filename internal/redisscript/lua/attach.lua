@@ -1,0 +1,11 @@
+-- Gives a lock to another owner, behind queue.lua. ARGV: value of the new owner, TTL in ms, value that the lock must have, token of the claim. Returns {1, token,
+-- how many wait}, {2} if the claim was abandoned, else {0, who else has the lock, '' if that is no string, 0 if nobody has}.
+local holder = redis.pcall('GET', KEYS[1])
+if buried(string.sub(ARGV[1], 5, 36)) then
+  return {2}
+end
+if holder ~= ARGV[1] and holder ~= ARGV[3] then
+  return {0, type(holder) == 'table' and '' or holder or 0}
+end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return {1, tonumber(ARGV[4]), waiting()}

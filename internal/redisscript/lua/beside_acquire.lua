@@ -1,0 +1,69 @@
+-- The end of the script that begins with token.lua, queue.lua and beside.lua. ARGV: as there, and TTL in ms, 1 to wait in the queue. Returns what claim of
+-- claim.lua returns, or {3, n} if the name has another number of permits, n.
+local ttl, queue = ARGV[3], ARGV[4] == '1'
+if buried(string.sub(owner, 1, 32)) then
+  return {2}
+end
+for _, gone in ipairs(call('ZRANGE', KEYS[5], '-inf', string.format('(%.0f', now), 'BYSCORE')) do
+  call('ZREM', KEYS[5], gone)
+end
+local room = not lock or lock == READERS
+if permits > 0 then
+  local n = call('ZSCORE', KEYS[5], '#')
+  if n and n - GONE ~= permits and count() > 0 then
+    return {3, n - GONE}
+  end
+  room = count() < permits
+end
+local first, turn = head()
+if room and first and first ~= owner and turn and turn <= now then -- it let its turn pass
+  call('ZREM', KEYS[2], '!', first)
+  first, turn = head()
+end
+if not holds() and not (room and (not first or first == owner)) then
+  local waited = call('ZSCORE', KEYS[2], owner)
+  local ms = permits > 0 and 0 or call('PTTL', KEYS[1])
+  if not room then
+    if turn and first == owner then -- somebody else was quicker, or it was called too early: the head stays the head
+      call('ZREM', KEYS[2], '!')
+    end
+    if permits > 0 then
+      ms = call('ZRANGE', KEYS[5], 0, 0, 'WITHSCORES')[2] - now + 1
+    end
+  elseif not lock then -- permits too: the head can be granted it
+    if not turn or turn - now > TURN_MS then
+      call_head()
+      turn = now + TURN_MS
+    end
+    ms = turn - now
+  elseif turn then
+    ms = turn - now
+  elseif waited then -- the head may be a writer, for which there is no room: it stays the head if it answers
+    call_head()
+  end
+  if queue then
+    enqueue(owner)
+    if not waited then
+      tell_holders()
+    end
+  end
+  local value = type(lock) == 'string' and lock or ''
+  return {0, ms, (not lock or string.sub(value, 1, 4) == 'lp1:') and 0 or 1, value}
+end
+call('ZREM', KEYS[2], '!', owner)
+local token = draw()
+if permits > 0 then
+  call('ZADD', KEYS[5], string.format('%.0f', GONE + permits), '#', now + ttl, owner)
+elseif lock then
+  call('ZADD', KEYS[5], now + ttl, owner)
+else
+  call('DEL', KEYS[5])
+  call('ZADD', KEYS[5], now + ttl, owner)
+  call('SET', KEYS[1], READERS, 'PX', ttl)
+  lock = READERS
+end
+settle()
+if first == owner and (permits == 0 or count() < permits) then -- the next may come in too
+  call_head()
+end
+return {1, token, waiting()}

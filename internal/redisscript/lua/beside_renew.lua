@@ -1,0 +1,7 @@
+-- The end of the script that begins with queue.lua and beside.lua. ARGV: as there, and TTL in ms. Returns how many wait, or {what lost returns}.
+if not holds() then
+  return {lost()}
+end
+call('ZADD', KEYS[5], 'XX', now + ARGV[3], owner)
+settle()
+return waiting()
