@@ -50,7 +50,7 @@ func TestMatch(t *testing.T) {
 // Every scenario has one name.
 func TestNames(t *testing.T) {
 	all := slices.Sorted(slices.Values(Scenarios()))
-	require.Len(t, slices.Compact(all), 2+15+6)
+	require.Len(t, slices.Compact(all), 2+15+5)
 	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"}, Subjects())
 }
 

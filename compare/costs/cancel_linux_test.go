@@ -77,5 +77,5 @@ func TestCancellation(t *testing.T) {
 var long = plan{
 	turns: 1 << 20, cycleTime: time.Hour, pingTime: time.Millisecond, handOffs: 1 << 20,
 	clients: []int{8}, contentions: 1, contendTime: time.Hour,
-	takeovers: 1000, failovers: 1000, waiters: []int{3}, waitTime: time.Hour,
+	takeovers: 1000, waiters: []int{3}, waitTime: time.Hour,
 }

@@ -1,5 +1,5 @@
 // Package costs measures what locks cost, on servers of our own or on a user's: an uncontended cycle against the bare round trip, contention by many
-// clients of several processes, hand-off, takeover after the death of a holder, the gap of a fail-over, and the load of waiting clients.
+// clients of several processes, hand-off, takeover after the death of a holder, and the load of waiting clients.
 //
 // The scenarios are those of package measure. One runs at a time, in turns with bare round trips, since a machine is not equally fast at all times: ratios
 // compare what was measured within a turn.
@@ -93,7 +93,7 @@ func (r *runner) run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case errors.As(err, &absent):
-			r.miss(s.Name, absent)
+			r.missing = append(r.missing, report.Missing{Subjects: []string{s.Name}, Program: absent.Program, Install: absent.Install})
 			r.done += len(chosen)
 		case err != nil:
 			return fmt.Errorf("the servers of %s: %w", s.Title, err)
@@ -116,7 +116,7 @@ func (r *runner) tell(s subject, what string) {
 // measure measures a subject on its servers. The only error is ctx's.
 func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []scenario) error {
 	m := &measurement{
-		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, subject: s, stage: st, names: "lockport-compare-" + rand.Text()[:8] + "-",
+		plan: r.plan, Config: measure.Config{URL: st.url, TTL: s.ttl}, names: "lockport-compare-" + rand.Text()[:8] + "-",
 		costs: report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), NotRun: make(map[string]string)},
 	}
 	for _, c := range chosen {
@@ -146,13 +146,3 @@ func (r *runner) measure(ctx context.Context, s subject, st *stage, chosen []sce
 type notRun string
 
 func (e notRun) Error() string { return string(e) }
-
-// miss notes that a program is not installed of which a subject has need.
-func (r *runner) miss(subject string, e *servers.NotInstalled) {
-	i := slices.IndexFunc(r.missing, func(m report.Missing) bool { return m.Program == e.Program })
-	if i < 0 {
-		i = len(r.missing)
-		r.missing = append(r.missing, report.Missing{Program: e.Program, Install: e.Install})
-	}
-	r.missing[i].Subjects = append(r.missing[i].Subjects, subject)
-}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -22,17 +21,16 @@ type plan struct {
 	contentions int           // turns of it
 	contendTime time.Duration
 	takeovers   int   // kills
-	failovers   int   // kills
 	waiters     []int // goroutines
 	waitTime    time.Duration
 }
 
 var quick = plan{
-	5, 150 * time.Millisecond, 50 * time.Millisecond, 20, []int{2, 8, 64}, 3, 500 * time.Millisecond, 1, 1, []int{1, 30}, 2 * time.Second,
+	5, 150 * time.Millisecond, 50 * time.Millisecond, 20, []int{2, 8, 64}, 3, 500 * time.Millisecond, 1, []int{1, 30}, 2 * time.Second,
 }
 
 var full = plan{
-	11, 400 * time.Millisecond, 100 * time.Millisecond, 50, []int{2, 4, 8, 16, 32, 64}, 5, 800 * time.Millisecond, 5, 5, []int{1, 30, 300}, 3 * time.Second,
+	11, 400 * time.Millisecond, 100 * time.Millisecond, 50, []int{2, 4, 8, 16, 32, 64}, 5, 800 * time.Millisecond, 5, []int{1, 30, 300}, 3 * time.Second,
 }
 
 const (
@@ -41,7 +39,6 @@ const (
 	handOffPause  = 7 * time.Millisecond // how long a hold of the hand-off lasts at least
 	takeoverNames = 10                   // locks of a process that is killed: a sample each
 	waitProcesses = 3                    // over which waiters are spread
-	mostSpinning  = 30                   // waiters that may poll: more would be in each other's way
 	// lastHoldTime is how long the last holds of a turn may take to come. Nobody gives up before: that would cost the server something that is not measured.
 	lastHoldTime = 20 * time.Second
 )
@@ -58,15 +55,12 @@ var scenarios = []scenario{
 	{"handoff", (*measurement).handOff},
 	{"takeover", (*measurement).takeover},
 	{"waiters", (*measurement).waiters},
-	{"failover", (*measurement).failover}, // the last: it changes the servers
 }
 
 // measurement is that of one subject.
 type measurement struct {
 	plan
 	measure.Config
-	subject    subject
-	stage      *stage
 	names      string // what the names of its locks begin with
 	costs      report.Costs
 	roundTrips []float64 // of all turns, in microseconds
@@ -170,25 +164,11 @@ func (m *measurement) waiters(ctx context.Context) error {
 	for _, n := range m.plan.waiters {
 		crowds = append(crowds, report.Waiters{Waiters: n, Processes: min(n, waitProcesses)})
 	}
-	if m.subject.article != "" {
-		x, err := article(m.subject.article)
-		if err != nil {
-			return err
-		}
-		for _, c := range slices.Clone(crowds) {
-			if c.Article = fmt.Sprintf("of article %s: %s", x.Article, x.Is); c.Waiters <= mostSpinning {
-				crowds = append(crowds, c)
-			}
-		}
-	}
 	errs := make([]error, len(crowds))
 	var all sync.WaitGroup
 	for i := range crowds {
 		crowd := &crowds[i]
 		on := m.on(m.Config, fmt.Sprint("waiters-", i))
-		if crowd.Article != "" {
-			on.Config.Library = m.subject.article
-		}
 		all.Go(func() {
 			s := measure.Scenario{Do: measure.Wait, Turns: 1, Processes: crowd.Processes, N: crowd.Waiters, For: m.waitTime}
 			if errs[i] = alone(ctx, s, on); errs[i] == nil {
@@ -200,26 +180,6 @@ func (m *measurement) waiters(ctx context.Context) error {
 	err := errors.Join(errs...)
 	if err == nil {
 		m.costs.Waiters = crowds
-	}
-	return err
-}
-
-// failover measures for how long a client cannot have a lock when a server is lost.
-func (m *measurement) failover(ctx context.Context) (err error) {
-	st := m.stage
-	if m.subject.failover != nil {
-		if st, err = m.subject.failover(ctx); err != nil {
-			return err
-		}
-		defer func() { _ = st.close() }()
-	}
-	if st.lose == nil {
-		return notRun(st.what)
-	}
-	on := m.on(measure.Config{URL: st.url, TTL: m.TTL}, "failover")
-	on.Lose, on.Mend = st.lose, st.mend
-	if err = alone(ctx, measure.Scenario{Do: measure.Gap, Turns: m.failovers}, on); err == nil {
-		m.costs.Failover = report.Failover{What: st.what, Time: report.QuantilesOf(on.Samples["times"])}
 	}
 	return err
 }

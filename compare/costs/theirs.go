@@ -27,7 +27,7 @@ func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 		s := subject{
 			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown,
 			start: func(context.Context) (*stage, error) {
-				return &stage{url: rawURL, close: func() error { return nil }, what: "nothing is done to servers that are not our own"}, nil
+				return &stage{rawURL, func() error { return nil }}, nil
 			},
 		}
 		for _, o := range ours {

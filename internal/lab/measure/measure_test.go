@@ -87,18 +87,11 @@ func TestHandOff(t *testing.T) {
 	}
 }
 
-func TestTakeoverAndGap(t *testing.T) {
+func TestTakeover(t *testing.T) {
 	c := config(t)
 	times := measured(t, Scenario{Do: Takeover, Processes: 3, N: 3}, c).Samples["times"]
 	require.Len(t, times, 3)
 	require.Positive(t, times[0])
-	mended := 0
-	gap := &Subject{Config: c, Locks: "gap"}
-	gap.Lose = func(ctx context.Context) error { return sleep(ctx, 50*time.Millisecond) }
-	gap.Mend = func(context.Context) error { mended++; return nil }
-	require.NoError(t, Scenario{Do: Gap, Turns: 2}.Run(t.Context(), nil, gap))
-	require.Len(t, gap.Samples["times"], 2)
-	require.Equal(t, 1, mended)
 	require.Equal(t, ErrNotCounted.Error(), measured(t, Scenario{Do: Wait, Processes: 1, N: 1}, c).NotRun, "there is no server")
 }
 
@@ -192,12 +185,4 @@ func TestRatios(t *testing.T) {
 	require.Empty(t, theirs.Ratios(bare, "p99"))
 	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
 	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "to nothing there is no ratio")
-}
-
-func TestLongestGap(t *testing.T) {
-	successes := []history.Instant{0, 100, 110, 120, 150, 160, 165}
-	require.Equal(t, 30*time.Nanosecond, longestGap(successes, 115), "what came before the strike does not count")
-	require.Equal(t, 10*time.Nanosecond, longestGap(successes, 150))
-	require.Equal(t, 100*time.Nanosecond, longestGap(successes, 50), "it began before the strike and ended after it")
-	require.Zero(t, longestGap(nil, 0))
 }

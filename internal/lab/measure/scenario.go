@@ -13,7 +13,7 @@ import (
 // Scenario says what is measured, and how. Which fields count depends on Do.
 type Scenario struct {
 	Name, Title string
-	// Do measures a subject once: [Cycle], [Contend], [HandOff], [Takeover], [Wait], [Hold] or [Gap].
+	// Do measures a subject once: [Cycle], [Contend], [HandOff], [Takeover], [Wait] or [Hold].
 	Do        func(ctx context.Context, s Scenario, on *Subject, turn int) ([]Figure, error)
 	Turns     int
 	Processes int           // that take part
@@ -37,8 +37,6 @@ type Subject struct {
 	Kill   bool      // waiters are killed in the end, since some libraries do not notice that nobody wants to wait any more
 	// Load, if not nil, tells the processor time and the memory of the servers.
 	Load func() (cpu time.Duration, memory int64)
-	// Lose, for [Gap], takes a server away and returns when the others serve again. Mend, if not nil, brings it back before the next turn.
-	Lose, Mend func(ctx context.Context) error
 
 	workers worker.Group[order, answer] // nil until the scenario starts them
 }

@@ -16,9 +16,8 @@ type Costs struct {
 	Contention []Contention `json:"contention,omitempty"`
 	HandOff    HandOff      `json:"hand_off,omitzero"`
 	Takeover   Takeover     `json:"takeover,omitzero"`
-	Failover   Failover     `json:"failover,omitzero"`
 	Waiters    []Waiters    `json:"waiters,omitempty"`
-	// NotRun says why a scenario has no figures, by its name: "failover": "there is one server, and nothing to fail over to".
+	// NotRun says why a scenario has no figures, by its name: "waiters": "there is no server".
 	NotRun map[string]string `json:"not_run,omitempty"`
 }
 
@@ -55,18 +54,10 @@ type Takeover struct {
 	Time Quantiles `json:"time"`
 }
 
-// Failover is for how long nobody could have a lock when a server was lost. Milliseconds.
-type Failover struct {
-	What string    `json:"what"` // "the leader of three is killed"
-	Time Quantiles `json:"time"`
-}
-
 // Waiters is the load of clients that wait for a lock that somebody has.
 type Waiters struct {
 	Waiters   int `json:"waiters"` // goroutines
 	Processes int `json:"processes"`
 	// PerSecond is how many requests the servers had of them together in a second, after all had begun to wait.
 	PerSecond float64 `json:"per_second"`
-	// Article says that it is a lock of an article that is shown for comparison, and which.
-	Article string `json:"article,omitempty"`
 }

@@ -1,7 +1,6 @@
 package report
 
 import (
-	"cmp"
 	"math"
 	"strconv"
 )
@@ -36,11 +35,11 @@ type costRow struct {
 var sections = []section{
 	{
 		ID: "overview", Title: "At a glance", About: "Medians. Round trips: Acquire and Release together, as a multiple of the shortest request to the same server. " +
-			"Takeover: from the kill of a holder's process until a waiter has its lock. Fail-over: how long a client had no lock when a server was lost.",
-		Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover", "fail-over"},
+			"Takeover: from the kill of a holder's process until a waiter has its lock.",
+		Head: []string{"Acquire", "Release", "round trips", "hand-off", "takeover"},
 		of: func(c Costs) []costRow {
 			return []costRow{{ID: c.id(), Cells: []string{median(c.Cycle.Acquire, Micros), median(c.Cycle.Release, Micros),
-				Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), median(c.HandOff.Time, Micros), median(c.Takeover.Time, Millis), median(c.Failover.Time, Millis)}}}
+				Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), median(c.HandOff.Time, Micros), median(c.Takeover.Time, Millis)}}}
 		},
 	},
 	{
@@ -69,12 +68,10 @@ var sections = []section{
 		ID: "takeover", Title: "Takeover after a death", About: "A process that holds ten locks is killed with SIGKILL while others wait for them. Where the server, or for files the system, " +
 			"sees that the process is gone, nobody has to wait for the TTL.",
 		Bar: 3, Head: []string{"TTL", "least", "median", "most", "samples"},
-		of: func(c Costs) []costRow { return extremes(Millis(c.TTL), c.Takeover.Time) },
-	},
-	{
-		ID: "failover", Title: "Loss of a server", About: "One client takes a lock again and again while a server is killed. The figure is the longest time between two locks that it got.",
-		Bar: 3, Head: []string{"what is lost", "least", "median", "most", "samples"},
-		of: func(c Costs) []costRow { return extremes(c.Failover.What, c.Failover.Time) },
+		of: func(c Costs) []costRow {
+			q := c.Takeover.Time
+			return rowOf(q.N, q.P50, Millis(c.TTL), Millis(q.Min), Millis(q.P50), Millis(q.Max), strconv.Itoa(q.N))
+		},
 	},
 	{
 		ID: "contention", Title: "Many clients, one lock", About: "Clients, each a goroutine of one of several processes, take one lock and release it at once, as fast as they can. " +
@@ -90,11 +87,11 @@ var sections = []section{
 	},
 	{
 		ID: "waiters", Title: "What waiting costs the server", About: "All requests per second that clients send while they wait for a held lock, counted at the servers after all have begun to wait. " +
-			"Clients of one process ask once for all of them; those of an article's lock ask one by one.",
-		Bar: 4, Head: []string{"lock", "waiters", "processes", "requests per second"},
+			"Clients of one process ask once for all of them.",
+		Bar: 3, Head: []string{"waiters", "processes", "requests per second"},
 		of: func(c Costs) (rows []costRow) {
 			for _, w := range c.Waiters {
-				rows = append(rows, costRow{Bar: w.PerSecond, Cells: []string{cmp.Or(w.Article, "lockport"), strconv.Itoa(w.Waiters), strconv.Itoa(w.Processes), significant(w.PerSecond)}})
+				rows = append(rows, costRow{Bar: w.PerSecond, Cells: []string{strconv.Itoa(w.Waiters), strconv.Itoa(w.Processes), significant(w.PerSecond)}})
 			}
 			return rows
 		},
@@ -107,11 +104,6 @@ func rowOf(samples int, bar float64, cells ...string) []costRow {
 		return nil
 	}
 	return []costRow{{Bar: bar, Cells: cells}}
-}
-
-// extremes is a row with the least, the median and the most of q.
-func extremes(what string, q Quantiles) []costRow {
-	return rowOf(q.N, q.P50, what, Millis(q.Min), Millis(q.P50), Millis(q.Max), strconv.Itoa(q.N))
 }
 
 // Sections are the parts of the costs that there are figures for, the overview first.
