@@ -27,7 +27,8 @@ type conn struct {
 	statements *statements
 	prepared   map[string]bool
 	awaited    map[session.Key]bool
-	used       int64 // of the server's lock table
+	shares     map[session.Key]int // how often the session has a key in shared mode
+	used       int64               // of the server's lock table
 }
 
 // ID implements session.Conn: the process id at the server, and when that process began in microseconds since 1970.
@@ -53,21 +54,36 @@ func (c *conn) uses(n int64) {
 	c.server.used.Add(n)
 }
 
+// took counts what op took (1) or gave back (-1).
+func (c *conn) took(op *session.Op, n int) {
+	c.uses(int64(n))
+	if !op.Shared {
+		return
+	}
+	if c.shares[op.Key] += n; c.shares[op.Key] == 0 {
+		delete(c.shares, op.Key)
+	}
+}
+
 // Do implements session.Conn. What is given back and tried goes in one statement: nobody can tell it from one after the other.
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	return c.link.use(func(p *pgx.Conn) error {
-		var frees, tries, others []*session.Op
+		var alone, shared changes
+		var others []*session.Op
 		for _, op := range ops {
-			switch op.Kind {
-			case session.Free:
-				frees = append(frees, op)
-			case session.Try:
-				tries = append(tries, op)
-			default:
+			switch {
+			case op.Kind != session.Free && op.Kind != session.Try:
 				others = append(others, op)
+			case op.Shared:
+				shared.add(op)
+			default:
+				alone.add(op)
 			}
 		}
-		err := c.change(ctx, p, frees, tries)
+		err := c.change(ctx, p, alone, &c.statements.alone)
+		if err == nil {
+			err = c.change(ctx, p, shared, &c.statements.shared)
+		}
 		for _, op := range others {
 			if err == nil {
 				err = c.other(ctx, p, op)
@@ -78,8 +94,20 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	})
 }
 
-// change gives keys back and tries others.
-func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.Op) error {
+// changes are what goes in one statement.
+type changes struct{ frees, tries []*session.Op }
+
+func (ch *changes) add(op *session.Op) {
+	if op.Kind == session.Free {
+		ch.frees = append(ch.frees, op)
+	} else {
+		ch.tries = append(ch.tries, op)
+	}
+}
+
+// change gives keys back and tries others, in the mode of st.
+func (c *conn) change(ctx context.Context, p *pgx.Conn, ch changes, st *lockStatements) error {
+	frees, tries := ch.frees, ch.tries
 	fit, full := c.server.room(len(tries))
 	for _, op := range tries[fit:] {
 		op.Err = full
@@ -89,11 +117,11 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.
 	case len(frees) == 0 && len(tries) == 0:
 		return nil
 	case len(frees) == 0 && len(tries) == 1:
-		return c.ask(ctx, p, tries, c.statements.try, number(tries[0].Key))
+		return c.ask(ctx, p, tries, st.try, number(tries[0].Key))
 	case len(frees) == 1 && len(tries) == 0:
 		key := number(frees[0].Key)
 		hi, lo := side(key)
-		return c.ask(ctx, p, frees, c.statements.free, key, hi, lo)
+		return c.ask(ctx, p, frees, st.free, key, hi, lo)
 	}
 	keys, his, los := make([]int64, len(frees)), make([]int32, len(frees)), make([]int32, len(frees))
 	for i, op := range frees {
@@ -104,7 +132,7 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, frees, tries []*session.
 	for i, op := range tries {
 		tried[i] = number(op.Key)
 	}
-	return c.ask(ctx, p, append(frees, tries...), c.statements.change, keys, his, los, tried)
+	return c.ask(ctx, p, append(frees, tries...), st.change, keys, his, los, tried)
 }
 
 // other carries out an op that neither gives back nor tries.
@@ -146,7 +174,7 @@ func (c *conn) Wait(ctx context.Context, op *session.Op) error {
 		for err == nil {
 			turn, cancel := context.WithTimeout(ctx, waitLockTimeout+c.server.ttl)
 			var rows []pgtype.Int8
-			rows, err = c.query(turn, p, c.statements.wait, key)
+			rows, err = c.query(turn, p, c.statements.of(op).wait, key)
 			cancel()
 			if !lockTimeout(err) {
 				return c.conclude(ctx, p, []*session.Op{op}, rows, err)
@@ -270,11 +298,11 @@ func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, row
 		case session.Try:
 			if op.OK = v.Valid; op.OK {
 				op.Token = uint64(v.Int64)
-				c.uses(1)
+				c.took(op, 1)
 			}
 		case session.Free:
 			if op.OK = v.Int64 > 0; op.OK {
-				c.uses(-1)
+				c.took(op, -1)
 			}
 		case session.Await:
 			op.OK = true
@@ -301,12 +329,18 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 	op.Err = failure
 	switch op.Kind {
 	case session.Try:
-		_, err := c.query(ctx, p, c.statements.free, key, hi, lo)
+		if c.shares[op.Key] > 0 {
+			return errors.New(failure.Error()) // whether it took the key is not known, and one given back too many would be another reader's
+		}
+		_, err := c.query(ctx, p, c.statements.of(op).free, key, hi, lo)
 		return err
 	case session.Free:
+		if c.shares[op.Key] > 1 {
+			return errors.New(failure.Error())
+		}
 		op.OK, op.Err = true, nil
-		c.uses(-1)
-		_, err := c.query(ctx, p, c.statements.free, key, hi, lo)
+		c.took(op, -1)
+		_, err := c.query(ctx, p, c.statements.of(op).free, key, hi, lo)
 		return err
 	case session.Await:
 		_, err := c.query(ctx, p, c.statements.leave, hi, lo)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -42,12 +43,13 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		if err != nil {
 			return err
 		}
-		listed := make(map[string]bool) // several sessions can have one in shared mode
+		byKey := make(map[int64][]seen)
 		for _, h := range locks {
-			name := strconv.FormatInt(h.key, 10)
-			if strings.HasPrefix(name, prefix) && !listed[name] {
-				all = append(all, h.status(name, waiters.count(h.key)))
-				listed[name] = true
+			byKey[h.key] = append(byKey[h.key], h)
+		}
+		for key, holders := range byKey {
+			if name := strconv.FormatInt(key, 10); strings.HasPrefix(name, prefix) {
+				all = append(all, status(name, holders, waiters.count(key)))
 			}
 		}
 		return nil
@@ -60,7 +62,7 @@ type seen struct {
 	pid         int64
 	application string
 	key         int64
-	shared      bool // only foreign clients lock so
+	shared      bool
 }
 
 // ours says whether the session belongs to a client of lockport.
@@ -68,14 +70,10 @@ func (h seen) ours() bool { return strings.HasPrefix(h.application, applicationP
 
 // owner is what stands for the holder.
 func (h seen) owner() string {
-	if client := strings.TrimSpace(strings.TrimPrefix(h.application, applicationPrefix)); h.ours() && client != "" && !h.shared {
+	if client := strings.TrimSpace(strings.TrimPrefix(h.application, applicationPrefix)); h.ours() && client != "" {
 		return sessionOwner(h.pid, client)
 	}
-	owner := fmt.Sprintf("pid %d (%s)", h.pid, session.OneLine(h.application))
-	if h.shared {
-		owner += ", in shared mode"
-	}
-	return owner
+	return fmt.Sprintf("pid %d (%s)", h.pid, session.OneLine(h.application))
 }
 
 // sessionOwner has the form of a claim's owner id: the server's process in the place of the random bits, and then the client as in application_name, which
@@ -84,21 +82,26 @@ func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-func (h seen) status(name string, waiters int) driver.Status {
-	return driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters}
+// status is that of a name with these holders. A session is one of them, however many readers it has.
+func status(name string, holders []seen, waiters int) driver.Status {
+	var all []driver.Status
+	for _, h := range holders {
+		all = append(all, driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared})
+	}
+	if len(all) == 0 {
+		return driver.Status{Name: name, Waiters: waiters}
+	}
+	all[0].Others = all[1:len(all):len(all)]
+	return all[0]
 }
 
-// statusOf says who holds name, and on which session.
-func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (driver.Status, seen, error) {
+// statusOf says who holds name, and on which sessions.
+func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []seen, err error) {
 	waiters, err := waitingClients(ctx, c)
-	if err != nil {
-		return driver.Status{}, seen{}, err
+	if err == nil {
+		holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
 	}
-	holders, err := holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
-	if err != nil || len(holders) == 0 {
-		return driver.Status{Name: name, Waiters: waiters.count(key)}, seen{}, err
-	}
-	return holders[0].status(name, waiters.count(key)), holders[0], nil
+	return status(name, holders, waiters.count(key)), holders, err
 }
 
 // lookAtLocks opens a connection to look at locks, and runs f with it.
@@ -176,21 +179,20 @@ func (b *Backend) endSession(ctx context.Context, name, owner string, all bool) 
 		return err
 	}
 	return b.server.lookAtLocks(ctx, func(c *pgx.Conn) error {
-		st, h, err := statusOf(ctx, c, name, key)
-		switch {
-		case err != nil:
+		_, holders, err := statusOf(ctx, c, name, key)
+		if err != nil {
 			return err
-		case !st.Held || st.Owner != owner:
+		}
+		i := slices.IndexFunc(holders, func(h seen) bool { return h.owner() == owner })
+		if i < 0 {
 			return fmt.Errorf("%w: %s no longer holds it", driver.ErrLost, owner)
-		case h.shared:
-			return fmt.Errorf("%w: it is held in shared mode, which several sessions may do at once: end them yourself (pg_terminate_backend)", driver.ErrRefused)
 		}
 		if !all {
-			if err := others(ctx, c, h, b.layout); err != nil {
+			if err := others(ctx, c, holders[i], b.layout); err != nil {
 				return err
 			}
 		}
-		return terminate(ctx, c, h.pid, key)
+		return terminate(ctx, c, holders[i])
 	})
 }
 
@@ -216,12 +218,12 @@ func others(ctx context.Context, c *pgx.Conn, h seen, layout layout) error {
 	return others
 }
 
-// terminate ends the session pid if it has key now: since it was looked at, another may have got the key, or the number.
-func terminate(ctx context.Context, c *pgx.Conn, pid, key int64) error {
+// terminate ends the session of h if it has the key now: since it was looked at, another may have got the key, or the number.
+func terminate(ctx context.Context, c *pgx.Conn, h seen) error {
 	var ended int
 	err := c.QueryRow(ctx, fmt.Sprintf(`SELECT coalesce(sum(pg_terminate_backend(pid, 2000)::int), -1)::int FROM pg_locks
-		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND mode = 'ExclusiveLock' AND pid = %d AND classid = %d AND objid = %d
-		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, pid, uint32(key>>32), uint32(key)), once).Scan(&ended)
+		WHERE locktype = 'advisory' AND granted AND objsubid = 1 AND (mode <> 'ExclusiveLock') = %t AND pid = %d AND classid = %d AND objid = %d
+		AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`, h.shared, h.pid, uint32(h.key>>32), uint32(h.key)), once).Scan(&ended)
 	switch {
 	case err != nil:
 		return err

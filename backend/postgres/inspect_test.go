@@ -78,7 +78,7 @@ func TestBreakEndsOnlyWhoHasTheLock(t *testing.T) {
 	b := backendAt(t, p.URL())
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock(-7), pg_advisory_lock_shared(8), pg_advisory_lock(0, 9)`)
 	terminate := func(key int64) error {
-		return b.server.lookAtLocks(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, int64(pidOf(conn)), key) })
+		return b.server.lookAtLocks(t.Context(), func(c *pgx.Conn) error { return terminate(t.Context(), c, seen{pid: int64(pidOf(conn)), key: key}) })
 	}
 	for _, key := range []int64{7, 8, 9} {
 		require.ErrorIs(t, terminate(key), driver.ErrLost)
@@ -115,8 +115,8 @@ func TestExactKeysAreNames(t *testing.T) {
 	conn := foreignHolder(t, p.URL(), `SELECT pg_advisory_lock_shared(5), pg_advisory_lock(-4200000000), pg_advisory_lock(0, 42)`)
 	st, err := b.Inspect(t.Context(), "5")
 	require.NoError(t, err)
-	require.Equal(t, driver.Status{Name: "5", Held: true, Foreign: true, Owner: fmt.Sprintf("pid %d (psql), in shared mode", pidOf(conn))}, st)
-	require.ErrorIs(t, b.Break(t.Context(), "5", st.Owner), driver.ErrRefused)
+	require.Equal(t, driver.Status{Name: "5", Held: true, Foreign: true, Shared: true, Owner: fmt.Sprintf("pid %d (psql)", pidOf(conn))}, st)
+	require.ErrorAs(t, b.Break(t.Context(), "5", st.Owner), new(*driver.SharedSessionError))
 
 	acquire(t, clientAt(t, url), "42")
 	waiter := admin(t, p.URL())

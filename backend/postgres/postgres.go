@@ -122,6 +122,7 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
 		Contended:     true,
+		Shared:        true,
 		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
 	}
 }

@@ -52,7 +52,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (*con
 	}
 	c := &conn{
 		server: s, events: e, link: l, pid: f.pid, id: fmt.Sprintf("%d/%d", f.pid, f.began),
-		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), awaited: make(map[session.Key]bool),
+		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), awaited: make(map[session.Key]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {
 		keepAlive(p.PgConn().Conn(), s.ttl)

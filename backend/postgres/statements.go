@@ -1,5 +1,7 @@
 package postgres
 
+import "github.com/lockport/lockport/internal/session"
+
 // statement is one that a session of ours prepares before it first uses it.
 type statement struct{ name, sql string }
 
@@ -10,10 +12,8 @@ const channel = "lockport"
 // what the locks rest on: a CASE evaluates its branches after its conditions, so that a token is drawn by who has the lock, and a release looks for
 // who waits when the lock is free. Who waits has a side lock in shared mode.
 type statements struct {
-	try     statement // a token, or NULL
-	wait    statement // a token
-	free    statement // 1, or 0 if this session did not have it
-	change  statement // what free says for some keys, then what try says for others
+	alone, shared lockStatements
+
 	contend statement // tells that a key is waited for
 	await   statement
 	leave   statement
@@ -21,24 +21,47 @@ type statements struct {
 	end     statement // 1 if an earlier session of ours has certainly ended
 }
 
+// lockStatements take locks in one mode, and give them back.
+type lockStatements struct {
+	try    statement // a token, or NULL
+	wait   statement // a token
+	free   statement // 1, or 0 if this session did not have it
+	change statement // what free says for some keys, then what try says for others
+}
+
+// of are those of the op's mode.
+func (s *statements) of(op *session.Op) *lockStatements {
+	if op.Shared {
+		return &s.shared
+	}
+	return &s.alone
+}
+
 // newStatements are the statements where draw is the expression that gives a token.
 func newStatements(draw string) *statements {
-	try := func(key string) string {
-		return `SELECT CASE WHEN pg_try_advisory_lock(` + key + `) THEN ` + draw + ` END`
-	}
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
 	}
-	free := func(key, hi, lo string) string {
-		return `SELECT CASE WHEN pg_advisory_unlock(` + key + `) THEN
+	locks := func(mode string) lockStatements {
+		try := func(key string) string {
+			return `SELECT CASE WHEN pg_try_advisory_lock` + mode + `(` + key + `) THEN ` + draw + ` END`
+		}
+		free := func(key, hi, lo string) string {
+			return `SELECT CASE WHEN pg_advisory_unlock` + mode + `(` + key + `) THEN
 			CASE WHEN pg_try_advisory_xact_lock(` + hi + `, ` + lo + `) THEN 1 ELSE 1 + ` + notify("f", key) + ` END ELSE 0 END::bigint`
+		}
+		return lockStatements{
+			try:  statement{"lp_try" + mode, try("$1::bigint")},
+			wait: statement{"lp_wait" + mode, `SELECT CASE WHEN pg_advisory_lock` + mode + `($1::bigint) IS NOT NULL THEN ` + draw + ` END`},
+			free: statement{"lp_free" + mode, free("$1::bigint", "$2::int", "$3::int")},
+			change: statement{"lp_free_lp_try" + mode, free("k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
+			UNION ALL ` + try("k") + ` FROM unnest($4::bigint[]) AS k`},
+		}
 	}
 	return &statements{
-		try:  statement{"lp_try", try("$1::bigint")},
-		wait: statement{"lp_wait", `SELECT CASE WHEN pg_advisory_lock($1::bigint) IS NOT NULL THEN ` + draw + ` END`},
-		free: statement{"lp_free", free("$1::bigint", "$2::int", "$3::int")},
-		change: statement{"lp_free_lp_try", free("k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
-			UNION ALL ` + try("k") + ` FROM unnest($4::bigint[]) AS k`},
+		alone:  locks(""),
+		shared: locks("_shared"),
+
 		contend: statement{"lp_contend", `SELECT length(set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', false))::bigint + ` + notify("c", "$1::bigint")},
 		await:   statement{"lp_await", `SELECT CASE WHEN pg_advisory_lock_shared($2::int, $3::int) IS NOT NULL THEN ` + notify("c", "$1::bigint") + `::bigint END`},
 		leave:   statement{"lp_leave", `SELECT pg_advisory_unlock_shared($1::int, $2::int)::int::bigint`},

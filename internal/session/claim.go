@@ -26,7 +26,7 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	if err := b.available(ctx, key, &req); err != nil {
+	if err := b.available(ctx, key, &req, waits); err != nil {
 		return nil, err
 	}
 	s, err := find()
@@ -44,24 +44,46 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	return c, nil
 }
 
-// available says why nothing can be asked for now: ctx has ended, somebody here has the key, asks for it or gives it back, or an earlier claim of the same
+// available says why nothing can be asked for now: ctx has ended, a claim here excludes that of req, or an earlier claim of the same
 // owner has not come to its end, so that no answer would be true of it. mu is held.
-func (b *Backend) available(ctx context.Context, key Key, req *driver.Request) error {
+func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, waits bool) error {
 	if b.label == "" {
 		b.label = driver.OwnerClient(req.Owner)
 	}
-	c := b.table[key]
+	c := b.find(key, req.Owner)
 	switch {
 	case b.dead[req.Owner] != nil:
 		return unknown(errEnding)
-	case c != nil && c.req.Owner == req.Owner && !c.wanted:
+	case c != nil && !c.wanted:
 		return unknown(errGiven)
 	case ctx.Err() != nil:
 		return unavailable(ctx.Err())
-	case c != nil:
+	case c != nil || slices.ContainsFunc(b.table[key], func(c *claim) bool { return c.excludes(req, waits) }):
 		return b.errHeld
 	}
 	return nil
+}
+
+// find returns the claim of owner on key that is in the table, or nil. mu is held.
+func (b *Backend) find(key Key, owner string) *claim {
+	for _, c := range b.table[key] {
+		if c.req.Owner == owner {
+			return c
+		}
+	}
+	return nil
+}
+
+// excludes says that a claim of req on the same key is not to be asked for beside c. The server keeps sessions apart; it is for us to keep apart the claims of one
+// session. So a reader and a writer of ours can wait for each other in the server's queue, on sessions of their own. mu is held.
+func (c *claim) excludes(req *driver.Request, waits bool) bool {
+	switch {
+	case waits:
+		return !c.req.Shared && !req.Shared
+	case c.req.Shared && req.Shared:
+		return c.contended && c.s == c.b.main // which would get the key again, ahead of the writers that wait
+	}
+	return true
 }
 
 // outcome waits for what becomes of a Try; nil: it has the key. mu is held, but not meanwhile.
@@ -122,6 +144,8 @@ type claim struct {
 	err     error // why it was not granted, or could not be given back
 	freed   bool  // it ended by being given back
 
+	contended bool // somebody is known to wait for the key
+
 	grant driver.Grant
 }
 
@@ -136,21 +160,19 @@ const (
 	gone                // it certainly does not have the key
 )
 
-// claimOn begins a claim on s, which nobody else here may have, and queues its Try. mu is held.
+// claimOn begins a claim on s, which no other claim here excludes, and queues its Try. mu is held.
 func (b *Backend) claimOn(s *session, key Key, req *driver.Request, waits bool) *claim {
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
-	b.table[key] = c
+	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
-	c.call = s.ask(&Op{Kind: Try, Key: key, Name: req.Name, Owner: req.Owner}, c.tried)
+	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Name: req.Name, Owner: req.Owner}, c.tried)
 	c.call.waits = waits
 	return c
 }
 
 // drop ends a claim that certainly does not have its key, and tells those here who were refused because of it. mu is held.
 func (b *Backend) drop(c *claim) {
-	if b.table[c.key] == c {
-		delete(b.table, c.key)
-	}
+	b.remove(c)
 	if b.dead[c.req.Owner] == c {
 		delete(b.dead, c.req.Owner)
 	}
@@ -158,9 +180,19 @@ func (b *Backend) drop(c *claim) {
 	c.state = gone
 }
 
+// remove takes c out of the table. mu is held.
+func (b *Backend) remove(c *claim) {
+	left := slices.DeleteFunc(b.table[c.key], func(other *claim) bool { return other == c })
+	if len(left) == 0 {
+		delete(b.table, c.key)
+		return
+	}
+	b.table[c.key] = left
+}
+
 // bereave notes that the session of c has ended for us while c had or may have had its key. mu is held.
 func (b *Backend) bereave(c *claim) {
-	delete(b.table, c.key)
+	b.remove(c)
 	b.dead[c.req.Owner] = c
 	c.state = orphan
 	b.hint(c.key) // for others it is the server's affair now
@@ -211,7 +243,7 @@ func (c *claim) tried() {
 // giveBack queues the Free of a claim that has its key. mu is held.
 func (c *claim) giveBack() {
 	c.state = giving
-	c.call = c.s.ask(&Op{Kind: Free, Key: c.key}, c.gaveBack)
+	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared}, c.gaveBack)
 }
 
 // gaveBack draws the conclusions from the end of a Free. mu is held.

@@ -3,7 +3,7 @@
 //
 // Many locks live on one session. Its end ends them all, and is told at once. Requests of many goroutines go to the server together. Such locks are
 // re-entrant on their session, and giving one back asks for no owner; so the engine keeps a table of its own of what each session has or may have, never asks for a key
-// twice, and never gives one back twice.
+// twice, and never gives one back twice. Readers are the exception: one session takes a key for each of them, and the server counts.
 package session
 
 import (
@@ -36,7 +36,7 @@ type Backend struct {
 	label    string
 	main     *session          // the present one; nil: none
 	blockers []*session        // those that wait, and those with locks got by waiting; also ended ones, until that is certain
-	table    map[Key]*claim    // what our sessions have, ask for, or give back: nobody else here can have it
+	table    map[Key][]*claim  // what our sessions have, ask for, or give back: several of a key where readers are among them
 	dead     map[string]*claim // by owner: those whose session has ended for us, and perhaps not for the server
 	watches  map[Key]*watch    // who wants to know when a key is free
 	deaf     bool              // the server cannot tell
@@ -67,7 +67,7 @@ func New(s Server, o Options) *Backend {
 	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
 	b := &Backend{
 		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: o.Poll},
-		table: make(map[Key]*claim), dead: make(map[string]*claim), watches: make(map[Key]*watch),
+		table: make(map[Key][]*claim), dead: make(map[string]*claim), watches: make(map[Key]*watch),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b

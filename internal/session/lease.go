@@ -92,11 +92,12 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	}
 	b.mu.Lock()
 	defer b.unlock()
-	c := b.table[key]
-	if c == nil || c.req.Owner != req.Owner {
-		if c = b.dead[req.Owner]; c == nil {
-			return nil
-		}
+	c := b.find(key, req.Owner)
+	if c == nil {
+		c = b.dead[req.Owner]
+	}
+	if c == nil {
+		return nil
 	}
 	return c.finish(ctx, false)
 }

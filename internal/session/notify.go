@@ -33,6 +33,9 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 		b.later = append(b.later, wake) // what came before this call was told to the others only
 	}
 	w.wakes = append(w.wakes, &wake)
+	for _, c := range b.table[key] {
+		c.contended = true
+	}
 	if w.on == nil && !b.deaf {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise when it is live
 			s.listen(w)
@@ -103,7 +106,10 @@ func (b *Backend) freedElsewhere(key Key) {
 func (b *Backend) contended(key Key) {
 	b.mu.Lock()
 	defer b.unlock()
-	if c := b.table[key]; c != nil && c.req.Contended != nil {
-		b.later = append(b.later, c.req.Contended)
+	for _, c := range b.table[key] {
+		c.contended = true
+		if c.req.Contended != nil {
+			b.later = append(b.later, c.req.Contended)
+		}
 	}
 }

@@ -16,7 +16,8 @@ type Kind int
 // The kinds of Op, and what Op.OK says of each.
 const (
 	// Try takes Key if it is free, and draws Op.Token after it is certain that this session has it. OK: this session has it now. The engine
-	// never tries a Key that this session has or may have: that would take it twice.
+	// never tries a Key that this session has or may have: that would take it twice. With Shared it does, if it has the Key with Shared only: the
+	// server counts.
 	Try Kind = iota
 	// Free gives Key back, and then tells the sessions that await it. OK: this session had it. Sent once only for each Try.
 	Free
@@ -38,6 +39,10 @@ type Op struct {
 	Kind Kind
 	Key  Key    // of all but Ping and End
 	ID   string // of End
+
+	// Shared says of a Try that the Key is wanted beside other sessions that share it, and of a Free that it was taken so. Only with
+	// Capabilities.Shared.
+	Shared bool
 
 	// Name and Owner are those of the claim (driver.Request) that a Try or a Wait is for. They decide nothing: a backend may keep them
 	// at the server for Inspect.
@@ -83,7 +88,7 @@ type Conn interface {
 	// ID identifies the session at the server for ever, never reused, also not after the server's restart. See End. It does no I/O.
 	ID() string
 
-	// Do carries out ops (at least one, at most MaxBatch; at most one Try or Free of a Key) in their order, or in one that nobody can tell from it, in
+	// Do carries out ops (at least one, at most MaxBatch; at most one Try or Free of a Key, save with Shared) in their order, or in one that nobody can tell from it, in
 	// as few requests as it can, and writes their answers. ctx ends with the session, or if Do takes longer than Options.TTL: Do then returns within
 	// milliseconds, with an error. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm nothing of
 	// the session.

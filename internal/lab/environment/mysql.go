@@ -27,7 +27,7 @@ func startMySQL(own bool) starter {
 		connector, _ := mysql.NewConnector(config)
 		const key = "SHA2(CONCAT('lockport:', ?), 256)" // of a lock in SQL, for the name ?
 		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s), Admin: newAdmin(sql.OpenDB(connector)),
-			used: "SELECT IS_USED_LOCK(" + key + ")", end: "KILL %d", lock: "SELECT GET_LOCK(" + key + ",5)"}}
+			used: "SELECT id FROM (SELECT IS_USED_LOCK(" + key + ") AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(" + key + ",5)"}}
 		m.halt, m.forgets = server.Kill, true
 		m.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
 		return m

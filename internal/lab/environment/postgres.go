@@ -31,8 +31,8 @@ var startPostgres = starts(servers.StartPostgres, servers.PostgresOptions{}, fun
 })
 
 func postgresOf(b base, s *servers.Postgres) *Postgres {
-	p := &Postgres{Server: s, sessions: sessions{base: b, Admin: postgresAdmin(s), used: "SELECT max(pid) " + lockRows + " AND granted",
-		end: "SELECT pg_terminate_backend(%d, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}}
+	p := &Postgres{Server: s, sessions: sessions{base: b, Admin: postgresAdmin(s), used: "SELECT pid::text " + lockRows + " AND granted",
+		end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}}
 	p.reset = p.Admin.running("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
 	return p
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -24,7 +25,7 @@ type sessions struct {
 	base
 	// Admin are connections of the administrator.
 	Admin *admin
-	// used asks for the id of the session that has the lock on a name, end ends the session with an id, and lock asks for the lock on a name.
+	// used asks for the ids of the sessions that have the lock on a name, end ends the session with an id, and lock asks for the lock on a name.
 	used, end, lock string
 
 	mu      sync.Mutex
@@ -39,22 +40,23 @@ func (s *sessions) Close() error {
 	return errors.Join(s.Admin.Close(), s.base.Close())
 }
 
-// Remove ends the session that has the lock on name, and returns when it has it no more. Somebody who waits may have it then.
+// Remove ends the sessions that have the lock on name, and returns when they have it no more. Somebody who waits may have it then.
 func (s *sessions) Remove(ctx context.Context, name string) error {
-	for first := (sql.NullInt64{}); ; {
-		var holder sql.NullInt64
-		err := s.Admin.row(ctx, &holder, s.used, []byte(name))
-		switch {
-		case err != nil:
-			return err
-		case !holder.Valid && !first.Valid:
-			return ErrNotHeld
-		case !holder.Valid, first.Valid && holder != first:
-			return nil
-		}
-		first = holder
-		_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder.Int64)) // it may just have ended
+	if err := s.Admin.Run(ctx); err != nil {
+		return err
 	}
+	first, err := texts(ctx, s.Admin, s.used, []byte(name))
+	if err == nil && len(first) == 0 {
+		return ErrNotHeld
+	}
+	for holders := first; err == nil && len(holders) > 0; {
+		for _, holder := range holders {
+			_, _ = s.Admin.ExecContext(ctx, fmt.Sprintf(s.end, holder)) // it may just have ended
+		}
+		holders, err = texts(ctx, s.Admin, s.used, []byte(name))
+		holders = slices.DeleteFunc(holders, func(h string) bool { return !slices.Contains(first, h) })
+	}
+	return err
 }
 
 // Overwrite implements Servers.
