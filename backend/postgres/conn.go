@@ -72,7 +72,7 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 		var others []*session.Op
 		for _, op := range ops {
 			switch {
-			case op.Kind != session.Free && op.Kind != session.Try:
+			case op.Kind != session.Free && op.Kind != session.Try, len(op.Slots) > 0, op.Slot != "":
 				others = append(others, op)
 			case op.Shared:
 				shared.add(op)
@@ -119,9 +119,8 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, ch changes, st *lockStat
 	case len(frees) == 0 && len(tries) == 1:
 		return c.ask(ctx, p, tries, st.try, number(tries[0].Key))
 	case len(frees) == 1 && len(tries) == 0:
-		key := number(frees[0].Key)
-		hi, lo := side(key)
-		return c.ask(ctx, p, frees, st.free, key, hi, lo)
+		free, args := c.free(frees[0])
+		return c.ask(ctx, p, frees, free, args...)
 	}
 	keys, his, los := make([]int64, len(frees)), make([]int32, len(frees)), make([]int32, len(frees))
 	for i, op := range frees {
@@ -135,12 +134,50 @@ func (c *conn) change(ctx context.Context, p *pgx.Conn, ch changes, st *lockStat
 	return c.ask(ctx, p, append(frees, tries...), st.change, keys, his, los, tried)
 }
 
-// other carries out an op that neither gives back nor tries.
+// tryPermit takes one permit of several, none of which the session has.
+func (c *conn) tryPermit(ctx context.Context, p *pgx.Conn, op *session.Op) error {
+	if _, op.Err = c.server.room(1); op.Err != nil {
+		return nil
+	}
+	slots := make([]int64, len(op.Slots))
+	for i, slot := range op.Slots {
+		slots[i] = number(slot)
+	}
+	rows, err := c.query(ctx, p, c.statements.tryPermit, slots)
+	if op.Err = refusal(p, err); op.Err != nil {
+		_, err = c.query(ctx, p, c.statements.undoPermit, slots)
+	}
+	if err != nil {
+		return ended(err)
+	}
+	if op.OK = len(rows) == 2 && op.Err == nil; op.OK {
+		op.Slot, op.Token = sessionKey(rows[0].Int64), uint64(rows[1].Int64)
+		c.took(op, 1)
+	}
+	return nil
+}
+
+// free is the statement that carries out a Free, with its arguments.
+func (c *conn) free(op *session.Op) (st statement, args []any) {
+	key := number(op.Key)
+	hi, lo := side(key)
+	if op.Slot != "" {
+		return c.statements.freePermit, []any{number(op.Slot), key, hi, lo}
+	}
+	return c.statements.of(op).free, []any{key, hi, lo}
+}
+
+// other carries out an op that neither gives back nor tries, or does so with a permit.
 func (c *conn) other(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	ops := []*session.Op{op}
 	key := number(op.Key)
 	hi, lo := side(key)
 	switch op.Kind {
+	case session.Try:
+		return c.tryPermit(ctx, p, op)
+	case session.Free:
+		free, args := c.free(op)
+		return c.ask(ctx, p, ops, free, args...)
 	case session.Ping:
 		return c.ask(ctx, p, ops, c.statements.ping)
 	case session.End:
@@ -324,15 +361,14 @@ func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, row
 
 // undo follows an op that the server did not answer but with failure. An error ends the session.
 func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure error) error {
-	key := number(op.Key)
-	hi, lo := side(key)
 	op.Err = failure
+	free, args := c.free(op)
 	switch op.Kind {
 	case session.Try:
 		if c.shares[op.Key] > 0 {
 			return errors.New(failure.Error()) // whether it took the key is not known, and one given back too many would be another reader's
 		}
-		_, err := c.query(ctx, p, c.statements.of(op).free, key, hi, lo)
+		_, err := c.query(ctx, p, free, args...)
 		return err
 	case session.Free:
 		if c.shares[op.Key] > 1 {
@@ -340,9 +376,10 @@ func (c *conn) undo(ctx context.Context, p *pgx.Conn, op *session.Op, failure er
 		}
 		op.OK, op.Err = true, nil
 		c.took(op, -1)
-		_, err := c.query(ctx, p, c.statements.of(op).free, key, hi, lo)
+		_, err := c.query(ctx, p, free, args...)
 		return err
 	case session.Await:
+		hi, lo := side(number(op.Key))
 		_, err := c.query(ctx, p, c.statements.leave, hi, lo)
 		return err
 	}

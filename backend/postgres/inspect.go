@@ -63,6 +63,7 @@ type seen struct {
 	application string
 	key         int64
 	shared      bool
+	permit      int64 // the number of the permit that it is; 0: none
 }
 
 // ours says whether the session belongs to a client of lockport.
@@ -82,11 +83,16 @@ func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-// status is that of a name with these holders. A session is one of them, however many readers it has.
+// status is that of a name with these holders. A session is one of them for each lock, however many readers it has. Of the number of permits the server
+// knows only which are held.
 func status(name string, holders []seen, waiters int) driver.Status {
 	var all []driver.Status
+	permits := 0
 	for _, h := range holders {
-		all = append(all, driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared})
+		permits = max(permits, int(h.permit))
+	}
+	for _, h := range holders {
+		all = append(all, driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits})
 	}
 	if len(all) == 0 {
 		return driver.Status{Name: name, Waiters: waiters}
@@ -95,13 +101,33 @@ func status(name string, holders []seen, waiters int) driver.Status {
 	return all[0]
 }
 
-// statusOf says who holds name, and on which sessions.
+// statusOf says who holds name, or if nobody does its permits, and on which sessions.
 func statusOf(ctx context.Context, c *pgx.Conn, name string, key int64) (st driver.Status, holders []seen, err error) {
 	waiters, err := waitingClients(ctx, c)
 	if err == nil {
 		holders, err = holding(ctx, c, fmt.Sprintf("l.classid = %d AND l.objid = %d", uint32(key>>32), uint32(key)))
 	}
+	if err == nil && len(holders) == 0 {
+		set := permit(sessionKey(key), 0)
+		if holders, err = permitsOf(ctx, c, set); len(holders) > 0 {
+			key = number(set)
+		}
+	}
 	return status(name, holders, waiters.count(key)), holders, err
+}
+
+// permitsOf are the permits that sessions have, of those whose key of all is set.
+func permitsOf(ctx context.Context, c *pgx.Conn, set session.Key) (held []seen, err error) {
+	numbers, keys := make(map[int64]int64), make([]string, driver.MaxPermits)
+	for i := range keys {
+		key := permit(set, i+1)
+		numbers[number(key)], keys[i] = int64(i+1), string(key)
+	}
+	held, err = holding(ctx, c, keySQL+" = ANY ('{"+strings.Join(keys, ",")+"}')")
+	for i := range held {
+		held[i].permit = numbers[held[i].key]
+	}
+	return held, err
 }
 
 // lookAtLocks opens a connection to look at locks, and runs f with it.

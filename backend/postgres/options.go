@@ -96,7 +96,15 @@ func (l layout) key(name string) (int64, error) {
 // sessionKey is key for the engine.
 func (l layout) sessionKey(name string) (session.Key, error) {
 	n, err := l.key(name)
-	return session.Key(strconv.FormatInt(n, 10)), err
+	return sessionKey(n), err
+}
+
+// sessionKey is a key as the engine has it.
+func sessionKey(key int64) session.Key { return session.Key(strconv.FormatInt(key, 10)) }
+
+// permit is session.Options.Permit.
+func permit(key session.Key, n int) session.Key {
+	return sessionKey(first64(fmt.Sprintf("lockport.permit:%s:%d", key, n)))
 }
 
 func first64(text string) int64 {

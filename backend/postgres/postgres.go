@@ -70,6 +70,7 @@ func newBackend(open opener, o Options) (*Backend, error) {
 			TTL:          o.TTL,
 			Blockers:     o.Blockers,
 			Layout:       where.sessionKey,
+			Permit:       permit,
 			Capabilities: capabilities(o.TTL),
 			As:           leaseAs,
 		}),
@@ -123,6 +124,7 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 		Prompt:        true,
 		Contended:     true,
 		Shared:        true,
+		Permits:       true,
 		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
 	}
 }

@@ -13,6 +13,9 @@ const channel = "lockport"
 // who waits when the lock is free. Who waits has a side lock in shared mode.
 type statements struct {
 	alone, shared lockStatements
+	tryPermit     statement // the key that was taken of several, and then a token; nothing if none was free
+	freePermit    statement // as free, of one key for those who await another
+	undoPermit    statement // how many of several keys were given back
 
 	contend statement // tells that a key is waited for
 	await   statement
@@ -42,25 +45,30 @@ func newStatements(draw string) *statements {
 	notify := func(event, key string) string {
 		return `length(pg_notify('` + channel + `', '` + event + `' || ` + key + `)::text)`
 	}
+	free := func(mode, key, awaited, hi, lo string) string {
+		return `SELECT CASE WHEN pg_advisory_unlock` + mode + `(` + key + `) THEN
+			CASE WHEN pg_try_advisory_xact_lock(` + hi + `, ` + lo + `) THEN 1 ELSE 1 + ` + notify("f", awaited) + ` END ELSE 0 END::bigint`
+	}
 	locks := func(mode string) lockStatements {
 		try := func(key string) string {
 			return `SELECT CASE WHEN pg_try_advisory_lock` + mode + `(` + key + `) THEN ` + draw + ` END`
 		}
-		free := func(key, hi, lo string) string {
-			return `SELECT CASE WHEN pg_advisory_unlock` + mode + `(` + key + `) THEN
-			CASE WHEN pg_try_advisory_xact_lock(` + hi + `, ` + lo + `) THEN 1 ELSE 1 + ` + notify("f", key) + ` END ELSE 0 END::bigint`
-		}
 		return lockStatements{
 			try:  statement{"lp_try" + mode, try("$1::bigint")},
 			wait: statement{"lp_wait" + mode, `SELECT CASE WHEN pg_advisory_lock` + mode + `($1::bigint) IS NOT NULL THEN ` + draw + ` END`},
-			free: statement{"lp_free" + mode, free("$1::bigint", "$2::int", "$3::int")},
-			change: statement{"lp_free_lp_try" + mode, free("k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
+			free: statement{"lp_free" + mode, free(mode, "$1::bigint", "$1::bigint", "$2::int", "$3::int")},
+			change: statement{"lp_free_lp_try" + mode, free(mode, "k", "k", "hi", "lo") + ` FROM unnest($1::bigint[], $2::int[], $3::int[]) AS u(k, hi, lo)
 			UNION ALL ` + try("k") + ` FROM unnest($4::bigint[]) AS k`},
 		}
 	}
 	return &statements{
 		alone:  locks(""),
 		shared: locks("_shared"),
+		// The second branch reads what the first has found.
+		tryPermit: statement{"lp_try_permit", `WITH got AS MATERIALIZED (SELECT k FROM unnest($1::bigint[]) AS k WHERE pg_try_advisory_lock(k) LIMIT 1)
+			SELECT k FROM got UNION ALL SELECT ` + draw + ` FROM got`},
+		freePermit: statement{"lp_free_permit", free("", "$1::bigint", "$2::bigint", "$3::int", "$4::int")},
+		undoPermit: statement{"lp_undo_permit", `SELECT count(*) FILTER (WHERE pg_advisory_unlock(k)) FROM unnest($1::bigint[]) AS k`},
 
 		contend: statement{"lp_contend", `SELECT length(set_config('lock_timeout', '` + milliseconds(waitLockTimeout) + `', false))::bigint + ` + notify("c", "$1::bigint")},
 		await:   statement{"lp_await", `SELECT CASE WHEN pg_advisory_lock_shared($2::int, $3::int) IS NOT NULL THEN ` + notify("c", "$1::bigint") + `::bigint END`},

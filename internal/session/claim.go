@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/lockport/lockport/driver"
@@ -29,11 +30,15 @@ func (b *Backend) acquire(ctx context.Context, req driver.Request, find func() (
 	if err := b.available(ctx, key, &req, waits); err != nil {
 		return nil, err
 	}
+	slots, err := b.slots(ctx, key, &req, waits)
+	if err != nil {
+		return nil, err
+	}
 	s, err := find()
 	if err != nil {
 		return nil, err
 	}
-	c := b.claimOn(s, key, &req, waits)
+	c := b.claimOn(s, key, &req, slots, waits)
 	if err := c.outcome(ctx); err != nil {
 		if waits && c.state == asking { // it can be ended only with its session
 			s.end(errCancelled)
@@ -64,6 +69,40 @@ func (b *Backend) available(ctx context.Context, key Key, req *driver.Request, w
 	return nil
 }
 
+// slots are the keys of the permits that req may get, those of its name that no claim here has, from a random one on; nil: it is no request for a permit. It
+// awaits the answer to an earlier request of this name, which may get any. mu is held, but not meanwhile.
+func (b *Backend) slots(ctx context.Context, key Key, req *driver.Request, waits bool) (slots []Key, err error) {
+	if req.Permits == 0 {
+		return nil, nil
+	}
+	if waits { // for one of many locks the server keeps no queue
+		return nil, b.errHeld
+	}
+	taken := make(map[Key]bool)
+	for _, c := range b.table[key] {
+		if c.state == asking {
+			if !b.await(ctx, c.call) {
+				return nil, unavailable(ctx.Err())
+			}
+			if err := b.available(ctx, key, req, waits); err != nil {
+				return nil, err
+			}
+			return b.slots(ctx, key, req, waits)
+		}
+		taken[c.slot] = true
+	}
+	first := rand.IntN(req.Permits)
+	for i := range req.Permits {
+		if slot := b.o.Permit(key, 1+(first+i)%req.Permits); !taken[slot] {
+			slots = append(slots, slot)
+		}
+	}
+	if len(slots) == 0 {
+		return nil, b.errHeld
+	}
+	return slots, nil
+}
+
 // find returns the claim of owner on key that is in the table, or nil. mu is held.
 func (b *Backend) find(key Key, owner string) *claim {
 	for _, c := range b.table[key] {
@@ -78,6 +117,8 @@ func (b *Backend) find(key Key, owner string) *claim {
 // session. So a reader and a writer of ours can wait for each other in the server's queue, on sessions of their own. mu is held.
 func (c *claim) excludes(req *driver.Request, waits bool) bool {
 	switch {
+	case req.Permits > 0:
+		return false
 	case waits:
 		return !c.req.Shared && !req.Shared
 	case c.req.Shared && req.Shared:
@@ -137,6 +178,7 @@ type claim struct {
 	key Key
 	req driver.Request
 
+	slot    Key // of the permit that it has; empty: it is none
 	state   state
 	call    *call // its Try, or its last Free
 	wanted  bool  // somebody waits for the answer, or has the lease
@@ -161,11 +203,11 @@ const (
 )
 
 // claimOn begins a claim on s, which no other claim here excludes, and queues its Try. mu is held.
-func (b *Backend) claimOn(s *session, key Key, req *driver.Request, waits bool) *claim {
+func (b *Backend) claimOn(s *session, key Key, req *driver.Request, slots []Key, waits bool) *claim {
 	c := &claim{b: b, s: s, key: key, req: *req, wanted: true}
 	b.table[key] = append(b.table[key], c)
 	s.claims[c] = struct{}{}
-	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Name: req.Name, Owner: req.Owner}, c.tried)
+	c.call = s.ask(&Op{Kind: Try, Key: key, Shared: req.Shared, Slots: slots, Name: req.Name, Owner: req.Owner}, c.tried)
 	c.call.waits = waits
 	return c
 }
@@ -212,6 +254,7 @@ func (c *claim) withdraw() bool {
 // tried draws the conclusions from the end of a Try. mu is held.
 func (c *claim) tried() {
 	b, op := c.b, c.call.op
+	c.slot = op.Slot
 	switch {
 	case c.call.err != nil:
 		c.err = c.call.err
@@ -243,7 +286,7 @@ func (c *claim) tried() {
 // giveBack queues the Free of a claim that has its key. mu is held.
 func (c *claim) giveBack() {
 	c.state = giving
-	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared}, c.gaveBack)
+	c.call = c.s.ask(&Op{Kind: Free, Key: c.key, Shared: c.req.Shared, Slot: c.slot}, c.gaveBack)
 }
 
 // gaveBack draws the conclusions from the end of a Free. mu is held.

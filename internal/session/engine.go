@@ -126,9 +126,18 @@ func (b *Backend) layout(req *driver.Request) (Key, error) {
 	if req.TTL != b.o.TTL {
 		return "", fmt.Errorf("%w: TTL %v, but that of the session is %v and holds for all its locks", driver.ErrRefused, req.TTL, b.o.TTL)
 	}
-	key, err := b.o.Layout(req.Name)
+	key, err := b.keyOf(req)
 	if err != nil && classOf(err) == nil {
 		err = fmt.Errorf("%w: %w", driver.ErrRefused, err)
+	}
+	return key, err
+}
+
+// keyOf is the key of what req asks for: the lock, or the permits of its name.
+func (b *Backend) keyOf(req *driver.Request) (Key, error) {
+	key, err := b.o.Layout(req.Name)
+	if err == nil && req.Permits > 0 {
+		key = b.o.Permit(key, 0)
 	}
 	return key, err
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/lockport/lockport/driver"
@@ -11,7 +12,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 
 // As implements driver.LeaseAs.
 func (c *claim) As(target any) bool {
-	return c.b.o.As != nil && c.b.o.As(c.s.conn, c.key, target)
+	return c.b.o.As != nil && c.b.o.As(c.s.conn, cmp.Or(c.slot, c.key), target)
 }
 
 var _ driver.LeaseAs = (*claim)(nil)
@@ -86,7 +87,7 @@ func (c *claim) Release(ctx context.Context) error {
 // Abandon implements driver.Backend. A claim whose session has ended for us is certainly gone only when the server says so in another session: a
 // connection that is half-open may keep its locks for as long as the TTL.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	key, err := b.o.Layout(req.Name)
+	key, err := b.keyOf(&req)
 	if err != nil {
 		return nil // nothing was asked for
 	}

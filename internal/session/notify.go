@@ -16,7 +16,7 @@ type watch struct {
 
 // Notify implements driver.Notifier.
 func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
-	key, err := b.o.Layout(req.Name)
+	key, err := b.keyOf(&req)
 	if err != nil {
 		return func() {}
 	}

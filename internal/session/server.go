@@ -43,6 +43,11 @@ type Op struct {
 	// Shared says of a Try that the Key is wanted beside other sessions that share it, and of a Free that it was taken so. Only with
 	// Capabilities.Shared.
 	Shared bool
+	// Slots are the keys of permits, one of which a Try wants: the first that is free in their order. This session has none of them. Key is then that of all permits
+	// of the name, which is awaited, and under which tokens rise.
+	Slots []Key
+	// Slot is the permit that a Try of Slots got, or that a Free gives back. Whoever awaits Key is told.
+	Slot Key
 
 	// Name and Owner are those of the claim (driver.Request) that a Try or a Wait is for. They decide nothing: a backend may keep them
 	// at the server for Inspect.
@@ -133,6 +138,10 @@ type Options struct {
 	// Layout makes the server's key from a lock's name. An error, of a class of package driver (ErrRefused), is returned to the caller. It does no I/O
 	// and may be called concurrently.
 	Layout func(name string) (Key, error)
+
+	// Permit makes keys for permits: of the key of a lock and 0, that of all permits of the name; of that key and a number from 1 on, that of
+	// one permit. It is needed with Capabilities.Permits.
+	Permit func(key Key, n int) Key
 
 	// Capabilities is what the backend promises. The engine sets Ends, FixedTTL and Prompt.
 	Capabilities driver.Capabilities

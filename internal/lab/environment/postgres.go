@@ -42,12 +42,16 @@ func postgresAdmin(s *servers.Postgres) *admin {
 	return newAdmin(db)
 }
 
-// The layout on the backend's page, for the name $1: the key of its lock, what pg_locks has of that, and what it has of those who await it.
+// The layout on the backend's page, for the name $1: the key of its lock, what pg_locks has of that, of its first permits, and of those who await it.
 const (
 	keyOfName = `('x' || encode(substring(sha256('lockport:'::bytea || $1::bytea), 1, 8), 'hex'))::bit(64)::bigint`
 	lockRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) = ` + keyOfName
 	sideRows  = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 2 AND (classid::bigint << 32 | objid::bigint) =
 		('x' || encode(substring(sha256(convert_to('lockport.side:' || ` + keyOfName + `::text, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint`
+	permitRows = `FROM pg_locks WHERE locktype = 'advisory' AND objsubid = 1 AND (classid::bigint << 32 | objid::bigint) IN (
+		SELECT ('x' || encode(substring(sha256(convert_to('lockport.permit:' || ('x' || encode(substring(sha256(convert_to(
+			'lockport.permit:' || ` + keyOfName + `::text || ':0', 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint::text || ':' || n, 'UTF8')), 1, 8), 'hex'))::bit(64)::bigint
+		FROM generate_series(1, 8) AS n)`
 )
 
 // Leftovers implements Servers, for names that a backend of Config was asked for.
@@ -61,7 +65,7 @@ func (p *Postgres) Leftovers(ctx context.Context, prefix string) (left []string,
 		if !strings.HasPrefix(name.(string), prefix) {
 			continue
 		}
-		rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
+		rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a permit' "+permitRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
 		err = errors.Join(err, failed)
 		for _, what := range rows {
 			left = append(left, fmt.Sprint(name, ": ", what))
