@@ -89,6 +89,21 @@ func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 	return nil
 }
 
+// drawForPermit draws the token of a permit, from the row of all permits of the name: later grants have greater tokens, whichever permit they are of. The row of the
+// permit itself tells who has it.
+func (c *conn) drawForPermit(ctx context.Context, op *session.Op) error {
+	if err := c.draw(ctx, []*session.Op{op}); err != nil || !op.OK || c.server.o.NoTokens {
+		return err
+	}
+	_, err := c.insert(ctx, fmt.Sprintf("INSERT INTO %s (id,token,name,owner,session,marker,at) VALUES (%s,%d,%s,%s,%d,'%s',NOW())"+
+		" ON DUPLICATE KEY UPDATE token=VALUES(token),name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)",
+		c.server.table, literal(op.Slot), op.Token, binary(op.Name), binary(op.Owner), c.thread, c.marker))
+	if number(err) != 0 {
+		return c.giveBack(ctx, []*session.Op{op}, err)
+	}
+	return err
+}
+
 // insert carries out a statement that draws tokens, and returns the last one.
 func (c *conn) insert(ctx context.Context, query string) (last int64, err error) {
 	for range drawAttempts {

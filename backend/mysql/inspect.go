@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -25,33 +27,80 @@ func (b *Backend) Inspect(ctx context.Context, name string) (found driver.Status
 		return found, err
 	}
 	err = b.server.look(ctx, func(l link) (err error) {
-		found, _, err = b.server.find(ctx, l, name, key)
+		holders, err := b.server.find(ctx, l, name, key)
+		if len(holders) > 0 {
+			found = merge(holders)
+		}
 		return err
 	})
 	return found, err
 }
 
-// find is Inspect on a connection, and says which session has the lock.
-func (s *server) find(ctx context.Context, l link, name string, key session.Key) (found driver.Status, thread int64, err error) {
-	found = driver.Status{Name: name, Waiters: -1}
+// holder is who has a lock, or a permit.
+type holder struct {
+	driver.Status
+	key    session.Key
+	thread int64 // its session
+}
+
+// merge makes one status of the holders of one name.
+func merge(holders []holder) driver.Status {
+	st := holders[0].Status
+	for _, h := range holders {
+		st.Permits = max(st.Permits, h.Permits)
+	}
+	for _, h := range holders[1:] {
+		st.Others = append(st.Others, h.Status)
+		st.Others[len(st.Others)-1].Permits = st.Permits
+	}
+	return st
+}
+
+// find says who has the lock, or if nobody has it, who has its permits: as far as these are in the table.
+func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]holder, error) {
+	h := holder{Status: driver.Status{Name: name, Waiters: -1}, key: key}
 	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
 	var r row
+	err := error(nil)
 	if !s.o.NoTokens {
 		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+s.table+" ON id="+literal(key))
 	}
 	if s.o.NoTokens || number(err) == errNoTable { // where there is no table, no client of lockport has been
 		r, err = l.row(ctx, used)
 	}
-	if err != nil || !r[0].Valid {
-		return found, 0, err
+	switch {
+	case err != nil:
+		return nil, err
+	case !r[0].Valid && len(r) == 1:
+		return nil, nil
+	case !r[0].Valid:
+		return s.findPermits(ctx, l, name, permit(key, 0))
 	}
-	found.Held = true
+	h.Held, h.thread = true, r.number(0)
 	if len(r) > 1 && r.number(1) == 1 {
-		r.describe(&found, 2)
+		r.describe(&h.Status, 2)
 	} else {
-		found.Owner, found.Foreign = connectionPrefix+r.text(0), true
+		h.Owner, h.Foreign = connectionPrefix+r.text(0), true
 	}
-	return found, r.number(0), nil
+	return []holder{h}, nil
+}
+
+// findPermits says who has the permits of name, whose key of all is set.
+func (s *server) findPermits(ctx context.Context, l link, name string, set session.Key) (holders []holder, err error) {
+	numbers, keys := make(map[session.Key]int), make([]string, driver.MaxPermits)
+	for i := range keys {
+		key := permit(set, i+1)
+		numbers[key], keys[i] = i+1, literal(key)
+	}
+	rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,session,%s FROM %s WHERE id IN (%s) AND session=IS_USED_LOCK(id)", rowFields, s.table, strings.Join(keys, ",")))
+	for _, r := range rows {
+		h := holder{Status: driver.Status{Name: name, Waiters: -1}, key: session.Key(r.text(0)), thread: r.number(1)}
+		if h.Permits = numbers[h.key]; r.number(2) == 1 {
+			r.describe(&h.Status, 3)
+			holders = append(holders, h)
+		}
+	}
+	return holders, err
 }
 
 // describe fills in st what the columns from first on, the last of rowFields, tell of a lock.
@@ -66,20 +115,46 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		return nil, fmt.Errorf("%w: without the table of fencing tokens the names of locks are not known", errors.ErrUnsupported)
 	}
 	err = s.look(ctx, func(l link) error {
-		rows, err := l.rows(ctx, fmt.Sprintf("SELECT name,%s FROM %s WHERE LEFT(name,%d)=%s AND session=IS_USED_LOCK(id)",
+		rows, err := l.rows(ctx, fmt.Sprintf("SELECT name,%s,id FROM %s WHERE LEFT(name,%d)=%s AND session=IS_USED_LOCK(id)",
 			rowFields, s.table, len(prefix), binary(prefix)))
 		if number(err) == errNoTable { // nobody has made a claim yet
 			return nil
 		}
+		permits := make(map[string][]holder) // by name
 		for _, r := range rows {
-			if st := (driver.Status{Name: r.text(0), Waiters: -1}); r.number(1) == 1 {
-				r.describe(&st, 2)
+			st := driver.Status{Name: r.text(0), Waiters: -1}
+			if r.number(1) != 1 {
+				continue
+			}
+			r.describe(&st, 2)
+			if n := s.permitNumber(st.Name, session.Key(r.text(5))); n > 0 {
+				st.Permits = n
+				permits[st.Name] = append(permits[st.Name], holder{Status: st})
+			} else {
 				all = append(all, st)
 			}
+		}
+		for _, holders := range permits {
+			all = append(all, merge(holders))
 		}
 		return err
 	})
 	return all, err
+}
+
+// permitNumber is the number of the permit of name whose key is id; 0: it is the lock.
+func (s *server) permitNumber(name string, id session.Key) int {
+	key, err := s.layout.key(name)
+	if err != nil || id == key {
+		return 0
+	}
+	set := permit(key, 0)
+	for n := 1; n <= driver.MaxPermits; n++ {
+		if permit(set, n) == id {
+			return n
+		}
+	}
+	return 0
 }
 
 // Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError where the session has other locks, and where
@@ -101,16 +176,19 @@ func (b *Backend) kill(ctx context.Context, name, owner string, all bool) error 
 		return err
 	}
 	return s.look(ctx, func(l link) error {
-		st, thread, err := s.find(ctx, l, name, key)
+		holders, err := s.find(ctx, l, name, key)
+		var thread int64
 		var others *driver.SharedSessionError
+		i := slices.IndexFunc(holders, func(h holder) bool { return h.Owner == owner })
 		switch {
 		case err != nil:
 			return err
-		case !st.Held || st.Owner != owner:
-			thread = 0
-		case st.Foreign:
+		case i < 0:
+		case holders[i].Foreign:
+			thread = holders[i].thread
 			others = &driver.SharedSessionError{Session: sessionName(thread), Others: -1}
 		default:
+			key = holders[i].key
 			thread, others, err = s.othersOfOurs(ctx, l, key, owner)
 		}
 		switch {

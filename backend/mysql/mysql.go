@@ -41,6 +41,7 @@ func NewBackend(db *sql.DB, o Options) (*Backend, error) {
 		Blockers:     s.blockers(),
 		Beat:         beat,
 		Layout:       s.layout.key,
+		Permit:       permit,
 		Capabilities: capabilities(o),
 	})}, nil
 }
@@ -107,6 +108,7 @@ func capabilities(o Options) driver.Capabilities {
 		Wake:          driver.WakeQueueOrPoll, // the latter beyond Options.Blockers names
 		Failover:      driver.FailoverUnsafe,
 		Prompt:        true,
+		Permits:       true,
 		RemovalNotice: func(time.Duration) time.Duration { return removalNotice },
 	}
 	if o.NoTokens {

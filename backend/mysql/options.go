@@ -103,6 +103,12 @@ func (l layout) key(name string) (session.Key, error) {
 	return session.Key(name), nil
 }
 
+// permit is session.Options.Permit.
+func permit(key session.Key, n int) session.Key {
+	sum := sha256.Sum256([]byte(fmt.Sprintf("lockport.permit:%s:%d", key, n)))
+	return session.Key(hex.EncodeToString(sum[:]))
+}
+
 // literal is the key in SQL. It has neither quotes nor backslashes.
 func literal(key session.Key) string { return "'" + string(key) + "'" }
 

@@ -1,6 +1,7 @@
 package mysql
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"database/sql"
@@ -181,7 +182,8 @@ func (c *conn) Listen(ctx context.Context) error {
 func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 	var locks []*session.Op // that go in one statement
 	for _, op := range ops {
-		if op.Kind != session.End {
+		permit := len(op.Slots) > 0
+		if op.Kind != session.End && !permit {
 			locks = append(locks, op)
 			continue
 		}
@@ -189,7 +191,11 @@ func (c *conn) Do(ctx context.Context, ops []*session.Op) error {
 			return err
 		}
 		locks = nil
-		if err := c.finish(ctx, op); err != nil {
+		answer := c.finish
+		if permit {
+			answer = c.tryPermit
+		}
+		if err := answer(ctx, op); err != nil {
 			return err
 		}
 	}
@@ -262,7 +268,7 @@ func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, as
 		case session.Try:
 			function = fmt.Sprintf("GET_LOCK(%s,%d)", literal(op.Key), wait/time.Second)
 		case session.Free:
-			function = "RELEASE_LOCK(" + literal(op.Key) + ")"
+			function = "RELEASE_LOCK(" + literal(cmp.Or(op.Slot, op.Key)) + ")"
 		case session.Ping:
 			function = "IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID()"
 		default:
@@ -306,6 +312,24 @@ func (c *conn) locks(ctx context.Context, ops []*session.Op, wait time.Duration)
 	return c.draw(ctx, won)
 }
 
+// tryPermit takes the first of several locks that is free, none of which the session has, and draws its token. An error: as of locks.
+func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
+	var query strings.Builder
+	query.WriteString("SELECT CASE")
+	for i, slot := range op.Slots {
+		fmt.Fprintf(&query, " WHEN GET_LOCK(%s,0)=1 THEN %d", literal(slot), i)
+	}
+	r, err := c.row(ctx, query.String()+" END")
+	switch {
+	case number(err) != 0:
+		return c.giveBack(ctx, []*session.Op{op}, err)
+	case err != nil || !r[0].Valid:
+		return err
+	}
+	op.OK, op.Slot = true, op.Slots[r.number(0)]
+	return c.drawForPermit(ctx, op)
+}
+
 // refused draws the conclusions from a statement of which the server says that it fails: it may have carried out some of the functions before. Locks that it may
 // have taken are given back; whether it has released something is not known, which ends the session.
 func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) error {
@@ -326,8 +350,17 @@ func (c *conn) refused(ctx context.Context, asked []*session.Op, why error) erro
 // giveBack releases the locks of tries that have failed because of why: all of them, or the session ends.
 func (c *conn) giveBack(ctx context.Context, tries []*session.Op, why error) error {
 	for _, op := range tries {
-		if _, err := c.row(ctx, "SELECT RELEASE_LOCK("+literal(op.Key)+")"); err != nil {
-			return err
+		keys := op.Slots
+		switch {
+		case op.Slot != "":
+			keys = []session.Key{op.Slot}
+		case len(keys) == 0:
+			keys = []session.Key{op.Key}
+		}
+		for _, key := range keys {
+			if _, err := c.row(ctx, "SELECT RELEASE_LOCK("+literal(key)+")"); err != nil {
+				return err
+			}
 		}
 		op.OK, op.Err = false, classify(ctx, why)
 	}
