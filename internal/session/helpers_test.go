@@ -110,6 +110,8 @@ type handConn struct {
 	reply  chan error // what Do or Wait returns
 	broken chan error // what Listen returns
 	deaf   bool       // Do and Wait return late: not when their context ends
+
+	lastShared bool // of the first op of the last request
 }
 
 func (c *handConn) ID() string { return c.id }
@@ -124,7 +126,7 @@ func (c *handConn) Do(ctx context.Context, ops []*Op) error {
 	require.NotEmpty(c.h.t, ops)
 	require.LessOrEqual(c.h.t, len(ops), MaxBatch)
 	c.mu.Lock()
-	c.ops = ops
+	c.ops, c.lastShared = ops, ops[0].Shared
 	c.count++
 	c.mu.Unlock()
 	if c.deaf {

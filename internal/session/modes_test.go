@@ -1,0 +1,102 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// reading is a reader's request.
+func reading(name string) driver.Request {
+	req := request(name)
+	req.Shared = true
+	return req
+}
+
+// permitOf is a request for one of two permits.
+func permitOf(name string) driver.Request {
+	req := request(name)
+	req.Permits = 2
+	return req
+}
+
+func TestReadersOfOneSession(t *testing.T) {
+	byHand(t, Options{Blockers: 2}, func(t *testing.T, h *hand) {
+		c, first := h.live(reading("a"))
+		second := h.held(c, reading("a"))
+		h.try(t.Context(), request("a")).is(t, driver.ErrHeld) // the session would get it
+
+		writer := h.wait(t.Context(), request("a")) // on a session of its own the server keeps it apart
+		queue := h.accept()
+		require.Equal(t, "Ta!", queue.asked())
+		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		r := release(t.Context(), first)
+		c.answer("Fa")
+		r.is(t, nil)
+		r = release(t.Context(), second)
+		c.answer("Fa")
+		r.is(t, nil)
+		queue.answer("Ta!")
+		writer.is(t, nil)
+
+		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		reader := h.wait(t.Context(), reading("a"))
+		behind := h.accept()
+		r = release(t.Context(), writer.lease)
+		queue.answer("Fa")
+		r.is(t, nil)
+		behind.answer("Ta!")
+		reader.is(t, nil)
+		require.True(t, behind.lastShared)
+	})
+}
+
+// A session that has a key in shared mode gets it again ahead of those who wait in the server's queue.
+func TestReaderDoesNotOvertakeAWriterOnItsSession(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		c, first := h.live(reading("a"))
+		c.events.Contended("a")
+		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		r := release(t.Context(), first)
+		c.answer("Fa")
+		r.is(t, nil)
+		h.held(c, reading("a"))
+
+		stop := h.b.Notify(request("a"), func() {}) // a writer of this process, for which no session is left
+		c.answer("Aa")
+		h.try(t.Context(), reading("a")).is(t, driver.ErrHeld)
+		stop()
+		c.answer("La")
+	})
+}
+
+func TestPermitsOfOneSession(t *testing.T) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+		h.b.o.Permit = func(key Key, n int) Key { return Key(fmt.Sprint(key, n)) }
+		h.wait(t.Context(), permitOf("a")).is(t, driver.ErrHeld) // there is no queue of several locks
+		one, two := h.try(t.Context(), permitOf("a")), permitOf("a")
+		c := h.accept()
+		next := h.try(t.Context(), two) // the first may yet get any
+		require.Len(t, c.ops[0].Slots, 2)
+		c.ops[0].OK, c.ops[0].Slot = true, "a02"
+		c.finish(nil)
+		one.is(t, nil)
+		require.Equal(t, "Ta0", c.asked())
+		require.Equal(t, []Key{"a01"}, c.ops[0].Slots)
+		c.ops[0].OK, c.ops[0].Slot = true, "a01"
+		c.finish(nil)
+		next.is(t, nil)
+		h.try(t.Context(), two).is(t, driver.ErrHeld)
+		h.try(t.Context(), permitOf("a")).is(t, driver.ErrHeld)
+		h.held(c, request("a")) // the lock is none of the permits
+
+		abandoned := h.abandon(t.Context(), two)
+		require.Equal(t, "Fa0", c.asked())
+		require.Equal(t, Key("a01"), c.ops[0].Slot)
+		c.answer("Fa0")
+		abandoned.is(t, nil)
+	})
+}
