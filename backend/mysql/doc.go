@@ -15,6 +15,7 @@
 //   - GET_LOCK locks on one server. A fail-over to a replica loses all locks, and while the old primary lives there may be two holders. Galera, replication
 //     groups, read-only servers and proxies that share sessions are refused.
 //   - The order among processes that wait is the server's for the first names, and none for those beyond Options.Blockers, which look once a second.
+//   - Readers (lockport.Shared) are refused: GET_LOCK has no shared mode. Permits are granted in no order; waiters look once a second.
 //   - A TTL is a whole number of seconds, and the same for all locks of a client.
 //
 // # URL

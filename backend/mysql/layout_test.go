@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // TestKeyGolden: these are shared with other versions and other programs. Changing one is a major version.
@@ -23,6 +24,10 @@ func TestKeyGolden(t *testing.T) {
 		require.Equal(t, c.key, string(key), "%q %q", c.prefix, c.name)
 		require.Len(t, key, maxKey)
 	}
+	set := permit("144677142ec2a2c4a5742224d5b507d70358e7dc1f8047df1ba3865273aa1712", 0)
+	require.Equal(t, session.Key("404de2bbab585cd401b541f0fb94ba0adf279f06b65c5e84067c6fe58d9ab59f"), set)
+	require.Equal(t, session.Key("a06655bfe11ea786587ddddb396bb48da46bb40d37a77175e959b9438a265a7c"), permit(set, 1))
+	require.Equal(t, session.Key("266ad8157ba8950b6f739f182c97caf650e95ad3f20af8c898f686f27928aefe"), permit(set, 2))
 }
 
 func TestExactKeys(t *testing.T) {

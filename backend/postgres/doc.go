@@ -9,6 +9,7 @@
 //   - Fencing tokens rise for each name, over crashes and restarts too.
 //   - One session carries all locks of a client, and requests of many goroutines go to the server together. A client has at most 1 + Blockers
 //     connections, of its own: a caller's pool is not used up.
+//   - Readers (lockport.Shared) and writers wait in the server's queue, where neither overtakes the other. Of n permits (lockport.Permits) never more are held.
 //   - Those who wait in the server's queue are granted the lock at once; the others are notified by the release.
 //
 // # Non-guarantees
@@ -17,7 +18,7 @@
 //     unnoticed, both grant.
 //   - Names are hashed to 64 bits: among a million names two share a lock with a probability of 1 in 37 million.
 //   - All locks of a client are lost together, when its session is. There is one TTL for them.
-//   - There is no order among waiting clients beyond the first Blockers names.
+//   - There is no order among waiting clients beyond the first Blockers names, nor among those that wait for permits.
 //   - PgBouncer and the like are refused in transaction or statement mode.
 //
 // # URL

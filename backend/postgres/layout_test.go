@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/session"
 )
 
 // golden are the keys of names. Other programs depend on them: a change is one of major version.
@@ -31,6 +32,15 @@ func TestWireGolden(t *testing.T) {
 		require.Equal(t, g.key, key, "%q", g.name)
 		require.Contains(t, string(page), "`"+g.name+"`")
 		require.Contains(t, string(page), "`"+strconv.FormatInt(g.key, 10)+"`")
+	}
+	set := permit("1460986057695863492", 0)
+	for i, want := range []session.Key{"-4532172492480221344", "-5908599515314385188", "-9217001262187737936"} {
+		key := set
+		if i > 0 {
+			key = permit(set, i)
+		}
+		require.Equal(t, want, key)
+		require.Contains(t, string(page), "`"+string(key)+"`")
 	}
 	hi, lo := side(42)
 	require.Equal(t, [2]int32{2092877559, 828149654}, [2]int32{hi, lo})
