@@ -56,6 +56,32 @@ func TestInspectSaysWhoHasALock(t *testing.T) {
 	require.Empty(t, all)
 }
 
+func TestPermitsAreSeen(t *testing.T) {
+	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
+	name, owners := newName(), []string{newOwner(), newOwner()}
+	var last *Backend
+	for _, owner := range owners {
+		last = newBackend(t, m, Options{})
+		_, err := last.TryAcquire(t.Context(), driver.Request{Name: name, Owner: owner, TTL: last.server.o.TTL, Permits: 3})
+		require.NoError(t, err)
+	}
+	st, err := last.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.True(t, st.Held && st.Token > 0 && st.Permits >= 2 && st.Permits <= 3, "%+v", st)
+	require.Len(t, st.Others, 1)
+	require.ElementsMatch(t, owners, []string{st.Owner, st.Others[0].Owner})
+	all, err := last.List(t.Context(), name)
+	require.NoError(t, err)
+	require.Len(t, all, 1)
+	require.Len(t, all[0].Others, 1)
+	require.NoError(t, last.Break(t.Context(), name, owners[0]))
+	require.ErrorIs(t, last.Break(t.Context(), name, owners[0]), driver.ErrLost)
+	st, err = last.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, owners[1], st.Owner)
+	require.Empty(t, st.Others)
+}
+
 // TestLookingMakesNothing: who looks needs no more than to read, and finds nothing where no client of lockport has been.
 func TestLookingMakesNothing(t *testing.T) {
 	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})

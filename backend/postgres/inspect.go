@@ -86,19 +86,20 @@ func sessionOwner(pid int64, client string) string {
 // status is that of a name with these holders. A session is one of them for each lock, however many readers it has. Of the number of permits the server
 // knows only which are held.
 func status(name string, holders []seen, waiters int) driver.Status {
-	var all []driver.Status
+	st := driver.Status{Name: name, Waiters: waiters}
 	permits := 0
 	for _, h := range holders {
 		permits = max(permits, int(h.permit))
 	}
-	for _, h := range holders {
-		all = append(all, driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits})
+	for i, h := range holders {
+		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits}
+		if i == 0 {
+			st = holder
+		} else {
+			st.Others = append(st.Others, holder)
+		}
 	}
-	if len(all) == 0 {
-		return driver.Status{Name: name, Waiters: waiters}
-	}
-	all[0].Others = all[1:len(all):len(all)]
-	return all[0]
+	return st
 }
 
 // statusOf says who holds name, or if nobody does its permits, and on which sessions.

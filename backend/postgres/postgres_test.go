@@ -34,11 +34,11 @@ func backendAt2(t testing.TB, rawURL string) driver.Backend {
 	return b
 }
 
-func acquire(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
+func acquire(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	l, err := c.Acquire(ctx, name)
+	l, err := c.Acquire(ctx, name, opts...)
 	require.NoError(t, err)
 	return l
 }
