@@ -161,6 +161,16 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		require.NoError(t, err, user)
 		require.Equal(t, want, ids(notices), user)
 	}
+	n := newNode(t, s.UserURL("lockport", "secret"), "a", Options{})
+	for _, req := range []driver.Request{n.request(t.Name()), n.reading(t.Name()), n.permit(t.Name())} {
+		lease := n.takes(req)
+		_, err := n.renews(lease)
+		require.NoError(t, err)
+		_, err = n.Inspect(t.Context(), t.Name())
+		require.NoError(t, err)
+		frees(t, lease)
+		n.abandons(req)
+	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
 		_, err := check(t, s.UserURL(user, "secret"))
 		saysOneLine(t, err, driver.ErrRefused, what)
