@@ -62,7 +62,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 
 // attempt tries once to lock the file of req. On success the file is the lease's; otherwise it stays in w. The caller has the mutex.
 func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
-	path := filepath.Join(b.dir.path, FileName(req.Name))
+	path := filepath.Join(b.dir.path, mainFile(req))
 	for range maxReplaced {
 		if w.file == nil {
 			f, err := openLock(path, os.O_RDWR|os.O_CREATE)
@@ -71,64 +71,91 @@ func (b *Backend) attempt(req driver.Request, w *waiter) (*lease, error) {
 			}
 			w.file = f
 		}
-		locked, err := w.try(req.Queue)
+		locked, err := w.try(req)
 		if err != nil {
 			return nil, err
 		}
 		fi, here := isAt(w.file, path)
-		switch {
-		case !here:
+		if !here {
 			w.close() // it was removed or replaced before: whoever has locked it, that means nothing
-		case !locked:
-			held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
-			if r, _, err := readRecord(w.file); err == nil && r.isOfHolder() {
-				held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
-			}
-			return nil, held
-		default:
-			l, err := b.grant(req, w, path, fi)
-			if err != nil {
-				_ = unflock(w.file)
-			}
-			return l, err
+			continue
 		}
+		if locked {
+			if l, err := b.grant(req, w, path, fi); l != nil || err != nil {
+				return l, err
+			}
+		}
+		if req.Queue && !w.next {
+			w.next = takeTurnstile(w.file)
+		}
+		held := &driver.HeldError{Poll: minPoll + rand.N(maxPoll-minPoll)}
+		if r, _, err := readRecord(w.file); err == nil && r.isOfHolder() {
+			held.Holder = driver.Status{Owner: r.owner, Token: r.token, Since: r.since}
+		}
+		return nil, held
 	}
 	return nil, fmt.Errorf("%w: the lock file %s is being replaced again and again", driver.ErrUnavailable, path)
 }
 
-// try locks w's file, unless w is to wait and somebody else is next.
-func (w *waiter) try(queue bool) (bool, error) {
+// try locks w's file, unless somebody else is next. A claim that does not wait takes what is free all the same; a reader's, which would keep out a writer
+// that is next, does not.
+func (w *waiter) try(req driver.Request) (bool, error) {
 	now := time.Now()
-	if queue && !w.next {
+	overtakes := false
+	if (req.Queue || req.Shared) && !w.next {
 		if w.tried.IsZero() {
 			w.tried = now
 		}
-		if now.Sub(w.tried) < overtake && isTurnstileTaken(w.file) {
+		if behind := isTurnstileTaken(w.file); behind && (!req.Queue || now.Sub(w.tried) < overtake) {
 			return false, nil
+		} else {
+			overtakes = behind
 		}
 	}
 	w.tried = now
-	locked, err := tryFlock(w.file)
-	if err == nil && !locked && queue && !w.next {
-		w.next = takeTurnstile(w.file)
+	switch {
+	case req.Permits > 0:
+		return true, nil // it is one of further files that is to be locked
+	case req.Shared && overtakes: // only where nobody has the name: a writer that is next may be waiting for readers
+		if free, err := tryFlock(w.file); err != nil || !free {
+			return false, err
+		}
 	}
-	return locked, err
+	if req.Shared {
+		return tryShared(w.file)
+	}
+	return tryFlock(w.file)
 }
 
-// grant makes the lease of w's file, which is locked and of which fi is known, and takes the file from w.
+// grant makes the lease of w's file, which is locked and of which fi is known, and takes the file from w. nil without an error: it is not to be had now.
 func (b *Backend) grant(req driver.Request, w *waiter, path string, fi os.FileInfo) (*lease, error) {
-	r, slot, err := draw(w.file, fi, req, time.Now())
-	if err != nil {
+	now := time.Now()
+	file := &lockedFile{path: path, file: w.file, info: fi}
+	l := &lease{backend: b, req: req, lockedFile: file}
+	var granted bool
+	var err error
+	switch {
+	case req.Permits > 0:
+		granted, err = l.takePermit(now)
+	case req.Shared:
+		granted, err = l.beReader(now)
+	default:
+		granted, err = true, l.beWriter(now)
+	}
+	if err != nil || !granted {
+		_ = unflock(w.file)
 		return nil, err
 	}
 	if fi.Size() == 0 { // it is new
-		b.prune(time.Now())
+		b.prune(now)
 	}
 	if w.next {
 		leaveTurnstile(w.file)
 	}
-	l := &lease{backend: b, req: req, path: path, file: w.file, info: fi, record: r, slot: slot}
-	l.grant = driver.Grant{Token: r.token, Contended: isTurnstileTaken(l.file)}
+	l.grant.Contended = isTurnstileTaken(w.file)
+	if l.lockedFile != file { // the gate
+		file.unlock(false)
+	}
 	*w = waiter{}
 	return l, nil
 }

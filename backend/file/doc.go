@@ -14,7 +14,9 @@
 //   - Child processes do not inherit a lock, unless they are given the file (Lock.As with a **os.File). Then they share it.
 //   - On Linux, the process that waits next is not overtaken by those that wait behind it, or come back, unless it is stopped.
 //     On macOS and FreeBSD a busy process can keep all others from the lock.
-//   - A claim that waits costs one descriptor, one that is held too. No goroutine runs; one timer does while something is held. It looks at the folder
+//   - Readers (lockport.Shared), on Linux: they have the name together, and never beside a writer. A reader that comes does not go before a writer that
+//     is next. Permits (lockport.Permits): never more than n are held, and another n is refused while one is. Both end as locks do.
+//   - A claim that waits costs one descriptor, one that is held too, and a reader's two. No goroutine runs; one timer does while something is held. It looks at the folder
 //     four times a second, and at the files only when the folder has changed.
 //
 // # Non-guarantees
@@ -22,6 +24,7 @@
 //   - Nothing among machines. Folders on NFS, SMB, 9p and other shared file systems are refused, not supported.
 //   - No order among waiters, save that one is next, and a single attempt (TryAcquire) does not wait for its turn.
 //   - Other programs that may write to the folder can remove lock files. The folder must be writable for nobody else.
+//   - No readers on macOS and FreeBSD, where nothing would let a writer in between them.
 //   - Nobody else's lock can be ended by force: end its process, which Inspect names if it is lockport's.
 //
 // # URL
@@ -31,7 +34,8 @@
 //
 // # Server requirements
 //
-// A local file system with flock(2), 2 KB of it for each name (files that nobody has used for 7 days are removed), and a descriptor for each lock that
+// A local file system with flock(2), 2 KB of it for each name, for each permit and for each reader at a time (files that nobody has used for
+// 7 days are removed), and a descriptor for each lock that
 // is held or waited for. All processes must run as the same user.
 //
 // # Example

@@ -41,6 +41,8 @@ var capabilities = driver.Capabilities{
 	Failover:      driver.FailoverNone,
 	Prompt:        true,
 	Queue:         hasTurnstile,
+	Shared:        hasTurnstile, // without it, readers would keep writers out for ever
+	Permits:       true,
 	RemovalNotice: func(time.Duration) time.Duration { return 2 * watchPeriod },
 }
 

@@ -113,7 +113,7 @@ func (d *folder) explain(err error) error {
 	case is(syscall.ENOSPC, syscall.EDQUOT):
 		return fmt.Errorf("%w: %w; make room for the lock files, of 2 KB each", driver.ErrUnavailable, err)
 	case is(syscall.EMFILE, syscall.ENFILE):
-		return fmt.Errorf("%w: %w; raise the limit (ulimit -n): each lock that is held or waited for needs one", driver.ErrUnavailable, err)
+		return fmt.Errorf("%w: %w; raise the limit (ulimit -n): each lock that is held or waited for needs one, a reader's two", driver.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 }

@@ -19,6 +19,12 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		return driver.Status{}, err
 	}
 	st, err := b.inspect(FileName(name))
+	if err == nil && !st.Held {
+		var permits driver.Status
+		if permits, err = b.inspect(gateName(name)); permits.Held {
+			st = permits
+		}
+	}
 	st.Name = name
 	return st, err
 }
@@ -37,7 +43,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		if err := ctx.Err(); err != nil {
 			return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 		}
-		if !strings.HasSuffix(file.Name(), suffix) {
+		if _, part := split(file.Name()); !strings.HasSuffix(file.Name(), suffix) || part != "" && part != gate {
 			continue
 		}
 		st, err := b.inspect(file.Name())
@@ -58,24 +64,87 @@ func (b *Backend) reads(ctx context.Context) error {
 	return b.begin(ctx)
 }
 
-// inspect reads one lock file.
+// inspect says who has the lock, or the permits, whose file or gate this is.
 func (b *Backend) inspect(file string) (driver.Status, error) {
-	st := driver.Status{Waiters: -1}
-	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
-	if errors.Is(err, fs.ErrNotExist) {
+	nobody := driver.Status{Waiters: -1}
+	st, err := b.holder(file)
+	stem, part := split(file)
+	nobody.Name = st.Name
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nobody, nil
+	case err != nil:
+		return nobody, b.dir.explain(err)
+	case part == gate: // nobody locks it
+		nobody.Permits = st.Permits
+		all, err := b.holders(stem, permit, st.Permits, nobody)
+		return all, b.dir.explain(err)
+	case st.Held:
 		return st, nil
 	}
+	nobody.Shared = true
+	all, err := b.holders(stem, reader, mostReaders, nobody)
+	if err == nil && !all.Held {
+		err = b.sharedByOthers(file, &all)
+	}
+	return all, b.dir.explain(err)
+}
+
+// holders says who has locked the files of a kind, of which there are count at most. Each is what st says, and has its file.
+func (b *Backend) holders(stem, kind string, count int, st driver.Status) (driver.Status, error) {
+	var all []driver.Status
+	for i := range count {
+		h, err := b.holder(numbered(stem, kind, i+1))
+		if errors.Is(err, fs.ErrNotExist) && kind == reader {
+			break // each reader takes the first that is free, so that there are no more
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return st, err
+		}
+		if h.Held {
+			h.Name, h.Permits, h.Shared = st.Name, st.Permits, st.Shared
+			all = append(all, h)
+		}
+	}
+	if len(all) == 0 {
+		return driver.Status{Name: st.Name, Waiters: -1}, nil
+	}
+	if len(all) > 1 {
+		all[0].Others = all[1:]
+	}
+	return all[0], nil
+}
+
+// sharedByOthers says in st whether somebody that wrote nothing shares a file: a program, or the guard process of a reader that was killed.
+func (b *Backend) sharedByOthers(file string, st *driver.Status) error {
+	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
-		return st, b.dir.explain(err)
+		return err
 	}
 	defer f.Close()
-	st.Name, _ = readName(f, file)
+	st.Held, err = isLocked(f, tryFlock)
+	st.Shared, st.Foreign = st.Held, st.Held
+	return err
+}
+
+// holder says who has locked a file alone. An error is fs.ErrNotExist where there is none.
+func (b *Backend) holder(file string) (driver.Status, error) {
+	st := driver.Status{Waiters: -1}
+	f, err := openLock(filepath.Join(b.dir.path, file), os.O_RDONLY)
+	if err != nil {
+		return st, err
+	}
+	defer f.Close()
+	st.Name, st.Permits, _ = readName(f, file)
 	r, _, err := readRecord(f)
 	if err != nil {
-		return st, b.dir.explain(err)
+		return st, err
 	}
-	if st.Held, err = isFlocked(f); err != nil {
-		return st, b.dir.explain(err)
+	if st.Held, err = isLocked(f, tryShared); err != nil {
+		return st, err
 	}
 	if known := r.isOfHolder(); st.Held && known {
 		st.Owner, st.Token, st.Since = r.owner, r.token, r.since
@@ -83,6 +152,15 @@ func (b *Backend) inspect(file string) (driver.Status, error) {
 		st.Foreign = st.Held
 	}
 	return st, nil
+}
+
+// isLocked says that somebody has locked f so that try fails. It locks f for a moment, which a claim that comes just then finds held.
+func isLocked(f *os.File, try func(*os.File) (bool, error)) (bool, error) {
+	free, err := try(f)
+	if free {
+		err = unflock(f)
+	}
+	return !free, err
 }
 
 // Check implements driver.Checker.

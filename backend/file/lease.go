@@ -6,21 +6,29 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"syscall"
+	"time"
 
 	"github.com/lockport/lockport/driver"
 )
 
 // lease is a claim whose file is locked: it is so for as long as the backend has it in held. Its fields do not change.
 type lease struct {
-	backend *Backend
-	req     driver.Request
-	path    string
-	file    *os.File
-	info    os.FileInfo // of file, to compare with what is at path
-	grant   driver.Grant
-	record  record
-	slot    int // where record stands
+	*lockedFile // of the name, or of one of its permits
+	backend     *Backend
+	req         driver.Request
+	grant       driver.Grant
+	note        *lockedFile // where a reader writes that it is one; nil: it is none
+}
+
+// lockedFile is a file that is locked, and its record.
+type lockedFile struct {
+	path   string
+	file   *os.File
+	info   os.FileInfo // of file, to compare with what is at path
+	record record
+	slot   int // where record stands
 }
 
 // Grant implements driver.Lease. Until is zero: the claim ends only with the process, or with its file.
@@ -66,24 +74,60 @@ func (l *lease) gone() error {
 	return fmt.Errorf("%w: the lock file %s was removed or replaced", driver.ErrLost, l.path)
 }
 
+// freshen has the files of the lease look used.
+func (l *lease) freshen() {
+	l.lockedFile.freshen()
+	if l.note != nil {
+		l.note.freshen()
+	}
+	if l.req.Permits > 0 {
+		now := time.Now()
+		_ = os.Chtimes(filepath.Join(filepath.Dir(l.path), gateName(l.req.Name)), now, now)
+	}
+}
+
+// unlock ends the lease. write says that its file still is what counts.
+func (l *lease) unlock(write bool) {
+	if l.note != nil {
+		l.note.unlock(true)
+		write = false // the record is a writer's
+	}
+	l.lockedFile.unlock(write)
+}
+
 // isHere reports whether the locked file still is at its path. An error other than that nothing is there says nothing.
-func (l *lease) isHere() bool {
-	fi, err := os.Lstat(l.path)
+func (f *lockedFile) isHere() bool {
+	fi, err := os.Lstat(f.path)
 	if err != nil {
 		return !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR)
 	}
-	return os.SameFile(fi, l.info)
+	return os.SameFile(fi, f.info)
 }
 
-// unlock writes that the lock is free, for people to read, and frees it. What is locked is decided by the lock alone, so a record
+// write writes r, and line, which says whose file it is, where that is missing. at is the slot of the record that counts so far.
+func (f *lockedFile) write(r record, at int, line string) (err error) {
+	if f.info.Size() != int64(headerSize+len(line)) {
+		if err := writeLine(f.file, line); err != nil {
+			return err
+		}
+	}
+	f.record = r
+	f.slot, err = writeRecord(f.file, r, at)
+	return err
+}
+
+// freshen writes the record again.
+func (f *lockedFile) freshen() { _, _ = f.file.WriteAt(f.record.encode(), int64(f.slot)*slotSize) }
+
+// unlock writes, if it is to, that the lock is free, for people to read, and frees it. What is locked is decided by the lock alone, so a record
 // that cannot be written is no error. The lock is removed first, since a child that is just being started has a copy of the
 // descriptor until it executes its program.
-func (l *lease) unlock(write bool) {
+func (f *lockedFile) unlock(write bool) {
 	if write {
-		free := l.record
+		free := f.record
 		free.held = false
-		_, _ = writeRecord(l.file, free, l.slot)
+		_, _ = writeRecord(f.file, free, f.slot)
 	}
-	_ = unflock(l.file)
-	_ = l.file.Close()
+	_ = unflock(f.file)
+	_ = f.file.Close()
 }

@@ -3,7 +3,10 @@ package file
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"strconv"
 	"strings"
+
+	"github.com/lockport/lockport/driver"
 )
 
 const (
@@ -13,9 +16,42 @@ const (
 
 // FileName is the name of the file of the lock on name, for other programs, such as flock(1), that take part: what is readable of
 // name, and its SHA-256, which alone makes it distinct. name must not be empty.
-func FileName(name string) string {
+func FileName(name string) string { return stem(name) + suffix }
+
+func stem(name string) string {
 	sum := sha256.Sum256([]byte(name))
-	return readable(name) + "-" + hex.EncodeToString(sum[:]) + suffix
+	return readable(name) + "-" + hex.EncodeToString(sum[:])
+}
+
+// A name has other files beside that of its lock: the gate of its permits, one for each permit, and one for each reader at a time.
+const (
+	gate   = "permits"
+	permit = "permit"
+	reader = "reader"
+)
+
+func gateName(name string) string { return stem(name) + "." + gate + suffix }
+
+// numbered is the name of the i-th file of a kind, of the name with this stem. The first is 1.
+func numbered(stem, kind string, i int) string {
+	return stem + "." + kind + "-" + strconv.Itoa(i) + suffix
+}
+
+// mainFile is the name of the file that decides about req.
+func mainFile(req driver.Request) string {
+	if req.Permits > 0 {
+		return gateName(req.Name)
+	}
+	return FileName(req.Name)
+}
+
+// split is the stem of a file, and which of the files beside that of the lock it is: "permits", "reader-1"; empty for that of the lock.
+func split(file string) (stem, part string) {
+	stem = strings.TrimSuffix(file, suffix)
+	if i := strings.LastIndexByte(stem, '.'); i >= 0 && len(stem)-i <= 2*sha256.Size {
+		return stem[:i], stem[i+1:]
+	}
+	return stem, ""
 }
 
 // readable is the beginning of name in letters that need no quoting and make no hidden file.

@@ -2,6 +2,7 @@ package file
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -49,9 +50,11 @@ func (r record) isOfHolder() bool {
 	return !errors.Is(p.Signal(syscall.Signal(0)), os.ErrProcessDone)
 }
 
-// newer says that r was written after o: each token is written as held, and then, unless its holder dies, as free.
+// newer says that r was written after o: each token is written as held, and then, unless its holder dies, as free. Readers that follow each other have the
+// same token, but not the same time.
 func (r record) newer(o record) bool {
-	return r.token > o.token || r.token == o.token && !r.held && o.held
+	order := cmp.Or(cmp.Compare(r.token, o.token), r.since.Compare(o.since))
+	return order > 0 || order == 0 && !r.held && o.held
 }
 
 // encode is the slot that says r.
@@ -122,47 +125,67 @@ func writeRecord(f *os.File, r record, at int) (int, error) {
 // nameLine is what stands after the slots.
 func nameLine(name string) string { return strconv.Quote(name) + "\n" }
 
-// readName reads the lock's name; ok is false if it is damaged.
-func readName(f *os.File, file string) (name string, ok bool) {
-	line := make([]byte, len(nameLine(""))+4*driver.MaxNameLength)
+// gateLine is what stands there in the gate of a name's permits.
+func gateLine(name string, permits int) string {
+	return strconv.Quote(name) + " permits=" + strconv.Itoa(permits) + "\n"
+}
+
+// writeLine writes what stands after the slots.
+func writeLine(f *os.File, line string) error {
+	if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
+		return err
+	}
+	return f.Truncate(int64(headerSize + len(line)))
+}
+
+// readName reads the lock's name, and in a gate how many permits the name has; ok is false if it is damaged.
+func readName(f *os.File, file string) (name string, permits int, ok bool) {
+	line := make([]byte, len(gateLine("", driver.MaxPermits))+4*driver.MaxNameLength)
 	n, err := f.ReadAt(line, headerSize)
 	if err != nil && err != io.EOF {
-		return "", false
+		return "", 0, false
 	}
-	quoted, _, _ := strings.Cut(string(line[:n]), "\n")
+	text, _, _ := strings.Cut(string(line[:n]), "\n")
+	quoted, err := strconv.QuotedPrefix(text)
+	if err != nil {
+		return "", 0, false
+	}
 	name, err = strconv.Unquote(quoted)
-	return name, err == nil && name != "" && FileName(name) == file
+	switch n, isGate := strings.CutPrefix(text[len(quoted):], " permits="); {
+	case err != nil || name == "":
+		return "", 0, false
+	case text == quoted:
+		return name, 0, FileName(name) == file
+	case isGate && gateName(name) == file:
+		permits, err = strconv.Atoi(n)
+		return name, permits, err == nil && 0 < permits && permits <= driver.MaxPermits
+	}
+	return name, 0, false
 }
 
-// nextToken is a token greater than that of last and, where there is no last one because the file is new, was removed or is
-// damaged, greater than every one before as far as the clock can tell: all are at least the microseconds since 1970 at which
+// nextToken is a token greater than that of last and of the readers after it, who have the one that follows. Where there is no last one because the file
+// is new, was removed or is damaged, it is greater than every one before as far as the clock can tell: all are at least the microseconds since 1970 at which
 // they were drawn.
 func nextToken(last record, now time.Time) uint64 {
-	return max(last.token+1, uint64(max(now.UnixMicro(), 1)))
+	return max(last.token+2, uint64(max(now.UnixMicro(), 1)))
 }
 
-// draw writes the record of a new holder into f, which is locked, and returns it with its slot.
-func draw(f *os.File, fi os.FileInfo, req driver.Request, now time.Time) (record, int, error) {
+// draw returns the next token of f, of which fi is known and which is locked alone, and the slot of the record that counts.
+func draw(f *os.File, fi os.FileInfo, now time.Time) (token uint64, at int, err error) {
 	last, at, err := readRecord(f)
 	if err != nil {
-		return record{}, 0, err
+		return 0, 0, err
 	}
 	if at < 0 && fi.ModTime().After(now) {
-		return record{}, 0, fmt.Errorf("%w: %s holds no valid token and was written at %s, after the present time: the clock was set "+
+		return 0, 0, fmt.Errorf("%w: %s holds no valid token and was written at %s, after the present time: the clock was set "+
 			"back; set it right, or remove the file if nothing remembers its tokens", driver.ErrRefused, f.Name(), fi.ModTime().Format(time.RFC3339))
 	}
-	r := record{held: true, token: nextToken(last, now), since: now, owner: req.Owner}
-	if r.token > driver.MaxToken {
-		return record{}, 0, fmt.Errorf("%w: the token in %s is the greatest that there is", driver.ErrRefused, f.Name())
+	if token = nextToken(last, now); token > driver.MaxToken {
+		return 0, 0, tooGreat(f)
 	}
-	if line := nameLine(req.Name); fi.Size() != int64(headerSize+len(line)) {
-		if _, err := f.WriteAt([]byte(line), headerSize); err != nil {
-			return record{}, 0, err
-		}
-		if err := f.Truncate(int64(headerSize + len(line))); err != nil {
-			return record{}, 0, err
-		}
-	}
-	at, err = writeRecord(f, r, at)
-	return r, at, err
+	return token, at, nil
+}
+
+func tooGreat(f *os.File) error {
+	return fmt.Errorf("%w: the token in %s is the greatest that there is", driver.ErrRefused, f.Name())
 }

@@ -41,6 +41,68 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// The golden vectors of the documentation, of what stands beside the file of a lock: changing one is a major version.
+func TestFilesBesideALock(t *testing.T) {
+	const sum = "-6743ba10a2b2c4879cf6af5c75140be7135b22597ac428e490673767b538d53e"
+	require.Equal(t, "nightly-report"+sum+".permits.lock", gateName("nightly-report"))
+	require.Equal(t, "nightly-report"+sum+".permit-8.lock", numbered(stem("nightly-report"), permit, 8))
+	require.Equal(t, "nightly-report"+sum+".reader-1.lock", numbered(stem("nightly-report"), reader, 1))
+	require.Equal(t, "\"nightly-report\" permits=8\n", gateLine("nightly-report", 8))
+	for name, want := range map[string][2]string{
+		gateName("a.b"):                   {stem("a.b"), gate},
+		numbered(stem("a.b"), reader, 17): {stem("a.b"), "reader-17"},
+		FileName("a.b"):                   {stem("a.b"), ""},
+		FileName("a.reader-1"):            {stem("a.reader-1"), ""},
+	} {
+		before, part := split(name)
+		require.Equal(t, want, [2]string{before, part})
+	}
+}
+
+// Readers and permits go by the layout, and what nobody has used for a week is removed, whatever it is.
+func TestFilesOfReadersAndPermits(t *testing.T) {
+	dir := t.TempDir()
+	b := newBackend(t, dir)
+	for _, req := range []driver.Request{{Owner: goldenOwner, Shared: true}, {Owner: goldenOwner + "2", Permits: 1}} {
+		req.Name = "x"
+		lease, err := b.TryAcquire(t.Context(), req)
+		require.NoError(t, err)
+		b.pruning.Wait()
+		require.NoError(t, lease.Release(t.Context()))
+	}
+	lines := map[string]string{FileName("x"): nameLine("x"), gateName("x"): gateLine("x", 1)}
+	for _, kind := range []string{reader, permit} {
+		lines[numbered(stem("x"), kind, 1)] = nameLine("x")
+	}
+	old := time.Now().Add(-unused - time.Minute)
+	for name, line := range lines {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		require.NoError(t, err)
+		require.Equal(t, line, string(text[headerSize:]), name)
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
+	}
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, len(lines))
+
+	other := newBackend(t, dir) // which has not looked yet
+	for i, req := range []driver.Request{{Shared: true}, {Permits: 1}} {
+		req.Name, req.Owner = "x", goldenOwner+string(rune('a'+i))
+		_, err := other.TryAcquire(t.Context(), req)
+		require.NoError(t, err)
+		old = time.Now().Add(-unused - time.Minute)
+	}
+	for name := range lines {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
+	}
+	_, err = other.TryAcquire(t.Context(), driver.Request{Name: "y", Owner: goldenOwner})
+	require.NoError(t, err)
+	other.pruning.Wait()
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, len(lines), "of what is held, only the gate was removed, and there is a new file")
+}
+
 // The longest owner fits into a slot.
 func TestLongestRecord(t *testing.T) {
 	r := record{held: true, token: driver.MaxToken, since: time.UnixMicro(1<<62 - 1), owner: string(bytes.Repeat([]byte("~"), driver.MaxOwnerLength))}
@@ -136,7 +198,7 @@ func TestTokenSurvives(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, f.Close())
 	next := requireNext(t, dir, last)
-	require.Equal(t, last+1, next)
+	require.Equal(t, last+2, next, "readers may have had the one between")
 
 	// Both: refused, since nothing is left to tell what was given.
 	require.NoError(t, os.Truncate(path, 0))
@@ -166,10 +228,21 @@ func TestName(t *testing.T) {
 		require.NoError(t, f.Truncate(0))
 		_, err := f.WriteAt([]byte(nameLine(name)), headerSize)
 		require.NoError(t, err)
-		got, ok := readName(f, FileName(name))
+		got, permits, ok := readName(f, FileName(name))
 		require.True(t, ok)
 		require.Equal(t, name, got)
-		_, ok = readName(f, FileName("other"))
+		require.Zero(t, permits)
+		_, _, ok = readName(f, FileName("other"))
+		require.False(t, ok)
+		_, _, ok = readName(f, gateName(name))
+		require.False(t, ok)
+
+		require.NoError(t, writeLine(f, gateLine(name, driver.MaxPermits)))
+		got, permits, ok = readName(f, gateName(name))
+		require.True(t, ok)
+		require.Equal(t, name, got)
+		require.Equal(t, driver.MaxPermits, permits)
+		_, _, ok = readName(f, FileName(name))
 		require.False(t, ok)
 	}
 }

@@ -16,7 +16,7 @@ var errUnsupported = fmt.Errorf("%w: the file backend needs flock(2), which %s l
 
 func openLock(string, int) (*os.File, error)  { return nil, errUnsupported }
 func tryFlock(*os.File) (bool, error)         { return false, errUnsupported }
-func isFlocked(*os.File) (bool, error)        { return false, errUnsupported }
+func tryShared(*os.File) (bool, error)        { return false, errUnsupported }
 func unflock(*os.File) error                  { return errUnsupported }
 func ownerOf(fs.FileInfo) int                 { return -1 }
 func isForAll(string) bool                    { return false }

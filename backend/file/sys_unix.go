@@ -47,14 +47,8 @@ func notALock(path, why string) error {
 // tryFlock locks f for this descriptor alone, and says whether it could.
 func tryFlock(f *os.File) (bool, error) { return flock(f, syscall.LOCK_EX|syscall.LOCK_NB) }
 
-// isFlocked says that somebody has locked f. It takes a shared lock for a moment, which a claim that comes just then finds held.
-func isFlocked(f *os.File) (bool, error) {
-	free, err := flock(f, syscall.LOCK_SH|syscall.LOCK_NB)
-	if free {
-		err = unflock(f)
-	}
-	return !free, err
-}
+// tryShared locks f for this descriptor and others that share it, and says whether it could. A lock that f has is given up first.
+func tryShared(f *os.File) (bool, error) { return flock(f, syscall.LOCK_SH|syscall.LOCK_NB) }
 
 // unflock frees f, also for copies of the descriptor in other processes.
 func unflock(f *os.File) error {

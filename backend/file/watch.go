@@ -78,7 +78,7 @@ func (b *Backend) look() {
 		if time.Since(w.fresh) > freshen {
 			w.fresh = time.Now()
 			for _, l := range b.held {
-				_, _ = l.file.WriteAt(l.record.encode(), int64(l.slot)*slotSize)
+				l.freshen()
 			}
 		}
 		w.timer.Reset(watchPeriod)

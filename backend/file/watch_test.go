@@ -154,6 +154,33 @@ func TestFilesAreFreshened(t *testing.T) {
 	require.Equal(t, before, after)
 }
 
+// So are the files of a reader, and of who has a permit.
+func TestAllFilesAreFreshened(t *testing.T) {
+	dir := t.TempDir()
+	b := newBackend(t, dir)
+	for i, req := range []driver.Request{{Name: "x", Shared: true}, {Name: "x", Permits: 3}} {
+		req.Owner = fmt.Sprint(goldenOwner, i)
+		_, err := b.TryAcquire(t.Context(), req)
+		require.NoError(t, err)
+	}
+	old := time.Now().Add(-24 * time.Hour)
+	files, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, files, 4)
+	for _, f := range files {
+		require.NoError(t, os.Chtimes(filepath.Join(dir, f.Name()), old, old))
+	}
+	b.mu.Lock()
+	b.watch.fresh = old
+	b.mu.Unlock()
+	b.look()
+	for _, f := range files {
+		fi, err := os.Stat(filepath.Join(dir, f.Name()))
+		require.NoError(t, err)
+		require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, f.Name())
+	}
+}
+
 // Files that nobody has used for a week are removed when a new one is made, and no others. Tokens go on rising.
 func TestUnusedFilesAreRemoved(t *testing.T) {
 	b := newBackend(t, t.TempDir())

@@ -1,0 +1,188 @@
+package file_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/backend/file"
+	"github.com/lockport/lockport/driver"
+)
+
+func reading(name string) driver.Request {
+	req := request(name)
+	req.Shared = true
+	return req
+}
+
+func permitOf(name string, n int) driver.Request {
+	req := request(name)
+	req.Permits = n
+	return req
+}
+
+// requireStatus checks that name is held by these, as Inspect and List say.
+func requireStatus(t *testing.T, b *file.Backend, name string, want ...driver.Request) {
+	t.Helper()
+	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	all, err := b.List(t.Context(), name)
+	require.NoError(t, err)
+	if len(want) == 0 {
+		require.Equal(t, driver.Status{Name: name, Waiters: -1}, st)
+		require.Empty(t, all)
+		return
+	}
+	require.Equal(t, []driver.Status{st}, all)
+	wanted, got := map[string]driver.Request{}, map[string]driver.Request{}
+	for _, h := range append([]driver.Status{st}, st.Others...) {
+		require.True(t, h.Held && !h.Foreign && h.Token > 0 && !h.Since.IsZero() && h.Name == name, "%+v", h)
+		got[h.Owner] = driver.Request{Shared: h.Shared, Permits: h.Permits}
+	}
+	for _, req := range want {
+		wanted[req.Owner] = driver.Request{Shared: req.Shared, Permits: req.Permits}
+	}
+	require.Equal(t, wanted, got)
+}
+
+// All readers, and all who have a permit, are shown, and no longer than they are.
+func TestHoldersAreShown(t *testing.T) {
+	dir := t.TempDir()
+	a, b := backend(t, dir), backend(t, dir)
+	requireStatus(t, a, "x")
+	for _, another := range []func() driver.Request{
+		func() driver.Request { return reading("x") },
+		func() driver.Request { return permitOf("x", 3) },
+	} {
+		first, second, third := another(), another(), another()
+		one := claim(t, a, first)
+		requireStatus(t, b, "x", first)
+		two, three := claim(t, b, second), claim(t, a, third)
+		requireStatus(t, b, "x", first, second, third)
+		release(t, one)
+		requireStatus(t, b, "x", second, third)
+		one = claim(t, b, first)
+		requireStatus(t, a, "x", first, second, third)
+		for _, l := range []driver.Lease{one, two, three} {
+			release(t, l)
+		}
+		requireStatus(t, a, "x")
+	}
+	permit, writer := permitOf("x", 3), request("x")
+	claim(t, a, permit)
+	claim(t, b, writer)
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, writer.Owner, st.Owner, "the lock counts")
+	all, err := b.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, all, 2)
+	requireHeld(t, a, reading("x"))
+}
+
+// A reader that comes does not go before a writer that waits, also if it does not wait; and takes over from one that does not come.
+func TestReadersDoNotOvertakeAWriter(t *testing.T) {
+	dir := t.TempDir()
+	a, b, c := backend(t, dir), backend(t, dir), backend(t, dir)
+	first := claim(t, a, reading("x"))
+	writer := queued("x")
+	requireHeld(t, b, writer)
+	late := reading("x")
+	late.Queue = true
+	requireHeld(t, c, reading("x"))
+	requireHeld(t, c, late)
+	release(t, first)
+	requireHeld(t, c, reading("x"))
+	requireHeld(t, c, late)
+	held := claim(t, b, writer)
+	require.False(t, held.Grant().Contended, "nobody has looked again since")
+	requireHeld(t, c, late)
+	release(t, held)
+	release(t, claim(t, c, late))
+
+	// The writer that is next does not come any more.
+	first = claim(t, a, reading("x"))
+	requireHeld(t, b, queued("x"))
+	release(t, first)
+	late = reading("x")
+	late.Queue = true
+	lease, err := wait(t.Context(), c, late)
+	require.NoError(t, err)
+	release(t, lease)
+}
+
+// A reader whose record of the last writer says that it still writes, since it was killed, and one of a damaged file.
+func TestReaderOfADamagedFile(t *testing.T) {
+	dir := t.TempDir()
+	b := backend(t, dir)
+	last := claim(t, b, request("x"))
+	release(t, last)
+	path := filepath.Join(dir, file.FileName("x"))
+	for _, damage := range []func() error{
+		func() error { return nil },
+		func() error { return os.Truncate(path, 700) },
+		func() error { return os.Remove(path) },
+	} {
+		require.NoError(t, damage())
+		reader := claim(t, b, reading("x"))
+		require.Greater(t, reader.Grant().Token, last.Grant().Token)
+		release(t, claim(t, b, reading("x")))
+		release(t, reader)
+		next := claim(t, b, request("x"))
+		require.Greater(t, next.Grant().Token, reader.Grant().Token)
+		release(t, next)
+		last = next
+	}
+}
+
+// Another number of permits is refused while somebody has one, and holds afterwards.
+func TestAnotherNumberOfPermits(t *testing.T) {
+	dir := t.TempDir()
+	a, b := backend(t, dir), backend(t, dir)
+	for _, n := range []int{3, 2, 4} {
+		lease := claim(t, a, permitOf("x", n))
+		for _, other := range []int{1, n - 1, n + 1} {
+			if other != n {
+				_, err := b.TryAcquire(t.Context(), permitOf("x", other))
+				require.ErrorIs(t, err, driver.ErrRefused)
+				require.ErrorIs(t, err, driver.ErrInvalidOption)
+			}
+		}
+		for range n - 1 {
+			claim(t, b, permitOf("x", n))
+		}
+		requireHeld(t, a, permitOf("x", n))
+		release(t, lease)
+		require.NoError(t, b.Close())
+		b = backend(t, dir)
+	}
+}
+
+// A program that shares a lock keeps writers out and readers not, and is seen: flock -s, and the guard of a reader that was killed.
+func TestForeignReader(t *testing.T) {
+	if _, err := exec.LookPath("flock"); err != nil {
+		t.Skip("install util-linux for flock(1)")
+	}
+	dir := t.TempDir()
+	b := backend(t, dir)
+	cmd := exec.Command("flock", "-s", filepath.Join(dir, file.FileName("x")), "sh", "-c", "echo; exec cat")
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	_, err = fmt.Fscanln(out)
+	require.NoError(t, err)
+	requireHeld(t, b, request("x"))
+	st, err := b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: "x", Held: true, Foreign: true, Shared: true, Waiters: -1}, st)
+	requireHeld(t, b, reading("x")) // nobody has written a token
+	require.NoError(t, in.Close())
+	require.NoError(t, cmd.Wait())
+	release(t, claim(t, b, reading("x")))
+}
