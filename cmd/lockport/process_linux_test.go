@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -104,20 +105,32 @@ func TestRunKilledKillsTheGroup(t *testing.T) {
 // TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group goes on for a while
 // after lockport was killed.
 func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
-	t.Parallel()
-	url := folder(t)
-	p := start(t, url, "run", "a", "--", "sh", "-c", family)
-	group := p.group(t)
-	guard := awaitGuard(t, group)
-	require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
-	t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
-	require.NoError(t, p.Process.Kill())
-	<-p.done
-	require.True(t, groupAlive(group), "only the direct child has the parent-death signal")
-	ran(t, 75, url, "run", "-w300ms", "a", "--", "true")
-	require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
-	ran(t, 0, url, "run", "-w20s", "a", "--", "true")
-	require.False(t, groupAlive(group), "the lock is free before the group is gone")
+	for _, tt := range []struct{ held, excluded []string }{
+		{[]string{"a"}, []string{"a"}},
+		{[]string{"--shared", "a"}, []string{"a"}},
+		{[]string{"--permits=1", "a"}, []string{"--permits=1", "a"}},
+		{[]string{"a", "b"}, []string{"b"}},
+	} {
+		t.Run(strings.Join(tt.held, " "), func(t *testing.T) {
+			t.Parallel()
+			url := folder(t)
+			run := func(lock []string, command ...string) []string {
+				return slices.Concat([]string{"run", "-w20s"}, lock, []string{"--"}, command)
+			}
+			p := start(t, url, run(tt.held, "sh", "-c", family)...)
+			group := p.group(t)
+			guard := awaitGuard(t, group)
+			require.NoError(t, syscall.Kill(guard, syscall.SIGSTOP))
+			t.Cleanup(func() { _ = syscall.Kill(guard, syscall.SIGCONT) })
+			require.NoError(t, p.Process.Kill())
+			<-p.done
+			require.True(t, groupAlive(group), "only the direct child has the parent-death signal")
+			ran(t, 75, url, run(append([]string{"-w300ms"}, tt.excluded...), "true")...)
+			require.NoError(t, syscall.Kill(guard, syscall.SIGCONT))
+			ran(t, 0, url, run(tt.excluded, "true")...)
+			require.False(t, groupAlive(group), "the lock is free before the group is gone")
+		})
+	}
 }
 
 // ignores says whether the process ignores s.
