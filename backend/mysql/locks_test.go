@@ -82,6 +82,28 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestPermitThatFails: a permit whose token is not drawn is free.
+func TestPermitThatFails(t *testing.T) {
+	m := servers.SharedMariaDB(t)
+	p, db := tapFor(t, m.DSN())
+	a, b := dialFor(t, backendOn(t, db, Options{})), dialFor(t, newBackend(t, m, Options{}))
+	for _, fails := range []string{"SELECT CASE", "INSERT", "INSERT INTO `lockport_fence` (id,token,name,owner,session,marker,at) VALUES ('b"} {
+		slot := "b" + newKey()[1:] // which the last statement names
+		op := &session.Op{Kind: session.Try, Key: "a" + newKey()[1:], Slots: []session.Key{slot, newKey()}}
+		p.on(func(query string) error {
+			if !strings.HasPrefix(query, fails) {
+				return nil
+			}
+			return done{&gomysql.MySQLError{Number: errRowLockWait, Message: "planted"}}
+		})
+		require.NoError(t, a.do(op))
+		p.on(nil)
+		require.False(t, op.OK, fails)
+		require.ErrorIs(t, op.Err, driver.ErrUnavailable)
+		b.takes(slot)
+	}
+}
+
 // TestRowThatIsGone: a lock whose token cannot be read is given back, not taken without one.
 func TestRowThatIsGone(t *testing.T) {
 	m := servers.SharedMariaDB(t)
