@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -16,7 +17,7 @@ import (
 type claim struct {
 	b      *Backend
 	req    driver.Request
-	within string // what the keys of all claims on the name begin with
+	within string // what the keys of all claims on the name, or on a permit of it, begin with
 
 	// Guarded by Backend.mu.
 	lease *lease // that its key is attached to; nil: nothing was asked for
@@ -67,7 +68,7 @@ func (b *Backend) enter(req driver.Request) (*claim, error) {
 	defer b.mu.Unlock()
 	c := b.claims[req.Owner]
 	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL {
-		c = &claim{b: b, req: req, within: b.layout.of(req.Name)}
+		c = &claim{b: b, req: req, within: b.layout.at(req)}
 		b.claims[req.Owner] = c
 	}
 	return c, nil
@@ -79,7 +80,7 @@ func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
 	defer b.mu.Unlock()
 	switch {
 	case err != nil:
-	case p.ahead != "":
+	case p.ahead > 0:
 		err = &driver.HeldError{}
 	default:
 		if err = b.win(c, p); err == nil {
@@ -99,8 +100,27 @@ func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
 // place is where a claim stands in the queue of its name.
 type place struct {
 	revision int64  // of the store when it stood there
-	ahead    string // the key just before it; empty: it is the first
-	others   bool   // somebody stands behind it
+	ahead    int    // how many of the claims before it have to end before it is granted; 0: none
+	before   string // the key of the last of them; empty: it does not matter which of them end
+	others   bool   // somebody who waits stands behind it
+}
+
+// behind is the place behind the keys that r has, newest first: the first that is not c's own is to end.
+func (c *claim) behind(r *clientv3.GetResponse) (p place) {
+	for _, kv := range r.Kvs {
+		if key := string(kv.Key); key != c.key {
+			return place{ahead: 1, before: key}
+		}
+	}
+	return p
+}
+
+// rivals are the keys, from the first to before the last, beside which c cannot have the name: for a reader, those of writers.
+func (c *claim) rivals() (from, to string) {
+	if c.req.Shared {
+		return c.within, c.within + sharedTag
+	}
+	return c.within, clientv3.GetPrefixRangeEnd(c.within)
 }
 
 // ask asks for the name in one transaction, and leaves the claim's key there in another if queue says so and somebody else has the name. old, if not
@@ -122,7 +142,7 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 		switch {
 		case known:
 			p, err = b.look(ctx, c)
-		case old != nil:
+		case old != nil || c.req.Permits > 0:
 			p, err = b.enqueue(ctx, c, queue, old)
 		default: // most names are free, and etcd reads no queue for them
 			if p, err = b.enqueue(ctx, c, false, nil); queue && errors.Is(err, driver.ErrHeld) {
@@ -130,12 +150,14 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 			}
 		}
 		switch {
-		case err == nil && p.ahead == "":
+		case err == nil && p.ahead == 0:
 			_ = k.wait(ctx, true) // without it the validity is shorter
 		case isGone(err) && !again: // somebody has revoked it, and no claim was made
 			b.lost(l)
 			l = nil
 			continue
+		case err == nil && !queue && c.req.Permits > 0:
+			err = b.leave(ctx, c)
 		}
 		return p, err
 	}
@@ -147,7 +169,7 @@ func (b *Backend) attach(c *claim, l *lease) {
 	defer b.mu.Unlock()
 	c.lease = l
 	for n := 0; ; n++ {
-		c.key = keyOf(c.within, l.id, n)
+		c.key = keyOf(c.within+tagOf(c.req), l.id, n)
 		if _, taken := l.keys[c.key]; !taken {
 			l.keys[c.key] = struct{}{}
 			c.within = c.key[:len(c.within)] // one string in memory instead of two
@@ -159,15 +181,25 @@ func (b *Backend) attach(c *claim, l *lease) {
 // claimTxn is a transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue, and c was not
 // abandoned. Repeated, it finds its key there.
 func (b *Backend) claimTxn(c *claim, queue bool) request {
+	from, to := c.rivals()
 	r := request{
 		name: c.req.Name,
-		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.within, 0).WithRange(clientv3.GetPrefixRangeEnd(c.within))},
+		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(from, 0).WithRange(to)},
 		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(c.lease.id))},
-		or:   []clientv3.Op{opGet(c.within, 1, clientv3.SortAscend)},
+		or:   []clientv3.Op{opGet(from, to, 1, clientv3.SortAscend)},
 	}
-	if queue {
+	switch {
+	case c.req.Permits > 0: // etcd cannot compare how many there are, so that each is entered unless others have another number
+		first := from + tagOf(c.req)
+		r.when[1] = created(c.key, 0)
+		r.when = append(r.when, created(from, 0).WithRange(first), created(clientv3.GetPrefixRangeEnd(first), 0).WithRange(to))
+		r.then = append(r.then, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithCountOnly()))
+		r.or = append(r.or, clientv3.OpGet(c.key))
+	case queue:
 		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
-		r.then = append(r.then, opGet(c.within, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
+		r.then = append(r.then, opGet(from, to, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
+	case c.req.Shared: // whose own key is not among those of its rivals
+		r.when, r.or = append(r.when, created(c.key, 0)), append(r.or, clientv3.OpGet(c.key))
 	}
 	return r
 }
@@ -202,31 +234,51 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 	}
 	if r.Succeeded {
 		c.rev = r.Header.Revision
-		p := place{revision: c.rev}
-		if queue {
-			for _, kv := range rangeAt(r, 1).Kvs {
-				if string(kv.Key) != c.key {
-					p.ahead = string(kv.Key)
-				}
-			}
+		var p place
+		switch {
+		case c.req.Permits > 0:
+			p.ahead = max(0, int(rangeAt(r, 1).Count)-c.req.Permits)
+		case queue:
+			p = c.behind(rangeAt(r, 1))
 		}
+		p.revision = c.rev
 		return p, nil
 	}
-	for _, kv := range rangeAt(r, 0).Kvs {
-		switch owner, foreign := b.layout.ownerOf(kv.Key, kv.Value); {
-		case owner == c.req.Owner: // it has been entered before
-			c.rev = kv.CreateRevision
-			b.mu.Unlock()
-			defer b.mu.Lock()
-			return b.look(ctx, c)
-		case string(kv.Key) == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
-			b.retire(c.lease)
-			fallthrough
-		default:
-			return place{}, &driver.HeldError{Holder: driver.Status{Owner: owner, Foreign: foreign, Token: uint64(kv.CreateRevision)}}
+	for i := range slices.Backward(r.Responses) { // the own key, where it is asked for, is the last
+		for _, e := range entries(rangeAt(r, i)) {
+			st := b.layout.claimant(e)
+			switch {
+			case st.Owner == c.req.Owner: // it has been entered before
+				c.rev = e.created
+				b.mu.Unlock()
+				defer b.mu.Lock()
+				return b.look(ctx, c)
+			case e.key == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
+				b.retire(c.lease)
+			case st.Permits != c.req.Permits:
+				return place{}, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
+			case c.req.Permits > 0: // which keeps nobody out
+				continue
+			}
+			return place{}, &driver.HeldError{Holder: st}
 		}
 	}
 	return place{}, errAbandoned
+}
+
+// leave takes c, which has not got a permit at once, out of the queue.
+func (b *Backend) leave(ctx context.Context, c *claim) error {
+	switch _, err := b.write(ctx, c.removal()); {
+	case err == nil || isGone(err):
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		c.rev = 0
+		return nil
+	case certain(err): // it was not taken out
+		return fmt.Errorf("%w: %v", driver.ErrUnknown, err)
+	default:
+		return err
+	}
 }
 
 // look looks where a claim stands that is at the server, or was.
@@ -240,9 +292,14 @@ func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
 	b.mu.Lock()
 	key, rev := c.key, c.rev
 	b.mu.Unlock()
+	limit := int64(1)
+	if c.req.Permits > 0 {
+		limit = 0 // all
+	}
+	from, to := c.rivals()
 	r, err := client.Txn(ctx).If(created(key, rev)).Then(
-		opGet(c.within, 1, clientv3.SortDescend, clientv3.WithMaxCreateRev(rev-1), clientv3.WithKeysOnly()),
-		opGet(c.within, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly()),
+		opGet(from, to, limit, clientv3.SortDescend, clientv3.WithMaxCreateRev(rev-1), clientv3.WithKeysOnly()),
+		opGet(from, to, limit, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly()),
 	).Commit()
 	if err != nil {
 		return place{}, classify(ctx, err, true)
@@ -252,9 +309,11 @@ func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
 		b.gone(c, err)
 		return place{}, err
 	}
-	p := place{revision: r.Header.Revision, others: len(rangeAt(r, 1).Kvs) > 0}
-	for _, kv := range rangeAt(r, 0).Kvs {
-		p.ahead = string(kv.Key)
+	p, before, after := c.behind(rangeAt(r, 0)), len(rangeAt(r, 0).Kvs), len(rangeAt(r, 1).Kvs)
+	p.others = after > 0
+	if n := c.req.Permits; n > 0 {
+		p = place{ahead: max(0, before+1-n), others: after > 0 && before+1+after > n}
 	}
+	p.revision = r.Header.Revision
 	return p, nil
 }

@@ -37,37 +37,39 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.URL())
 	n := newNode(t, s.URL(), "a")
-	for _, queue := range []bool{false, true} {
-		// The lease lives: other locks are on it.
-		other := n.takes(n.request("other"))
-		req := n.request("x")
-		req.Queue = queue
-		c, txn := n.sends(req)
-		require.Same(t, other.(*claim).lease, c.lease)
-		require.NoError(t, n.Abandon(t.Context(), req))
-		entered, err := n.arrives(txn)
-		require.NoError(t, err)
-		require.False(t, entered)
-		require.Empty(t, keysOf(t, etcd, "x"))
-		_, err = n.try(req)
-		require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
+	for _, as := range inMode {
+		for _, queue := range []bool{false, true} {
+			// The lease lives: other locks are on it.
+			other := n.takes(n.request("other"))
+			req := as(n.request("x"))
+			req.Queue = queue
+			c, txn := n.sends(req)
+			require.Same(t, other.(*claim).lease, c.lease)
+			require.NoError(t, n.Abandon(t.Context(), req))
+			entered, err := n.arrives(txn)
+			require.NoError(t, err)
+			require.False(t, entered)
+			require.Empty(t, keysOf(t, etcd, "x"))
+			_, err = n.try(req)
+			require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
 
-		// Nothing more is attached to that lease, so that it, and what says that the claim was abandoned, ends with its last lock.
-		fresh := n.takes(n.request("y"))
-		require.NotSame(t, c.lease, fresh.(*claim).lease)
-		frees(t, fresh)
-		frees(t, other)
+			// Nothing more is attached to that lease, so that it, and what says that the claim was abandoned, ends with its last lock.
+			fresh := n.takes(n.request("y"))
+			require.NotSame(t, c.lease, fresh.(*claim).lease)
+			frees(t, fresh)
+			frees(t, other)
 
-		// The lease has ended.
-		req = n.request("x")
-		req.Queue = queue
-		c, txn = n.sends(req)
-		_, err = etcd.Revoke(t.Context(), c.lease.id)
-		require.NoError(t, err)
-		require.NoError(t, n.Abandon(t.Context(), req))
-		_, err = n.arrives(txn)
-		require.True(t, isGone(err), "%v", err)
-		require.Empty(t, keysOf(t, etcd, "x"))
+			// The lease has ended.
+			req = as(n.request("x"))
+			req.Queue = queue
+			c, txn = n.sends(req)
+			_, err = etcd.Revoke(t.Context(), c.lease.id)
+			require.NoError(t, err)
+			require.NoError(t, n.Abandon(t.Context(), req))
+			_, err = n.arrives(txn)
+			require.True(t, isGone(err), "%v", err)
+			require.Empty(t, keysOf(t, etcd, "x"))
+		}
 	}
 }
 

@@ -8,6 +8,7 @@
 //     does not hear from knows that before.
 //   - Fencing tokens are revisions of the store: they rise for each name, also across the loss of a leader.
 //   - Clients, foreign ones included, are served first in, first out. Each that waits is woken by the release of the one before it alone.
+//   - Readers hold a name together, and never beside a writer, who may be a foreign client. Of n permits never more than n are held.
 //   - A holder whose key is deleted, or whose lease is revoked, is told within 250 ms while etcd can be reached.
 //   - An uncontended claim is one transaction, a release one request; those of many goroutines share transactions. All locks of one TTL
 //     share a lease, so that one keep-alive renews them all, and all watches share a stream.

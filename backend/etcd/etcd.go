@@ -91,6 +91,8 @@ var capabilities = driver.Capabilities{
 	Prompt:    true,
 	Queue:     true,
 	Contended: true,
+	Shared:    true,
+	Permits:   true,
 	// A watch is opened 50 ms into the hold, and etcd may take 100 ms to send what happened before it was.
 	RemovalNotice: func(time.Duration) time.Duration { return holderPatience + 200*time.Millisecond },
 }

@@ -2,6 +2,7 @@ package etcd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,6 +18,7 @@ import (
 	"go.etcd.io/etcd/client/v3/concurrency"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -137,6 +139,106 @@ func TestQueueWithMutex(t *testing.T) {
 	require.NoError(t, mutex.Unlock(t.Context()))
 }
 
+// A concurrency.Mutex and readers of lockport wait for each other in the order in which they came.
+func TestMutexBesideReaders(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
+	require.NoError(t, err)
+	m := concurrency.NewMutex(session, defaultPrefix+"x")
+	a, b, c := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
+	first, second := holds(t, a, "x", lockport.Shared()), holds(t, b, "x", lockport.Shared())
+	require.ErrorIs(t, m.TryLock(t.Context()), concurrency.ErrLocked)
+
+	writer := &acquiring{done: make(chan struct{})}
+	go func() {
+		defer close(writer.done)
+		writer.err = m.Lock(context.Background())
+	}()
+	queued(t, etcd, "x", 3)
+	later := acquire(t, c, "x", lockport.Shared())
+	queued(t, etcd, "x", 4)
+	require.NoError(t, first.Release(t.Context()))
+	writer.waits(t, "a reader has it")
+	status, err := newNode(t, s.URL(), "looks").Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	require.Equal(t, []any{true, second.Owner(), 2, 0}, []any{status.Shared, status.Owner, status.Waiters, len(status.Others)})
+	require.NoError(t, second.Release(t.Context()))
+	writer.gets(t)
+	later.waits(t, "a writer has it")
+	_, err = a.TryAcquire(t.Context(), "x", lockport.Shared())
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	require.NoError(t, m.Unlock(t.Context()))
+	require.NoError(t, later.gets(t).Release(t.Context()))
+}
+
+// Status and Break know readers and permits, each by its owner.
+func TestHoldersOfOneName(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	for mode, as := range inMode {
+		if mode == "lock" {
+			continue
+		}
+		var owners []string
+		for range 4 {
+			req := as(n.request(mode))
+			if mode == "permit" {
+				req.Permits = 3
+			}
+			owners = append(owners, req.Owner)
+			_, err := n.try(req)
+			require.Equal(t, mode == "permit" && len(owners) > 3, errors.Is(err, driver.ErrHeld), "%v", err)
+		}
+		writer := n.request(mode)
+		_, _ = n.try(writer)
+		all, err := n.List(t.Context(), mode)
+		require.NoError(t, err)
+		st, err := n.Inspect(t.Context(), mode)
+		require.NoError(t, err)
+		if mode == "permit" {
+			require.Len(t, all, 2, "the lock, and the permits")
+			require.Equal(t, writer.Owner, st.Owner)
+			st = all[1]
+			require.Equal(t, []int{2, 1, 3}, []int{len(st.Others), st.Waiters, st.Permits})
+		} else {
+			require.Len(t, all, 1)
+			require.Equal(t, []any{3, 1, true}, []any{len(st.Others), st.Waiters, st.Shared})
+			require.ErrorIs(t, n.Break(t.Context(), mode, writer.Owner), driver.ErrLost, "it waits")
+		}
+		require.Equal(t, owners[0], st.Owner)
+		require.False(t, st.Foreign)
+		require.Positive(t, time.Until(st.Expires))
+		require.NoError(t, n.Break(t.Context(), mode, owners[1]))
+		require.ErrorIs(t, n.Break(t.Context(), mode, owners[1]), driver.ErrLost)
+	}
+	everything, err := n.List(t.Context(), "")
+	require.NoError(t, err)
+	require.Len(t, everything, 3)
+}
+
+func TestPermitsOfAnotherNumber(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n := newNode(t, s.URL(), "a")
+	req := n.request("x")
+	req.Permits = 8
+	lease := n.takes(req)
+	for _, number := range []int{1, 7, 9, 80, 1024} {
+		req := n.request("x")
+		req.Permits = number
+		_, err := n.try(req)
+		require.ErrorIs(t, err, driver.ErrInvalidOption, "%d", number)
+		require.ErrorIs(t, err, driver.ErrRefused)
+	}
+	frees(t, lease)
+	req = n.request("x")
+	req.Permits = 80
+	frees(t, n.takes(req))
+}
+
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
 	for name, within := range map[string]string{
@@ -159,6 +261,17 @@ func TestWireGolden(t *testing.T) {
 	_, _, isName := defaultLayout.name(defaultLayout.tombstone(owner))
 	require.False(t, isName)
 	require.Equal(t, "x/", layout{}.of("x"))
+	require.Equal(t, "/permits/x/", layout{}.permits("x"))
+	for key, want := range map[string]driver.Status{
+		"lockport/a%2Fb/694d71ddacfda227":            {Name: "a/b"},
+		"lockport/a%2Fb/shared-694d71ddacfda227":     {Name: "a/b", Shared: true},
+		"lockport//permits/a%2Fb/8-694d71ddacfda227": {Name: "a/b", Permits: 8},
+	} {
+		want.Held, want.Owner, want.Token = true, owner, 7
+		require.Equal(t, want, defaultLayout.claimant(entry{key: key, value: valueOf(owner), created: 7}))
+		req := driver.Request{Name: want.Name, Shared: want.Shared, Permits: want.Permits}
+		require.Equal(t, key, keyOf(defaultLayout.at(req)+tagOf(req), 0x694d71ddacfda227, 0))
+	}
 
 	// And as they are on the server.
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})

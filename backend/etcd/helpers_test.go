@@ -151,14 +151,26 @@ func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client 
 	return c
 }
 
-// keysOf are the keys that etcd has for name, the one that was there first before the others.
+// inMode are the modes of a claim.
+var inMode = map[string]func(driver.Request) driver.Request{
+	"lock":   func(req driver.Request) driver.Request { return req },
+	"reader": func(req driver.Request) driver.Request { req.Shared = true; return req },
+	"permit": func(req driver.Request) driver.Request { req.Permits = 1; return req },
+}
+
+// keysOf are the keys that etcd has for name, or else for its permits, the one that was there first before the others.
 func keysOf(t testing.TB, c *clientv3.Client, name string) []*mvccpb.KeyValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	r, err := c.Get(ctx, defaultLayout.of(name), clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
-	require.NoError(t, err)
-	return r.Kvs
+	for _, within := range []string{defaultLayout.of(name), defaultLayout.permits(name)} {
+		r, err := c.Get(ctx, within, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+		require.NoError(t, err)
+		if len(r.Kvs) > 0 {
+			return r.Kvs
+		}
+	}
+	return nil
 }
 
 // queued waits until etcd has n keys for name.
@@ -176,12 +188,12 @@ type acquiring struct {
 	done chan struct{}
 }
 
-func acquire(t testing.TB, c *lockport.Client, name string) *acquiring {
+func acquire(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *acquiring {
 	a := &acquiring{done: make(chan struct{})}
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(a.done)
-		a.lock, a.err = c.Acquire(ctx, name)
+		a.lock, a.err = c.Acquire(ctx, name, opts...)
 	}()
 	t.Cleanup(func() { cancel(); <-a.done })
 	return a
@@ -199,9 +211,19 @@ func (a *acquiring) gets(t testing.TB) *lockport.Lock {
 	return a.lock
 }
 
-func holds(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
+func holds(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	t.Helper()
-	return acquire(t, c, name).gets(t)
+	return acquire(t, c, name, opts...).gets(t)
+}
+
+// waits checks that it is not granted for a moment.
+func (a *acquiring) waits(t testing.TB, why string) {
+	t.Helper()
+	select {
+	case <-a.done:
+		require.FailNow(t, "it does not wait", "%s: %v", why, a.err)
+	case <-time.After(50 * time.Millisecond):
+	}
 }
 
 // loses waits until the lock is lost.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -57,7 +58,7 @@ func (c *claim) happened(key string, deleted bool) {
 	switch own := key == c.key; {
 	case own && deleted:
 		c.b.gone(c, errKeyGone)
-	case !own && !deleted && c.req.Contended != nil:
+	case !own && !deleted && c.req.Contended != nil && !(c.req.Shared && strings.HasPrefix(key, c.within+sharedTag)):
 		c.req.Contended()
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -17,55 +17,72 @@ const listPage = 1000
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	all, err := b.read(ctx, b.layout.of(name))
-	for _, s := range all {
-		if s.Name == name {
-			return s, nil
+	for _, within := range b.withins(name) {
+		if all, err := b.read(ctx, within); err != nil || len(all) > 0 {
+			return append(all, driver.Status{Name: name})[0], err
 		}
 	}
-	return driver.Status{Name: name}, err
+	return driver.Status{Name: name}, nil
+}
+
+// withins are where the lock of name and its permits are.
+func (b *Backend) withins(name string) [2]string {
+	return [...]string{b.layout.of(name), b.layout.permits(name)}
 }
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	return b.read(ctx, b.layout.prefix+escapeName.Replace(prefix))
+	begin := escapeName.Replace(prefix)
+	all, err := b.read(ctx, b.layout.prefix+begin)
+	if err != nil || begin == "" { // so that it has read the permits too
+		return all, err
+	}
+	permits, err := b.read(ctx, b.layout.prefix+permitsTag+begin)
+	return append(all, permits...), err
 }
 
-// read returns the status of every lock whose keys begin with within.
+// read returns the status of every lock, and of all permits of a name, whose keys begin with within.
 func (b *Backend) read(ctx context.Context, within string) (all []driver.Status, err error) {
 	client, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var leases []clientv3.LeaseID // of the holders of all
+	var leases []clientv3.LeaseID // of the first holders of all
+	var keys []entry              // of one
+	is := ""                      // what they begin with
+	end := func() {
+		if len(keys) == 0 {
+			return
+		}
+		holders := b.layout.holders(keys)
+		st := b.layout.claimant(holders[0])
+		for _, e := range holders[1:] {
+			st.Others = append(st.Others, b.layout.claimant(e))
+		}
+		st.Waiters = len(keys) - len(holders)
+		all, leases = append(all, st), append(leases, holders[0].lease)
+		keys = keys[:0]
+	}
 	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(within)), clientv3.WithLimit(listPage)}
 	for from, more := cmp.Or(within, "\x00"), true; more; {
 		r, err := client.Get(ctx, from, opts...)
 		if err != nil {
 			return nil, classify(ctx, err, false)
 		}
-		for _, kv := range r.Kvs {
-			name, _, ok := b.layout.name(string(kv.Key))
-			if !ok {
-				continue
+		for _, e := range entries(r) {
+			if _, suffix, ok := b.layout.name(e.key); ok {
+				if begins := strings.TrimSuffix(e.key, suffix); begins != is {
+					end()
+					is = begins
+				}
+				keys = append(keys, e)
 			}
-			last, waiters := len(all)-1, 0
-			if last < 0 || all[last].Name != name {
-				all, leases = append(all, driver.Status{Token: math.MaxUint64}), append(leases, 0)
-				last++
-			} else {
-				waiters = all[last].Waiters + 1
-			}
-			if token := uint64(kv.CreateRevision); token < all[last].Token {
-				all[last], leases[last] = driver.Status{Name: name, Held: true, Token: token}, clientv3.LeaseID(kv.Lease)
-				all[last].Owner, all[last].Foreign = b.layout.ownerOf(kv.Key, kv.Value)
-			}
-			all[last].Waiters = waiters
-			from = string(kv.Key) + "\x00"
+			from = e.key + "\x00"
 		}
 		more = r.More && len(r.Kvs) > 0
 		opts = append(opts[:2], clientv3.WithRev(r.Header.Revision)) // all pages show the same moment
 	}
+	end()
 	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
 	for i, id := range leases {
 		at, known := expires[id]
@@ -86,27 +103,31 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	removed, err := b.removeOwner(ctx, name, owner, 1)
-	if err == nil && !removed {
-		err = fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
+	for _, within := range b.withins(name) {
+		if removed, err := b.removeOwner(ctx, name, within, owner, true); err != nil || removed {
+			return err
+		}
 	}
-	return err
+	return fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
 }
 
-// removeOwner deletes the key of owner, if it is one of the first n of name; 0: one of all.
-func (b *Backend) removeOwner(ctx context.Context, name, owner string, n int64) (removed bool, err error) {
+// removeOwner deletes the key of owner within what belongs to name; if holder, only where it is that of a holder.
+func (b *Backend) removeOwner(ctx context.Context, name, within, owner string, holder bool) (removed bool, err error) {
 	client, err := b.ready(ctx)
 	if err != nil {
 		return false, err
 	}
-	r, err := client.Do(ctx, opGet(b.layout.of(name), n, clientv3.SortAscend))
+	r, err := client.Get(ctx, within, clientv3.WithPrefix())
 	if err != nil {
 		return false, classify(ctx, err, false)
 	}
-	for _, kv := range r.Get().Kvs {
-		if has, _ := b.layout.ownerOf(kv.Key, kv.Value); has == owner {
-			key := string(kv.Key)
-			txn, err := b.write(ctx, request{name: name, when: []clientv3.Cmp{created(key, kv.CreateRevision)}, then: []clientv3.Op{clientv3.OpDelete(key)}})
+	keys := entries(r)
+	if holder {
+		keys = b.layout.holders(keys)
+	}
+	for _, e := range keys {
+		if has, _ := b.layout.ownerOf(e.key, e.value); has == owner {
+			txn, err := b.write(ctx, request{name: name, when: []clientv3.Cmp{created(e.key, e.created)}, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
 			return err == nil && txn.Succeeded, err
 		}
 	}

@@ -110,7 +110,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	c := b.claims[req.Owner]
 	if c == nil || c.req.Name != req.Name {
 		b.mu.Unlock()
-		_, err := b.removeOwner(ctx, req.Name, req.Owner, 0)
+		_, err := b.removeOwner(ctx, req.Name, b.layout.at(req), req.Owner, false)
 		return err
 	}
 	c.closing = true

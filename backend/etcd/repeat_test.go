@@ -68,25 +68,31 @@ func TestRepeatedRequests(t *testing.T) {
 
 	// The first one arrives when the lock has been released, or abandoned.
 	slow.Store(true)
-	for _, queue := range []bool{false, true} {
-		req := n.request("x")
-		req.Queue = queue
-		repeats(func() { lease = n.takes(req) })
-		frees(t, lease)
-		repeat()
-		require.Empty(t, keysOf(t, etcd, "x"))
+	for mode, as := range inMode {
+		for _, queue := range []bool{false, true} {
+			req := as(n.request("x"))
+			req.Queue = queue
+			repeats(func() { lease = n.takes(req) })
+			frees(t, lease)
+			repeat()
+			require.Empty(t, keysOf(t, etcd, "x"), mode)
 
-		held := n.takes(n.request("x"))
-		repeats(func() {
-			_, err := n.try(req)
-			if !queue {
-				require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
+			other := n.request("x")
+			if mode == "permit" {
+				other.Permits = 1
 			}
-		})
-		require.NoError(t, n.Abandon(t.Context(), req))
-		frees(t, held)
-		repeat()
-		require.Empty(t, keysOf(t, etcd, "x"))
+			held := n.takes(other)
+			repeats(func() {
+				_, err := n.try(req)
+				if !queue {
+					require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
+				}
+			})
+			require.NoError(t, n.Abandon(t.Context(), req))
+			frees(t, held)
+			repeat()
+			require.Empty(t, keysOf(t, etcd, "x"))
+		}
 	}
 }
 

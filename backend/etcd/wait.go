@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -20,27 +21,35 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 		return nil, err
 	}
 	p, err := b.ask(ctx, c, true, nil)
-	if err == nil && p.ahead != "" {
+	if err == nil && p.ahead > 0 {
 		p, err = b.stand(ctx, c, p)
 	}
 	return b.outcome(c, p, err)
 }
 
-// wakes tells a claim that waits to look where it stands.
-type wakes chan struct{}
+// turn tells a claim that waits to look where it stands, when as many keys have been deleted as have to be.
+type turn struct {
+	wake chan struct{}
+	left atomic.Int64
+}
 
-func (w wakes) happened(string, bool) { w.missed() }
+func (t *turn) happened(_ string, deleted bool) {
+	if deleted && t.left.Add(-1) <= 0 {
+		t.missed()
+	}
+}
 
-func (w wakes) missed() {
+func (t *turn) missed() {
 	select {
-	case w <- struct{}{}:
+	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// stand waits in the queue until c is the first.
+// stand waits in the queue until c is granted.
 func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
-	woken := make(wakes, 1)
+	woken := &turn{wake: make(chan struct{}, 1)}
+	woken.left.Store(int64(p.ahead))
 	var ahead *watch
 	b.mu.Lock()
 	l, over := c.lease, c.over
@@ -56,15 +65,15 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 	defer pulse.Stop()
 	looked := time.Now()
 	for over == nil {
-		if ahead == nil || ahead.key != p.ahead {
+		if ahead == nil || ahead.key != p.before {
 			b.mu.Lock()
 			b.watches.remove(ahead)
-			ahead = &watch{within: c.within, key: p.ahead, seen: p.revision, events: woken}
+			ahead = &watch{within: c.within, key: p.before, seen: p.revision, events: woken}
 			b.watches.add(ahead)
 			b.mu.Unlock()
 		}
 		select {
-		case <-woken:
+		case <-woken.wake:
 		case <-pulse.C:
 			b.mu.Lock()
 			b.keep(l, false)
@@ -78,6 +87,7 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 			return p, fmt.Errorf("%w: %v", driver.ErrUnknown, errClosed)
 		}
 		// Meanwhile nobody keeps the lease alive.
+		woken.left.Store(0) // what is deleted while it looks wakes it again
 		soon, cancel := context.WithTimeout(ctx, l.ttl/spentBelow)
 		now, err := b.look(soon, c)
 		cancel()
@@ -90,10 +100,11 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 			return p, err
 		case err != nil: // it may have been its turn
 			looked = time.Time{}
-		case now.ahead == "":
+		case now.ahead == 0:
 			return now, nil
 		default:
 			p, looked = now, time.Now()
+			woken.left.Store(int64(p.ahead))
 		}
 	}
 	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, over)

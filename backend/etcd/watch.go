@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -151,9 +152,9 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 type shared watches
 
 func (s *shared) happened(key string, deleted bool) {
-	name, _, _ := s.b.layout.name(key)
+	_, suffix, _ := s.b.layout.name(key)
 	s.b.mu.Lock()
-	all := slices.Clone(s.names[s.b.layout.of(name)])
+	all := slices.Clone(s.names[strings.TrimSuffix(key, suffix)])
 	s.b.mu.Unlock()
 	for _, w := range all {
 		if w.key == "" || w.key == key && deleted {

@@ -86,11 +86,15 @@ func (e *Etcd) withClaim(ctx context.Context, name string, use func(c *clientv3.
 	})
 }
 
-// Remove deletes the key of the claim that holds the lock on name.
+// Remove deletes the key of the claim that holds the lock on name, or those of all readers.
 func (e *Etcd) Remove(ctx context.Context, name string) error {
 	return e.withClaim(ctx, name, func(c *clientv3.Client, claim *mvccpb.KeyValue) error {
-		r, err := c.Delete(ctx, string(claim.Key))
-		if err == nil && r.Deleted != 1 {
+		key, opts := string(claim.Key), []clientv3.OpOption(nil)
+		if readers := etcdKeys(name) + "/shared-"; strings.HasPrefix(key, readers) {
+			key, opts = readers, append(opts, clientv3.WithPrefix())
+		}
+		r, err := c.Delete(ctx, key, opts...)
+		if err == nil && r.Deleted == 0 {
 			err = ErrNotHeld
 		}
 		return err
@@ -119,12 +123,14 @@ func (e *Etcd) Overwrite(ctx context.Context, name string) error {
 // Leftovers implements Servers.
 func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	err = AtEtcd(e.Members[0], func(c *clientv3.Client) error {
-		r, err := c.Get(ctx, etcdKeys(prefix), clientv3.WithPrefix(), clientv3.WithKeysOnly())
-		if err != nil {
-			return err
-		}
-		for _, kv := range r.Kvs {
-			left = append(left, string(kv.Key))
+		for _, keys := range []string{etcdKeys(prefix), strings.Replace(etcdKeys(prefix), "/", "//permits/", 1)} {
+			r, err := c.Get(ctx, keys, clientv3.WithPrefix(), clientv3.WithKeysOnly())
+			if err != nil {
+				return err
+			}
+			for _, kv := range r.Kvs {
+				left = append(left, string(kv.Key))
+			}
 		}
 		return nil
 	})
