@@ -156,6 +156,9 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 			b.lost(l)
 			l = nil
 			continue
+		case errors.Is(err, driver.ErrHeld) && (queue || c.req.Permits > 0) && !again && !c.isLate(): // its key is taken, by a claim that was attached elsewhere, say
+			l, old = nil, nil
+			continue
 		case err == nil && !queue && c.req.Permits > 0:
 			err = b.leave(ctx, c)
 		}
@@ -264,6 +267,12 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 		}
 	}
 	return place{}, errAbandoned
+}
+
+func (c *claim) isLate() bool {
+	c.b.mu.Lock()
+	defer c.b.mu.Unlock()
+	return c.late
 }
 
 // leave takes c, which has not got a permit at once, out of the queue.

@@ -74,6 +74,7 @@ var _ interface {
 	driver.Waiter
 	driver.Requeuer
 	driver.BatchRenewer
+	driver.Attacher
 	driver.Inspector
 	driver.Breaker
 	driver.Checker
@@ -93,6 +94,7 @@ var capabilities = driver.Capabilities{
 	Contended: true,
 	Shared:    true,
 	Permits:   true,
+	Detach:    true,
 	// A watch is opened 50 ms into the hold, and etcd may take 100 ms to send what happened before it was.
 	RemovalNotice: func(time.Duration) time.Duration { return holderPatience + 200*time.Millisecond },
 }

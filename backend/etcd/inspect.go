@@ -127,7 +127,8 @@ func (b *Backend) removeOwner(ctx context.Context, name, within, owner string, h
 	}
 	for _, e := range keys {
 		if has, _ := b.layout.ownerOf(e.key, e.value); has == owner {
-			txn, err := b.write(ctx, request{name: name, when: []clientv3.Cmp{created(e.key, e.created)}, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
+			same := []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)} // nobody has attached it
+			txn, err := b.write(ctx, request{name: name, when: same, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
 			return err == nil && txn.Succeeded, err
 		}
 	}

@@ -37,6 +37,15 @@ func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
 	if l := b.usable(ttl, nil); l != nil {
 		return l, nil
 	}
+	fresh, err := b.grant(ctx, ttl)
+	if err != nil {
+		return nil, err
+	}
+	return b.usable(ttl, fresh), nil
+}
+
+// grant has etcd make a lease. Its errors are classified.
+func (b *Backend) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
 	client, err := b.ready(ctx)
 	if err != nil {
 		return nil, err
@@ -53,7 +62,7 @@ func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
 		return nil, fmt.Errorf("%w: the TTL %v is under the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets that minimum",
 			driver.ErrRefused, ttl, least)
 	}
-	return b.usable(ttl, &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(least)}), nil
+	return &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(least)}, nil
 }
 
 // usable is the lease of ttl that can take a claim: the one in use, or else fresh, which may be nil.

@@ -1,0 +1,131 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// errDetached is why a claim has ended that Detach has given up.
+var errDetached = fmt.Errorf("%w: it was detached", driver.ErrLost)
+
+// errNotDetached is the answer to an Attach that comes too late.
+var errNotDetached = fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
+
+// Detach implements driver.Attacher: the key, which keeps its create revision, moves from the lease that all claims share to one of its own, which
+// nobody keeps alive.
+func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
+	c := lease.(*claim)
+	b.mu.Lock()
+	over, ttl := c.over, c.lease.ttl
+	b.mu.Unlock()
+	if over != nil {
+		return over
+	}
+	alone, err := b.grant(ctx, ttl)
+	if err != nil {
+		return err
+	}
+	r, err := b.write(ctx, request{
+		name: c.req.Name,
+		when: []clientv3.Cmp{created(c.key, c.rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(c.req.Owner))},
+		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(alone.id))},
+	})
+	switch {
+	case err != nil:
+		return err
+	case !r.Succeeded:
+		b.gone(c, errKeyGone)
+		return errKeyGone
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c.closing = true
+	c.unwatch()
+	if c.over == nil {
+		c.over = errDetached
+	}
+	b.drop(c)
+	return nil
+}
+
+// Attach implements driver.Attacher: the key gets the new owner's value and lease, and keeps its create revision.
+func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
+	c, err := b.enter(req)
+	if err != nil {
+		return nil, err
+	}
+	p, err := b.takeOver(ctx, c, owner, int64(token))
+	if errors.Is(err, driver.ErrLost) {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.drop(c)
+		return nil, err
+	}
+	return b.outcome(c, p, err)
+}
+
+// takeOver is the transaction of Attach. Its errors are classified.
+func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int64) (place, error) {
+	l, err := b.take(ctx, c.req.TTL)
+	if err != nil {
+		return place{}, err
+	}
+	client, err := b.ready(ctx)
+	if err != nil {
+		return place{}, err
+	}
+	from, to := c.rivals()
+	found, err := client.Get(ctx, from, clientv3.WithRange(to), clientv3.WithMinCreateRev(rev), clientv3.WithMaxCreateRev(rev), clientv3.WithKeysOnly())
+	switch {
+	case err != nil:
+		return place{}, classify(ctx, err, false)
+	case len(found.Kvs) == 0:
+		return place{}, errNotDetached
+	}
+	b.mu.Lock()
+	if c.closing {
+		b.mu.Unlock()
+		return place{}, errAbandoned
+	}
+	late := c.late
+	c.lease, c.key, c.late = l, string(found.Kvs[0].Key), true
+	l.keys[c.key] = struct{}{}
+	k := b.keep(l, false)
+	b.mu.Unlock()
+	sent := time.Now()
+	r, err := b.write(ctx, request{
+		name: c.req.Name,
+		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.key, rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(owner))},
+		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(l.id)),
+			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly())},
+		or: []clientv3.Op{clientv3.OpGet(c.key)},
+	})
+	if isGone(err) { // somebody has revoked it
+		b.lost(l)
+	}
+	b.mu.Lock()
+	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
+		b.retire(l)
+	}
+	if err != nil {
+		b.mu.Unlock()
+		return place{}, err
+	}
+	p := place{revision: r.Header.Revision}
+	if r.Succeeded {
+		p.others = len(rangeAt(r, 1).Kvs) > 0
+	} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
+		b.mu.Unlock()
+		return place{}, errNotDetached // and a request that arrives again finds the same
+	}
+	c.rev = rev
+	b.mu.Unlock()
+	_ = k.wait(ctx, true) // without it the validity is shorter
+	return p, nil
+}

@@ -1,0 +1,94 @@
+package etcd
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// detaches detaches a claim that n holds.
+func (n *node) detaches(lease driver.Lease) {
+	n.t.Helper()
+	require.NoError(n.t, n.Detach(context.Background(), lease))
+}
+
+// A detached claim keeps its key, which its process must not take for one of its own: it is attached elsewhere, and others wait behind it.
+func TestDetachedKey(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	a, b := newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b")
+	req := a.request("x")
+	lease := a.takes(req)
+	before := keysOf(t, etcd, "x")[0]
+	a.detaches(lease)
+	require.ErrorIs(t, release(lease), driver.ErrLost, "it is not a's any more")
+	detached := keysOf(t, etcd, "x")[0]
+	require.NotEqual(t, before.Lease, detached.Lease)
+	mine := b.request("x")
+	took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
+	require.NoError(t, err)
+	attached := keysOf(t, etcd, "x")[0]
+	require.Equal(t, []any{string(before.Key), before.CreateRevision, valueOf(mine.Owner)}, []any{string(attached.Key), attached.CreateRevision, string(attached.Value)})
+	var key Key
+	require.True(t, took.(*claim).As(&key))
+	require.Equal(t, Key{Key: string(attached.Key), CreateRevision: attached.CreateRevision, Lease: attached.Lease}, key)
+	require.ErrorIs(t, a.Break(t.Context(), "x", req.Owner), driver.ErrLost)
+
+	next := a.request("x")
+	_, err = a.try(next)
+	require.ErrorIs(t, err, driver.ErrHeld)
+	require.Len(t, queued(t, etcd, "x", 2), 2, "it waits, with a key of its own")
+	frees(t, took)
+	frees(t, a.takes(next))
+}
+
+// An Attach whose answer was lost is granted once, and one that was abandoned never.
+func TestRepeatedAttach(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	etcd := newClient(t, s.URL())
+	var cancel atomic.Bool
+	var repeat func() // sends what was cancelled
+	carryOut := false // before it is cancelled, too
+	b := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
+		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.CompareAndSwap(true, false) {
+			return next(ctx, method, q, r, cc, o...)
+		}
+		repeat = func() { require.NoError(t, next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...)) }
+		if carryOut {
+			repeat()
+			return status.Error(codes.Canceled, "cancelled") // clientv3 sends it again
+		}
+		return status.Error(codes.Internal, "broken")
+	})
+	a := newNode(t, s.URL(), "a")
+	for _, carryOut = range []bool{true, false} {
+		req, mine := a.request("x"), b.request("x")
+		lease := a.takes(req)
+		a.detaches(lease)
+		cancel.Store(true)
+		took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
+		if carryOut {
+			require.NoError(t, err)
+			require.Equal(t, lease.Grant().Token, took.Grant().Token)
+			frees(t, took)
+			repeat()
+			require.Empty(t, keysOf(t, etcd, "x"))
+			continue
+		}
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.NoError(t, b.Abandon(t.Context(), mine))
+		repeat()
+		require.Equal(t, valueOf(req.Owner), string(keysOf(t, etcd, "x")[0].Value), "it was abandoned")
+	}
+}
