@@ -2,8 +2,10 @@ package file
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -101,6 +103,59 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	left, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, left, len(lines), "of what is held, only the gate was removed, and there is a new file")
+}
+
+// Of claims of permits at the same time, each has a token of its own, and greater than that of any permit, whatever the clock says.
+func TestTokensOfPermits(t *testing.T) {
+	const n = 4
+	dir := t.TempDir()
+	last := uint64(time.Now().Add(time.Hour).UnixMicro())
+	f, err := os.Create(filepath.Join(dir, numbered(stem("x"), permit, 2)))
+	require.NoError(t, err)
+	_, err = writeRecord(f, record{token: last, since: goldenTime, owner: goldenOwner}, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	var backends []*Backend
+	for range n {
+		backends = append(backends, newBackend(t, dir))
+	}
+	for range 30 {
+		var claims sync.WaitGroup
+		leases, errs := make([]driver.Lease, n), make([]error, n)
+		for i, b := range backends {
+			claims.Go(func() {
+				leases[i], errs[i] = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: fmt.Sprint(goldenOwner, i), Permits: n})
+			})
+		}
+		claims.Wait()
+		tokens, greatest := map[uint64]bool{}, last
+		for i, l := range leases {
+			require.NoError(t, errs[i])
+			token := l.Grant().Token
+			require.Greater(t, token, last)
+			tokens[token], greatest = true, max(greatest, token)
+			require.NoError(t, l.Release(t.Context()))
+		}
+		require.Len(t, tokens, n)
+		last = greatest
+	}
+}
+
+// While readers have a file, its record names nobody, also where a writer was killed before.
+func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
+	dir := t.TempDir()
+	f, err := os.Create(filepath.Join(dir, FileName("x")))
+	require.NoError(t, err)
+	_, err = writeRecord(f, record{held: true, token: 1, since: goldenTime, owner: goldenOwner}, 0)
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+	b := newBackend(t, dir)
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "reader", Shared: true})
+	require.NoError(t, err)
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "writer"})
+	var held *driver.HeldError
+	require.ErrorAs(t, err, &held)
+	require.Empty(t, held.Holder.Owner)
 }
 
 // The longest owner fits into a slot.

@@ -1,11 +1,13 @@
 package file_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -94,7 +96,10 @@ func TestReadersDoNotOvertakeAWriter(t *testing.T) {
 	late := reading("x")
 	late.Queue = true
 	requireHeld(t, c, reading("x"))
-	requireHeld(t, c, late)
+	ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond)
+	defer cancel()
+	_, err := wait(ctx, c, late)
+	require.ErrorIs(t, err, context.DeadlineExceeded, "it has joined the first reader, however long the writer waits")
 	release(t, first)
 	requireHeld(t, c, reading("x"))
 	requireHeld(t, c, late)
