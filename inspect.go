@@ -24,7 +24,7 @@ type Status struct {
 	Waiters int       // clients that wait, as far as the server knows; -1 if it cannot know
 
 	Shared  bool     // held by readers: see the option Shared
-	Permits int      // if positive, so many can hold it: see the option Permits
+	Permits int      // not 0: so many can hold it, or a number that is not known if it is negative; see the option Permits
 	Others  []Status // the other holders, in no order, where there are several
 }
 

@@ -19,7 +19,7 @@ type Set struct {
 // name. Errors are those of Acquire; that names is empty or names one twice is ErrInvalidName.
 func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	set, err := TryAcquireAll(ctx, l, names, opts...)
-	if !errors.Is(err, ErrHeld) || ctx.Err() != nil {
+	if !errors.Is(err, ErrHeld) {
 		return set, err
 	}
 	set = new(Set)

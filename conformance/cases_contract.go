@@ -89,11 +89,16 @@ var contractCases = group("contract",
 				lease, err := p.TryAcquire(ctx, req)
 				switch {
 				case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnknown), err == nil && i%3 == 0: // unknown: on a machine that stalls
-					return p.Abandon(ctx, req)
+					p.abandon(req)
 				case err != nil:
 					return err
+				default:
+					if err = lease.Release(ctx); class(err) != driver.ErrUnknown {
+						return err
+					}
+					p.abandon(req)
 				}
-				return lease.Release(ctx)
+				return nil
 			})
 		}
 		a.free(name, "everybody has released or abandoned the name")

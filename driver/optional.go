@@ -111,7 +111,7 @@ type Status struct {
 	Waiters int       // waiting clients that the server knows of, -1 if it cannot know
 
 	Shared  bool     // the holder shares the name
-	Permits int      // if positive, the holder has one of so many permits of the name
+	Permits int      // not 0: the holder has one of so many permits of the name, or of a number that is not known if it is negative
 	Others  []Status // where the name is shared, or has permits: the other holders, in no order. Of them only what says who they are is set, as far as it is known.
 }
 

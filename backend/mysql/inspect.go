@@ -46,12 +46,8 @@ type holder struct {
 // merge makes one status of the holders of one name.
 func merge(holders []holder) driver.Status {
 	st := holders[0].Status
-	for _, h := range holders {
-		st.Permits = max(st.Permits, h.Permits)
-	}
 	for _, h := range holders[1:] {
 		st.Others = append(st.Others, h.Status)
-		st.Others[len(st.Others)-1].Permits = st.Permits
 	}
 	return st
 }
@@ -87,15 +83,14 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 
 // findPermits says who has the permits of name, whose key of all is set.
 func (s *server) findPermits(ctx context.Context, l link, name string, set session.Key) (holders []holder, err error) {
-	numbers, keys := make(map[session.Key]int), make([]string, driver.MaxPermits)
+	keys := make([]string, driver.MaxPermits)
 	for i := range keys {
-		key := permit(set, i+1)
-		numbers[key], keys[i] = i+1, literal(key)
+		keys[i] = literal(permit(set, i+1))
 	}
 	rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,session,%s FROM %s WHERE id IN (%s) AND session=IS_USED_LOCK(id)", rowFields, s.table, strings.Join(keys, ",")))
 	for _, r := range rows {
-		h := holder{Status: driver.Status{Name: name, Waiters: -1}, key: session.Key(r.text(0)), thread: r.number(1)}
-		if h.Permits = numbers[h.key]; r.number(2) == 1 {
+		h := holder{Status: driver.Status{Name: name, Waiters: -1, Permits: -1}, key: session.Key(r.text(0)), thread: r.number(1)} // how many there are is not known
+		if r.number(2) == 1 {
 			r.describe(&h.Status, 3)
 			holders = append(holders, h)
 		}
@@ -127,8 +122,8 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 				continue
 			}
 			r.describe(&st, 2)
-			if n := s.permitNumber(st.Name, session.Key(r.text(5))); n > 0 {
-				st.Permits = n
+			if key, err := s.layout.key(st.Name); err == nil && key != session.Key(r.text(5)) {
+				st.Permits = -1
 				permits[st.Name] = append(permits[st.Name], holder{Status: st})
 			} else {
 				all = append(all, st)
@@ -140,21 +135,6 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		return err
 	})
 	return all, err
-}
-
-// permitNumber is the number of the permit of name whose key is id; 0: it is the lock.
-func (s *server) permitNumber(name string, id session.Key) int {
-	key, err := s.layout.key(name)
-	if err != nil || id == key {
-		return 0
-	}
-	set := permit(key, 0)
-	for n := 1; n <= driver.MaxPermits; n++ {
-		if permit(set, n) == id {
-			return n
-		}
-	}
-	return 0
 }
 
 // Break implements driver.Breaker: it kills the holder's session. It refuses with a *driver.SharedSessionError where the session has other locks, and where

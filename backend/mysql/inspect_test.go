@@ -67,7 +67,7 @@ func TestPermitsAreSeen(t *testing.T) {
 	}
 	st, err := last.Inspect(t.Context(), name)
 	require.NoError(t, err)
-	require.True(t, st.Held && st.Token > 0 && st.Permits >= 2 && st.Permits <= 3, "%+v", st)
+	require.True(t, st.Held && st.Token > 0 && st.Permits < 0, "%+v", st)
 	require.Len(t, st.Others, 1)
 	require.ElementsMatch(t, owners, []string{st.Owner, st.Others[0].Owner})
 	all, err := last.List(t.Context(), name)

@@ -83,16 +83,15 @@ func sessionOwner(pid int64, client string) string {
 	return fmt.Sprintf("session-%024d:%s", pid, client)
 }
 
-// status is that of a name with these holders. A session is one of them for each lock, however many readers it has. Of the number of permits the server
-// knows only which are held.
+// status is that of a name with these holders. A session is one of them for each lock, however many readers it has. How many permits there are the server
+// does not know.
 func status(name string, holders []seen, waiters int) driver.Status {
 	st := driver.Status{Name: name, Waiters: waiters}
-	permits := 0
-	for _, h := range holders {
-		permits = max(permits, int(h.permit))
-	}
 	for i, h := range holders {
-		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared, Permits: permits}
+		holder := driver.Status{Name: name, Held: true, Owner: h.owner(), Foreign: !h.ours(), Waiters: waiters, Shared: h.shared}
+		if h.permit > 0 {
+			holder.Permits = -1
+		}
 		if i == 0 {
 			st = holder
 		} else {

@@ -71,7 +71,7 @@ func TestInspectAndBreak(t *testing.T) {
 	require.ErrorContains(t, err, "grant the privilege")
 }
 
-// A foreign client can be a reader beside ours. Permits are known by their keys, and so is the highest number that is held.
+// A foreign client can be a reader beside ours. Permits are known by their keys; how many there are is not.
 func TestReadersAndPermitsAreSeen(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -97,7 +97,7 @@ func TestReadersAndPermitsAreSeen(t *testing.T) {
 	}
 	st, err = b.Inspect(t.Context(), "few")
 	require.NoError(t, err)
-	require.True(t, st.Held && st.Permits >= 2 && st.Permits <= 3, "%+v", st)
+	require.True(t, st.Held && st.Permits < 0, "%+v", st)
 	require.Len(t, st.Others, 1)
 	require.ErrorAs(t, b.Break(t.Context(), "few", st.Owner), new(*driver.SharedSessionError), "a reader is on the session too")
 	require.NoError(t, b.BreakSession(t.Context(), "few", st.Owner))

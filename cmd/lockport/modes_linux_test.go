@@ -109,13 +109,13 @@ func testHolders(t *testing.T, url string) {
 		var shown []int
 		for _, h := range all {
 			require.Equal(t, mode == "--shared", h.Shared)
-			require.Equal(t, mode != "--shared", h.Permits == 4)
+			require.Equal(t, mode != "--shared", h.Permits == 4 || h.Permits == -1) // databases do not know how many there are
 			shown = append(shown, h.PID)
 		}
 		slices.Sort(shown)
 		require.Equal(t, pids, shown)
 		stdout, _ := ran(t, 0, url, "status", name)
-		require.Regexp(t, `(?m)^(shared by +3 readers|permits +3 of 4 are held)$`, stdout)
+		require.Regexp(t, `(?m)^(shared by +3 readers|permits +3 (of 4 )?are held.*)$`, stdout)
 
 		refuses(t, url, 64, "has 3 holders: give --owner", "break", "--yes", "--url", url, name)
 		one := all[1]

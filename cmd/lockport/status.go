@@ -179,6 +179,8 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) err
 	switch {
 	case st.Shared:
 		line("shared by", count(1+len(st.Others), "reader"))
+	case st.Permits < 0:
+		line("permits", fmt.Sprintf("%d are held; how many there are is not known", 1+len(st.Others)))
 	case st.Permits > 0:
 		line("permits", fmt.Sprintf("%d of %d are held", 1+len(st.Others), st.Permits))
 	case !st.Held:
