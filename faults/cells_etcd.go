@@ -12,8 +12,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// inThreeSeconds is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
-const inThreeSeconds = 3 * time.Second
+// leaderless is within which time somebody acquires again after the leader was lost (docs/guarantees.md).
+const leaderless = 3 * time.Second
 
 // How faults of members are injected that are the same in etcd and in ZooKeeper.
 var (
@@ -32,22 +32,22 @@ const whyWatched = "The holder's watch tells it, in milliseconds: in these, some
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
 	return slices.Concat(Common(false), []play.Cell{
-		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: inThreeSeconds,
+		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: leaderless,
 			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
-		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: inThreeSeconds,
+		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: leaderless,
 			Why: "The others are a majority; who was connected to that member connects to another."},
-		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: inThreeSeconds,
+		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
 			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
 		{Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
 			Why: "A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
 				"but possibly after somebody else has the lock."},
-		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: inThreeSeconds,
+		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: leaderless,
 			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
-		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: inThreeSeconds,
+		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: leaderless,
 			Why: "It can confirm nothing by itself; who is connected to it asks another."},
-		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: inThreeSeconds,
+		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time."},
-		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: inThreeSeconds,
+		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: leaderless,
 			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader."},
 		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
 		{Fault: "lease-revoked-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(revoked), Gone: true,
