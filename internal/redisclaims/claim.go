@@ -11,9 +11,10 @@ import (
 type Claim struct {
 	Req driver.Request // of the latest request; the registry alone writes it, and name, owner and TTL never change
 
-	asking bool // a request whose outcome is not known yet, or never will be
-	queued bool // a server may have it in its queue
-	hinted bool // told to try, while nobody was registered for that
+	asked  uint32 // how often it has
+	asking bool   // a request whose outcome is not known yet, or never will be
+	queued bool   // a server may have it in its queue
+	hinted bool   // told to try, while nobody was registered for that
 	held   bool
 	since  time.Duration // when that began, after the start of the process
 	wake   func()        // nil: nobody is registered
@@ -46,7 +47,8 @@ func (r *Registry) toldOf(m Member, word byte, server int) func() {
 		switch {
 		case bits.OnesCount64(c.called) < r.o.Quorum:
 			if first {
-				time.AfterFunc(patienceOfCalled, func() { r.calledBySome(m) })
+				asked := c.asked
+				time.AfterFunc(patienceOfCalled, func() { r.calledBySome(m, asked) })
 			}
 		case c.wake != nil:
 			return c.wake
@@ -64,13 +66,13 @@ func (r *Registry) toldOf(m Member, word byte, server int) func() {
 	return nil
 }
 
-// calledBySome lets a claim try that fewer servers than the quorum have called, unless it has tried meanwhile.
-func (r *Registry) calledBySome(m Member) {
+// calledBySome lets a claim try that fewer servers than the quorum have called, unless it has tried since it had asked so often.
+func (r *Registry) calledBySome(m Member, asked uint32) {
 	r.mu.Lock()
 	c := m.Base()
 	var wake func()
 	switch {
-	case c.called == 0 || c.held:
+	case c.asked != asked || c.held:
 	case c.wake != nil:
 		wake = c.wake
 	default:

@@ -46,6 +46,7 @@ func TestQuorumWakes(t *testing.T) {
 	require.Len(t, woken, 1, "at once")
 	<-woken
 
+	time.Sleep(patienceOfCalled / 2)
 	r.Enter(request) // asks anew: what was called before is over
 	start := time.Now()
 	r.told(1, word)

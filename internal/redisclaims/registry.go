@@ -63,6 +63,7 @@ func (r *Registry) Enter(req driver.Request) Member {
 	c := m.Base()
 	// Name, owner and TTL are what they were: an earlier request, which was given up, may be about to be written.
 	c.Req.Queue, c.Req.Lost, c.Req.Contended = req.Queue, req.Lost, req.Contended
+	c.asked++
 	c.asking, c.hinted, c.called = true, false, 0
 	return m
 }
