@@ -115,12 +115,17 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	q := c.queueOf(queueKey{name, w.mode})
-	if cl := q.newest; cl != nil && q.head == nil && cl.mayJoin(w, c.now()) {
-		w.queue = q
-		q.push(w)
-		cl.join(w, c.now())
-		return nil, nil
+	key := queueKey{name, w.mode}
+	q := c.queueOf(key)
+	if cl := q.newest; cl != nil {
+		now := c.now()
+		if q.head == nil && cl.mayJoin(w, now) {
+			w.queue = q
+			q.push(w)
+			cl.join(w, now)
+			return nil, nil
+		}
+		q = c.queueOf(key) // a claim that has just expired may have been the last of its queue
 	}
 	if q.claim != nil {
 		if w.try && (!q.several() || q.claim.foundHeld) {
