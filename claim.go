@@ -130,6 +130,15 @@ func (c *Client) replace(cl *claim) {
 	cl.queue.claim.foundHeld = foundHeld
 }
 
+// end takes the claim, which is over, out of its queue. Another takes its place if somebody waits. The mutex is held.
+func (cl *claim) end() {
+	if q := cl.queue; q.claim == cl && q.head != nil {
+		cl.client.replace(cl)
+	} else {
+		cl.leave()
+	}
+}
+
 // leave takes the claim, which has ended, out of its queue, and lets another be made for those who wait. The mutex is held.
 func (cl *claim) leave() {
 	q := cl.queue

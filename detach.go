@@ -84,11 +84,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		l.finish(released)
 		cl.remove(l)
 		c.timers.remove(cl)
-		if cl.queue.head != nil {
-			c.replace(cl)
-		} else {
-			cl.leave()
-		}
+		cl.end()
 		return t, nil
 	case classOfRelease(err) == ErrLost:
 		cl.lose(err)

@@ -209,7 +209,7 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 
 // lose ends the hold and the claim, which is held, for reason. What may be left of it at the server is undone. The mutex is held.
 func (cl *claim) lose(reason error) {
-	c, q := cl.client, cl.queue
+	c := cl.client
 	if !errors.Is(reason, ErrLost) {
 		reason = fmt.Errorf("%w: %w", ErrLost, reason)
 	}
@@ -224,9 +224,5 @@ func (cl *claim) lose(reason error) {
 	} else {
 		c.undoLater(undo{req: cl.req, lease: cl.lease})
 	}
-	if q.head != nil && q.claim == cl {
-		c.replace(cl)
-	} else {
-		cl.leave()
-	}
+	cl.end()
 }

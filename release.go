@@ -133,12 +133,8 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		if class := classOfRelease(err); class != nil && class != ErrLost {
 			c.undoLater(undo{req: cl.req, lease: lease})
 		}
-		switch {
-		case next != nil:
-		case q.claim == cl && q.head != nil:
-			c.replace(cl)
-		default:
-			cl.leave()
+		if next == nil {
+			cl.end()
 		}
 	}()
 	switch {
