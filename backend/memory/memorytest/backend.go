@@ -68,7 +68,7 @@ func (l *lease) Grant() driver.Grant {
 // Renew implements driver.Lease.
 func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	return call(ctx, l.b, Renew, func(ctx context.Context, late time.Duration) (time.Time, error) {
-		until, err := driver.Renew(ctx, l.b.client, l.Lease)
+		until, err := driver.Renew(onItsWay(ctx), l.b.client, l.Lease)
 		return until.Add(-late), err
 	})
 }
@@ -78,9 +78,12 @@ func (l *lease) Release(ctx context.Context) error { return l.b.do(ctx, Release,
 
 // do makes a call that has no other result than an error.
 func (b *Backend) do(ctx context.Context, kind Call, f func(context.Context) error) error {
-	_, err := call(ctx, b, kind, func(ctx context.Context, _ time.Duration) (struct{}, error) { return struct{}{}, f(ctx) })
+	_, err := call(ctx, b, kind, func(ctx context.Context, _ time.Duration) (struct{}, error) { return struct{}{}, f(onItsWay(ctx)) })
 	return err
 }
+
+// onItsWay is the context of a request that does not wait and is on its way: it reaches the server, though its connection may break before the reply.
+func onItsWay(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // heard is req as its client hears of it: the server's callbacks arrive if and when they get through.
 func (b *Backend) heard(req driver.Request) driver.Request {
@@ -114,7 +117,9 @@ func (b *Backend) claim(ctx context.Context, req driver.Request,
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, req, b.client.TryAcquire)
+	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+		return b.client.TryAcquire(onItsWay(ctx), req)
+	})
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
@@ -140,7 +145,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		for i, l := range leases {
 			inner[i] = l.(*lease).Lease
 		}
-		b.client.RenewBatch(ctx, inner, renewed)
+		b.client.RenewBatch(onItsWay(ctx), inner, renewed)
 		for i := range renewed {
 			renewed[i].Until = renewed[i].Until.Add(-late)
 		}
@@ -180,7 +185,7 @@ func (b *Backend) Detach(ctx context.Context, l driver.Lease) error {
 // Attach implements driver.Attacher. A fault for Claim strikes it.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
 	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-		return b.client.Attach(ctx, req, owner, token)
+		return b.client.Attach(onItsWay(ctx), req, owner, token)
 	})
 }
 
