@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 .PHONY: help test clients quick lint bench go-bench soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
-	@scripts/modules.sh go run $(CURDIR)/tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
+	@go run tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
 	@[ -n "$(ARGS)" ] || scripts/clients.sh
 
 clients: servers ## the quick cases of each backend with the newest client libraries that are supported; go.mod has the oldest

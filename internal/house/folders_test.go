@@ -53,6 +53,17 @@ var folderRules = []rule{
 		}
 	}},
 
+	{"An adapter is a nested module with a README: see CONTRIBUTING.md.", func(t *tree, report func(where, what string)) {
+		all, _ := fs.Glob(t.fsys, "adapters/*")
+		for _, dir := range all {
+			for _, file := range []string{"go.mod", "README.md"} {
+				if !t.has(dir, file) {
+					report(dir, "has no "+file)
+				}
+			}
+		}
+	}},
+
 	{"A decision is docs/decisions/NNNN-title.md, and no two have one number.", func(t *tree, report func(where, what string)) {
 		holders := make(map[string]string)
 		all, _ := fs.Glob(t.fsys, "docs/decisions/*")

@@ -38,6 +38,8 @@ var sound = map[string]string{
 	"docs/backends/memory.md":              "",
 	"docs/backends/redis.md":               "",
 	"docs/decisions/0001-locks.md":         "",
+	"adapters/cron/go.mod":                 "module cron\n",
+	"adapters/cron/README.md":              "",
 	"backend/memory/example_test.go":       goFile("memory_test"),
 	"backend/redis/example_test.go":        goFile("redis_test"),
 
@@ -105,6 +107,8 @@ var planted = []struct{ file, text, want string }{
 	{"backend/redis/conformance_test.go", goFile("redis", module+"/conformance"), "does not call conformance.Test. A suite"},
 	{"backend/redis/conformance_test.go", runsSuite + strings.Repeat("\n", 40), "conformance_test.go: has 43 lines. A backend's"},
 	{"backend/all/all.go", goFile("all", module+"/backend/memory"), "does not import backend/redis. The command"},
+	{"adapters/cron/go.mod", deleted, "adapters/cron: has no go.mod. An adapter"},
+	{"adapters/cron/README.md", deleted, "adapters/cron: has no README.md. An adapter"},
 	{"docs/decisions/0001-other.md", "", "docs/decisions/0001-other.md: has the number of 0001-locks.md. A decision"},
 	{"docs/decisions/Notes.md", "", "docs/decisions/Notes.md: has another form of name. A decision"},
 	{"docs/backends/redis.md", "[x](../decisions/0001-locks.md#a) [y](https://x/y.md) [z](../decisions/0002-x.md)", "docs/backends/redis.md: links to ../decisions/0002-x.md. A page"},

@@ -1,20 +1,20 @@
 // Command testrun is go test for people who wait: it prints a line for each package when its tests begin and when they end.
 // The whole output of a package that fails follows at once, and the lines of go test close the run. Its arguments are the
-// flags of go test, and its exit status is that of go test. It tests all packages of the module in the current folder.
-//
-// It uses the standard library alone, so that any module can run it: go run ../tools/testrun/main.go -race
+// flags of go test. It tests all modules of the repository whose root is the current folder, the nested ones first, as many at once as -p allows.
+// It fails if go test fails in any of them.
 package main
 
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -36,35 +36,35 @@ type run struct {
 	result []string        // the lines of go test about the package
 }
 
+// module is a module of the repository, with those of its packages that have tests.
+type module struct {
+	folder, path string
+	packages     []string
+}
+
 func main() {
 	flags := os.Args[1:]
-	module, packages := list()
-	if len(packages) == 0 {
-		return // such as a module that only names tools
-	}
-	short := func(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, module), "/") }
+	modules := list()
+	root := modules[len(modules)-1]
+	short := func(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, root.path), "/") }
 	rank := func(name string) int {
 		if i := slices.Index(slow, short(name)); i >= 0 {
 			return i
 		}
 		return len(slow)
 	}
-	slices.SortStableFunc(packages, func(a, b string) int { return rank(a) - rank(b) })
-
-	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, packages)...)
-	test.Stderr = os.Stderr
-	lines, err := test.StdoutPipe()
-	if err == nil {
-		err = test.Start()
+	var packages []string
+	for _, m := range modules {
+		slices.SortStableFunc(m.packages, func(a, b string) int { return rank(a) - rank(b) })
+		packages = append(packages, m.packages...)
 	}
-	if err != nil {
-		fail(err)
-	}
+	slices.SortStableFunc(modules[:len(modules)-1], func(a, b module) int { return rank(a.packages[0]) - rank(b.packages[0]) })
+	lines, failed := test(modules, flags)
 	verbose, began, done := slices.Contains(flags, "-v"), time.Now(), 0
 	say := func(format string, args ...any) {
 		fmt.Printf("%6.0fs  "+format+"\n", append([]any{time.Since(began).Seconds()}, args...)...)
 	}
-	say("builds and tests %d packages of %s", len(packages), module)
+	say("builds and tests %d packages in %d modules", len(packages), len(modules))
 	runs, busy := make(map[string]*run), []string(nil)
 	for line := range orTick(lines, time.Minute) {
 		if line == "" {
@@ -100,30 +100,72 @@ func main() {
 			r.show(e.Action == "fail", verbose)
 		}
 	}
-	err = test.Wait()
 	for _, name := range packages {
 		if r := runs[name]; r != nil {
 			fmt.Print(strings.Join(r.result, ""))
 		}
 	}
-	if err != nil {
+	if err := failed(); err != nil {
 		fail(err)
 	}
 }
 
-// orTick returns the lines that come from r, and an empty one after each interval.
-func orTick(r io.Reader, interval time.Duration) iter.Seq[string] {
-	lines := make(chan string)
+// test runs go test in the nested modules, as many at once as it tests packages, and then in the root. It returns the lines that go test prints, and,
+// for when these have ended, the error of a run that failed.
+func test(modules []module, flags []string) (lines <-chan string, failed func() error) {
+	all, last := make(chan string), len(modules)-1
+	errs := make([]error, len(modules))
 	go func() {
-		defer close(lines)
-		for buffered := bufio.NewReader(r); ; {
-			line, err := buffered.ReadString('\n')
-			if err != nil {
-				return
-			}
-			lines <- line
+		defer close(all)
+		order := make(chan int, last)
+		for i := range last {
+			order <- i
 		}
+		close(order)
+		var nested sync.WaitGroup
+		for range atOnce(flags) {
+			nested.Go(func() {
+				for i := range order {
+					errs[i] = modules[i].test(all, append(slices.Clip(flags), "-p=1"))
+				}
+			})
+		}
+		nested.Wait()
+		errs[last] = modules[last].test(all, flags)
 	}()
+	return all, func() error { return errors.Join(errs...) }
+}
+
+// atOnce is the number of packages that the flag -p lets go test test at once.
+func atOnce(flags []string) (n int) {
+	for _, flag := range flags {
+		_, _ = fmt.Sscanf(flag, "-p=%d", &n)
+	}
+	return max(1, n)
+}
+
+// test runs go test for the packages of m, and sends the lines that it prints.
+func (m module) test(lines chan<- string, flags []string) error {
+	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, m.packages)...)
+	test.Dir, test.Stderr = m.folder, os.Stderr
+	out, err := test.StdoutPipe()
+	if err == nil {
+		err = test.Start()
+	}
+	if err != nil {
+		return err
+	}
+	for buffered := bufio.NewReader(out); ; {
+		line, err := buffered.ReadString('\n')
+		if err != nil {
+			return test.Wait()
+		}
+		lines <- line
+	}
+}
+
+// orTick returns the lines, and an empty one after each interval.
+func orTick(lines <-chan string, interval time.Duration) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
@@ -157,20 +199,31 @@ func (r *run) show(failed, verbose bool) {
 	r.output = nil
 }
 
-// list returns the module's path, and its packages that have tests.
-func list() (module string, packages []string) {
-	list := exec.Command("go", "list", "-f", "{{.Module.Path}} {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")
-	list.Stderr = os.Stderr
-	out, err := list.Output()
+// list returns the modules that have tests. The root is the last.
+func list() (modules []module) {
+	for _, folder := range strings.Fields(output(".", "scripts/modules.sh")) {
+		m := module{folder: folder}
+		for line := range strings.Lines(output(folder, "go", "list", "-f", "{{.Module.Path}} {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")) {
+			words := strings.Fields(line)
+			m.path = words[0]
+			m.packages = append(m.packages, words[1:]...)
+		}
+		if len(m.packages) > 0 { // not a module that only names tools
+			modules = append(modules, m)
+		}
+	}
+	return modules
+}
+
+// output returns what a command prints that runs in folder.
+func output(folder, name string, args ...string) string {
+	command := exec.Command(name, args...)
+	command.Dir, command.Stderr = folder, os.Stderr
+	out, err := command.Output()
 	if err != nil {
 		fail(err)
 	}
-	for line := range strings.Lines(string(out)) {
-		words := strings.Fields(line)
-		module = words[0]
-		packages = append(packages, words[1:]...)
-	}
-	return module, packages
+	return string(out)
 }
 
 func fail(err error) {
