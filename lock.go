@@ -98,6 +98,9 @@ func (l *Lock) Deadline() (time.Time, bool) {
 	return now.Add(deadline - l.claim.client.now()), true
 }
 
+// TTL is at most how long the lock stays taken after its holder fell silent: see the option TTL.
+func (l *Lock) TTL() time.Duration { return l.claim.req.TTL }
+
 // Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process it
 // may be closed later than Err says so.
 func (l *Lock) Lost() <-chan struct{} {

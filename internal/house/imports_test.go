@@ -40,6 +40,7 @@ var importRules = []rule{
 	only(".", "The root package brings no client library to a program that imports it.", "driver", "internal/clock"),
 	only("conformance", "conformance names no backend and needs no library.", ".", "driver", "internal/lab/worker"),
 	only("fence", "The package fence is the base of every fence.", ".", "driver"),
+	only("leader", "The package leader leads with any Locker, and needs nothing else.", "."),
 
 	importRule("A backend imports the standard library, the root package, driver, internal/… (but for what serves tests) "+
 		"and its own client, which the table clients in internal/house/imports_test.go names.",

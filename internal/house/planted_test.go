@@ -75,6 +75,7 @@ var planted = []struct{ file, text, want string }{
 	{"compare/x.go", goFile("compare", module+"/backend/all"), "/backend/all. Only cmd imports"},
 	{"internal/lab/report/x.go", goFile("report", module+"/driver"), "/driver. internal/lab/report shows"},
 	{"fence/x.go", goFile("fence", module+"/internal/clock"), "/internal/clock. The package fence is"},
+	{"leader/x.go", goFile("leader", module+"/driver"), "/driver. The package leader"},
 	{"fence/redisfence/x.go", goFile("redisfence", "github.com/go-zookeeper/zk"), "go-zookeeper/zk. A package below fence"},
 	{"internal/sql/x.go", goFile("sql", module+"/backend/memory"), "/backend/memory. internal/… is below"},
 	{"faults/x.go", goFile("faults", module+"/backend/redis"), "/backend/redis. faults names no backend"},

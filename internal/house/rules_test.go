@@ -68,7 +68,7 @@ func shippedIn(dir string) func(*source) bool {
 
 // library picks what a program that uses the library is linked with: the root, driver, backends and what they share.
 func library(s *source) bool {
-	return !s.test && (s.dir == "." || s.dir == "driver" || s.dir == "fence" || fenceOf(s.dir) != "" || backendOf(s.dir) != "" || sharedInternal(s.dir))
+	return !s.test && (s.dir == "." || s.dir == "driver" || s.dir == "fence" || s.dir == "leader" || fenceOf(s.dir) != "" || backendOf(s.dir) != "" || sharedInternal(s.dir))
 }
 
 // testTools are the packages of internal/ that serve tests and tools, and are not for the library.

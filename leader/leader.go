@@ -1,0 +1,150 @@
+package leader
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+// Func leads for one term. Its context ends when the term must: the lock is lost, only Grace is left of its validity, or the context of Run has ended.
+// The context's cause says why, and the context carries the term for lockport.Reenter. Func should then return soon; Run waits for it. term is the
+// lock: its Token is that of this term. Func must neither release nor detach it.
+type Func func(ctx context.Context, term *lockport.Lock) error
+
+// Run campaigns for name and calls fn while it leads, again and again, until ctx ends. It then returns the cause of ctx's end, after fn has returned
+// and the lock is released.
+//
+// A term ends when fn returns, whether it was to or not. Run then releases the lock, pauses (see [Backoff]) and campaigns again, also if fn
+// returned nil. So fn returns early to let somebody else lead. To end for good, it ends ctx: by a CancelCauseFunc if Run is to return a
+// certain error. Run itself returns no error of fn; [Observe] tells them.
+//
+// A lock that is lost and a server that cannot be reached are no reason to return either. Run returns the errors that trying again does not
+// mend: ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption and errors.ErrUnsupported.
+//
+// If fn panics, the lock is released, and Run panics. Close locker only after Run has returned: closing it releases its locks at once.
+// Different calls of Run may share locker, and compete if they share name too.
+func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts ...Option) error {
+	c := &candidate{config: config{least: DefaultLeast, most: DefaultMost}, fn: fn}
+	for _, o := range opts {
+		if o == nil {
+			continue
+		}
+		if err := o(&c.config); err != nil {
+			return err
+		}
+	}
+	for failures := 0; ; {
+		c.tell(Change{State: Campaigning})
+		term, err := locker.Acquire(ctx, name)
+		hopeless := err != nil && isHopeless(err)
+		failures++
+		if err == nil {
+			began := time.Now()
+			err = c.lead(ctx, term)
+			hopeless = errors.Is(err, errGraceTooLong)
+			if err == nil || time.Since(began) >= c.most {
+				failures = 0
+			}
+		}
+		idle := Change{State: Idle, Err: err}
+		over := hopeless || ctx.Err() != nil
+		if !over {
+			idle.Pause = c.pause(failures)
+		}
+		c.tell(idle)
+		if over {
+			return cmp.Or(context.Cause(ctx), err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(idle.Pause):
+		}
+	}
+}
+
+// isHopeless reports that an acquisition failed for a reason that trying again does not mend.
+func isHopeless(err error) bool {
+	for _, class := range []error{lockport.ErrRefused, lockport.ErrClosed, lockport.ErrInvalidName, lockport.ErrInvalidOption, errors.ErrUnsupported} {
+		if errors.Is(err, class) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidate is one call of Run.
+type candidate struct {
+	config
+	fn Func
+}
+
+// lead is one term. It returns when fn has and the lock is released, with why the term ended, if that is not fn's return of nil.
+func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
+	lock, cancel := term.Context(ctx)
+	held, end := context.WithCancelCause(lock)
+	told := func() {}
+	defer func() { // fn has returned, or panics
+		told()
+		ended, said := context.Cause(held), held.Err() // nil if fn returned by itself
+		end(nil)
+		cancel()
+		released := term.Release(ctx)
+		if ended == nil || ctx.Err() != nil || errors.Is(released, lockport.ErrLost) {
+			ended = released
+		}
+		switch {
+		case err == nil, errors.Is(said, err), errors.Is(ended, err): // fn says no more than that its context has ended
+			err = ended
+		case ended != nil:
+			err = errors.Join(ended, err)
+		}
+	}()
+	if c.grace > 0 {
+		if 2*c.grace > term.TTL() {
+			return errGraceTooLong
+		}
+		go c.endEarly(held, end, term)
+	}
+	if held.Err() != nil {
+		return nil // it ended before fn could begin
+	}
+	c.tell(Change{State: Leading, Term: term})
+	told = c.tellStopping(held, term)
+	return c.fn(held, term)
+}
+
+// endEarly ends fn's context when only grace is left of the term's validity.
+func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, term *lockport.Lock) {
+	for {
+		deadline, ok := term.Deadline()
+		if !ok {
+			return // it has ended, or lasts until its session does
+		}
+		left := time.Until(deadline) - c.grace
+		if left <= 0 {
+			end(errGrace)
+			return
+		}
+		select {
+		case <-held.Done():
+			return
+		case <-time.After(left):
+		}
+	}
+}
+
+// pause is how long to wait after so many failures in a row: between half of it and the whole, at random, so that candidates that failed together do not
+// try together (M. Brooker, Exponential Backoff And Jitter, 2015).
+func (c *candidate) pause(failures int) time.Duration {
+	d := c.least
+	for n := 1; n < failures && d < c.most; n++ {
+		d *= 2
+	}
+	d = min(d, c.most)
+	return d - rand.N(d/2+1)
+}

@@ -1,0 +1,375 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/leader"
+)
+
+const (
+	ttl    = 12 * time.Second
+	margin = ttl/20 + 10*time.Millisecond
+)
+
+// bubble runs f in virtual time, with a lock server in memory.
+func bubble(t *testing.T, f func(t *testing.T, s *memory.Server)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { f(t, memory.NewServer()) })
+}
+
+// client is a machine of the server's.
+func client(t *testing.T, s *memory.Server) (*lockport.Client, *memorytest.Backend) {
+	b := memorytest.NewBackend(s, nil)
+	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		b.Restore()
+		_ = c.Close()
+	})
+	return c, b
+}
+
+// campaign is a Run under way.
+type campaign struct {
+	cancel context.CancelCauseFunc
+	done   chan struct{}
+	err    error
+
+	mu      sync.Mutex
+	changes []leader.Change
+}
+
+func run(ctx context.Context, c lockport.Locker, fn leader.Func, opts ...leader.Option) *campaign {
+	r := &campaign{done: make(chan struct{})}
+	ctx, r.cancel = context.WithCancelCause(ctx)
+	opts = append(opts, leader.Observe(func(c leader.Change) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.changes = append(r.changes, c)
+	}))
+	go func() {
+		defer close(r.done)
+		r.err = leader.Run(ctx, c, "n", fn, opts...)
+	}()
+	synctest.Wait()
+	return r
+}
+
+// told are the changes so far.
+func (r *campaign) told() []leader.Change {
+	synctest.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.changes)
+}
+
+// states are the states that the Run has been in.
+func (r *campaign) states() string {
+	var all []string
+	for _, c := range r.told() {
+		all = append(all, c.State.String())
+	}
+	return strings.Join(all, " ")
+}
+
+// last is the last change.
+func (r *campaign) last() leader.Change {
+	all := r.told()
+	return all[len(all)-1]
+}
+
+// stop ends the Run, and returns what it returned.
+func (r *campaign) stop(cause error) error {
+	r.cancel(cause)
+	<-r.done
+	return r.err
+}
+
+// untilEnded leads until its context ends.
+func untilEnded(ctx context.Context, _ *lockport.Lock) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func sleep(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// The lock is released when fn has returned, however long that takes, and not before; the next leader's token is greater.
+func TestStepsDownInOrder(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		one, _ := client(t, s)
+		two, _ := client(t, s)
+		var first, second lockport.Token
+		old := run(t.Context(), one, func(ctx context.Context, term *lockport.Lock) error {
+			first, _ = term.Token()
+			<-ctx.Done()
+			time.Sleep(3 * ttl) // far longer than a hold lasts that is not renewed
+			return nil
+		})
+		next := run(t.Context(), two, func(ctx context.Context, term *lockport.Lock) error {
+			second, _ = term.Token()
+			return untilEnded(ctx, term)
+		})
+		old.cancel(nil)
+		sleep(3*ttl - time.Millisecond)
+		require.Equal(t, "campaigning leading stopping", old.states())
+		require.Equal(t, "campaigning", next.states())
+		sleep(time.Millisecond)
+		require.Equal(t, "campaigning leading stopping idle", old.states())
+		require.NoError(t, old.last().Err)
+		require.Equal(t, "campaigning leading", next.states())
+		require.Greater(t, second, first)
+		require.ErrorIs(t, old.stop(nil), context.Canceled)
+		stopped := errors.New("stopped")
+		require.Equal(t, stopped, next.stop(stopped))
+	})
+}
+
+// What ends a term, beside fn's return: how long before another can lead its context ends, with which cause, and what Idle tells.
+func TestLoss(t *testing.T) {
+	for name, tt := range map[string]struct {
+		harm   func(s *memory.Server, b *memorytest.Backend)
+		opts   []leader.Option
+		cause  error
+		before time.Duration // at least so long before the other leads
+	}{
+		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, before: margin},
+		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: lockport.ErrSilence, before: margin + ttl/2},
+		"removal by an operator": {harm: func(s *memory.Server, _ *memorytest.Backend) { s.Lose("n", nil) }, cause: lockport.ErrLost},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memory.Server) {
+				one, b := client(t, s)
+				two, _ := client(t, s)
+				var ended, began time.Time
+				var cause error
+				r := run(t.Context(), one, func(ctx context.Context, term *lockport.Lock) error {
+					err := untilEnded(ctx, term)
+					if ended.IsZero() {
+						ended, cause = time.Now(), context.Cause(ctx)
+					}
+					return err
+				}, tt.opts...)
+				sleep(ttl) // through some renewals
+				require.Equal(t, "campaigning leading", r.states())
+				next := run(t.Context(), two, func(ctx context.Context, term *lockport.Lock) error {
+					began = time.Now()
+					return untilEnded(ctx, term)
+				})
+				tt.harm(s, b)
+				sleep(2 * ttl)
+				require.Equal(t, "campaigning leading", next.states())
+				require.GreaterOrEqual(t, began.Sub(ended), tt.before)
+				require.ErrorIs(t, cause, tt.cause)
+				require.True(t, strings.HasPrefix(r.states(), "campaigning leading stopping idle campaigning"), r.states())
+				stopping, idle := r.told()[2], r.told()[3]
+				require.Equal(t, cause, stopping.Err)
+				require.ErrorIs(t, idle.Err, tt.cause)
+				require.NotContains(t, idle.Err.Error(), "\n", "that fn's context ended is said once")
+				b.Restore()
+				require.Error(t, next.stop(nil))
+				sleep(ttl)
+				require.Equal(t, leader.Leading, r.last().State, "it leads again")
+			})
+		})
+	}
+}
+
+// A fn that ignores the end of its context keeps its Run from campaigning, and its lock from being released; Run says that another may lead.
+func TestFnThatHangs(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		one, b := client(t, s)
+		two, _ := client(t, s)
+		hang, calls := make(chan struct{}), 0
+		r := run(t.Context(), one, func(context.Context, *lockport.Lock) error { calls++; <-hang; return errors.New("at last") })
+		b.Pause()
+		next := run(t.Context(), two, untilEnded)
+		sleep(2 * ttl)
+		require.Equal(t, "campaigning leading", next.states())
+		b.Resume()
+		sleep(10 * ttl)
+		require.Equal(t, "campaigning leading stopping", r.states())
+		close(hang)
+		require.Equal(t, "campaigning leading stopping idle", r.states())
+		require.ErrorIs(t, r.last().Err, lockport.ErrLost)
+		require.ErrorContains(t, r.last().Err, "at last")
+		require.Equal(t, 1, calls)
+	})
+}
+
+// Grace ends the context of a fn that takes its time, and the lock, which can be renewed again, is not released meanwhile.
+func TestGraceThatIsNotKept(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		one, b := client(t, s)
+		two, _ := client(t, s)
+		r := run(t.Context(), one, func(ctx context.Context, _ *lockport.Lock) error {
+			<-ctx.Done()
+			b.Resume()
+			time.Sleep(2 * ttl)
+			return nil
+		}, leader.Grace(ttl/3))
+		next := run(t.Context(), two, untilEnded)
+		b.Pause()
+		sleep(ttl)
+		require.Equal(t, "campaigning leading stopping", r.states())
+		sleep(ttl)
+		require.Equal(t, "campaigning", next.states())
+		sleep(ttl)
+		require.Equal(t, "campaigning leading", next.states())
+	})
+}
+
+// Pauses double with the failures in a row, up to the most, each cut by no more than a half, and not always by as much.
+func TestBackoff(t *testing.T) {
+	const least, most = time.Second, 8 * time.Second
+	failure := errors.New("failure")
+	for name, tt := range map[string]struct {
+		fn    leader.Func
+		down  error // of every claim
+		want  []time.Duration
+		match error
+	}{
+		"nil":                 {fn: func(context.Context, *lockport.Lock) error { return nil }, want: []time.Duration{1, 1, 1, 1}},
+		"failures":            {fn: func(context.Context, *lockport.Lock) error { return failure }, want: []time.Duration{1, 2, 4, 8, 8, 8}, match: failure},
+		"the server is away":  {down: driver.ErrUnavailable, want: []time.Duration{1, 2, 4, 8, 8}, match: lockport.ErrUnavailable},
+		"failures after long": {fn: func(context.Context, *lockport.Lock) error { time.Sleep(most); return failure }, want: []time.Duration{1, 1, 1}, match: failure},
+	} {
+		t.Run(name, func(t *testing.T) {
+			seen := map[time.Duration]bool{}
+			for range 8 {
+				bubble(t, func(t *testing.T, s *memory.Server) {
+					c, b := client(t, s)
+					b.Fail(tt.down)
+					r := run(t.Context(), c, tt.fn, leader.Backoff(least, most))
+					sleep(time.Minute)
+					_ = r.stop(nil)
+					var pauses []time.Duration
+					for _, c := range r.told() {
+						if c.State == leader.Idle {
+							require.ErrorIs(t, c.Err, tt.match)
+							pauses = append(pauses, c.Pause)
+						}
+					}
+					require.Greater(t, len(pauses), len(tt.want))
+					for i, want := range tt.want {
+						want *= time.Second
+						require.LessOrEqual(t, pauses[i], want, i)
+						require.GreaterOrEqual(t, pauses[i], want/2, i)
+						seen[pauses[i]] = true
+					}
+				})
+			}
+			require.Greater(t, len(seen), 8, "they are not random")
+		})
+	}
+}
+
+// What trying again does not mend, Run returns.
+func TestHopeless(t *testing.T) {
+	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
+	for name, tt := range map[string]struct {
+		name string
+		harm func(c *lockport.Client, b *memorytest.Backend)
+		opts []leader.Option
+		want error
+	}{
+		"name":         {name: "", want: lockport.ErrInvalidName},
+		"closed":       {name: "n", harm: func(c *lockport.Client, _ *memorytest.Backend) { _ = c.Close() }, want: lockport.ErrClosed},
+		"refused":      {name: "n", harm: func(_ *lockport.Client, b *memorytest.Backend) { b.Fail(driver.ErrRefused) }, want: lockport.ErrRefused},
+		"long Grace":   {name: "n", opts: []leader.Option{leader.Grace(ttl/2 + 1)}, want: lockport.ErrInvalidOption},
+		"Grace < 0":    {name: "n", opts: []leader.Option{leader.Grace(-1)}, want: lockport.ErrInvalidOption},
+		"least 0":      {name: "n", opts: []leader.Option{leader.Backoff(0, 1)}, want: lockport.ErrInvalidOption},
+		"most < least": {name: "n", opts: []leader.Option{nil, leader.Backoff(2, 1)}, want: lockport.ErrInvalidOption},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bubble(t, func(t *testing.T, s *memory.Server) {
+				c, b := client(t, s)
+				if tt.harm != nil {
+					tt.harm(c, b)
+				}
+				err := leader.Run(t.Context(), c, tt.name, never, tt.opts...)
+				require.ErrorIs(t, err, tt.want)
+			})
+		})
+	}
+}
+
+// An error of fn is none of Run's, whatever it matches. A locker that is closed under fn ends its context.
+func TestErrorsOfFn(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		c, _ := client(t, s)
+		calls := 0
+		r := run(t.Context(), c, func(ctx context.Context, term *lockport.Lock) error {
+			if calls++; calls < 3 {
+				return fmt.Errorf("flushing: %w", lockport.ErrRefused)
+			}
+			return untilEnded(ctx, term)
+		})
+		sleep(time.Minute)
+		require.Equal(t, 3, calls)
+		require.Equal(t, leader.Leading, r.last().State)
+		require.NoError(t, c.Close())
+		sleep(time.Minute)
+		require.True(t, strings.HasSuffix(r.states(), " stopping idle campaigning idle"), r.states())
+		require.ErrorIs(t, r.stop(nil), lockport.ErrClosed)
+	})
+}
+
+// A fn that panics leaves no lock.
+func TestPanic(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		c, _ := client(t, s)
+		require.PanicsWithValue(t, "fn", func() {
+			_ = leader.Run(t.Context(), c, "n", func(context.Context, *lockport.Lock) error { panic("fn") })
+		})
+		lock, err := c.TryAcquire(t.Context(), "n")
+		require.NoError(t, err)
+		require.NoError(t, lock.Release(t.Context()))
+	})
+}
+
+// Those who do not campaign see each leader once, and errors between.
+func TestWatch(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		candidate, _ := client(t, s)
+		observer, b := client(t, s)
+		var seen []string
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for st, err := range leader.Watch(ctx, observer, "n", time.Second) {
+				seen = append(seen, fmt.Sprintf("%t %d error: %t", st.Held, st.Token, err != nil))
+			}
+		}()
+		sleep(5 * time.Second)
+		leading := run(t.Context(), candidate, func(context.Context, *lockport.Lock) error { time.Sleep(10 * time.Second); return nil }, leader.Backoff(5*time.Second, 5*time.Second))
+		sleep(8 * time.Second)
+		down := b.FailNext(memorytest.Look, nil)
+		<-down
+		sleep(10 * time.Second)
+		cancel()
+		<-done
+		_ = leading.stop(nil)
+		require.Equal(t, []string{"false 0 error: false", "true 1024 error: false", "false 0 error: true", "false 0 error: false", "true 2048 error: false"}, seen)
+		for _, err := range leader.Watch(t.Context(), observer, "n", 0) {
+			require.ErrorIs(t, err, lockport.ErrInvalidOption)
+		}
+	})
+}

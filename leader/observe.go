@@ -1,0 +1,98 @@
+package leader
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+// State is what a call of Run does.
+type State int
+
+// The states, in the order in which a term passes through them.
+const (
+	Campaigning State = iota // waits for the lock
+	Leading                  // has the lock, and fn is about to be called
+	Stopping                 // fn's context has ended, and fn has not returned: another process may lead soon
+	Idle                     // fn has returned and the lock is released, or the campaign failed
+)
+
+// String names the state.
+func (s State) String() string {
+	return [...]string{"campaigning", "leading", "stopping", "idle"}[s]
+}
+
+// Change is a change of what a call of Run does.
+type Change struct {
+	State State
+	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
+	Err   error          // Stopping: the cause of the context's end. Idle: why the term ended or the campaign failed; nil: fn returned nil
+	Pause time.Duration  // Idle: until the next campaign; 0: Run returns
+}
+
+// Observe has Run call f at every change, one call at a time, in order. Run waits for f, and a term begins and ends no sooner than it returns: f must be
+// quick, and must not wait for fn. A program that would rather end than have an fn that hangs can set a timer at Stopping and clear it at Idle.
+func Observe(f func(Change)) Option {
+	return func(c *config) error { c.observe = f; return nil }
+}
+
+func (c *candidate) tell(change Change) {
+	if c.observe != nil {
+		c.observe(change)
+	}
+}
+
+// tellStopping tells when held ends. end, called when fn has returned, puts an end to that; what is being told is told first.
+func (c *candidate) tellStopping(held context.Context, term *lockport.Lock) (end func()) {
+	told := make(chan struct{})
+	stop := context.AfterFunc(held, func() {
+		defer close(told)
+		c.tell(Change{State: Stopping, Term: term, Err: context.Cause(held)})
+	})
+	return func() {
+		if !stop() {
+			<-told
+		}
+	}
+}
+
+// Watch yields who leads name, and again after every change, until ctx ends. It serves those who do not campaign. It asks client.Inspect at once and
+// then after every pause, which must be positive, so it is late by up to a pause and can miss a short term. A Status that is not Held says that nobody
+// leads. Its Since says since when somebody does, and its Token is the term's, as far as the backend can tell (docs/backends in the
+// repository). A change is another Owner or Token.
+//
+// An error is yielded as often as Inspect returns one. Watch goes on after it, unless trying again does not help, as after errors.ErrUnsupported, where the
+// backend cannot tell.
+func Watch(ctx context.Context, client *lockport.Client, name string, pause time.Duration) iter.Seq2[lockport.Status, error] {
+	return func(yield func(lockport.Status, error) bool) {
+		if pause <= 0 {
+			yield(lockport.Status{}, fmt.Errorf("leader: %w: the pause of Watch is %v; it must be positive", lockport.ErrInvalidOption, pause))
+			return
+		}
+		var last *lockport.Status
+		for {
+			now, err := client.Inspect(ctx, name)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err != nil:
+				if !yield(now, err) || isHopeless(err) {
+					return
+				}
+			case last == nil || now.Owner != last.Owner || now.Token != last.Token:
+				last = &now
+				if !yield(now, nil) {
+					return
+				}
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package leader
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport"
+)
+
+// Option configures a call of Run.
+type Option func(*config) error
+
+type config struct {
+	least, most time.Duration
+	grace       time.Duration
+	observe     func(Change)
+}
+
+// The pauses of Backoff where it is not given.
+const (
+	DefaultLeast = time.Second
+	DefaultMost  = 30 * time.Second
+)
+
+// Backoff sets how long Run pauses between a term, or a failed campaign, and the next campaign. The pause is least after fn returned nil, and after a
+// term that lasted for most or longer. It doubles with every failure in a row, up to most. It is then cut by up to a half, at random.
+// Default: DefaultLeast, 1 s, and DefaultMost, 30 s. least must be positive, and most not less (lockport.ErrInvalidOption).
+func Backoff(least, most time.Duration) Option {
+	return func(c *config) error {
+		if least <= 0 || most < least {
+			return fmt.Errorf("leader: %w: Backoff from %v to %v", lockport.ErrInvalidOption, least, most)
+		}
+		c.least, c.most = least, most
+		return nil
+	}
+}
+
+// Grace ends fn's context this long before the lock's Deadline, so that fn has that time to return before anybody else can lead. Default: 0; what is
+// left then is the margin of the lock, TTL/20 + 10 ms. A server that does not answer for the TTL less Grace ends the term. Renewals come
+// after a third of the TTL, so Grace must be at most half of it: Run returns lockport.ErrInvalidOption at the first term otherwise. It has no effect
+// on locks without a Deadline (the backend file).
+func Grace(d time.Duration) Option {
+	return func(c *config) error {
+		if d < 0 {
+			return fmt.Errorf("leader: %w: Grace is %v; it cannot be negative", lockport.ErrInvalidOption, d)
+		}
+		c.grace = d
+		return nil
+	}
+}
+
+var (
+	// errGrace is the cause of a context that Grace ended.
+	errGrace = fmt.Errorf("leader: %w: only Grace is left of the validity", lockport.ErrSilence)
+	// errGraceTooLong ends Run.
+	errGraceTooLong = fmt.Errorf("leader: %w: Grace is longer than half of the TTL", lockport.ErrInvalidOption)
+)
