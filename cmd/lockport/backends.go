@@ -30,25 +30,26 @@ func backendsVerb(_ context.Context, c *console, args []string) error {
 
 // capabilityColumns heads the table of promises, and promises fills a row of it.
 var capabilityColumns = []string{
-	"URL schemes", "a silent holder's lock ends by", "smallest TTL", "fencing tokens", "order of processes", "waiting",
-	"on fail-over", "removal is noticed", "beside the plain lock",
+	"URL schemes", "released on silence by", "TTL", "tokens rise", "order", "waiting", "on fail-over", removalColumn, "also",
 }
+
+// removalColumn is within which time a holder learns that its lock was removed.
+var removalColumn = fmt.Sprintf("removal noticed (TTL %v)", lockport.DefaultTTL)
 
 func promises(caps driver.Capabilities) []string {
 	ttl := "any"
 	switch {
 	case caps.FixedTTL > 0:
 		ttl = "the session's"
-	case caps.MinTTL > 0:
-		ttl = caps.MinTTL.String()
+	case caps.MinTTL > caps.TTLGrain:
+		ttl = fmt.Sprintf("from %v", caps.MinTTL)
 	}
 	if caps.TTLGrain > 0 {
-		ttl += fmt.Sprintf(", in steps of %v", caps.TTLGrain)
+		ttl = strings.TrimPrefix(ttl+fmt.Sprintf(", multiples of %v", caps.TTLGrain), "any, ")
 	}
 	notice := "at the deadline"
 	if caps.RemovalNotice != nil {
-		notice = fmt.Sprintf("within %v at a TTL of %v",
-			caps.RemovalNotice(lockport.DefaultTTL).Round(time.Millisecond), lockport.DefaultTTL)
+		notice = caps.RemovalNotice(lockport.DefaultTTL).Round(time.Millisecond).String()
 	}
 	var modes []string
 	for _, mode := range []struct {
@@ -82,7 +83,7 @@ func capabilityTable(schemes []lockport.Scheme) [][]string {
 
 func writeMarkdown(w io.Writer, rows [][]string) error {
 	var b strings.Builder
-	line := func(cells []string) { fmt.Fprintf(&b, "| %s |\n", strings.Join(cells, " | ")) }
+	line := func(cells []string) { fmt.Fprintf(&b, "|%s|\n", strings.Join(cells, "|")) }
 	line(capabilityColumns)
 	line(slices.Repeat([]string{"---"}, len(capabilityColumns)))
 	for _, row := range rows {

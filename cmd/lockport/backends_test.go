@@ -36,15 +36,17 @@ func TestCapabilityTable(t *testing.T) {
 	rows := capabilityTable([]lockport.Scheme{
 		{Name: "a", Capabilities: caps}, {Name: "b"}, {Name: "c", Capabilities: caps},
 		{Name: "d", Capabilities: driver.Capabilities{FixedTTL: time.Second}},
+		{Name: "e", Capabilities: driver.Capabilities{MinTTL: time.Second, TTLGrain: time.Second}},
 	})
 	var b strings.Builder
 	require.NoError(t, writeMarkdown(&b, rows))
 	require.Equal(t, strings.Join([]string{
-		"| URL schemes | a silent holder's lock ends by | smallest TTL | fencing tokens | order of processes | waiting | on fail-over | removal is noticed | beside the plain lock |",
-		"| --- | --- | --- | --- | --- | --- | --- | --- | --- |",
-		"| a, c | TTL | 2s, in steps of 1s | while data survives | FIFO | notification | survives | within 5s at a TTL of 15s | nothing |",
-		"| b | never | any | none | none | poll | can be lost | at the deadline | nothing |",
-		"| d | never | the session's | none | none | poll | can be lost | at the deadline | nothing |",
+		"|URL schemes|released on silence by|TTL|tokens rise|order|waiting|on fail-over|removal noticed (TTL 15s)|also|",
+		"|---|---|---|---|---|---|---|---|---|",
+		"|a, c|TTL|from 2s, multiples of 1s|while data survives|FIFO|notification|survives|5s|nothing|",
+		"|b|never|any|none|none|poll|can be lost|at the deadline|nothing|",
+		"|d|never|the session's|none|none|poll|can be lost|at the deadline|nothing|",
+		"|e|never|multiples of 1s|none|none|poll|can be lost|at the deadline|nothing|",
 		"",
 	}, "\n"), b.String())
 }

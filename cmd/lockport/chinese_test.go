@@ -13,19 +13,18 @@ import (
 
 // chinese are the words of the table of promises in README.zh-CN.md. It has all that a backend can state.
 var chinese = map[string]string{
-	"URL schemes":                    "URL 协议",
-	"a silent holder's lock ends by": "持有者失联后，锁何时结束",
-	"smallest TTL":                   "最短 TTL",
-	"fencing tokens":                 "栅栏令牌",
-	"order of processes":             "进程间的顺序",
-	"waiting":                        "等待方式",
-	"on fail-over":                   "故障转移时",
-	"removal is noticed":             "锁被删除后，多久得知",
-	"beside the plain lock":          "普通锁之外",
+	"URL schemes":            "URL 协议",
+	"released on silence by": "持有者失联后，锁何时释放",
+	"tokens rise":            "令牌递增",
+	"order":                  "进程间的顺序",
+	"waiting":                "等待方式",
+	"on fail-over":           "故障转移时",
+	removalColumn:            "锁被删除后，多久得知（TTL 15s）",
+	"also":                   "还支持",
 
-	"never": "永不", "TTL": "TTL 到期", "session": "会话结束", "process": "进程退出",
+	"never": "永不", "TTL": "TTL", "session": "会话结束", "process": "进程退出",
 	"any": "不限", "the session's": "与会话相同",
-	"none": "无", "while data survives": "数据还在就递增", "across fail-over": "故障转移后仍递增",
+	"none": "无", "while data survives": "数据不丢则递增", "across fail-over": "故障转移后仍递增",
 	"FIFO, advisory": "先进先出，不强制", "FIFO": "先进先出",
 	"poll": "轮询", "notification": "通知", "server queue": "服务端队列",
 	"server queue, else poll": "服务端队列，满后轮询",
@@ -35,19 +34,19 @@ var chinese = map[string]string{
 }
 
 var (
-	steps  = regexp.MustCompile(`^(.+), in steps of (\S+)$`)
-	within = regexp.MustCompile(`^within (\S+) at a TTL of (\S+)$`)
-	amount = regexp.MustCompile(`^[0-9.]+[mµ]?s$`)
+	multiples = regexp.MustCompile(`^multiples of (\S+)$`)
+	from      = regexp.MustCompile(`^from (\S+)$`)
+	amount    = regexp.MustCompile(`^[0-9.]+[mµ]?s$`)
 )
 
 // inChinese translates a cell of the table.
 func inChinese(t *testing.T, cell string) string {
 	t.Helper()
-	if m := steps.FindStringSubmatch(cell); m != nil {
-		return inChinese(t, m[1]) + "，取 " + m[2] + " 的整数倍"
+	if m := multiples.FindStringSubmatch(cell); m != nil {
+		return m[1] + " 的整数倍"
 	}
-	if m := within.FindStringSubmatch(cell); m != nil {
-		return m[1] + " 内（TTL 为 " + m[2] + " 时）"
+	if m := from.FindStringSubmatch(cell); m != nil {
+		return "不小于 " + m[1]
 	}
 	if parts := strings.Split(cell, ", "); chinese[cell] == "" && len(parts) > 1 {
 		for i := range parts {
@@ -68,7 +67,7 @@ func TestChineseTable(t *testing.T) {
 	require.NoError(t, writeMarkdown(&b, capabilityTable(lockport.DefaultMux().Schemes())))
 	lines := strings.Split(strings.TrimSpace(b.String()), "\n")
 	for i, line := range lines {
-		cells := strings.Split(strings.Trim(line, "| "), " | ")
+		cells := strings.Split(strings.Trim(line, "|"), "|")
 		require.Len(t, cells, len(capabilityColumns), line)
 		for j, cell := range cells {
 			if i == 0 || i > 1 && j > 0 { // the second line is the rule, and the first column has the schemes
