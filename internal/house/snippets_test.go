@@ -1,0 +1,201 @@
+package house
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Code in the pages is pasted by readers, so it must work as it stands.
+//
+//   - A block fenced as ```go is a whole file, imports included. It is built in the module of its page: that of the nearest go.mod.
+//   - ```go in bench is built in the module of the folder bench, for what only that module requires.
+//   - ```go ignore: REASON is not built. There are few of them.
+//   - A line of a block fenced as ```sh is run if it calls lockport and needs no server; a URL of a server is replaced by one of a folder.
+//     Every other line must be of a kind in notRun.
+var (
+	goFence = regexp.MustCompile(`^go(?: in ([a-z/]+)| ignore: (\S.*))?$`)
+	server  = regexp.MustCompile(`[a-z+]+://\S+`)
+)
+
+// notRun are the beginnings of the lines of shell blocks that are not run, and why.
+var notRun = map[string]string{
+	"make ":             "starts servers, and runs for minutes",
+	"go get ":           "fetches from the network",
+	"go install ":       "fetches from the network",
+	"go test ":          "is a test of its own",
+	"cd bench ":         "measures for minutes",
+	"lockport compare":  "starts servers, and runs for minutes; tested in cmd/lockport",
+	"lockport conform ": "takes half a minute; tested in cmd/lockport",
+}
+
+// block is one fenced block of a page.
+type block struct {
+	where string // page:line
+	page  string
+	info  string // what follows the fence
+	text  string
+}
+
+func blocks(page, text string) (all []block) {
+	var open *block
+	for i, line := range strings.Split(text, "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && open == nil:
+			open = &block{where: fmt.Sprintf("%s:%d", page, i+1), page: page, info: info}
+		case fence:
+			all, open = append(all, *open), nil
+		case open != nil:
+			open.text += line + "\n"
+		}
+	}
+	return all
+}
+
+// module is the folder of the module that a Go block is built in; reason says why it is not built.
+func (b block) module(t *tree) (dir, reason string, err error) {
+	m := goFence.FindStringSubmatch(b.info)
+	if m == nil {
+		return "", "", errors.New("fence a Go block as go, go in FOLDER, or go ignore: REASON")
+	}
+	if dir = m[1]; dir == "" {
+		for dir = path.Dir(b.page); dir != "." && !t.has(dir, "go.mod"); {
+			dir = path.Dir(dir)
+		}
+	}
+	return dir, m[2], nil
+}
+
+// pageBlocks are the blocks of all pages whose info begins with a language.
+func pageBlocks(t *tree, language string) (all []block) {
+	t.texts([]string{".md"}, func(page, text string) {
+		for _, b := range blocks(page, text) {
+			if first, _, _ := strings.Cut(b.info, " "); first == language {
+				all = append(all, b)
+			}
+		}
+	})
+	return all
+}
+
+// TestGoBlocks builds the Go blocks of all pages: those of one module in one run of go vet.
+func TestGoBlocks(t *testing.T) {
+	here := wholeTree(t)
+	byModule := make(map[string][]block)
+	ignored := 0
+	for _, b := range pageBlocks(here, "go") {
+		dir, reason, err := b.module(here)
+		require.NoError(t, err, b.where)
+		if reason != "" {
+			ignored++
+			t.Logf("%s: not built: %s", b.where, reason)
+			continue
+		}
+		byModule[dir] = append(byModule[dir], b)
+	}
+	require.NotEmpty(t, byModule["."])
+	require.Less(t, ignored, 6, "a block that is not built is rare")
+	for dir, all := range byModule {
+		root := filepath.Join("..", "..", filepath.FromSlash(dir))
+		temp, err := os.MkdirTemp(root, "_blocks") // inside the module, and ./... does not see it
+		require.NoError(t, err)
+		defer os.RemoveAll(temp)
+		vet := exec.Command("go", "vet")
+		vet.Dir = root
+		for _, b := range all {
+			folder := strings.NewReplacer("/", "-", ":", "-line-").Replace(b.where)
+			file := filepath.Join(temp, folder, "block.go")
+			if strings.Contains(b.text, "\nfunc Test") {
+				file = filepath.Join(temp, folder, "block_test.go")
+			}
+			require.NoError(t, os.Mkdir(filepath.Dir(file), 0o755))
+			require.NoError(t, os.WriteFile(file, []byte(b.text), 0o644))
+			vet.Args = append(vet.Args, "./"+filepath.Base(temp)+"/"+folder)
+			t.Logf("%s: built in %s", b.where, dir)
+		}
+		out, err := vet.CombinedOutput()
+		if err != nil {
+			t.Errorf("Go blocks of pages do not build when they are pasted (the rule is at the top of snippets_test.go): %v\n%s", err, out)
+		}
+	}
+}
+
+// TestShellBlocks runs the lines of shell blocks that need no server.
+func TestShellBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the command; without -short it runs")
+	}
+	temp := t.TempDir()
+	build := exec.Command("go", "build", "-o", filepath.Join(temp, "lockport"), "./cmd/lockport")
+	build.Dir = filepath.Join("..", "..")
+	out, err := build.CombinedOutput()
+	require.NoError(t, err, string(out))
+	// What the reader brings: a lock server, and a program.
+	require.NoError(t, os.Mkdir(filepath.Join(temp, "locks"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(temp, "report.sh"), []byte("#!/bin/sh\n"), 0o700))
+	ran := 0
+	for _, b := range pageBlocks(wholeTree(t), "sh") {
+		for line := range strings.Lines(b.text) {
+			line = strings.TrimSpace(line)
+			if line == "" || strings.HasPrefix(line, "#") {
+				continue
+			}
+			if reason := whyNotRun(line); reason != "" {
+				t.Logf("%s: not run, since it %s: %s", b.where, reason, line)
+				continue
+			}
+			line = strings.Replace(line, "go run ./cmd/lockport", "lockport", 1)
+			if !strings.HasPrefix(line, "lockport ") {
+				t.Errorf("%s: neither run nor named in notRun: %s", b.where, line)
+				continue
+			}
+			ran++
+			command := exec.Command("sh", "-c", server.ReplaceAllString(line, "file:"+temp+"/locks"))
+			command.Dir = temp
+			command.Env = append(os.Environ(), "PATH="+temp+":"+os.Getenv("PATH"))
+			out, err := command.CombinedOutput()
+			// 1 is an answer too: nobody holds the lock, or the doctor found something.
+			if exit := (&exec.ExitError{}); err != nil && !(errors.As(err, &exit) && exit.ExitCode() == 1) {
+				t.Errorf("%s: %s: %v\n%s", b.where, line, err, out)
+			}
+		}
+	}
+	require.Greater(t, ran, 2)
+}
+
+func whyNotRun(line string) string {
+	for beginning, reason := range notRun {
+		if strings.HasPrefix(line, beginning) {
+			return reason
+		}
+	}
+	return ""
+}
+
+// The rules of the fences see what they should.
+func TestFences(t *testing.T) {
+	here := &tree{fsys: fstest.MapFS{"cron/go.mod": {}, "bench/go.mod": {}}}
+	for _, c := range []struct{ page, info, dir, reason string }{
+		{"README.md", "go", ".", ""}, {"docs/backends/redis.md", "go", ".", ""}, {"cron/docs/README.md", "go", "cron", ""},
+		{"docs/migrating.md", "go in bench", "bench", ""}, {"README.md", "go ignore: a sketch", ".", "a sketch"},
+	} {
+		dir, reason, err := block{page: c.page, info: c.info}.module(here)
+		require.NoError(t, err)
+		require.Equal(t, []string{c.dir, c.reason}, []string{dir, reason}, c.info)
+	}
+	for _, info := range []string{"go ignore", "go ignore:", "go nobuild", "go in"} {
+		_, _, err := block{page: "README.md", info: info}.module(here)
+		require.Error(t, err, info)
+	}
+	require.Len(t, blocks("a.md", "```go\na\n```\n```sh\nb\n```\n"), 2)
+}
