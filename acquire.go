@@ -39,7 +39,7 @@ func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOpt
 func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
 	hooks := &c.cfg.hooks
 	if hooks.AcquireStart != nil {
-		ctx = hooks.AcquireStart(ctx, name)
+		ctx = hooks.AcquireStart(ctx, AcquireEvent{Backend: c.caps.Backend, Name: name})
 	}
 	start := clock.Now()
 	lock, err := c.await(ctx, op != "acquire", name, opts)
@@ -47,7 +47,7 @@ func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []Ac
 		err = c.fail(op, name, err)
 	}
 	if hooks.AcquireDone != nil {
-		e := AcquireEvent{Name: name, Wait: clock.Now().Sub(start), Err: err}
+		e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
 		if lock != nil {
 			e.Token, e.HandedOff = lock.token, lock.handedOff()
 		}
@@ -64,7 +64,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	}
 	if w.reenter {
 		if outer := c.outerHold(ctx, name); outer != nil {
-			return outer.enter(w.mode)
+			return outer.enter(w)
 		}
 	}
 	mine, err := c.enqueue(w, name)

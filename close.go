@@ -92,12 +92,9 @@ func (cl *claim) close(now time.Duration) (release bool) {
 	if cl.state != held || cl.holds == nil {
 		return false
 	}
-	c := cl.client
 	for l := cl.holds; l != nil; l = l.next {
 		l.finish(closed)
-		if released := c.cfg.hooks.Released; released != nil {
-			c.report(func() { released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token}) })
-		}
+		l.reportEnded()
 	}
 	cl.holds = nil
 	return cl.next(now)

@@ -82,6 +82,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		return t, e.err
 	case err == nil:
 		l.finish(released)
+		l.reportEnded()
 		cl.remove(l)
 		c.timers.remove(cl)
 		cl.end()

@@ -80,6 +80,7 @@ func (cl *claim) give(w *waiter, now time.Duration) {
 		l = new(Lock)
 	}
 	l.claim, l.acquired, l.limit = cl, now, never
+	l.observe(w)
 	if cl.token > 0 {
 		l.token = Token(cl.token*driver.TokensPerGrant + uint64(cl.handOffs))
 	}

@@ -22,7 +22,8 @@ type Lock struct {
 	claim    *claim
 	token    Token
 	acquired time.Duration
-	limit    time.Duration // when MaxHold ends it, or never
+	limit    time.Duration   // when MaxHold ends it, or never
+	ctx      context.Context // of the call that acquired it, for the hooks; nil if none wants it
 
 	ended atomic.Pointer[end]
 
@@ -172,7 +173,7 @@ func (l *Lock) finish(e *end) bool {
 // lose ends the hold for reason, which matches ErrLost. The mutex is held.
 func (l *Lock) lose(reason error) {
 	if l.finish(&end{err: reason, lost: true}) {
-		l.claim.client.reportLost(l)
+		l.reportLost()
 	}
 }
 

@@ -2,6 +2,7 @@ package lockport
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -9,12 +10,12 @@ import (
 // from any goroutine, and what they report waits for them (save Lost, which has a goroutine of its own), so they must be quick and must
 // not call back into the Client.
 type Hooks struct {
-	// AcquireStart is called when Acquire or TryAcquire begins. The context that it returns, which must derive from
-	// ctx, is given to AcquireDone.
-	AcquireStart func(ctx context.Context, name string) context.Context
-	// AcquireDone is called when Acquire or TryAcquire is about to return.
+	// AcquireStart is called when Acquire, TryAcquire or Attach begins, with the Backend and Name of e alone. The context that it returns
+	// must derive from ctx. AcquireDone and the HoldEvent get it.
+	AcquireStart func(ctx context.Context, e AcquireEvent) context.Context
+	// AcquireDone is called when Acquire, TryAcquire or Attach is about to return.
 	AcquireDone func(ctx context.Context, e AcquireEvent)
-	// Released is called when a hold was ended by Release or Close.
+	// Released is called when a hold was ended by Release, Detach or Close.
 	Released func(e HoldEvent)
 	// Lost is called when a hold was lost.
 	Lost func(e HoldEvent)
@@ -24,6 +25,7 @@ type Hooks struct {
 
 // AcquireEvent describes the end of an acquisition.
 type AcquireEvent struct {
+	Backend   string // "redis"
 	Name      string
 	Wait      time.Duration // how long the call took
 	Token     Token         // 0 if none
@@ -33,16 +35,83 @@ type AcquireEvent struct {
 
 // HoldEvent describes the end of a hold.
 type HoldEvent struct {
-	Name  string
-	Held  time.Duration // how long it was held
-	Token Token         // 0 if none
-	Err   error         // Released: what Release returns; Lost: the reason
+	Context context.Context // what AcquireStart returned, for its values: it may have ended
+	Backend string          // "redis"
+	Name    string
+	Held    time.Duration // how long it was held
+	Token   Token         // 0 if none
+	Err     error         // Released: what Release returns; Lost: the reason
 }
 
 // RenewEvent describes one renewal of a claim.
 type RenewEvent struct {
+	Backend string // "redis"
 	Name    string
+	TTL     time.Duration
 	Latency time.Duration // how long the request took, shared by all claims of a batch
-	Left    time.Duration // the validity that was left when the renewal was sent
+	Left    time.Duration // the validity that was left when the renewal was sent, less the margin; about 0.6 TTL if none failed before
 	Err     error         // nil if it succeeded
+}
+
+// word is what metrics call an error.
+type word struct {
+	err  error
+	word string
+}
+
+// wordFor is the word of the first of words that err matches.
+func wordFor(err error, words []word, other string) string {
+	for _, w := range words {
+		if errors.Is(err, w.err) {
+			return w.word
+		}
+	}
+	return other
+}
+
+var outcomes = []word{
+	{context.Canceled, "canceled"}, {ErrUnavailable, "unavailable"}, {context.DeadlineExceeded, "timeout"}, {ErrHeld, "held"},
+	{ErrRefused, "refused"}, {ErrClosed, "closed"}, {ErrLost, "lost"},
+}
+
+// Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire alone), "timeout" (somebody else had the lock until the context's deadline),
+// "canceled", "unavailable" (also where that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach alone) or "invalid".
+func (e AcquireEvent) Outcome() string {
+	if e.Err == nil {
+		return "acquired"
+	}
+	return wordFor(e.Err, outcomes, "invalid")
+}
+
+var reasons = []word{{ErrSilence, "silence"}, {ErrMaxHold, "max_hold"}, {errOuterReleased, "outer_released"}}
+
+// Reason is why a hold was lost, in one word, for metrics: "silence" (ErrSilence), "max_hold" (ErrMaxHold), "outer_released" (see Reenter), or "removed":
+// the server did not have it any more.
+func (e HoldEvent) Reason() string { return wordFor(e.Err, reasons, "removed") }
+
+// then calls h and afterwards next.
+func (h Hooks) then(next Hooks) Hooks {
+	if first, second := h.AcquireStart, next.AcquireStart; first == nil {
+		h.AcquireStart = second
+	} else if second != nil {
+		h.AcquireStart = func(ctx context.Context, e AcquireEvent) context.Context { return second(first(ctx, e), e) }
+	}
+	if first, second := h.AcquireDone, next.AcquireDone; first == nil {
+		h.AcquireDone = second
+	} else if second != nil {
+		h.AcquireDone = func(ctx context.Context, e AcquireEvent) { first(ctx, e); second(ctx, e) }
+	}
+	h.Released, h.Lost, h.Renewed = inTurn(h.Released, next.Released), inTurn(h.Lost, next.Lost), inTurn(h.Renewed, next.Renewed)
+	return h
+}
+
+// inTurn calls first and then second, as far as they are there.
+func inTurn[E any](first, second func(E)) func(E) {
+	switch {
+	case first == nil:
+		return second
+	case second == nil:
+		return first
+	}
+	return func(e E) { first(e); second(e) }
 }

@@ -3,6 +3,8 @@ package lockport_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,9 +22,10 @@ func TestHooks(t *testing.T) {
 		var releases, losses []lockport.HoldEvent
 		var renewals []lockport.RenewEvent
 		c, b := w.client(lockport.Observe(lockport.Hooks{
-			AcquireStart: func(ctx context.Context, name string) context.Context {
-				started = append(started, name)
-				return context.WithValue(ctx, key{}, name)
+			AcquireStart: func(ctx context.Context, e lockport.AcquireEvent) context.Context {
+				require.Equal(t, lockport.AcquireEvent{Backend: "memory", Name: e.Name}, e)
+				started = append(started, e.Name)
+				return context.WithValue(ctx, key{}, e.Name)
 			},
 			AcquireDone: func(ctx context.Context, e lockport.AcquireEvent) {
 				require.Equal(t, e.Name, ctx.Value(key{}))
@@ -53,5 +56,82 @@ func TestHooks(t *testing.T) {
 		require.ErrorIs(t, losses[0].Err, lockport.ErrLost)
 		require.Len(t, renewals, 1)
 		require.Positive(t, renewals[0].Left)
+		require.Equal(t, ttl, renewals[0].TTL)
+		require.Equal(t, "a", releases[0].Context.Value(key{}), "what AcquireStart returned")
+		require.Equal(t, "b", losses[0].Context.Value(key{}))
+		for _, backend := range []string{acquired[0].Backend, releases[0].Backend, losses[0].Backend, renewals[0].Backend} {
+			require.Equal(t, "memory", backend)
+		}
 	})
+}
+
+// Every hold that began ends once for the hooks, however it ends, and several Observe are all called.
+func TestHooksAreInPairs(t *testing.T) {
+	bubble(t, func(w *world) {
+		var began, ended, second atomic.Int64
+		var reasons []string // one goroutine reports losses
+		over := func(e lockport.HoldEvent) { ended.Add(1); require.NotNil(t, e.Context) }
+		count := lockport.Hooks{
+			AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+				if e.Err == nil {
+					began.Add(1)
+				}
+			},
+			Released: over, Lost: over,
+		}
+		c, b := w.client(lockport.Observe(lockport.Hooks{}), lockport.Observe(count), lockport.Observe(lockport.Hooks{
+			AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { second.Add(1); return ctx },
+			AcquireDone:  func(context.Context, lockport.AcquireEvent) { second.Add(1) },
+			Lost:         func(e lockport.HoldEvent) { second.Add(1); reasons = append(reasons, e.Reason()) },
+		}))
+		inner := func(outer *lockport.Lock) *lockport.Lock {
+			l, err := c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter())
+			require.NoError(t, err)
+			return l
+		}
+		detached := w.acquire(c, "detached")
+		ticket, err := detached.Detach(w.ctx)
+		require.NoError(t, err)
+		attached, err := c.Attach(w.ctx, ticket)
+		require.NoError(t, err)
+		waiting := w.begin(c, "detached")
+		w.release(attached)
+		w.release(waiting.got())
+		w.release(inner(w.acquire(c, "closed")))
+		inner(w.acquire(c, "closed with its inner hold"))
+		inner(w.acquire(c, "lost"))
+		b.Server().Lose("lost", errors.New("by a test"))
+		outer := w.acquire(c, "outer")
+		inner(outer)
+		w.release(outer)
+		w.acquire(c, "reader", lockport.Shared())
+		w.acquire(c, "reader", lockport.Shared())
+		require.NoError(t, c.Close())
+		require.EqualValues(t, 13, began.Load())
+		require.EqualValues(t, 13, ended.Load())
+		require.EqualValues(t, 2*13+3, second.Load())
+		require.ElementsMatch(t, []string{"removed", "removed", "outer_released"}, reasons)
+	})
+}
+
+func TestWordsForMetrics(t *testing.T) {
+	cases := map[string][]error{
+		"acquired":    {nil},
+		"canceled":    {fmt.Errorf("%w while waiting: %w", context.Canceled, lockport.ErrHeld)},
+		"unavailable": {fmt.Errorf("%w: %w", context.DeadlineExceeded, lockport.ErrUnavailable)},
+		"timeout":     {fmt.Errorf("%w while waiting: %w", context.DeadlineExceeded, lockport.ErrHeld)},
+		"held":        {lockport.ErrHeld},
+		"refused":     {lockport.ErrRefused},
+		"closed":      {lockport.ErrClosed},
+		"lost":        {lockport.ErrLost},
+		"invalid":     {lockport.ErrInvalidName, lockport.ErrInvalidOption, errors.ErrUnsupported},
+	}
+	for word, errs := range cases {
+		for _, err := range errs {
+			require.Equal(t, word, lockport.AcquireEvent{Err: err}.Outcome())
+		}
+	}
+	for word, err := range map[string]error{"silence": lockport.ErrSilence, "max_hold": lockport.ErrMaxHold, "removed": errors.New("by a test")} {
+		require.Equal(t, word, lockport.HoldEvent{Err: fmt.Errorf("%w: %w", lockport.ErrLost, err)}.Reason())
+	}
 }

@@ -149,9 +149,9 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Observe calls h for traces and metrics. Default: none, which costs nothing.
+// Observe calls h for traces and metrics. Given several times, it calls all of them. Default: none, which costs nothing.
 func Observe(h Hooks) Option {
-	return clientOption(func(c *config) error { c.hooks = h; return nil })
+	return clientOption(func(c *config) error { c.hooks = c.hooks.then(h); return nil })
 }
 
 // WithoutHandOff gives the lock back to the server after every hold, even if somebody in this process waits for it.

@@ -44,9 +44,9 @@ func (c *Client) outerHold(ctx context.Context, name string) *Lock {
 	return nil
 }
 
-// enter makes an inner hold of l in mode m.
-func (l *Lock) enter(m mode) (*Lock, error) {
-	if have := l.claim.queue.mode; m != have && (have.several() || m.permits > 0) {
+// enter makes an inner hold of l for w.
+func (l *Lock) enter(w *waiter) (*Lock, error) {
+	if have := l.claim.queue.mode; w.mode != have && (have.several() || w.permits > 0) {
 		return nil, fmt.Errorf("%w: Reenter in a mode that the outer hold does not include", ErrInvalidOption)
 	}
 	c := l.claim.client
@@ -63,6 +63,7 @@ func (l *Lock) enter(m mode) (*Lock, error) {
 		return nil, fmt.Errorf("the outer hold has ended: %w", e.err)
 	}
 	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: c.now(), limit: l.limit}
+	inner.observe(w)
 	if l.inner == nil {
 		l.inner = make(map[*Lock]struct{})
 	}
@@ -77,7 +78,9 @@ func (l *Lock) endInner(e *end) {
 		case e.lost:
 			inner.lose(e.err)
 		case e == closed:
-			inner.finish(closed)
+			if inner.finish(closed) {
+				inner.reportEnded()
+			}
 		default:
 			inner.lose(fmt.Errorf("%w: %w", ErrLost, errOuterReleased))
 		}

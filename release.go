@@ -41,7 +41,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 		err = l.releaseInTime(ctx)
 	}
 	if c.cfg.hooks.Released != nil {
-		c.cfg.hooks.Released(HoldEvent{Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err})
+		c.cfg.hooks.Released(l.event(now, err))
 	}
 	return err
 }

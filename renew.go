@@ -117,7 +117,7 @@ func (b *renewals) run() {
 	}
 	if c.cfg.hooks.Renewed != nil {
 		for i, cl := range b.claims {
-			c.cfg.hooks.Renewed(RenewEvent{Name: cl.req.Name, Latency: now - b.sent, Left: left[i], Err: b.results[i].Err})
+			c.cfg.hooks.Renewed(RenewEvent{Backend: c.caps.Backend, Name: cl.req.Name, TTL: b.ttl, Latency: now - b.sent, Left: left[i], Err: b.results[i].Err})
 		}
 	}
 }
