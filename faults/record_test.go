@@ -30,7 +30,7 @@ type record struct {
 
 	mu       sync.Mutex
 	all      faults.Measured
-	holds    int
+	sum      history.Figures
 	unsound  int // overlaps in safe cells
 	lastTold time.Time
 }
@@ -42,7 +42,7 @@ func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.all.Add(a, c, f)
-	r.holds += f.Acquisitions
+	r.sum.Add(f)
 	if c.Outcome.IsSafe() {
 		r.unsound += f.Overlaps
 	}
@@ -54,8 +54,8 @@ func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures
 
 // summary is one line for people.
 func (r *record) summary() string {
-	return fmt.Sprintf("%v: %d phases, %d faults, %d acquisitions, %d overlaps in cells stated to be safe (seed %d)",
-		time.Since(r.begun).Round(time.Second), r.all.Run.Phases, r.all.Run.Faults, r.holds, r.unsound, *seedFlag)
+	return fmt.Sprintf("%v: %d phases, %d faults, %d acquisitions (%d readers and %d permits beside others), %d overlaps in cells stated to be safe (seed %d)",
+		time.Since(r.begun).Round(time.Second), r.all.Run.Phases, r.all.Run.Faults, r.sum.Acquisitions, r.sum.Readers, r.sum.Permits, r.unsound, *seedFlag)
 }
 
 // finish tells the sum, and writes it down if that was asked for and nothing has failed.
@@ -63,6 +63,14 @@ func (r *record) finish(t *testing.T) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	t.Log(r.summary())
+	for _, a := range faults.All() {
+		const many = 300 // acquisitions: so many storms make
+		f := r.all.Arrangements[a.Name]
+		if f.Acquisitions > many && (a.Readers && f.Readers == 0 || a.Permits && f.Permits == 0) {
+			t.Errorf("of %d acquisitions on %s, %d readers came beside another, and %d permits were given beside another: the storms show nothing of them",
+				f.Acquisitions, a.Name, f.Readers, f.Permits)
+		}
+	}
 	if !*write || t.Failed() {
 		return
 	}

@@ -71,7 +71,8 @@ func (v *Verdict) unavailable(a *environment.Environment) {
 		for _, t := range v.History.Attempts {
 			returned := cmp.Or(t.Got, t.Failed, t.Killed, v.History.End)
 			wanted = wanted || t.Asked < away.To && returned > away.From
-			if away.From < t.Got && t.Got < away.To {
+			joined := t.Mode.Shared && t.HandedOn() && t.ClaimAsked < away.From // a reader that joins others needs no server as long as their claim is valid
+			if away.From < t.Got && t.Got < away.To && !joined {
 				v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could",
 					t.String(), t.Got.Sub(away.From).Round(time.Millisecond))
 			}

@@ -27,6 +27,8 @@ type Environment struct {
 	Sessions bool
 	// Tokens says that holds have fencing tokens.
 	Tokens bool
+	// Readers and Permits say that the backend has them.
+	Readers, Permits bool
 	// RemovalNotice bounds how long the holder of a removed claim believes in it while the network is well (docs/guarantees.md, P3b).
 	RemovalNotice time.Duration
 	// Local says that workers reach the locks without a network.

@@ -3,6 +3,7 @@ package environment
 import (
 	"context"
 	"fmt"
+	"runtime"
 	"slices"
 	"time"
 
@@ -26,7 +27,7 @@ func All() []Environment {
 		{
 			Name: "file", Title: "a folder of one machine", Backend: "file",
 			TTL:      time.Second, // it has no effect, but makes workers hold their locks for shorter times
-			Sessions: true, Tokens: true, RemovalNotice: 500 * time.Millisecond, Local: true, Start: startFolder,
+			Sessions: true, Tokens: true, Readers: runtime.GOOS == "linux", Permits: true, RemovalNotice: 500 * time.Millisecond, Local: true, Start: startFolder,
 		},
 		onRedis("redis", "one Redis that keeps its data", usualTTL, startRedis),
 		onRedis("redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair("")),
@@ -85,7 +86,7 @@ func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error)
 func on(backend, name, title string, ttl, notice time.Duration, start starter, needs ...string) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
-		RemovalNotice: notice, Needs: needs, Start: start,
+		Readers: backend != "mysql", Permits: true, RemovalNotice: notice, Needs: needs, Start: start,
 	}
 }
 
@@ -98,7 +99,7 @@ func onRedis(name, title string, ttl time.Duration, start starter) Environment {
 // machine are slow.
 func onRedlock(name, title string, n int, save string) Environment {
 	e := onRedis(name, title, usualTTL, startVoters(n, save))
-	e.Backend, e.Tokens = "redlock", false
+	e.Backend, e.Tokens, e.Readers, e.Permits = "redlock", false, false, false
 	e.Margin += usualTTL/100 + 2*time.Millisecond
 	return e
 }

@@ -62,6 +62,14 @@ type Event struct {
 	Value    int64          `json:"value,omitempty"`
 	Err      string         `json:"err,omitempty"`
 	Class    Class          `json:"class,omitempty"`
+	Mode     Mode           `json:"mode,omitzero"` // of an acquisition: Asked has it
+}
+
+// Mode is how a name was asked for. The zero value is the plain lock, which is the writer's where there are readers. Permits of a name have nothing to do with
+// its lock: a history asks for a name in one of the two ways.
+type Mode struct {
+	Shared  bool `json:"shared,omitempty"`  // as a reader
+	Permits int  `json:"permits,omitempty"` // one of so many permits
 }
 
 // About names what the event is about.

@@ -16,6 +16,9 @@ type Figures struct {
 	// Overlaps are pairs of holds of a name that were believed in at one time, and Overlapped is in how many phases there were any.
 	Overlaps   int `json:"overlaps"`
 	Overlapped int `json:"overlapped"`
+	// Readers are holds that began beside another reader, and Permits those that began when another permit of the name was held.
+	Readers int `json:"readers,omitempty"`
+	Permits int `json:"permits,omitempty"`
 	// TokenFaults are tokens that were given twice or fell.
 	TokenFaults int `json:"token_faults"`
 	// Wrote are updates of the register. LostFenced and LostBare are those that were lost, which the register knows: [Measure] leaves them 0.
@@ -60,6 +63,7 @@ const Hanging = time.Second
 func Measure(h *History, margin time.Duration) Figures {
 	f := Figures{Phases: 1, Faults: len(h.Injections()), Acquisitions: len(h.Spans), Overlaps: len(h.Overlaps()), TokenFaults: len(h.TokenFaults())}
 	f.Overlapped = min(f.Overlaps, 1)
+	f.Readers, f.Permits = h.beside()
 	for i, e := range h.Events {
 		name, removed := strings.CutPrefix(e.Err, Removed)
 		switch {
@@ -118,7 +122,7 @@ func (f *Figures) silence(h *History, s *Span, margin time.Duration) {
 
 // takeover looks for who had the lock after its holder was killed.
 func (f *Figures) takeover(h *History, s *Span) {
-	if s.Killed == 0 || s.Ending != endedByKill {
+	if s.Killed == 0 || s.Ending != endedByKill || s.Mode != (Mode{}) { // others may have had what a reader has, or a permit
 		return
 	}
 	for _, next := range h.Spans {

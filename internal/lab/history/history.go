@@ -24,11 +24,12 @@ type Span struct {
 	Worker string
 	Op     int64
 	Name   string
+	Mode   Mode
 	Token  lockport.Token
 	// Asked is when Acquire was called, and Limit the end of its context. It then either Got the hold or Failed, with an error of Class.
 	Asked, Limit, Got, Failed Instant
 	Class                     Class
-	// ClaimAsked is when the first known hold of the same claim was asked for: before Asked if the claim was handed on inside the process.
+	// ClaimAsked is when the claim was asked for at the earliest: before Asked if it served another hold of the process before, or at the same time.
 	ClaimAsked Instant
 	// Deadline is the last one that the worker knew.
 	Deadline Instant
@@ -61,13 +62,29 @@ func NewHistory(events []Event) (*History, error) {
 		s.believe(h.End)
 		h.Spans = append(h.Spans, s)
 		s.ClaimAsked = s.Asked
+		if s.Mode.Permits > 0 {
+			s.ClaimAsked = h.beganWaiting(s)
+		}
 		if s.Token != 0 { // attempts are in the order of Asked, so that the first one is the earliest
-			s.ClaimAsked = cmp.Or(first[s.claim()], s.Asked)
+			s.ClaimAsked = cmp.Or(first[s.claim()], s.ClaimAsked)
 			first[s.claim()] = s.ClaimAsked
 		}
 	}
 	slices.SortStableFunc(h.Spans, func(a, b *Span) int { return cmp.Compare(a.Got, b.Got) })
 	return h, nil
+}
+
+// beganWaiting is since when the process of s has waited for its name without a pause: the claim may have been granted to one of its calls that gave up, while
+// others had later claims.
+func (h *History) beganWaiting(s *Span) Instant {
+	since := s.Asked
+	for _, o := range slices.Backward(h.Attempts) {
+		returned := cmp.Or(o.Got, o.Failed, o.Killed, h.End)
+		if o.Worker == s.Worker && o.Name == s.Name && o.Asked < since && returned >= since {
+			since = o.Asked
+		}
+	}
+	return since
 }
 
 // gather joins the events by the attempt that they are about.
@@ -89,7 +106,7 @@ func (h *History) gather() error {
 				mistakes = append(mistakes, fmt.Errorf("%s: asked twice", e.About()))
 				continue
 			}
-			s = &Span{Worker: e.Worker, Op: e.Op, Name: e.Name, Asked: e.At, Limit: e.Limit}
+			s = &Span{Worker: e.Worker, Op: e.Op, Name: e.Name, Mode: e.Mode, Asked: e.At, Limit: e.Limit}
 			found[key{e.Worker, e.Op}] = s
 			h.Attempts = append(h.Attempts, s)
 		case Got, Failed, Extended, Told, Releasing, Released:
@@ -152,8 +169,10 @@ type claim struct {
 
 func (s *Span) claim() claim { return claim{s.Worker, s.Name, s.Token / holdsPerClaim} }
 
-// HandedOn says that the hold had its claim from another hold of its process, without the server.
-func (s *Span) HandedOn() bool { return s.Token%holdsPerClaim != 0 }
+// HandedOn says that the hold had its claim from another hold of its process, or joined it as a reader, without the server.
+func (s *Span) HandedOn() bool {
+	return s.Token%holdsPerClaim != 0 || s.Mode.Shared && s.ClaimAsked < s.Asked
+}
 
 // Clean says that the hold ended by a Release that returned no error.
 func (s *Span) Clean() bool { return s.Released != 0 && s.ReleaseErr == "" }

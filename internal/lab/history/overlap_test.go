@@ -48,6 +48,31 @@ func TestOverlaps(t *testing.T) {
 	}
 }
 
+// Readers, and holders of permits, are beside each other, but no writer is beside anybody, and nobody has a permit too many.
+func TestOverlapsOfModes(t *testing.T) {
+	hold := func(worker int, got, until float64, mode string) string {
+		return fmt.Sprintf("%v w%d/1 asked %s\n %v w%d/1 got\n %v w%d/1 releasing\n", got-1, worker, mode, got, worker, until, worker)
+	}
+	for _, c := range []struct {
+		name, text string
+		want       []string // the pairs, First and Second
+	}{
+		{"readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 30, 95, "shared"), nil},
+		{"a writer after readers", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 91, 95, ""), nil},
+		{"a writer beside a reader", hold(1, 10, 90, "shared") + hold(2, 20, 80, "shared") + hold(3, 85, 95, ""), []string{"w1w3"}},
+		{"a reader beside a writer", hold(1, 10, 90, "") + hold(2, 20, 80, "shared"), []string{"w1w2"}},
+		{"two writers", hold(1, 10, 90, "") + hold(2, 20, 80, ""), []string{"w1w2"}},
+		{"as many as there are permits", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 80, 95, "permits 2"), nil},
+		{"one too many", hold(1, 10, 90, "permits 2") + hold(2, 20, 80, "permits 2") + hold(3, 79, 95, "permits 2"), []string{"w2w3"}},
+	} {
+		var pairs []string
+		for _, o := range read(t, c.text).Overlaps() {
+			pairs = append(pairs, o.First.Worker+o.Second.Worker)
+		}
+		require.Equal(t, c.want, pairs, c.name)
+	}
+}
+
 func TestOverlapsOfManyAreAllSeen(t *testing.T) {
 	h := read(t, `
 		0 w1/1 asked

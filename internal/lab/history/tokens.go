@@ -12,7 +12,8 @@ type TokenFault struct {
 
 // TokenFaults are the holds whose tokens break the order of grants of their name, each with one of those that it should be greater than. A hold was certainly
 // granted after another if its claim was asked for when the other had been got. Of holds that were asked for at the same time, only
-// equal tokens are wrong. A hold that is handed on inside a process is as old as its claim, which another's may have replaced unseen.
+// equal tokens are wrong. A hold that is handed on inside a process is as old as its claim, which another's may have replaced unseen. Of readers, none is
+// compared with another: those of a process share a claim and its token.
 func (h *History) TokenFaults() []TokenFault {
 	var all []TokenFault
 	got := make(map[string][]*Span) // by name, in the order in which they were got
@@ -27,6 +28,7 @@ func (h *History) TokenFaults() []TokenFault {
 				asked = s.Asked
 			}
 			switch {
+			case o.Mode.Shared && s.Mode.Shared:
 			case o.Token == s.Token, o.Token/holdsPerClaim == s.Token/holdsPerClaim && o.Worker != s.Worker:
 				same = o
 			case o.Got < asked && o.Token > s.Token && (greatest == nil || o.Token > greatest.Token):

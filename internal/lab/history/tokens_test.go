@@ -2,14 +2,16 @@ package history_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
 
-// grant is a hold, of a worker, that was asked for and got then.
+// grant is a hold, of a worker and in a mode, that was asked for and got then.
 func grant(worker string, asked, got float64, token int) string {
-	return fmt.Sprintf("%v %s asked\n %v %s got token %d\n %v %s releasing\n", asked, worker, got, worker, token, got+1, worker)
+	worker, mode, _ := strings.Cut(worker, " ")
+	return fmt.Sprintf("%v %s asked %s\n %v %s got token %d\n %v %s releasing\n", asked, worker, mode, got, worker, token, got+1, worker)
 }
 
 func TestTokenFaults(t *testing.T) {
@@ -31,6 +33,16 @@ func TestTokenFaults(t *testing.T) {
 		{"handed on", grant("w1/1", 0, 1, 1024) + grant("w1/2", 0, 3, 1025) + grant("w1/3", 4, 5, 1026), nil},
 		{"handed on, falling", grant("w1/1", 0, 1, 1024) + grant("w1/2", 0, 3, 1026) + grant("w1/3", 4, 5, 1025), []string{"falls w1/2 w1/3"}},
 		{"handed on after another's claim had replaced it", grant("w1/1", 0, 1, 1024) + grant("w2/1", 2, 3, 2048) + grant("w1/2", 4, 5, 1025), nil},
+		{"readers of one claim", grant("w1/1 shared", 0, 1, 1024) + grant("w1/2 shared", 2, 3, 1024) + grant("w2/1", 4, 5, 2048), nil},
+		{"a reader joins an old claim", grant("w1/1 shared", 0, 1, 1024) + grant("w2/1 shared", 2, 3, 2048) + grant("w1/2 shared", 4, 5, 1024), nil},
+		{"a writer falls behind a reader", grant("w1/1 shared", 0, 1, 2048) + grant("w2/1", 2, 3, 1024), []string{"falls w1/1 w2/1"}},
+		{"a reader falls behind a writer", grant("w1/1", 0, 1, 2048) + grant("w2/1 shared", 2, 3, 1024), []string{"falls w1/1 w2/1"}},
+		{"a writer has a reader's token", grant("w1/1 shared", 0, 1, 1024) + grant("w2/1", 2, 3, 1024), []string{"equal w1/1 w2/1"}},
+		{"permits rise", grant("w1/1 permits 2", 0, 1, 1024) + grant("w2/1 permits 2", 2, 3, 2048), nil},
+		{"permits fall", grant("w1/1 permits 2", 0, 1, 2048) + grant("w2/1 permits 2", 2, 3, 1024), []string{"falls w1/1 w2/1"}},
+		{"a permit twice", grant("w1/1 permits 2", 0, 1, 1024) + grant("w2/1 permits 2", 0.5, 3, 1024), []string{"equal w1/1 w2/1"}},
+		{"a permit was granted to a call that gave up, and had by the next", "0 w1/1 asked permits 2\n" + grant("w2/1 permits 2", 1, 2, 2048) +
+			"3 w1/2 asked permits 2\n 4 w1/1 failed\n 5 w1/2 got token 1024\n", nil},
 		{"of another name", grant("w1/1", 0, 1, 2048) + "2 w2/1 asked name m\n 3 w2/1 got name m token 1024\n", nil},
 		{"without tokens", "0 w1/1 asked\n 1 w1/1 got\n 2 w2/1 asked\n 3 w2/1 got\n", nil},
 	} {

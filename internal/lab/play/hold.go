@@ -26,6 +26,7 @@ type hold struct {
 	lock   *lockport.Lock
 	op     int64
 	name   string
+	mode   history.Mode
 	token  lockport.Token
 	over   chan struct{} // closed when it is about to be released
 
@@ -107,17 +108,22 @@ func (h *hold) release() {
 	h.say(history.Released, h.lock.Release(context.Background()))
 }
 
-// update reads the registers, stays for a while, and writes what it read plus one. The stay ends early when the hold is lost or the worker was asked to
-// end. With careful it writes only if the hold is still valid, which leaves time to be paused between that look and the write.
+// stay keeps the hold for a while, which ends early when the hold is lost or the worker was asked to end.
+func (h *hold) stay(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-h.lock.Lost():
+	case <-h.worker.leaving.Done():
+	}
+}
+
+// update reads the registers, stays for a while, and writes what it read plus one. With careful it writes only if the hold is still valid, which leaves time to be
+// paused between that look and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
 	u, err := askRegister(h.worker.register, Update{Name: h.name, Token: h.token})
 	u.Write, u.Fenced, u.Bare = true, u.Fenced+1, u.Bare+1
 	if err == nil {
-		select {
-		case <-time.After(stay):
-		case <-h.lock.Lost():
-		case <-h.worker.leaving.Done():
-		}
+		h.stay(stay)
 		if careful && !h.lock.Valid() {
 			return
 		}

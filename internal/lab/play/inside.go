@@ -110,7 +110,7 @@ func (w *worker) say(e history.Event, err error) history.Event {
 func (w *worker) Do(o order) (e history.Event, err error) {
 	switch o.Do {
 	case doAcquire, doTry:
-		h, e := w.acquire(o.Op, o.Name, o.Within, o.Do == doTry)
+		h, e := w.acquire(o.Op, o.Name, history.Mode{}, o.Within, o.Do == doTry)
 		if h != nil {
 			w.mu.Lock()
 			w.holds[o.Op] = h // before the next order about it can come
@@ -142,21 +142,28 @@ func (w *worker) Do(o order) (e history.Event, err error) {
 }
 
 // acquire acquires name, or tells why not and returns no hold. The caller calls begin.
-func (w *worker) acquire(op int64, name string, within time.Duration, try bool) (*hold, history.Event) {
+func (w *worker) acquire(op int64, name string, mode history.Mode, within time.Duration, try bool) (*hold, history.Event) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
 	limit, _ := ctx.Deadline()
 	asked := history.Now()
-	w.say(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Limit: history.InstantOf(limit)}, nil)
+	w.say(history.Event{At: asked, Kind: history.Asked, Op: op, Name: name, Mode: mode, Limit: history.InstantOf(limit)}, nil)
 	f := w.client.Acquire
 	if try {
 		f = w.client.TryAcquire
 	}
-	lock, err := f(ctx, name)
+	var opts []lockport.AcquireOption
+	if mode.Shared {
+		opts = append(opts, lockport.Shared())
+	}
+	if mode.Permits > 0 {
+		opts = append(opts, lockport.Permits(mode.Permits))
+	}
+	lock, err := f(ctx, name, opts...)
 	if err != nil {
 		return nil, w.say(history.Event{Kind: history.Failed, Op: op, Name: name}, err)
 	}
-	h := &hold{worker: w, lock: lock, op: op, name: name, over: make(chan struct{})}
+	h := &hold{worker: w, lock: lock, op: op, name: name, mode: mode, over: make(chan struct{})}
 	h.token, _ = lock.Token()
 	if h.note(); h.deadline == 0 && !lock.Valid() {
 		h.deadline = asked // the worker was stopped until all was over: a hold without a deadline would be believed in until that is told

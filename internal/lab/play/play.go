@@ -15,7 +15,7 @@ import (
 
 const (
 	// workers is how many worker processes a storm has, and stormGoroutines how many goroutines each of them.
-	workers, stormGoroutines = 4, 3
+	workers, stormGoroutines = 4, 4
 	// warmUp is how many holds there must have been before the fault.
 	warmUp = 8
 	// phaseTime is how long a phase may take, whatever happens.
@@ -56,7 +56,7 @@ func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*P
 	played := &Played{Environment: w.Environment, Cell: c, Seed: seed}
 	names := []string{name}
 	if c.Script == nil {
-		names = []string{name + "-a", name + "-b", name + "-c", name + "-d"}
+		names = []string{name + "-a", name + "-b", name + "-shared", name + "-permits"}
 		played.Stuck, err = s.storm(names)
 	} else {
 		err = errors.Join(c.Script.attempt(s), s.heal())

@@ -3,6 +3,8 @@ package play
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/history"
 )
 
 // stormPlan is what a worker of a storm does until it is asked to end: some goroutines take, hold and release some names.
@@ -20,10 +22,11 @@ func (w *worker) storm(p stormPlan) {
 		r := rand.New(rand.NewPCG(p.Seed, uint64(i)))
 		w.busy.Go(func() {
 			for n := int64(0); w.leaving.Err() == nil; n++ {
-				op, name := int64(i+1)<<32|n, p.Names[r.IntN(len(p.Names))]
+				op, which := int64(i+1)<<32|n, r.IntN(len(p.Names))
+				name, mode := p.Names[which], w.mode(r, which)
 				if !p.Busy {
-					w.round(r, op, name)
-				} else if h, _ := w.acquire(op, name, 10*w.TTL, false); h != nil {
+					w.round(r, op, name, mode)
+				} else if h, _ := w.acquire(op, name, mode, 10*w.TTL, false); h != nil {
 					h.begin()
 					h.release()
 				}
@@ -32,19 +35,42 @@ func (w *worker) storm(p stormPlan) {
 	}
 }
 
-// round is one acquisition, with what its caller does while it has the lock.
-func (w *worker) round(r *rand.Rand, op int64, name string) {
+// The names of a storm that have a mode of their own, where the backend has it: two in three of those who ask for the first are readers.
+const (
+	sharedName, permitsName = 2, 3
+	permits                 = 2
+)
+
+func (w *worker) mode(r *rand.Rand, name int) (m history.Mode) {
+	reader, caps := r.IntN(3) > 0, w.client.Capabilities()
+	switch name {
+	case sharedName:
+		m.Shared = reader && caps.Shared
+	case permitsName:
+		if caps.Permits {
+			m.Permits = permits
+		}
+	}
+	return m
+}
+
+// round is one acquisition, with what its caller does while it has the lock. Who has it alone updates the registers.
+func (w *worker) round(r *rand.Rand, op int64, name string, mode history.Mode) {
 	within := 10 * w.TTL
 	if r.IntN(8) == 0 {
 		within = between(r, 0, w.TTL/2) // somebody in a hurry
 	}
-	h, _ := w.acquire(op, name, within, r.IntN(8) == 0)
+	h, _ := w.acquire(op, name, mode, within, r.IntN(8) == 0)
 	if h == nil {
 		time.Sleep(between(r, 5*time.Millisecond, 50*time.Millisecond))
 		return
 	}
 	h.begin()
-	h.update(w.stay(r), r.IntN(3) > 0)
+	if stay, careful := w.stay(r), r.IntN(3) > 0; mode == (history.Mode{}) {
+		h.update(stay, careful)
+	} else {
+		h.stay(2 * stay)
+	}
 	h.release()
 	time.Sleep(between(r, 0, 20*time.Millisecond))
 }

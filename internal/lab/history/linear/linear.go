@@ -4,6 +4,7 @@
 package linear
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -43,10 +44,13 @@ func Check(h *history.History, r Rules, limit time.Duration) Result {
 	return res
 }
 
-// lock is the state of the lock that is compared with: who holds it, and the greatest token that it has given.
+// lock is the state of the lock that is compared with: who holds it, sorted by older, the greatest token that it has given, how many holds that have a rank
+// have begun, of readers and of others, and when the last of these was got, if it is a reader's.
 type lock struct {
-	holder *history.Span
-	last   lockport.Token
+	holders         []*history.Span
+	last            lockport.Token
+	readers, others int
+	got             history.Instant
 }
 
 // step is an operation: a hold begins, or it ends.
@@ -56,6 +60,62 @@ type step struct {
 	// void says that the hold may never have been one: it was handed on inside a process after the server had ended the claim, and
 	// before the process was told.
 	void bool
+	// readers and others are how many holds of a smaller token must have begun before this one does: see rank.
+	readers, others int
+}
+
+// ranked says that the token tells which holds began before this one. One of a permit that is handed on is older than its hold.
+func (s *step) ranked() bool {
+	return s.hold.Token != 0 && !s.void && (s.hold.Mode.Permits == 0 || !s.hold.HandedOn())
+}
+
+// rank counts for each of the steps that begin a hold those that must come before it, so that a wrong order is given up at once.
+func rank(begin []*step) {
+	for _, s := range begin {
+		for _, o := range begin {
+			switch {
+			case !o.ranked() || o.hold.Token >= s.hold.Token:
+			case o.hold.Mode.Shared:
+				s.readers++
+			default:
+				s.others++
+			}
+		}
+	}
+}
+
+// admits says that the hold of s may begin. A reader begins after the writers of smaller tokens and before the others, a writer after readers too. Readers without a
+// writer between them begin in the order in which they were got: where there is an order of the steps, there is one that is so, since neither keeps the other
+// out.
+func (l lock) admits(s *step) bool {
+	m := s.hold.Mode
+	switch {
+	case m.Permits > 0 && len(l.holders) >= m.Permits, m.Permits == 0 && len(l.holders) > 0 && !(m.Shared && l.holders[0].Mode.Shared):
+		return false
+	case s.ranked():
+		return l.others == s.others && (m.Shared && s.hold.Got >= l.got || l.readers == s.readers && !m.Shared)
+	}
+	return s.hold.Token == 0 || m.Permits > 0 || s.hold.Token > l.last
+}
+
+// older is the order of holders.
+func older(a, b *history.Span) int {
+	return cmp.Or(cmp.Compare(a.Got, b.Got), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Op, b.Op))
+}
+
+// with is l when the hold of s has begun.
+func (l lock) with(s *step) lock {
+	i, _ := slices.BinarySearchFunc(l.holders, s.hold, older)
+	l.holders = slices.Insert(slices.Clone(l.holders), i, s.hold)
+	l.last = max(l.last, s.hold.Token)
+	switch {
+	case !s.ranked():
+	case s.hold.Mode.Shared:
+		l.readers, l.got = l.readers+1, s.hold.Got
+	default:
+		l.others, l.got = l.others+1, 0
+	}
+	return l
 }
 
 // model is a lock that works.
@@ -63,21 +123,32 @@ var model = porcupine.Model{
 	Init: func() any { return lock{} },
 	Step: func(state, input, _ any) (bool, any) {
 		l, s := state.(lock), input.(*step)
+		i := slices.Index(l.holders, s.hold)
 		switch {
-		case s.ends && l.holder == s.hold:
-			return true, lock{nil, l.last}
-		case !s.ends && l.holder == nil && (s.hold.Token == 0 || s.hold.Token > l.last):
-			return true, lock{s.hold, max(l.last, s.hold.Token)}
+		case s.ends && i >= 0:
+			l.holders = slices.Delete(slices.Clone(l.holders), i, i+1)
+			return true, l
+		case !s.ends && l.admits(s):
+			return true, l.with(s)
 		}
 		return s.void, l // a hold ends exactly once, so that it is never unclear what is still to come of one
+	},
+	Equal: func(a, b any) bool {
+		l, o := a.(lock), b.(lock)
+		return slices.Equal(l.holders, o.holders) && l.last == o.last && l.readers == o.readers && l.others == o.others && l.got == o.got
 	},
 }
 
 // explain looks for an order again, and tells what comes last in the longest and which holds do not fit in.
 func explain(h *history.History, name string, ops []porcupine.Operation, limit time.Duration) string {
 	_, info := porcupine.CheckOperationsVerbose(model, ops, limit)
-	longest := slices.MaxFunc(info.PartialLinearizationsOperations()[0], func(a, b []porcupine.Operation) int { return len(a) - len(b) })
-	text := fmt.Sprintf("%q is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is %d steps", name, len(longest))
+	var longest []porcupine.Operation
+	for _, order := range info.PartialLinearizationsOperations()[0] {
+		if len(order) > len(longest) {
+			longest = order
+		}
+	}
+	text := fmt.Sprintf("%q is not linearizable: no lock that is held by one at a time, or by as many as share it, with tokens that rise, did this. The longest order is %d steps", name, len(longest))
 	const shown = 6
 	for _, op := range longest[max(0, len(longest)-shown):] {
 		text += "\n  then " + op.Input.(*step).describe(h)

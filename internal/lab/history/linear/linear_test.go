@@ -140,6 +140,47 @@ func TestWhatMustBeRejected(t *testing.T) {
 	}
 }
 
+// beside is a hold in a mode, of a worker, from then until its release or its kill.
+func beside(worker int, mode string, got float64, token int, end string) string {
+	text := fmt.Sprintf("%v w%d/1 asked %s\n %v w%d/1 got token %d deadline %v\n", got-5, worker, mode, got, worker, token, got+1880)
+	if end == "killed" {
+		return text + fmt.Sprintf("%v w%d killed\n", got+300, worker)
+	}
+	return text + fmt.Sprintf("%v w%d/1 releasing\n %v w%d/1 released\n", got+300, worker, got+302, worker)
+}
+
+func TestReadersAndPermits(t *testing.T) {
+	const reader, permit = "shared", "permits 2"
+	for _, c := range []struct {
+		name, text string
+		ok         bool
+	}{
+		{"readers together, and a writer", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 330, 3072, ""), true},
+		{"readers see each other the other way round", beside(1, reader, 10, 2048, "") + beside(2, reader, 30, 1024, ""), true},
+		{"readers of one claim", beside(1, reader, 10, 1024, "") + "20 w1/2 asked shared\n 21 w1/2 got token 1024\n 22 w1/2 releasing\n 23 w1/2 released\n", true},
+		{"a writer beside a reader", beside(1, reader, 10, 1024, "") + beside(2, reader, 20, 2048, "") + beside(3, "", 315, 3072, ""), false},
+		{"a reader beside a writer", beside(1, "", 10, 1024, "") + beside(2, reader, 300, 2048, ""), false},
+		{"a reader that was killed keeps a writer out", beside(1, reader, 10, 1024, "killed") + beside(2, "", 1900, 2048, ""), false},
+		{"until its TTL has passed", beside(1, reader, 10, 1024, "killed") + beside(2, "", 2001, 2048, ""), true},
+		{"but no reader", beside(1, reader, 10, 1024, "killed") + beside(2, reader, 400, 2048, ""), true},
+		{"a writer's token is a reader's", beside(1, reader, 10, 1024, "") + beside(2, "", 330, 1024, ""), false},
+		{"a reader's token is smaller than a writer's", beside(1, "", 10, 2048, "") + beside(2, reader, 330, 1024, ""), false},
+		{"as many as there are permits", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 315, 3072, ""), true},
+		{"one more", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") + beside(3, permit, 300, 3072, ""), false},
+		{"a permit of the dead", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1700, 2048, "") + beside(3, permit, 1900, 3072, ""), false},
+		{"after its TTL", beside(1, permit, 10, 1024, "killed") + beside(2, permit, 1800, 2048, "") + beside(3, permit, 2001, 3072, ""), true},
+		{"handed on beside a newer claim", beside(1, permit, 10, 1024, "") + beside(2, permit, 20, 2048, "") +
+			"25 w1/2 asked permits 2\n 311 w1/2 got token 1025\n 400 w1/2 releasing\n 401 w1/2 released\n", true},
+	} {
+		res := check(t, c.text+theEnd, leases)
+		require.Equal(t, c.ok, res.Ok, "%s: %s", c.name, res.Message)
+	}
+	// The server ends sessions, and a reader joins a claim before its process knows.
+	joined := beside(1, reader, 10, 1024, "") + "100 - noted: injected\n" + beside(2, "", 120, 2048, "") + "125 w1/2 asked shared\n 130 w1/2 got token 1024\n 131 w1/2 told: session killed\n"
+	require.True(t, check(t, joined+theEnd, sessionsGone).Ok)
+	require.False(t, check(t, joined+theEnd, sessions).Ok)
+}
+
 func TestNamesAreJudgedApart(t *testing.T) {
 	text := first + "20 w2/1 asked name m\n 30 w2/1 got name m token 1024\n" + theEnd
 	require.True(t, check(t, text, leases).Ok)
@@ -154,7 +195,7 @@ func TestTheMessageSaysWhatDoesNotFitIn(t *testing.T) {
 	require.NoError(t, err)
 	res := linear.Check(h, leases, time.Minute)
 	require.False(t, res.Ok)
-	require.Equal(t, `"n" is not linearizable: no lock that is held by one at a time, with tokens that rise, did this. The longest order is 1 steps
+	require.Equal(t, `"n" is not linearizable: no lock that is held by one at a time, or by as many as share it, with tokens that rise, did this. The longest order is 1 steps
   then w1/1 (token 1024) asked at 0s, got it at 10ms and believed until 1.89s, its deadline; deadline at 1.89s
   does not fit in: w2/1 (token 2048) asked at 100ms, got it at 400ms and believed until 450ms, it was released; deadline at 2.28s; Release called at 450ms; returned at 452ms
   meanwhile: 300ms injected; 301ms master killed, replica promoted`, res.Message)

@@ -22,6 +22,7 @@ type Rules struct {
 // some moment on. Acquisitions that failed have none: what they may have held for a while only makes others wait.
 func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine.Operation {
 	var all []porcupine.Operation
+	var begin []*step
 	var faults []history.Spell
 	if r.Gone {
 		faults = h.Injections()
@@ -29,7 +30,15 @@ func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine
 	for _, s := range spans {
 		struck := struck(faults, s)
 		void := struck != 0 && s.HandedOn() && struck <= s.Got
-		all = append(all, porcupine.Operation{Input: &step{hold: s, void: void}, Call: int64(s.Asked), Return: int64(s.Got)})
+		if void && s.Mode.Shared {
+			continue // the first reader of the claim is judged
+		}
+		asked := s.Asked
+		if s.Mode.Permits > 0 && !s.HandedOn() {
+			asked = s.ClaimAsked // since then it keeps others out
+		}
+		begin = append(begin, &step{hold: s, void: void})
+		all = append(all, porcupine.Operation{Input: begin[len(begin)-1], Call: int64(asked), Return: int64(s.Got)})
 		from := r.end(h, s, struck)
 		if from == 0 || from > h.End {
 			continue // nothing ends it before the end of the history: it keeps the lock
@@ -40,6 +49,7 @@ func (r Rules) operations(h *history.History, spans []*history.Span) []porcupine
 		}
 		all = append(all, porcupine.Operation{Input: &step{hold: s, ends: true, void: void}, Call: int64(max(from, s.Asked)), Return: int64(to)})
 	}
+	rank(begin)
 	return all
 }
 

@@ -12,7 +12,7 @@ import (
 // Events reads a history of one lock, "n": a line for each event, with the time in milliseconds, who it is about (a worker, or worker/op;
 // "-" for nobody), and its kind. Then come, in any order, what it has of
 //
-//	token 1024  deadline 1890  limit 500  valid  value 3  name other  class held
+//	token 1024  deadline 1890  limit 500  valid  value 3  name other  class held  shared  permits 2
 //
 // all times in milliseconds, and last an error or the text of a note after a colon. Empty lines and what follows # are left out:
 //
@@ -43,8 +43,8 @@ func event(line string) (e history.Event) {
 		scan(op, &e.Op)
 	}
 	for w = w[3:]; len(w) > 0; w = w[1:] {
-		if w[0] == "valid" {
-			e.Valid = true
+		if flag := map[string]*bool{"valid": &e.Valid, "shared": &e.Mode.Shared}[w[0]]; flag != nil {
+			*flag = true
 			continue
 		}
 		switch word := w[0]; word {
@@ -53,7 +53,7 @@ func event(line string) (e history.Event) {
 		case "limit":
 			e.Limit = instant(w[1])
 		default:
-			scan(w[1], map[string]any{"token": &e.Token, "value": &e.Value, "name": &e.Name, "class": &e.Class}[word])
+			scan(w[1], map[string]any{"token": &e.Token, "value": &e.Value, "name": &e.Name, "class": &e.Class, "permits": &e.Mode.Permits}[word])
 		}
 		w = w[1:]
 	}
