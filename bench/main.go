@@ -82,7 +82,7 @@ func bench() error {
 		}
 	}
 	if *docs == "" {
-		text, err := page.Text(runs)
+		text, err := page.Text(runs, true)
 		fmt.Print(text)
 		return err
 	}

@@ -64,12 +64,12 @@ func rendered(docs string) (string, error) {
 	if !ok || !ended {
 		return "", fmt.Errorf("%s: the lines are missing between which the text is to be", pageFile)
 	}
-	text, err := Text(runs)
+	text, err := Text(runs, false)
 	return before + begin + "\n" + text + end + after, err
 }
 
-// Text is what the page says of the runs, by family.
-func Text(runs map[string]*Results) (string, error) {
+// Text is what the page says of the runs, by family. Whole: with every figure of every scenario, instead of the headlines.
+func Text(runs map[string]*Results, whole bool) (string, error) {
 	var sections []section
 	for _, f := range lib.Families {
 		if r := runs[f.Name]; r != nil {
@@ -77,7 +77,7 @@ func Text(runs map[string]*Results) (string, error) {
 		}
 	}
 	var b strings.Builder
-	err := page.Execute(&b, map[string]any{"Goals": evaluate(runs), "Sections": sections})
+	err := page.Execute(&b, map[string]any{"Goals": evaluate(runs), "Sections": sections, "Whole": whole})
 	return b.String(), err
 }
 
@@ -92,31 +92,31 @@ func evaluate(runs map[string]*Results) goals {
 	g := goals{Count: make(map[string]int)}
 	head, blank := []string{"goal", "bound"}, ""
 	for _, f := range lib.Families {
-		head, blank = append(head, f.Title), blank+" |"
+		head, blank = append(head, f.Title), blank+"|"
 	}
-	g.Table = []string{line(head), "|" + strings.Repeat(" --- |", len(head))}
+	g.Table = []string{line(head), "|" + strings.Repeat("---|", len(head))}
 	last := ""
 	for _, goal := range Goals {
 		if goal.Row != last {
 			last = goal.Row
-			g.Table = append(g.Table, "| **"+last+"** | |"+blank)
+			g.Table = append(g.Table, "|**"+last+"**||"+blank)
 		}
-		text := "| " + goal.What + " | " + goal.Is + " " + goal.amount(goal.Bound) + " |"
+		text := "|" + goal.What + "|" + goal.Is + " " + goal.amount(goal.Bound) + "|"
 		for _, f := range lib.Families {
 			if slices.Contains(strings.Fields(goal.Families), f.Name) {
 				o := goal.outcome(f.Name, runs[f.Name])
 				g.Count[o.reached]++
 				g.All++
-				text += " " + goal.cell(o)
+				text += goal.cell(o)
 			}
-			text += " |"
+			text += "|"
 		}
 		g.Table = append(g.Table, text)
 	}
 	return g
 }
 
-func line(cells []string) string { return "| " + strings.Join(cells, " | ") + " |" }
+func line(cells []string) string { return "|" + strings.Join(cells, "|") + "|" }
 
 func sentence(text string) string { return strings.ToUpper(text[:1]) + text[1:] }
 
@@ -145,6 +145,41 @@ func (l Library) Source() string {
 	}
 	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
 }
+
+// columns are the figures that the page shows of a family; the files have all others.
+var columns = []struct{ scenario, figure, title string }{
+	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
+	{"contend-4x16", "hand-offs", "one name, 4 × 16 goroutines, hand-offs/s"}, {"handoff-other", "p50", "hand-off to another process, µs"},
+	{"waiters-1000", "requests", "1,000 waiters, requests/s"}, {"held-10000", "requests", "10,000 held, requests/s"}, {"takeover", "p50", "takeover, ms"},
+}
+
+// Headlines is a table with a row for each library, and the medians of columns. Those that the family was not measured for are left out.
+func (s section) Headlines() (lines []string) {
+	head := []string{""}
+	rows := make([][]string, len(s.Libraries))
+	for _, c := range columns {
+		scenario := s.Scenario(c.scenario)
+		if len(scenario.Rows) == 0 {
+			continue
+		}
+		head = append(head, c.title)
+		for i, l := range s.Libraries {
+			text := ""
+			if f := scenario.Row(l.Name).Figure(c.figure); f.Each != nil {
+				text = number(report.SpreadOf(f.Each).Median)
+			}
+			rows[i] = append(rows[i], text)
+		}
+	}
+	lines = []string{line(head), rule(len(head))}
+	for i, l := range s.Libraries {
+		lines = append(lines, line(append([]string{l.Name}, rows[i]...)))
+	}
+	return lines
+}
+
+// rule is the second line of a table: names on the left, figures on the right.
+func rule(columns int) string { return "|---|" + strings.Repeat("---:|", columns-1) }
 
 // headlines are the figures whose ratios are shown, by the beginning of a scenario's name.
 var headlines = [][2]string{
@@ -188,7 +223,7 @@ func (s Scenario) Table() (lines []string) {
 	for _, r := range references {
 		head = append(head, about+": × "+r.Library)
 	}
-	lines = []string{line(head), "| --- |" + strings.Repeat(" ---: |", len(head)-1)}
+	lines = []string{line(head), rule(len(head))}
 	for _, row := range s.Rows {
 		cells := []string{row.Library}
 		for _, c := range columns {
