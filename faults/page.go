@@ -26,7 +26,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 // page is what the template renders.
 type page struct {
 	Views   []*view
-	Common  []play.Cell
+	Common  []usual
 	Run     Run
 	Timings []timing
 	Missed  []string
@@ -36,9 +36,17 @@ type page struct {
 
 // Render renders, as Markdown, what is stated of all cells, and what was measured.
 func Render(environments []Environment, m Measured) string {
-	p := page{Common: Common(false), Run: m.Run, Timings: timings}
+	p := page{Run: m.Run, Timings: timings}
+	for _, c := range Common(false) {
+		p.Common = append(p.Common, usual{Cell: c})
+	}
+	told := make(map[string][2]string)
 	for i := range environments {
 		v := newView(&environments[i], m)
+		v.cite(told)
+		for j := range p.Common {
+			p.Common[j].add(v)
+		}
 		p.Views = append(p.Views, v)
 		p.Missed = append(p.Missed, v.missed()...)
 		p.Overlapped += v.Safe.Overlapped
@@ -69,6 +77,24 @@ func (r Run) Named() (all []string) {
 type seen struct {
 	*play.Cell
 	Figures history.Figures
+	// As is where the same reason stands: " FAULT", " under [ENVIRONMENT]" or both. Empty: nowhere above.
+	As string
+}
+
+// usual is a common fault with the figures of the environments in which it ends as it usually does.
+type usual struct {
+	play.Cell
+	Figures history.Figures
+	In      int // how many environments
+}
+
+func (u *usual) add(v *view) {
+	for _, c := range v.cells {
+		if c.Fault == u.Fault && c.Outcome == u.Outcome && c.Why == u.Why {
+			u.Figures.Add(c.Figures)
+			u.In++
+		}
+	}
 }
 
 // view is an environment with its figures.
@@ -83,7 +109,7 @@ type view struct {
 func newView(e *Environment, m Measured) *view {
 	v := &view{Environment: e, Sum: m.Arrangements[e.Name]}
 	for i := range e.Cells {
-		c := seen{&e.Cells[i], m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
+		c := seen{Cell: &e.Cells[i], Figures: m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
 		v.cells = append(v.cells, c)
 		if c.Outcome.IsSafe() {
 			v.Safe.Overlapped += c.Figures.Overlapped
@@ -113,17 +139,30 @@ func (v *view) With(o play.Outcome) string {
 	return strings.Join(names, ", ")
 }
 
+// cite has each reason said once: a cell whose reason stands further above, in told by reason, says where.
+func (v *view) cite(told map[string][2]string) {
+	for i := range v.cells {
+		c := &v.cells[i]
+		first, ok := told[c.Why]
+		if !ok {
+			told[c.Why] = [2]string{v.Name, c.Fault}
+			continue
+		}
+		if first[1] != c.Fault {
+			c.As += " " + first[1]
+		}
+		if first[0] != v.Name {
+			c.As += " under [" + first[0] + "]"
+		}
+	}
+}
+
 // find is the cell of that fault, nil if there is none.
 func find(all []play.Cell, fault string) *play.Cell {
 	if i := slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault }); i >= 0 {
 		return &all[i]
 	}
 	return nil
-}
-
-// HasCommon says that there are common faults.
-func (v *view) HasCommon() bool {
-	return slices.ContainsFunc(v.Cells, func(c play.Cell) bool { return IsCommon(&c) })
 }
 
 // Own are the faults of which something else is stated than usual, the worst first.
@@ -135,20 +174,6 @@ func (v *view) Own() (own []seen) {
 	}
 	slices.SortStableFunc(own, func(a, b seen) int { return int(b.Outcome) - int(a.Outcome) })
 	return own
-}
-
-// Brief is what is stated and was seen of a fault, in a word or two.
-func (v *view) Brief(fault string) string {
-	i := slices.IndexFunc(v.cells, func(c seen) bool { return c.Fault == fault })
-	if i < 0 {
-		return "–"
-	}
-	c := v.cells[i]
-	text := [...]string{"safe", "away", "**fenced**", "**unsafe**"}[c.Outcome]
-	if c.Figures.Phases > 0 {
-		text += fmt.Sprintf(" %d/%d", c.Figures.Overlapped, c.Figures.Phases)
-	}
-	return text
 }
 
 // Told are the silences that were told in time, and Looked the first looks after a pause that were right.
