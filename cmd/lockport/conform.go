@@ -23,6 +23,7 @@ type conformOptions struct {
 	json  string
 	match *regexp.Regexp
 	short bool
+	list  bool
 	soak  conformance.SoakOptions // For is 0 where the cases are to be run
 }
 
@@ -32,6 +33,7 @@ func parseConform(args []string) (conformOptions, error) {
 	server := options.server()
 	options.text(&o.json, "json")
 	options.flag(&o.short, "short", "")
+	options.flag(&o.list, "list", "")
 	options.duration(&o.soak.For, time.Second, "soak", "")
 	options.count(&o.soak.Processes, "processes")
 	options.count(&o.soak.Goroutines, "goroutines")
@@ -40,8 +42,8 @@ func parseConform(args []string) (conformOptions, error) {
 	switch {
 	case err != nil:
 		return o, err
-	case o.soak.For > 0 && (o.short || o.match != nil):
-		return o, usagef("--soak runs no cases: --run and --short do not go with it")
+	case o.soak.For > 0 && (o.short || o.list || o.match != nil):
+		return o, usagef("--soak runs no cases: --run, --short and --list do not go with it")
 	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
 		return o, usagef("--processes and --goroutines are of a soak; give --soak TIME")
 	}
@@ -54,6 +56,9 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	o, err := parseConform(args)
 	if err != nil {
 		return err
+	}
+	if o.list {
+		return listCases(c.out, o)
 	}
 	ctx, stop := interruptible(ctx) // the cases under way still end
 	defer stop()
@@ -89,6 +94,27 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		summarize(lines, report, cfg.Direct != "")
 	}
 	return handIn(ctx, c, o, report, report.Error)
+}
+
+// wants says that o selects the case.
+func (o conformOptions) wants(k conformance.Case) bool {
+	return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
+}
+
+// listCases writes the cases that o selects with their rules, and what they need.
+func listCases(w io.Writer, o conformOptions) error {
+	var b strings.Builder
+	for _, k := range conformance.Cases() {
+		if !o.wants(k) {
+			continue
+		}
+		fmt.Fprintf(&b, "%s\n    %s\n", k.ID(), k.Rule)
+		if len(k.Needs) > 0 {
+			fmt.Fprintf(&b, "    needs %s\n", strings.Join(k.Needs, ", "))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
 }
 
 // handIn writes the report for machines, and says by the exit code what it says.
@@ -150,12 +176,9 @@ func withSessionTTL(rawURL string) string {
 
 // runSuite runs the cases that o selects, writes a line for each as it ends, and returns how many they are.
 func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) (conformance.Report, int) {
-	wanted := func(k conformance.Case) bool {
-		return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
-	}
 	total := 0
 	for _, k := range conformance.Cases() {
-		if wanted(k) {
+		if o.wants(k) {
 			total++
 		}
 	}
@@ -175,7 +198,7 @@ func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o confor
 			fmt.Fprintf(w, " (%v)\n", r.Took.Round(time.Millisecond))
 		}
 	}
-	return conformance.Run(ctx, cfg, conformance.Match(wanted), conformance.Progress(progress)), total
+	return conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress)), total
 }
 
 // summarize writes the last lines.

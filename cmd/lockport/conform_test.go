@@ -39,6 +39,14 @@ func TestConform(t *testing.T) {
 	require.Contains(t, stderr, "contract/release (")
 }
 
+func TestConformList(t *testing.T) {
+	t.Parallel()
+	stdout, _ := ran(t, 0, folder(t), "conform", "--list")
+	require.Equal(t, len(conformance.Cases()), strings.Count(stdout, "\n    ")-strings.Count(stdout, "\n    needs "))
+	stdout, _ = ran(t, 0, folder(t), "conform", "--list", "--run", "^silence/frozen$")
+	require.Regexp(t, `^silence/frozen\n    P3a silence: .*\n    needs Freeze, Direct\n$`, stdout)
+}
+
 func TestConformCannotWrite(t *testing.T) {
 	t.Parallel()
 	_, stderr := ran(t, 1, folder(t), "conform", "--run", "^contract/release$", "--json", "/no/such/folder/report")

@@ -1,9 +1,7 @@
 package exhibits_test
 
 import (
-	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -11,7 +9,6 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/exhibits"
-	"github.com/lockport/lockport/internal/pages"
 )
 
 // Every broken lock fails the cases that are made for it, and these say why. The conformance test of backend/memory/memorytest holds that
@@ -78,14 +75,4 @@ func TestOtherSoundLocks(t *testing.T) {
 			}
 		})
 	}
-}
-
-// The table of broken locks in docs/testing.md is that of the exhibits.
-func TestTable(t *testing.T) {
-	var b strings.Builder
-	b.WriteString("\n| exhibit | what is broken | caught by |\n|---|---|---|\n")
-	for _, x := range exhibits.All() {
-		fmt.Fprintf(&b, "| %s | %s | `%s` |\n", x.Name, x.Is, strings.Join(x.CaughtBy, "`, `"))
-	}
-	pages.Holds(t, "testing.md", "exhibits", b.String())
 }

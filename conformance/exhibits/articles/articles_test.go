@@ -140,22 +140,22 @@ func TestOpen(t *testing.T) {
 // The tables in docs/testing.md are those of the exhibits, and every hazard is in the page's list.
 func TestTable(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("\n| exhibit | hazard | article | what is broken | caught by |\n|---|---|---|---|---|\n")
+	b.WriteString("\n|exhibit|hazard|article|what is broken|caught by|\n|---|---|---|---|---|\n")
 	before, _, _ := strings.Cut(pages.Read(t, "testing.md"), "<!-- The table of articles:")
 	for _, x := range articles.All() {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", x.Name, x.Hazard, x.Article, x.Is, strings.Join(x.CaughtBy, "`, `"))
+		fmt.Fprintf(&b, "|%s|%s|%s|%s|`%s`|\n", x.Name, x.Hazard, x.Article, x.Is, strings.Join(x.CaughtBy, "`, `"))
 		require.True(t, x.Hazard == "" || strings.Contains(before, "| "+x.Hazard+" |"), "docs/testing.md does not list %s", x.Hazard)
 	}
-	b.WriteString("\nSound, and made to pass what catches the others:\n\n| lock | article | how it is sound |\n|---|---|---|\n")
+	b.WriteString("\nSound, and made to pass what catches the others:\n\n|lock|article|how it is sound|\n|---|---|---|\n")
 	for _, x := range articles.Sound() {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", x.Name, x.Article, x.Is)
+		fmt.Fprintf(&b, "|%s|%s|%s|\n", x.Name, x.Article, x.Is)
 	}
 	pages.Holds(t, "testing.md", "articles", b.String())
 
 	b.Reset()
-	b.WriteString("\n| bug | whose | what is broken | on | caught by |\n|---|---|---|---|---|\n")
+	b.WriteString("\n|bug|whose|what is broken|on|caught by|\n|---|---|---|---|---|\n")
 	for _, x := range articles.Libraries() {
-		fmt.Fprintf(&b, "| %s | [%s](%s) | %s | %s | `%s` |\n", x.Name, x.Library, x.Article, x.Is, cmp.Or(x.Server, "redis"), strings.Join(x.CaughtBy, "`, `"))
+		fmt.Fprintf(&b, "|%s|[%s](%s)|%s|%s|`%s`|\n", x.Name, x.Library, x.Article, x.Is, cmp.Or(x.Server, "redis"), strings.Join(x.CaughtBy, "`, `"))
 	}
 	pages.Holds(t, "testing.md", "libraries", b.String())
 }
