@@ -1,0 +1,137 @@
+package cronlock_test
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/robfig/cron/v3"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	cronlock "github.com/lockport/lockport/adapters/cron"
+	"github.com/lockport/lockport/backend/memory"
+	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/ticks"
+)
+
+func TestMain(m *testing.M) {
+	ticks.Main(schedule)
+	os.Exit(m.Run())
+}
+
+// schedule is what one machine does.
+func schedule(ctx context.Context, m ticks.Machine, job func()) error {
+	client, err := m.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	c := cron.New(cron.WithParser(shifted{cron.NewParser(cron.Second | cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow), m.Ahead}))
+	once := cronlock.Once(client, m.Job, cron.DiscardLogger)
+	if _, err := c.AddJob(m.Spec(), cron.NewChain(once).Then(cron.FuncJob(job))); err != nil {
+		return err
+	}
+	c.Start()
+	<-ctx.Done()
+	<-c.Stop().Done()
+	return nil
+}
+
+// shifted parses schedules for a clock that is ahead.
+type shifted struct {
+	cron.ScheduleParser
+	by time.Duration
+}
+
+func (p shifted) Parse(spec string) (cron.Schedule, error) {
+	s, err := p.ScheduleParser.Parse(spec)
+	return early{s, p.by}, err
+}
+
+// early is a schedule by such a clock.
+type early struct {
+	cron.Schedule
+	by time.Duration
+}
+
+func (s early) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(s.by)).Add(-s.by) }
+
+// Two machines on a real server. The first is killed in a run now and then: no tick is run twice, and none is missed.
+func TestTwoMachines(t *testing.T) {
+	ticks.Run(t, ticks.Plan(servers.SharedRedis(t).URL(), "job"))
+}
+
+// In virtual time, on a backend in memory: with clocks that are a second apart MinHold makes the difference between once and twice.
+func TestClocksApart(t *testing.T) {
+	for _, c := range []struct {
+		minHold time.Duration
+		want    int
+	}{{2 * time.Second, 100}, {0, 200}} {
+		synctest.Test(t, func(t *testing.T) {
+			server, runs := memory.NewServer(), atomic.Int64{}
+			for _, ahead := range []time.Duration{time.Second, 0} {
+				once := cronlock.Once(newClient(t, server), "job", cron.DiscardLogger, lockport.MinHold(c.minHold))
+				s := cron.New(cron.WithChain(once), cron.WithParser(shifted{cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow), ahead}))
+				_, err := s.AddFunc("* * * * *", func() { runs.Add(1) })
+				require.NoError(t, err)
+				s.Start()
+				defer s.Stop()
+			}
+			time.Sleep(100*time.Minute + 30*time.Second)
+			require.EqualValues(t, c.want, runs.Load())
+		})
+	}
+}
+
+func newClient(t *testing.T, server *memory.Server) *lockport.Client {
+	client, err := memory.New(memory.Options{Server: server})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// lines are what is logged.
+type lines chan string
+
+func (l lines) Info(text string, _ ...any)           { l <- text }
+func (l lines) Error(_ error, text string, _ ...any) { l <- text }
+
+// A run that is due while another process has the lock is skipped and logged; a job whose lock is lost is told by its context; a panic leaves no lock.
+func TestOnce(t *testing.T) {
+	server, logged := memory.NewServer(), make(lines, 1)
+	began, over := make(chan bool, 1), make(chan error, 1)
+	machine := func(job cron.Job) cron.Job {
+		return cron.NewChain(cronlock.Once(newClient(t, server), "job", logged)).Then(job)
+	}
+	a := machine(cronlock.Func(func(ctx context.Context) {
+		began <- true
+		<-ctx.Done()
+		over <- context.Cause(ctx)
+	}))
+	go a.Run()
+	<-began
+	b := machine(cron.FuncJob(func() { panic("b") }))
+	b.Run()
+	require.Equal(t, "skip: locked", <-logged)
+	a.Run()
+	require.Equal(t, "skip: locked", <-logged, "an earlier run in this process has it")
+	server.Lose("job", nil)
+	require.ErrorIs(t, <-over, lockport.ErrLost)
+	require.Equal(t, "lock failed during the run", <-logged)
+	for range 2 {
+		require.PanicsWithValue(t, "b", b.Run)
+	}
+
+	closed := newClient(t, server)
+	require.NoError(t, closed.Close())
+	cronlock.Once(closed, "job", logged)(cronlock.Func(func(context.Context) { t.Error("runs without a lock") })).Run()
+	require.Equal(t, "skip: no lock", <-logged)
+
+	cronlock.Func(func(ctx context.Context) { began <- ctx.Err() == nil }).Run()
+	require.True(t, <-began, "without a lock")
+}

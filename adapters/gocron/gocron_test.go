@@ -1,0 +1,166 @@
+package gocronlock_test
+
+import (
+	"context"
+	"os"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+	"github.com/jonboulle/clockwork"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	gocronlock "github.com/lockport/lockport/adapters/gocron"
+	"github.com/lockport/lockport/backend/memory"
+	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/ticks"
+)
+
+var (
+	_ gocron.Locker  = (*gocronlock.Locker)(nil)
+	_ gocron.Elector = (*gocronlock.Elector)(nil)
+)
+
+func TestMain(m *testing.M) {
+	ticks.Main(schedule)
+	os.Exit(m.Run())
+}
+
+// schedule is what one machine does.
+func schedule(ctx context.Context, m ticks.Machine, job func()) error {
+	client, err := m.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	by := gocron.WithDistributedLocker(gocronlock.NewLocker(client))
+	if m.Variant == "elector" {
+		by = gocron.WithDistributedElector(gocronlock.NewElector(client, m.Job))
+	}
+	s, err := gocron.NewScheduler(by, gocron.WithClock(shifted{clockwork.NewRealClock(), m.Ahead}))
+	if err != nil {
+		return err
+	}
+	if _, err := s.NewJob(gocron.CronJob(m.Spec(), true), gocron.NewTask(job), gocron.WithName(m.Job)); err != nil {
+		return err
+	}
+	s.Start()
+	<-ctx.Done()
+	return s.Shutdown()
+}
+
+// shifted is a clock that is ahead.
+type shifted struct {
+	clockwork.Clock
+	by time.Duration
+}
+
+func (c shifted) Now() time.Time                  { return c.Clock.Now().Add(c.by) }
+func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
+func (c shifted) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
+
+// In virtual time, on a backend in memory: with clocks that are a second apart MinHold makes the difference between once and twice.
+func TestClocksApart(t *testing.T) {
+	for _, c := range []struct {
+		minHold time.Duration
+		want    int
+	}{{2 * time.Second, 100}, {0, 200}} {
+		synctest.Test(t, func(t *testing.T) {
+			server, runs := memory.NewServer(), atomic.Int64{}
+			for _, ahead := range []time.Duration{time.Second, 0} {
+				locker := gocronlock.NewLocker(newClient(t, server), lockport.MinHold(c.minHold))
+				clock := shifted{clockwork.NewRealClock(), ahead}
+				s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker), gocron.WithClock(clock))
+				require.NoError(t, err)
+				_, err = s.NewJob(gocron.CronJob("* * * * *", false), gocron.NewTask(func() { runs.Add(1) }), gocron.WithName("job"))
+				require.NoError(t, err)
+				s.Start()
+				defer s.Shutdown()
+			}
+			time.Sleep(100*time.Minute + 30*time.Second)
+			require.EqualValues(t, c.want, runs.Load())
+		})
+	}
+}
+
+// Two machines on a real server. The first is killed in a run now and then: no tick is run twice, and none is missed.
+func TestTwoMachines(t *testing.T) {
+	for _, variant := range []string{"locker", "elector"} {
+		t.Run(variant, func(t *testing.T) {
+			t.Parallel()
+			m := ticks.Plan(servers.SharedRedis(t).URL(), "job-of-"+variant)
+			m.Variant = variant
+			ticks.Run(t, m)
+		})
+	}
+}
+
+func newClient(t *testing.T, server *memory.Server) *lockport.Client {
+	client, err := memory.New(memory.Options{Server: server})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
+// A job that is due while another process runs it is skipped; one whose lock is lost is told by its context.
+func TestJobIsToldOfTheLoss(t *testing.T) {
+	server, skipped := memory.NewServer(), make(chan error, 1)
+	began, over := make(chan string, 1), make(chan error, 1)
+	machine := func(name string) gocron.Job {
+		locker := gocronlock.NewLocker(newClient(t, server))
+		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = s.Shutdown() })
+		s.Start()
+		job, err := s.NewJob(gocron.DurationJob(time.Hour), gocron.NewTask(func(ctx context.Context) {
+			ctx, cancel := locker.Context(ctx, "job")
+			defer cancel()
+			began <- name
+			<-ctx.Done()
+			over <- context.Cause(ctx)
+		}), gocron.WithName("job"), gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, name string, err error) { skipped <- err })))
+		require.NoError(t, err)
+		return job
+	}
+	a, b := machine("a"), machine("b")
+	require.NoError(t, a.RunNow())
+	require.Equal(t, "a", <-began)
+	require.NoError(t, b.RunNow())
+	require.ErrorIs(t, <-skipped, lockport.ErrHeld)
+	server.Lose("job", nil)
+	require.ErrorIs(t, <-over, lockport.ErrLost)
+	require.NoError(t, b.RunNow())
+	require.Equal(t, "b", <-began)
+
+	ctx, cancel := gocronlock.NewLocker(newClient(t, server)).Context(t.Context(), "job")
+	defer cancel()
+	require.Error(t, ctx.Err(), "a job that is not locked")
+}
+
+// One process leads, until it resigns or loses its lock, which ends the context of its jobs.
+func TestElector(t *testing.T) {
+	server, ctx := memory.NewServer(), t.Context()
+	a, b := gocronlock.NewElector(newClient(t, server), "leader"), gocronlock.NewElector(newClient(t, server), "leader")
+	require.NoError(t, a.Resign(ctx), "of what it does not lead")
+	require.NoError(t, a.IsLeader(ctx))
+	require.NoError(t, a.IsLeader(ctx))
+	require.ErrorIs(t, b.IsLeader(ctx), lockport.ErrHeld)
+	leading, cancel := a.Context(ctx)
+	defer cancel()
+	require.NoError(t, leading.Err())
+	server.Lose("leader", nil)
+	<-leading.Done()
+	require.ErrorIs(t, context.Cause(leading), lockport.ErrLost)
+	require.NoError(t, b.IsLeader(ctx))
+	require.ErrorIs(t, a.IsLeader(ctx), lockport.ErrHeld)
+	led, cancel := a.Context(ctx)
+	defer cancel()
+	require.Error(t, led.Err())
+	require.NoError(t, b.Resign(ctx))
+	require.NoError(t, a.IsLeader(ctx))
+}

@@ -1,0 +1,182 @@
+// Package ticks tests schedulers on two machines: two processes of this test with the same schedule and clocks that differ, of which one is killed
+// while it runs a job, and started again later, several times over.
+package ticks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/worker"
+)
+
+// Machine is what one process is told.
+type Machine struct {
+	URL      string        // of the lock server
+	Job      string        // the name of the job
+	Variant  string        // for the test alone
+	Ahead    time.Duration // of its clock
+	Interval time.Duration // whole seconds that divide a minute
+	TTL      time.Duration
+	MinHold  time.Duration
+}
+
+// full is set for 100 ticks and clocks that are a second apart. Else it is 12 ticks and half a second.
+var full = os.Getenv("LOCKPORT_TEST_FULL") != ""
+
+// Plan is for two machines whose clocks are one unit apart. It lets each of them be late by another unit.
+func Plan(url, job string) Machine {
+	unit := 500 * time.Millisecond
+	if full {
+		unit = time.Second
+	}
+	return Machine{URL: url, Job: job, Ahead: unit, Interval: 4 * unit, MinHold: 2 * unit, TTL: 3 * unit}
+}
+
+// Spec is the schedule, for a parser that expects seconds.
+func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval/time.Second) }
+
+// Open opens the lock server.
+func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
+	return lockport.Open(ctx, m.URL, lockport.TTL(m.TTL), lockport.MinHold(m.MinHold))
+}
+
+// event is a line that a machine prints.
+type event struct {
+	Machine int `json:"-"`
+	Tick    int64
+	Ended   bool
+}
+
+// run is the job.
+func (m Machine) run() {
+	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(m.Interval)}
+	say(e)
+	time.Sleep(m.Interval / 4)
+	e.Ended = true
+	say(e)
+}
+
+func say(e event) {
+	line, _ := json.Marshal(e)
+	_, _ = os.Stdout.Write(append(line, '\n'))
+}
+
+const variable = "LOCKPORT_TICKS"
+
+// Main is the first line of TestMain. In a machine's process it calls schedule, which runs job by the machine's schedule until ctx ends, and exits; in any
+// other process it returns at once.
+func Main(schedule func(ctx context.Context, m Machine, job func()) error) {
+	text := os.Getenv(variable)
+	if text == "" {
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or dies
+		cancel()
+	}()
+	var m Machine
+	err := json.Unmarshal([]byte(text), &m)
+	if err == nil {
+		err = schedule(ctx, m, m.run)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+const (
+	between = 10 // ticks from one kill to the next
+	away    = 3  // ticks until the killed process is started again
+)
+
+// Run runs two machines for some ticks, and kills the one that is ahead with SIGKILL when it begins the job, now and then. Each tick must begin the job
+// exactly once, on either machine. The run that a kill cuts off counts, and no other may be cut off.
+func Run(t testing.TB, m Machine) {
+	t.Helper()
+	n := 12
+	if full {
+		n = 100
+	}
+	events := make(chan event, 1000)
+	var machines [2]*worker.Process
+	start := func(i int) {
+		its := m
+		if i == 1 {
+			its.Ahead = 0
+		}
+		config, _ := json.Marshal(its)
+		p, err := worker.Rerun(func(line []byte) {
+			e := event{Machine: i}
+			if json.Unmarshal(line, &e) == nil {
+				events <- e
+			}
+		}, variable+"="+string(config))
+		if err != nil {
+			t.Fatal(err)
+		}
+		machines[i] = p
+		t.Cleanup(func() {
+			p.Kill()
+			if printed := p.Printed(); t.Failed() && printed != "" {
+				t.Logf("machine %d: %s", i, printed)
+			}
+		})
+	}
+	start(0)
+	begun, ended := make(map[int64]int), make(map[int64]int)
+	var first, kill, back int64
+	var by [2]int // how many runs each machine began
+	kills := 0
+	timeout := time.After(time.Duration(n+10) * m.Interval)
+	for first == 0 || begun[first+int64(n)] == 0 {
+		var e event
+		select {
+		case e = <-events:
+		case <-timeout:
+			t.Fatalf("%d ticks do not end: begun %v", n, begun)
+		}
+		switch {
+		case e.Ended:
+			ended[e.Tick]++
+			continue
+		case first == 0:
+			first, kill = e.Tick+1, e.Tick+between/2
+			start(1)
+		case kill != 0 && e.Tick >= kill && e.Machine == 0 && e.Tick < first+int64(n)-away:
+			machines[0].Kill()
+			kills++
+			kill, back = e.Tick+between, e.Tick+away
+		case back != 0 && e.Tick >= back:
+			start(0)
+			back = 0
+		}
+		begun[e.Tick]++
+		by[e.Machine]++
+	}
+	var once, missed, repeated, cut int
+	for tick := first; tick < first+int64(n); tick++ {
+		switch begun[tick] {
+		case 0:
+			missed++
+		case 1:
+			once++
+		default:
+			repeated++
+		}
+		cut += begun[tick] - ended[tick]
+	}
+	report := fmt.Sprintf("%s: %d ticks, clocks %v apart: %d run once, %d missed, %d run more than once; %d runs cut off by %d kills; by the machine ahead %d, by the other %d",
+		m.Job, n, m.Ahead, once, missed, repeated, cut, kills, by[0], by[1])
+	if t.Log(report); once != n || cut > kills || kills == 0 {
+		t.Errorf("not exactly once: begun %v, ended %v", begun, ended)
+	}
+}
