@@ -26,7 +26,7 @@ func TestEnvironment(t *testing.T) {
 	} {
 		set, err := lockport.AcquireAll(t.Context(), client, tt.names)
 		require.NoError(t, err)
-		env := slices.DeleteFunc(environment("memory", set), func(e string) bool {
+		env := slices.DeleteFunc(environment("memory", set.Locks()), func(e string) bool {
 			return !strings.HasPrefix(e, "LOCKPORT_NAME") && !strings.HasPrefix(e, "LOCKPORT_TOKEN")
 		})
 		slices.Sort(env)

@@ -55,7 +55,7 @@ func (s *supervisor) awaitContinue() {
 			if sig == syscall.SIGCONT {
 				return
 			}
-			s.send(sig.(syscall.Signal))
+			s.pass(sig.(syscall.Signal))
 		case <-patience.C:
 			return
 		}

@@ -30,12 +30,15 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	signals := catchSignals()
 
+	if o.keep {
+		return keep(ctx, c, o, path, signals)
+	}
 	client, lock, err := acquire(ctx, c, o, signals)
 	if err != nil {
 		closeClient(client, signals)
 		return err
 	}
-	code, err := supervise(c, o, path, client.Capabilities().Backend, lock, signals)
+	code, _, err := supervise(c, o, path, client.Capabilities().Backend, lock, lock.Locks(), signals)
 	return finish(c, o, client, lock, code, err, signals)
 }
 
@@ -43,16 +46,9 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Signal) (*lockport.Client, *lockport.Set, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	done := make(chan struct{})
-	var watching sync.WaitGroup
-	watching.Go(func() {
-		if s := untilEnded(done, signals); s != 0 {
-			cancel(&exitError{code: signalCode(s)})
-		}
-	})
+	stop := onSignal(signals, cancel)
 	client, lock, err := openAndAcquire(ctx, c, o)
-	close(done)
-	watching.Wait()
+	stop()
 	var interrupted *exitError
 	if !errors.As(context.Cause(ctx), &interrupted) {
 		return client, lock, err
@@ -61,6 +57,18 @@ func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Si
 		_ = lock.Release(context.WithoutCancel(ctx))
 	}
 	return client, nil, interrupted
+}
+
+// onSignal cancels when a signal ends lockport where no command runs, until stop is called.
+func onSignal(signals <-chan os.Signal, cancel context.CancelCauseFunc) (stop func()) {
+	done := make(chan struct{})
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		if s := untilEnded(done, signals); s != 0 {
+			cancel(&exitError{code: signalCode(s)})
+		}
+	})
+	return func() { close(done); watching.Wait() }
 }
 
 // untilEnded waits for done, or for a signal that ends lockport where no command runs, which it returns.
@@ -88,16 +96,17 @@ func closeClient(client *lockport.Client, signals <-chan os.Signal) {
 	untilEnded(closed, signals)
 }
 
-func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Set, err error) {
-	started := time.Now()
+// open opens the server.
+func open(ctx context.Context, c *console, o runOptions) (*lockport.Client, error) {
 	options := []lockport.Option{lockport.Logger(nil), lockport.MinHold(o.minHold)}
 	if o.ttlGiven {
 		options = append(options, lockport.TTL(o.ttl))
 	}
 	limited, cancel := context.WithTimeout(ctx, openLimit)
 	defer cancel()
-	if client, err = lockport.Open(limited, o.url, options...); err != nil {
-		return nil, nil, libraryError(err)
+	client, err := lockport.Open(limited, o.url, options...)
+	if err != nil {
+		return nil, libraryError(err)
 	}
 	if c.interactive {
 		for _, n := range client.Notices() {
@@ -105,6 +114,14 @@ func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lock
 				c.say("warning: %s %s", n.Text, n.Remedy)
 			}
 		}
+	}
+	return client, nil
+}
+
+func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Set, err error) {
+	started := time.Now()
+	if client, err = open(ctx, c, o); err != nil {
+		return nil, nil, err
 	}
 	if o.once {
 		limited, cancel := context.WithTimeout(ctx, openLimit)

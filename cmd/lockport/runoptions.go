@@ -26,6 +26,7 @@ type runOptions struct {
 	ignore    bool // --on-lost ignore
 	shared    bool
 	permits   int // 0: none
+	keep      bool
 }
 
 func parseRun(args []string) (runOptions, error) {
@@ -41,6 +42,7 @@ func parseRun(args []string) (runOptions, error) {
 	options.text(&onLost, "on-lost")
 	options.flag(&o.shared, "shared", "")
 	options.count(&o.permits, "permits")
+	options.flag(&o.keep, "keep", "")
 	a, err := options.parse(args)
 	switch {
 	case err != nil:
@@ -59,6 +61,9 @@ func parseRun(args []string) (runOptions, error) {
 		return o, usagef("options --shared and --permits exclude each other")
 	case onLost != "term" && onLost != "ignore":
 		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
+	}
+	if o.keep && (o.once || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(a.before) > 1) {
+		return o, usagef("option --keep takes one name, and excludes -n, -w, --shared, --permits and --on-lost ignore")
 	}
 	o.names, o.command = a.before, a.after
 	o.ignore = onLost == "ignore"

@@ -38,6 +38,7 @@ var serverTests = []struct {
 	{"killed", nil, testKilled},
 	{"no answer", nil, testNoAnswer},
 	{"refusals", nil, testRefusals},
+	{"keep", []string{"redis", "etcd"}, testKeep},
 	{"torn file", nil, testTornFile},
 	{"counted permits", nil, testCountedPermits},
 	{"holders", nil, testHolders},

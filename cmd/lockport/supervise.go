@@ -21,35 +21,43 @@ func killSlack(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), 500*time.Millisecond)
 }
 
+// hold is a lockport.Lock or a lockport.Set.
+type hold interface {
+	Err() error
+	Valid() bool
+	Deadline() (time.Time, bool)
+	Context(parent context.Context) (context.Context, context.CancelFunc)
+}
+
 // supervisor watches a lock and the command that runs under it.
 type supervisor struct {
 	c         *console
 	o         runOptions
-	lock      *lockport.Set
+	lock      hold
 	child     *child
 	guard     *guard
 	guardGone <-chan struct{}
 	holding   []*os.File // descriptors that are the lock
 	signals   chan os.Signal
+	passed    map[syscall.Signal]bool // on to the command, since lockport got them
 
 	lost   bool      // the lock is gone, or the command was ended because it would have been
 	killAt time.Time // SIGTERM was sent for the lock's sake, and SIGKILL follows then
 	killed bool      // SIGKILL was
 }
 
-// supervise runs the command and returns its exit code when it has ended, or its whole group if it was ended for the
-// lock's sake. err says that it could not be started.
-func supervise(c *console, o runOptions, path, backend string, lock *lockport.Set, signals chan os.Signal) (int, error) {
-	s := &supervisor{c: c, o: o, lock: lock, signals: signals}
-	for _, one := range lock.Locks() {
+// supervise runs the command under lock, which is locks, and returns its exit code when it has ended, or its whole group if it was ended for the
+// lock's sake. asked says that it ended because lockport was asked to. err says that it could not be started.
+func supervise(c *console, o runOptions, path, backend string, lock hold, locks []*lockport.Lock, signals chan os.Signal) (code int, asked bool, err error) {
+	s := &supervisor{c: c, o: o, lock: lock, signals: signals, passed: make(map[syscall.Signal]bool)}
+	for _, one := range locks {
 		var f *os.File
 		if one.As(&f) {
 			s.holding = append(s.holding, f)
 		}
 	}
-	var err error
-	if s.child, err = startChild(path, o.command, environment(backend, lock)); err != nil {
-		return 0, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
+	if s.child, err = startChild(path, o.command, environment(backend, locks)); err != nil {
+		return 0, false, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
 	}
 	defer takeBackForeground(s.child.group)
 	defer reap(s.child.group) // after the guard, to which its number must not come to mean another group
@@ -57,7 +65,7 @@ func supervise(c *console, o runOptions, path, backend string, lock *lockport.Se
 		s.child.open(false)
 		for range s.child.events { // it ends at the closed gate
 		}
-		return 0, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
+		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
 	}
 	s.guardGone = s.guard.gone
 	defer func() { s.guard.release() }()
@@ -65,11 +73,13 @@ func supervise(c *console, o runOptions, path, backend string, lock *lockport.Se
 
 	s.check(time.Now())
 	s.child.open(!s.lost || o.ignore)
-	return s.run(), nil
+	status := s.run()
+	code = s.ended(status)
+	return code, s.askedToEnd(status), nil
 }
 
 // run watches until the command has ended.
-func (s *supervisor) run() int {
+func (s *supervisor) run() syscall.WaitStatus {
 	held, cancel := s.lock.Context(context.Background())
 	defer cancel()
 	lost := held.Done()
@@ -79,11 +89,11 @@ func (s *supervisor) run() int {
 		select {
 		case status := <-s.child.events:
 			if !status.Stopped() {
-				return s.ended(status)
+				return status
 			}
 			s.stopped(status.StopSignal())
 		case sig := <-s.signals:
-			s.send(sig.(syscall.Signal))
+			s.pass(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil
 		case <-s.guardGone:
@@ -156,6 +166,12 @@ func (s *supervisor) end(killAt time.Time) {
 	s.send(syscall.SIGCONT)
 }
 
+// pass passes on a signal that lockport got.
+func (s *supervisor) pass(sig syscall.Signal) {
+	s.passed[sig] = true
+	s.send(sig)
+}
+
 // send signals the command's group.
 func (s *supervisor) send(sig syscall.Signal) {
 	if err := signalGroup(s.child.group, sig); err != nil {
@@ -163,10 +179,23 @@ func (s *supervisor) send(sig syscall.Signal) {
 	}
 }
 
-// ended settles the exit code when the command has ended. What it left running goes on, unless the lock is gone.
+// askedToEnd says that lockport passed on a signal that asks programs to end, or that the command died of.
+func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
+	return s.passed[syscall.SIGTERM] || s.passed[syscall.SIGINT] || s.passed[syscall.SIGQUIT] || status.Signaled() && s.passed[status.Signal()]
+}
+
+// ended settles the exit code when the command has ended. What it left running goes on, unless the lock is gone, or with --keep: another machine's turn
+// is next.
 func (s *supervisor) ended(status syscall.WaitStatus) int {
 	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
 		s.removed(err, time.Now())
+	}
+	if s.o.keep && s.killAt.IsZero() && groupAlive(s.child.group) {
+		killAt := time.Now().Add(s.o.killAfter)
+		if deadline, ok := s.lock.Deadline(); ok && deadline.Add(-killSlack(s.o.ttl)).Before(killAt) {
+			killAt = deadline.Add(-killSlack(s.o.ttl))
+		}
+		s.end(killAt)
 	}
 	for !s.killAt.IsZero() && groupAlive(s.child.group) {
 		if !time.Now().Before(s.killAt) {
@@ -198,10 +227,9 @@ var ofLock = regexp.MustCompile(`^LOCKPORT_(NAME|OWNER|TOKEN)(_[0-9]+)?=`)
 
 // environment is what the command finds in its environment: what lockport found there, and the lock, set last so that
 // nothing inherited wins (see exec.Cmd). Of several locks each has a number, in the order of their names. LOCKPORT_TOKEN is missing where the backend has no tokens: a stale one would be worse than none.
-func environment(backend string, lock *lockport.Set) []string {
+func environment(backend string, locks []*lockport.Lock) []string {
 	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return ofLock.MatchString(e) })
 	env = append(env, "LOCKPORT_BACKEND="+backend)
-	locks := lock.Locks()
 	for i, one := range locks {
 		number := ""
 		if len(locks) > 1 {

@@ -61,9 +61,10 @@ func TestSuperviseRemoval(t *testing.T) {
 			}()
 			var said strings.Builder
 			o := runOptions{names: []string{"a"}, command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
-			code, err := supervise(&console{err: &said}, o, "/bin/sh", "memory", lock, make(chan os.Signal, 1))
+			code, asked, err := supervise(&console{err: &said}, o, "/bin/sh", "memory", lock, lock.Locks(), make(chan os.Signal, 1))
 			<-done
 			require.NoError(t, err)
+			require.False(t, asked)
 			require.Equal(t, 79, code, "a command that was ended for the lock's sake has not succeeded")
 			require.Regexp(t, `^lockport: [^\n]+; ending the command\n$`, said.String())
 			group, rest := wrote()

@@ -1,0 +1,92 @@
+//go:build linux || darwin
+
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/leader"
+)
+
+// keeper runs the command whenever this lockport leads.
+type keeper struct {
+	c       *console
+	o       runOptions
+	path    string
+	client  *lockport.Client
+	signals chan os.Signal
+
+	end       context.CancelCauseFunc // ends everything; an exitError is how lockport ends
+	unlisten  func()                  // what listens for signals while no command runs
+	unexplain func()                  // what explains why it takes long
+	last      error                   // why the last term ended, if nothing follows
+}
+
+// keep runs the command again and again, until a signal ends lockport.
+func keep(ctx context.Context, c *console, o runOptions, path string, signals chan os.Signal) error {
+	k := &keeper{c: c, o: o, path: path, signals: signals, unexplain: func() {}}
+	ctx, k.end = context.WithCancelCause(ctx)
+	defer k.end(nil)
+	k.unlisten = onSignal(signals, k.end)
+	var err error
+	if k.client, err = open(ctx, c, o); err == nil {
+		err = leader.Run(ctx, k.client, o.names[0], k.lead, leader.Observe(k.observe))
+		err = cmp.Or(context.Cause(ctx), libraryError(err))
+	}
+	k.unlisten()
+	closeClient(k.client, signals)
+	var exit *exitError
+	if !errors.As(context.Cause(ctx), &exit) {
+		return err
+	}
+	if errors.Is(k.last, lockport.ErrLost) && exit.code != exitLost && exit.code != exitCannotStart {
+		return failf(exitLost, "%v", k.last)
+	}
+	return exit
+}
+
+// lead runs the command once.
+func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
+	k.unlisten() // the command gets the signals now
+	defer func() { k.unlisten = onSignal(k.signals, k.end) }()
+	if ctx.Err() != nil {
+		return nil
+	}
+	code, asked, err := supervise(k.c, k.o, k.path, k.client.Capabilities().Backend, term, []*lockport.Lock{term}, k.signals)
+	signal.Reset(syscall.SIGTSTP) // without a command it stops lockport again
+	switch {
+	case err != nil:
+		k.end(err)
+	case asked:
+		k.end(&exitError{code: code})
+	case term.Err() == nil && code != exitOK:
+		return errEnded(code)
+	}
+	return nil
+}
+
+func errEnded(code int) error { return fmt.Errorf("the command ended with status %d", code) }
+
+// observe tells people what goes on.
+func (k *keeper) observe(change leader.Change) {
+	k.unexplain()
+	k.unexplain = func() {}
+	switch change.State {
+	case leader.Campaigning:
+		k.unexplain = explainWaiting(context.Background(), k.c, k.client, k.o.names)
+	case leader.Idle:
+		if change.Pause == 0 {
+			k.last = change.Err
+		} else {
+			k.c.say("%v; asking for %s again in %v", cmp.Or(change.Err, errEnded(exitOK)), k.o.title(), change.Pause.Round(time.Millisecond))
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// ticks are what commands write that run at one place at a time: each its process id, again and again, from a child that it leaves behind when it is killed.
+type ticks struct{ file string }
+
+// tick writes to the file $0. Its end on SIGTERM has the status 5.
+const tick = `trap "exit 5" TERM; trap : HUP; (trap "" TERM; while :; do echo $$ >>"$0"; sleep 0.01; done) & while :; do wait; done`
+
+func newTicks(t *testing.T) ticks { return ticks{filepath.Join(t.TempDir(), "ticks")} }
+
+// keep starts a lockport that keeps ticking.
+func (k ticks) keep(t *testing.T, url string, options ...string) *process {
+	return start(t, url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
+}
+
+// pids are the processes that ran, in order.
+func (k ticks) pids() []string {
+	text, _ := os.ReadFile(k.file)
+	return slices.Compact(strings.Fields(string(text)))
+}
+
+// next waits for the nth process.
+func (k ticks) next(t *testing.T, n int, those ...*process) (pid int) {
+	t.Helper()
+	eventually(t, func() bool {
+		pids := k.pids()
+		if len(pids) == n {
+			pid, _ = strconv.Atoi(pids[n-1])
+		}
+		return len(pids) == n
+	}, "%d processes ran, not %d", len(k.pids()), n)
+	t.Cleanup(func() { _ = signalGroup(pid, syscall.SIGKILL) })
+	return pid
+}
+
+// testKeep: of three lockports one runs the command, through the death of the command, of its lockport, a stop of that, and its end in order. A process
+// that comes back between others ran beside them.
+func testKeep(t *testing.T, url string) {
+	k, options := newTicks(t), []string{"--ttl", "3s", "--kill-after", "100ms"}
+	var all []*process
+	leader := func(pid int) *process {
+		t.Helper()
+		line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		require.NoError(t, err)
+		_, rest, _ := strings.Cut(string(line), ") ")
+		i := slices.IndexFunc(all, func(p *process) bool { return strconv.Itoa(p.Process.Pid) == strings.Fields(rest)[1] })
+		require.GreaterOrEqual(t, i, 0)
+		return all[i]
+	}
+	for range 4 {
+		all = append(all, k.keep(t, url, options...))
+	}
+	pid := k.next(t, 1)
+
+	require.NoError(t, syscall.Kill(pid, syscall.SIGHUP)) // which the command ignores
+	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
+	pid = k.next(t, 2)
+
+	require.NoError(t, leader(pid).Process.Kill())
+	pid = k.next(t, 3)
+
+	stopped := leader(pid)
+	require.NoError(t, stopped.Process.Signal(syscall.SIGSTOP))
+	if scheme(url) == "file" { // its locks last as long as its process
+		require.NoError(t, stopped.Process.Kill())
+	}
+	pid = k.next(t, 4)
+	_ = stopped.Process.Signal(syscall.SIGCONT)
+
+	asked := leader(pid)
+	require.NoError(t, asked.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 5, asked.code(t), asked.err.String())
+	pid = k.next(t, 5)
+
+	seen := map[string]bool{}
+	for _, pid := range k.pids() {
+		require.False(t, seen[pid], "two ran at one time: %v", k.pids())
+		seen[pid] = true
+	}
+	for _, p := range all {
+		if p != asked && !p.ended() {
+			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+			require.Contains(t, []int{5, 143}, p.code(t), p.err.String()) // 143: it waited
+			if scheme(url) != "file" && p == stopped {
+				require.Contains(t, p.err.String(), "; asking for \"keep\" again in ")
+			}
+		}
+	}
+	require.False(t, groupAlive(pid))
+}
+
+func TestRunKeep(t *testing.T) {
+	t.Parallel()
+	t.Run("files", func(t *testing.T) { t.Parallel(); testKeep(t, folder(t)) })
+	t.Run("signals", func(t *testing.T) {
+		t.Parallel()
+		url := folder(t)
+		p := start(t, url, "run", "--keep", "a", "--", "sh", "-c", "echo round; kill -HUP $$") // it dies of a signal that lockport did not get
+		eventually(t, func() bool { return strings.Count(p.out.String(), "round") == 2 }, "it is not begun again: %s", p.err.String())
+		require.Regexp(t, `(?m)^lockport: the command ended with status 129; asking for "a" again in [0-9.]+m?s$`, p.err.String())
+		for code := 0; code != 129 && code != 143; { // it waits, or the command gets it
+			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+			code = p.code(t)
+		}
+		p = start(t, url, "run", "--keep", "a", "--", "sh", "-c", "echo ready; exec sleep 1000")
+		p.says(t, "ready")
+		require.NoError(t, p.Process.Signal(syscall.SIGHUP))
+		require.Equal(t, 129, p.code(t))
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		for _, args := range [][]string{{"-n", "a"}, {"-w1s", "a"}, {"--shared", "a"}, {"--permits=2", "a"}, {"--on-lost=ignore", "a"}, {"a", "b"}} {
+			refuses(t, "memory:", exitUsage, "--keep takes one name", slices.Concat([]string{"run", "--keep"}, args, []string{"--", "true"})...)
+		}
+		ran(t, 127, folder(t), "run", "--keep", "a", "--", "lockport-no-such-command")
+	})
+}
