@@ -47,6 +47,8 @@ type Cell struct {
 	Belief time.Duration
 	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
 	Busy bool
+	// Lead has the workers lead, rather than take and release locks.
+	Lead *Lead
 	// Tries is within how many plays the overlap must be seen. What is not certain in one play must be missed in all of them with a probability of less
 	// than 10⁻⁶.
 	Tries int

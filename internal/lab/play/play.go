@@ -95,7 +95,7 @@ func (s *Phase) storm(names []string) (stuck []string, err error) {
 func (s *Phase) staff(names []string) error {
 	plans := make([]stormPlan, max(0, workers-len(s.Workers())))
 	for i := range plans {
-		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy}
+		plans[i] = stormPlan{Seed: s.Rand.Uint64(), Names: names, Goroutines: stormGoroutines, Busy: s.Cell.Busy, Lead: s.Cell.Lead}
 	}
 	return errors.Join(process.AtOnce(plans, func(_ int, plan stormPlan) error {
 		w, err := s.start()

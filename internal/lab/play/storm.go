@@ -14,12 +14,18 @@ type stormPlan struct {
 	Goroutines int
 	// Busy is to hold as often as possible, never for long.
 	Busy bool
+	// Lead, if not nil, is how each goroutine leads on a name of its own.
+	Lead *Lead
 }
 
 // storm works in all goroutines, and returns at once.
 func (w *worker) storm(p stormPlan) {
 	for i := range p.Goroutines {
 		r := rand.New(rand.NewPCG(p.Seed, uint64(i)))
+		if p.Lead != nil {
+			w.busy.Go(func() { w.lead(int64(i+1)<<32, p.Names[i], r, *p.Lead) })
+			continue
+		}
 		w.busy.Go(func() {
 			for n := int64(0); w.leaving.Err() == nil; n++ {
 				op, which := int64(i+1)<<32|n, r.IntN(len(p.Names))

@@ -1,0 +1,90 @@
+package faults_test
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/faults"
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// No two processes lead at one time, as far as their contexts say, while leaders are killed, stopped and cut off. Leaders who do what they must not are
+// seen to.
+func TestLeaders(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not run: starts servers")
+	}
+	common := func(fault string) play.Act {
+		all := faults.Common(false)
+		return all[slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault })].Inject
+	}
+	overlap := func(h *history.History) bool { return len(h.Overlaps()) > 0 }
+	lost := func(h *history.History) bool {
+		return slices.ContainsFunc(h.Events, func(e history.Event) bool { return e.Kind == history.Released && e.Class == history.ClassLost })
+	}
+	for _, name := range []string{"redis", "etcd"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := environment.Need(t, name)
+			harmless := *w
+			harmless.Heal = func(context.Context) error { return nil } // what the others need
+			for fault, tt := range map[string]struct {
+				lead   play.Lead
+				inject play.Act
+				seen   func(h *history.History) bool
+			}{
+				"killed":                  {inject: common("holder-killed"), seen: (*history.History).Contended},
+				"stopped":                 {inject: common("holder-stopped"), seen: (*history.History).Contended},
+				"cut off":                 {inject: cutOffUntil(lost), seen: lost},
+				"the context ends late":   {lead: play.Lead{Late: w.TTL / 2}, inject: cutOffUntil(overlap), seen: overlap},
+				"the lock is freed early": {lead: play.Lead{Late: w.TTL / 2, Early: true}, inject: cutOffUntil(overlap), seen: overlap},
+			} {
+				t.Run(fault, func(t *testing.T) {
+					t.Parallel()
+					played, err := play.Play(t.Context(), &harmless, &play.Cell{Fault: fault, Lead: &tt.lead, Inject: tt.inject}, *seedFlag)
+					require.NoError(t, err, "-seed=%d", *seedFlag)
+					require.Empty(t, played.Stuck)
+					h, err := history.NewHistory(played.Events)
+					require.NoError(t, err)
+					require.True(t, tt.seen(h), "nothing was shown in %d terms", len(h.Spans))
+					t.Logf("%d terms in %v", len(h.Spans), h.Since(h.End).Round(time.Millisecond))
+					if tt.lead != (play.Lead{}) {
+						return
+					}
+					for _, o := range h.Overlaps() {
+						t.Error(o.Describe(h))
+					}
+					for _, f := range h.TokenFaults() {
+						t.Error(f.Describe(h))
+					}
+					if t.Failed() {
+						t.Logf("-seed=%d; its history is %s", *seedFlag, keep(t, played))
+					}
+				})
+			}
+		})
+	}
+}
+
+// cutOffUntil cuts leaders off, one after the other, each for longer than the TTL, until the history shows what is wanted.
+func cutOffUntil(seen func(h *history.History) bool) play.Act {
+	return func(s *play.Phase) {
+		for range 20 {
+			w := s.Holder()
+			s.Injected()
+			w.Endpoint.Links.Each((*faultproxy.Proxy).Cut)
+			s.Pause(1.5, 1.5)
+			w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
+			if seen(play.Must(history.NewHistory(s.Events()))) {
+				return
+			}
+		}
+	}
+}

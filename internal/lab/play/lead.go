@@ -1,0 +1,82 @@
+package play
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/leader"
+)
+
+// Lead has the workers of a storm lead by leader.Run. Its fields are flaws, to test judges with.
+type Lead struct {
+	// Late is for how long a worker leads on after its context has ended.
+	Late time.Duration
+	// Early is to release the lock when the term begins.
+	Early bool
+}
+
+// lead campaigns for a name until the worker is asked to end, and tells of each term as of a hold.
+func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
+	answer := history.Failed
+	observe := func(c leader.Change) {
+		switch c.State {
+		case leader.Campaigning:
+			op++
+			answer = history.Failed
+			w.say(history.Event{Kind: history.Asked, Op: op, Name: name}, nil)
+		case leader.Leading:
+			answer = history.Released
+		case leader.Idle:
+			w.say(history.Event{Kind: answer, Op: op, Name: name}, c.Err)
+		}
+	}
+	_ = leader.Run(w.leaving, w.client, name, func(ctx context.Context, term *lockport.Lock) error {
+		h := &hold{worker: w, lock: term, op: op, name: name}
+		h.token, _ = term.Token()
+		if l.Late > 0 {
+			ended := ctx
+			late, end := context.WithCancel(context.WithoutCancel(ctx))
+			context.AfterFunc(ended, func() { time.AfterFunc(l.Late, end) })
+			ctx = late
+		}
+		if l.Early {
+			go func() { _ = term.Release(ctx) }()
+		}
+		stay := w.TTL / 4
+		if r.IntN(2) == 0 {
+			stay = 3 * w.TTL // through a loss
+		}
+		h.lead(ctx, between(r, 0, stay))
+		return nil
+	}, leader.Backoff(10*time.Millisecond, 100*time.Millisecond), leader.Observe(observe))
+}
+
+// lead believes in the term until its context has ended, or stay is over. No context can end while the process is paused: the deadline counts then.
+func (h *hold) lead(ctx context.Context, stay time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, stay)
+	defer cancel()
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	got := h.event(history.Got)
+	last, paused := h.worker.say(got, nil).At, false
+	for ctx.Err() == nil {
+		h.note()
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+		now := history.Now()
+		if paused = now.Sub(last) > pauseSeen; paused && !h.lock.Valid() {
+			break
+		}
+		last = now
+	}
+	over := h.event(history.Releasing)
+	if !paused {
+		over.Deadline = 0
+	}
+	h.worker.say(over, nil)
+}
