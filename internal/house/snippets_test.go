@@ -29,13 +29,14 @@ var (
 
 // notRun are the beginnings of the lines of shell blocks that are not run, and why.
 var notRun = map[string]string{
-	"make ":             "starts servers, and runs for minutes",
-	"go get ":           "fetches from the network",
-	"go install ":       "fetches from the network",
-	"go test ":          "is a test of its own",
-	"cd bench ":         "measures for minutes",
-	"lockport compare":  "starts servers, and runs for minutes; tested in cmd/lockport",
-	"lockport conform ": "takes half a minute; tested in cmd/lockport",
+	"make ":                "starts servers, and runs for minutes",
+	"go get ":              "fetches from the network",
+	"go install ":          "fetches from the network",
+	"go test ":             "is a test of its own",
+	"cd bench ":            "measures for minutes",
+	"lockport compare":     "starts servers, and runs for minutes; tested in cmd/lockport",
+	"lockport conform ":    "takes half a minute; tested in cmd/lockport",
+	"lockport run --keep ": "runs until a signal; tested in cmd/lockport",
 }
 
 // block is one fenced block of a page.
