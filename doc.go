@@ -1,30 +1,46 @@
-// Package lockport acquires named locks that machines share, on the server that a team already has: Redis, a folder, and
-// others, each with its promises stated and tested.
+// Package lockport acquires named locks that processes on several machines share, on a server that you already run.
 //
-// # What a lock guarantees, and what it does not
+// # Backends
 //
-// Between the return of Acquire and Release, or the closing of Lost, nobody else holds the name, under the assumptions that the backend's
-// page states. A lock is a lease: if nothing is heard from its server, it ends by itself, locally before the server can grant it to
-// somebody else, and Err says so by comparing the clock at every call.
+// Each backend is a package with a New that takes the client you have, and a URL for [Open]:
 //
-// No lock of any kind can stop a process that was paused after it looked, and writes when it wakes. Where that matters, give the
-// fencing token, see Lock.Token, to what you protect and let it refuse a smaller one than it has seen. And a server that loses a
-// lock in a fail-over, as a Redis with an asynchronous replica may, breaks the promise of exclusion: the backend's page says so first,
-// and Require makes construction fail where a service needs more than a backend has.
+//   - [github.com/lockport/lockport/backend/redis]: one Redis, Sentinel or Cluster, through go-redis
+//   - [github.com/lockport/lockport/backend/redlock]: a majority of independent Redis servers
+//   - [github.com/lockport/lockport/backend/etcd]: leases, in the layout of etcdctl lock
+//   - [github.com/lockport/lockport/backend/zookeeper]: ephemeral nodes, in the layout of Curator
+//   - [github.com/lockport/lockport/backend/postgres]: advisory locks, through pgx
+//   - [github.com/lockport/lockport/backend/mysql]: GET_LOCK of MySQL and MariaDB, through database/sql
+//   - [github.com/lockport/lockport/backend/file]: lock files of one machine
+//   - [github.com/lockport/lockport/backend/memory]: one process; the fake for your tests
+//
+// # What a lock guarantees
+//
+// From the return of Acquire until Release, or until the lock is lost, nobody else holds the name, under the assumptions on the backend's page.
+// A lock is a lease. If its holder hears nothing from the server, the hold ends locally before the server can grant the name to another process.
+// [Lock.Err] and [Lock.Valid] compare clocks at every call; [Lock.Lost] and [Lock.Context] tell a goroutine that waits.
+//
+// # What it does not guarantee
+//
+// No lock can stop a process that was paused after it checked the lock and writes when it wakes. Give the fencing token, [Lock.Token], to what you protect, and
+// let it refuse a smaller token than it has seen. The package [github.com/lockport/lockport/fence] and those below it do that for SQL, Redis, etcd and ZooKeeper.
+//
+// A server that loses a lock in a fail-over, as Redis with an asynchronous replica may, breaks exclusion. [Require] makes construction fail if a backend promises less
+// than you need.
 //
 // # Use
 //
-// Make a Client with the constructor of a backend, such as redis.New, or by URL with Open; then Acquire, TryAcquire or Do.
-// Renewal is on by default: TTL bounds how long a lock stays taken after its holder fell silent, never the work. Waiting callers of a
-// process are served first in, first out, the server sees one of them, and holds pass from one goroutine to the next without a
-// request, within bounds that keep other processes from starving.
+// Make one [Client] for your program. Then call [Do], which acquires, runs a function and releases; or Acquire, which waits; or TryAcquire, which does not.
 //
-// # Beside the plain lock
+// Held locks are renewed until they are released. [TTL] bounds how long a lock stays taken after its holder went silent; it does not bound the work. Goroutines of one
+// process that wait for the same name get it first in, first out, and pass it on without a request to the server. They do not starve other processes.
 //
-// Shared holds a name as one of many readers, Permits as one of at most n holders; AcquireAll holds several names or none; Reenter takes a part of a hold
-// that the context carries; Lock.Detach and Client.Attach pass a hold to another process. Not every backend can do all: see Capabilities and Require.
+// A lock is not re-entrant: a second Acquire in the same process waits. [Reenter] opts in.
+//
+// [Shared] acquires a name as one of many readers, [Permits] as one of at most n holders, [AcquireAll] several names or none. [Lock.Detach] and [Client.Attach] pass a lock
+// to another process. Not every backend supports all of these: see Capabilities. The package [github.com/lockport/lockport/leader] runs a function in one process at a
+// time.
 //
 // # Writing a backend
 //
-// See the package driver, which a backend implements, and the package conformance, which proves it.
+// Implement the package [github.com/lockport/lockport/driver], and test it with [github.com/lockport/lockport/conformance].
 package lockport

@@ -2,12 +2,14 @@ package lockport_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/fence/sqlfence"
 )
 
 // Most programs need no more than Do.
@@ -20,7 +22,7 @@ func ExampleDo() {
 	defer locker.Close()
 
 	err = lockport.Do(context.Background(), locker, "nightly-report", func(ctx context.Context, lock *lockport.Lock) error {
-		// ctx ends when the lock is lost. What must not be written by a holder that was paused should be given the token.
+		// ctx ends when the lock is lost. Give the token to storage that a paused holder must not write to.
 		_, fenced := lock.Token()
 		fmt.Println("one of us at a time; fenced:", fenced)
 		return ctx.Err()
@@ -60,7 +62,7 @@ func ExampleClient_Acquire() {
 	// Output: true true
 }
 
-// A hold can be lost. Err compares the clock at every call; Lost and Context tell those who wait for something else.
+// A lock can be lost. Err compares clocks at every call; Lost and Context tell a goroutine that waits for something else.
 func ExampleLock_Err() {
 	server := memory.NewServer()
 	locker, _ := memory.New(memory.Options{Server: server})
@@ -73,7 +75,7 @@ func ExampleLock_Err() {
 	// Output: false true
 }
 
-// A service that needs more than a backend has does not start.
+// A service that needs a promise which its backend does not make fails at construction.
 func ExampleRequire() {
 	_, err := memory.New(memory.Options{}, lockport.Require(lockport.NeedFailoverSafety))
 	fmt.Println(err)
@@ -81,7 +83,7 @@ func ExampleRequire() {
 }
 
 func ExampleOpen() {
-	// The backend's package must be imported, if only for its effect: import _ "github.com/lockport/lockport/backend/memory".
+	// Import the backend's package, if only for its effect: import _ "github.com/lockport/lockport/backend/memory".
 	locker, err := lockport.Open(context.Background(), "memory:example?ttl=30s")
 	if err != nil {
 		fmt.Println(err)
@@ -126,7 +128,7 @@ func ExamplePermits() {
 	// true
 }
 
-// A transfer needs both accounts, and everybody takes them in the same order.
+// A transfer needs both accounts. DoAll takes them in one order everywhere, so that transfers do not deadlock.
 func ExampleDoAll() {
 	locker, _ := memory.New(memory.Options{})
 	defer locker.Close()
@@ -156,7 +158,7 @@ func ExampleReenter() {
 		}, lockport.Reenter())
 	}
 	err := lockport.Do(context.Background(), locker, "catalogue", func(ctx context.Context, _ *lockport.Lock) error {
-		return reindex(ctx) // whose Acquire would wait for ever without Reenter
+		return reindex(ctx) // without Reenter, its Acquire would wait for ever
 	})
 	fmt.Println(err)
 	// Output:
@@ -164,7 +166,7 @@ func ExampleReenter() {
 	// <nil>
 }
 
-// A request begins the work, and another process ends it.
+// One process begins the work, and another ends it.
 func ExampleLock_Detach() {
 	ctx := context.Background()
 	server := memory.NewServer()
@@ -184,4 +186,53 @@ func ExampleLock_Detach() {
 	// Output:
 	// <nil>
 	// true
+}
+
+// The transaction that writes also checks the token, so a holder that was paused and lost the lock cannot commit.
+func Example_fencedWrite() {
+	var locker lockport.Locker // of any backend with tokens
+	var db *sql.DB             // MySQL or MariaDB; for Postgres see sqlfence.Postgres
+	accounts, err := sqlfence.New(sqlfence.MySQL, "")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	err = lockport.Do(context.Background(), locker, "account-7", func(ctx context.Context, lock *lockport.Lock) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		token, _ := lock.Token()
+		if err := accounts.Guard(ctx, tx, lock.Name(), token); err != nil { // first
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "UPDATE account SET balance = balance + 100 WHERE id = 7"); err != nil {
+			return err
+		}
+		return tx.Commit()
+	})
+	fmt.Println(err)
+}
+
+// In your tests the memory backend takes the server's place. Two clients of one memory.Server contend as two machines do, and you decide when a lock is lost.
+func Example_inTests() {
+	ctx := context.Background()
+	server := memory.NewServer()
+	ours, _ := memory.New(memory.Options{Server: server}, lockport.Logger(nil))
+	defer ours.Close()
+	theirs, _ := memory.New(memory.Options{Server: server})
+	defer theirs.Close()
+
+	err := lockport.Do(ctx, ours, "nightly-report", func(ctx context.Context, _ *lockport.Lock) error {
+		_, err := theirs.TryAcquire(ctx, "nightly-report")
+		fmt.Println("another machine finds it held:", errors.Is(err, lockport.ErrHeld))
+		server.Lose("nightly-report", nil)
+		<-ctx.Done()
+		return nil
+	})
+	fmt.Println("the work learned of the loss:", errors.Is(err, lockport.ErrLost))
+	// Output:
+	// another machine finds it held: true
+	// the work learned of the loss: true
 }
