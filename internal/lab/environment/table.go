@@ -56,6 +56,10 @@ func forSuites() []Environment {
 		onEtcd("etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
 		onZooKeeper("zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
 		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true), "mysql"),
+		onRows("table-postgres", "a table of a PostgreSQL", startPostgresRows, "postgres"),
+		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", startPooledRows, "postgres", "pgbouncer"),
+		onRows("table-mysql", "a table of a MariaDB", startMySQLRows(false), "mariadb"),
+		onRows("table-mysql-own", "a table of a MySQL", startMySQLRows(true), "mysql"),
 	}
 }
 
@@ -117,4 +121,9 @@ func onSQL(backend, name, title string, start starter, needs ...string) Environm
 	e := on(backend, name, title, usualTTL, time.Second, start, needs...)
 	e.Sessions = true
 	return e
+}
+
+// onRows has locks that are rows of a table. Holders hear of a removal at their next renewal.
+func onRows(name, title string, start starter, needs ...string) Environment {
+	return on("table", name, title, usualTTL, usualTTL/3+100*time.Millisecond, start, needs...)
 }

@@ -1,0 +1,115 @@
+package environment
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/go-sql-driver/mysql"
+
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// Rows are locks that are rows of a table on a SQL server.
+type Rows struct {
+	base
+	// Admin are connections of the administrator.
+	Admin *admin
+	// mark is a placeholder for the only argument, and now the server's clock in microseconds.
+	mark, now string
+}
+
+// rowsURL has a server's own URL with other addresses, and makes the table.
+func rowsURL(server string) func(addrs []string) string {
+	return func(addrs []string) string {
+		u, _ := url.Parse(server)
+		u.Scheme, u.Host, u.RawQuery = "table+"+u.Scheme, strings.Join(addrs, ","), "create=true"
+		return u.String()
+	}
+}
+
+var startPostgresRows = starts(servers.StartPostgres, servers.PostgresOptions{}, func(s *servers.Postgres) *Rows {
+	return postgresRows(baseOf(rowsURL(s.URL()), s), s)
+})
+
+func postgresRows(b base, s *servers.Postgres) *Rows {
+	r := &Rows{base: b, Admin: postgresAdmin(s), mark: "$1", now: "extract(epoch FROM clock_timestamp()) * 1000000"}
+	r.halt = server.Stop
+	r.reset = r.Admin.running()
+	return r
+}
+
+func startMySQLRows(own bool) starter {
+	return starts(servers.StartMariaDB, servers.MariaDBOptions{MySQL: own}, func(s *servers.MariaDB) *Rows {
+		config, _ := mysql.ParseDSN(s.AdminDSN())
+		config.Logger = &mysql.NopLogger{} // nothing is printed when a server is killed
+		connector, _ := mysql.NewConnector(config)
+		r := &Rows{base: baseOf(rowsURL(s.URL()), s), Admin: newAdmin(sql.OpenDB(connector)), mark: "?", now: "UNIX_TIMESTAMP() * 1000000"}
+		r.halt = server.Kill
+		r.reset = r.Admin.running()
+		return r
+	})
+}
+
+// PooledRows are rows on a PostgreSQL server behind a PgBouncer in transaction mode.
+type PooledRows struct {
+	*Rows
+	Pooler *servers.PgBouncer
+}
+
+func startPooledRows(ctx context.Context) (Servers, error) {
+	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+	if err != nil {
+		return nil, err
+	}
+	pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: "transaction", Config: []string{
+		"default_pool_size = 5",
+		"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
+	}})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	p := &PooledRows{postgresRows(baseOf[server](rowsURL(pooler.URL()), pooler, s), s), pooler}
+	p.hidden = true
+	return p, nil
+}
+
+// Addrs implements Servers.
+func (p *PooledRows) Addrs() []string { return []string{p.Pooler.Addr()} }
+
+// Close implements Servers.
+func (r *Rows) Close() error { return errors.Join(r.Admin.Close(), r.base.Close()) }
+
+// Remove implements Servers.
+func (r *Rows) Remove(ctx context.Context, name string) error {
+	if err := r.Admin.Run(ctx); err != nil {
+		return err
+	}
+	result, err := r.Admin.ExecContext(ctx, "DELETE FROM lockport_locks WHERE name = "+r.mark, name)
+	if err != nil {
+		return err
+	}
+	if n, err := result.RowsAffected(); err != nil || n == 0 {
+		return errors.Join(err, ErrNotHeld)
+	}
+	return nil
+}
+
+// Overwrite implements Servers, for a name that has a row.
+func (r *Rows) Overwrite(ctx context.Context, name string) error {
+	_, err := r.Admin.ExecContext(ctx, "UPDATE lockport_locks SET owner = 'somebody else', expires = 9000000000000000 WHERE name = "+r.mark, name)
+	return err
+}
+
+// Leftovers implements Servers: locks that are held.
+func (r *Rows) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
+	all, err := texts(ctx, r.Admin, "SELECT name FROM lockport_locks WHERE owner <> '' AND expires > "+r.now)
+	for _, name := range all {
+		if strings.HasPrefix(name, prefix) {
+			left = append(left, name)
+		}
+	}
+	return left, err
+}
