@@ -11,5 +11,6 @@ import (
 	_ "github.com/lockport/lockport/backend/postgres"  // postgres:, postgresql:
 	_ "github.com/lockport/lockport/backend/redis"     // redis:, rediss:, redis+sentinel:, redis+cluster:
 	_ "github.com/lockport/lockport/backend/redlock"   // redlock:, redlocks:
+	_ "github.com/lockport/lockport/backend/table"     // table+postgres:, table+mysql:, table+sqlite:
 	_ "github.com/lockport/lockport/backend/zookeeper" // zookeeper:
 )

@@ -79,7 +79,7 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 		}
 	}
 	by := make(map[string][]string)
-	for _, b := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "file", "memory"} {
+	for _, b := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "table", "file", "memory"} {
 		for _, id := range noticesIn(texts(t, false, "backend/"+b+"/*.go"), bodies) {
 			by[id] = append(by[id], b)
 		}

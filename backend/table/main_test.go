@@ -1,0 +1,50 @@
+package table
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/go-sql-driver/mysql"
+	_ "github.com/jackc/pgx/v5/stdlib"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
+)
+
+// made are the URLs whose tables this process has made.
+var made sync.Map
+
+// openURL opens a backend as Open does, without looking at the server, save that the first of a URL makes the table.
+func openURL(ctx context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	if _, done := made.LoadOrStore(rawURL, true); !done {
+		err = b.(*Backend).makeTable(ctx)
+	}
+	return b, err
+}
+
+func TestMain(m *testing.M) {
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // nothing is printed when a connection is cut
+	conformance.WorkerMain(openURL)
+	os.Exit(m.Run())
+}
+
+// isOp tells requests apart by their statements.
+func isOp(op conformance.Op, request []byte) bool {
+	switch op {
+	case conformance.OpAcquire:
+		return bytes.Contains(request, []byte("greatest(")) || bytes.Contains(request, []byte("LAST_INSERT_ID("))
+	case conformance.OpRenew:
+		return bytes.Contains(request, []byte("UPDATE lockport_locks SET expires"))
+	case conformance.OpRelease:
+		return bytes.Contains(request, []byte("UPDATE lockport_locks SET owner = ''"))
+	}
+	return true
+}

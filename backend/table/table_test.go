@@ -1,0 +1,264 @@
+package table
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	gomysql "github.com/go-sql-driver/mysql"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// onServers runs test on a new table of each server.
+func onServers(t *testing.T, test func(t *testing.T, d Dialect, b *Backend, url string)) {
+	for d, url := range []string{servers.SharedPostgres(t).URL(), servers.SharedMariaDB(t).URL()} {
+		t.Run(url[:5], func(t *testing.T) {
+			url := fmt.Sprintf("table+%s?table=t%d", url, time.Now().UnixNano())
+			b, err := openURL(t.Context(), url)
+			require.NoError(t, err)
+			t.Cleanup(func() {
+				_, _ = b.(*Backend).run(context.Background(), driver.ErrUnknown, "DROP TABLE {table}", nil)
+				_ = b.Close()
+			})
+			test(t, Dialect(d), b.(*Backend), url)
+		})
+	}
+}
+
+func request(name string, n int) driver.Request {
+	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:web-1/4242/worker/89abcdef", n), TTL: time.Minute}
+}
+
+func do(t *testing.T, b *Backend, statement string) [][]string {
+	t.Helper()
+	a, err := b.run(t.Context(), driver.ErrUnknown, statement, nil)
+	require.NoError(t, err)
+	return a.rows
+}
+
+// TestLayoutGolden: rows are shared with other releases and other programs. Changing the layout is a major version.
+func TestLayoutGolden(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		// Rows as the first release wrote them: held, free, expired, and with an abandoned claim.
+		const owner = "0123456789abcdef0123456789abcdef:web-1/4242/worker/89abcdef"
+		do(t, b, `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at) VALUES
+			('held', '`+owner+`', 1767225600000000, {now} - 5000000, {now} + 60000000, '', 0),
+			('free', '', 9000000000000000, 1767225600000000, 1767225605000000, '', 0),
+			('expired', '`+owner+`', 1767225600000000, 1767225600000000, {now} - 1, '', 0),
+			('abandoned', '', 0, 0, {now}, '00000000000000000000000000000008', {now})`)
+		st, err := b.Inspect(t.Context(), "held")
+		require.NoError(t, err)
+		require.Equal(t, []any{true, owner, false, uint64(1767225600000000)}, []any{st.Held, st.Owner, st.Foreign, st.Token})
+		require.WithinDuration(t, time.Now().Add(-5*time.Second), st.Since, 2*time.Second)
+		require.WithinDuration(t, time.Now().Add(time.Minute), st.Expires, 2*time.Second)
+		_, err = b.TryAcquire(t.Context(), request("held", 7))
+		require.ErrorIs(t, err, driver.ErrHeld)
+		_, err = b.TryAcquire(t.Context(), request("abandoned", 8))
+		require.ErrorIs(t, err, driver.ErrRefused)
+		for name, above := range map[string]uint64{"free": 9000000000000000, "expired": 1767225600000000, "new": 0, "abandoned": 0} {
+			lease, err := b.TryAcquire(t.Context(), request(name, 9))
+			require.NoError(t, err, name)
+			require.Greater(t, lease.Grant().Token, above, name)
+		}
+
+		// A row as this release writes it.
+		odd := "a\x00b\\c'é"
+		lease, err := b.TryAcquire(t.Context(), request(odd, 1))
+		require.NoError(t, err)
+		rows := do(t, b, `SELECT name, owner, token, expires - since, abandoned, abandoned_at FROM {table} WHERE owner LIKE '%1:web%'`)
+		require.Equal(t, [][]string{{`a\0b\\c'é`, request("", 1).Owner, fmt.Sprint(lease.Grant().Token), rows[0][3], "", "0"}}, rows)
+		require.InDelta(t, 60001000, number(rows[0][3]), 1000)
+		require.InDelta(t, time.Now().UnixMicro(), lease.Grant().Token, 2e6)
+		require.NoError(t, lease.Release(t.Context()))
+		require.Equal(t, [][]string{{""}}, do(t, b, `SELECT owner FROM {table} WHERE token = `+rows[0][2]))
+	})
+}
+
+// A claim that is abandoned while it is on its way is not granted when it arrives: for a minute, and within bounds.
+func TestAbandonedClaimThatArrivesLate(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		for n := range 2 { // where the name has no row, and where it has
+			req := request("a", n+1)
+			b.late.Store(req.Owner, true)
+			require.NoError(t, b.Abandon(t.Context(), req))
+			_, err := b.TryAcquire(t.Context(), req)
+			require.ErrorIs(t, err, driver.ErrRefused)
+		}
+		require.Equal(t, [][]string{{fmt.Sprintf("%032x%032x", 1, 2)}}, do(t, b, "SELECT abandoned FROM {table}"))
+		lease, err := b.TryAcquire(t.Context(), request("a", 3))
+		require.NoError(t, err)
+		b.late.Store(request("a", 3).Owner, true) // an earlier request for it was not answered
+		require.NoError(t, lease.Release(t.Context()))
+		_, err = b.TryAcquire(t.Context(), request("a", 3))
+		require.ErrorIs(t, err, driver.ErrRefused)
+
+		long := strings.Repeat("x", 32*1000)
+		do(t, b, "UPDATE {table} SET abandoned = '"+long+"'")
+		b.late.Store(request("a", 4).Owner, true)
+		require.NoError(t, b.Abandon(t.Context(), request("a", 4)))
+		require.Equal(t, [][]string{{long[32:] + fmt.Sprintf("%032x", 4)}}, do(t, b, "SELECT abandoned FROM {table}"))
+		do(t, b, "UPDATE {table} SET abandoned_at = abandoned_at - 61000000")
+		b.late.Store(request("a", 5).Owner, true)
+		require.NoError(t, b.Abandon(t.Context(), request("a", 5)))
+		require.Equal(t, [][]string{{fmt.Sprintf("%032x", 5)}}, do(t, b, "SELECT abandoned FROM {table}"))
+	})
+}
+
+// A repeated claim is granted once, and keeps its token. A repeated release changes nothing of the next holder's.
+func TestRepeatedStatements(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		first, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.NoError(t, err)
+		again, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.NoError(t, err)
+		require.Equal(t, first.Grant().Token, again.Grant().Token)
+		require.NoError(t, first.Release(t.Context()))
+		next, err := b.TryAcquire(t.Context(), request("a", 2))
+		require.NoError(t, err)
+		require.Greater(t, next.Grant().Token, first.Grant().Token)
+		require.ErrorIs(t, again.Release(t.Context()), driver.ErrLost)
+		_, err = driver.Renew(t.Context(), b, next)
+		require.NoError(t, err)
+	})
+}
+
+// Rows that nobody has touched for a week are deleted, and no others.
+func TestPrune(t *testing.T) {
+	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
+		for n := range 600 {
+			do(t, b, fmt.Sprintf("INSERT INTO {table} VALUES ('old%d', '', 1, 1, {now} - 605000000000, '', 0)", n))
+		}
+		do(t, b, "INSERT INTO {table} VALUES ('free', '', 1, 1, {now} - 604000000000, '', 0), ('abandoned', '', 1, 1, 1, 'x', {now}), ('held', 'x', 1, 1, {now}, '', 0)")
+		b.prune(t.Context())
+		require.Equal(t, [][]string{{"103"}}, do(t, b, "SELECT count(*) FROM {table}"))
+		b.prune(t.Context())
+		require.Equal(t, [][]string{{"abandoned"}, {"free"}, {"held"}}, do(t, b, "SELECT name FROM {table} ORDER BY name"))
+	})
+}
+
+// 2,500 locks are renewed by five statements; what is gone is told, and costs one more.
+func TestRenewalsTogether(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
+		leases, results := make([]driver.Lease, 2500), make([]driver.Renewal, 2500)
+		var all sync.WaitGroup
+		for part := range 4 {
+			all.Go(func() {
+				for n := part; n < len(leases); n += 4 {
+					leases[n], _ = b.TryAcquire(t.Context(), request(fmt.Sprint(n), n+1))
+				}
+			})
+		}
+		all.Wait()
+		require.NotContains(t, leases, nil)
+		questions := func() int64 {
+			if d == Postgres {
+				return 0
+			}
+			return number(do(t, b, "SELECT VARIABLE_VALUE FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME IN ('Com_update')")[0][0])
+		}
+		before := questions()
+		b.RenewBatch(t.Context(), leases, results)
+		for n, r := range results {
+			require.NoError(t, r.Err, n)
+		}
+		if d == MySQL {
+			require.EqualValues(t, 5, questions()-before)
+		}
+		do(t, b, "UPDATE {table} SET owner = 'somebody else' WHERE name = '7'")
+		do(t, b, "DELETE FROM {table} WHERE name = '2400'")
+		b.RenewBatch(t.Context(), leases, results)
+		for n, r := range results {
+			require.Equal(t, n == 7 || n == 2400, errors.Is(r.Err, driver.ErrLost), n)
+		}
+	})
+}
+
+// The table is made on request alone, and doctor says how.
+func TestMissingTable(t *testing.T) {
+	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
+		do(t, b, "DROP TABLE {table}")
+		_, err := b.TryAcquire(t.Context(), request("a", 1))
+		require.ErrorIs(t, err, driver.ErrRefused)
+		require.ErrorContains(t, err, noTable)
+		_, err = b.Check(t.Context())
+		require.ErrorIs(t, err, driver.ErrRefused)
+		_, name, _ := strings.Cut(url, "table=")
+		statement, schemaErr := Schema(d, Options{Table: name})
+		require.NoError(t, schemaErr)
+		require.ErrorContains(t, err, statement)
+		require.NotContains(t, err.Error(), "\n")
+
+		for range 2 {
+			require.NoError(t, CreateTable(t.Context(), b.db, d, Options{Table: name}))
+		}
+		_, err = b.Check(t.Context())
+		require.NoError(t, err)
+		do(t, b, "DROP TABLE {table}")
+		client, err := lockport.Open(t.Context(), url+"&create=true", lockport.Logger(nil))
+		require.NoError(t, err)
+		require.NoError(t, client.Close())
+	})
+}
+
+func TestErrors(t *testing.T) {
+	for _, tt := range []struct {
+		d    Dialect
+		err  error
+		want error
+	}{
+		{Postgres, state("40001"), driver.ErrUnavailable}, {Postgres, state("42501"), driver.ErrRefused}, {Postgres, state("28P01"), driver.ErrRefused},
+		{Postgres, state("57P01"), driver.ErrUnknown}, {Postgres, state("40003"), driver.ErrUnknown}, {Postgres, state("53300"), driver.ErrUnavailable},
+		{MySQL, &gomysql.MySQLError{Number: 1213}, driver.ErrUnavailable}, {MySQL, fmt.Errorf("x: %w", &gomysql.MySQLError{Number: 1146}), driver.ErrRefused},
+		{MySQL, &gomysql.MySQLError{Number: 1317}, driver.ErrUnknown}, {MySQL, gomysql.ErrInvalidConn, driver.ErrUnknown},
+		{SQLite, code(5), driver.ErrUnavailable}, {SQLite, code(261), driver.ErrUnavailable}, {SQLite, code(1), driver.ErrRefused}, {SQLite, code(10), driver.ErrUnknown},
+		{Postgres, context.DeadlineExceeded, driver.ErrUnknown},
+	} {
+		b, err := NewBackend(new(sql.DB), tt.d, Options{})
+		require.NoError(t, err)
+		require.ErrorIs(t, b.classify(t.Context(), tt.err, driver.ErrUnknown), tt.want, "%v", tt.err)
+	}
+}
+
+type state string
+
+func (s state) Error() string    { return "SQLSTATE " + string(s) }
+func (s state) SQLState() string { return string(s) }
+
+type code int
+
+func (c code) Error() string { return fmt.Sprint("code ", int(c)) }
+func (c code) Code() int     { return int(c) }
+
+func TestOptionsAndURLs(t *testing.T) {
+	for _, o := range []Options{{Table: "a.b.c"}, {Table: "a b"}, {Table: "a;"}, {Table: "1"}} {
+		_, err := NewBackend(new(sql.DB), Postgres, o)
+		require.ErrorIs(t, err, lockport.ErrInvalidOption, o)
+	}
+	_, err := NewBackend(nil, Postgres, Options{})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = Schema(3, Options{})
+	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+
+	for url, want := range map[string]string{
+		"table+postgres://u@h":                        "want table+postgres://user",
+		"table+mysql://h/db":                          "want table+mysql://user",
+		"table+sqlite://h/db":                         "the path of a file alone",
+		"table+sqlite:///db":                          `as "sqlite"`,
+		"table+mysql://u:secret@h/db?tls=nowhere":     "does not understand",
+		"table+postgres://u:secret@h/db?create=maybe": "create",
+		"table+postgres://u:secret@h/db?table=a%20b":  "Table",
+	} {
+		_, _, err := lockport.DefaultMux().OpenBackend(url)
+		require.ErrorContains(t, err, want, url)
+		require.NotContains(t, err.Error(), "secret")
+	}
+}
