@@ -31,6 +31,7 @@ var (
 var notRun = map[string]string{
 	"make ":                "starts servers, and runs for minutes",
 	"go get ":              "fetches from the network",
+	"go mod ":              "changes the module that it runs in",
 	"go install ":          "fetches from the network",
 	"go test ":             "is a test of its own",
 	"cd bench ":            "measures for minutes",
