@@ -35,7 +35,7 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: leaderless,
 			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
 		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: leaderless,
-			Why: "The others are a majority; who was connected to that member connects to another."},
+			Why: "The others are a majority; clients of that member connect to another."},
 		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
 			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
 		{Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
@@ -44,7 +44,7 @@ func etcdCells(pausedTries int) []play.Cell {
 		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: leaderless,
 			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
 		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: leaderless,
-			Why: "It can confirm nothing by itself; who is connected to it asks another."},
+			Why: "It can confirm nothing by itself; its clients ask another."},
 		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time."},
 		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: leaderless,
@@ -57,8 +57,7 @@ func etcdCells(pausedTries int) []play.Cell {
 			Why: "The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
 		{Fault: "key-deleted", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
 		{Fault: "out-of-space", Outcome: play.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
-			Why: "Who holds a lock goes on to renew it and can release it, which needs no space; new claims are refused before the alarm is disarmed, but who is in the queue " +
-				"already has its key there, and gets the lock in turn."},
+			Why: "Renewals and releases need no space. New claims are refused until the alarm is disarmed; waiters in the queue have their keys and get the lock in turn."},
 	})
 }
 

@@ -20,11 +20,11 @@ var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("s
 		Why: "an administrator's shorter wait_timeout does not end our sessions: each sets the TTL for itself"},
 	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectMySQL), Why: whyTooMany},
 	{Fault: "token-table-locked", Outcome: play.Safe, Inject: lasting(lockTokenTable, 1, 2),
-		Why: "who has a lock keeps it, or is told in time that it is lost; who wants one can draw no token, gives the lock back and gets an error"},
+		Why: "a holder keeps its lock, or learns in time that it is lost; a claim that can draw no token gives the lock back and fails"},
 	{Fault: "token-table-dropped", Outcome: play.Safe, Inject: dropTokenTable,
-		Why: "the table is made anew, and the next tokens are the server's clock, which is ahead of those before"},
+		Why: "the table is created again, and the next tokens are the server's clock, which is ahead of earlier ones"},
 	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitMySQL, Gone: true,
-		Why: "replication knows nothing of GET_LOCK: a server that takes the place of one that lives on with its clients grants at once; its tokens are its clock or more, if that is right"},
+		Why: "replication does not copy GET_LOCK: a server that replaces one which lives on with its clients grants at once; its tokens rise if its clock is right"},
 })
 
 // setWaitTimeout sets for new sessions after what time of silence they end.

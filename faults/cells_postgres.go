@@ -18,7 +18,7 @@ import (
 // postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
 	{Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
-		Why: "who holds a lock can renew and release it; who wants one gets an error until there is room"},
+		Why: "holders can renew and release; new claims fail until there is room"},
 	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
 	{Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
 		Why: "an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself"},
@@ -93,10 +93,10 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
 	{Fault: "failover", Outcome: play.Safe, Inject: failOver,
-		Why: "the replica knows nothing of locks, but the system of a primary that is killed closes its connections, by which holders know in milliseconds: " +
-			"if its machine or its network is lost instead, nobody tells them"},
+		Why: "the replica knows no locks, but the system of a killed primary closes its connections, so holders learn it in milliseconds; " +
+			"if its machine or network is lost instead, nobody tells them"},
 	{Fault: "failover-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
-		Why: "the replica grants at once what was held; a holder whom nobody tells of the primary's end, since its machine or the network is lost, believes until its " +
+		Why: "the replica grants at once what was held; a holder that does not hear of the primary's end, since the machine or network is lost, believes until its " +
 			"deadline; the token protects"},
 	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitBrain, Gone: true,
 		Why: "the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater"},

@@ -32,11 +32,11 @@ var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
 		Why: "the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
 			"then it is unsafe but fenced"},
 	{Fault: "master-lost-behind-cut-link", Outcome: play.Safe, Inject: contested(redisMasterReplacedUnseen),
-		Why: "what the replica does not hear of is not granted, and a renewal that it does not hear of prolongs nothing"},
+		Why: "a grant that the replica has not acknowledged is not given, and such a renewal prolongs nothing"},
 	{Fault: "link-cut", Outcome: play.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
 		Why: "without its replica the master's grants are given back (ErrUnavailable), and holds end"},
 	{Fault: "replica-killed", Outcome: play.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
-		Why: "as many replicas as are asked for must live"},
+		Why: "too few replicas are left to acknowledge a grant"},
 })
 
 var (
@@ -103,7 +103,7 @@ var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
 	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
 		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it"},
 	{Fault: "master-paused", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
-		Why: "a master that goes on after it was replaced answers those who are still connected to it, until Sentinel makes it a replica"},
+		Why: "a master that goes on after it was replaced answers clients still connected to it, until Sentinel makes it a replica"},
 })
 
 // sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.

@@ -24,7 +24,7 @@ var redlockCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "minority-killed", Outcome: play.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
 		Why: "three of five votes make a lock; a node that comes back empty, later than the TTL, has no vote left that it could give twice"},
 	{Fault: "majority-hung", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
-		Why: "two votes make no lock; votes that arrive when the nodes go on are given back"},
+		Why: "two votes make no lock; votes that arrive later are given back"},
 	{Fault: "majority-killed", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
 		Why: "two votes make no lock; the nodes come back later than the TTL"},
 	{Fault: "clock-set-back", Outcome: play.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,

@@ -72,7 +72,7 @@ func TestPageSaysWhatIsStated(t *testing.T) {
 	page := faults.Render(stated(), faults.Measured{})
 	for _, want := range []string{
 		"|[one]|one server (replicas=1), alone|–|clock-set, master-killed|server-away|3|\n|[five]|five servers|split-brain|holder-cut|–|1|",
-		"Not run yet", "\n- **holder-stopped**: *safe* in 1 environments. A process that was stopped (SIGSTOP)",
+		"Not run yet", "\n- **holder-stopped**: *safe* in 1 environments. A process stopped (SIGSTOP)",
 		"\n- **holder-killed**: *safe* in 2 environments. ",
 		"### One server (replicas=1), alone\n\n[redis](backends/redis.md), TTL 2s, fencing tokens.\n\n" +
 			"- **clock-set**: *unsafe but fenced*. It expires early.\n- **master-killed**: *unsafe but fenced* by argument. It has not copied.\n" +

@@ -9,10 +9,10 @@ import (
 
 // Why it is so, in several environments.
 const (
-	whyKilled = "the system closes the connections, by which holders know in milliseconds; the server is away for half a second or more"
-	whyClosed = "the server frees the locks when the connection is closed towards it, and the holder knows when it is closed towards the holder: which of them " +
-		"is first, and by how many milliseconds, is chance; the token protects"
-	whyTooMany = "who has a session goes on; others wait until there is room for one"
+	whyKilled = "the system closes the connections, so holders learn it in milliseconds; the server is away for half a second or more"
+	whyClosed = "the server frees the locks when its end of the connection closes, and the holder learns it when its own end does: chance decides which is first, by " +
+		"milliseconds; the token protects"
+	whyTooMany = "clients with a session go on; others wait until there is room"
 )
 
 // isBack is within which time somebody acquires again when the server is back.
@@ -23,13 +23,13 @@ func sessionCells(ended string) []play.Cell {
 	return []play.Cell{
 		{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
 		{Fault: "server-restarted", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
-			Why: "the server ends all sessions, by which holders know in milliseconds, and takes longer to start again; but it waits for none that is slow to know"},
+			Why: "the server ends all sessions, holders learn it in milliseconds, and the server takes longer to start again; but it does not wait for a slow holder"},
 		{Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
-			Why: "a server that starts again knows of no locks and grants at once; a holder whose link is silent meanwhile believes until its deadline; the token protects"},
+			Why: "a restarted server knows no locks and grants at once; a holder whose link is silent believes until its deadline; the token protects"},
 		{Fault: "server-paused-briefly", Outcome: play.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
-			Why: "a server that does not run grants nothing, and when it goes on it ends only sessions that have been silent for a TTL, as their holders know"},
+			Why: "a paused server grants nothing; when it goes on, it ends only sessions that were silent for a TTL, and their holders know"},
 		{Fault: "server-paused", Outcome: play.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
-			Why: "holders have heard nothing for a TTL, and know that their locks may be lost"},
+			Why: "holders hear nothing for a TTL and end their holds"},
 		{Fault: ended, Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
 			Why: "the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already"},
 		{Fault: ended + "-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,

@@ -29,28 +29,28 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 
 var workerCells = []play.Cell{
 	{Fault: "holder-killed", Outcome: play.Safe, Inject: killHolders,
-		Why: "the lock of a process that is killed (kill -9) is granted again when its TTL has passed, or its session has ended"},
+		Why: "the lock of a killed process (kill -9) is granted again when its TTL has passed or its session has ended"},
 	{Fault: "holder-stopped", Outcome: play.Safe, Inject: play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2)),
-		Why: "a process that was stopped (SIGSTOP) for longer than its TTL finds its hold ended before it looks at it again"},
+		Why: "a process stopped (SIGSTOP) for longer than its TTL finds its hold ended at its first look"},
 }
 
 var networkCells = []play.Cell{
 	{Fault: "holder-cut", Outcome: play.Safe, Inject: onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut)),
-		Why: "a holder whose connections are closed, and who cannot connect again, ends its hold before the server does"},
+		Why: "a holder that loses its connections and cannot reconnect ends its hold before the server does"},
 	{Fault: "holder-silent", Outcome: play.Safe, Inject: onHolder(0.3, 1.7, silence),
 		Why: "a holder whose network is silent (half-open) ends its hold before the server does; what was on its way arrives late and changes nothing"},
 	{Fault: "holder-slow", Outcome: play.Safe, Inject: lasting(slow, 1.5, 1.5),
-		Why: "validity is counted from the sending of a request, so that slow replies shorten it"},
+		Why: "validity counts from when a request was sent, so slow replies shorten it"},
 	{Fault: "replies-lost", Outcome: play.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
-		Why: "a request whose reply is lost may have been carried out: it is undone, or repeated, until that is certain"},
+		Why: "a request whose reply is lost may have taken effect: it is undone or repeated until the outcome is certain"},
 	{Fault: "first-look", Outcome: play.Safe, Script: lookAfterPause,
-		Why: "a process that was stopped past its deadline is told so by its first look at the lock, before any timer has told it"},
+		Why: "a process stopped past its deadline learns it by its first look at the lock, before any timer fires"},
 	{Fault: "holder-stopped-and-probed", Outcome: play.Safe, Script: probeUntilExpiry,
-		Why: "whoever asks for the lock of a stopped process all the time, not only when it should be free, gets it when its TTL has passed and not before"},
+		Why: "a client that keeps asking for the lock of a stopped process gets it when its TTL has passed, not before"},
 	{Fault: "validity-from-sending", Outcome: play.Safe, Script: countValidity,
-		Why: "the deadline of a hold whose replies are slow is the TTL after its request was sent, not after its reply came"},
+		Why: "with slow replies, the deadline is the TTL after the request was sent, not after the reply came"},
 	{Fault: "acquire-reply-lost", Outcome: play.Safe, Script: loseAcquireReply,
-		Why: "a claim whose reply is lost is undone by the process that gave up, so that others need not wait for its TTL"},
+		Why: "the process that gave up undoes its claim, so others need not wait for its TTL"},
 	{Fault: "all-cut", Outcome: play.Unavailable, Inject: unavailable(cutAll, 0.25, 1, 1.5),
 		Why: "nobody reaches the servers: all holds end in time, and nobody acquires"},
 }
