@@ -10,6 +10,7 @@
 //   - [github.com/lockport/lockport/backend/zookeeper]: ephemeral nodes, in the layout of Curator
 //   - [github.com/lockport/lockport/backend/postgres]: advisory locks, through pgx
 //   - [github.com/lockport/lockport/backend/mysql]: GET_LOCK of MySQL and MariaDB, through database/sql
+//   - [github.com/lockport/lockport/backend/table]: rows of a table, through database/sql; also behind PgBouncer in transaction mode
 //   - [github.com/lockport/lockport/backend/file]: lock files of one machine
 //   - [github.com/lockport/lockport/backend/memory]: one process; the fake for your tests
 //
