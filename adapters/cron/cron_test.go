@@ -110,6 +110,8 @@ func TestOnce(t *testing.T) {
 	}
 	a := machine(cronlock.Func(func(ctx context.Context) {
 		began <- true
+		ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
 		<-ctx.Done()
 		over <- context.Cause(ctx)
 	}))

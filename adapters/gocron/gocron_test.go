@@ -121,6 +121,8 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 			ctx, cancel := locker.Context(ctx, "job")
 			defer cancel()
 			began <- name
+			ctx, cancel = context.WithTimeout(ctx, 10*time.Second)
+			defer cancel()
 			<-ctx.Done()
 			over <- context.Cause(ctx)
 		}), gocron.WithName("job"), gocron.WithEventListeners(gocron.AfterLockError(func(_ uuid.UUID, name string, err error) { skipped <- err })))
@@ -136,10 +138,27 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 	require.ErrorIs(t, <-over, lockport.ErrLost)
 	require.NoError(t, b.RunNow())
 	require.Equal(t, "b", <-began)
+}
 
-	ctx, cancel := gocronlock.NewLocker(newClient(t, server)).Context(t.Context(), "job")
-	defer cancel()
-	require.Error(t, ctx.Err(), "a job that is not locked")
+// A run that ends late, after its lock was lost, does not end the context of the next one.
+func TestContextIsOfTheLatestRun(t *testing.T) {
+	server, ctx := memory.NewServer(), t.Context()
+	locker := gocronlock.NewLocker(newClient(t, server))
+	during := func() error {
+		ctx, cancel := locker.Context(ctx, "job")
+		defer cancel()
+		return ctx.Err()
+	}
+	require.Error(t, during(), "no run")
+	first, err := locker.Lock(ctx, "job")
+	require.NoError(t, err)
+	server.Lose("job", nil)
+	second, err := locker.Lock(ctx, "job")
+	require.NoError(t, err)
+	require.ErrorIs(t, first.Unlock(ctx), lockport.ErrLost)
+	require.NoError(t, during())
+	require.NoError(t, second.Unlock(ctx))
+	require.Error(t, during(), "no run")
 }
 
 // One process leads, until it resigns or loses its lock, which ends the context of its jobs.
@@ -154,7 +173,6 @@ func TestElector(t *testing.T) {
 	defer cancel()
 	require.NoError(t, leading.Err())
 	server.Lose("leader", nil)
-	<-leading.Done()
 	require.ErrorIs(t, context.Cause(leading), lockport.ErrLost)
 	require.NoError(t, b.IsLeader(ctx))
 	require.ErrorIs(t, a.IsLeader(ctx), lockport.ErrHeld)

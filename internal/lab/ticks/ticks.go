@@ -57,7 +57,7 @@ type event struct {
 func (m Machine) run() {
 	e := event{Tick: time.Now().Add(m.Ahead).UnixNano() / int64(m.Interval)}
 	say(e)
-	time.Sleep(m.Interval / 4)
+	time.Sleep(m.Interval / 8)
 	e.Ended = true
 	say(e)
 }
