@@ -1,0 +1,96 @@
+package promlock
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/lockport/lockport"
+)
+
+// key is what there is one series for: name is empty without Options.Names.
+type key struct{ backend, name string }
+
+// series are the metrics of one key, looked up once. They begin at zero, so that the first loss is an increase.
+type series struct {
+	waiting, held            prometheus.Gauge
+	acquired, hold, validity prometheus.Observer
+	failures                 prometheus.Counter
+	others                   prometheus.ObserverVec // acquisitions that failed, by outcome
+	losses                   *prometheus.CounterVec // by reason
+}
+
+// of returns the series of a lock.
+func (m *Metrics) of(backend, name string) *series {
+	k := key{backend, name}
+	if !m.names {
+		k.name = ""
+	}
+	m.mu.RLock()
+	s := m.series[k]
+	m.mu.RUnlock()
+	if s == nil {
+		s = m.add(k)
+	}
+	return s
+}
+
+// add makes the series of k.
+func (m *Metrics) add(k key) *series {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	labels := prometheus.Labels{"backend": k.backend}
+	if m.names {
+		labels["name"] = k.name
+	}
+	s := &series{
+		waiting: m.waiting.With(labels), held: m.held.With(labels), hold: m.hold.With(labels), validity: m.validity.With(labels),
+		failures: m.failures.With(labels), others: m.acquire.MustCurryWith(labels), losses: m.losses.MustCurryWith(labels),
+	}
+	s.acquired = s.others.WithLabelValues("acquired")
+	for _, reason := range []string{"silence", "max_hold", "removed", "outer_released"} {
+		s.losses.WithLabelValues(reason)
+	}
+	m.series[k] = s
+	return s
+}
+
+// Hooks are for [lockport.Observe].
+func (m *Metrics) Hooks() lockport.Hooks {
+	return lockport.Hooks{
+		AcquireStart: func(ctx context.Context, e lockport.AcquireEvent) context.Context {
+			m.of(e.Backend, e.Name).waiting.Inc()
+			return ctx
+		},
+		AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
+			s := m.of(e.Backend, e.Name)
+			s.waiting.Dec()
+			if e.Err != nil {
+				s.others.WithLabelValues(e.Outcome()).Observe(e.Wait.Seconds())
+				return
+			}
+			s.acquired.Observe(e.Wait.Seconds())
+			s.held.Inc()
+		},
+		Released: func(e lockport.HoldEvent) { m.of(e.Backend, e.Name).ended(e.Held) },
+		Lost: func(e lockport.HoldEvent) {
+			s := m.of(e.Backend, e.Name)
+			s.ended(e.Held)
+			s.losses.WithLabelValues(e.Reason()).Inc()
+		},
+		Renewed: func(e lockport.RenewEvent) {
+			s := m.of(e.Backend, e.Name)
+			s.validity.Observe(float64(e.Left) / float64(e.TTL))
+			if e.Err != nil {
+				s.failures.Inc()
+			}
+		},
+	}
+}
+
+// ended counts the end of a hold.
+func (s *series) ended(held time.Duration) {
+	s.held.Dec()
+	s.hold.Observe(held.Seconds())
+}

@@ -1,0 +1,196 @@
+package promlock_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	dto "github.com/prometheus/client_model/go"
+	goredis "github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	promlock "github.com/lockport/lockport/adapters/prometheus"
+	"github.com/lockport/lockport/backend/memory"
+	"github.com/lockport/lockport/backend/memory/memorytest"
+	"github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// register returns new metrics and the registry that has them.
+func register(t testing.TB, o promlock.Options) (*promlock.Metrics, *prometheus.Registry) {
+	m, r := promlock.New(o), prometheus.NewPedanticRegistry()
+	require.NoError(t, r.Register(m))
+	return m, r
+}
+
+// values returns what r has: `name{label="value"}` and, of a histogram, its count with "_count" and its sum with "_sum". Labels are in the order of the alphabet.
+func values(t testing.TB, r *prometheus.Registry) map[string]float64 {
+	all := make(map[string]float64)
+	families, err := r.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			labels := ""
+			for i, l := range m.GetLabel() {
+				labels += fmt.Sprintf("%s%s=%q", map[bool]string{true: ","}[i > 0], l.GetName(), l.GetValue())
+			}
+			switch f.GetType() {
+			case dto.MetricType_HISTOGRAM:
+				all[f.GetName()+"_count{"+labels+"}"] = float64(m.GetHistogram().GetSampleCount())
+				all[f.GetName()+"_sum{"+labels+"}"] = m.GetHistogram().GetSampleSum()
+			default:
+				all[f.GetName()+"{"+labels+"}"] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			}
+		}
+	}
+	return all
+}
+
+// use makes each thing happen that is counted, at times that are known: in a bubble of synctest.
+func use(t *testing.T, m *promlock.Metrics) *lockport.Client {
+	b := memorytest.NewBackend(nil, nil)
+	c, err := lockport.New(b, lockport.TTL(12*time.Second), lockport.Logger(nil), lockport.Observe(m.Hooks()))
+	require.NoError(t, err)
+	held, err := c.Acquire(t.Context(), "job")
+	require.NoError(t, err)
+	_, err = c.TryAcquire(t.Context(), "job")
+	require.ErrorIs(t, err, lockport.ErrHeld)
+	soon, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	_, err = c.Acquire(soon, "job")
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+	go func() {
+		next, err := c.Acquire(t.Context(), "job")
+		require.NoError(t, err)
+		time.Sleep(time.Second)
+		require.NoError(t, next.Release(t.Context()))
+	}()
+	time.Sleep(3 * time.Second) // renewed once, 5 s after it was acquired
+	require.NoError(t, held.Release(t.Context()))
+	time.Sleep(2 * time.Second)
+	lost, err := c.Acquire(t.Context(), "job")
+	require.NoError(t, err)
+	b.Server().Lose("job", errors.New("by a test"))
+	<-lost.Lost()
+	_, err = c.Acquire(t.Context(), "job")
+	require.NoError(t, err)
+	go c.Acquire(t.Context(), "job")
+	synctest.Wait()
+	return c
+}
+
+func TestMetrics(t *testing.T) {
+	const lock, name = `{backend="memory"}`, `,name="job"`
+	want := map[string]float64{
+		"lockport_waiting" + lock: 1,
+		"lockport_held" + lock:    1,
+		`lockport_acquire_duration_seconds_count{backend="memory",outcome="acquired"}`: 4,
+		`lockport_acquire_duration_seconds_sum{backend="memory",outcome="acquired"}`:   3,
+		`lockport_acquire_duration_seconds_count{backend="memory",outcome="held"}`:     1,
+		`lockport_acquire_duration_seconds_sum{backend="memory",outcome="held"}`:       0,
+		`lockport_acquire_duration_seconds_count{backend="memory",outcome="timeout"}`:  1,
+		`lockport_acquire_duration_seconds_sum{backend="memory",outcome="timeout"}`:    2,
+		"lockport_hold_duration_seconds_count" + lock:                                  3,
+		"lockport_hold_duration_seconds_sum" + lock:                                    5 + 1 + 0,
+		`lockport_losses_total{backend="memory",reason="removed"}`:                     1,
+		`lockport_losses_total{backend="memory",reason="silence"}`:                     0,
+		`lockport_losses_total{backend="memory",reason="max_hold"}`:                    0,
+		`lockport_losses_total{backend="memory",reason="outer_released"}`:              0,
+		"lockport_renewal_failures_total" + lock:                                       0,
+		"lockport_renewal_validity_ratio_count" + lock:                                 1,
+	}
+	for _, names := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			m, r := register(t, promlock.Options{Names: names})
+			c := use(t, m)
+			got := make(map[string]float64)
+			for series, value := range values(t, r) {
+				require.Equal(t, names, strings.Contains(series, name), series)
+				got[strings.Replace(series, name, "", 1)] = value
+			}
+			const left = "lockport_renewal_validity_ratio_sum" + lock
+			require.InDelta(t, 0.62, got[left], 0.05)
+			delete(got, left)
+			require.Equal(t, want, got)
+			problems, err := testutil.GatherAndLint(r)
+			require.NoError(t, err)
+			require.Empty(t, problems)
+			require.NoError(t, c.Close())
+			synctest.Wait()
+			for series, value := range values(t, r) {
+				if strings.HasPrefix(series, "lockport_waiting") || strings.HasPrefix(series, "lockport_held") {
+					require.Zero(t, value, series)
+				}
+			}
+		})
+	}
+}
+
+// A Redis that falls silent shows in the metrics before the lock is lost, and then as a loss.
+func TestSilentRedis(t *testing.T) {
+	m, r := register(t, promlock.Options{})
+	server := servers.NeedRedis(t, servers.RedisOptions{})
+	conn := goredis.NewClient(&goredis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
+	defer conn.Close()
+	c, err := redis.New(conn, redis.Options{}, lockport.TTL(2*time.Second), lockport.Logger(nil), lockport.Observe(m.Hooks()))
+	require.NoError(t, err)
+	defer c.Close()
+	lock, err := c.Acquire(t.Context(), "job")
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return values(t, r)[`lockport_renewal_validity_ratio_count{backend="redis"}`] > 0 }, 10*time.Second, 10*time.Millisecond)
+	require.NoError(t, server.Freeze())
+	defer server.Thaw()
+	<-lock.Lost()
+	require.Eventually(t, func() bool { return values(t, r)[`lockport_losses_total{backend="redis",reason="silence"}`] == 1 }, 10*time.Second, 10*time.Millisecond)
+	got := values(t, r)
+	require.Positive(t, got[`lockport_renewal_failures_total{backend="redis"}`])
+	require.Zero(t, got[`lockport_held{backend="redis"}`])
+	families, err := r.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		if f.GetName() == "lockport_renewal_validity_ratio" {
+			for _, b := range f.GetMetric()[0].GetHistogram().GetBucket() {
+				if b.GetUpperBound() == 0.3 { // of which alerts.yml warns
+					require.Positive(t, b.GetCumulativeCount())
+					return
+				}
+			}
+		}
+	}
+	t.Fatal("no bucket at 0.3")
+}
+
+// What the metrics cost: a whole cycle without and with them, and their hooks alone.
+func BenchmarkCycle(b *testing.B) {
+	hooks := promlock.New(promlock.Options{}).Hooks()
+	for what, opts := range map[string][]lockport.Option{"unused": nil, "used": {lockport.Observe(hooks)}} {
+		b.Run(what, func(b *testing.B) {
+			c, err := memory.New(memory.Options{}, append(opts, lockport.Logger(nil))...)
+			require.NoError(b, err)
+			defer c.Close()
+			b.ReportAllocs()
+			for b.Loop() {
+				lock, err := c.Acquire(b.Context(), "job")
+				if err != nil || lock.Release(b.Context()) != nil {
+					b.Fatal("not acquired, or not released")
+				}
+			}
+		})
+	}
+	b.Run("hooks alone", func(b *testing.B) {
+		b.ReportAllocs()
+		ctx := b.Context()
+		for b.Loop() {
+			ctx := hooks.AcquireStart(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job"})
+			hooks.AcquireDone(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job", Wait: time.Millisecond})
+			hooks.Released(lockport.HoldEvent{Context: ctx, Backend: "memory", Name: "job", Held: time.Second})
+		}
+	})
+}
