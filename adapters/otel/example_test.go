@@ -1,0 +1,38 @@
+package otellock_test
+
+import (
+	"context"
+	"fmt"
+
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/lockport/lockport"
+	otellock "github.com/lockport/lockport/adapters/otel"
+	"github.com/lockport/lockport/backend/memory"
+)
+
+func Example() {
+	spans := tracetest.NewInMemoryExporter() // in your program: an exporter of OTLP
+	provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	hooks, err := otellock.Hooks(otellock.Options{TracerProvider: provider}) // metrics go to the global MeterProvider
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	locker, err := memory.New(memory.Options{}, lockport.Observe(hooks)) // or redis.New, …
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer locker.Close()
+
+	err = lockport.Do(context.Background(), locker, "nightly-report", func(context.Context, *lockport.Lock) error { return nil })
+	fmt.Println(err)
+	for _, span := range spans.GetSpans() {
+		fmt.Println(span.Name, span.Attributes[0].Key, span.Attributes[0].Value.AsString())
+	}
+	// Output:
+	// <nil>
+	// lockport.acquire lockport.backend memory
+}

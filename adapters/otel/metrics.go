@@ -1,0 +1,142 @@
+package otellock
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/lockport/lockport"
+)
+
+// metrics are the instruments, and the attributes of the locks that they were used for.
+type metrics struct {
+	names bool
+
+	waiting, held           metric.Int64UpDownCounter
+	acquire, hold, validity metric.Float64Histogram
+	losses, failures        metric.Int64Counter
+
+	mu    sync.RWMutex
+	locks map[key]*lock
+}
+
+// key is what there is one lock for: name is empty without Options.Names.
+type key struct{ backend, name string }
+
+// lock is the attributes of a key, made once in each form.
+type lock struct {
+	attributes []attribute.KeyValue // clipped
+	add        []metric.AddOption
+	record     []metric.RecordOption
+	acquired   []metric.RecordOption // with the outcome
+	start      []trace.SpanStartOption
+}
+
+// newMetrics makes the instruments.
+func newMetrics(o Options) (*metrics, error) {
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
+	meter := o.MeterProvider.Meter(scope)
+	// From a hand-off inside the process to a job of an hour.
+	seconds := metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
+	shares := metric.WithExplicitBucketBoundaries(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
+	m, errs := &metrics{names: o.Names, locks: make(map[key]*lock)}, make([]error, 7)
+	m.waiting, errs[0] = meter.Int64UpDownCounter("lockport.waiting", metric.WithUnit("{call}"),
+		metric.WithDescription("Calls of Acquire and TryAcquire that have not returned."))
+	m.held, errs[1] = meter.Int64UpDownCounter("lockport.held", metric.WithUnit("{lock}"), metric.WithDescription("Locks that are held."))
+	m.acquire, errs[2] = meter.Float64Histogram("lockport.acquire.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("How long Acquire and TryAcquire took, by outcome."))
+	m.hold, errs[3] = meter.Float64Histogram("lockport.hold.duration", metric.WithUnit("s"), seconds,
+		metric.WithDescription("How long locks were held, until they were released or lost."))
+	m.losses, errs[4] = meter.Int64Counter("lockport.losses", metric.WithUnit("{lock}"), metric.WithDescription("Locks that were lost, by reason."))
+	m.failures, errs[5] = meter.Int64Counter("lockport.renewal.failures", metric.WithUnit("{renewal}"),
+		metric.WithDescription("Renewals that failed; they are tried again until the lock's deadline."))
+	m.validity, errs[6] = meter.Float64Histogram("lockport.renewal.validity", metric.WithUnit("1"), shares,
+		metric.WithDescription("Share of the TTL for which a lock was still valid when its renewal was sent."))
+	return m, errors.Join(errs...)
+}
+
+// of returns the attributes of a lock.
+func (m *metrics) of(backend, name string) *lock {
+	k := key{backend, name}
+	if !m.names {
+		k.name = ""
+	}
+	m.mu.RLock()
+	l := m.locks[k]
+	m.mu.RUnlock()
+	if l == nil {
+		l = m.add(k)
+	}
+	return l
+}
+
+// add makes the attributes of k. Its counters begin at zero, so that the first loss is an increase.
+func (m *metrics) add(k key) *lock {
+	attributes := []attribute.KeyValue{backendKey.String(k.backend)}
+	if m.names {
+		attributes = append(attributes, nameKey.String(k.name))
+	}
+	attributes = slices.Clip(attributes)
+	set := metric.WithAttributeSet(attribute.NewSet(slices.Clone(attributes)...))
+	l := &lock{
+		attributes: attributes,
+		add:        []metric.AddOption{set},
+		record:     []metric.RecordOption{set},
+		start:      []trace.SpanStartOption{trace.WithAttributes(attributes...)},
+	}
+	l.acquired = []metric.RecordOption{l.with(outcomeKey.String("acquired"))}
+	m.failures.Add(context.Background(), 0, l.add...)
+	for _, reason := range []string{"silence", "max_hold", "removed", "outer_released"} {
+		m.losses.Add(context.Background(), 0, l.with(reasonKey.String(reason)))
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.locks[k] = l
+	return l
+}
+
+// with is the attributes of l and one more.
+func (l *lock) with(more attribute.KeyValue) metric.MeasurementOption {
+	return metric.WithAttributeSet(attribute.NewSet(append(l.attributes, more)...))
+}
+
+// acquired measures an acquisition.
+func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
+	l := m.of(e.Backend, e.Name)
+	m.waiting.Add(ctx, -1, l.add...)
+	if e.Err != nil {
+		m.acquire.Record(ctx, e.Wait.Seconds(), l.with(outcomeKey.String(e.Outcome())))
+		return
+	}
+	m.acquire.Record(ctx, e.Wait.Seconds(), l.acquired...)
+	m.held.Add(ctx, 1, l.add...)
+}
+
+// ended measures a hold that has ended.
+func (m *metrics) ended(e lockport.HoldEvent) {
+	l := m.of(e.Backend, e.Name)
+	m.held.Add(e.Context, -1, l.add...)
+	m.hold.Record(e.Context, e.Held.Seconds(), l.record...)
+}
+
+// lost counts a loss.
+func (m *metrics) lost(e lockport.HoldEvent) {
+	m.losses.Add(e.Context, 1, m.of(e.Backend, e.Name).with(reasonKey.String(e.Reason())))
+}
+
+// renewed measures a renewal.
+func (m *metrics) renewed(e lockport.RenewEvent) {
+	l, ctx := m.of(e.Backend, e.Name), context.Background()
+	m.validity.Record(ctx, float64(e.Left)/float64(e.TTL), l.record...)
+	if e.Err != nil {
+		m.failures.Add(ctx, 1, l.add...)
+	}
+}
