@@ -146,6 +146,9 @@ func (l Library) Source() string {
 	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
 }
 
+// Looped says that somebody must write the renewals of the library's locks.
+func (l Library) Looped() bool { return strings.Contains(l.Renewal, "loop") }
+
 // columns are the figures that the page shows of a family; the files have all others.
 var columns = []struct{ scenario, figure, title string }{
 	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
