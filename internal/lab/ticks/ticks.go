@@ -41,16 +41,19 @@ func Plan(url, job string) Machine {
 // Spec is the schedule, for a parser that expects seconds.
 func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval/time.Second) }
 
-// Open opens the lock server.
+// Open opens the lock server, and tells the test that this machine is up.
 func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
-	return lockport.Open(ctx, m.URL, lockport.TTL(m.TTL), lockport.MinHold(m.MinHold))
+	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL), lockport.MinHold(m.MinHold))
+	say(event{Up: err == nil})
+	return client, err
 }
 
 // event is a line that a machine prints.
 type event struct {
-	Machine int `json:"-"`
-	Tick    int64
-	Ended   bool
+	Machine int   `json:"-"`
+	Up      bool  // and no run of the job
+	Tick    int64 // of a run that has begun
+	Ended   bool  // it has ended
 }
 
 // run is the job.
@@ -133,11 +136,11 @@ func Run(t testing.TB, m Machine) {
 	}
 	start(0)
 	begun, ended := make(map[int64]int), make(map[int64]int)
-	var first, kill, back int64
+	var last, first, kill, back int64
 	var by [2]int // how many runs each machine began
 	kills := 0
-	timeout := time.After(time.Duration(n+10) * m.Interval)
-	for first == 0 || begun[first+int64(n)] == 0 {
+	timeout := time.After(time.Duration(n+20) * m.Interval)
+	for first == 0 || last < first+int64(n) {
 		var e event
 		select {
 		case e = <-events:
@@ -145,11 +148,15 @@ func Run(t testing.TB, m Machine) {
 			t.Fatalf("%d ticks do not end: begun %v", n, begun)
 		}
 		switch {
+		case e.Up && e.Machine == 1: // both are: this is the beginning
+			first, kill = last+1, last+between/2
+			continue
+		case e.Up:
+			continue
 		case e.Ended:
 			ended[e.Tick]++
 			continue
-		case first == 0:
-			first, kill = e.Tick+1, e.Tick+between/2
+		case last == 0: // the one that is ahead has begun to work
 			start(1)
 		case kill != 0 && e.Tick >= kill && e.Machine == 0 && e.Tick < first+int64(n)-away:
 			machines[0].Kill()
@@ -159,6 +166,7 @@ func Run(t testing.TB, m Machine) {
 			start(0)
 			back = 0
 		}
+		last = e.Tick
 		begun[e.Tick]++
 		by[e.Machine]++
 	}
