@@ -449,6 +449,29 @@ func TestTicketsThatAreNone(t *testing.T) {
 	}
 }
 
+// A reader that comes at the moment at which the claim of others ends, before a timer has told it, has a hold that Close finds.
+func TestReaderThatFindsTheClaimExpired(t *testing.T) {
+	bubble(t, func(w *world) {
+		for range 20 { // which of them is first is chance
+			c, _ := w.client()
+			w.acquire(c, "x", lockport.Shared(), lockport.MaxHold(time.Second))
+			var late sync.WaitGroup
+			locks := make([]*lockport.Lock, 8)
+			for i := range locks {
+				late.Go(func() {
+					time.Sleep(time.Second)
+					locks[i] = w.acquire(c, "x", lockport.Shared())
+				})
+			}
+			late.Wait()
+			require.NoError(t, c.Close())
+			for _, l := range locks {
+				require.ErrorIs(t, l.Err(), lockport.ErrClosed)
+			}
+		}
+	})
+}
+
 // Close gives back everything that is held in every mode.
 func TestCloseInEveryMode(t *testing.T) {
 	a, b := two(t)
