@@ -24,6 +24,8 @@ type Library struct {
 	How          string // what is called, and which settings are not the defaults
 	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
 	Waits bool
+	// Beside: holders of a name do not exclude each other.
+	Beside bool
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
 	Only []string
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
@@ -50,7 +52,7 @@ const (
 )
 
 // All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
-var All = append(ours(), []Library{
+var All = slices.Concat(ours(), besides(), []Library{
 	{
 		Family: "redis", Name: "redislock", Kind: Theirs, Module: "github.com/bsm/redislock", Renewal: loopEach, Waits: true, Open: openRedislock,
 		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
@@ -116,7 +118,7 @@ var All = append(ours(), []Library{
 		How:         "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
 		MostWaiters: 100, WhyMost: "each takes a connection",
 	},
-}...)
+})
 
 const (
 	goredisModule = "github.com/redis/go-redis/v9"
