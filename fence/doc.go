@@ -33,6 +33,7 @@
 // # Limits of every fence
 //
 //   - It does not make holders exclude each other; the lock does, nearly always. It makes the older holder's late write harmless.
+//   - It is for holders that are alone. Readers, and holders of permits, hold a name beside each other: it refuses all but the newest of them.
 //   - It does not undo earlier writes of the older holder, nor effects elsewhere (an e-mail, a call to a service without a fence).
 //   - It neither sees nor refuses a write that does not go through it. It believes tokens: it is no protection against forged ones.
 //   - It is as durable as the data beside it. A server that loses its last writes, or is restored from a backup, forgets registrations with them.

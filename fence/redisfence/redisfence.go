@@ -49,10 +49,11 @@ func (f *Fence) Register(ctx context.Context, token lockport.Token) (*Guard, err
 }
 
 // RegisterLock is Register with the token of l, a lock on the same Redis (in a Cluster: whose key has the slot of the fence's). The lock's own key is
-// checked here and by every write: the error matches lockport.ErrLost, and fence.ErrStale, once the lock is gone.
+// checked here and by every write: the error matches lockport.ErrLost, and fence.ErrStale, once the lock is gone. A reader's lock and a permit are
+// refused: no key of theirs says that they are held.
 func (f *Fence) RegisterLock(ctx context.Context, l *lockport.Lock) (*Guard, error) {
 	var entry redis.Entry
-	token, err := f.place.Holder(l, "redis", &entry)
+	token, err := f.place.Holder(l, "redis, neither a reader's nor a permit", &entry)
 	if err != nil {
 		return nil, err
 	}

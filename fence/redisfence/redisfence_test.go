@@ -166,3 +166,19 @@ func TestCluster(t *testing.T) {
 		require.ErrorContains(t, err, "hash tag")
 	}
 }
+
+// No key of theirs says that they are held.
+func TestReadersAndPermitsAreRefused(t *testing.T) {
+	p := newPlace(t)
+	locks, err := redis.New(p.client, redis.Options{}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = locks.Close() })
+	for _, as := range []lockport.AcquireOption{lockport.Shared(), lockport.Permits(2)} {
+		l, err := locks.Acquire(t.Context(), t.Name(), as)
+		require.NoError(t, err)
+		_, err = p.fence.RegisterLock(t.Context(), l)
+		require.ErrorContains(t, err, "neither a reader's nor a permit")
+		errs.OneLine(t, err)
+		require.NoError(t, l.Release(t.Context()))
+	}
+}

@@ -90,7 +90,7 @@ func starts[O, S any, E Servers](start func(ctx context.Context, o O) (S, error)
 func on(backend, name, title string, ttl, notice time.Duration, start starter, needs ...string) Environment {
 	return Environment{
 		Name: name, Title: title, Backend: backend, TTL: ttl, Margin: ttl/20 + 10*time.Millisecond, Tokens: true,
-		Readers: backend != "mysql", Permits: true, RemovalNotice: notice, Needs: needs, Start: start,
+		Readers: backend != "mysql" && backend != "table", Permits: backend != "table", RemovalNotice: notice, Needs: needs, Start: start,
 	}
 }
 
