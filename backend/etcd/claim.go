@@ -142,11 +142,13 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 		switch {
 		case known:
 			p, err = b.look(ctx, c)
+		case c.req.Permits > 0 && !queue:
+			p, err = b.tryPermit(ctx, c)
 		case old != nil || c.req.Permits > 0:
-			p, err = b.enqueue(ctx, c, queue, old)
+			p, err = b.enqueue(ctx, c, queue, 0, old)
 		default: // most names are free, and etcd reads no queue for them
-			if p, err = b.enqueue(ctx, c, false, nil); queue && errors.Is(err, driver.ErrHeld) {
-				p, err = b.enqueue(ctx, c, true, nil)
+			if p, err = b.enqueue(ctx, c, false, 0, nil); queue && errors.Is(err, driver.ErrHeld) {
+				p, err = b.enqueue(ctx, c, true, 0, nil)
 			}
 		}
 		switch {
@@ -159,8 +161,6 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 		case errors.Is(err, driver.ErrHeld) && (queue || c.req.Permits > 0) && !again && !c.isLate(): // its key is taken, by a claim that was attached elsewhere, say
 			l, old = nil, nil
 			continue
-		case err == nil && !queue && c.req.Permits > 0:
-			err = b.leave(ctx, c)
 		}
 		return p, err
 	}
@@ -181,9 +181,49 @@ func (b *Backend) attach(c *claim, l *lease) {
 	}
 }
 
+// errOvertaken: somebody has asked for a permit of the name since the revision at which one was seen to be free.
+var errOvertaken = errors.New("somebody else was quicker")
+
+// tryPermit asks for a permit if one is free and nobody asks for another meanwhile: a claim that is entered and taken out again would, while it is there, keep
+// others from a permit that is free.
+func (b *Backend) tryPermit(ctx context.Context, c *claim) (p place, _ error) {
+	for {
+		client, err := b.ready(ctx)
+		if err != nil {
+			return p, classify(ctx, err, false)
+		}
+		from, to := c.rivals()
+		reading, cancel := connected(ctx, client)
+		r, err := client.Get(reading, from, clientv3.WithRange(to), clientv3.WithLimit(1))
+		cancel()
+		if err != nil {
+			return p, classify(ctx, err, false)
+		}
+		for _, e := range entries(r) {
+			if err := c.otherPermits(b.layout.claimant(e)); err != nil {
+				return p, err
+			}
+		}
+		if r.Count >= int64(c.req.Permits) {
+			return place{ahead: 1}, nil
+		}
+		if p, err = b.enqueue(ctx, c, false, r.Header.Revision, nil); !errors.Is(err, errOvertaken) {
+			return p, err
+		}
+	}
+}
+
+// otherPermits is why c is refused if st has a permit of another number of them.
+func (c *claim) otherPermits(st driver.Status) error {
+	if st.Permits == c.req.Permits {
+		return nil
+	}
+	return fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
+}
+
 // claimTxn is a transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue, and c was not
-// abandoned. Repeated, it finds its key there.
-func (b *Backend) claimTxn(c *claim, queue bool) request {
+// abandoned. Of permits, at is the revision since which nobody must have asked for one, 0: any. Repeated, it finds its key there.
+func (b *Backend) claimTxn(c *claim, queue bool, at int64) request {
 	from, to := c.rivals()
 	r := request{
 		name: c.req.Name,
@@ -197,7 +237,10 @@ func (b *Backend) claimTxn(c *claim, queue bool) request {
 		r.when[1] = created(c.key, 0)
 		r.when = append(r.when, created(from, 0).WithRange(first), created(clientv3.GetPrefixRangeEnd(first), 0).WithRange(to))
 		r.then = append(r.then, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithCountOnly()))
-		r.or = append(r.or, clientv3.OpGet(c.key))
+		if at != 0 {
+			r.when = append(r.when, clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "<", at+1))
+		}
+		r.or = append(r.or, clientv3.OpGet(b.layout.tombstone(c.req.Owner), clientv3.WithCountOnly()), clientv3.OpGet(c.key))
 	case queue:
 		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
 		r.then = append(r.then, opGet(from, to, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
@@ -207,8 +250,8 @@ func (b *Backend) claimTxn(c *claim, queue bool) request {
 	return r
 }
 
-// enqueue sends the transaction of ask.
-func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim) (place, error) {
+// enqueue sends the transaction of ask. For at, see claimTxn; with one, the error may be errOvertaken.
+func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, old *claim) (place, error) {
 	b.mu.Lock()
 	late := c.late
 	c.late = true
@@ -217,7 +260,7 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 	if closing {
 		return place{}, errAbandoned
 	}
-	txn := b.claimTxn(c, queue)
+	txn := b.claimTxn(c, queue, at)
 	if old != nil {
 		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
 	}
@@ -258,13 +301,16 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, old *claim)
 				return b.look(ctx, c)
 			case e.key == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
 				b.retire(c.lease)
-			case st.Permits != c.req.Permits:
-				return place{}, fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
+			case c.otherPermits(st) != nil:
+				return place{}, c.otherPermits(st)
 			case c.req.Permits > 0: // which keeps nobody out
 				continue
 			}
 			return place{}, &driver.HeldError{Holder: st}
 		}
+	}
+	if at != 0 && rangeAt(r, 1).Count == 0 { // there is no tombstone
+		return place{}, errOvertaken
 	}
 	return place{}, errAbandoned
 }
@@ -273,21 +319,6 @@ func (c *claim) isLate() bool {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
 	return c.late
-}
-
-// leave takes c, which has not got a permit at once, out of the queue.
-func (b *Backend) leave(ctx context.Context, c *claim) error {
-	switch _, err := b.write(ctx, c.removal()); {
-	case err == nil || isGone(err):
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		c.rev = 0
-		return nil
-	case certain(err): // it was not taken out
-		return fmt.Errorf("%w: %v", driver.ErrUnknown, err)
-	default:
-		return err
-	}
 }
 
 // look looks where a claim stands that is at the server, or was.

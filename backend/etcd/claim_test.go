@@ -23,7 +23,7 @@ func (n *node) sends(req driver.Request) (*claim, request) {
 	require.NoError(n.t, err)
 	n.attach(c, l)
 	c.late = true
-	return c, n.claimTxn(c, req.Queue)
+	return c, n.claimTxn(c, req.Queue, 0)
 }
 
 // arrives has a transaction arrive.

@@ -239,6 +239,29 @@ func TestPermitsOfAnotherNumber(t *testing.T) {
 	frees(t, n.takes(req))
 }
 
+// A permit that is not free is refused without a write: a key, even for a moment, would keep others from a permit that gets free meanwhile.
+func TestRefusedPermitIsNotEntered(t *testing.T) {
+	t.Parallel()
+	s := servers.NeedEtcd(t, servers.EtcdOptions{})
+	n, etcd := newNode(t, s.URL(), "a"), newClient(t, s.URL())
+	req := inMode["permit"](n.request("x"))
+	lease := n.takes(req)
+	revision := func() int64 {
+		r, err := etcd.Get(t.Context(), "x")
+		require.NoError(t, err)
+		return r.Header.Revision
+	}
+	before := revision()
+	for range 3 {
+		again := inMode["permit"](n.request("x"))
+		again.Queue = false
+		_, err := n.try(again)
+		require.ErrorIs(t, err, driver.ErrHeld)
+	}
+	require.Equal(t, before, revision())
+	frees(t, lease)
+}
+
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
 	for name, within := range map[string]string{

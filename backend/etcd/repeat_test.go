@@ -54,6 +54,13 @@ func TestRepeatedRequests(t *testing.T) {
 
 	// The first one was carried out.
 	var lease driver.Lease
+	for mode, as := range inMode {
+		req := as(n.request("x"))
+		req.Queue = false
+		repeats(func() { lease = n.takes(req) })
+		require.EqualValues(t, keysOf(t, etcd, "x")[0].CreateRevision, lease.Grant().Token, mode)
+		frees(t, lease)
+	}
 	repeats(func() { lease = n.takes(n.request("x")) })
 	kvs := keysOf(t, etcd, "x")
 	require.Len(t, kvs, 1)
@@ -82,6 +89,12 @@ func TestRepeatedRequests(t *testing.T) {
 				other.Permits = 1
 			}
 			held := n.takes(other)
+			if mode == "permit" && !queue { // it asks for none where none is free
+				_, err := n.try(req)
+				require.ErrorIs(t, err, driver.ErrHeld)
+				frees(t, held)
+				continue
+			}
 			repeats(func() {
 				_, err := n.try(req)
 				if !queue {
