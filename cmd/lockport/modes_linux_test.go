@@ -2,6 +2,7 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -12,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // TestRunModes is on files what serverTests are on servers.
@@ -34,17 +36,22 @@ func capabilitiesOf(t *testing.T, url string) driver.Capabilities {
 	return v.caps
 }
 
-// crowd runs a command again and again in each of several goroutines, and returns what all of them have written.
+// crowd runs lockport again and again in each of several goroutines, and returns what all of them have written.
 func crowd(t *testing.T, goroutines, each int, url string, args ...string) (said func() string) {
+	return crowdOf(t, goroutines, each, func() *process { return prepare(url, args...) })
+}
+
+// crowdOf is crowd for any command.
+func crowdOf(t *testing.T, goroutines, each int, command func() *process) (said func() string) {
 	var all sync.WaitGroup
 	out := new(buffer)
 	for range goroutines {
 		all.Go(func() {
 			for range each {
-				p := prepare(url, args...)
+				p := command()
 				p.WaitDelay, p.Stdout = patience, out
 				if err := p.Run(); err != nil {
-					t.Errorf("%v: %v: %s", args, err, p.err.String())
+					t.Errorf("%v: %v: %s", p.Args, err, p.err.String())
 					return
 				}
 			}
@@ -53,7 +60,7 @@ func crowd(t *testing.T, goroutines, each int, url string, args ...string) (said
 	return func() string { all.Wait(); return out.String() }
 }
 
-// testTornFile: writers tear a file in two and mend it, beside readers. No reader sees it torn, or sees it change.
+// testTornFile: writers tear a file in two and mend it, beside readers. No reader sees it torn, or sees it change. On etcd, etcdctl is one of the writers.
 func testTornFile(t *testing.T, url string) {
 	if !capabilitiesOf(t, url).Shared {
 		return
@@ -64,6 +71,14 @@ func testTornFile(t *testing.T, url string) {
 	require.NoError(t, os.WriteFile(file, []byte("0 0\n"), 0o600))
 	writers := crowd(t, 4, 4, url, "run", "torn", "--", "sh", "-c", tear, file)
 	readers := crowd(t, 8, 4, url, "run", "--shared", "torn", "--", "sh", "-c", look, file)
+	if server, ok := strings.CutPrefix(url, "etcd://"); ok {
+		etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
+		crowdOf(t, 1, 4, func() *process {
+			p := &process{Cmd: exec.Command(etcdctl, "--endpoints", server, "lock", "lockport/torn", "--", "sh", "-c", tear, file)}
+			p.Env, p.Stderr = append(p.Environ(), "ETCDCTL_API=3"), &p.err
+			return p
+		})()
+	}
 	writers()
 	seen := map[string]bool{}
 	for line := range strings.Lines(readers()) {
