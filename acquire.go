@@ -10,15 +10,15 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Acquire implements Locker. If ctx ends first, the error matches ctx's and, so that one can tell why it took so long, ErrHeld or
-// ErrUnavailable. A server that is unavailable at once, before anything was waited for, is an error at once. Other errors: ErrRefused,
-// ErrClosed, ErrInvalidName, ErrInvalidOption, errors.ErrUnsupported.
+// Acquire implements Locker. If ctx ends first, the error matches ctx's and, to tell why it took so long, ErrHeld or ErrUnavailable. If the
+// server is unavailable before anything was waited for, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName,
+// ErrInvalidOption, errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)
 }
 
-// TryAcquire implements Locker. ErrHeld comes without a request if this client has, or is claiming, the name. Its other errors are those of
-// Acquire.
+// TryAcquire implements Locker. It returns ErrHeld without a request if this client has, or is claiming, the name. Its other errors are
+// those of Acquire.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "try", name, opts)
 }

@@ -57,8 +57,8 @@ type Client struct {
 	notices []driver.Notice
 }
 
-// New makes a client of b. It does no I/O: whether the server is there is seen by the first call, or by Check. The client closes b.
-// An option that b cannot fulfil is an error. If New fails, b is still the caller's.
+// New makes a client of b. It does no I/O: the first call, or Check, finds out whether the server is there. The client closes b. An option
+// that b cannot fulfil is an error. If New fails, b is still the caller's.
 func New(b driver.Backend, opts ...Option) (*Client, error) {
 	fail := func(backend string, err error) (*Client, error) {
 		return nil, &Error{Op: "new", Backend: backend, Err: err}
@@ -119,8 +119,8 @@ func newConfig(opts []Option) (config, error) {
 	return cfg, nil
 }
 
-// Check asks the server whether it is there, lets us in and can hold locks, and logs as warnings what works but endangers
-// locks. Open does so. Backends without a server are always well.
+// Check asks the server whether it is there, admits this client and can hold locks. It logs as warnings what works but puts locks at risk.
+// Open calls it. Backends without a server always succeed.
 func (c *Client) Check(ctx context.Context) error {
 	checker, ok := driver.As[driver.Checker](c.backend)
 	if !ok {

@@ -16,9 +16,9 @@ const (
 	maxReleasers = 64
 )
 
-// Close implements Locker. Callers that wait get ErrClosed; holds end with it and are released; locks that MinHold keeps
-// are waited for. What the server does not confirm within 5 s is left to its TTL or session, and said in the error. Repeated calls wait
-// for the first and return what it returned.
+// Close implements Locker. Waiting callers get ErrClosed; holds end with it and are released; locks that MinHold keeps are waited for. What
+// the server does not confirm within 5 s is left to its TTL or session, and named in the error. Repeated calls wait for the first and
+// return what it returned.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {

@@ -40,11 +40,12 @@ func parseTicket(s string) (*ticket, error) {
 	return t, nil
 }
 
-// Detach ends the hold here and returns a ticket, with which Client.Attach takes it over within the TTL, also in another process. Nobody else can have the
-// name between. The ticket is a secret of those who may: whoever presents it first has the lock. Without an Attach the lock ends with its TTL.
-// After Detach, Err is ErrReleased. With an error the hold lasts, unless that matches ErrLost: as it does where the server's answer is not known.
+// Detach ends the hold here and returns a ticket. With it Client.Attach takes the hold over within the TTL, also in another process; nobody
+// else can have the name between. Keep the ticket secret: the first caller who presents it has the lock. Without an Attach the lock ends
+// with its TTL. After Detach, Err is ErrReleased. If Detach fails, the hold lasts, unless the error matches ErrLost, as it does when the
+// server's answer is not known.
 //
-// It is errors.ErrUnsupported where the lock belongs to a session (see Capabilities.Detach), for readers, permits and inner holds.
+// It is errors.ErrUnsupported where the lock belongs to a session (see Capabilities.Detach), and for readers, permits and inner holds.
 func (l *Lock) Detach(ctx context.Context) (string, error) {
 	t, err := l.detach(ctx)
 	if err != nil {
@@ -99,9 +100,9 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	return t, err
 }
 
-// Attach takes over the hold that Detach has given up for ticket, with its token. Of several that present the ticket, one alone succeeds. ErrLost: the
-// hold has ended, or somebody else has attached it. ErrUnavailable: whether it was attached is not known, and it is given back if it was.
-// opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
+// Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost:
+// the hold has ended, or another caller has attached it. ErrUnavailable: it is not known whether it was attached; if it was, it is given
+// back. opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
 func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOption) (*Lock, error) {
 	t, err := parseTicket(ticket)
 	if err != nil {

@@ -5,10 +5,10 @@ import (
 	"errors"
 )
 
-// Do acquires name from l, calls fn, and releases it. The context that fn gets ends when the hold does, with the reason as its
-// cause. Do returns fn's error; if the lock was lost before fn returned, an error that matches ErrLost, even if fn returned
-// nil, since what it did was not protected to the end; likewise ErrClosed if l was closed. A release that fails otherwise is joined to fn's error. If fn panics, the lock is
-// released.
+// Do acquires name from l, calls fn, and releases the lock. The context that fn gets ends when the hold does, with the reason as its cause.
+// Do returns fn's error. If the lock was lost before fn returned, Do returns an error that matches ErrLost, even if fn returned nil, since
+// the work was not protected to the end; likewise ErrClosed if l was closed. An error of the release is joined to fn's error. If fn panics,
+// the lock is released.
 func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) error {
 	lock, err := l.Acquire(ctx, name, opts...)
 	if err != nil {
@@ -17,7 +17,7 @@ func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lo
 	return during(ctx, lock, fn)
 }
 
-// TryDo is Do, but does not wait: if somebody else has the lock, it skips fn and returns false and no error.
+// TryDo is Do, but does not wait: if the lock is held, it skips fn and returns false and no error.
 func TryDo(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) (done bool, err error) {
 	lock, err := l.TryAcquire(ctx, name, opts...)
 	switch {

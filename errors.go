@@ -100,7 +100,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidOption is what the New of a backend returns where its arguments or options make no sense: an *Error that matches ErrInvalidOption.
+// InvalidOption is what the New of a backend returns for arguments or options that make no sense: an *Error that matches ErrInvalidOption.
 func InvalidOption(backend string, err error) error {
 	if !errors.Is(err, ErrInvalidOption) {
 		err = fmt.Errorf("%w: %w", ErrInvalidOption, err)

@@ -48,8 +48,8 @@ func newStatus(st driver.Status) Status {
 	return s
 }
 
-// Inspect asks the server who has a lock. It changes nothing. The answer is about the past: use TryAcquire to take a lock that is
-// free. It fails with errors.ErrUnsupported where the backend cannot tell.
+// Inspect asks the server who has a lock. It changes nothing. The answer is about the past: to take a free lock, use TryAcquire. Backends
+// that cannot tell fail with errors.ErrUnsupported.
 func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	inspector, err := supports[driver.Inspector](c, "inspect", name, "show its locks")
 	if err != nil {
@@ -83,11 +83,10 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Status, error) {
 	return all, err
 }
 
-// Break ends the hold of name whose id is owner, as Inspect shows it, by force: for a holder that hangs. It matches ErrLost if that
-// holder does not have the lock any more; nobody else's hold is ended. The holder is told when it next hears from the server, and may
-// go on working until then: only what checks tokens is safe from it. Where the server can only end a session that has other locks as
-// well, nothing is ended, and errors.As finds a *driver.SharedSessionError that says which. It fails with errors.ErrUnsupported
-// where the backend cannot do it.
+// Break ends a hold of name by force, for a holder that hangs. owner is its id, as Inspect shows it; no other hold is ended. ErrLost: that
+// holder does not have the lock any more. The holder learns it when it next hears from the server, and may go on working until then: only a
+// check of tokens protects from it. If the server can only end a session that has other locks as well, Break ends nothing, and errors.As
+// finds a *driver.SharedSessionError that names them. Backends that cannot end holds fail with errors.ErrUnsupported.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
 	breaker, err := supports[driver.Breaker](c, "break", name, "end a hold by force")
 	if err != nil {

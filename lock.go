@@ -64,12 +64,12 @@ func (l *Lock) Owner() string { return l.claim.req.Owner }
 // have what the lock protects refuse a smaller one than it has seen.
 func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
 
-// Valid reports that the lock is held, by comparing the clock now: it is right also after a pause in which no timer could
-// fire. It does no I/O.
+// Valid reports whether the lock is held, by comparing the clock now. It is right even after a pause in which no timer could fire. It does
+// no I/O.
 func (l *Lock) Valid() bool { return l.Err() == nil }
 
-// Err is nil while the lock is held, by comparing the clock now. Then it matches ErrReleased, ErrClosed, or ErrLost, which
-// comes with its reason. It does no I/O.
+// Err is nil while the lock is held, by comparing the clock now. Afterwards it matches ErrReleased, ErrClosed, or ErrLost with its reason.
+// It does no I/O.
 func (l *Lock) Err() error {
 	e := l.ended.Load()
 	if e == nil {
@@ -88,8 +88,8 @@ func (l *Lock) Err() error {
 	return l.claim.client.fail("hold", l.Name(), e.err)
 }
 
-// Deadline is until when the hold is certain if nothing more is heard from the server: the end of its validity less a
-// margin. Renewal moves it. false: there is no such time, since the hold lasts as long as its session or process, or has ended.
+// Deadline is how long the hold is certain if nothing more is heard from the server: the end of its validity less a margin. Renewal moves
+// it. false: the hold has no such time, since it lasts as long as its session or process, or has ended.
 func (l *Lock) Deadline() (time.Time, bool) {
 	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
 	if deadline == never || l.ended.Load() != nil {
@@ -99,11 +99,11 @@ func (l *Lock) Deadline() (time.Time, bool) {
 	return now.Add(deadline - l.claim.client.now()), true
 }
 
-// TTL is at most how long the lock stays taken after its holder fell silent: see the option TTL.
+// TTL bounds how long the lock stays taken after its holder went silent: see the option TTL.
 func (l *Lock) TTL() time.Duration { return l.claim.req.TTL }
 
-// Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process it
-// may be closed later than Err says so.
+// Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process Err may tell of the
+// loss before the channel is closed.
 func (l *Lock) Lost() <-chan struct{} {
 	c := l.claim.client
 	c.mu.Lock()

@@ -17,16 +17,17 @@ type mode struct {
 // several says that more than one claim of the name may be held at a time.
 func (m mode) several() bool { return m.shared || m.permits > 0 }
 
-// Shared acquires the name as a reader: any number of readers hold it together, and never beside a writer, which is who acquires it without Shared.
-// Neither starves: a writer that waits is served before readers who come after it. All readers of a Client need one claim at the server, and have its
-// token; a later writer's is greater. Backends without readers fail with errors.ErrUnsupported: see Capabilities.Shared.
+// Shared acquires the name as a reader. Any number of readers hold it together, but never beside a writer, which is a caller without
+// Shared. Neither starves: a writer that waits is served before readers that come later. All readers of a Client share one claim at the
+// server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see
+// Capabilities.Shared.
 func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
 }
 
-// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: at most n are held at a time, by all processes together. Everybody must
-// give the same n for a name; another one is an error (ErrInvalidOption) where the server can tell. The permits of a name and its
-// lock are independent of each other. Backends without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
+// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: all processes together hold at most n. Every caller must give
+// the same n for a name; if the server can tell, another n is an error (ErrInvalidOption). The permits of a name and its lock are
+// independent of each other. Backends without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
 func Permits(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) error {
 		if n < 1 || n > driver.MaxPermits {

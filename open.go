@@ -152,8 +152,8 @@ func Register(s Scheme) { defaultMux.Register(s) }
 // DefaultMux returns the Mux that Register and Open use.
 func DefaultMux() *Mux { return &defaultMux }
 
-// Open makes a client of a URL such as "redis://localhost:6379" and checks its server: it fails with one clear line if
-// that cannot be reached, refuses, or cannot hold locks. The backend's package must be imported. ctx bounds the check.
+// Open makes a client of a URL such as "redis://localhost:6379" and checks its server. It fails with one clear line if the server cannot be
+// reached, refuses, or cannot hold locks. Import the backend's package. ctx bounds the check.
 func Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	return defaultMux.Open(ctx, rawURL, opts...)
 }

@@ -67,10 +67,10 @@ type commonOption func(*acquisition) error
 func (o commonOption) client(c *config) error       { return o(&c.acquisition) }
 func (o commonOption) acquire(a *acquisition) error { return o(a) }
 
-// TTL sets for how long at most a lock stays taken after its holder fell silent. Default: DefaultTTL, 15 s. The lock is
-// renewed at a third of it for as long as it is held, so it bounds the outage, never the work. It is rounded up to the
-// server's grain; one below the backend's smallest is an error. Where all locks share a session (Postgres, MySQL, ZooKeeper) it is the
-// session's, is given to New or Open, and another TTL for one acquisition is an error (errors.ErrUnsupported).
+// TTL bounds how long a lock stays taken after its holder went silent. Default: DefaultTTL, 15 s. A held lock is renewed at a third of it,
+// so it bounds the outage, never the work. It is rounded up to the server's grain; a TTL below the backend's smallest is an error. Where
+// all locks share a session (Postgres, MySQL, ZooKeeper) it is the session's: give it to New or Open. Another TTL for one acquisition is
+// then an error (errors.ErrUnsupported).
 func TTL(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error {
 		if d < minTTL {
@@ -100,10 +100,10 @@ func MaxHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.maxHold = d; return notNegative("MaxHold", d) })
 }
 
-// MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that
-// a job of a moment does not run twice on machines whose clocks differ. Release returns at once; the client keeps the
-// lock, renewed, in the background, and Close waits for that. A process that dies sooner leaves it for its TTL.
-// Default: 0. While a released lock is kept, others wait for it, also in this process.
+// MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that a short job does not
+// run twice on machines whose clocks differ. Release returns at once; the client keeps the lock, renewed, in the background, and Close
+// waits for it. A process that dies sooner leaves the lock for its TTL. Default: 0. While a released lock is kept, others wait for it, also
+// in this process.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
@@ -131,7 +131,7 @@ func Label(s string) Option {
 	})
 }
 
-// HideHost leaves the host's name out of owner ids, which everybody who may look at the lock server sees. They say "hidden" instead.
+// HideHost leaves the host's name out of owner ids, which everybody with access to the lock server sees. They say "hidden" instead.
 // Default: the host's name, so that a person can find a holder that hangs.
 func HideHost() Option {
 	return clientOption(func(c *config) error { c.hideHost = true; return nil })
@@ -154,9 +154,9 @@ func Observe(h Hooks) Option {
 	return clientOption(func(c *config) error { c.hooks = c.hooks.then(h); return nil })
 }
 
-// WithoutHandOff gives the lock back to the server after every hold, even if somebody in this process waits for it.
-// For mixed fleets in which clients that poll compete with lockport: they cannot be seen waiting, and so may take the name
-// between any two holds, where else it is free for a moment ten times a second, which a poller hardly meets. Default: hand-off, within its bounds.
+// WithoutHandOff gives the lock back to the server after every hold, even if a goroutine of this process waits for it. Use it where clients
+// that poll compete with lockport: they cannot be seen waiting, and with hand-off they find the name free for a moment ten times a second
+// only. Default: hand-off, within its bounds.
 func WithoutHandOff() Option {
 	return clientOption(func(c *config) error { c.noHandOff = true; return nil })
 }

@@ -14,18 +14,19 @@ type carried struct {
 
 type carriedKey struct{}
 
-// WithLock returns a context that carries lock, which an Acquire with Reenter then finds. Those of Lock.Context, and so of Do, carry their lock.
+// WithLock returns a context that carries lock, for an Acquire with Reenter. Contexts of Lock.Context, and so of Do, carry their lock
+// already.
 func WithLock(ctx context.Context, lock *Lock) context.Context {
 	outer, _ := ctx.Value(carriedKey{}).(*carried)
 	return context.WithValue(ctx, carriedKey{}, &carried{lock, outer})
 }
 
-// Reenter lets Acquire and TryAcquire return a part of the hold of the same name, of the same Client, that the context carries: see WithLock. Such an inner
-// hold has the token of the outer one and makes no request. It ends with the outer one: an outer hold that is released first leaves the inner one lost.
-// TTL, MinHold and MaxHold are those of the outer hold. A reader's hold, and a permit, can only be entered again in the same mode. If the outer hold has
-// ended, Acquire fails with the reason. If the context carries none, Acquire does as without Reenter.
+// Reenter lets Acquire and TryAcquire return a part of the hold of the same name, of the same Client, that the context carries: see
+// WithLock. Such an inner hold has the token of the outer one and makes no request. It ends with the outer hold: if that is released first,
+// the inner one is lost. TTL, MinHold and MaxHold are those of the outer hold. A reader's hold or a permit can only be entered again in the
+// same mode. If the outer hold has ended, Acquire fails with the reason. If the context carries none, Acquire does as without Reenter.
 //
-// Nothing is entered again without Reenter: a second Acquire of a name waits for the first one's release, also in the same goroutine.
+// Without Reenter nothing is entered again: a second Acquire of a name waits for the first one's release, also in the same goroutine.
 func Reenter() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.reenter = true; return nil })
 }

@@ -12,10 +12,10 @@ import (
 // releaseTimeout bounds a release, whatever its context says: a lock must be given back also when the work was cancelled.
 const releaseTimeout = 5 * time.Second
 
-// Release ends the hold and gives the lock to who waits for it. It takes at most 5 s, whether ctx ends or not; ctx's values reach
-// the client library. ErrLost: it came too late, and somebody else may have held the lock meanwhile. ErrUnavailable, ErrRefused: the
-// server did not confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait
-// for as long as the TTL. Repeated calls do nothing and return what the first returned.
+// Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client
+// library. ErrLost: it came too late, and another process may have held the lock meanwhile. ErrUnavailable, ErrRefused: the server did not
+// confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait for up to the
+// TTL. Repeated calls do nothing and return what the first returned.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	c.mu.Lock()

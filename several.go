@@ -14,9 +14,9 @@ type Set struct {
 	locks []*Lock // in the order of their names
 }
 
-// AcquireAll acquires all of names, or none. It asks for all at once; if that fails because somebody has one of them, it gives back the others and acquires
-// one after the other in the order of the names, waiting for each. Since every client has the same order, no two wait for each other. The options hold for every
-// name. Errors are those of Acquire; that names is empty or names one twice is ErrInvalidName.
+// AcquireAll acquires all of names, or none. It asks for all at once. If one of them is held, it gives back the others and acquires one
+// after the other in the order of the names, waiting for each. Every client uses the same order, so no two wait for each other. The options
+// hold for every name. Errors are those of Acquire; ErrInvalidName if names is empty or has a name twice.
 func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	set, err := TryAcquireAll(ctx, l, names, opts...)
 	if !errors.Is(err, ErrHeld) {
@@ -34,7 +34,7 @@ func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOp
 	return set, nil
 }
 
-// TryAcquireAll is AcquireAll, but does not wait: ErrHeld if somebody has one of names.
+// TryAcquireAll is AcquireAll, but does not wait: ErrHeld if one of names is held.
 func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	names = slices.Sorted(slices.Values(names))
 	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
@@ -67,13 +67,14 @@ func DoAll(ctx context.Context, l Locker, names []string, fn func(context.Contex
 	return during(ctx, set, fn)
 }
 
-// Locks returns the hold of each name, in the order of the names. It is for their tokens: to release one of them alone makes the set end.
+// Locks returns the hold of each name, in the order of the names, for their tokens. Releasing one of them alone ends the set.
 func (s *Set) Locks() []*Lock { return slices.Clone(s.locks) }
 
 // Valid reports that all are held, by comparing the clock now. It does no I/O.
 func (s *Set) Valid() bool { return s.Err() == nil }
 
-// Err is nil while all are held, by comparing the clock now. Otherwise it is what Err of the first that is not returns; a loss comes before a release.
+// Err is nil while all are held, by comparing the clock now. Otherwise it is the Err of the first hold that has ended; a loss comes before
+// a release.
 func (s *Set) Err() error {
 	var first error
 	for _, lock := range s.locks {
@@ -88,8 +89,8 @@ func (s *Set) Err() error {
 	return first
 }
 
-// Context returns a context that ends with parent or with the first of the holds that ends, then with what its Err returns as the cause, and that
-// carries them for Reenter. cancel frees what it needs and must be called.
+// Context returns a context that ends with parent or with the first hold that ends, and that carries the holds for Reenter. Its cause is
+// then that hold's Err. cancel frees what it needs and must be called.
 func (s *Set) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancels := parent, make([]context.CancelFunc, len(s.locks))
 	for i, lock := range s.locks {
