@@ -1,0 +1,37 @@
+package nats
+
+import (
+	"bytes"
+	"regexp"
+	"testing"
+	"time"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/internal/lab/environment"
+)
+
+func TestConformance(t *testing.T) {
+	config := need(t, one).Config(t, openLink, isOp)
+	config.MinTTL = 2 * time.Second // of one, counted in whole seconds, a busy machine leaves too little for renewals
+	conformance.Test(t, config)
+}
+
+// A client asks one of three servers, so that no proxy can choose a request.
+func TestConformanceCluster(t *testing.T) {
+	conformance.Test(t, need(t, three).Unproxied(openLink), environment.Breakable())
+}
+
+var claims, renewals = regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`), regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`)
+
+// isOp recognises requests by what they write.
+func isOp(op conformance.Op, request []byte) bool {
+	switch op {
+	case conformance.OpAcquire:
+		return claims.Match(request)
+	case conformance.OpRenew:
+		return renewals.Match(request)
+	case conformance.OpRelease:
+		return bytes.Contains(request, []byte("KV-Operation: PURGE"))
+	}
+	return true
+}

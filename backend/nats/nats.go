@@ -1,0 +1,140 @@
+package nats
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+)
+
+// Options are the options of the backend. The zero value is useful.
+type Options struct {
+	// Bucket is the key-value bucket of the locks: see CreateBucket. Clients meet if theirs is the same. Default: "lockport".
+	Bucket string
+}
+
+// New makes a client of lockport on js, whose connection carries every request. It does no I/O, and closing it does not close that connection.
+func New(js jetstream.JetStream, o Options, opts ...lockport.Option) (*lockport.Client, error) {
+	b, err := NewBackend(js, o)
+	if err != nil {
+		return nil, lockport.InvalidOption(capabilities.Backend, err)
+	}
+	return lockport.New(b, opts...)
+}
+
+// NewBackend makes a backend for lockport.New, as New does.
+func NewBackend(js jetstream.JetStream, o Options) (*Backend, error) {
+	switch {
+	case js == nil || js.Conn() == nil:
+		return nil, errors.New("the JetStream is nil or has no connection: make it with jetstream.New")
+	case js.Options().Domain != "" || js.Options().APIPrefix != "":
+		return nil, fmt.Errorf("%w: a JetStream of another domain", errors.ErrUnsupported)
+	}
+	b, err := newBackend(o)
+	if err == nil {
+		b.link.js = js
+		b.link.reads, err = js.Conn().JetStream()
+	}
+	return b, err
+}
+
+func newBackend(o Options) (*Backend, error) {
+	b := &Backend{bucket: cmp.Or(o.Bucket, "lockport"), markers: make(map[string]uint64)}
+	if strings.ContainsAny(keyOf(b.bucket), "=/") {
+		return nil, fmt.Errorf("the option Bucket %q has other characters than letters, digits, _ and -", o.Bucket)
+	}
+	b.ctx, b.cancel = context.WithCancel(context.Background())
+	return b, nil
+}
+
+// Backend is the driver.Backend. Safe for concurrent use.
+type Backend struct {
+	bucket string
+	link   link
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	asked  sync.Map // by owner, the revisions on which claims were put that are under way, or whose outcome is unknown
+
+	mu      sync.Mutex
+	markers map[string]uint64 // by name, the revisions of markers that this client wrote or saw
+}
+
+var _ interface {
+	driver.Backend
+	driver.Notifier
+	driver.BatchRenewer
+	driver.Inspector
+	driver.Breaker
+	driver.Checker
+} = (*Backend)(nil)
+
+var capabilities = driver.Capabilities{
+	Backend:  "nats",
+	Ends:     driver.EndsTTL,
+	MinTTL:   time.Second,
+	TTLGrain: time.Second,
+	Token:    driver.TokenData,
+	Fair:     driver.FairNone,
+	Wake:     driver.WakeNotify,
+	Failover: driver.FailoverUnsafe, // by the default of sync_interval, and with one replica
+	// The renewal comes at a third of the TTL, and finds out.
+	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
+}
+
+// Capabilities implements driver.Backend.
+func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
+
+// Close implements driver.Backend. It closes the connection too if that was made of a URL.
+func (b *Backend) Close() error {
+	b.cancel()
+	b.link.mu.Lock()
+	defer b.link.mu.Unlock()
+	if b.link.dial != nil && b.link.js != nil {
+		b.link.js.Conn().Close()
+	}
+	b.link.dial = nil
+	return nil
+}
+
+// errMoved says that the key's last revision was another than the write expected. The write certainly had no effect.
+var errMoved = errors.New("the key has another revision")
+
+// answers are those of the server after which a request certainly had no effect.
+var answers = map[jetstream.ErrorCode]error{
+	jetstream.JSErrCodeStreamWrongLastSequence:         errMoved,
+	jetstream.JSErrCodeStreamWrongLastSequenceConstant: errMoved,
+	jetstream.JSErrCodeJetStreamNotEnabled:             fmt.Errorf("%w: JetStream is not enabled on this server", driver.ErrRefused),
+	jetstream.JSErrCodeJetStreamNotEnabledForAccount:   fmt.Errorf("%w: JetStream is not enabled for this account", driver.ErrRefused),
+	jetstream.JSErrCodeStreamNotFound:                  fmt.Errorf("%w: there is no such bucket: make it with nats.CreateBucket", driver.ErrRefused),
+	10166 /* message TTL disabled */ :                  fmt.Errorf("%w: the bucket has no TTL for each key: make it with nats.CreateBucket", driver.ErrRefused),
+}
+
+// classify puts an error of nats.go into a class of the driver. sent: the request may have reached the server.
+func classify(ctx context.Context, err error, sent bool) error {
+	is := func(target error) bool { return errors.Is(err, target) }
+	var answer *jetstream.APIError
+	class := driver.ErrUnknown
+	switch {
+	case err == nil, is(driver.ErrRefused), is(driver.ErrUnavailable):
+		return err
+	case errors.As(err, &answer) && answers[answer.ErrorCode] != nil:
+		return answers[answer.ErrorCode]
+	case is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
+		class = driver.ErrRefused
+	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse): // nobody serves the bucket; a connection that is closed is no answer
+		class = driver.ErrUnavailable
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("%w: no answer from NATS: %w", class, ctx.Err())
+	}
+	return fmt.Errorf("%w: %w", class, err)
+}

@@ -1,0 +1,227 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/driver"
+)
+
+// request is a claim on name. Claims of one id have one Owner.
+func request(name string, id int) driver.Request {
+	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:host/1/test/x", id), TTL: 10 * time.Second}
+}
+
+// connect makes a connection that the test ends.
+func connect(t testing.TB, url string, opts ...natsgo.Option) jetstream.JetStream {
+	t.Helper()
+	nc, err := natsgo.Connect(url, append(opts, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0))...)
+	require.NoError(t, err)
+	t.Cleanup(nc.Close)
+	js, err := jetstream.New(nc)
+	require.NoError(t, err)
+	return js
+}
+
+func backend(t testing.TB, js jetstream.JetStream) *Backend {
+	t.Helper()
+	b, err := NewBackend(js, Options{})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = b.Close() })
+	return b
+}
+
+func take(t testing.TB, b *Backend, req driver.Request) *lease {
+	t.Helper()
+	l, err := b.TryAcquire(t.Context(), req)
+	require.NoError(t, err)
+	return l.(*lease)
+}
+
+// The page of the backend has these vectors. A change is a major version.
+func TestLayoutGolden(t *testing.T) {
+	r := need(t, one)
+	js := connect(t, r.URL(r.Addrs()))
+	b, name := backend(t, js), "golden/{a}.%~ +锁"
+	req := request(name, 1)
+	req.TTL = 9500 * time.Millisecond
+	last := func() *natsgo.RawStreamMsg {
+		m, err := b.link.reads.GetLastMsg("KV_lockport", "$KV.lockport.golden/=7Ba=7D=2E=25=7E=20=2B=E9=94=81")
+		require.NoError(t, err)
+		return m
+	}
+	l := take(t, b, req)
+	m := last()
+	require.Equal(t, req.Owner+" 10", string(m.Data))
+	require.Equal(t, "10s", m.Header.Get("Nats-TTL"))
+	require.Equal(t, l.Grant().Token, m.Sequence)
+	_, err := l.Renew(t.Context())
+	require.NoError(t, err)
+	m = last()
+	require.Equal(t, fmt.Sprint(req.Owner, " 10 ", l.Grant().Token), string(m.Data))
+	require.Equal(t, "10s", m.Header.Get("Nats-TTL"), "without it the renewal would be for ever")
+	st, err := b.Inspect(t.Context(), name)
+	require.NoError(t, err)
+	require.Equal(t, m.Time.Add(10*time.Second), st.Expires)
+	require.Equal(t, l.Grant().Token, st.Token)
+	require.NoError(t, l.Release(t.Context()))
+	m = last()
+	require.Equal(t, "PURGE", m.Header.Get("KV-Operation"))
+	require.Equal(t, "1m0s", m.Header.Get("Nats-TTL"))
+	require.NoError(t, b.Abandon(t.Context(), req))
+	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
+}
+
+func FuzzKey(f *testing.F) {
+	f.Add("a.b")
+	f.Fuzz(func(t *testing.T, name string) {
+		back, ok := nameOf(keyOf(name))
+		require.True(t, ok)
+		require.Equal(t, name, back)
+		require.Empty(t, strings.Trim(keyOf(name), "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_/="))
+	})
+}
+
+// A caller's connection keeps what is sent while it reconnects, and sends it later. Each late request must then find that its time is over.
+func TestLateRequests(t *testing.T) {
+	for _, c := range []struct {
+		what string
+		do   func(ctx context.Context, b *Backend, l *lease) error // late; l is held
+		free bool                                                  // the name is released before do
+	}{
+		{"claim", func(ctx context.Context, b *Backend, l *lease) error {
+			_, err := b.put(ctx, l.req.Name, valueOf(request("", 9).Owner, time.Minute, 0), time.Minute, 0)
+			return err
+		}, true},
+		{"renewal", func(ctx context.Context, _ *Backend, l *lease) error { _, err := l.Renew(ctx); return err }, false},
+		{"release", func(ctx context.Context, _ *Backend, l *lease) error { return l.Release(ctx) }, false},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := need(t, one)
+			proxy, err := faultproxy.New(r.Addrs()[0])
+			require.NoError(t, err)
+			defer func() { _ = proxy.Close() }()
+			js := connect(t, proxy.Addr())
+			other, b := backend(t, connect(t, r.URL(r.Addrs()))), backend(t, js)
+			name := "late"
+			var l *lease
+			if !c.free {
+				l = take(t, b, request(name, 1))
+			} else {
+				l = &lease{b: b, req: request(name, 9)}
+				_, err := b.Inspect(t.Context(), name) // it has looked at the bucket
+				require.NoError(t, err)
+			}
+			proxy.Freeze() // what is written from here on is held, and arrives
+			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			defer cancel()
+			require.ErrorIs(t, c.do(ctx, b, l), driver.ErrUnknown)
+
+			// Meanwhile the others go on.
+			if c.free {
+				require.NoError(t, other.Abandon(t.Context(), request(name, 9)), "as its client does, by another connection")
+			} else {
+				require.NoError(t, other.Break(t.Context(), name, l.req.Owner))
+			}
+			next := take(t, other, request(name, 2))
+			if c.free {
+				require.NoError(t, next.Release(t.Context()))
+			}
+			proxy.Restore()
+			require.NoError(t, js.Conn().FlushTimeout(5*time.Second), "all has arrived")
+			st, err := other.Inspect(t.Context(), name)
+			require.NoError(t, err)
+			require.Equal(t, !c.free, st.Held, "the late %s changed what is there: %+v", c.what, st)
+			if !c.free {
+				require.Equal(t, next.req.Owner, st.Owner)
+				require.NoError(t, next.Release(t.Context()))
+			}
+		})
+	}
+}
+
+// nats.go's buffer for what is sent while it reconnects: a claim in it grants nothing that anybody believes in.
+func TestReconnectBuffer(t *testing.T) {
+	r := need(t, one)
+	proxy, err := faultproxy.New(r.Addrs()[0])
+	require.NoError(t, err)
+	defer func() { _ = proxy.Close() }()
+	js := connect(t, proxy.Addr())
+	b, other := backend(t, js), backend(t, connect(t, r.URL(r.Addrs())))
+	_, err = b.Inspect(t.Context(), "x")
+	require.NoError(t, err)
+	proxy.Cut()
+	require.Eventually(t, func() bool { return !js.Conn().IsConnected() }, 5*time.Second, time.Millisecond)
+
+	// By itself the backend sends nothing now.
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = b.TryAcquire(ctx, request("refused", 1))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+
+	// But the connection may break between its look and the sending: then the claim is in the buffer.
+	m := &natsgo.Msg{Subject: b.subject("late"), Data: []byte(valueOf(request("", 9).Owner, time.Minute, 0)), Header: natsgo.Header{}}
+	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
+	m.Header.Set("Nats-TTL", "60s")
+	require.NoError(t, js.Conn().PublishMsg(m))
+	require.NoError(t, other.Abandon(t.Context(), request("late", 9)))
+	proxy.Restore()
+	require.Eventually(t, js.Conn().IsConnected, 5*time.Second, time.Millisecond)
+	require.NoError(t, js.Conn().FlushTimeout(5*time.Second))
+	for _, name := range []string{"refused", "late"} {
+		st, err := other.Inspect(t.Context(), name)
+		require.NoError(t, err)
+		require.False(t, st.Held, "%+v", st)
+	}
+}
+
+// What the server writes when a key expires may wipe out a renewal that it has acknowledged: one that is answered so late is not believed.
+func TestRenewalAnsweredTooLate(t *testing.T) {
+	r := need(t, one)
+	b := backend(t, connect(t, r.URL(r.Addrs())))
+	l := take(t, b, request("a", 1))
+	l.until = time.Now()
+	_, err := l.Renew(t.Context())
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	l.until = time.Now().Add(time.Minute)
+	_, err = l.Renew(t.Context())
+	require.NoError(t, err, "its revision is known nevertheless")
+}
+
+// A bucket that would keep locks for ever, or lose them, is refused at the first request.
+func TestUnfitBuckets(t *testing.T) {
+	r := need(t, one)
+	js := connect(t, r.URL(r.Addrs()))
+	for name, c := range map[string]jetstream.KeyValueConfig{
+		"no-ttl": {}, "history": {LimitMarkerTTL: time.Minute, History: 2}, "own-ttl": {LimitMarkerTTL: time.Minute, TTL: time.Hour},
+		"memory": {LimitMarkerTTL: time.Minute, Storage: jetstream.MemoryStorage},
+	} {
+		c.Bucket = name
+		_, err := js.CreateKeyValue(t.Context(), c)
+		require.NoError(t, err)
+		b, err := NewBackend(js, Options{Bucket: name})
+		require.NoError(t, err)
+		_, err = b.TryAcquire(t.Context(), request("a", 1))
+		require.ErrorIs(t, err, driver.ErrRefused, name)
+		require.ErrorIs(t, CreateBucket(t.Context(), js, Options{Bucket: name}, 1), driver.ErrRefused, name)
+	}
+	_, err := js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "by-hand", LimitMarkerTTL: time.Minute})
+	require.NoError(t, err)
+	b, err := NewBackend(js, Options{Bucket: "by-hand"})
+	require.NoError(t, err)
+	take(t, b, request("a", 1))
+	b, err = NewBackend(js, Options{Bucket: "missing"})
+	require.NoError(t, err)
+	_, err = b.TryAcquire(t.Context(), request("a", 1))
+	require.ErrorIs(t, err, driver.ErrRefused)
+	_, err = NewBackend(js, Options{Bucket: "a.b"})
+	require.Error(t, err)
+}

@@ -1,0 +1,75 @@
+package nats
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
+)
+
+func init() {
+	lockport.Register(lockport.Scheme{
+		Name: "nats", Open: openURL, Example: "nats://user:password@localhost:4222,other:4222?bucket=lockport", Capabilities: capabilities,
+		Params: []lockport.Param{
+			{Name: "bucket", Text: `the key-value bucket of the locks; default "lockport"`},
+			{Name: "addr", Text: "a further server, host:port; may be repeated, and is needed for more than one IPv6 address"},
+			{Name: "creds", Text: "file with the credentials of a user (nsc); a user without a password in the URL is a token"},
+			{Name: "tls", Text: "true: only with TLS; default false"},
+			{Name: "ca", Text: "file with the certificates (PEM) that the servers' are checked against; default: the system's"},
+			{Name: "cert", Text: "file with the client's certificate (PEM)"},
+			{Name: "key", Text: "file with its key"},
+			{Name: "servername", Text: "what the servers' certificates must be for; default: the host"},
+		},
+	})
+}
+
+// openURL makes a backend of a URL, with a connection of its own.
+func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
+	p := lockurl.Of(u)
+	if u.Path != "" && u.Path != "/" {
+		return nil, fmt.Errorf("the NATS URL has the path %q: the bucket is the parameter bucket", u.Path)
+	}
+	bucket, creds, servers := p.Text("bucket"), p.Text("creds"), p.Hosts("4222")
+	opts := []natsgo.Option{
+		natsgo.Name("lockport"), natsgo.MaxReconnects(-1), natsgo.IgnoreAuthErrorAbort(),
+		natsgo.CustomReconnectDelay(func(n int) time.Duration { return min(time.Duration(n)*50*time.Millisecond, time.Second) }),
+		natsgo.ReconnectBufSize(-1), // what cannot be sent now is an error, and not sent later
+		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
+		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // the default one prints
+	}
+	if password, ok := u.User.Password(); ok {
+		opts = append(opts, natsgo.UserInfo(u.User.Username(), password))
+	} else if token := u.User.Username(); token != "" {
+		opts = append(opts, natsgo.Token(token))
+	}
+	if creds != "" {
+		opts = append(opts, natsgo.UserCredentials(creds))
+	}
+	if p.Bool("tls", false) {
+		opts = append(opts, natsgo.Secure(p.TLS("")))
+	} else {
+		p.NoTLS("tls=true")
+	}
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	b, err := newBackend(Options{Bucket: bucket})
+	if err != nil {
+		return nil, err
+	}
+	b.link.dial = func(within time.Duration) (jetstream.JetStream, error) {
+		nc, err := natsgo.Connect("nats://"+strings.Join(servers, ",nats://"), append(opts, natsgo.Timeout(within))...)
+		if err != nil {
+			return nil, err
+		}
+		return jetstream.New(nc)
+	}
+	return b, nil
+}
