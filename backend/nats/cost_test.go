@@ -1,0 +1,63 @@
+package nats
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// An uncontended lock and its release, beside the two bare requests that they are.
+func BenchmarkCycle(b *testing.B) {
+	r := need(b, one)
+	js := connect(b, r.URL(r.Addrs()))
+	b.Run("bare", func(b *testing.B) {
+		last := uint64(0)
+		for b.Loop() {
+			for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
+				ack, err := js.Publish(b.Context(), "$KV.lockport.bare", []byte("x"), jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithMsgTTL(ttl))
+				require.NoError(b, err)
+				last = ack.Sequence
+			}
+		}
+	})
+	b.Run("driver", func(b *testing.B) {
+		n := backend(b, js)
+		for b.Loop() {
+			require.NoError(b, take(b, n, request("driver", 1)).Release(b.Context()))
+		}
+	})
+	b.Run("lockport", func(b *testing.B) {
+		c, err := New(js, Options{})
+		require.NoError(b, err)
+		defer func() { _ = c.Close() }()
+		for b.Loop() {
+			l, err := c.Acquire(b.Context(), "client")
+			require.NoError(b, err)
+			require.NoError(b, l.Release(b.Context()))
+		}
+	})
+}
+
+// What it takes to renew ten thousand locks.
+func BenchmarkRenew10000(b *testing.B) {
+	r := need(b, one)
+	n := backend(b, connect(b, r.URL(r.Addrs())))
+	leases := make([]driver.Lease, 10_000)
+	for i := range leases {
+		req := request(fmt.Sprint("renewed/", i), i)
+		req.TTL = time.Hour
+		leases[i] = take(b, n, req)
+	}
+	results := make([]driver.Renewal, len(leases))
+	for b.Loop() {
+		n.RenewBatch(b.Context(), leases, results)
+		for _, r := range results {
+			require.NoError(b, r.Err)
+		}
+	}
+}
