@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,28 +60,27 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	case token > driver.MaxToken:
 		return nil, fmt.Errorf("%w: the table gives %d, which is no token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
-		if rand.N(pruneOneIn) == 0 {
-			b.prune(ctx)
+		if rand.N(1000) == 0 { // chance also works for processes that take one lock each
+			_, _ = b.run(ctx, driver.ErrUnknown, prune, nil)
 		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: sent.Add(req.TTL)}}, nil
 	}
-	a, err = b.run(ctx, driver.ErrUnavailable, look, argsOf(req))
-	switch {
+	switch st, refuses, err := b.look(ctx, req); {
 	case err != nil:
 		return nil, err
-	case len(a.rows) > 0 && a.rows[0][abandoned] != "0":
+	case refuses:
 		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	case len(a.rows) == 0 || !status(a.rows[0]).Held:
-		return nil, &driver.HeldError{ExpiresIn: time.Millisecond} // it has become free meanwhile
+	case st.Held:
+		return nil, &driver.HeldError{ExpiresIn: time.Until(st.Expires), Holder: st}
 	}
-	st := status(a.rows[0])
-	return nil, &driver.HeldError{ExpiresIn: time.Until(st.Expires), Holder: st}
+	return nil, &driver.HeldError{ExpiresIn: time.Millisecond} // it has become free meanwhile
 }
 
-func number(text string) int64 {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	return n
-}
+// prune deletes rows that nobody has touched for a week, 500 at most.
+const (
+	isOld = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000"
+	prune = "DELETE FROM {table} WHERE " + isOld + " AND name IN (SELECT name FROM (SELECT name FROM {table} WHERE " + isOld + " LIMIT 500) AS old)"
+)
 
 // release ends a claim.
 const release = "UPDATE {table} SET owner = '', expires = {now} WHERE name = :name AND owner = :owner AND expires > {now}"
@@ -118,29 +117,55 @@ func (c *claim) Release(ctx context.Context) error {
 // errLost is what it means that no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-// Detach implements driver.Attacher.
-func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
-	var results [1]driver.Renewal
-	b.RenewBatch(ctx, []driver.Lease{lease}, results[:])
-	return results[0].Err
+// batches are how many names a statement may have: few numbers, so that a client library that keeps prepared statements keeps few. A list is filled up with its last.
+var batches = []int{1, 8, 64, 500}
+
+func filled(list []any) []any {
+	i := slices.IndexFunc(batches, func(size int) bool { return len(list) <= size })
+	return append(slices.Clip(list), slices.Repeat(list[len(list)-1:], batches[i]-len(list))...)
 }
 
-// Attach implements driver.Attacher, in one statement.
-func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	named := argsOf(req)
-	named["old"], named["token"] = owner, int64(token)
-	b.late.Store(req.Owner, true)
-	sent := time.Now()
-	a, err := b.run(ctx, driver.ErrUnknown, "UPDATE {table} SET owner = :owner, expires = {now} + :ttl "+
-		"WHERE name = :name AND owner IN (:old, :owner) AND token = :token AND expires > {now} AND {find}(abandoned, :id) = 0", named)
-	if !errors.Is(err, driver.ErrUnknown) {
-		b.late.Delete(req.Owner)
+// RenewBatch implements driver.BatchRenewer: 500 claims of one TTL in one statement, and another one where it has not found them all.
+func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	byTTL := make(map[time.Duration][]int)
+	for i, l := range leases {
+		ttl := l.(*claim).req.TTL
+		byTTL[ttl] = append(byTTL[ttl], i)
 	}
-	if err == nil && a.changed == 0 {
-		err = errLost
+	for ttl, all := range byTTL {
+		for part := range slices.Chunk(all, batches[len(batches)-1]) {
+			var names, owners []any
+			for _, i := range part {
+				req := leases[i].(*claim).req
+				names, owners = append(names, column(req.Name)), append(owners, req.Owner)
+			}
+			sent := time.Now()
+			isLost, err := b.renew(ctx, args{"names": filled(names), "owners": filled(owners), "ttl": micros(ttl)}, len(part))
+			for n, i := range part {
+				results[i] = driver.Renewal{Until: sent.Add(ttl)}
+				if err != nil {
+					results[i] = driver.Renewal{Err: err}
+				} else if isLost(owners[n]) {
+					results[i] = driver.Renewal{Err: errLost}
+				}
+			}
+		}
 	}
-	if err != nil {
-		return nil, err
+}
+
+const (
+	ofMany = " WHERE expires > {now} AND name IN (:names) AND owner IN (:owners)"
+	renew  = "UPDATE {table} SET expires = {now} + :ttl" + ofMany
+)
+
+// renew renews n claims, and tells which owners' it has not found. An owner has one name.
+func (b *Backend) renew(ctx context.Context, named args, n int) (isLost func(owner any) bool, err error) {
+	a, err := b.run(ctx, driver.ErrUnknown, renew, named)
+	if err != nil || a.changed == int64(n) {
+		return func(any) bool { return false }, err
 	}
-	return &claim{b, req, driver.Grant{Token: token, Until: sent.Add(req.TTL)}}, nil
+	a, err = b.run(ctx, driver.ErrUnknown, "SELECT owner FROM {table}"+ofMany, named)
+	return func(owner any) bool {
+		return !slices.ContainsFunc(a.rows, func(row []string) bool { return row[0] == owner })
+	}, err
 }

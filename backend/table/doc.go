@@ -17,7 +17,7 @@
 //     Only the token protects then.
 //   - A server whose clock is set forward ends locks early.
 //   - Waiters are served in no order. Each process that waits for a name looks four times a second, and when the holder's TTL ends.
-//   - Readers (lockport.Shared) and permits (lockport.Permits) are refused.
+//   - Readers (lockport.Shared), permits (lockport.Permits) and handing over (Lock.Detach) are refused.
 //
 // # URL
 //

@@ -37,5 +37,5 @@ func ExampleSchema() {
 	statement, err := table.Schema(table.SQLite, table.Options{Table: "locks"})
 	fmt.Println(statement, err)
 	// Output:
-	// CREATE TABLE IF NOT EXISTS locks (name text PRIMARY KEY NOT NULL, owner text NOT NULL, token integer NOT NULL, since integer NOT NULL, expires integer NOT NULL, abandoned text NOT NULL, abandoned_at integer NOT NULL) <nil>
+	// CREATE TABLE IF NOT EXISTS locks (name text NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL) <nil>
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// args are the arguments of a statement by their names. A []string is a list.
+// args are the arguments of a statement by their names. A []any is a list.
 type args map[string]any
 
 // answer is what the server said to a statement.
@@ -70,33 +70,23 @@ func ask(ctx context.Context, conn *sql.Conn, text string, values []any) (a answ
 var placeholder = regexp.MustCompile(`:[a-z]+\b`)
 
 // bind puts words and placeholders into a statement, and returns the arguments in their order.
-func (b *Backend) bind(statement string, named args) (string, []any) {
-	var values []any
-	known := make(map[string]string)
-	add := func(value any) string {
-		values = append(values, value)
-		if b.dialect.number == "" {
-			return "?"
-		}
-		return fmt.Sprint(b.dialect.number, len(values))
-	}
-	text := placeholder.ReplaceAllStringFunc(b.words.Replace(b.words.Replace(statement)), func(name string) string {
-		if known[name] != "" && b.dialect.number != "" {
-			return known[name]
-		}
-		switch value := named[name[1:]].(type) {
-		case nil:
+func (b *Backend) bind(statement string, named args) (text string, values []any) {
+	text = placeholder.ReplaceAllStringFunc(b.words.Replace(b.words.Replace(statement)), func(name string) string {
+		list, ok := named[name[1:]].([]any)
+		switch value := named[name[1:]]; {
+		case value == nil:
 			return name // a cast of Postgres: "::text"
-		case []string:
-			var list []string
-			for _, v := range value {
-				list = append(list, add(v))
-			}
-			known[name] = strings.Join(list, ", ")
-		default:
-			known[name] = add(value)
+		case !ok:
+			list = []any{value}
 		}
-		return known[name]
+		var marks []string
+		for _, value := range list {
+			values, marks = append(values, value), append(marks, "?")
+			if b.dialect == &dialects[Postgres] {
+				marks[len(marks)-1] = fmt.Sprint("$", len(values))
+			}
+		}
+		return strings.Join(marks, ", ")
 	})
 	return text, values
 }
@@ -106,20 +96,20 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
 	}
-	line := strings.Join(strings.Fields(err.Error()), " ")
-	code := codeOf(err)
-	for n := len(code); n > 1 || n == len(code) && n > 0; n-- {
-		if remedy, ok := b.dialect.refused[code[:n]]; ok && (n == len(code) || n == 2) {
-			return fmt.Errorf("%w: %s", driver.ErrRefused, strings.TrimPrefix(remedy+": "+line, ": "))
-		}
-		if slices.Contains(strings.Fields(b.dialect.undone), code[:n]) {
-			class = driver.ErrUnavailable
-		}
+	line, code := strings.Join(strings.Fields(err.Error()), " "), codeOf(err)
+	is := func(code string, list ...string) bool {
+		return slices.Contains(list, code) || len(code) == 5 && slices.Contains(list, code[:2])
 	}
-	for _, ended := range []error{context.Canceled, context.DeadlineExceeded} {
-		if errors.Is(err, ended) || errors.Is(ctx.Err(), ended) {
-			return fmt.Errorf("%w: %w: %s", class, ended, line)
-		}
+	switch refused := strings.Fields(b.dialect.refused); {
+	case code == refused[0]:
+		return fmt.Errorf("%w: make the table first: %s (%s)", driver.ErrRefused, b.words.Replace(b.words.Replace(schema)), line)
+	case is(code, refused...):
+		return fmt.Errorf("%w: %s", driver.ErrRefused, line)
+	case is(code, strings.Fields(b.dialect.undone)...):
+		class = driver.ErrUnavailable
+	}
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("%w: %w: %s", class, ended, line)
 	}
 	return fmt.Errorf("%w: %s", class, line)
 }

@@ -2,10 +2,12 @@ package table
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -48,27 +50,18 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 	if err != nil {
 		return nil, lockport.InvalidOption(capabilities.Backend, err)
 	}
-	return &Backend{db: db, dialect: dialects[d], words: strings.NewReplacer(append(dialects[d].words, "{table}", o.Table)...)}, nil
+	return &Backend{db: db, dialect: &dialects[d], words: strings.NewReplacer(slices.Concat(dialects[d].words, []string{"{table}", o.Table})...)}, nil
 }
 
-// Backend is the driver.Backend. Safe for concurrent use. It runs no goroutines.
+// Backend is the driver.Backend, and a driver.BatchRenewer, Inspector, Breaker and Checker. Safe for concurrent use. It runs no goroutines.
 type Backend struct {
 	db      *sql.DB
 	owned   bool // db was made of a URL: Close closes it
 	create  bool // Check makes the table
-	dialect dialect
+	dialect *dialect
 	words   *strings.Replacer
 	late    sync.Map // the owners of claims that may still be on their way to the server
 }
-
-var _ interface {
-	driver.Backend
-	driver.BatchRenewer
-	driver.Attacher
-	driver.Inspector
-	driver.Breaker
-	driver.Checker
-} = (*Backend)(nil)
 
 var capabilities = driver.Capabilities{
 	Backend:  "table",
@@ -79,7 +72,6 @@ var capabilities = driver.Capabilities{
 	Fair:     driver.FairNone,
 	Wake:     driver.WakePoll, // every 250 ms, the client's default, and when the holder's TTL ends
 	Failover: driver.FailoverUnsafe,
-	Detach:   true,
 	// The renewal comes at a third of the TTL, and finds out.
 	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
 }
@@ -93,4 +85,64 @@ func (b *Backend) Close() error {
 		return b.db.Close()
 	}
 	return nil
+}
+
+// Schema returns the statement that makes the table unless it is there: for a migration, or for a user who may not make tables.
+func Schema(d Dialect, o Options) (string, error) {
+	b, err := NewBackend(new(sql.DB), d, o)
+	if err != nil {
+		return "", err
+	}
+	return b.words.Replace(b.words.Replace(schema)), nil
+}
+
+// CreateTable makes the table of db unless it is there. It needs the right to create tables, which locks do not.
+func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
+	b, err := NewBackend(db, d, o)
+	if err != nil {
+		return err
+	}
+	return b.makeTable(ctx)
+}
+
+func (b *Backend) makeTable(ctx context.Context) error {
+	_, err := b.run(ctx, driver.ErrUnavailable, schema, nil)
+	if err != nil && b.try(ctx) == nil {
+		return nil // somebody else has made it at the same moment
+	}
+	return err
+}
+
+// try tries what locks need, and changes nothing.
+func (b *Backend) try(ctx context.Context) (err error) {
+	nobody := args{"name": "", "id": "-", "names": "", "owners": "", "ttl": 0}
+	for _, statement := range []string{look, renew + " AND 1 = 0", prune + " AND 1 = 0", "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"} {
+		if err == nil {
+			_, err = b.run(ctx, driver.ErrUnavailable, statement, nobody)
+		}
+	}
+	return err
+}
+
+// Check implements driver.Checker. It makes the table if the URL has create=true.
+func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
+	if err = b.try(ctx); b.create && errors.Is(err, driver.ErrRefused) {
+		err = b.makeTable(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := b.run(ctx, driver.ErrUnavailable, b.dialect.notices, nil)
+	for _, row := range a.rows {
+		notices = append(notices, risks[row[0]])
+	}
+	return notices, err
+}
+
+// risks are what the server's settings put at risk, by what dialect.notices answers.
+var risks = map[string]driver.Notice{
+	"durability": {ID: "durability", Text: "The server answers before a commit is on its disk: after a crash a lock that is held may be granted again.",
+		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit to 1 (MySQL), or synchronous to FULL (SQLite)."},
+	"replication": {ID: "replication", Text: "The server does not wait for its replicas. One that is promoted may not know of a lock that is held here, and grants it again.",
+		Remedy: "Make replication synchronous, or check fencing tokens where it matters."},
 }

@@ -15,11 +15,8 @@ import (
 )
 
 func init() {
-	for scheme, example := range map[string]string{
-		"table+postgres": "table+postgres://user:password@localhost:5432/database",
-		"table+mysql":    "table+mysql://user:password@localhost:3306/database",
-		"table+sqlite":   "table+sqlite:///var/lib/app/locks.db",
-	} {
+	for _, example := range []string{"table+mysql://user:password@localhost:3306/database", "table+postgres://user:password@localhost:5432/database", "table+sqlite:///var/lib/app/locks.db"} {
+		scheme, _, _ := strings.Cut(example, ":")
 		lockport.Register(lockport.Scheme{Name: scheme, Open: open, Example: example, Capabilities: capabilities, Params: []lockport.Param{
 			{Name: "table", Text: `the table's name; default "lockport_locks"`},
 			{Name: "create", Text: "true: make the table if it is missing; default: that is an error"},
@@ -27,9 +24,6 @@ func init() {
 		}})
 	}
 }
-
-// connections is how many a backend has at most that was made of a URL.
-const connections = 8
 
 // open makes a backend of a URL, on a driver of database/sql that the program imports: this package imports none.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
@@ -49,6 +43,10 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	db, err := sql.Open(name, dsn)
 	if err != nil {
 		return nil, errors.New("the driver does not understand the URL") // its own error may show the password
+	}
+	connections := 4
+	if d == SQLite {
+		connections = 1 // a file has one writer at a time, and those of a pool wait in turn
 	}
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)

@@ -25,7 +25,11 @@ type Rows struct {
 func rowsURL(server string) func(addrs []string) string {
 	return func(addrs []string) string {
 		u, _ := url.Parse(server)
-		u.Scheme, u.Host, u.RawQuery = "table+"+u.Scheme, strings.Join(addrs, ","), "create=true"
+		query := "create=true"
+		if u.Scheme == "postgres" {
+			query += "&sslmode=disable" // else the driver connects twice, to ask for TLS first
+		}
+		u.Scheme, u.Host, u.RawQuery = "table+"+u.Scheme, strings.Join(addrs, ","), query
 		return u.String()
 	}
 }
@@ -65,7 +69,7 @@ func startPooledRows(ctx context.Context) (Servers, error) {
 		return nil, err
 	}
 	pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: "transaction", Config: []string{
-		"default_pool_size = 5",
+		"default_pool_size = 20",
 		"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
 	}})
 	if err != nil {
