@@ -1,0 +1,108 @@
+package sqlite
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	_ "modernc.org/sqlite"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/backend/table"
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
+)
+
+func open(ctx context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	_, err = b.(driver.Checker).Check(ctx) // makes the table
+	return b, err
+}
+
+func TestMain(m *testing.M) {
+	conformance.WorkerMain(open)
+	os.Exit(m.Run())
+}
+
+// newFile makes a table in a new file, and returns its URL and an administrator's way to it.
+func newFile(t *testing.T) (url string, db *sql.DB) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	require.NoError(t, table.CreateTable(t.Context(), db, table.SQLite, table.Options{}))
+	return "table+sqlite://" + path + "?_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(NORMAL)", db
+}
+
+func TestConformance(t *testing.T) {
+	url, db := newFile(t)
+	exec := func(ctx context.Context, statement, name string) error {
+		_, err := db.ExecContext(ctx, statement, name)
+		return err
+	}
+	faults := conformance.Faults{
+		Remove: func(ctx context.Context, name string) error {
+			return exec(ctx, "DELETE FROM lockport_locks WHERE name = ?", name)
+		},
+		Overwrite: func(ctx context.Context, name string) error {
+			return exec(ctx, "UPDATE lockport_locks SET owner = 'somebody else', expires = 9000000000000000 WHERE name = ?", name)
+		},
+		Leftovers: func(ctx context.Context, prefix string) ([]string, error) {
+			var names sql.NullString
+			err := db.QueryRowContext(ctx, "SELECT group_concat(name) FROM lockport_locks WHERE owner <> '' AND name LIKE ? || '%' AND expires > unixepoch() * 1000000", prefix).Scan(&names)
+			if err != nil || !names.Valid {
+				return nil, err
+			}
+			return []string{names.String}, nil
+		},
+	}
+	lane := conformance.Lane{Target: url, Faults: faults}
+	conformance.Test(t, conformance.Config{Open: open, Target: url, MinTTL: 2 * time.Second, Faults: faults, Lanes: []conformance.Lane{lane}})
+}
+
+// Rows as the first release wrote them are understood.
+func TestLayoutGolden(t *testing.T) {
+	url, db := newFile(t)
+	const owner = "0123456789abcdef0123456789abcdef:web-1/4242/worker/89abcdef"
+	now := time.Now().UnixMicro()
+	_, err := db.Exec(`INSERT INTO lockport_locks (name, owner, token, since, expires, abandoned, abandoned_at) VALUES
+		('held', ?1, 7, ?2 - 5000000, ?2 + 60000000, '', 0), ('expired', ?1, 9000000000000000, 0, ?2 - 1, '', 0),
+		('abandoned', '', 0, 0, ?2, '0123456789abcdef0123456789abcdef', ?2)`, owner, now)
+	require.NoError(t, err)
+	b, err := open(t.Context(), url)
+	require.NoError(t, err)
+	defer b.Close()
+	st, err := b.(driver.Inspector).Inspect(t.Context(), "held")
+	require.NoError(t, err)
+	require.Equal(t, []any{true, owner, uint64(7)}, []any{st.Held, st.Owner, st.Token})
+	require.WithinDuration(t, time.Now().Add(-5*time.Second), st.Since, time.Second)
+	lease, err := b.TryAcquire(t.Context(), driver.Request{Name: "expired", Owner: owner, TTL: time.Minute})
+	require.NoError(t, err)
+	require.EqualValues(t, 9000000000000001, lease.Grant().Token)
+	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "abandoned", Owner: owner, TTL: time.Minute})
+	require.ErrorIs(t, err, driver.ErrRefused)
+}
+
+// A file without the table is refused with the statement that makes it, unless the URL has create=true.
+func TestMissingTable(t *testing.T) {
+	url := "table+sqlite://" + filepath.Join(t.TempDir(), "new.db")
+	_, err := lockport.Open(t.Context(), url)
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	schema, schemaErr := table.Schema(table.SQLite, table.Options{})
+	require.NoError(t, schemaErr)
+	require.ErrorContains(t, err, schema)
+	client, err := lockport.Open(t.Context(), url+"?create=true")
+	require.NoError(t, err)
+	require.NoError(t, client.Close())
+	_, err = lockport.Open(t.Context(), "table+sqlite:///no/such/folder/file.db")
+	require.True(t, errors.Is(err, lockport.ErrRefused) && !bytes.ContainsRune([]byte(err.Error()), '\n'), err)
+}
