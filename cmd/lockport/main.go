@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/go-sql-driver/mysql"
+
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/all"
 	"github.com/lockport/lockport/compare"
@@ -21,6 +23,7 @@ import (
 )
 
 func main() {
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it prints the errors that it returns, too
 	conformance.WorkerMain(openTarget)
 	compare.WorkerMain()
 	os.Exit(run(os.Args[1:]))
