@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
+	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
@@ -38,8 +42,12 @@ func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
 		return place{[]string{servers.SharedZooKeeper(t).Addr()}, first, nothing}
 	case articles.Postgres:
 		p := servers.SharedPostgres(t)
+		if slices.Contains(x.CaughtBy, "cost/connections") { // it uses up those of its server
+			p = servers.NeedPostgres(t, servers.PostgresOptions{})
+		}
 		u, err := url.Parse(p.URL())
 		require.NoError(t, err)
+		makeTable(t, p.URL())
 		return place{[]string{p.Addr()}, func(addrs []string) string { u.Host = addrs[0]; return u.String() }, nothing}
 	case articles.MySQL:
 		m := servers.SharedMariaDB(t)
@@ -55,6 +63,18 @@ func at(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) place {
 	p.isOp = func(op conformance.Op, request []byte) bool { return bytes.Contains(request, []byte(words[op])) }
 	return p
 }
+
+// makeTable makes the table of locks in a table, one at a time: two would hinder each other.
+func makeTable(t *testing.T, url string) {
+	oneTable.Lock()
+	defer oneTable.Unlock()
+	conn, err := pgx.Connect(t.Context(), url)
+	require.NoError(t, err)
+	_, err = conn.Exec(t.Context(), articles.TableSQL)
+	require.NoError(t, errors.Join(err, conn.Close(t.Context())))
+}
+
+var oneTable sync.Mutex
 
 func nothing(conformance.Op, []byte) bool { return false }
 

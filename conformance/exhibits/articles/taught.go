@@ -211,6 +211,29 @@ var taught = []Exhibit{
 			return l
 		},
 	},
+
+	// They are rows of a table, "by the database".
+	{
+		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Server: Postgres,
+		Is:       "INSERT under a unique key, DELETE to release: the row of a client that dies stays for ever",
+		CaughtBy: []string{"silence/expiry"}, Sees: []string{"a claim that is not renewed ends with its TTL"},
+		open:  onTable("INSERT INTO article_locks VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT DO NOTHING", "DELETE FROM article_locks WHERE name = @name AND holder = @holder"),
+		sound: onTable(takeRow, freeRow),
+	},
+	{
+		Name: "version-without-holder", Hazard: "H3", Article: "004", Server: Postgres,
+		Is:       "a column with a version, which each change raises: the release compares no holder, and one that comes late or twice ends the next holder's lock",
+		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice"}, Sees: []string{notLost, grantedAgain, grantedAgain},
+		open:  onTable(takeRow, "UPDATE article_locks SET holder = '', expires = clock_timestamp(), version = version + 1 WHERE name = @name AND expires > clock_timestamp()"),
+		sound: onTable(takeRow, freeRow),
+	},
+	{
+		Name: "select-for-update", Article: "004", Server: Postgres,
+		Is:       "SELECT … FOR UPDATE in a transaction that stays open as long as the lock is held: each lock keeps a connection of the server",
+		CaughtBy: []string{"cost/connections"}, Sees: []string{"failed to connect"},
+		open:  inTransactions,
+		sound: onTable(takeRow, freeRow),
+	},
 }
 
 // taking replaces how a lock in one Redis claims.

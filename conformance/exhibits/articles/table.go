@@ -1,0 +1,78 @@
+package articles
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// TableSQL makes the table of the locks in a table of Postgres.
+const TableSQL = "CREATE TABLE IF NOT EXISTS article_locks (name text PRIMARY KEY, holder text NOT NULL, expires timestamptz NOT NULL, version bigint NOT NULL DEFAULT 0)"
+
+// What a sound lock in a table says to take a name and to free it.
+const (
+	takeRow = `INSERT INTO article_locks AS l VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT (name) DO UPDATE
+		SET holder = @holder, expires = excluded.expires, version = l.version + 1 WHERE l.holder = @holder OR l.expires <= clock_timestamp()`
+	freeRow = "UPDATE article_locks SET holder = '', expires = clock_timestamp()" + ownRow
+	ownRow  = " WHERE name = @name AND holder = @holder AND expires > clock_timestamp()"
+)
+
+// onTable is a lock in a table with these statements, each in a transaction of its own.
+func onTable(take, free string) opener {
+	return func(target string) (*lock, error) {
+		pool, err := pgxpool.New(context.Background(), target)
+		if err != nil {
+			return nil, err
+		}
+		ask := func(statement string) step {
+			return func(ctx context.Context, c *claim) (bool, error) {
+				tag, err := pool.Exec(ctx, statement, pgx.NamedArgs{"name": c.key, "holder": c.value, "ttl": c.ttl})
+				return tag.RowsAffected() > 0, err
+			}
+		}
+		return &lock{
+			caps: driver.Capabilities{Backend: "postgres", Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
+			key:  digest, value: func(owner string) string { return owner },
+			valid: func(sent time.Time, ttl time.Duration) (time.Time, bool) {
+				return sent.Add(ttl), time.Since(sent) < ttl
+			},
+			take: ask(take), prolong: ask("UPDATE article_locks SET expires = clock_timestamp() + @ttl" + ownRow), give: ask(free), undo: ask(free),
+			close: func() error { pool.Close(); return nil },
+		}, nil
+	}
+}
+
+// inTransactions holds a name by the row that a transaction has locked, on a connection of its own.
+func inTransactions(target string) (*lock, error) {
+	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
+		conn, err := pgx.Connect(ctx, target)
+		if err != nil {
+			return session{}, err
+		}
+		take := func(ctx context.Context, name string) (bool, error) {
+			_, err := conn.Exec(ctx, "INSERT INTO article_locks VALUES ($1, '', now()) ON CONFLICT DO NOTHING", name)
+			if err == nil {
+				_, err = conn.Exec(ctx, "BEGIN")
+			}
+			if err == nil {
+				_, err = conn.Exec(ctx, "SELECT FROM article_locks WHERE name = $1 FOR UPDATE NOWAIT", name)
+			}
+			var refused *pgconn.PgError
+			if errors.As(err, &refused) && refused.Code == "55P03" {
+				return false, nil
+			}
+			return err == nil, err
+		}
+		free := func(ctx context.Context, _ string) (bool, error) {
+			_, err := conn.Exec(ctx, "COMMIT")
+			return err == nil, err
+		}
+		return inSQL(take, free, conn.Close), nil
+	}, func() error { return nil }), nil
+}
