@@ -34,6 +34,10 @@ func All() []Environment {
 		"postgres-pgbouncer": postgresPoolerCells,
 
 		"mysql": underLoad(mySQLCells, "server-killed"),
+
+		"table-postgres":  tableCells,
+		"table-pgbouncer": tablePoolerCells,
+		"table-mysql":     tableCells,
 	}
 	var all []Environment
 	for _, e := range environment.All() {

@@ -43,6 +43,9 @@ func All() []Environment {
 		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair, "postgres"),
 		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", startPooledPostgres, "postgres", "pgbouncer"),
 		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false), "mariadb"),
+		onRows("table-postgres", "a table of a PostgreSQL", startPostgresRows, "postgres"),
+		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", startPooledRows, "postgres", "pgbouncer"),
+		onRows("table-mysql", "a table of a MariaDB", startMySQLRows(false), "mariadb"),
 	}
 }
 
@@ -56,9 +59,6 @@ func forSuites() []Environment {
 		onEtcd("etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
 		onZooKeeper("zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
 		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true), "mysql"),
-		onRows("table-postgres", "a table of a PostgreSQL", startPostgresRows, "postgres"),
-		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", startPooledRows, "postgres", "pgbouncer"),
-		onRows("table-mysql", "a table of a MariaDB", startMySQLRows(false), "mariadb"),
 		onRows("table-mysql-own", "a table of a MySQL", startMySQLRows(true), "mysql"),
 	}
 }
