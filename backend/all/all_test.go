@@ -19,6 +19,7 @@ import (
 	"github.com/lockport/lockport/backend/postgres"
 	"github.com/lockport/lockport/backend/redis"
 	"github.com/lockport/lockport/backend/redlock"
+	"github.com/lockport/lockport/backend/table"
 	"github.com/lockport/lockport/backend/zookeeper"
 )
 
@@ -82,6 +83,14 @@ func TestOptionsOfEveryBackend(t *testing.T) {
 			},
 			func(opts ...lockport.Option) (*lockport.Client, error) {
 				return postgres.New(pool, postgres.Options{TTL: time.Minute}, append(opts, lockport.TTL(time.Hour))...)
+			},
+		},
+		"table": {
+			func(opts ...lockport.Option) (*lockport.Client, error) {
+				return table.New(db, table.MySQL, table.Options{}, opts...)
+			},
+			func(opts ...lockport.Option) (*lockport.Client, error) {
+				return table.New(db, table.MySQL, table.Options{Table: "no'table"}, opts...)
 			},
 		},
 		"mysql": {

@@ -17,7 +17,7 @@ import (
 
 // poolerText says what to do about a pooler that takes sessions apart.
 const poolerText = "a pooler such as PgBouncer in transaction or statement mode is in between, where session locks do not exclude: " +
-	"connect to the server itself, or set pool_mode = session for this database"
+	"connect to the server itself, set pool_mode = session for this database, or keep the locks in a table (table+postgres:)"
 
 // lockTimeout says that a statement has waited for a lock for lock_timeout.
 func lockTimeout(err error) bool {
