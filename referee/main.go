@@ -1,0 +1,177 @@
+// Command referee runs lockport's conformance suite on other people's lock libraries, each behind a thin driver over its public API, on real servers,
+// and says of each promise that a library's documentation makes whether it held.
+//
+//	go run . -library redislock -runs 1 -v
+//	go run . -docs ../docs
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"time"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/environment"
+)
+
+func main() {
+	conformance.WorkerMain(openTarget)
+	library := flag.String("library", "", "judge this library only (default: all)")
+	runs := flag.Int("runs", 3, "run the suite so often: a case refutes a promise if it fails in every run")
+	match := flag.String("case", "", "run cases only whose ids contain this text")
+	docs := flag.String("docs", "", "write referee.md, referee.json and referee.svg into this folder")
+	junit := flag.String("junit", "", "write the last run of each library as JUnit XML into this file")
+	verbose := flag.Bool("v", false, "print each case as it ends")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *library, *match, *runs, *docs, *junit, *verbose); err != nil {
+		fmt.Fprintln(os.Stderr, "referee:", err)
+		os.Exit(1)
+	}
+}
+
+// Page is what is published.
+type Page struct {
+	Date    string
+	Runs    int
+	Go      string
+	Results []Result
+}
+
+// Result is what is said of a library.
+type Result struct {
+	Subject string
+	Version string
+	Use     string
+	Servers string
+	Took    time.Duration // of all runs
+	Runs    int
+	Cells   []Cell
+	Unable  map[string]string           // cases that did not come as far as their rule, with what hindered them
+	Counts  map[conformance.Outcome]int // of the last run, all cases
+	last    conformance.Report
+}
+
+func run(ctx context.Context, library, match string, runs int, docs, junit string, verbose bool) error {
+	subjects := Subjects()
+	if library != "" {
+		s, err := named(library)
+		if err != nil {
+			return err
+		}
+		subjects = []Subject{s}
+	}
+	page := newPage(runs)
+	for _, s := range subjects {
+		r, err := s.judged(ctx, match, runs, verbose)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.Name, err)
+		}
+		page.Results = append(page.Results, r)
+		fmt.Print(r.text())
+	}
+	if junit != "" {
+		if err := os.WriteFile(junit, page.junit(), 0o644); err != nil {
+			return err
+		}
+	}
+	if docs == "" {
+		return nil
+	}
+	data, err := json.MarshalIndent(page, "", "  ")
+	if err != nil {
+		return err
+	}
+	for name, text := range map[string][]byte{"referee.json": append(data, '\n'), "referee.md": page.markdown(), "referee.svg": page.svg()} {
+		if err := os.WriteFile(docs+"/"+name, text, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// judged runs the suite on servers of the library's own.
+func (s Subject) judged(ctx context.Context, match string, runs int, verbose bool) (Result, error) {
+	began := time.Now()
+	r := Result{Subject: s.Name, Version: version(s.Module), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
+	env, err := environment.Named(s.Environment)
+	if err != nil {
+		return r, err
+	}
+	servers, err := env.Open(ctx)
+	if err != nil {
+		return r, err
+	}
+	defer func() { _ = servers.Close() }()
+	r.Servers = env.Title
+	options := []conformance.RunOption{conformance.Match(func(c conformance.Case) bool {
+		return promiseOf(c.Rule) != "" && strings.Contains(c.ID(), match) && s.counts(c.Rule, c.ID())
+	})}
+	if verbose {
+		options = append(options, conformance.Progress(func(res conformance.Result) {
+			fmt.Printf("%-8s %s (%.1f s) %s\n", res.Outcome, res.ID(), res.Took.Seconds(), res.Reason)
+		}))
+	}
+	var reports []conformance.Report
+	for range runs {
+		report, err := s.once(ctx, servers, options)
+		if err != nil {
+			return r, err
+		}
+		reports = append(reports, report)
+	}
+	r.last = reports[len(reports)-1]
+	r.Counts[conformance.Pass], r.Counts[conformance.Fail], r.Counts[conformance.NotRun] = r.last.Passed, r.last.Failed, r.last.NotRun
+	r.Cells, r.Unable = judge(s, reports)
+	r.Took = time.Since(began).Round(time.Second)
+	return r, nil
+}
+
+// lanes is how many cases that need a fault run at the same time.
+const lanes = 4
+
+// once runs the suite once.
+func (s Subject) once(ctx context.Context, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
+	direct := s.Name + " " + servers.URL(servers.Addrs())
+	cfg := conformance.Config{Open: openTarget, Direct: direct, MinTTL: 2 * time.Second}
+	for i := range lanes + 1 {
+		endpoint, err := servers.Endpoint()
+		if err != nil {
+			return conformance.Report{}, err
+		}
+		defer endpoint.Close()
+		faults := endpoint.Links.Faults(s.IsOp)
+		if s.Remove != nil {
+			faults.Remove = func(ctx context.Context, name string) error { return s.Remove(ctx, servers.URL(servers.Addrs()), name) }
+		}
+		lane := conformance.Lane{Target: s.Name + " " + endpoint.URL, Faults: faults}
+		if i == 0 {
+			cfg.Target, cfg.Faults = lane.Target, faults
+			cfg.Faults.Restart = servers.Restart
+			continue
+		}
+		cfg.Lanes = append(cfg.Lanes, lane)
+	}
+	report := conformance.Run(ctx, cfg, options...)
+	if report.Error != "" {
+		return report, fmt.Errorf("the suite did not run: %s", report.Error)
+	}
+	return report, servers.Heal(ctx)
+}
+
+// openTarget opens a target of the suite: the name of a subject and a URL. Worker processes do it too.
+func openTarget(ctx context.Context, target string) (driver.Backend, error) {
+	i := strings.LastIndex(target, " ")
+	s, err := named(target[:max(i, 0)])
+	if err != nil {
+		return nil, err
+	}
+	return s.Open(ctx, target[i+1:])
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/xml"
+	"fmt"
+	"html"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/lockport/lockport/conformance"
+)
+
+func newPage(runs int) *Page {
+	return &Page{Date: time.Now().UTC().Format(time.DateOnly), Runs: runs, Go: runtime.Version()}
+}
+
+// version is that of a module that this program is built with.
+func version(module string) string {
+	info, _ := debug.ReadBuildInfo()
+	for _, m := range info.Deps {
+		if m.Path == module {
+			return m.Version
+		}
+	}
+	return "of this repository"
+}
+
+// text is a result for people at a terminal.
+func (r Result) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s on %s, %v\n", r.Subject, r.Version, r.Servers, r.Took)
+	for _, c := range r.Cells {
+		if c.Verdict == NotPromised {
+			continue
+		}
+		fmt.Fprintf(&b, "  %-4s %-12s %d cases passed\n", c.Promise, c.Verdict, c.Passed)
+		for _, f := range c.Findings {
+			fmt.Fprintf(&b, "       %s failed in %d of %d runs: %s\n       seen: %s\n", f.Case, f.Failed, f.Runs, f.Rule, f.Seen)
+		}
+	}
+	for id, why := range r.Unable {
+		fmt.Fprintf(&b, "  not run: %s: %s\n", id, why)
+	}
+	return b.String()
+}
+
+//go:embed page.md.tmpl
+var pageTemplate string
+
+// markdown is the page.
+func (p *Page) markdown() []byte {
+	var b bytes.Buffer
+	t := template.Must(template.New("").Funcs(template.FuncMap{
+		"promises": func() any { return promises }, "titleOf": titleOf,
+		"cell": func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`) },
+		"short": func(s string) string {
+			s, _, _ = strings.Cut(s, "\n")
+			if len(s) > 400 {
+				s = strings.ToValidUTF8(s[:400], "") + " …"
+			}
+			return s
+		},
+	}).Parse(pageTemplate))
+	if err := t.Execute(&b, p); err != nil {
+		panic(err) // the template is embedded, and the test renders it
+	}
+	return b.Bytes()
+}
+
+func titleOf(number string) string {
+	for _, p := range promises {
+		if p.Number == number {
+			return p.Title
+		}
+	}
+	return number
+}
+
+// Number and Title are for the template.
+func (c Cell) Title() string { return titleOf(c.Promise) }
+
+// junit is the last run of each library as JUnit XML: a suite for each, of the cases that count.
+func (p *Page) junit() []byte {
+	type message struct {
+		Message string `xml:"message,attr"`
+	}
+	type testcase struct {
+		Name    string   `xml:"name,attr"`
+		Class   string   `xml:"classname,attr"`
+		Time    float64  `xml:"time,attr"`
+		Failure *message `xml:"failure,omitempty"`
+		Skipped *message `xml:"skipped,omitempty"`
+	}
+	type suite struct {
+		Name     string     `xml:"name,attr"`
+		Tests    int        `xml:"tests,attr"`
+		Failures int        `xml:"failures,attr"`
+		Skipped  int        `xml:"skipped,attr"`
+		Cases    []testcase `xml:"testcase"`
+	}
+	var all struct {
+		XMLName xml.Name `xml:"testsuites"`
+		Suites  []suite  `xml:"testsuite"`
+	}
+	for _, r := range p.Results {
+		s := suite{Name: r.Subject, Tests: len(r.last.Results), Failures: r.last.Failed, Skipped: r.last.NotRun}
+		for _, res := range r.last.Results {
+			c := testcase{Name: res.Name, Class: r.Subject + "/" + res.Group, Time: res.Took.Seconds()}
+			switch res.Outcome {
+			case conformance.Fail:
+				c.Failure = &message{res.Message()}
+			case conformance.NotRun:
+				c.Skipped = &message{res.Reason}
+			}
+			s.Cases = append(s.Cases, c)
+		}
+		all.Suites = append(all.Suites, s)
+	}
+	data, err := xml.MarshalIndent(all, "", "  ")
+	if err != nil {
+		panic(err) // strings and numbers alone
+	}
+	return append([]byte(xml.Header), append(data, '\n')...)
+}
+
+// Sizes of the picture.
+const (
+	left, top     = 190, 110
+	width, height = 62, 28
+)
+
+var colours = map[Verdict]string{Held: "#2e7d32", Refuted: "#c62828", NotPromised: "#e0e0e0", NotRun: "#9e9e9e"}
+
+// svg is the matrix as a picture.
+func (p *Page) svg() []byte {
+	var b bytes.Buffer
+	w, h := left+width*len(promises)+20, top+height*len(p.Results)+50
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="sans-serif" font-size="13" role="img">`+"\n", w, h)
+	fmt.Fprintf(&b, "<title>Promises of lock libraries, %s</title>\n<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n", p.Date)
+	for i, promise := range promises {
+		x := left + width*i + width/2
+		fmt.Fprintf(&b, `<text transform="translate(%d %d) rotate(-40)">%s %s</text>`+"\n", x-8, top-10, promise.Number, promise.Title)
+	}
+	for row, r := range p.Results {
+		y := top + height*row
+		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text>`+"\n", left-12, y+19, html.EscapeString(r.Subject))
+		for i, c := range r.Cells {
+			fmt.Fprintf(&b, `<rect x="%d" y="%d" width="%d" height="%d" rx="3" fill="%s"><title>%s, %s: %s</title></rect>`+"\n",
+				left+width*i, y, width-4, height-4, colours[c.Verdict], html.EscapeString(r.Subject), c.Promise, c.Verdict)
+			if mark := map[Verdict]string{Held: "✓", Refuted: "✗"}[c.Verdict]; mark != "" {
+				fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="middle" fill="#fff">%s</text>`+"\n", left+width*i+width/2-2, y+18, mark)
+			}
+		}
+	}
+	for i, v := range []Verdict{Held, Refuted, NotPromised, NotRun} {
+		x, y := left+130*i, h-26
+		fmt.Fprintf(&b, `<rect x="%d" y="%d" width="14" height="14" fill="%s"/><text x="%d" y="%d">%s</text>`+"\n", x, y, colours[v], x+20, y+12, v)
+	}
+	b.WriteString("</svg>\n")
+	return b.Bytes()
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
+)
+
+// rueidisValidity is KeyValidity, which its user chooses.
+const rueidisValidity = 2 * time.Second
+
+var rueidislockSubject = Subject{
+	Name: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
+	Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1, KeyValidity 2s, TryNextAfter 1s, and its defaults else; its context tells of a loss",
+	Promises: map[string]string{
+		"P1":  "README: \"A Redis Distributed Lock Pattern enhanced by Client Side Caching\"",
+		"P3a": "README: \"the returned ctx will be canceled automatically and indicate that the lock is lost\" (\"if the lock is not held\")",
+		"P3b": "README: as for P3a; \"The locker will receive a client-side caching notification\"",
+		"P5":  "KeyValidity: \"is the validity duration of locks\"",
+		"P7":  "WithContext: \"acquires a distributed redis lock by name by waiting for it\"",
+		"P9":  "the name is the end of the key",
+	},
+	Explained: map[string]string{
+		"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
+		"liveness/server-gone": "lock.go: WithContext waits for an invalidation after a failed attempt, whatever the failure was; with client-side caching it has no time-out",
+	},
+	Open: openRueidislock, Remove: removeKey("rueidislock:0:"),
+	IsOp: redisWords(map[conformance.Op][]string{
+		conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRelease: {"del"},
+	}),
+}
+
+const rueidisLate = "lock.go, monitoring: the request that extends the key is sent half a validity after the last one, with a deadline of a whole validity from then. The context " +
+	"is cancelled when that request fails, which is later than the key's expiry"
+
+func openRueidislock(_ context.Context, rawURL string) (driver.Backend, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: strings.Split(u.Host, ",")}, KeyMajority: 1, KeyValidity: rueidisValidity, TryNextAfter: time.Second,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return waiter{&thin{
+		caps: driver.Capabilities{Backend: "rueidislock", Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: rueidisValidity},
+		held: make(map[string]*hold), sent: make(map[string]time.Time), end: func() error { locker.Close(); return nil },
+		take: func(ctx context.Context, req driver.Request, wait bool) (*hold, error) {
+			// The context of the attempt bounds the hold too: it is to end with the attempt alone.
+			whole, end := context.WithCancel(context.WithoutCancel(ctx))
+			stop := context.AfterFunc(ctx, end)
+			ask := locker.TryWithContext
+			if wait {
+				ask = locker.WithContext
+			}
+			held, cancel, err := ask(whole, req.Name)
+			stop()
+			if errors.Is(err, rueidislock.ErrNotLocked) {
+				end()
+				return nil, driver.ErrHeld
+			}
+			if err != nil {
+				end()
+				return nil, err
+			}
+			told := tell(held.Done(), req.Lost)
+			return &hold{release: func(context.Context) error {
+				told()
+				defer end()
+				if held.Err() != nil {
+					return driver.ErrLost
+				}
+				cancel()
+				return nil
+			}}, nil
+		},
+	}}, nil
+}
+
+// tell passes a library's own notice on, until stop is called.
+func tell(gone <-chan struct{}, lost func(error)) (stop func()) {
+	over, end := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-gone:
+			if lost != nil && over.Err() == nil {
+				lost(driver.ErrLost)
+			}
+		case <-over.Done():
+		}
+	}()
+	return end
+}
