@@ -11,7 +11,7 @@ ARGS ?=
 export GORACE ?= atexit_sleep_ms=0
 
 .DEFAULT_GOAL := help
-.PHONY: help test clients quick lint bench go-bench soak soak-short soak-crowd servers
+.PHONY: help test clients quick lint bench go-bench referee soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
 	@go run tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
@@ -32,6 +32,9 @@ BENCH ?= -docs ../docs
 
 bench: servers ## lockport beside other libraries, into docs/benchmarks.md, in three quarters of an hour (BENCH=-quick: in minutes)
 	@cd bench && go run . $(BENCH)
+
+referee: servers ## the suite on other people's libraries, three runs each, into docs/referee.md, in a quarter of an hour
+	@cd referee && go run . -docs ../docs
 
 go-bench: servers ## the Go benchmarks of all packages
 	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/url"
 	"strings"
 	"sync"
@@ -25,15 +26,7 @@ func etcdMutex(name string, shared bool, use string) Subject {
 	if shared {
 		enters := "mutex.go, tryAcquire: the key is the name and the session's lease, so a second Mutex of the session finds the key and takes it for its own"
 		orphan := "mutex.go, tryAcquire: where its Txn returns an error the key may be there, and stays for as long as the session; the clean-up comes after it"
-		for _, id := range []string{"exclusion/two-claims", "exclusion/many-at-once", "exclusion/two-backends", "giving-up/among-many", "giving-up/among-many-inside"} {
-			explained[id] = enters
-		}
-		for _, id := range []string{
-			"cancellation/at-any-moment", "cancellation/after-each-request", "unknown/cut-after-each-request", "unknown/many-cut-off", "giving-up/while-claiming",
-			"giving-up/at-the-hand-off", "giving-up/many-cut-off", "giving-up/silent-server", "giving-up/cut-after-each-request", "giving-up/while-waiting",
-		} {
-			explained[id] = orphan
-		}
+		maps.Copy(explained, map[string]string{"exclusion": enters, "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
 	}
 	return Subject{
 		Name: name, Module: "go.etcd.io/etcd/client/v3", Environment: "etcd-suite", Use: use,

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -19,10 +20,10 @@ type Verdict string
 
 // The verdicts.
 const (
-	Held        Verdict = "held"         // no case refuted it, and one at least passed in every run
+	Held        Verdict = "held"         // no case failed in any run, and one at least passed in every run
 	Refuted     Verdict = "refuted"      // a case failed in every run
 	NotPromised Verdict = "not promised" // the library's documentation does not say it
-	NotRun      Verdict = "not run"      // no case passed in every run
+	NotRun      Verdict = "not run"      // neither: a case failed in some runs alone, or none came as far as its rule
 )
 
 // Finding is a case that failed, of a promise that the library makes.
@@ -83,7 +84,7 @@ func judge(s Subject, runs []conformance.Report) (cells []Cell, unable map[strin
 			if promiseOf(c.Rule) != p.Number || !s.counts(c.Rule, c.ID()) {
 				continue
 			}
-			f := Finding{Case: c.ID(), Rule: c.Rule, Explained: s.Explained[c.ID()]}
+			f := Finding{Case: c.ID(), Rule: c.Rule, Explained: cmp.Or(s.Explained[c.ID()], s.Explained[c.Group])}
 			passed := 0
 			for _, run := range runs {
 				switch res := run.Results[i]; {
@@ -110,7 +111,7 @@ func judge(s Subject, runs []conformance.Report) (cells []Cell, unable map[strin
 			cell.Verdict, cell.Findings, cell.Passed = NotPromised, nil, 0
 		case slices.ContainsFunc(cell.Findings, func(f Finding) bool { return f.Refutes(len(runs)) }):
 			cell.Verdict = Refuted
-		case cell.Passed > 0:
+		case cell.Passed > 0 && len(cell.Findings) == 0:
 			cell.Verdict = Held
 		}
 		cells = append(cells, cell)

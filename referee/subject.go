@@ -23,7 +23,7 @@ type Subject struct {
 	Promises map[string]string
 	// Not are cases of those promises that try what the documentation does not say, each with the reason.
 	Not map[string]string
-	// Explained says of cases that are refuted which line of the library, or which of its issues, explains what was seen.
+	// Explained says of cases that fail, or of all of a group, which line of the library, or which of its issues, explains what was seen.
 	Explained map[string]string
 
 	Open func(ctx context.Context, rawURL string) (driver.Backend, error)

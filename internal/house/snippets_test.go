@@ -35,6 +35,7 @@ var notRun = map[string]string{
 	"go install ":          "fetches from the network",
 	"go test ":             "is a test of its own",
 	"cd bench ":            "measures for minutes",
+	"cd referee ":          "starts servers, and runs for minutes",
 	"lockport compare":     "starts servers, and runs for minutes; tested in cmd/lockport",
 	"lockport conform ":    "takes half a minute; tested in cmd/lockport",
 	"lockport run --keep ": "runs until a signal; tested in cmd/lockport",

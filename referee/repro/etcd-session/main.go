@@ -1,0 +1,26 @@
+// Command etcd-session shows that two Mutexes of one session hold the same lock at once: go run ./repro/etcd-session localhost:2379
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+
+	"github.com/lockport/lockport/referee/repro/stall"
+)
+
+func main() {
+	client, err := clientv3.New(clientv3.Config{Endpoints: os.Args[1:]})
+	stall.Check(err)
+	session, err := concurrency.NewSession(client)
+	stall.Check(err)
+	first, second := concurrency.NewMutex(session, "/shown"), concurrency.NewMutex(session, "/shown")
+	stall.Check(first.Lock(context.Background()))
+	fmt.Println("first has the lock")
+	stall.Check(second.TryLock(context.Background()))
+	fmt.Println("second has the lock, and nobody has released it")
+	stall.Check(session.Close())
+}

@@ -1,0 +1,34 @@
+// Command rueidislock-late shows that a holder which hears nothing from Redis is told after another has its lock: go run ./repro/rueidislock-late localhost:6379
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/lockport/lockport/referee/repro/stall"
+)
+
+func main() {
+	through, silent := stall.Before(os.Args[1])
+	first, _, err := locker(through).WithContext(context.Background(), "shown")
+	stall.Check(err)
+	silent.Store(true)
+	_, _, err = locker(os.Args[1]).WithContext(context.Background(), "shown")
+	stall.Check(err)
+	began := time.Now()
+	<-first.Done()
+	fmt.Printf("second has had the lock for %v when first's context ends\n", time.Since(began).Round(time.Millisecond))
+}
+
+func locker(addr string) rueidislock.Locker {
+	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}}, KeyMajority: 1, KeyValidity: 2 * time.Second, TryNextAfter: time.Second,
+	})
+	stall.Check(err)
+	return l
+}
