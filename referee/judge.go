@@ -63,7 +63,7 @@ var ours = map[string]string{
 }
 
 // unready are failures that say nothing of the rule: the case did not come as far, because the library returned an error on a server that was well, cannot
-// undo a claim, or split the votes of several servers. The case then counts as not run.
+// undo a claim, or split the votes of several servers. So is one whose reason names another promise. The case then counts as not run.
 var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on a server that is well|acquire in another process|claim in another process|Abandon of a claim|of \d+ claims at once 0 were granted)`)
 
 // leak begins what is said of a case that passed and left connections behind, which is another promise.
@@ -91,7 +91,7 @@ func judge(s Subject, runs []conformance.Report) (cells []Cell, unable map[strin
 				case res.Outcome == conformance.Pass || strings.HasPrefix(res.Reason, leak):
 					passed++
 					f.Runs++
-				case res.Outcome == conformance.Fail && unready.MatchString(res.Reason):
+				case res.Outcome == conformance.Fail && (unready.MatchString(res.Reason) || !slices.Contains([]string{"", p.Number}, promiseOf(res.Reason))):
 					unable[c.ID()] = res.Reason
 				case res.Outcome == conformance.Fail:
 					f.Failed++

@@ -97,6 +97,7 @@ func TestJudge(t *testing.T) {
 	require.Equal(t, Refuted, verdict("P1", bad, bad))
 	require.Equal(t, NotRun, verdict("P1", bad, good), "it failed once only, and did not always pass")
 	require.Equal(t, NotRun, verdict("P1", away, away), "the library could not be asked")
+	require.Equal(t, NotRun, verdict("P1", run("fail: P7 liveness: somebody waits", "pass", "pass", "pass", "pass")), "the reason is another promise")
 	require.Equal(t, Held, verdict("P7", good, away), "connections are another promise")
 	require.Equal(t, NotPromised, verdict("P2", good, bad))
 	require.Equal(t, NotPromised, verdict("P3a", good, bad), "the driver's contract is nobody else's promise")
