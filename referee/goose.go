@@ -25,7 +25,7 @@ var gooseSessionSubject = Subject{
 	Use: "NewPostgresSessionLocker on a *sql.Conn for each claim; one try of a second; the name's hash is the id",
 	Promises: map[string]string{
 		"P1": "NewPostgresSessionLocker: \"utilizes PostgreSQL's exclusive session-level advisory lock mechanism\"",
-		"P5": "postgres.go: the lock \"is implicitly invoked at session end, even if the client disconnects ungracefully\"",
+		"P5": "postgres.go: pg_advisory_unlock_all \"is implicitly invoked at session end, even if the client disconnects ungracefully\"",
 	},
 	Not:  manyLocks,
 	Open: openGooseSession,

@@ -6,8 +6,10 @@ import (
 	"encoding/xml"
 	"fmt"
 	"html"
+	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"text/template"
 	"time"
@@ -49,6 +51,9 @@ func (r Result) text() string {
 	return b.String()
 }
 
+// names are those of the suite's locks, which differ from run to run.
+var names = regexp.MustCompile(`lpc-[-0-9a-f]+`)
+
 //go:embed page.md.tmpl
 var pageTemplate string
 
@@ -60,10 +65,10 @@ func (p *Page) markdown() []byte {
 		"cell": func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`) },
 		"short": func(s string) string {
 			s, _, _ = strings.Cut(s, "\n")
-			if len(s) > 400 {
-				s = strings.ToValidUTF8(s[:400], "") + " …"
+			if len(s) > 180 {
+				s = strings.ToValidUTF8(s[:180], "") + " …"
 			}
-			return s
+			return names.ReplaceAllString(s, "NAME")
 		},
 	}).Parse(pageTemplate))
 	if err := t.Execute(&b, p); err != nil {
@@ -81,8 +86,50 @@ func titleOf(number string) string {
 	return number
 }
 
-// Number and Title are for the template.
+// What follows is for the template.
+
+// Title is the promise in words.
 func (c Cell) Title() string { return titleOf(c.Promise) }
+
+// Reference says that the library is this repository's.
+func (r Result) Reference() bool { return r.Subject == reference.Name }
+
+// refutation are the cases that refute a promise for the same reason.
+type refutation struct {
+	Promise, Seen, Why string
+	Cases              []string
+}
+
+// Refuted are the reasons for which promises were refuted.
+func (r Result) Refuted() (all []refutation) {
+	for _, c := range r.Cells {
+		first := len(all)
+		for _, f := range c.Findings {
+			if !f.Refutes(r.Runs) {
+				continue
+			}
+			i := slices.IndexFunc(all[first:], func(x refutation) bool { return x.Why == f.Explained })
+			if i < 0 {
+				i = len(all) - first
+				all = append(all, refutation{Promise: c.Promise, Seen: f.Seen, Why: f.Explained})
+			}
+			all[first+i].Cases = append(all[first+i].Cases, f.Case)
+		}
+	}
+	return all
+}
+
+// Sometimes are the cases that failed in some runs alone.
+func (r Result) Sometimes() (all []string) {
+	for _, c := range r.Cells {
+		for _, f := range c.Findings {
+			if !f.Refutes(r.Runs) {
+				all = append(all, f.Case)
+			}
+		}
+	}
+	return all
+}
 
 // junit is the last run of each library as JUnit XML: a suite for each, of the cases that count.
 func (p *Page) junit() []byte {

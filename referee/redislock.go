@@ -18,7 +18,7 @@ var redislockSubject = Subject{
 	Name: "redislock", Module: "github.com/bsm/redislock", Environment: "redis",
 	Use: "Obtain without retries, Refresh at a third of the TTL, Release; a go-redis client with its own settings, as in the README",
 	Promises: map[string]string{
-		"P1": "README: \"distributed locking\"; Obtain: \"tries to obtain a new lock using a key with the given TTL\"",
+		"P1": "README: \"Simplified distributed locking implementation using Redis\"; Obtain: \"tries to obtain a new lock using a key with the given TTL\"",
 		"P4": "ErrLockNotHeld: \"is returned when trying to release an inactive lock\"",
 		"P5": "Obtain: \"a key with the given TTL\"",
 		"P9": "Obtain takes the key as it is",

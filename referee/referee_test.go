@@ -131,7 +131,7 @@ func TestPages(t *testing.T) {
 	r.last.Results = []conformance.Result{{Group: "exclusion", Name: "a", Rule: "P1: one", Outcome: conformance.Fail, Reason: "two <holders>"}}
 	p.Results = []Result{r}
 	page := string(p.markdown())
-	require.Contains(t, page, "**exclusion/a** failed in 3 of 3 runs.")
+	require.Contains(t, page, "- P1 by `exclusion/a`: two.")
 	require.Contains(t, page, `a \| b`)
 	for _, text := range [][]byte{p.svg(), p.junit()} {
 		require.NoError(t, xml.Unmarshal(text, new(struct{})))

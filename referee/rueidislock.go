@@ -19,14 +19,14 @@ const rueidisValidity = 2 * time.Second
 
 var rueidislockSubject = Subject{
 	Name: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
-	Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1, KeyValidity 2s, TryNextAfter 1s, and its defaults else; its context tells of a loss",
+	Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1 and NoLoopTracking, as in the README, KeyValidity 2s and TryNextAfter 1s; its context tells of a loss",
 	Promises: map[string]string{
-		"P1":  "README: \"A Redis Distributed Lock Pattern enhanced by Client Side Caching\"",
-		"P3a": "README: \"the returned ctx will be canceled automatically and indicate that the lock is lost\" (\"if the lock is not held\")",
-		"P3b": "README: as for P3a; \"The locker will receive a client-side caching notification\"",
-		"P5":  "KeyValidity: \"is the validity duration of locks\"",
-		"P7":  "WithContext: \"acquires a distributed redis lock by name by waiting for it\"",
-		"P9":  "the name is the end of the key",
+		"P1":  "README: \"If the KeyMajority is satisfied within the KeyValidity duration, the invocation is successful and a ctx is returned as the lock\"",
+		"P3a": "README: \"The returned ctx will be canceled automatically and immediately once the KeyMajority is not held anymore, for example: Redis are down\"",
+		"P3b": "README: \"… Acquired keys have been deleted by other programs or administrators\"",
+		"P5":  "README: \"KeyValidity: 5s — lock validity period before it expires\"",
+		"P7":  "README: \"The waiting Locker.WithContext will try acquiring the lock again automatically and immediately once it has been released\"",
+		"P9":  "README: the name is the end of the keys",
 	},
 	Explained: map[string]string{
 		"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
@@ -47,7 +47,7 @@ func openRueidislock(_ context.Context, rawURL string) (driver.Backend, error) {
 		return nil, err
 	}
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: strings.Split(u.Host, ",")}, KeyMajority: 1, KeyValidity: rueidisValidity, TryNextAfter: time.Second,
+		ClientOption: rueidis.ClientOption{InitAddress: strings.Split(u.Host, ",")}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: rueidisValidity, TryNextAfter: time.Second,
 	})
 	if err != nil {
 		return nil, err

@@ -20,8 +20,8 @@ var zkLockSubject = Subject{
 	Use: "NewLock, Lock and Unlock on one connection; as it has no way to try, the driver looks for children first",
 	Promises: map[string]string{
 		"P1": "Lock: \"is a mutual exclusion lock\"",
-		"P7": "Lock: \"will wait to return until the lock is acquired or an error occurs\"",
-		"P5": "its node is ephemeral",
+		"P7": "LockWithData: \"will wait to return until the lock is acquired or an error occurs\"",
+		"P5": "lock.go creates its node by CreateProtectedEphemeralSequential",
 	},
 	Not:  map[string]string{"loss/waiter-gets-it": "it fails where the holder, whose node was deleted, is told at its Unlock"},
 	Open: openZKLock,
