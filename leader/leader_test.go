@@ -132,7 +132,7 @@ func TestStepsDownInOrder(t *testing.T) {
 		require.Equal(t, "campaigning", next.states())
 		sleep(time.Millisecond)
 		require.Equal(t, "campaigning leading stopping idle", old.states())
-		require.NoError(t, old.last().Err)
+		require.Equal(t, leader.Change{State: leader.Idle}, old.last(), "it ended in order, and nothing follows")
 		require.Equal(t, "campaigning leading", next.states())
 		require.Greater(t, second, first)
 		require.ErrorIs(t, old.stop(nil), context.Canceled)
@@ -237,7 +237,7 @@ func TestGraceThatIsNotKept(t *testing.T) {
 
 // Pauses double with the failures in a row, up to the most, each cut by no more than a half, and not always by as much.
 func TestBackoff(t *testing.T) {
-	const least, most = time.Second, 8 * time.Second
+	const least, most = time.Second, 6 * time.Second
 	failure := errors.New("failure")
 	for name, tt := range map[string]struct {
 		fn    leader.Func
@@ -246,8 +246,8 @@ func TestBackoff(t *testing.T) {
 		match error
 	}{
 		"nil":                 {fn: func(context.Context, *lockport.Lock) error { return nil }, want: []time.Duration{1, 1, 1, 1}},
-		"failures":            {fn: func(context.Context, *lockport.Lock) error { return failure }, want: []time.Duration{1, 2, 4, 8, 8, 8}, match: failure},
-		"the server is away":  {down: driver.ErrUnavailable, want: []time.Duration{1, 2, 4, 8, 8}, match: lockport.ErrUnavailable},
+		"failures":            {fn: func(context.Context, *lockport.Lock) error { return failure }, want: []time.Duration{1, 2, 4, 6, 6, 6}, match: failure},
+		"the server is away":  {down: driver.ErrUnavailable, want: []time.Duration{1, 2, 4, 6, 6}, match: lockport.ErrUnavailable},
 		"failures after long": {fn: func(context.Context, *lockport.Lock) error { time.Sleep(most); return failure }, want: []time.Duration{1, 1, 1}, match: failure},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -258,7 +258,7 @@ func TestBackoff(t *testing.T) {
 					b.Fail(tt.down)
 					r := run(t.Context(), c, tt.fn, leader.Backoff(least, most))
 					sleep(time.Minute)
-					_ = r.stop(nil)
+					require.Equal(t, failure, r.stop(failure), "also in a pause")
 					var pauses []time.Duration
 					for _, c := range r.told() {
 						if c.State == leader.Idle {
@@ -322,12 +322,36 @@ func TestErrorsOfFn(t *testing.T) {
 			return untilEnded(ctx, term)
 		})
 		sleep(time.Minute)
-		require.Equal(t, 3, calls)
-		require.Equal(t, leader.Leading, r.last().State)
+		require.Equal(t, "campaigning leading idle campaigning leading idle campaigning leading", r.states())
 		require.NoError(t, c.Close())
 		sleep(time.Minute)
 		require.True(t, strings.HasSuffix(r.states(), " stopping idle campaigning idle"), r.states())
 		require.ErrorIs(t, r.stop(nil), lockport.ErrClosed)
+	})
+}
+
+// losing is a Locker that loses each lock before the caller has it.
+type losing struct {
+	*lockport.Client
+	server *memory.Server
+}
+
+func (l losing) Acquire(ctx context.Context, name string, opts ...lockport.AcquireOption) (*lockport.Lock, error) {
+	lock, err := l.Client.Acquire(ctx, name, opts...)
+	l.server.Lose(name, nil)
+	<-lock.Lost()
+	return lock, err
+}
+
+// Nobody leads with a lock that is lost already.
+func TestLostBeforeTheTerm(t *testing.T) {
+	bubble(t, func(t *testing.T, s *memory.Server) {
+		c, _ := client(t, s)
+		r := run(t.Context(), losing{c, s}, func(context.Context, *lockport.Lock) error { panic("it leads") })
+		sleep(time.Second / 4)
+		require.Equal(t, "campaigning idle", r.states())
+		require.ErrorIs(t, r.last().Err, lockport.ErrLost)
+		_ = r.stop(nil)
 	})
 }
 
