@@ -16,7 +16,7 @@ import (
 type ticks struct{ file string }
 
 // tick writes to the file $0. Its end on SIGTERM has the status 5.
-const tick = `trap "exit 5" TERM; trap : HUP; (trap "" TERM; while :; do echo $$ >>"$0"; sleep 0.01; done) & while :; do wait; done`
+const tick = `trap "exit 5" TERM; trap "echo hangup" HUP; (trap "" TERM; while :; do echo $$ >>"$0"; sleep 0.01; done) & while :; do wait; done`
 
 func newTicks(t *testing.T) ticks { return ticks{filepath.Join(t.TempDir(), "ticks")} }
 
@@ -64,11 +64,14 @@ func testKeep(t *testing.T, url string) {
 	}
 	pid := k.next(t, 1)
 
-	require.NoError(t, syscall.Kill(pid, syscall.SIGHUP)) // which the command ignores
+	first := leader(pid)
+	require.NoError(t, first.Process.Signal(syscall.SIGHUP)) // of which the command does not die
+	first.says(t, "hangup")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	pid = k.next(t, 2)
 
-	require.NoError(t, leader(pid).Process.Kill())
+	killed := leader(pid)
+	require.NoError(t, killed.Process.Kill())
 	pid = k.next(t, 3)
 
 	stopped := leader(pid)
@@ -89,13 +92,12 @@ func testKeep(t *testing.T, url string) {
 		require.False(t, seen[pid], "two ran at one time: %v", k.pids())
 		seen[pid] = true
 	}
+	require.Contains(t, first.err.String(), "the command ended with status 137; asking for \"keep\" again in ")
 	for _, p := range all {
-		if p != asked && !p.ended() {
+		if p != asked && p != killed && (p != stopped || scheme(url) != "file") {
+			require.False(t, p.ended())
 			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 			require.Contains(t, []int{5, 143}, p.code(t), p.err.String()) // 143: it waited
-			if scheme(url) != "file" && p == stopped {
-				require.Contains(t, p.err.String(), "; asking for \"keep\" again in ")
-			}
 		}
 	}
 	require.False(t, groupAlive(pid))
