@@ -1,0 +1,196 @@
+package migrations
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/worker"
+)
+
+const (
+	processes = 4
+	patience  = 10 * time.Second // less than the default TTL, more than TTL
+)
+
+// Stage is an empty database, the gate, and a lock server.
+type Stage struct {
+	DB    *sql.DB
+	Locks *lockport.Client
+
+	t      testing.TB
+	ctx    context.Context
+	config config
+	gate   *pgx.Conn // has the gate closed
+	lost   chan error
+}
+
+// New makes a Stage for t, with a database of its own and the locks of a Redis. Its gate is closed.
+func New(t testing.TB) *Stage {
+	postgres, redis := servers.SharedPostgres(t), servers.SharedRedis(t)
+	name := fmt.Sprintf("stage%d", time.Now().UnixNano())
+	admin := connect(t, postgres.AdminURL())
+	// A migration whose process is dead ends at once.
+	for _, statement := range []string{"CREATE DATABASE %s OWNER lockport", "ALTER DATABASE %s SET client_connection_check_interval = 100"} {
+		if _, err := admin.Exec(t.Context(), fmt.Sprintf(statement, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	database, err := url.Parse(postgres.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	database.Path = name
+	return At(t, database.String(), database.String(), redis.URL()+"?prefix="+name+":")
+}
+
+// At is New for an empty database that is reached at target, and without a pooler at direct, and for the locks of another server.
+func At(t testing.TB, target, direct, locks string) *Stage {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	s := &Stage{t: t, ctx: ctx, config: config{target, locks}, gate: connect(t, direct), lost: make(chan error, 1)}
+	if _, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_lock(1)"); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	s.DB, s.Locks, err = s.config.open(s.ctx, lockport.Observe(lockport.Hooks{Lost: func(e lockport.HoldEvent) { s.lost <- e.Err }}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _, _ = s.Locks.Close(), s.DB.Close() })
+	return s
+}
+
+func connect(t testing.TB, target string) *pgx.Conn {
+	conn, err := pgx.Connect(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	return conn
+}
+
+// Open opens the gate for good.
+func (s *Stage) Open() {
+	if _, err := s.gate.Exec(s.ctx, "SELECT pg_advisory_unlock(1)"); err != nil {
+		s.t.Error(err)
+	}
+}
+
+// Tables are those that the Steps have made so far.
+func (s *Stage) Tables() (names []string) {
+	rows, _ := s.gate.Query(s.ctx, "SELECT relname FROM pg_class WHERE relname IN ('first', 'second', 'third') ORDER BY 1")
+	names, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		s.t.Error(err)
+	}
+	return names
+}
+
+// await waits until so many sessions are at the gate, and so many processes wait for the lock. It returns the id of one of the sessions.
+func (s *Stage) await(atGate, waiting int) (session int) {
+	s.t.Helper()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	if err := servers.Poll(ctx, func() error {
+		var n int
+		err := s.gate.QueryRow(ctx, "SELECT count(*), coalesce(min(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted "+
+			"AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n, &session)
+		if err != nil {
+			return err
+		}
+		status, err := s.Locks.Inspect(ctx, Name)
+		if err == nil && (n != atGate || status.Waiters != waiting) {
+			err = fmt.Errorf("%d are at the gate, %d wait for the lock of %v, not %d and %d", n, status.Waiters, status.Owner, atGate, waiting)
+		}
+		return err
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	return session
+}
+
+// start starts n processes, which end with the test.
+func (s *Stage) start(n int) worker.Group[struct{}, bool] {
+	all, err := migrators.StartAll(s.ctx, s.config, n)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(all.Kill)
+	return all
+}
+
+// AtOnce has processes migrate at once: one migrates, the others wait and find nothing to do.
+func (s *Stage) AtOnce() {
+	s.t.Helper()
+	var outcomes []func(context.Context) (bool, error)
+	for _, m := range s.start(processes) {
+		outcomes = append(outcomes, m.Send(struct{}{}))
+	}
+	s.await(1, processes-1)
+	s.Open()
+	migrated := 0
+	for _, outcome := range outcomes {
+		did, err := outcome(s.ctx)
+		if err != nil {
+			s.t.Error(err)
+		} else if did {
+			migrated++
+		}
+	}
+	if tables := s.Tables(); migrated != 1 || len(tables) != len(Steps) {
+		s.t.Errorf("%d processes migrated; there are %v", migrated, tables)
+	}
+}
+
+// Killed kills a process amid the second step, and returns what another one, which waited, says when it has followed.
+func (s *Stage) Killed() (migrated bool, err error) {
+	s.t.Helper()
+	both := s.start(2)
+	both[0].Send(struct{}{})
+	session := s.await(1, 0)
+	outcome := both[1].Send(struct{}{})
+	s.await(1, 1)
+	both[0].Kill()
+	ctx, cancel := context.WithTimeout(s.ctx, patience)
+	defer cancel()
+	if err := servers.Poll(ctx, func() error {
+		var there bool
+		err := s.gate.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
+		if there {
+			err = fmt.Errorf("session %d of the killed process is still there", session)
+		}
+		return err
+	}); err != nil {
+		s.t.Fatal(err)
+	}
+	s.Open()
+	return outcome(ctx)
+}
+
+// Lost has up lose its lock amid the second step. outcome waits for its error.
+func (s *Stage) Lost(up Up) (outcome func() error) {
+	s.t.Helper()
+	done := make(chan error, 1)
+	go func() {
+		_, err := up(s.ctx, s.DB, s.Locks)
+		done <- err
+	}()
+	s.await(1, 0)
+	status, err := s.Locks.Inspect(s.ctx, Name)
+	if err == nil {
+		err = s.Locks.Break(s.ctx, Name, status.Owner)
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	<-s.lost
+	return func() error { return <-done }
+}
