@@ -1,0 +1,64 @@
+// Package gooselock locks the migrations of github.com/pressly/goose/v3 with a lockport.Locker: its Locker is for goose.WithLocker.
+//
+// # Guarantees
+//
+//   - A Provider migrates while it holds the lock, and no other Provider with the same lock does, as far as the lock's backend promises exclusion.
+//   - When the process dies, the lock becomes free within its TTL.
+//   - If the lock is lost, the Provider's method returns an error that matches lockport.ErrLost.
+//
+// # Non-guarantees
+//
+//   - goose does not ask a Locker between two migrations: those that follow a loss still run, before the method returns the error. To cancel them,
+//     call the Provider in lockport.Do instead of using a Locker.
+//   - Status, HasPending and GetVersions do not lock.
+package gooselock
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"sync"
+
+	"github.com/lockport/lockport"
+)
+
+// Locker implements lock.Locker of goose. Safe for concurrent use.
+type Locker struct {
+	locker lockport.Locker
+	name   string
+	opts   []lockport.AcquireOption
+
+	mu   sync.Mutex
+	held []*lockport.Lock // in the order in which they were acquired: only the last can be valid
+}
+
+// New returns a Locker that acquires name from locker, with opts. All processes that migrate a database need the same name. locker stays the
+// caller's.
+func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *Locker {
+	return &Locker{locker: locker, name: name, opts: opts}
+}
+
+// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire. It does not use the database.
+func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
+	lock, err := l.locker.Acquire(ctx, l.name, l.opts...)
+	if err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = append(l.held, lock)
+	return nil
+}
+
+// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost says that the migrations were not protected to the end.
+func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
+	l.mu.Lock()
+	if len(l.held) == 0 {
+		l.mu.Unlock()
+		return fmt.Errorf("lockport: %q is not locked", l.name)
+	}
+	lock := l.held[0] // a lost one, if there are several, so that no goroutine ends the lock that another one works under
+	l.held = l.held[1:]
+	l.mu.Unlock()
+	return lock.Release(ctx)
+}
