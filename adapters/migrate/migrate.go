@@ -1,0 +1,120 @@
+// Package migratelock locks the migrations of github.com/golang-migrate/migrate/v4 with a lockport.Locker: its Driver wraps another one.
+//
+// # Guarantees
+//
+//   - A Migrate works while it holds the lock, and no other Migrate with the same lock does, as far as the lock's backend promises exclusion.
+//   - When the process dies, the lock becomes free within its TTL. If it died during a migration, the version is dirty: golang-migrate asks for Force.
+//   - If the lock is lost, the next step fails with an error that matches lockport.ErrLost, and so does Unlock. The version stays dirty.
+//
+// # Non-guarantees
+//
+//   - A statement that is running when the lock is lost, or when the process dies, is not cancelled: golang-migrate gives drivers no context.
+//   - The wrapped driver still locks when it is opened, if it is one that does. Those for Postgres do, with an advisory lock of their session.
+package migratelock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+	"time"
+
+	"github.com/golang-migrate/migrate/v4/database"
+
+	"github.com/lockport/lockport"
+)
+
+// Driver is a database.Driver that locks with lockport. The methods that it does not have itself are those of the wrapped driver.
+type Driver struct {
+	database.Driver
+	locker lockport.Locker
+	name   string
+	wait   time.Duration
+	opts   []lockport.AcquireOption
+	open   context.Context // ends at Close
+	close  context.CancelFunc
+	locked atomic.Bool
+	lock   atomic.Pointer[lockport.Lock] // set while locked
+}
+
+// New wraps inner. Lock acquires name from locker, with opts. All processes that migrate a database need the same name. locker stays the caller's.
+//
+// Lock waits for at most wait, which must be shorter than the LockTimeout of the Migrate: when that has passed, golang-migrate returns, and a Lock that
+// succeeds later is held until Close. Make both longer than the TTL and the longest migration; the default of LockTimeout is 15 s.
+func New(inner database.Driver, locker lockport.Locker, name string, wait time.Duration, opts ...lockport.AcquireOption) *Driver {
+	d := &Driver{Driver: inner, locker: locker, name: name, wait: wait, opts: opts}
+	d.open, d.close = context.WithCancel(context.Background())
+	return d
+}
+
+// Open opens the wrapped driver, and wraps what that returns.
+func (d *Driver) Open(url string) (database.Driver, error) {
+	inner, err := d.Driver.Open(url)
+	if err == nil {
+		inner = New(inner, d.locker, d.name, d.wait, d.opts...)
+	}
+	return inner, err
+}
+
+// Close releases the lock, if it is held, and closes the wrapped driver.
+func (d *Driver) Close() error {
+	d.close()
+	err := d.Unlock()
+	if errors.Is(err, database.ErrNotLocked) {
+		err = nil
+	}
+	return errors.Join(err, d.Driver.Close())
+}
+
+// Lock waits for the lock. database.ErrLocked: somebody else has it, or this Driver. Its other errors are those of lockport.Locker.Acquire.
+func (d *Driver) Lock() error {
+	if !d.locked.CompareAndSwap(false, true) {
+		return database.ErrLocked
+	}
+	ctx, cancel := context.WithTimeout(d.open, d.wait)
+	defer cancel()
+	lock, err := d.locker.Acquire(ctx, d.name, d.opts...)
+	if err != nil {
+		d.locked.Store(false)
+		if errors.Is(err, lockport.ErrHeld) {
+			err = fmt.Errorf("%w: %w", database.ErrLocked, err)
+		}
+		return err
+	}
+	if d.lock.Store(lock); d.open.Err() != nil {
+		return errors.Join(d.open.Err(), d.Unlock())
+	}
+	return nil
+}
+
+// Unlock releases the lock. lockport.ErrLost: the migrations were not protected to the end. database.ErrNotLocked: this Driver does not have the lock.
+func (d *Driver) Unlock() error {
+	lock := d.lock.Swap(nil)
+	if lock == nil {
+		return database.ErrNotLocked
+	}
+	defer d.locked.Store(false)
+	return lock.Release(context.Background())
+}
+
+// guard calls f unless the lock was lost. Like other drivers, this one also works without Lock.
+func (d *Driver) guard(f func() error) error {
+	if lock := d.lock.Load(); lock != nil && lock.Err() != nil {
+		return lock.Err()
+	}
+	return f()
+}
+
+// Run applies a migration, unless the lock was lost.
+func (d *Driver) Run(migration io.Reader) error {
+	return d.guard(func() error { return d.Driver.Run(migration) })
+}
+
+// SetVersion saves the version, unless the lock was lost.
+func (d *Driver) SetVersion(version int, dirty bool) error {
+	return d.guard(func() error { return d.Driver.SetVersion(version, dirty) })
+}
+
+// Drop deletes everything in the database, unless the lock was lost.
+func (d *Driver) Drop() error { return d.guard(d.Driver.Drop) }
