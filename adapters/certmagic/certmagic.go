@@ -1,0 +1,118 @@
+// Package certmagiclock locks the work of github.com/caddyserver/certmagic with a lockport.Locker: its Storage wraps another one, which keeps the
+// certificates.
+//
+// # Guarantees
+//
+//   - Of all processes with the same lock server, one at a time obtains or renews a certificate, as far as the lock's backend promises exclusion.
+//   - Lock waits until its context ends. TryLock does not wait.
+//   - A lock is renewed for as long as it is held, also while certmagic waits for hours between two attempts. When the process dies, the lock becomes
+//     free within its TTL.
+//   - RenewLockLease returns nil only if the lock is held, or was lost and is acquired again.
+//
+// # Non-guarantees
+//
+//   - certmagic does not notice a loss during an attempt: two processes may then ask for the same certificate. The wrapped Storage keeps the one
+//     that is stored last. Unlock returns the loss, which certmagic logs.
+package certmagiclock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/lockport/lockport"
+)
+
+// Storage is a certmagic.Storage that locks with lockport; it implements certmagic.TryLocker and certmagic.LockLeaseRenewer too. Everything but locks is
+// left to the wrapped Storage. Safe for concurrent use.
+type Storage struct {
+	certmagic.Storage
+	locker lockport.Locker
+	opts   []lockport.AcquireOption
+
+	mu   sync.Mutex
+	held map[string][]*lockport.Lock // by name, until Unlock; one of each name at most is not lost
+}
+
+// New wraps inner. Locks are acquired from locker, with opts. Their names are certmagic's, such as "issue_cert_example.com". locker stays the caller's.
+func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.AcquireOption) *Storage {
+	return &Storage{Storage: inner, locker: locker, opts: opts, held: make(map[string][]*lockport.Lock)}
+}
+
+// Lock waits for the lock until ctx ends. Its errors are those of lockport.Locker.Acquire.
+func (s *Storage) Lock(ctx context.Context, name string) error {
+	lock, err := s.locker.Acquire(ctx, name, s.opts...)
+	if err != nil {
+		return err
+	}
+	s.add(lock)
+	return nil
+}
+
+// TryLock makes one attempt. It returns false, and no error, if somebody else has the lock.
+func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
+	lock, err := s.locker.TryAcquire(ctx, name, s.opts...)
+	if errors.Is(err, lockport.ErrHeld) {
+		return false, nil
+	} else if err != nil {
+		return false, err
+	}
+	s.add(lock)
+	return true, nil
+}
+
+func (s *Storage) add(lock *lockport.Lock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[lock.Name()] = append(s.held[lock.Name()], lock)
+}
+
+// take removes one of the locks of name: a lost one, if there is any, so that no goroutine ends the lock that another one works under.
+func (s *Storage) take(name string) (*lockport.Lock, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	locks := s.held[name]
+	if len(locks) == 0 {
+		return nil, fmt.Errorf("lockport: %q is not locked", name)
+	}
+	i := max(0, slices.IndexFunc(locks, func(lock *lockport.Lock) bool { return !lock.Valid() }))
+	lock := locks[i]
+	if s.held[name] = slices.Delete(locks, i, i+1); len(locks) == 1 {
+		delete(s.held, name)
+	}
+	return lock, nil
+}
+
+// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost says that the work was not protected to the end.
+func (s *Storage) Unlock(ctx context.Context, name string) error {
+	lock, err := s.take(name)
+	if err == nil {
+		err = lock.Release(ctx)
+	}
+	return err
+}
+
+// RenewLockLease returns nil if the lock is held, by comparing the clock now: lockport renews it, whatever the duration. If the lock was lost, it makes
+// one attempt to acquire it again. It fails if somebody else has it. certmagic calls it when an attempt begins, and then looks whether the work
+// has been done by somebody else.
+func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
+	lock, err := s.take(name)
+	if err != nil {
+		return err
+	}
+	if lost := lock.Err(); lost != nil {
+		again, failed := s.locker.TryAcquire(ctx, name, s.opts...)
+		if failed != nil {
+			err = fmt.Errorf("%w; not acquired again: %w", lost, failed)
+		} else {
+			lock = again
+		}
+	}
+	s.add(lock)
+	return err
+}
