@@ -68,7 +68,7 @@ func (l *lease) Grant() driver.Grant {
 // Renew implements driver.Lease.
 func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	return call(ctx, l.b, Renew, func(ctx context.Context, late time.Duration) (time.Time, error) {
-		until, err := driver.Renew(onItsWay(ctx), l.b.client, l.Lease)
+		until, err := driver.Renew(ctx, l.b.client, l.Lease)
 		return until.Add(-late), err
 	})
 }
@@ -78,12 +78,9 @@ func (l *lease) Release(ctx context.Context) error { return l.b.do(ctx, Release,
 
 // do makes a call that has no other result than an error.
 func (b *Backend) do(ctx context.Context, kind Call, f func(context.Context) error) error {
-	_, err := call(ctx, b, kind, func(ctx context.Context, _ time.Duration) (struct{}, error) { return struct{}{}, f(onItsWay(ctx)) })
+	_, err := call(ctx, b, kind, func(ctx context.Context, _ time.Duration) (struct{}, error) { return struct{}{}, f(ctx) })
 	return err
 }
-
-// onItsWay is the context of a request that does not wait and is on its way: it reaches the server, though its connection may break before the reply.
-func onItsWay(ctx context.Context) context.Context { return context.WithoutCancel(ctx) }
 
 // heard is req as its client hears of it: the server's callbacks arrive if and when they get through.
 func (b *Backend) heard(req driver.Request) driver.Request {
@@ -103,10 +100,10 @@ func (b *Backend) heard(req driver.Request) driver.Request {
 	return req
 }
 
-// claim makes a claim by one call.
-func (b *Backend) claim(ctx context.Context, req driver.Request,
+// claim makes a claim by one call, which is of the kind of call or callWaiting.
+func (b *Backend) claim(ctx context.Context, req driver.Request, by caller[driver.Lease],
 	f func(context.Context, driver.Request) (driver.Lease, error)) (driver.Lease, error) {
-	return call(ctx, b, Claim, func(ctx context.Context, late time.Duration) (driver.Lease, error) {
+	return by(ctx, b, Claim, func(ctx context.Context, late time.Duration) (driver.Lease, error) {
 		l, err := f(ctx, b.heard(req))
 		if err != nil {
 			return nil, err
@@ -117,14 +114,12 @@ func (b *Backend) claim(ctx context.Context, req driver.Request,
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-		return b.client.TryAcquire(onItsWay(ctx), req)
-	})
+	return b.claim(ctx, req, call[driver.Lease], b.client.TryAcquire)
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.claim(ctx, req, callWaiting[driver.Lease], func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 		l, err := b.client.Wait(ctx, req)
 		if err != nil && ctx.Err() != nil {
 			err = unknown(context.Cause(ctx)) // which may be that the connection broke
@@ -145,7 +140,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		for i, l := range leases {
 			inner[i] = l.(*lease).Lease
 		}
-		b.client.RenewBatch(onItsWay(ctx), inner, renewed)
+		b.client.RenewBatch(ctx, inner, renewed)
 		for i := range renewed {
 			renewed[i].Until = renewed[i].Until.Add(-late)
 		}
@@ -184,8 +179,8 @@ func (b *Backend) Detach(ctx context.Context, l driver.Lease) error {
 
 // Attach implements driver.Attacher. A fault for Claim strikes it.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
-		return b.client.Attach(onItsWay(ctx), req, owner, token)
+	return b.claim(ctx, req, call[driver.Lease], func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+		return b.client.Attach(ctx, req, owner, token)
 	})
 }
 
