@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"net/url"
-	"strings"
 	"sync"
 	"time"
 
@@ -57,11 +55,11 @@ func etcdMutex(name string, shared bool, use string) Subject {
 func etcdKey(name string) string { return "/referee/" + name }
 
 func etcdClient(rawURL string) (*clientv3.Client, error) {
-	u, err := url.Parse(rawURL)
+	servers, err := hosts(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	return clientv3.New(clientv3.Config{Endpoints: strings.Split(u.Host, ","), DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
+	return clientv3.New(clientv3.Config{Endpoints: servers, DialTimeout: 5 * time.Second, Logger: zap.NewNop()})
 }
 
 func openEtcd(rawURL string, shared bool) (driver.Backend, error) {
@@ -69,14 +67,14 @@ func openEtcd(rawURL string, shared bool) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	var once sync.Mutex
+	var mu sync.Mutex
 	var ours *concurrency.Session
-	session := func(ctx context.Context) (*concurrency.Session, error) {
+	session := func() (*concurrency.Session, error) {
 		if !shared {
 			return concurrency.NewSession(client, concurrency.WithTTL(etcdTTL))
 		}
-		once.Lock()
-		defer once.Unlock()
+		mu.Lock()
+		defer mu.Unlock()
 		if ours != nil && ours.Ctx().Err() == nil {
 			return ours, nil
 		}
@@ -88,9 +86,9 @@ func openEtcd(rawURL string, shared bool) (driver.Backend, error) {
 	}
 	return waiter{&thin{
 		caps: driver.Capabilities{Backend: "etcd Mutex", Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: etcdTTL * time.Second, Failover: driver.FailoverSafe},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: client.Close,
+		end:  client.Close,
 		take: func(ctx context.Context, req driver.Request, wait bool) (*hold, error) {
-			s, err := session(ctx)
+			s, err := session()
 			if err != nil {
 				return nil, err
 			}

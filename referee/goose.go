@@ -64,7 +64,7 @@ func openGooseSession(_ context.Context, rawURL string) (driver.Backend, error) 
 	}
 	return &thin{
 		caps: driver.Capabilities{Backend: "goose session lock", Ends: driver.EndsSession, FixedTTL: gooseTTL},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: db.Close,
+		end:  db.Close,
 		take: func(ctx context.Context, req driver.Request, _ bool) (*hold, error) {
 			locker, err := lock.NewPostgresSessionLocker(lock.WithLockID(lockID(req.Name)), lock.WithLockTimeout(1, 1), lock.WithUnlockTimeout(1, 1))
 			if err != nil {
@@ -93,7 +93,7 @@ func openGooseTable(_ context.Context, rawURL string) (driver.Backend, error) {
 	}
 	return &thin{
 		caps: driver.Capabilities{Backend: "goose table lock", Ends: driver.EndsSession, FixedTTL: gooseTTL},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: db.Close,
+		end:  db.Close,
 		take: func(ctx context.Context, req driver.Request, _ bool) (*hold, error) {
 			locker, err := lock.NewPostgresTableLocker(lock.WithTableLockID(lockID(req.Name)), lock.WithTableLeaseDuration(gooseTTL),
 				lock.WithTableHeartbeatInterval(gooseTTL/4), lock.WithTableLockTimeout(100*time.Millisecond, 1), lock.WithTableUnlockTimeout(time.Second, 1))

@@ -45,15 +45,15 @@ type Cell struct {
 	Findings []Finding `json:",omitempty"`
 }
 
-// leading are the promises that a rule begins with. Rules of the driver's contract have none: no library promised those.
-var leading = regexp.MustCompile(`^P\d+[ab]?( |,|:)`)
+// leading is the promise that a rule begins with. Rules of the driver's contract have none, and no library promised them.
+var leading = regexp.MustCompile(`^(P\d+[ab]?)[ ,:]`)
 
 // promiseOf is the number of the promise that a rule is about, or nothing.
 func promiseOf(rule string) string {
-	if !leading.MatchString(rule) {
-		return ""
+	if found := leading.FindStringSubmatch(rule); found != nil {
+		return found[1]
 	}
-	return regexp.MustCompile(`^P\d+[ab]?`).FindString(rule)
+	return ""
 }
 
 // ours are cases that try what only lockport's driver promises, although their rules name a promise that others make too.
@@ -108,7 +108,7 @@ func judge(s Subject, runs []conformance.Report) (cells []Cell, unable map[strin
 		}
 		switch {
 		case cell.Source == "":
-			cell.Verdict, cell.Findings, cell.Passed = NotPromised, nil, 0
+			cell.Verdict = NotPromised
 		case slices.ContainsFunc(cell.Findings, func(f Finding) bool { return f.Refutes(len(runs)) }):
 			cell.Verdict = Refuted
 		case cell.Passed > 0 && len(cell.Findings) == 0:

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/url"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func openRedislock(_ context.Context, rawURL string) (driver.Backend, error) {
 	locks := redislock.New(client[0])
 	return &thin{
 		caps: driver.Capabilities{Backend: "redislock", Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: client[0].Close,
+		end:  client[0].Close,
 		take: func(ctx context.Context, req driver.Request, _ bool) (*hold, error) {
 			sent := time.Now()
 			lock, err := locks.Obtain(ctx, req.Name, req.TTL, nil)
@@ -71,11 +70,11 @@ func openRedislock(_ context.Context, rawURL string) (driver.Backend, error) {
 
 // goRedis are clients of the servers of redis://host or redlock://host,host with go-redis' own settings.
 func goRedis(rawURL string) (all []*redis.Client, err error) {
-	u, err := url.Parse(rawURL)
+	servers, err := hosts(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	for _, host := range strings.Split(u.Host, ",") {
+	for _, host := range servers {
 		all = append(all, redis.NewClient(&redis.Options{Addr: host}))
 	}
 	return all, nil

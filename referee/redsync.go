@@ -46,7 +46,6 @@ func openRedsync(_ context.Context, rawURL string) (driver.Backend, error) {
 	rs := redsync.New(pools...)
 	return &thin{
 		caps: driver.Capabilities{Backend: "redsync", Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
-		held: make(map[string]*hold), sent: make(map[string]time.Time),
 		end: func() (err error) {
 			for _, c := range clients {
 				err = errors.Join(err, c.Close())

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -42,19 +40,19 @@ const rueidisLate = "lock.go, monitoring: the request that extends the key is se
 	"is cancelled when that request fails, which is later than the key's expiry"
 
 func openRueidislock(_ context.Context, rawURL string) (driver.Backend, error) {
-	u, err := url.Parse(rawURL)
+	servers, err := hosts(rawURL)
 	if err != nil {
 		return nil, err
 	}
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: strings.Split(u.Host, ",")}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: rueidisValidity, TryNextAfter: time.Second,
+		ClientOption: rueidis.ClientOption{InitAddress: servers}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: rueidisValidity, TryNextAfter: time.Second,
 	})
 	if err != nil {
 		return nil, err
 	}
 	return waiter{&thin{
 		caps: driver.Capabilities{Backend: "rueidislock", Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: rueidisValidity},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: func() error { locker.Close(); return nil },
+		end:  func() error { locker.Close(); return nil },
 		take: func(ctx context.Context, req driver.Request, wait bool) (*hold, error) {
 			// The context of the attempt bounds the hold too: it is to end with the attempt alone.
 			whole, end := context.WithCancel(context.WithoutCancel(ctx))
@@ -85,19 +83,4 @@ func openRueidislock(_ context.Context, rawURL string) (driver.Backend, error) {
 			}}, nil
 		},
 	}}, nil
-}
-
-// tell passes a library's own notice on, until stop is called.
-func tell(gone <-chan struct{}, lost func(error)) (stop func()) {
-	over, end := context.WithCancel(context.Background())
-	go func() {
-		select {
-		case <-gone:
-			if lost != nil && over.Err() == nil {
-				lost(driver.ErrLost)
-			}
-		case <-over.Done():
-		}
-	}()
-	return end
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,9 +19,8 @@ type thin struct {
 	take func(ctx context.Context, req driver.Request, wait bool) (*hold, error)
 	end  func() error // ends the client
 
-	mu   sync.Mutex
-	sent map[string]time.Time // by owner: when a claim with an unknown outcome was last sent
-	held map[string]*hold     // by owner
+	held sync.Map // by owner, the *hold
+	sent sync.Map // by owner, the time.Time at which a claim with an unknown outcome ended
 }
 
 // hold is what the library returns for a name.
@@ -36,11 +37,9 @@ func (t *thin) Capabilities() driver.Capabilities { return t.caps }
 // Close implements driver.Backend. What is held ends as if the process had died.
 func (t *thin) Close() error {
 	err := t.end()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, h := range t.held {
-		if h.abort != nil {
-			h.abort()
+	for _, h := range t.held.Range {
+		if abort := h.(*hold).abort; abort != nil {
+			abort()
 		}
 	}
 	return err
@@ -67,15 +66,13 @@ func (t *thin) claim(ctx context.Context, req driver.Request, wait bool) (driver
 	if errors.Is(err, driver.ErrHeld) {
 		return nil, &driver.HeldError{Poll: pollEvery}
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if err != nil {
-		t.sent[req.Owner] = time.Now()
+		t.sent.Store(req.Owner, time.Now())
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
-	t.held[req.Owner] = h
+	t.held.Store(req.Owner, h)
 	if h.renew != nil {
-		return renewable{h}, nil
+		return renewable{lease{h}}, nil
 	}
 	return lease{h}, nil
 }
@@ -86,20 +83,15 @@ const pollEvery = 50 * time.Millisecond
 // Abandon implements driver.Backend: it releases what the library returned for the claim. Where it returned an error there is nothing by which the claim could
 // be undone, so its end is awaited.
 func (t *thin) Abandon(ctx context.Context, req driver.Request) error {
-	t.mu.Lock()
-	h, sent := t.held[req.Owner], t.sent[req.Owner]
-	t.mu.Unlock()
-	if h != nil {
-		if err := h.release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
+	if h, found := t.held.Load(req.Owner); found {
+		if err := h.(*hold).release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
 			return err
 		}
-	} else if time.Since(sent) < req.TTL+req.TTL/10 {
+	} else if sent, found := t.sent.Load(req.Owner); found && time.Since(sent.(time.Time)) < req.TTL+req.TTL/10 {
 		return fmt.Errorf("%w: the library cannot undo a claim; it ends with its TTL", driver.ErrUnknown)
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	delete(t.held, req.Owner)
-	delete(t.sent, req.Owner)
+	t.held.Delete(req.Owner)
+	t.sent.Delete(req.Owner)
 	return nil
 }
 
@@ -112,13 +104,7 @@ func (l lease) Grant() driver.Grant { return driver.Grant{Until: l.until} }
 func (l lease) Release(ctx context.Context) error { return l.release(ctx) }
 
 // renewable is a lease that its user renews.
-type renewable struct{ *hold }
-
-// Grant implements driver.Lease.
-func (l renewable) Grant() driver.Grant { return driver.Grant{Until: l.until} }
-
-// Release implements driver.Lease.
-func (l renewable) Release(ctx context.Context) error { return l.release(ctx) }
+type renewable struct{ lease }
 
 // Renew implements driver.Renewer.
 func (l renewable) Renew(ctx context.Context) (time.Time, error) { return l.renew(ctx) }
@@ -129,4 +115,28 @@ func lostIf(lost bool, err error) error {
 		return fmt.Errorf("%w: %w", driver.ErrLost, err)
 	}
 	return err
+}
+
+// tell passes a library's own notice on, until stop is called.
+func tell(gone <-chan struct{}, lost func(error)) (stop func()) {
+	over, end := context.WithCancel(context.Background())
+	go func() {
+		select {
+		case <-gone:
+			if lost != nil && over.Err() == nil {
+				lost(driver.ErrLost)
+			}
+		case <-over.Done():
+		}
+	}()
+	return end
+}
+
+// hosts are the servers that a URL names.
+func hosts(rawURL string) ([]string, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil {
+		return nil, err
+	}
+	return strings.Split(u.Host, ","), nil
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"net/url"
-	"strings"
 	"time"
 
 	"github.com/go-zookeeper/zk"
@@ -47,11 +45,11 @@ func (silent) Printf(string, ...any) {}
 
 // zkConn is a connection whose session has begun.
 func zkConn(ctx context.Context, rawURL string) (*zk.Conn, error) {
-	u, err := url.Parse(rawURL)
+	servers, err := hosts(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	conn, events, err := zk.Connect(strings.Split(u.Host, ","), zkTTL, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	conn, events, err := zk.Connect(servers, zkTTL, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 	if err != nil {
 		return nil, err
 	}
@@ -73,7 +71,7 @@ func openZKLock(ctx context.Context, rawURL string) (driver.Backend, error) {
 	}
 	return waiter{&thin{
 		caps: driver.Capabilities{Backend: "zk.Lock", Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: zkTTL, Failover: driver.FailoverSafe},
-		held: make(map[string]*hold), sent: make(map[string]time.Time), end: func() error { conn.Close(); return nil },
+		end:  func() error { conn.Close(); return nil },
 		take: func(ctx context.Context, req driver.Request, wait bool) (*hold, error) {
 			lock := zk.NewLock(conn, zkPath(req.Name), zk.WorldACL(zk.PermAll))
 			result := make(chan error, 1)
