@@ -293,6 +293,7 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, o
 	for i := range slices.Backward(r.Responses) { // the own key, where it is asked for, is the last
 		for _, e := range entries(rangeAt(r, i)) {
 			st := b.layout.claimant(e)
+			refused := c.otherPermits(st)
 			switch {
 			case st.Owner == c.req.Owner: // it has been entered before
 				c.rev = e.created
@@ -301,8 +302,8 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, o
 				return b.look(ctx, c)
 			case e.key == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
 				b.retire(c.lease)
-			case c.otherPermits(st) != nil:
-				return place{}, c.otherPermits(st)
+			case refused != nil:
+				return place{}, refused
 			case c.req.Permits > 0: // which keeps nobody out
 				continue
 			}

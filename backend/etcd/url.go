@@ -19,7 +19,7 @@ import (
 func init() {
 	for _, s := range []lockport.Scheme{
 		{Name: "etcd", Example: "etcd://user:password@localhost:2379,other:2379", Params: params},
-		{Name: "etcds", Example: "etcds://localhost:2379,other:2379?servername=etcd.example.com", Params: append(params, tlsParams...)},
+		{Name: "etcds", Example: "etcds://localhost:2379,other:2379?servername=etcd.example.com", Params: append(params, lockurl.TLSParams...)},
 	} {
 		s.Open, s.Capabilities = openURL, capabilities
 		lockport.Register(s)
@@ -29,13 +29,6 @@ func init() {
 var params = []lockport.Param{
 	{Name: "prefix", Text: `what the keys begin with; default "lockport/"; may be empty`},
 	{Name: "addr", Text: "a further endpoint, host:port; may be repeated, and is needed for more than one IPv6 address"},
-}
-
-var tlsParams = []lockport.Param{
-	{Name: "ca", Text: "file with the certificates (PEM) that the servers' are checked against; default: the system's"},
-	{Name: "cert", Text: "file with the client's certificate (PEM)"},
-	{Name: "key", Text: "file with its key"},
-	{Name: "servername", Text: "what the servers' certificates must be for; default: the host"},
 }
 
 // openURL makes a backend of a URL, with a client of its own.

@@ -17,16 +17,12 @@ import (
 func init() {
 	lockport.Register(lockport.Scheme{
 		Name: "nats", Open: openURL, Example: "nats://user:password@localhost:4222,other:4222?bucket=lockport", Capabilities: capabilities,
-		Params: []lockport.Param{
+		Params: append([]lockport.Param{
 			{Name: "bucket", Text: `the key-value bucket of the locks; default "lockport"`},
 			{Name: "addr", Text: "a further server, host:port; may be repeated, and is needed for more than one IPv6 address"},
 			{Name: "creds", Text: "file with the credentials of a user (nsc); a user without a password in the URL is a token"},
 			{Name: "tls", Text: "true: only with TLS; default false"},
-			{Name: "ca", Text: "file with the certificates (PEM) that the servers' are checked against; default: the system's"},
-			{Name: "cert", Text: "file with the client's certificate (PEM)"},
-			{Name: "key", Text: "file with its key"},
-			{Name: "servername", Text: "what the servers' certificates must be for; default: the host"},
-		},
+		}, lockurl.TLSParams...),
 	})
 }
 

@@ -69,9 +69,12 @@ func ask(ctx context.Context, conn *sql.Conn, text string, values []any) (a answ
 
 var placeholder = regexp.MustCompile(`:[a-z]+\b`)
 
+// text is a statement in the words of the dialect, which may have words in them.
+func (b *Backend) text(statement string) string { return b.words.Replace(b.words.Replace(statement)) }
+
 // bind puts words and placeholders into a statement, and returns the arguments in their order.
 func (b *Backend) bind(statement string, named args) (text string, values []any) {
-	text = placeholder.ReplaceAllStringFunc(b.words.Replace(b.words.Replace(statement)), func(name string) string {
+	text = placeholder.ReplaceAllStringFunc(b.text(statement), func(name string) string {
 		list, ok := named[name[1:]].([]any)
 		switch value := named[name[1:]]; {
 		case value == nil:
@@ -102,7 +105,7 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	}
 	switch refused := strings.Fields(b.dialect.refused); {
 	case code == refused[0]:
-		return fmt.Errorf("%w: make the table first: %s (%s)", driver.ErrRefused, b.words.Replace(b.words.Replace(schema)), line)
+		return fmt.Errorf("%w: make the table first: %s (%s)", driver.ErrRefused, b.text(schema), line)
 	case is(code, refused...):
 		return fmt.Errorf("%w: %s", driver.ErrRefused, line)
 	case is(code, strings.Fields(b.dialect.undone)...):

@@ -93,7 +93,7 @@ func Schema(d Dialect, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.words.Replace(b.words.Replace(schema)), nil
+	return b.text(schema), nil
 }
 
 // CreateTable makes the table of db unless it is there. It needs the right to create tables, which locks do not.

@@ -6,7 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"os"
+
+	"github.com/lockport/lockport"
 )
+
+// TLSParams are the parameters that [Params.TLS] reads, of URLs that name several servers.
+var TLSParams = []lockport.Param{
+	{Name: "ca", Text: "file with the certificates (PEM) that the servers' are checked against; default: the system's"},
+	{Name: "cert", Text: "file with the client's certificate (PEM)"},
+	{Name: "key", Text: "file with its key"},
+	{Name: "servername", Text: "what the servers' certificates must be for; default: the host"},
+}
 
 // tlsConfig is a client's configuration of TLS 1.2 or newer with the files that a URL names, which may be empty: ca has the certificates (PEM) that the server's
 // is checked against, in place of the system's; cert and key are the client's own. Errors name the parameter.
