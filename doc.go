@@ -11,6 +11,7 @@
 //   - [github.com/lockport/lockport/backend/postgres]: advisory locks, through pgx
 //   - [github.com/lockport/lockport/backend/mysql]: GET_LOCK of MySQL and MariaDB, through database/sql
 //   - [github.com/lockport/lockport/backend/table]: rows of a table, through database/sql; also behind PgBouncer in transaction mode
+//   - [github.com/lockport/lockport/backend/nats]: a JetStream key-value bucket; a module of its own
 //   - [github.com/lockport/lockport/backend/file]: lock files of one machine
 //   - [github.com/lockport/lockport/backend/memory]: one process; the fake for your tests
 //
