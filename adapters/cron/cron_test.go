@@ -75,7 +75,7 @@ func TestClocksApart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, runs := memory.NewServer(), atomic.Int64{}
 			for _, ahead := range []time.Duration{time.Second, 0} {
-				once := cronlock.Once(ticks.Client(t, server), "job", cron.DiscardLogger, lockport.MinHold(c.minHold))
+				once := cronlock.Once(newClient(t, server), "job", cron.DiscardLogger, lockport.MinHold(c.minHold))
 				s := cron.New(cron.WithChain(once), cron.WithParser(shifted{cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow), ahead}))
 				_, err := s.AddFunc("* * * * *", func() { runs.Add(1) })
 				require.NoError(t, err)
@@ -86,6 +86,13 @@ func TestClocksApart(t *testing.T) {
 			require.EqualValues(t, c.want, runs.Load())
 		})
 	}
+}
+
+func newClient(t *testing.T, server *memory.Server) *lockport.Client {
+	client, err := memory.New(memory.Options{Server: server})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
 }
 
 // lines are what is logged.
@@ -99,7 +106,7 @@ func TestOnce(t *testing.T) {
 	server, logged := memory.NewServer(), make(lines, 1)
 	began, over := make(chan bool, 1), make(chan error, 1)
 	machine := func(job cron.Job) cron.Job {
-		return cron.NewChain(cronlock.Once(ticks.Client(t, server), "job", logged)).Then(job)
+		return cron.NewChain(cronlock.Once(newClient(t, server), "job", logged)).Then(job)
 	}
 	a := machine(cronlock.Func(func(ctx context.Context) {
 		began <- true
@@ -122,7 +129,7 @@ func TestOnce(t *testing.T) {
 		require.PanicsWithValue(t, "b", b.Run)
 	}
 
-	closed := ticks.Client(t, server)
+	closed := newClient(t, server)
 	require.NoError(t, closed.Close())
 	cronlock.Once(closed, "job", logged)(cronlock.Func(func(context.Context) { t.Error("runs without a lock") })).Run()
 	require.Equal(t, "skip: no lock", <-logged)

@@ -73,7 +73,7 @@ func TestClocksApart(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			server, runs := memory.NewServer(), atomic.Int64{}
 			for _, ahead := range []time.Duration{time.Second, 0} {
-				locker := gocronlock.NewLocker(ticks.Client(t, server), lockport.MinHold(c.minHold))
+				locker := gocronlock.NewLocker(newClient(t, server), lockport.MinHold(c.minHold))
 				clock := shifted{clockwork.NewRealClock(), ahead}
 				s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker), gocron.WithClock(clock))
 				require.NoError(t, err)
@@ -100,12 +100,19 @@ func TestTwoMachines(t *testing.T) {
 	}
 }
 
+func newClient(t *testing.T, server *memory.Server) *lockport.Client {
+	client, err := memory.New(memory.Options{Server: server})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	return client
+}
+
 // A job that is due while another process runs it is skipped; one whose lock is lost is told by its context.
 func TestJobIsToldOfTheLoss(t *testing.T) {
 	server, skipped := memory.NewServer(), make(chan error, 1)
 	began, over := make(chan string, 1), make(chan error, 1)
 	machine := func(name string) gocron.Job {
-		locker := gocronlock.NewLocker(ticks.Client(t, server))
+		locker := gocronlock.NewLocker(newClient(t, server))
 		s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = s.Shutdown() })
@@ -136,7 +143,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 // A run that ends late, after its lock was lost, does not end the context of the next one.
 func TestContextIsOfTheLatestRun(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
-	locker := gocronlock.NewLocker(ticks.Client(t, server))
+	locker := gocronlock.NewLocker(newClient(t, server))
 	during := func() error {
 		ctx, cancel := locker.Context(ctx, "job")
 		defer cancel()
@@ -157,7 +164,7 @@ func TestContextIsOfTheLatestRun(t *testing.T) {
 // One process leads, until it resigns or loses its lock, which ends the context of its jobs.
 func TestElector(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
-	a, b := gocronlock.NewElector(ticks.Client(t, server), "leader"), gocronlock.NewElector(ticks.Client(t, server), "leader")
+	a, b := gocronlock.NewElector(newClient(t, server), "leader"), gocronlock.NewElector(newClient(t, server), "leader")
 	require.NoError(t, a.Resign(ctx), "of what it does not lead")
 	require.NoError(t, a.IsLeader(ctx))
 	require.NoError(t, a.IsLeader(ctx))

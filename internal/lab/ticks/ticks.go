@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/internal/lab/worker"
 )
 
@@ -47,21 +46,6 @@ func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
 	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL), lockport.MinHold(m.MinHold))
 	say(event{Up: err == nil})
 	return client, err
-}
-
-// Client is a client of server, closed when t ends.
-func Client(t testing.TB, server *memory.Server) *lockport.Client {
-	t.Helper()
-	client, err := memory.New(memory.Options{Server: server})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := client.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return client
 }
 
 // event is a line that a machine prints.
