@@ -11,8 +11,8 @@ import (
 // decide together would have to lose their disks.
 func forgets(counter string) []play.Cell {
 	return []play.Cell{{Fault: "server-restarted-empty", Outcome: play.Unsafe, Script: restartedEmpty, Tries: 3,
-		Why: "A server without its data, or restored from a backup, knows no holder and grants anew, while a holder whose link is silent believes until its " +
-			"deadline. Its " + counter + " begins anew, so tokens repeat: the resource must forget those that it has seen."}}
+		Why: "A server without its data, or restored from a backup, grants held locks again. Its " + counter + " restarts, so tokens repeat: the resource must " +
+			"forget the tokens it has seen."}}
 }
 
 // restartedEmpty has a worker take a lock, which had others before it, and then not hear from the server for a while. Meanwhile that is killed, loses its data

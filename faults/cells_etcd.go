@@ -26,38 +26,37 @@ var (
 )
 
 // whyWatched is why a claim that is removed openly ends as it does, where the holder watches it.
-const whyWatched = "The holder's watch tells it, in milliseconds: in these, somebody else may have the lock already."
+const whyWatched = "The holder's watch reports it within milliseconds, in which the next waiter may be granted."
 
 // etcdCells are the faults of a cluster. pausedTries is within how many plays a leader that was paused has a lease revoked.
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
 	return slices.Concat(Common(false), []play.Cell{
 		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: leaderless,
-			Why: "Keys and leases are on a majority of the members, and the next leader gives every lease its whole time again."},
+			Why: "Keys and leases are on a majority; the next leader restarts every lease's TTL."},
 		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: leaderless,
-			Why: "The others are a majority; clients of that member connect to another."},
+			Why: "The others are a majority, and clients connect to them."},
 		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
-			Why: "A leader that goes on within half of the TTL finds no lease at its end that somebody has kept alive meanwhile."},
+			Why: "A leader that resumes within half of the TTL revokes no lease that was kept alive."},
 		{Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
-			Why: "A leader that goes on after it was stopped for longer than the TTL may have leases revoked that the next leader has kept alive; their holders are told, " +
-				"but possibly after somebody else has the lock."},
+			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may learn it after the next grant."},
 		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: leaderless,
-			Why: "It knows within two election timeouts that it has no majority, and ends no lease without one; the next leader gives every lease its whole time again."},
+			Why: "Without a majority it ends no lease; the next leader restarts every lease's TTL."},
 		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: leaderless,
-			Why: "It can confirm nothing by itself; its clients ask another."},
+			Why: "It confirms nothing alone; its clients ask another member."},
 		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: leaderless,
-			Why: "One member alone grants nothing; when there is a majority again, every lease has its whole time."},
+			Why: "One member alone grants nothing. With a majority again, every lease's TTL restarts."},
 		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: leaderless,
-			Why: "All are killed at the same moment: keys and leases are on the disks, and every lease has its whole time again when there is a leader."},
+			Why: "Keys and leases are on disk; the new leader restarts every lease's TTL."},
 		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
 		{Fault: "lease-revoked-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(revoked), Gone: true,
-			Why: "A lease that is revoked takes its keys with it at once; a holder whose link is silent does not hear of it, and believes until its deadline."},
+			Why: "Revoking a lease deletes its keys at once; a holder with a silent link believes until its deadline."},
 		{Fault: "lease-revoked", Outcome: play.UnsafeFenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
 		{Fault: "key-deleted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
-			Why: "The next in line has the lock when the key is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
+			Why: "The next waiter is granted at once; a holder with a silent link believes until its deadline."},
 		{Fault: "key-deleted", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
 		{Fault: "out-of-space", Outcome: play.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
-			Why: "Renewals and releases need no space. New claims are refused until the alarm is disarmed; waiters in the queue have their keys and get the lock in turn."},
+			Why: "Renewals and releases need no space; queued waiters have their keys. New claims fail until the alarm is disarmed."},
 	})
 }
 

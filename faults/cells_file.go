@@ -9,14 +9,14 @@ import (
 
 // fileCells are the faults of a folder of one machine.
 var fileCells = slices.Concat(
-	Common(true, play.Cell{Fault: "holder-stopped", Why: "a stopped process (SIGSTOP) keeps its lock for as long as it exists"}),
+	Common(true, play.Cell{Fault: "holder-stopped", Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
 	[]play.Cell{
 		{Fault: "file-removed", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, true), Gone: true, Tries: 5,
-			Why: "the next client makes a new file and locks that; the holder of the old one checks four times a second that it is still there; the token protects"},
+			Why: "the next client creates and locks a new file; the holder checks for its file four times a second"},
 		{Fault: "folder-replaced", Outcome: play.UnsafeFenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
-			Why: "the same as removing all its files; tokens of new files begin at the time of day, which is ahead of earlier ones"},
+			Why: "as when all files are removed; tokens of new files start at the time of day, ahead of earlier ones"},
 		{Fault: "folder-away", Outcome: play.Unavailable, Inject: unavailable(folderAway, 2, 0.1, 1),
-			Why: "holders learn that their files are gone, and nobody can lock a missing file"},
+			Why: "holders learn that their files are gone; a missing file cannot be locked"},
 	})
 
 // replaceFolder has another folder, which is empty, take the place of that with the locks.

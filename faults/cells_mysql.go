@@ -17,14 +17,14 @@ import (
 // mySQLCells are the faults of one MariaDB.
 var mySQLCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-killed"), []play.Cell{
 	{Fault: "wait-timeout-set", Outcome: play.Safe, Script: shorterTimeout(setWaitTimeout),
-		Why: "an administrator's shorter wait_timeout does not end our sessions: each sets the TTL for itself"},
+		Why: "a shorter wait_timeout on the server does not apply: each session sets its own"},
 	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectMySQL), Why: whyTooMany},
 	{Fault: "token-table-locked", Outcome: play.Safe, Inject: lasting(lockTokenTable, 1, 2),
-		Why: "a holder keeps its lock, or learns in time that it is lost; a claim that can draw no token gives the lock back and fails"},
+		Why: "a holder keeps its lock or learns of the loss in time; a claim that gets no token releases the lock and fails"},
 	{Fault: "token-table-dropped", Outcome: play.Safe, Inject: dropTokenTable,
-		Why: "the table is created again, and the next tokens are the server's clock, which is ahead of earlier ones"},
+		Why: "the table is created again; the next tokens are the server's clock, ahead of earlier ones"},
 	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitMySQL, Gone: true,
-		Why: "replication does not copy GET_LOCK: a server that replaces one which lives on with its clients grants at once; its tokens rise if its clock is right"},
+		Why: "replication does not copy GET_LOCK, so the new server grants at once; its tokens rise if its clock is right"},
 })
 
 // setWaitTimeout sets for new sessions after what time of silence they end.

@@ -18,10 +18,10 @@ import (
 // postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
 	{Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
-		Why: "holders can renew and release; new claims fail until there is room"},
+		Why: "holders renew and release; new claims fail until there is room"},
 	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
 	{Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
-		Why: "an administrator's shorter idle_session_timeout does not end our sessions: each sets the TTL for itself"},
+		Why: "a shorter idle_session_timeout on the server does not apply: each session sets its own"},
 })
 
 // lockTableFull has a foreign session take so many locks that the server has room for no more, and whatever is given back meanwhile.
@@ -76,13 +76,13 @@ var (
 var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play.Cell{
 	{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
 	{Fault: "pooler-killed", Outcome: play.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
-		Why: "its connections are closed on both sides, by which the server frees the locks and holders know in milliseconds; it is away for half a second or more"},
+		Why: "both sides see their connections closed: the server frees the locks, holders know within milliseconds, and the pooler is away for at least 500 ms"},
 	{Fault: "pooler-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
-		Why: "the server frees the locks when the pooler closes its connections; a holder whose link is silent believes until its deadline; the token protects"},
+		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link believes until its deadline"},
 	{Fault: "pooler-paused", Outcome: play.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
-		Why: "holders and the server hear nothing of each other: it is a silence, in which holders give up before the server ends their sessions"},
+		Why: "holders hear nothing and give up before the server ends their sessions"},
 	{Fault: "client-idle-timeout", Outcome: play.Safe, Script: shorterTimeout(setClientIdleTimeout),
-		Why: "in session mode a client that has a session is not idle for PgBouncer, however long it is silent"},
+		Why: "in session mode PgBouncer does not count a client with a session as idle"},
 })
 
 // setClientIdleTimeout sets after what time of silence the pooler ends a client.
@@ -93,15 +93,13 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
 	{Fault: "failover", Outcome: play.Safe, Inject: failOver,
-		Why: "the replica knows no locks, but the system of a killed primary closes its connections, so holders learn it in milliseconds; " +
-			"if its machine or network is lost instead, nobody tells them"},
+		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders learn it within milliseconds"},
 	{Fault: "failover-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
-		Why: "the replica grants at once what was held; a holder that does not hear of the primary's end, since the machine or network is lost, believes until its " +
-			"deadline; the token protects"},
+		Why: "the replica grants held locks at once; if the primary's machine or network is lost, nobody tells its holders before their deadline"},
 	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitBrain, Gone: true,
-		Why: "the replica knows nothing of the locks of the primary, which lives on with its clients; its promotion moves the sequence of tokens on, so that the next are greater"},
+		Why: "the replica does not know the locks of the primary, which lives on; its promotion advances the token sequence, so its tokens are greater"},
 	{Fault: "split-brain-and-crash", Outcome: play.Unsafe, Script: splitBrainAndCrash,
-		Why: "a crash of the old primary, which lives on with its clients, moves its own sequence on just as far, so that the tokens of both are the same"},
+		Why: "a crash of the old primary, which lives on, advances its sequence just as far: both give the same tokens"},
 }
 
 // failOver kills the primary, promotes the replica, and leads everybody there, as a service's address that moves does.

@@ -15,13 +15,11 @@ import (
 // redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "master-lost-behind-cut-link", Outcome: play.UnsafeFenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
-		Why: "the promoted replica never heard of the lock, and grants it again; tokens begin with its clock, and so still rise"},
+		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
 	{Fault: "two-masters", Outcome: play.UnsafeFenced, Script: redisTwoMasters, Tries: overtakenTries,
-		Why: "while the old master lives on, holders that are connected to it go on renewing there, for as long as it lives, and the new " +
-			"one grants the same locks"},
+		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
 	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, redisMasterReplaced), Argued: true,
-		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it: nothing " +
-			"was lost when it was tried"},
+		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it; no trial lost a lock"},
 	{Fault: "replica-killed", Outcome: play.Safe, Inject: contested(lasting(redisReplicaKilled, 0.1, 1)),
 		Why: "the master serves without its replica"},
 })
@@ -29,14 +27,13 @@ var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
 // redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
 var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "master-killed", Outcome: play.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
-		Why: "the only replica has every lock that was acknowledged. With several replicas one that has not acknowledged may be promoted: " +
-			"then it is unsafe but fenced"},
+		Why: "the only replica has every acknowledged lock. One of several may be promoted without having acknowledged: that is unsafe but fenced"},
 	{Fault: "master-lost-behind-cut-link", Outcome: play.Safe, Inject: contested(redisMasterReplacedUnseen),
-		Why: "a grant that the replica has not acknowledged is not given, and such a renewal prolongs nothing"},
+		Why: "a grant without the replica's acknowledgement is given back, and such a renewal extends nothing"},
 	{Fault: "link-cut", Outcome: play.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
 		Why: "without its replica the master's grants are given back (ErrUnavailable), and holds end"},
 	{Fault: "replica-killed", Outcome: play.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
-		Why: "too few replicas are left to acknowledge a grant"},
+		Why: "too few replicas remain to acknowledge a grant"},
 })
 
 var (
@@ -99,11 +96,11 @@ const replaced = 6 * time.Second
 
 var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
 	{Fault: "master-killed-behind-cut-link", Outcome: play.UnsafeFenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
-		Why: "Sentinel promotes a replica that never heard of the lock, and which grants it again if that takes less than the TTL"},
+		Why: "Sentinel promotes a replica that never received the lock; it grants it again if promotion takes less than the TTL"},
 	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
-		Why: "Redis acknowledges before it copies. With a healthy link the time between is so short that kill -9 hardly meets it"},
+		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it"},
 	{Fault: "master-paused", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
-		Why: "a master that goes on after it was replaced answers clients still connected to it, until Sentinel makes it a replica"},
+		Why: "a replaced master that resumes answers clients still connected to it until Sentinel demotes it"},
 })
 
 // sentinelMasterGone has something done to the master, and waits until there is another. Then a master that was frozen goes on.

@@ -11,23 +11,23 @@ import (
 // tableCells are the faults of one SQL server with a table of locks.
 var tableCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "server-killed", Outcome: play.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
-		Why: "the server comes back with every row that it has committed, and expiries are instants"},
+		Why: "the server returns with every committed row"},
 	{Fault: "server-killed-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
 		Why: "holds end before their rows expire"},
 	{Fault: "server-paused", Outcome: play.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "what was sent to a paused server is carried out when it goes on, by the clock of that moment"},
+		Why: "a resumed server runs old statements by the clock of that moment"},
 	{Fault: "server-paused-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
-		Why: "holds end before the rows expire, and renewals that arrive later find them expired"},
+		Why: "holds end before the rows expire; later renewals find them expired"},
 	{Fault: "row-deleted", Outcome: play.UnsafeFenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
-		Why: "an operator's DELETE frees the lock at once; the holder learns it at its next renewal. The next token is the server's clock, and so still rises"},
+		Why: "an operator's DELETE frees the lock at once; the holder learns it at its next renewal. The next token is the server's clock and still rises"},
 })
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of that.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "pooler-killed", Outcome: play.Safe, Inject: contested(lasting(tablePooler.killed, 0.01, 0.2)), Recovery: isBack,
-		Why: "no lock belongs to a connection: a pooler that is back carries on"},
+		Why: "no lock belongs to a connection"},
 	{Fault: "pooler-paused", Outcome: play.Safe, Inject: contested(lasting(tablePooler.frozen, 0.1, 0.9)), Recovery: isBack,
-		Why: "what was sent to a paused pooler is carried out when it goes on, by the server's clock of that moment"},
+		Why: "a resumed pooler forwards old statements; the server's clock of that moment applies"},
 })
 
 var tablePooler = one(func(p *environment.PooledRows) *servers.PgBouncer { return p.Pooler })

@@ -18,7 +18,7 @@ import (
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"anchor": anchor, "capital": capital, "part": part,
+	"anchor": anchor, "capital": capital, "part": part, "ratio": ratio,
 	"sentence":  func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 	"thousands": func(n any) string { return thousands(n) },
 }).Parse(pageText))
@@ -77,7 +77,7 @@ func (r Run) Named() (all []string) {
 type seen struct {
 	*play.Cell
 	Figures history.Figures
-	// As is where the same reason stands: " FAULT", " under [ENVIRONMENT]" or both. Empty: nowhere above.
+	// As is where the same reason stands: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere above.
 	As string
 }
 
@@ -102,7 +102,7 @@ type view struct {
 	*Environment
 	// Sum are the figures of all cells, and Rising those of the cells in which tokens must rise. The counts alone are added up.
 	Sum, Rising history.Figures
-	Safe        struct{ Cells, Overlapped, Phases int }
+	Safe        struct{ Overlapped, Phases int }
 	cells       []seen
 }
 
@@ -114,9 +114,6 @@ func newView(e *Environment, m Measured) *view {
 		if c.Outcome.IsSafe() {
 			v.Safe.Overlapped += c.Figures.Overlapped
 			v.Safe.Phases += c.Figures.Phases
-		}
-		if c.Outcome == play.Safe {
-			v.Safe.Cells++
 		}
 		if c.Outcome != play.Unsafe {
 			v.Rising.Add(c.Figures)
@@ -139,6 +136,16 @@ func (v *view) With(o play.Outcome) string {
 	return strings.Join(names, ", ")
 }
 
+// Count is how many faults have an outcome.
+func (v *view) Count(o play.Outcome) (n int) {
+	for _, c := range v.cells {
+		if c.Outcome == o {
+			n++
+		}
+	}
+	return n
+}
+
 // cite has each reason said once: a cell whose reason stands further above, in told by reason, says where.
 func (v *view) cite(told map[string][2]string) {
 	for i := range v.cells {
@@ -148,11 +155,11 @@ func (v *view) cite(told map[string][2]string) {
 			told[c.Why] = [2]string{v.Name, c.Fault}
 			continue
 		}
-		if first[1] != c.Fault {
-			c.As += " " + first[1]
-		}
 		if first[0] != v.Name {
-			c.As += " under [" + first[0] + "]"
+			c.As = "[" + first[0] + "]"
+		}
+		if first[1] != c.Fault {
+			c.As = strings.TrimPrefix(c.As+", "+first[1], ", ")
 		}
 	}
 }
@@ -196,7 +203,7 @@ const (
 )
 
 var timings = []timing{
-	{"lock of a killed holder", func(f *history.Figures) *history.Samples { return &f.Takeover }, func(v *view, c *play.Cell) time.Duration {
+	{"killed holder", func(f *history.Figures) *history.Samples { return &f.Takeover }, func(v *view, c *play.Cell) time.Duration {
 		if v.Sessions {
 			return max(sessionTakeover, c.Recovery)
 		}
@@ -218,7 +225,7 @@ func (t timing) In(f history.Figures) string {
 	if q.N == 0 {
 		return "–"
 	}
-	return fmt.Sprintf("%v / %v / %v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
+	return fmt.Sprintf("%v/%v/%v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
 }
 
 // missed are what was seen that contradicts what is stated.
@@ -231,18 +238,18 @@ func (v *view) missed() (all []string) {
 	for _, c := range v.cells {
 		f := &c.Figures
 		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
-		add(f.Phases > 0 && disproved, "%s: stated to be %s, and two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
+		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
 		for _, t := range timings {
 			worst, bound := t.of(f).Quantiles().Max, t.worst(v, c.Cell)
-			add(bound > 0 && worst > bound, "%s, %s: up to %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
+			add(bound > 0 && worst > bound, "%s, %s: %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
 		}
 	}
 	late := v.Sum.LateReturn.Quantiles().P99
 	add(late > promptly, "late return: %v for 99 in 100 (stated: %v).", rounded(late), promptly)
-	add(v.Tokens && v.Rising.TokenFaults > 0, "%d tokens came twice or fell.", v.Rising.TokenFaults)
+	add(v.Tokens && v.Rising.TokenFaults > 0, "%d tokens repeated or fell.", v.Rising.TokenFaults)
 	add(v.Tokens && v.Rising.LostFenced > 0, "%d updates were lost behind the fence.", v.Rising.LostFenced)
 	add(v.Sum.SilentLate > 0, "%d silences were told late.", v.Sum.SilentLate)
-	add(v.Sum.PausedValid > 0, "%d first looks after a pause were wrong.", v.Sum.PausedValid)
+	add(v.Sum.PausedValid > 0, "%d first checks after a pause were wrong.", v.Sum.PausedValid)
 	add(v.Sum.Hung > 0, "%d acquisitions hung.", v.Sum.Hung)
 	return all
 }
@@ -279,3 +286,6 @@ func part(n, all any) string {
 	}
 	return thousands(n) + " of " + thousands(all)
 }
+
+// ratio writes "50/50".
+func ratio(n, all any) string { return strings.ReplaceAll(part(n, all), " of ", "/") }

@@ -9,9 +9,8 @@ import (
 
 // Why it is so, in several environments.
 const (
-	whyKilled = "the system closes the connections, so holders learn it in milliseconds; the server is away for half a second or more"
-	whyClosed = "the server frees the locks when its end of the connection closes, and the holder learns it when its own end does: chance decides which is first, by " +
-		"milliseconds; the token protects"
+	whyKilled  = "the system closes the connections, so holders learn it within milliseconds; the server is away for at least 500 ms"
+	whyClosed  = "server and holder each see their own end of the connection close; chance decides which is first, by milliseconds"
 	whyTooMany = "clients with a session go on; others wait until there is room"
 )
 
@@ -23,17 +22,17 @@ func sessionCells(ended string) []play.Cell {
 	return []play.Cell{
 		{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
 		{Fault: "server-restarted", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
-			Why: "the server ends all sessions, holders learn it in milliseconds, and the server takes longer to start again; but it does not wait for a slow holder"},
+			Why: "holders learn it within milliseconds and the server takes longer to start, but it does not wait for a slow holder"},
 		{Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
-			Why: "a restarted server knows no locks and grants at once; a holder whose link is silent believes until its deadline; the token protects"},
+			Why: "a restarted server knows no locks and grants at once; a holder with a silent link believes until its deadline"},
 		{Fault: "server-paused-briefly", Outcome: play.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
-			Why: "a paused server grants nothing; when it goes on, it ends only sessions that were silent for a TTL, and their holders know"},
+			Why: "a paused server grants nothing; it then ends only sessions silent for a TTL, and their holders know"},
 		{Fault: "server-paused", Outcome: play.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
 			Why: "holders hear nothing for a TTL and end their holds"},
 		{Fault: ended, Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
-			Why: "the server frees the locks of a session that it ends at once; the holder's socket tells it in milliseconds, in which somebody else may have the lock already"},
+			Why: "the server frees an ended session's locks at once; its socket tells the holder within milliseconds, in which the next waiter may be granted"},
 		{Fault: ended + "-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
-			Why: "the server frees the locks of a session that it ends at once; a holder whose link is silent believes until its deadline; the token protects"},
+			Why: "the server frees an ended session's locks at once; a holder with a silent link believes until its deadline"},
 	}
 }
 
@@ -42,7 +41,7 @@ func sessionCells(ended string) []play.Cell {
 var closedBothWays = []play.Cell{
 	{Fault: "holder-cut", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
 	{Fault: "holder-silent", Outcome: play.UnsafeFenced, Gone: true, Argued: true,
-		Why: "as long as the network is silent a holder ends its hold before the server does; where the silence ends before that, with the connection closed, it is as when it is cut"},
+		Why: "in silence the holder's deadline comes first; if the silence ends with a closed connection, as when it is cut"},
 	{Fault: "replies-lost", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
 }
 

@@ -29,30 +29,30 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 
 var workerCells = []play.Cell{
 	{Fault: "holder-killed", Outcome: play.Safe, Inject: killHolders,
-		Why: "the lock of a killed process (kill -9) is granted again when its TTL has passed or its session has ended"},
+		Why: "the lock of a killed process (kill -9) is granted again after its TTL, or when its session ends"},
 	{Fault: "holder-stopped", Outcome: play.Safe, Inject: play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2)),
-		Why: "a process stopped (SIGSTOP) for longer than its TTL finds its hold ended at its first look"},
+		Why: "a process stopped (SIGSTOP) past its TTL finds its hold ended at its first check"},
 }
 
 var networkCells = []play.Cell{
 	{Fault: "holder-cut", Outcome: play.Safe, Inject: onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut)),
-		Why: "a holder that loses its connections and cannot reconnect ends its hold before the server does"},
+		Why: "a holder that cannot reconnect ends its hold before the server does"},
 	{Fault: "holder-silent", Outcome: play.Safe, Inject: onHolder(0.3, 1.7, silence),
-		Why: "a holder whose network is silent (half-open) ends its hold before the server does; what was on its way arrives late and changes nothing"},
+		Why: "a holder with a silent (half-open) link ends its hold before the server does; late requests change nothing"},
 	{Fault: "holder-slow", Outcome: play.Safe, Inject: lasting(slow, 1.5, 1.5),
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
 	{Fault: "replies-lost", Outcome: play.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
-		Why: "a request whose reply is lost may have taken effect: it is undone or repeated until the outcome is certain"},
+		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
 	{Fault: "first-look", Outcome: play.Safe, Script: lookAfterPause,
-		Why: "a process stopped past its deadline learns it by its first look at the lock, before any timer fires"},
+		Why: "a process stopped past its deadline learns it at its first check, before any timer fires"},
 	{Fault: "holder-stopped-and-probed", Outcome: play.Safe, Script: probeUntilExpiry,
-		Why: "a client that keeps asking for the lock of a stopped process gets it when its TTL has passed, not before"},
+		Why: "a client that keeps asking for a stopped process's lock gets it after the TTL, not before"},
 	{Fault: "validity-from-sending", Outcome: play.Safe, Script: countValidity,
-		Why: "with slow replies, the deadline is the TTL after the request was sent, not after the reply came"},
+		Why: "with slow replies the deadline is the TTL after the request was sent, not after the reply"},
 	{Fault: "acquire-reply-lost", Outcome: play.Safe, Script: loseAcquireReply,
-		Why: "the process that gave up undoes its claim, so others need not wait for its TTL"},
+		Why: "the process that gave up undoes its claim, so others do not wait for its TTL"},
 	{Fault: "all-cut", Outcome: play.Unavailable, Inject: unavailable(cutAll, 0.25, 1, 1.5),
-		Why: "nobody reaches the servers: all holds end in time, and nobody acquires"},
+		Why: "all holds end in time, and nobody acquires"},
 }
 
 // injections is how often a brief fault is injected into a holder in a phase.
@@ -228,6 +228,6 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 		s.Grants(grants / 2)
 	}
 	c.Fault, c.Busy, c.Outcome = fault+"-under-load", true, play.Safe
-	c.Why = "tokens grow with every grant, before, during and after: none comes twice, none falls"
+	c.Why = "tokens rise with every grant; none repeats"
 	return append(slices.Clone(cells), c)
 }
