@@ -126,18 +126,18 @@ func TestDeadWriterIsPassedOver(t *testing.T) {
 	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
 	name := t.Name()
 	here := a.takes(a.reading(name))
+	a.notified(a.request("another")) // the client listens
 	writer, reader := b.request(name), a.reading(name)
 	b.waits(writer)
-	a.waits(reader)
+	require.Equal(t, pollHeard, a.waits(reader).Poll)
 	woken := b.notified(writer)
-	for range 2 {
-		a.waits(reader) // looks again, and calls the head
+	for _, poll := range []time.Duration{pollCalled, pollHeard} {
+		require.Equal(t, poll, a.waits(reader).Poll) // looks again, and calls the head
 		eventually(t, woken)
 		b.waits(writer) // there is no room for it
 		time.Sleep(300 * time.Millisecond)
 	}
-	a.waits(reader)
-	time.Sleep(300 * time.Millisecond) // the writer does not answer
+	time.Sleep(a.waits(reader).Poll) // the writer does not answer
 	there := a.takes(reader)
 	frees(t, here)
 	frees(t, there)

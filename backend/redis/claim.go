@@ -16,6 +16,7 @@ type claim struct {
 	redisclaims.Claim
 	b     *Backend
 	grant driver.Grant
+	looks int // of a reader, at readers that have the name: every look but the first calls the writer before it
 }
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {

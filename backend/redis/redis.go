@@ -96,6 +96,7 @@ func (b *Backend) Close() error {
 // When a waiter looks again although nobody told it to.
 const (
 	pollHeard   = 5 * time.Second        // the safety net under notification
+	pollCalled  = 300 * time.Millisecond // of a reader that has just called the writer before it, which may have died
 	pollUnheard = 250 * time.Millisecond // before the notification is there, or where it is not permitted
 	pollForeign = 100 * time.Millisecond // behind a foreign client, which tells nobody that it releases
 )
@@ -191,6 +192,11 @@ func (b *Backend) claimed(ctx context.Context, c *claim, sent time.Time, r redis
 			h.Poll = pollForeign
 		case b.claims.Heard(c.Req.Owner):
 			h.Poll = pollHeard
+			if c.Req.Shared && h.Holder.Shared {
+				if c.looks++; c.looks%2 == 0 {
+					h.Poll = pollCalled
+				}
+			}
 		}
 		return nil, h
 	case ok && n[0] == abandoned:
