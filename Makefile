@@ -45,6 +45,7 @@ SEED ?= 0
 
 soak: servers ## every conformance case on every arrangement of servers, then fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
 	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
+	@for m in $$(scripts/modules.sh | grep ^backend/); do (cd $$m && LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -run='^TestConformance' $(ARGS) ./...) || exit; done
 	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestQuickRun -all
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 

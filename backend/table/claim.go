@@ -2,9 +2,9 @@ package table
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is a claim, and the lease when it is granted.
+// claim is a claim that was granted.
 type claim struct {
 	b     *Backend
 	req   driver.Request
@@ -27,9 +27,9 @@ func nameOf(column string) string {
 	return strings.NewReplacer(`\0`, "\x00", `\\`, `\`).Replace(column)
 }
 
-// args are the arguments of the statements about one claim. Of an abandoned one, the random part of its owner is remembered.
+// argsOf are the arguments of the statements about one claim. Of an abandoned one, the random part of its owner is remembered.
 func argsOf(req driver.Request) args {
-	return args{"name": column(req.Name), "owner": req.Owner, "id": req.Owner[:min(len(req.Owner), 32)], "ttl": micros(req.TTL)}
+	return args{"name": {column(req.Name)}, "owner": {req.Owner}, "id": {req.Owner[:min(len(req.Owner), 32)]}, "ttl": {micros(req.TTL)}}
 }
 
 // micros is a TTL for a server whose clock may have a grain of a millisecond.
@@ -40,15 +40,11 @@ const maxTTL = math.MaxInt64 / 4
 
 // TryAcquire implements driver.Backend, in one statement where the name is free, otherwise with a second one, which asks who has it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if req.TTL <= 0 || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not from 1ms to %v", driver.ErrRefused, req.TTL, time.Duration(maxTTL))
+	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
+		return nil, fmt.Errorf("%w: TTL %v is not from %v to %v", driver.ErrRefused, req.TTL, capabilities.MinTTL, time.Duration(maxTTL))
 	}
-	_, again := b.late.LoadOrStore(req.Owner, true)
 	sent := time.Now()
 	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, argsOf(req))
-	if !errors.Is(err, driver.ErrUnknown) && !again {
-		b.late.Delete(req.Owner)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -65,15 +61,11 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: sent.Add(req.TTL)}}, nil
 	}
-	switch st, refuses, err := b.look(ctx, req); {
-	case err != nil:
+	st, err := b.Inspect(ctx, req.Name)
+	if err != nil {
 		return nil, err
-	case refuses:
-		return nil, fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	case st.Held:
-		return nil, &driver.HeldError{ExpiresIn: time.Until(st.Expires), Holder: st}
 	}
-	return nil, &driver.HeldError{ExpiresIn: time.Millisecond} // it has become free meanwhile
+	return nil, &driver.HeldError{ExpiresIn: max(time.Until(st.Expires), time.Millisecond), Holder: st} // it may have become free meanwhile
 }
 
 // prune deletes rows that nobody has touched for a week, 500 at most.
@@ -82,20 +74,10 @@ const (
 	prune = "DELETE FROM {table} WHERE " + isOld + " AND name IN (SELECT name FROM (SELECT name FROM {table} WHERE " + isOld + " LIMIT 500) AS old)"
 )
 
-// release ends a claim.
-const release = "UPDATE {table} SET owner = '', expires = {now} WHERE name = :name AND owner = :owner AND expires > {now}"
-
-// Abandon implements driver.Backend. A claim that may still be on its way is remembered in the row of its name, so that it is not granted when it arrives: for a
-// minute at least, unless a thousand others of that name are abandoned meanwhile.
+// Abandon implements driver.Backend. The claim may still be on its way: the row of its name remembers it, so that it is not granted when it arrives. It does so for a
+// minute at least, unless a thousand other claims of that name are abandoned meanwhile.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	statement := release
-	if _, late := b.late.Load(req.Owner); late {
-		statement = b.dialect.bury
-	}
-	_, err := b.run(ctx, driver.ErrUnknown, statement, argsOf(req))
-	if err == nil {
-		b.late.Delete(req.Owner)
-	}
+	_, err := b.run(ctx, driver.ErrUnknown, b.dialect.bury, argsOf(req))
 	return err
 }
 
@@ -103,11 +85,12 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Release implements driver.Lease, in one statement.
-func (c *claim) Release(ctx context.Context) error {
-	a, err := c.b.run(ctx, driver.ErrUnknown, release, argsOf(c.req))
-	if _, late := c.b.late.Load(c.req.Owner); late && err == nil { // it was asked for twice, and the first request was not answered
-		err = c.b.Abandon(ctx, c.req)
-	}
+func (c *claim) Release(ctx context.Context) error { return c.b.release(ctx, c.req) }
+
+const release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = :name AND owner = :owner"
+
+func (b *Backend) release(ctx context.Context, req driver.Request) error {
+	a, err := b.run(ctx, driver.ErrUnknown, release, argsOf(req))
 	if err == nil && a.changed == 0 {
 		err = errLost
 	}
@@ -117,15 +100,12 @@ func (c *claim) Release(ctx context.Context) error {
 // errLost is what it means that no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-// batches are how many names a statement may have: few numbers, so that a client library that keeps prepared statements keeps few. A list is filled up with its last.
-var batches = []int{1, 8, 64, 500}
+const (
+	ofMany = " AND name IN (:names) AND owner IN (:owners)"
+	renew  = "UPDATE {table} SET expires = {now} + :ttl WHERE " + held + ofMany
+)
 
-func filled(list []any) []any {
-	i := slices.IndexFunc(batches, func(size int) bool { return len(list) <= size })
-	return append(slices.Clip(list), slices.Repeat(list[len(list)-1:], batches[i]-len(list))...)
-}
-
-// RenewBatch implements driver.BatchRenewer: 500 claims of one TTL in one statement, and another one where it has not found them all.
+// RenewBatch implements driver.BatchRenewer: 512 claims of one TTL in one statement, and another one where that has not found them all.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	byTTL := make(map[time.Duration][]int)
 	for i, l := range leases {
@@ -133,39 +113,34 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 		byTTL[ttl] = append(byTTL[ttl], i)
 	}
 	for ttl, all := range byTTL {
-		for part := range slices.Chunk(all, batches[len(batches)-1]) {
-			var names, owners []any
-			for _, i := range part {
-				req := leases[i].(*claim).req
-				names, owners = append(names, column(req.Name)), append(owners, req.Owner)
-			}
-			sent := time.Now()
-			isLost, err := b.renew(ctx, args{"names": filled(names), "owners": filled(owners), "ttl": micros(ttl)}, len(part))
-			for n, i := range part {
-				results[i] = driver.Renewal{Until: sent.Add(ttl)}
-				if err != nil {
-					results[i] = driver.Renewal{Err: err}
-				} else if isLost(owners[n]) {
-					results[i] = driver.Renewal{Err: errLost}
-				}
-			}
+		for part := range slices.Chunk(all, 512) {
+			b.renewPart(ctx, ttl, leases, part, results)
 		}
 	}
 }
 
-const (
-	ofMany = " WHERE expires > {now} AND name IN (:names) AND owner IN (:owners)"
-	renew  = "UPDATE {table} SET expires = {now} + :ttl" + ofMany
-)
-
-// renew renews n claims, and tells which owners' it has not found. An owner has one name.
-func (b *Backend) renew(ctx context.Context, named args, n int) (isLost func(owner any) bool, err error) {
-	a, err := b.run(ctx, driver.ErrUnknown, renew, named)
-	if err != nil || a.changed == int64(n) {
-		return func(any) bool { return false }, err
+// renewPart renews the leases with the numbers of part.
+func (b *Backend) renewPart(ctx context.Context, ttl time.Duration, leases []driver.Lease, part []int, results []driver.Renewal) {
+	named := args{"ttl": {micros(ttl)}}
+	for i := range 1 << bits.Len(uint(len(part)-1)) { // the last one fills the lists up: a client library that keeps prepared statements keeps few
+		req := leases[part[min(i, len(part)-1)]].(*claim).req
+		named["names"], named["owners"] = append(named["names"], column(req.Name)), append(named["owners"], req.Owner)
 	}
-	a, err = b.run(ctx, driver.ErrUnknown, "SELECT owner FROM {table}"+ofMany, named)
-	return func(owner any) bool {
-		return !slices.ContainsFunc(a.rows, func(row []string) bool { return row[0] == owner })
-	}, err
+	sent := time.Now()
+	a, err := b.run(ctx, driver.ErrUnknown, renew, named)
+	var there []driver.Status
+	missed := err == nil && a.changed < int64(len(part))
+	if missed {
+		there, err = b.read(ctx, ofMany, named)
+	}
+	for _, i := range part {
+		isIt := func(st driver.Status) bool { return st.Owner == leases[i].(*claim).req.Owner }
+		switch results[i] = (driver.Renewal{Err: err}); {
+		case err != nil:
+		case missed && !slices.ContainsFunc(there, isIt):
+			results[i].Err = errLost
+		default:
+			results[i].Until = sent.Add(ttl)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	sqldriver "database/sql/driver"
@@ -8,19 +9,25 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
-	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/lockport/lockport/driver"
 )
 
-// args are the arguments of a statement by their names. A []any is a list.
-type args map[string]any
+// args are the arguments of a statement by their names: one value each, or the values of a list.
+type args map[string][]any
 
-// answer is what the server said to a statement.
+// answer is what the server said to a statement: the rows that it returned, or how many it changed and the insert id.
 type answer struct {
 	rows        [][]string
-	changed, id int64 // rows that were changed, and the insert id
+	changed, id int64
+}
+
+// number is a number of the server's.
+func number(text string) int64 {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	return n
 }
 
 // run runs a statement by itself. An error has the class of what the server answered, or else class. A connection that turns out to be dead before the statement was sent
@@ -39,7 +46,10 @@ func (b *Backend) run(ctx context.Context, class error, statement string, named 
 			break
 		}
 	}
-	return a, b.classify(ctx, err, class)
+	if err != nil {
+		err = b.classify(ctx, err, class)
+	}
+	return a, err
 }
 
 func ask(ctx context.Context, conn *sql.Conn, text string, values []any) (a answer, err error) {
@@ -64,54 +74,43 @@ func ask(ctx context.Context, conn *sql.Conn, text string, values []any) (a answ
 		err = rows.Scan(places...)
 		a.rows = append(a.rows, row)
 	}
-	return a, errors.Join(err, rows.Err(), rows.Close())
+	return a, cmp.Or(err, rows.Err(), rows.Close())
 }
-
-var placeholder = regexp.MustCompile(`:[a-z]+\b`)
 
 // text is a statement in the words of the dialect, which may have words in them.
 func (b *Backend) text(statement string) string { return b.words.Replace(b.words.Replace(statement)) }
 
+var placeholder = regexp.MustCompile(`:[a-z]+`)
+
 // bind puts words and placeholders into a statement, and returns the arguments in their order.
 func (b *Backend) bind(statement string, named args) (text string, values []any) {
 	text = placeholder.ReplaceAllStringFunc(b.text(statement), func(name string) string {
-		list, ok := named[name[1:]].([]any)
-		switch value := named[name[1:]]; {
-		case value == nil:
-			return name // a cast of Postgres: "::text"
-		case !ok:
-			list = []any{value}
-		}
 		var marks []string
-		for _, value := range list {
-			values, marks = append(values, value), append(marks, "?")
-			if b.dialect == &dialects[Postgres] {
-				marks[len(marks)-1] = fmt.Sprint("$", len(values))
-			}
+		for _, value := range named[name[1:]] {
+			values = append(values, value)
+			marks = append(marks, strings.ReplaceAll(b.dialect.mark, "n", strconv.Itoa(len(values))))
 		}
 		return strings.Join(marks, ", ")
 	})
 	return text, values
 }
 
+// Codes of errors: that there is no such table, and that something else is wrong until somebody changes it. https://www.sqlite.org/rescode.html,
+// https://www.postgresql.org/docs/current/errcodes-appendix.html, https://mariadb.com/kb/en/mariadb-error-code-reference/
+var (
+	missing = regexp.MustCompile("^(42P01|1146|1)$")
+	refused = regexp.MustCompile("^((42|28|3D|22|0A)...|25006|26000|1044|1045|1046|1049|1054|1064|1130|1142|1143|1290|1698|1836|8|14|26)$")
+)
+
 // classify gives err the class of what the server answered, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
-	if err == nil {
-		return nil
-	}
 	line, code := strings.Join(strings.Fields(err.Error()), " "), codeOf(err)
-	is := func(code string, list ...string) bool {
-		return slices.Contains(list, code) || len(code) == 5 && slices.Contains(list, code[:2])
-	}
-	switch refused := strings.Fields(b.dialect.refused); {
-	case code == refused[0]:
-		return fmt.Errorf("%w: make the table first: %s (%s)", driver.ErrRefused, b.text(schema), line)
-	case is(code, refused...):
+	switch ended := ctx.Err(); {
+	case missing.MatchString(code):
+		return fmt.Errorf("%w: make the table first: %s (%s)", driver.ErrRefused, b.text(b.dialect.schema), line)
+	case refused.MatchString(code):
 		return fmt.Errorf("%w: %s", driver.ErrRefused, line)
-	case is(code, strings.Fields(b.dialect.undone)...):
-		class = driver.ErrUnavailable
-	}
-	if ended := ctx.Err(); ended != nil {
+	case ended != nil:
 		return fmt.Errorf("%w: %w: %s", class, ended, line)
 	}
 	return fmt.Errorf("%w: %s", class, line)
@@ -120,17 +119,15 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 // codeOf is the code of an error that the server answered. It knows the errors of the usual drivers by their form, so that a program is linked with its own driver alone:
 // those for Postgres have a method SQLState, modernc.org/sqlite's has Code, go-sql-driver's has a field Number.
 func codeOf(err error) string {
-	var postgres interface{ SQLState() string }
-	if errors.As(err, &postgres) {
-		return postgres.SQLState()
-	}
-	var sqlite interface{ Code() int }
-	if errors.As(err, &sqlite) {
-		return fmt.Sprint(sqlite.Code() & 0xff) // without what extends it
-	}
 	for ; err != nil; err = errors.Unwrap(err) {
-		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct && v.FieldByName("Number").CanUint() {
-			return fmt.Sprint(v.FieldByName("Number").Uint())
+		switch e := err.(type) {
+		case interface{ SQLState() string }:
+			return e.SQLState()
+		case interface{ Code() int }:
+			return strconv.Itoa(e.Code() & 0xff) // without what extends it
+		}
+		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct && v.FieldByName("Number").IsValid() {
+			return fmt.Sprint(v.FieldByName("Number"))
 		}
 	}
 	return ""

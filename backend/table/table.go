@@ -9,7 +9,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -60,7 +59,6 @@ type Backend struct {
 	create  bool // Check makes the table
 	dialect *dialect
 	words   *strings.Replacer
-	late    sync.Map // the owners of claims that may still be on their way to the server
 }
 
 var capabilities = driver.Capabilities{
@@ -93,7 +91,7 @@ func Schema(d Dialect, o Options) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return b.text(schema), nil
+	return b.text(b.dialect.schema), nil
 }
 
 // CreateTable makes the table of db unless it is there. It needs the right to create tables, which locks do not.
@@ -106,43 +104,9 @@ func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 }
 
 func (b *Backend) makeTable(ctx context.Context) error {
-	_, err := b.run(ctx, driver.ErrUnavailable, schema, nil)
+	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema, nil)
 	if err != nil && b.try(ctx) == nil {
 		return nil // somebody else has made it at the same moment
 	}
 	return err
-}
-
-// try tries what locks need, and changes nothing.
-func (b *Backend) try(ctx context.Context) (err error) {
-	nobody := args{"name": "", "id": "-", "names": "", "owners": "", "ttl": 0}
-	for _, statement := range []string{look, renew + " AND 1 = 0", prune + " AND 1 = 0", "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0"} {
-		if err == nil {
-			_, err = b.run(ctx, driver.ErrUnavailable, statement, nobody)
-		}
-	}
-	return err
-}
-
-// Check implements driver.Checker. It makes the table if the URL has create=true.
-func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
-	if err = b.try(ctx); b.create && errors.Is(err, driver.ErrRefused) {
-		err = b.makeTable(ctx)
-	}
-	if err != nil {
-		return nil, err
-	}
-	a, err := b.run(ctx, driver.ErrUnavailable, b.dialect.notices, nil)
-	for _, row := range a.rows {
-		notices = append(notices, risks[row[0]])
-	}
-	return notices, err
-}
-
-// risks are what the server's settings put at risk, by what dialect.notices answers.
-var risks = map[string]driver.Notice{
-	"durability": {ID: "durability", Text: "The server answers before a commit is on its disk: after a crash a lock that is held may be granted again.",
-		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit to 1 (MySQL), or synchronous to FULL (SQLite)."},
-	"replication": {ID: "replication", Text: "The server does not wait for its replicas. One that is promoted may not know of a lock that is held here, and grants it again.",
-		Remedy: "Make replication synchronous, or check fencing tokens where it matters."},
 }

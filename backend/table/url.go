@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -14,10 +15,24 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
+// schemes say how a URL is opened: what database/sql and URLs of its own call the driver, what to do if the program has none, what its parameters are unless the URL has
+// others, and how many connections a pool has.
+var schemes = map[string]struct {
+	dialect                          Dialect
+	example, driver, own, or, params string
+	connections                      int
+}{
+	"table+postgres": {Postgres, "table+postgres://user:password@localhost:5432/database", "pgx", "postgres", "import github.com/jackc/pgx/v5/stdlib",
+		"default_query_exec_mode=exec", 4}, // without prepared statements, which a pooler may not keep
+	"table+mysql": {MySQL, "table+mysql://user:password@localhost:3306/database", "mysql", "mysql", "import github.com/go-sql-driver/mysql",
+		"interpolateParams=true&timeout=5s", 4}, // one round trip for a statement
+	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "import modernc.org/sqlite; the command lockport has none, and locks files of one machine by file: URLs",
+		"_pragma=busy_timeout(5000)", 1}, // a file has one writer at a time; those of a pool wait in turn, and for those of other processes
+}
+
 func init() {
-	for _, example := range []string{"table+mysql://user:password@localhost:3306/database", "table+postgres://user:password@localhost:5432/database", "table+sqlite:///var/lib/app/locks.db"} {
-		scheme, _, _ := strings.Cut(example, ":")
-		lockport.Register(lockport.Scheme{Name: scheme, Open: open, Example: example, Capabilities: capabilities, Params: []lockport.Param{
+	for name, s := range schemes {
+		lockport.Register(lockport.Scheme{Name: name, Open: open, Example: s.example, Capabilities: capabilities, Params: []lockport.Param{
 			{Name: "table", Text: `the table's name; default "lockport_locks"`},
 			{Name: "create", Text: "true: make the table if it is missing; default: that is an error"},
 			{Name: "…", Text: "and those of the program's driver: pgx, go-sql-driver/mysql, or modernc.org/sqlite"},
@@ -27,60 +42,35 @@ func init() {
 
 // open makes a backend of a URL, on a driver of database/sql that the program imports: this package imports none.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
-	p := lockurl.Of(u)
+	s, p := schemes[u.Scheme], lockurl.Of(u)
 	o, create := Options{Table: p.Text("table")}, p.Bool("create", false)
 	rest, err := p.Rest()
-	if err != nil {
-		return nil, err
-	}
-	d, name, dsn := dsnOf(u, rest)
+	database, hasServer := strings.TrimPrefix(u.Path, "/"), u.Hostname() != "" && u.User.Username() != ""
 	switch {
-	case dsn == "" || u.Opaque != "" || u.Fragment != "":
-		return nil, fmt.Errorf("want %s://user:password@host:port/database, or for SQLite the path of a file alone", u.Scheme)
-	case !slices.Contains(sql.Drivers(), name):
-		return nil, fmt.Errorf("this program has no driver for it: it must import one that database/sql knows as %q", name)
+	case err != nil:
+		return nil, err
+	case database == "" || u.Opaque != "" || u.Fragment != "" || hasServer == (u.Host == "") || hasServer == (s.dialect == SQLite):
+		return nil, fmt.Errorf("want something like %s", s.example)
+	case !slices.Contains(sql.Drivers(), s.driver):
+		return nil, fmt.Errorf("this program has no driver for database/sql that is called %q: %s", s.driver, s.or)
 	}
-	db, err := sql.Open(name, dsn)
+	params, _ := url.ParseQuery(s.params)
+	maps.Copy(params, rest)
+	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
+	if s.dialect == MySQL { // whose driver wants no URL
+		password, _ := u.User.Password()
+		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), params.Encode())
+	}
+	db, err := sql.Open(s.driver, dsn)
 	if err != nil {
 		return nil, errors.New("the driver does not understand the URL") // its own error may show the password
 	}
-	connections := 4
-	if d == SQLite {
-		connections = 1 // a file has one writer at a time, and those of a pool wait in turn
-	}
-	db.SetMaxOpenConns(connections)
-	db.SetMaxIdleConns(connections)
-	b, err := NewBackend(db, d, o)
+	db.SetMaxOpenConns(s.connections)
+	db.SetMaxIdleConns(s.connections)
+	b, err := NewBackend(db, s.dialect, o)
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	b.owned, b.create = true, create
 	return b, nil
-}
-
-// dsnOf is what a driver opens; empty: the URL lacks something.
-func dsnOf(u *url.URL, rest url.Values) (d Dialect, name, dsn string) {
-	set := func(name, value string) { rest.Set(name, cmp.Or(rest.Get(name), value)) }
-	password, _ := u.User.Password()
-	database := strings.TrimPrefix(u.Path, "/")
-	switch isServer := u.Hostname() != "" && u.User.Username() != "" && database != ""; u.Scheme {
-	case "table+postgres":
-		if isServer {
-			set("default_query_exec_mode", "exec") // without prepared statements, which a pooler may not keep
-			dsn = (&url.URL{Scheme: "postgres", User: u.User, Host: u.Host, Path: u.Path, RawQuery: rest.Encode()}).String()
-		}
-		return Postgres, "pgx", dsn
-	case "table+mysql":
-		if isServer {
-			set("interpolateParams", "true") // one round trip for a statement
-			set("timeout", "5s")
-			dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), rest.Encode())
-		}
-		return MySQL, "mysql", dsn
-	}
-	if u.Host == "" && database != "" {
-		set("_pragma", "busy_timeout(5000)") // a statement waits for others that write
-		dsn = (&url.URL{Scheme: "file", Path: u.Path, RawQuery: rest.Encode()}).String()
-	}
-	return SQLite, "sqlite", dsn
 }

@@ -27,5 +27,5 @@ func TestTable(t *testing.T) {
 		ran(t, 0, url, "break", "--yes", "a")
 		ran(t, 0, url, "run", "-w", "5s", "a", "--", "true")
 	}
-	refuses(t, "table+sqlite:///tmp/locks.db", 64, "no driver", "run", "a", "--", "true")
+	refuses(t, "table+sqlite:///tmp/locks.db", 64, "the command lockport has none", "run", "a", "--", "true")
 }
