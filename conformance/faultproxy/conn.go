@@ -12,6 +12,9 @@ import (
 const (
 	chunkSize = 64 << 10
 	queueLen  = 64 // chunks on their way in each direction, before the peer's own buffers fill
+	// calmTime is how long a server must say nothing until a request whose reply is dropped counts as carried out. What comes first may be
+	// no reply to it: HTTP/2 has pings, window updates and other streams' replies.
+	calmTime = 200 * time.Millisecond
 	// drainTime bounds how long a server that was hung up on may take to read what it was sent and close.
 	drainTime = 2 * time.Second
 )
@@ -39,6 +42,7 @@ type conn struct {
 	doomed     bool         // to be hung up on as soon as a reply has come
 	swallowed  bool         // a reply has come since a trap was sprung
 	hungUp     bool         // the client's side is closed, the server's is being drained
+	calm       *time.Timer  // closes the server's side; set when hungUp is
 }
 
 // run lives as long as the connection.
@@ -147,7 +151,7 @@ func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
 func (c *conn) request(data []byte) bool {
 	do, refused := forward, false
 	c.p.locked(func() {
-		if refused = c.p.faults.cut; refused { // this is the connection that SeverAfter spares, and nothing else gets through
+		if refused = c.p.faults.cut || c.hungUp; refused { // SeverAfter spares this connection, and nothing else gets through
 			return
 		}
 		if t := c.p.faults.spring(data); t != nil {
@@ -171,8 +175,10 @@ func (c *conn) request(data []byte) bool {
 	case err != nil:
 		c.kill()
 		return false
-	case do == cutAfter, do != forward && c.swallowed:
-		c.hangUp()
+	case do == cutAfter:
+		c.hangUp(0)
+	case do != forward && c.swallowed:
+		c.hangUp(calmTime)
 	case do != forward:
 		c.doomed = true
 	}
@@ -204,7 +210,7 @@ func (c *conn) swallow() bool {
 	}
 	c.swallowed = true
 	if c.doomed {
-		c.hangUp()
+		c.hangUp(calmTime)
 	}
 	return true
 }
@@ -242,18 +248,26 @@ func (c *conn) repliesEnd(err error) {
 	_ = c.client.CloseWrite()
 }
 
-// hangUp closes the client's side at once, and the server's gently, since a hard close could make the server drop what it has not
-// read yet: no more will come, its replies are discarded, and drainTime later it is closed anyhow. p.mu is held.
-func (c *conn) hangUp() {
-	if c.hungUp || c.ctx.Err() != nil {
-		return
+// hangUp closes the client's side, and the server's when that has said nothing for calm: a server may drop what it has not begun when it sees the
+// end of the stream. Its replies are discarded, and drainTime later its side is closed anyhow. p.mu is held.
+func (c *conn) hangUp(calm time.Duration) {
+	switch {
+	case c.ctx.Err() != nil:
+	case c.hungUp:
+		c.calm.Reset(calm)
+	default:
+		c.hungUp = true
+		_ = c.client.Close()
+		_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
+		c.calm = time.AfterFunc(calm, func() { c.p.locked(c.closeServer) })
+		c.p.signal()
 	}
-	c.hungUp = true
-	_ = c.client.Close()
+}
+
+// closeServer tells the server that no more will come. Gently, since a hard close could make it drop what it has not read yet. p.mu is held.
+func (c *conn) closeServer() {
 	_ = c.server.CloseWrite()
-	_ = c.server.SetReadDeadline(time.Now().Add(drainTime))
 	c.fire()
-	c.p.signal()
 }
 
 // kill closes both sides at once. p.mu is held. Further calls do nothing.

@@ -43,7 +43,7 @@ type action int
 const (
 	forward    action = iota // no trap: as if the proxy were not there
 	cutAfter                 // forward it, hang up at once
-	dropReply                // forward it, hang up when its reply has come
+	dropReply                // forward it, hang up on what comes then
 	severAfter               // the same, and be gone from then on
 )
 
@@ -91,10 +91,11 @@ func (p *Proxy) BlackholeReplies() { p.locked(func() { p.faults.blackhole = true
 // delay. Opening a connection is not delayed.
 func (p *Proxy) Delay(d time.Duration) { p.locked(func() { p.faults.delay = max(d, 0) }) }
 
-// DropReply forwards the next request that satisfies match (nil: the very next), swallows everything which the server sends
-// on that connection from then on, and closes the connection when the first of it has come or the server closed. It happens once;
-// the channel is closed when it has. A protocol with several replies under way on a connection may be closed before
-// the chosen one's. match must not block, call the proxy or keep its argument.
+// DropReply forwards the next request that satisfies match (nil: the very next), swallows everything that the server sends
+// on that connection from then on, and closes the client's side when the first of it has come or the server has closed. It closes the server's
+// side 200 ms after the server's last byte, at most 2 s later, since a server that sees the end of the stream may drop what it has not begun, and
+// its first bytes need not be the reply. It happens once; the channel is closed when the server's side is.
+// match must not block, call the proxy or keep its argument.
 func (p *Proxy) DropReply(match func(request []byte) bool) <-chan struct{} {
 	return p.set(&trap{match: match, left: 1, act: dropReply})
 }
@@ -107,8 +108,8 @@ func (p *Proxy) CutAfter(n int) <-chan struct{} {
 }
 
 // SeverAfter lets n more requests (at least 1) through, on all connections together, and is then as after Cut, except that the connection of the last
-// of them is closed only when its reply has come, or the server closed: it has carried that request out, the reply is not delivered, and nothing else gets
-// through, whatever the client tries next. The channel is closed then.
+// of them is closed as by DropReply: the server has carried that request out, the reply is not delivered, and nothing else gets through, whatever
+// the client tries next. The channel is closed then.
 func (p *Proxy) SeverAfter(n int) <-chan struct{} {
 	return p.set(&trap{left: max(n, 1), act: severAfter})
 }

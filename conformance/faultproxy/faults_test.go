@@ -3,6 +3,7 @@ package faultproxy
 import (
 	"bytes"
 	"fmt"
+	"net"
 	"sync"
 	"testing"
 	"time"
@@ -117,6 +118,50 @@ func TestTraps(t *testing.T) {
 			}
 			dial(t, p).call("after")
 		})
+	}
+}
+
+// The server's first bytes are not the reply, as on HTTP/2. It carries the request out later, and drops it if the stream has ended by then.
+func TestDroppedReplyIsNotTheFirst(t *testing.T) {
+	for name, every := range map[string]time.Duration{"one noise": time.Hour, "noise for ever": 20 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = listener.Close() })
+			carriedOut := make(chan struct{})
+			go noisy(listener, every, carriedOut)
+			p, err := New(listener.Addr().String())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = p.Close() })
+			dropped, c := p.DropReply(nil), dial(t, p)
+			c.send("hit")
+			c.wantClosed()
+			wantFired(t, dropped)
+			require.True(t, isClosed(carriedOut))
+		})
+	}
+}
+
+// noisy serves one request: noise at once, and again after each interval; the request itself when it has heard no end of the stream for a while.
+func noisy(listener net.Listener, every time.Duration, carriedOut chan<- struct{}) {
+	conn, err := listener.Accept()
+	if err != nil {
+		return
+	}
+	defer func() { _ = conn.Close() }()
+	_, _ = conn.Read(make([]byte, 10))
+	ended := make(chan struct{})
+	go func() { _, _ = conn.Read(make([]byte, 10)); close(ended) }()
+	for act := time.After(calmTime / 2); ; {
+		_, _ = fmt.Fprintln(conn, "noise")
+		select {
+		case <-act:
+			close(carriedOut)
+		case <-ended:
+			return
+		case <-time.After(every):
+		}
 	}
 }
 
