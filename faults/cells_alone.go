@@ -21,14 +21,14 @@ func restartedEmpty(s *play.Phase) {
 	older := s.Worker()
 	const holds = 20 // more than the server does by itself when it starts
 	for range holds - 1 {
-		s.Acquire(older, 1).Release()
+		s.Acquire(older).Release()
 	}
-	had := s.Acquire(older, 1)
+	had := s.Acquire(older)
 	older.Endpoint.Links.Each((*faultproxy.Proxy).Freeze)
 	s.Injected()
 	granting.wiped(s)
 	s.Healed()
-	has := s.Acquire(s.Worker(), 1) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
+	has := s.Acquire(s.Worker()) // a ZooKeeper refuses clients that have seen more than it knows, until they give their session up
 	if has.Token > had.Token {
 		play.Check(fmt.Errorf("after token %d came %d: the server has not forgotten everything", had.Token, has.Token))
 	}

@@ -85,7 +85,7 @@ func etcdLeaderPaused(s *play.Phase) {
 	for _, w := range []*play.Worker{older, newer} {
 		w.Endpoint.Links[i].Cut() // it asks the others
 	}
-	had := s.Acquire(older, 5)
+	had := s.Acquire(older)
 	grantLeases(s, other)
 	s.Injected()
 	e.CutFromQuorum(i)

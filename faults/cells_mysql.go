@@ -67,13 +67,13 @@ func dropTokenTable(s *play.Phase) {
 // splitMySQL has a server that knows nothing take the place of one that lives on, and a holder with it: as a replica that lags does which is promoted.
 func splitMySQL(s *play.Phase) {
 	pair := in[*environment.MySQL](s)
-	older := s.Acquire(s.Worker(), 5)
+	older := s.Acquire(s.Worker())
 	spare := play.Must(servers.StartMariaDB(s.Ctx, servers.MariaDBOptions{}))
 	defer func() { play.Check(spare.Close()) }()
 	s.Injected()
 	pair.Spare.Store(spare)
 	defer pair.Spare.Store(nil)
-	newer := s.Acquire(s.Worker(), 5)
+	newer := s.Acquire(s.Worker())
 	s.Both(older, newer)
 	newer.Release()
 }

@@ -116,9 +116,9 @@ func failOver(s *play.Phase) {
 // splitBrain promotes a replica that lags, while the primary lives on, and a holder with it.
 func splitBrain(s *play.Phase) {
 	stays := s.Worker()
-	s.Acquire(stays, 5).Release()
+	s.Acquire(stays).Release()
 	play.Check(in[*environment.PostgresPair](s).Part(s.Ctx))
-	older := s.Acquire(stays, 5)
+	older := s.Acquire(stays)
 	newer := holdElsewhere(s)
 	if newer.Token <= older.Token {
 		play.Check(fmt.Errorf("the promotion has not moved tokens on: %d came after %d", newer.Token, older.Token))
@@ -129,14 +129,14 @@ func splitBrain(s *play.Phase) {
 // splitBrainAndCrash has the primary that lives on crash, too, and start again.
 func splitBrainAndCrash(s *play.Phase) {
 	pair, stays := in[*environment.PostgresPair](s), s.Worker()
-	s.Acquire(stays, 5)
+	s.Acquire(stays)
 	play.Check(pair.CatchUp(s.Ctx))
 	older := holdElsewhere(s)
 	old := pair.Replica
 	s.Note("the old primary crashes, and starts again")
 	play.Check(old.Kill())
 	play.Check(old.Restart(s.Ctx))
-	newer := s.Acquire(stays, 5)
+	newer := s.Acquire(stays)
 	if newer.Token > older.Token {
 		play.Check(fmt.Errorf("tokens tell the holders apart: %d came after %d", newer.Token, older.Token))
 	}
@@ -148,5 +148,5 @@ func holdElsewhere(s *play.Phase) *play.Hold {
 	s.Injected()
 	s.Note("the replica is promoted, and the old primary lives on")
 	play.Check(in[*environment.PostgresPair](s).Promote(s.Ctx))
-	return s.Acquire(s.Worker(), 5)
+	return s.Acquire(s.Worker())
 }

@@ -49,7 +49,7 @@ func redisSet(settings ...any) play.Act {
 // redisFull has no memory be left while workers work, and one more of them have a lock, which it must keep.
 func redisFull(s *play.Phase) {
 	keeper := s.Worker()
-	kept := s.Acquire(keeper, 1)
+	kept := s.Acquire(keeper)
 	lasting(until(redisSet("maxmemory", 1), redisSet("maxmemory", 0)), 1, 1.5)(s)
 	if !kept.Valid() {
 		play.Check(errors.New("a lock that was held when the memory ran out did not stay held"))

@@ -82,10 +82,10 @@ func redisMasterLostUnseen(s *play.Phase) {
 func redisTwoMasters(s *play.Phase) {
 	older := s.Worker()
 	lag(s)
-	had := s.Acquire(older, 1)
+	had := s.Acquire(older)
 	s.Injected()
 	redisPromoted(s)
-	has := s.Acquire(s.Worker(), 1)
+	has := s.Acquire(s.Worker())
 	s.Pause(2, 2) // both renew
 	s.Both(had, has)
 	s.Healed()

@@ -19,7 +19,7 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 			next = s.Worker()
 		}
 		for range removals {
-			had := s.Acquire(holder, 5)
+			had := s.Acquire(holder)
 			s.Pause(0, 0.5) // at any moment of its renewals
 			s.Injected()
 			removed(s)
@@ -28,7 +28,7 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 				s.Disbelieved(had)
 				continue
 			}
-			has := s.Acquire(next, 5)
+			has := s.Acquire(next)
 			s.Both(had, has)
 			s.Disbelieved(had)
 			has.Release()
@@ -41,11 +41,11 @@ func removedOpenly(end play.Act, retaken bool) play.Act {
 func endedBehindSilence(end play.Act) play.Act {
 	return func(s *play.Phase) {
 		older, newer := s.Two()
-		had := s.Acquire(older, 1)
+		had := s.Acquire(older)
 		defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
 		s.Injected()
 		end(s)
-		s.Both(had, s.Acquire(newer, 5))
+		s.Both(had, s.Acquire(newer))
 	}
 }
 
@@ -59,7 +59,7 @@ func overtaken(damage play.Act) play.Act {
 
 // overtakes returns when the older worker has learned of the damage, or its hold has ended, and the lock is free.
 func overtakes(s *play.Phase, older, newer *play.Worker, damage play.Act) {
-	had := s.Acquire(older, 1)
+	had := s.Acquire(older)
 	s.Injected()
 	damage(s)
 	s.Healed()
@@ -81,7 +81,7 @@ const overtakenTries = 5
 func contested(inject play.Act) play.Act {
 	return func(s *play.Phase) {
 		keeper, rival := s.Two()
-		s.Acquire(keeper, 1)
+		s.Acquire(keeper)
 		trying := s.Tries(rival, 5*time.Millisecond)
 		defer func() {
 			trying.Stop()

@@ -51,7 +51,7 @@ func shorterTimeout(set func(s *play.Phase, d time.Duration)) play.Act {
 	return func(s *play.Phase) {
 		set(s, s.TTL/2)
 		holder, other := s.Two()
-		had := s.Acquire(holder, 1)
+		had := s.Acquire(holder)
 		s.Injected()
 		restore := links((*faultproxy.Proxy).Freeze)(s, holder)
 		defer restore()

@@ -184,7 +184,7 @@ func lookAfterPause(s *play.Phase) {
 // that a lock that is granted a little too early is nobody's in a storm. The holder is continued at once when the other has the lock.
 func probeUntilExpiry(s *play.Phase) {
 	holder, rival := s.Two()
-	s.Acquire(holder, 1)
+	s.Acquire(holder)
 	s.Injected()
 	holder.Stop()
 	limit := play.Patience * s.Cell.RecoveryIn(s.Environment.Environment)
@@ -204,7 +204,7 @@ func countValidity(s *play.Phase) {
 	warm.Release()
 	s.Injected()
 	links(func(l *faultproxy.Proxy) { l.Delay(late) })(s, w)
-	h := s.Acquire(w, 2)
+	h := s.Acquire(w)
 	most := s.TTL - s.Environment.Margin - late
 	inTime := func(what string, left time.Duration) {
 		if left > most {

@@ -169,13 +169,11 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 	return &Hold{Worker: w, Op: e.Op, Name: name, Token: e.Token, Deadline: e.Deadline}, nil
 }
 
-// Acquire has a worker acquire the phase's lock within so many TTLs.
-func (s *Phase) Acquire(w *Worker, ttls int) *Hold {
-	return Must(w.Acquire(s.name, time.Duration(ttls)*s.TTL))
-}
-
 // lasting bounds the wait for a lock that is free, on a machine that is busy.
 const lasting = 20 * time.Second
+
+// Acquire has a worker acquire the phase's lock, which nobody has, or the server is about to free.
+func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.Acquire(s.name, lasting)) }
 
 // Warm is a hold by which what a client does but once, connecting for instance, is behind it.
 func (s *Phase) Warm(w *Worker) *Hold {

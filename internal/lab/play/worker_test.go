@@ -33,7 +33,7 @@ func TestAWorkerThatCrashesIsTold(t *testing.T) {
 func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
 	stuck, err := inFolder(t, Cell{Fault: "f", Script: func(s *Phase) {
 		w, holder := s.Two()
-		s.Acquire(holder, 1)
+		s.Acquire(holder)
 		time.AfterFunc(100*time.Millisecond, w.Kill)
 		Must(w.Acquire(s.Name(), time.Minute))
 	}})
