@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -39,72 +40,58 @@ var silenceCases = group("silence",
 	full("slow", ruleSilence+" (every reply comes after the TTL)",
 		func(e *Env) { toldBeforeGrant(e, func() { e.delay(e.ttl + e.ttl/4) }, false) }, "Delay", "Direct"),
 	full("brief", "P3a silence: a hold survives a silence that ends well before its validity does", func(e *Env) {
-		other := e.party()
-		if e.cfg.Direct != "" {
-			other = e.observer()
-		}
-		e.unlessStalled(func() bool { return survivesSilence(e, other) })
+		endures(e, "the server was silent for a quarter of the TTL now and then", false, func(l *lockport.Lock) {
+			for range 4 {
+				e.freeze()
+				e.sleep(e.ttl / 4)
+				e.restore()
+				e.sleep(e.ttl / 3)
+			}
+		})
 	}, "Freeze"),
 	full("cut", "P3a silence: a hold survives the loss of its connections, or, where it ends with them, the holder is told in the stated time", func(e *Env) {
-		other, l := e.party(), e.acquire(e.client(), e.name())
-		survives := func() bool {
-			err := l.Err()
-			if e.caps.Ends == driver.EndsTTL {
-				e.check(err, "the connections were closed and can be opened again, and the lock was lost")
+		endures(e, "the connections were closed and could be opened again", e.caps.Ends != driver.EndsTTL, func(l *lockport.Lock) {
+			for range 3 {
+				e.cut()
+				e.sleep(e.ttl / 2)
 			}
-			return err == nil
-		}
-		for range 3 {
-			e.cut()
-			e.sleep(e.ttl / 2)
-			if !survives() {
-				return
-			}
-		}
-		e.sleep(e.ttl)
-		if survives() {
-			other.finds(l.Name(), "the holder was not told of any loss")
-			e.release(l)
-		}
+			e.sleep(e.ttl)
+		})
 	}, "Cut"),
 	full("renewal-reply-lost", "P3a silence: a hold survives the loss of the reply to a renewal", func(e *Env) {
-		other, l := e.party().connected(), e.acquire(e.client(), e.name())
-		if _, ok := l.Deadline(); !ok {
-			e.notRun("claims have no end of their own, so they are not renewed")
-		}
-		e.replyLost(OpRenew, func() {}) // the client's next one
-		e.sleep(e.ttl)
-		if e.caps.Ends != driver.EndsTTL && !l.Valid() {
-			return
-		}
-		e.stays(l, other, "the reply to one renewal was lost, the next ones come through")
-		e.release(l)
+		endures(e, "the reply to one renewal was lost, the next ones came through", e.caps.Ends != driver.EndsTTL, func(l *lockport.Lock) {
+			if _, ok := l.Deadline(); !ok {
+				e.notRun("claims have no end of their own, so they are not renewed")
+			}
+			e.replyLost(OpRenew, func() {}) // the client's next one
+			e.sleep(e.ttl)
+		})
 	}, "DropReply"),
 )
 
-// survivesSilence holds a lock while the server is silent now and then. If the lock is lost and the machine has stalled, the silence was
-// not brief, and nothing was tried.
-func survivesSilence(e *Env, other *party) (ran bool) {
-	l := e.acquire(e.client(), e.name())
-	look := func() {}
-	if e.cfg.Direct != "" {
-		look = func() { _, _ = other.try(other.request(l.Name())) } // the server may be what stalls
-	}
-	for range 4 {
-		start, stalled := time.Now(), e.stalls(look)
-		e.freeze()
-		e.sleep(e.ttl / 4)
-		e.restore()
-		e.sleep(e.ttl / 3)
-		late := max(time.Since(start)-e.ttl/4-e.ttl/3, stalled())
-		if l.Err() != nil && late > e.ttl/8 {
-			return false
+// endures has a lock held while its client's network is harmed, each time with enough of the TTL left to renew it. mayEnd says that it may be lost. Where it
+// may not, is lost, and the machine has stalled, there was not enough left, and nothing was tried.
+func endures(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
+	other, look := e.open(cmp.Or(e.cfg.Direct, e.cfg.Target)).connected(), func() {}
+	e.unlessStalled(func() (ran bool) {
+		l := e.acquire(e.client(), e.name())
+		if e.cfg.Direct != "" { // the server may be what stalls
+			look = func() { _, _ = other.try(other.request(l.Name())) }
 		}
-		e.check(l.Err(), "the server was silent for a quarter of the TTL, and the lock was lost")
-	}
-	e.stays(l, other, "the holder has not released the name")
-	e.release(l)
-	return true
+		stalled := e.stalls(look)
+		harm(l)
+		switch late := stalled(); {
+		case l.Err() == nil:
+			e.stays(l, other, why)
+			e.release(l)
+		case mayEnd:
+		case late > e.ttl/8:
+			return false
+		default:
+			e.failf("%s, and the lock was lost: %w", why, l.Err())
+		}
+		return true
+	})
 }
 
 // toldBeforeGrant takes a holder's server away, and has an observer take the name as soon as the server grants it.
