@@ -89,19 +89,23 @@ func (s *ensemble) unreachable(log *Log) error {
 	return unavailable(fmt.Errorf("no server of %d can be reached: %w", len(s.addresses), why))
 }
 
+// probes is how often a short session is tried. A server that is busy may end one before it has answered, and hang up.
+const probes = 10
+
 // probe opens a session as short as the servers allow, and returns half of its timeout: the smallest that they grant is two ticks unless it is
-// configured otherwise.
-func (s *ensemble) probe() (tick time.Duration, err error) {
+// configured otherwise. It returns after the try during which ctx ends.
+func (s *ensemble) probe(ctx context.Context) (tick time.Duration, err error) {
 	const shortest = 100 * time.Millisecond // with less go-zookeeper is out of patience before it has its answer
 	log := new(Log)
-	conn, err := s.connect(shortest, log)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	for range 2 { // one that is busy may have ended the session before its answer
-		if _, _, err = conn.Exists("/"); log.granted() > 0 {
-			return log.granted() / 2, nil
+	for try := 0; try < probes && ctx.Err() == nil; try++ { // each on a connection of its own: go-zookeeper would pause for a second
+		conn, err := s.connect(shortest, log)
+		if err != nil {
+			return 0, err
+		}
+		_, _, _ = conn.Exists("/")
+		go conn.Close() // which takes a second where no server answers
+		if granted := log.granted(); granted > 0 {
+			return granted / 2, nil
 		}
 	}
 	return 0, s.unreachable(log)
@@ -165,7 +169,7 @@ func (b *Backend) ready(ctx context.Context) error {
 // prepare is ready where nothing is known.
 func (b *Backend) prepare(ctx context.Context) error {
 	if b.tick == 0 {
-		tick, err := b.ensemble.probe()
+		tick, err := b.ensemble.probe(ctx)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // What proves that the leader has heard of a session is what was answered a tick before a request was sent that a quorum has answered.
@@ -61,4 +63,16 @@ func TestHosts(t *testing.T) {
 		require.Equal(t, tried[0], tried[2])
 		h.Connected()
 	}
+}
+
+// A server that hangs up while the shortest session is tried, as a busy one does when it has ended that before its answer, is asked again.
+func TestProbeIsRepeated(t *testing.T) {
+	t.Parallel()
+	proxy := newProxy(t, servers.SharedZooKeeper(t).Addr())
+	for range probes / 2 {
+		proxy.CutAfter(1)
+	}
+	b := newBackend(t, Options{}, proxy.Addr())
+	frees(t, takes(t, b, request(b, t.Name())))
+	require.Equal(t, 100*time.Millisecond, b.tick)
 }
