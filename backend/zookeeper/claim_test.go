@@ -22,7 +22,7 @@ func TestCreationThatComesLate(t *testing.T) {
 	s := servers.SharedZooKeeper(t)
 	proxy := newProxy(t, s.Addr())
 	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
-	name := fmt.Sprint(t.Name(), time.Now().UnixNano())             // the node is left
+	name := fresh(t)
 	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
 	require.NoError(t, err)
 	frees(t, takes(t, b, request(b, name)))
@@ -77,7 +77,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 // Each waiter watches the node ahead of its own, and that alone: nobody else is woken.
 func TestEachWatchesTheOneAhead(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
+	s := servers.SharedZooKeeper(t)
 	o := Options{TTL: 30 * time.Second}
 	b := newBackend(t, o, s.Addr())
 	first := takes(t, b, request(b, t.Name()))

@@ -17,5 +17,5 @@ func TestConformanceEnsemble(t *testing.T) {
 
 // The cases on a connection of the caller's that need no fault of a network's.
 func TestConformanceShared(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openShared), conformance.Quick())
+	conformance.Test(t, environment.Need(t, "zookeeper-suite").Unproxied(openShared), conformance.Quick())
 }

@@ -13,10 +13,26 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A follower that is cut from its leader goes on answering pings for a second, while the leader hears nothing of its sessions.
-func TestFollowerCutFromLeader(t *testing.T) {
+// What takes three servers.
+func TestEnsemble(t *testing.T) {
 	t.Parallel()
 	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *servers.Ensemble)
+	}{
+		{"token", tokenIsCzxid},
+		{"notices", noticesOfAnEnsemble},
+		{"follower-cut", followerCutFromLeader},
+		{"leader-cut", leaderCutFromFollowers},
+		{"leader-killed", leaderKilled}, // it stays so
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, e) })
+	}
+}
+
+// A follower that is cut from its leader goes on answering pings for a second, while the leader hears nothing of its sessions.
+func followerCutFromLeader(t *testing.T, e *servers.Ensemble) {
 	for round := range 3 {
 		leader, err := e.Leader(t.Context())
 		require.NoError(t, err)
@@ -26,9 +42,7 @@ func TestFollowerCutFromLeader(t *testing.T) {
 }
 
 // A leader that is cut from its followers leads on for a second, and answers a sync.
-func TestLeaderCutFromFollowers(t *testing.T) {
-	t.Parallel()
-	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+func leaderCutFromFollowers(t *testing.T, e *servers.Ensemble) {
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
 	at := indexOf(e, leader)
@@ -37,7 +51,7 @@ func TestLeaderCutFromFollowers(t *testing.T) {
 
 // cutHolder cuts the node that a holder is connected to from the others. Another takes the name through one of those.
 func cutHolder(t *testing.T, e *servers.Ensemble, node int, other *servers.ZooKeeper, held time.Duration) {
-	name := fmt.Sprintf("%s-%d-%v", t.Name(), node, held)
+	name := fmt.Sprintf("cut-%d-%v", node, held)
 	holder, _ := newClient(t, Options{}, e.Nodes[node].Addr())
 	next := newBackend(t, Options{}, other.Addr())
 	frees(t, takes(t, next, request(next, name)))
@@ -100,9 +114,7 @@ func TestGrantAfterALongWait(t *testing.T) {
 }
 
 // A hold and a place in the queue survive the death of the leader.
-func TestLeaderKilled(t *testing.T) {
-	t.Parallel()
-	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+func leaderKilled(t *testing.T, e *servers.Ensemble) {
 	o := Options{TTL: 30 * time.Second} // far longer than an election
 	holder, _ := newClient(t, o, e.Addrs()...)
 	waiter, wb := newClient(t, o, e.Addrs()...)

@@ -19,6 +19,9 @@ import (
 // soon is far more than anything takes that follows at once, on a busy machine too.
 const soon = 10 * time.Second
 
+// fresh is a name that no test has used, of a node that stays.
+func fresh(t testing.TB) string { return fmt.Sprint(t.Name(), time.Now().UnixNano()) }
+
 // testTTL is twenty ticks of the servers.
 const testTTL = 2 * time.Second
 

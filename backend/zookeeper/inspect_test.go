@@ -11,18 +11,18 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// TestNodesOfOtherPrograms: without a chroot, other programs' nodes stand beside the locks. They are none, and one that may not be read hides no other.
+// Other programs' nodes may stand beside the locks. They are none, and one that may not be read hides no other.
 func TestNodesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	raw := newRaw(t, s.Addr())
-	for _, path := range []string{"/brokers", "/brokers/ids", "/brokers/topics"} {
-		_, err := raw.Create(path, nil, 0, zk.WorldACL(zk.PermAll))
+	s := servers.SharedZooKeeper(t)
+	raw, chroot := newRaw(t, s.Addr()), "/"+fresh(t)
+	for _, path := range []string{"", "/brokers", "/brokers/ids", "/brokers/topics"} {
+		_, err := raw.Create(chroot+path, nil, 0, zk.WorldACL(zk.PermAll))
 		require.NoError(t, err)
 	}
-	_, err := raw.Create("/hidden", nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
+	_, err := raw.Create(chroot+"/hidden", nil, 0, zk.DigestACL(zk.PermAll, "alice", "secret"))
 	require.NoError(t, err)
-	c, b := newClient(t, Options{}, s.Addr())
+	c, b := newClient(t, Options{Chroot: chroot}, s.Addr())
 	st, err := b.Inspect(within(t, soon), "brokers")
 	require.NoError(t, err)
 	require.Equal(t, driver.Status{Name: "brokers"}, st)

@@ -18,17 +18,17 @@ import (
 // What is on the wire is what Curator's InterProcessMutex writes and reads.
 func TestLayout(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	raw := newRaw(t, s.Addr())
-	b := newBackend(t, Options{Chroot: "/some/locks"}, s.Addr())
+	s := servers.SharedZooKeeper(t)
+	raw, top := newRaw(t, s.Addr()), "/"+fresh(t)
+	b := newBackend(t, Options{Chroot: top + "/locks"}, s.Addr())
 	const name = "a/b é"
 	req := request(b, name)
 	lease := takes(t, b, req)
-	children, _, err := raw.Children("/some/locks/a%2Fb%20%C3%A9")
+	children, _, err := raw.Children(top + "/locks/a%2Fb%20%C3%A9")
 	require.NoError(t, err)
 	require.Len(t, children, 1)
 	require.Regexp(t, regexp.MustCompile(`^_c_[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}-lock-0000000000$`), children[0])
-	path := "/some/locks/a%2Fb%20%C3%A9/" + children[0]
+	path := top + "/locks/a%2Fb%20%C3%A9/" + children[0]
 	data, stat, err := raw.Get(path)
 	require.NoError(t, err)
 	require.Equal(t, req.Owner, string(data))
@@ -40,7 +40,7 @@ func TestLayout(t *testing.T) {
 	frees(t, lease)
 	// Containers, all of them: the server removes them.
 	require.Eventually(t, func() bool {
-		gone, _, err := raw.Exists("/some")
+		gone, _, err := raw.Exists(top)
 		require.NoError(t, err)
 		return !gone
 	}, 2*soon, 50*time.Millisecond)
@@ -48,9 +48,7 @@ func TestLayout(t *testing.T) {
 }
 
 // The token is the transaction that created the node, however many others are created at the same time.
-func TestTokenIsCzxid(t *testing.T) {
-	t.Parallel()
-	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
+func tokenIsCzxid(t *testing.T, e *servers.Ensemble) {
 	var running sync.WaitGroup
 	for _, addr := range e.Addrs() {
 		b := newBackend(t, Options{}, addr)

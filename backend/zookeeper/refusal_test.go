@@ -77,26 +77,30 @@ func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 	return ids
 }
 
+// found are the IDs of the notices of servers.
+func found(t *testing.T, o Options, addrs ...string) []string {
+	t.Helper()
+	o.TickTime = 100 * time.Millisecond
+	notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
+	require.NoError(t, err)
+	return idsOf(t, notices)
+}
+
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
-	found := func(o Options, addrs ...string) []string {
-		o.TickTime = 100 * time.Millisecond
-		notices, err := newBackend(t, o, addrs...).Check(within(t, soon))
-		require.NoError(t, err)
-		return idsOf(t, notices)
-	}
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=3000", "4lw.commands.whitelist=conf"}, JVM: []string{
 		"-Dzookeeper.DigestAuthenticationProvider.superDigest=" + zk.DigestACL(zk.PermAll, "super", "secret")[0].ID}})
-	require.Equal(t, []string{"session-timeout", "quorum"}, found(Options{TTL: 5 * time.Second}, s.Addr()))
+	require.Equal(t, []string{"session-timeout", "quorum"}, found(t, Options{TTL: 5 * time.Second}, s.Addr()))
 	raw := newRaw(t, s.Addr())
 	require.NoError(t, raw.AddAuth("digest", []byte("super:secret")))
 	_, err := raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)
 	require.NoError(t, err)
-	require.Equal(t, []string{"quorum?"}, found(Options{TTL: 2 * time.Second}, s.Addr()))
+	require.Equal(t, []string{"quorum?"}, found(t, Options{TTL: 2 * time.Second}, s.Addr()))
+}
 
-	e := servers.NeedEnsemble(t, servers.ZooKeeperOptions{})
-	require.Empty(t, found(Options{TTL: 5 * time.Second}, e.Addrs()...))
-	require.Equal(t, []string{"endpoints"}, found(Options{TTL: 5 * time.Second}, e.Addrs()[0]))
+func noticesOfAnEnsemble(t *testing.T, e *servers.Ensemble) {
+	require.Empty(t, found(t, Options{TTL: 5 * time.Second}, e.Addrs()...))
+	require.Equal(t, []string{"endpoints"}, found(t, Options{TTL: 5 * time.Second}, e.Addrs()[0]))
 }
 
 func TestJudgeMembers(t *testing.T) {
@@ -123,10 +127,12 @@ func TestPasswordInTheClear(t *testing.T) {
 
 func TestACL(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	raw := newRaw(t, s.Addr())
+	s := servers.SharedZooKeeper(t)
+	raw, top := newRaw(t, s.Addr()), "/"+fresh(t)
+	_, err := raw.Create(top, nil, 0, zk.WorldACL(zk.PermAll))
+	require.NoError(t, err)
 	open := func(user, path string) (*lockport.Client, error) {
-		c, err := lockport.Open(within(t, soon), "zookeeper://"+user+s.Addr()+path+"?ttl=2s")
+		c, err := lockport.Open(within(t, soon), "zookeeper://"+user+s.Addr()+top+path+"?ttl=2s")
 		if err == nil {
 			t.Cleanup(func() { _ = c.Close() })
 		}
@@ -138,7 +144,7 @@ func TestACL(t *testing.T) {
 	lock := acquires(t, mine, "x")
 	var node Node
 	require.True(t, lock.As(&node))
-	for _, path := range []string{"/alice", "/alice/x", node.Path} {
+	for _, path := range []string{top + "/alice", top + "/alice/x", node.Path} {
 		acl, _, err := raw.GetACL(path)
 		if err == nil {
 			require.Equal(t, "digest", acl[0].Scheme)
@@ -156,28 +162,28 @@ func TestACL(t *testing.T) {
 		oneLine(t, err, lockport.ErrRefused, "the ACL does not let this user", "/alice")
 	}
 	// A chroot that may not be created.
-	_, err = raw.Create("/locked", nil, 0, zk.WorldACL(zk.PermRead))
+	_, err = raw.Create(top+"/locked", nil, 0, zk.WorldACL(zk.PermRead))
 	require.NoError(t, err)
 	_, err = open("", "/locked/a/b")
-	oneLine(t, err, lockport.ErrRefused, "does not let this user create /locked/a")
+	oneLine(t, err, lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
 	// Nodes that could be created but not deleted would never go away: Check finds out.
-	_, err = raw.Create("/keep", nil, 0, zk.WorldACL(zk.PermAll))
+	_, err = raw.Create(top+"/keep", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	_, err = raw.Create("/keep/"+checkName, nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate))
+	_, err = raw.Create(top+"/keep/"+checkName, nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate))
 	require.NoError(t, err)
 	_, err = open("", "/keep")
-	oneLine(t, err, lockport.ErrRefused, "delete /keep/")
+	oneLine(t, err, lockport.ErrRefused, "delete "+top+"/keep/")
 	// Nor listed.
-	_, err = raw.Create("/blind", nil, 0, zk.WorldACL(zk.PermAll))
+	_, err = raw.Create(top+"/blind", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
-	_, err = raw.Create("/blind/x", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete))
+	_, err = raw.Create(top+"/blind/x", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete))
 	require.NoError(t, err)
 	blind, err := open("", "/blind")
 	require.NoError(t, err)
 	_, err = blind.TryAcquire(within(t, soon), "x")
 	oneLine(t, err, lockport.ErrRefused, "list")
 	require.NoError(t, blind.Close())
-	_, stat, err := raw.Exists("/blind/x")
+	_, stat, err := raw.Exists(top + "/blind/x")
 	require.NoError(t, err)
 	require.Zero(t, stat.NumChildren, "the node of the claim that was refused is left")
 }

@@ -105,14 +105,14 @@ func TestConnectionThatHasASession(t *testing.T) {
 // The validity of a claim in a session that was just opened counts from before the handshake, not from its answer.
 func TestValidityOfAFreshSession(t *testing.T) {
 	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy := newProxy(t, s.Addr())
-	_, err := newRaw(t, s.Addr()).Create("/"+t.Name(), nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
+	s := servers.SharedZooKeeper(t)
+	proxy, name := newProxy(t, s.Addr()), fresh(t)
+	_, err := newRaw(t, s.Addr()).Create("/"+name, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	proxy.Delay(300 * time.Millisecond)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
 	before := time.Now()
-	lease := takes(t, b, request(b, t.Name()))
+	lease := takes(t, b, request(b, name))
 	require.Greater(t, time.Since(before), 600*time.Millisecond)
 	require.Less(t, lease.Grant().Until.Sub(before), b.o.TTL+250*time.Millisecond)
 	frees(t, lease)
