@@ -10,13 +10,19 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Need starts the environment called name for t and ends it with t. Servers that are not installed skip or fail t by the rules of package servers.
+// Need starts the environment called name for t: see [Environment.Need].
 func Need(t testing.TB, name string) *Running {
 	t.Helper()
 	e, err := Named(name)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return e.Need(t)
+}
+
+// Need starts the servers for t and ends them with t. Servers that are not installed skip or fail t by the rules of package servers.
+func (e *Environment) Need(t testing.TB) *Running {
+	t.Helper()
 	if servers.WithoutServers() && !e.Local {
 		t.Skip("not run: needs " + e.Title + ", which -short does without")
 	}

@@ -3,7 +3,7 @@
 //
 // The kinds are "redis" (alone, with a replica, with Sentinels, or as a cluster), "etcd" (alone or as a cluster, the installed
 // version or a current one that is built here), "zookeeper" (alone or as an ensemble), "postgres" (alone or with replicas),
-// "pgbouncer", "mariadb", and "mysql" (MySQL's own server, which LOCKPORT_TEST_REQUIRE must list by name).
+// "pgbouncer", "mariadb", "mysql" (MySQL's own server, which LOCKPORT_TEST_REQUIRE must list by name), and "nats" (built here).
 //
 // Servers are children of this process on free ports of 127.0.0.1. Each has a temporary folder of its own and, unless an option
 // says otherwise, syncs nothing to disk. A server never outlives the process, not even its kill -9; only the temporary folder may be

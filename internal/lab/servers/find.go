@@ -37,6 +37,7 @@ var installs = map[string]string{
 	"mariadb-install-db": mariaDBInstall,
 	"mariadbd":           mariaDBInstall,
 	"mysqld":             "MySQL's own server 8.0 or newer (https://dev.mysql.com/downloads/mysql/), its mysqld in PATH",
+	"nats-server":        "it is built by go tool in internal/lab/servers/natsserver, the first time over the network",
 	"pg_basebackup":      postgresInstall,
 	"pgbouncer":          "apt-get install pgbouncer (Debian), brew install pgbouncer (macOS)",
 	"postgres":           postgresInstall,

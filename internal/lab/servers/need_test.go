@@ -101,7 +101,7 @@ func TestMissingProgramsSayWhatToInstall(t *testing.T) {
 		t.Setenv(requireVariable, "")
 	}
 	t.Setenv("PATH", t.TempDir())
-	_, err := buildCurrentEtcd()
+	_, err := builds("etcd-current", "etcdserver", "go.etcd.io/etcd/server/v3")()
 	require.ErrorContains(t, err, "etcd-current not found: it is built by go tool")
 	require.NotContains(t, Versions(t.Context()), "redis")
 }
