@@ -30,14 +30,14 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, o Options, replic
 		AllowMsgTTL: true, SubjectDeleteMarkerTTL: expiredMarker, AllowRollup: true, DenyDelete: true,
 	})
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		_, err = b.verify(ctx)
+		_, err = b.verify(ctx, js)
 	}
 	return err
 }
 
 // verify looks whether the bucket is fit for locks.
-func (b *Backend) verify(ctx context.Context) (*jetstream.StreamInfo, error) {
-	stream, err := b.link.js.Stream(ctx, "KV_"+b.bucket)
+func (b *Backend) verify(ctx context.Context, js jetstream.JetStream) (*jetstream.StreamInfo, error) {
+	stream, err := js.Stream(ctx, "KV_"+b.bucket)
 	if err != nil {
 		return nil, err
 	}
@@ -96,8 +96,12 @@ func recordOf(name, value string, revision uint64, at time.Time) record {
 // read looks at the key of a name.
 func (b *Backend) read(ctx context.Context, name string) (r record, err error) {
 	r.Name, r.Waiters = name, -1
-	err = b.request(ctx, false, func(ctx context.Context) error {
-		m, err := b.link.reads.GetLastMsg("KV_"+b.bucket, b.subject(keyOf(name)), natsgo.Context(ctx))
+	err = b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+		older, err := js.Conn().JetStream() // this API alone asks the stream's leader: the newer one asks any replica, which may lag
+		if err != nil {
+			return err
+		}
+		m, err := older.GetLastMsg("KV_"+b.bucket, b.subject(keyOf(name)), natsgo.Context(ctx))
 		switch {
 		case errors.Is(err, natsgo.ErrMsgNotFound):
 			return nil
@@ -115,28 +119,46 @@ func (b *Backend) read(ctx context.Context, name string) (r record, err error) {
 
 func (b *Backend) subject(key string) string { return "$KV." + b.bucket + "." + key }
 
-// put writes the key of a name, for ttl, if its revision is last. errMoved: it was another. Nothing identifies the message to the server's
-// deduplication, which would acknowledge a repetition of a grant that has ended.
+// put writes a value, or without one a marker that the key is free, to the key of a name, for ttl, if its revision is last. errMoved: it was another.
+// Nothing identifies the message to the server's deduplication, which would acknowledge a repetition of a grant that has ended.
 func (b *Backend) put(ctx context.Context, name, value string, ttl time.Duration, last uint64) (revision uint64, err error) {
 	m := &natsgo.Msg{Subject: b.subject(keyOf(name)), Data: []byte(value), Header: natsgo.Header{}}
-	if value == "" { // a marker that the key is free; for one that is no purge the server writes another when it expires
+	if value == "" { // for a marker that is no purge the server writes another when it expires
 		m.Header.Set("KV-Operation", "PURGE")
 	}
-	err = b.request(ctx, true, func(ctx context.Context) error {
-		ack, err := b.link.js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithMsgTTL(ttl), jetstream.WithRetryAttempts(0))
+	err = b.request(ctx, true, func(ctx context.Context, js jetstream.JetStream) error {
+		ack, err := js.PublishMsg(ctx, m, jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithMsgTTL(ttl), jetstream.WithRetryAttempts(0))
 		if err == nil {
 			revision = ack.Sequence
 		}
 		return err
 	})
+	if err == nil && value == "" {
+		b.remember(name, revision)
+	}
 	return revision, err
 }
 
-// mark puts a marker.
-func (b *Backend) mark(ctx context.Context, name string, ttl time.Duration, last uint64) error {
-	revision, err := b.put(ctx, name, "", ttl, last)
-	if err == nil {
-		b.remember(name, revision)
+// attempts is how often a write that another overtook is tried on the revision that is there now.
+const attempts = 3
+
+var errRaced = fmt.Errorf("%w: others write the key at this moment", driver.ErrUnavailable)
+
+// replace puts a value in place of the revision last. Where the key has another one, which tells by what is there now the revision to replace instead, or
+// an error why none is. sent is from before the write.
+func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Duration, last uint64, which func(now record) (uint64, error)) (revision uint64, sent time.Time, err error) {
+	for range attempts {
+		sent = time.Now()
+		if revision, err = b.put(ctx, name, value, ttl, last); err != errMoved {
+			return revision, sent, err
+		}
+		now, err := b.read(ctx, name)
+		if err == nil {
+			last, err = which(now)
+		}
+		if err != nil {
+			return 0, sent, err
+		}
 	}
-	return err
+	return 0, sent, errRaced
 }

@@ -11,31 +11,26 @@ import (
 	"github.com/lockport/lockport/internal/lab/play"
 )
 
-// electionTime is how long the others take to elect a leader, and some more.
+// electionTime is the longest that an election is stated to take, and some more.
 const electionTime = 12 * time.Second
 
-// atLeader harms the server that leads the bucket, and gives the others time to elect another. Heal restores it.
-func atLeader(harm func(c *cluster, n *node) error) play.Act {
-	return func(s *play.Phase) {
-		c := s.Environment.Servers.(*cluster)
-		i := play.Must(c.Leader(s.Ctx))
-		s.Injected()
-		play.Check(harm(c, c.all[i]))
-		s.Wait(electionTime)
-	}
-}
-
-// Four processes lock and fence while the leader of three servers is killed, stopped and goes on when another leads, and loses its disk.
+// Four processes lock and fence while the leader of three servers is killed, is stopped and goes on when another leads, and loses its disk.
 func TestCells(t *testing.T) {
-	r, seed := need(t, three), rand.Uint64()>>16
-	for _, c := range []play.Cell{
-		{Fault: "leader-killed", Inject: atLeader(func(_ *cluster, n *node) error { return n.Kill() })},
-		{Fault: "leader-paused", Inject: atLeader(func(_ *cluster, n *node) error { return n.Freeze() })},
-		{Fault: "leader-wiped", Inject: atLeader(func(c *cluster, n *node) error { return c.wipe(t.Context(), n) })},
+	t.Parallel()
+	r, seed := three.Need(t), rand.Uint64()>>16
+	for fault, harm := range map[string]func(c *cluster, i int) error{
+		"leader-killed": func(c *cluster, i int) error { return c.Nodes()[i].Kill() },
+		"leader-paused": func(c *cluster, i int) error { return c.Nodes()[i].Freeze() },
+		"leader-wiped":  func(c *cluster, i int) error { _, err := c.LoseDisk(t.Context(), i); return err },
 	} {
-		t.Run(c.Fault, func(t *testing.T) {
-			c.Outcome, c.Recovery = play.Safe, electionTime
-			p, err := play.Play(t.Context(), r, &c, seed)
+		t.Run(fault, func(t *testing.T) {
+			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: play.Safe, Recovery: electionTime, Inject: func(s *play.Phase) {
+				c := s.Environment.Servers.(*cluster)
+				i := play.Must(c.Leader(s.Ctx))
+				s.Injected()
+				play.Check(harm(c, i))
+				play.Must(c.Leader(s.Ctx)) // the next one
+			}}, seed)
 			require.NoError(t, err, "seed %d", seed)
 			v, err := faults.Judge(p)
 			require.NoError(t, err)

@@ -10,8 +10,6 @@ import (
 )
 
 const (
-	// attempts is how often a write that another overtook is tried on the revision that is there now.
-	attempts = 3
 	// For how long the marker stays of a claim that was released, and of one that was abandoned: a claim that arrives meanwhile expects another revision.
 	releasedMarker, abandonedMarker = time.Minute, time.Hour
 	// When a waiter looks again although nobody told it to: as the safety net under the watch, and while others claim the name.
@@ -31,54 +29,46 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	b.mu.Lock()
 	last := b.markers[req.Name]
 	b.mu.Unlock()
-	for range attempts {
-		b.asked.Store(req.Owner, last)
-		sent := time.Now()
-		revision, err := b.put(ctx, req.Name, valueOf(req.Owner, ttl, 0), ttl, last)
-		if !errors.Is(err, driver.ErrUnknown) {
-			b.asked.Delete(req.Owner)
+	b.asked.Store(req.Owner, last)
+	revision, sent, err := b.replace(ctx, req.Name, valueOf(req.Owner, ttl, 0), ttl, last, func(now record) (uint64, error) {
+		if now.Held {
+			return 0, &driver.HeldError{Poll: poll, Holder: now.Status}
 		}
-		switch {
-		case err == nil:
-			until := sent.Add(ttl)
-			return &lease{b: b, req: req, ttl: ttl, revision: revision, until: until, grant: driver.Grant{Token: revision, Until: until}}, nil
-		case err != errMoved:
-			return nil, err
-		}
-		was, err := b.read(ctx, req.Name)
-		if err != nil {
-			return nil, err
-		}
-		if was.Held {
-			return nil, &driver.HeldError{Poll: poll, Holder: was.Status}
-		}
-		last = was.revision
+		b.asked.Store(req.Owner, now.revision)
+		return now.revision, nil
+	})
+	if !errors.Is(err, driver.ErrUnknown) {
+		b.asked.Delete(req.Owner)
 	}
-	return nil, &driver.HeldError{Poll: pollRaced}
+	switch {
+	case err == errRaced:
+		return nil, &driver.HeldError{Poll: pollRaced}
+	case err != nil:
+		return nil, err
+	}
+	until := sent.Add(ttl)
+	return &lease{b: b, req: req, ttl: ttl, revision: revision, until: until, grant: driver.Grant{Token: revision, Until: until}}, nil
 }
 
-// Abandon implements driver.Backend. It ends the claim if it is there, and otherwise writes a marker, so that the claim finds another revision than it
-// expects if it arrives later. Where somebody else has the name since, it finds that already.
+// Abandon implements driver.Backend. It writes a marker in place of the claim, or of what the claim expected to find, so that this finds another revision
+// if it arrives later. Where somebody else has the name since, it finds that already.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	for range attempts {
-		was, err := b.read(ctx, req.Name)
-		if err != nil {
-			return err
+	asked, _ := b.asked.Load(req.Owner)
+	last, _ := asked.(uint64)
+	_, _, err := b.replace(ctx, req.Name, "", abandonedMarker, last, func(now record) (uint64, error) {
+		switch {
+		case !now.Held || now.Owner == req.Owner:
+			return now.revision, nil
+		case now.revision > last:
+			return 0, driver.ErrHeld
 		}
-		if was.Held && was.Owner != req.Owner {
-			last, _ := b.asked.Load(req.Owner)
-			if last, _ := last.(uint64); was.revision <= last {
-				continue // the server that answered lags
-			}
-		} else if err = b.mark(ctx, req.Name, abandonedMarker, was.revision); err == errMoved {
-			continue
-		}
-		if err == nil {
-			b.asked.Delete(req.Owner)
-		}
-		return err
+		return last, nil // the server that answered lags
+	})
+	if err == nil || errors.Is(err, driver.ErrHeld) {
+		b.asked.Delete(req.Owner)
+		return nil
 	}
-	return fmt.Errorf("%w: others write the key at this moment", driver.ErrUnknown)
+	return err
 }
 
 // remember keeps the revision of a marker: the next claim of the name then needs one request.

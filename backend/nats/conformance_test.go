@@ -2,23 +2,27 @@ package nats
 
 import (
 	"bytes"
+	"os"
 	"regexp"
 	"testing"
 	"time"
 
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/internal/lab/environment"
 )
 
 func TestConformance(t *testing.T) {
-	config := need(t, one).Config(t, openLink, isOp)
+	t.Parallel()
+	config := one.Need(t).Config(t, openLink, isOp)
 	config.MinTTL = 2 * time.Second // of one, counted in whole seconds, a busy machine leaves too little for renewals
 	conformance.Test(t, config)
 }
 
 // A client asks one of three servers, so that no proxy can choose a request.
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, need(t, three).Unproxied(openLink), environment.Breakable())
+	if os.Getenv("LOCKPORT_TEST_FULL") == "" {
+		t.Skip("for make soak")
+	}
+	conformance.Test(t, three.Need(t).Unproxied(openLink))
 }
 
 var claims, renewals = regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`), regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`)

@@ -13,7 +13,7 @@ import (
 
 // An uncontended lock and its release, beside the two bare requests that they are.
 func BenchmarkCycle(b *testing.B) {
-	r := need(b, one)
+	r := one.Need(b)
 	js := connect(b, r.URL(r.Addrs()))
 	b.Run("bare", func(b *testing.B) {
 		last := uint64(0)
@@ -45,7 +45,7 @@ func BenchmarkCycle(b *testing.B) {
 
 // What it takes to renew ten thousand locks.
 func BenchmarkRenew10000(b *testing.B) {
-	r := need(b, one)
+	r := one.Need(b)
 	n := backend(b, connect(b, r.URL(r.Addrs())))
 	leases := make([]driver.Lease, 10_000)
 	for i := range leases {

@@ -36,27 +36,29 @@ func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, 
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	for range attempts {
-		was, err := b.read(ctx, name)
-		if err != nil {
-			return err
+	has := func(now record) (uint64, error) {
+		if !now.Held || now.Owner != owner {
+			return 0, fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
 		}
-		if !was.Held || was.Owner != owner {
-			return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
-		}
-		if err = b.mark(ctx, name, releasedMarker, was.revision); err != errMoved { // by a renewal
-			return err
-		}
+		return now.revision, nil
 	}
-	return fmt.Errorf("%w: others write the key at this moment", driver.ErrUnknown)
+	now, err := b.read(ctx, name)
+	if err != nil {
+		return err
+	}
+	last, err := has(now)
+	if err == nil {
+		_, _, err = b.replace(ctx, name, "", releasedMarker, last, has) // again after a renewal
+	}
+	return err
 }
 
 // Check implements driver.Checker. It writes a marker to a key that nobody uses.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var all notice.List
-	err := b.request(ctx, false, func(ctx context.Context) error {
+	err := b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
 		before := time.Now()
-		info, err := b.verify(ctx)
+		info, err := b.verify(ctx, js)
 		if err != nil {
 			return err
 		}
@@ -69,13 +71,13 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 			all.Add(driver.Notice{ID: "replication", Text: fmt.Sprintf("The bucket has %d replica(s): while a server with one is away, no lock can be had or "+
 				"renewed, and locks are forgotten with its disk.", n), Remedy: "Use a cluster, and a bucket with three replicas."})
 		}
-		if o := b.link.js.Conn().Opts; o.TLSConfig == nil && o.Password+o.Token != "" {
-			all.Add(notice.InTheClear(b.link.js.Conn().ConnectedAddr())...)
+		if o := js.Conn().Opts; o.TLSConfig == nil && o.Password+o.Token != "" {
+			all.Add(notice.InTheClear(js.Conn().ConnectedAddr())...)
 		}
 		return nil
 	})
 	if err == nil {
-		err = b.mark(ctx, "lockport-check-"+rand.Text(), time.Second, 0)
+		_, err = b.put(ctx, "lockport-check-"+rand.Text(), "", time.Second, 0)
 	}
 	if errors.Is(err, driver.ErrUnknown) {
 		err = errors.Join(fmt.Errorf("%w: no answer to a write: may this user write $KV.%s.>?", driver.ErrUnavailable, b.bucket), ctx.Err())

@@ -24,7 +24,8 @@ func (l *lease) Grant() driver.Grant { return l.grant }
 
 // Release implements driver.Lease, in one request.
 func (l *lease) Release(ctx context.Context) error {
-	return l.write(ctx, func() error { return l.b.mark(ctx, l.req.Name, releasedMarker, l.revision) })
+	_, err := l.write(ctx, "", releasedMarker)
+	return err
 }
 
 // Renew implements driver.Renewer.
@@ -32,43 +33,33 @@ func (l *lease) Release(ctx context.Context) error {
 // What expires is replaced by the server with a marker that looks at no revision: a renewal that is carried out at that very moment is acknowledged, and
 // lost. One whose answer came before the former validity had ended was carried out before.
 func (l *lease) Renew(ctx context.Context) (time.Time, error) {
-	var until time.Time
-	err := l.write(ctx, func() error {
-		sent, value := time.Now(), valueOf(l.req.Owner, l.ttl, l.grant.Token)
-		revision, err := l.b.put(ctx, l.req.Name, value, l.ttl, l.revision)
-		if err == nil {
-			l.revision, until = revision, sent.Add(l.ttl)
-		}
-		return err
-	})
+	sent, err := l.write(ctx, valueOf(l.req.Owner, l.ttl, l.grant.Token), l.ttl)
 	if err == nil && !time.Now().Before(l.until) {
 		err = fmt.Errorf("%w: the answer to the renewal came after the claim's end", driver.ErrUnknown)
 	}
 	if err == nil {
-		l.until = until
+		l.until = sent.Add(l.ttl)
 	}
 	return l.until, err
 }
 
-// write calls put. If the key has another revision than the claim's last one, that may be of a renewal whose answer was lost.
-func (l *lease) write(ctx context.Context, put func() error) error {
-	for range attempts {
-		if err := put(); err != errMoved {
-			return err
-		}
-		was, err := l.b.read(ctx, l.req.Name)
+// write replaces the claim. Another revision than the last one that is known may be of a renewal whose answer was lost.
+func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (sent time.Time, err error) {
+	revision, sent, err := l.b.replace(ctx, l.req.Name, value, ttl, l.revision, func(now record) (uint64, error) {
 		switch {
-		case err != nil:
-			return err
-		case was.Held && was.Owner == l.req.Owner:
-			l.revision = max(l.revision, was.revision)
-		case was.Held && was.revision > l.revision:
-			return fmt.Errorf("%w: %q has it now", driver.ErrLost, was.Owner)
-		case was.revision == 0 || was.revision > l.revision: // otherwise the server that answered lags
-			return fmt.Errorf("%w: its key is gone: it expired, or was deleted", driver.ErrLost)
+		case now.Held && now.Owner == l.req.Owner:
+			l.revision = max(l.revision, now.revision)
+		case now.Held && now.revision > l.revision:
+			return 0, fmt.Errorf("%w: %q has it now", driver.ErrLost, now.Owner)
+		case now.revision == 0 || now.revision > l.revision: // otherwise the server that answered lags
+			return 0, fmt.Errorf("%w: its key is gone: it expired, or was deleted", driver.ErrLost)
 		}
+		return l.revision, nil
+	})
+	if err == nil {
+		l.revision = revision
 	}
-	return fmt.Errorf("%w: others write the key at this moment", driver.ErrUnknown)
+	return sent, err
 }
 
 // renewers is how many renewals are under way at a time. They share the connection's writes.

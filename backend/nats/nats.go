@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
-	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockport/lockport"
@@ -42,7 +42,6 @@ func NewBackend(js jetstream.JetStream, o Options) (*Backend, error) {
 	b, err := newBackend(o)
 	if err == nil {
 		b.link.js = js
-		b.link.reads, err = js.Conn().JetStream()
 	}
 	return b, err
 }
@@ -60,6 +59,7 @@ func newBackend(o Options) (*Backend, error) {
 type Backend struct {
 	bucket string
 	link   link
+	fit    atomic.Bool     // the bucket was found to be fit for locks
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	asked  sync.Map // by owner, the revisions on which claims were put that are under way, or whose outcome is unknown
@@ -96,45 +96,6 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 // Close implements driver.Backend. It closes the connection too if that was made of a URL.
 func (b *Backend) Close() error {
 	b.cancel()
-	b.link.mu.Lock()
-	defer b.link.mu.Unlock()
-	if b.link.dial != nil && b.link.js != nil {
-		b.link.js.Conn().Close()
-	}
-	b.link.dial = nil
+	b.link.close()
 	return nil
-}
-
-// errMoved says that the key's last revision was another than the write expected. The write certainly had no effect.
-var errMoved = errors.New("the key has another revision")
-
-// answers are those of the server after which a request certainly had no effect.
-var answers = map[jetstream.ErrorCode]error{
-	jetstream.JSErrCodeStreamWrongLastSequence:         errMoved,
-	jetstream.JSErrCodeStreamWrongLastSequenceConstant: errMoved,
-	jetstream.JSErrCodeJetStreamNotEnabled:             fmt.Errorf("%w: JetStream is not enabled on this server", driver.ErrRefused),
-	jetstream.JSErrCodeJetStreamNotEnabledForAccount:   fmt.Errorf("%w: JetStream is not enabled for this account", driver.ErrRefused),
-	jetstream.JSErrCodeStreamNotFound:                  fmt.Errorf("%w: there is no such bucket: make it with nats.CreateBucket", driver.ErrRefused),
-	10166 /* message TTL disabled */ :                  fmt.Errorf("%w: the bucket has no TTL for each key: make it with nats.CreateBucket", driver.ErrRefused),
-}
-
-// classify puts an error of nats.go into a class of the driver. sent: the request may have reached the server.
-func classify(ctx context.Context, err error, sent bool) error {
-	is := func(target error) bool { return errors.Is(err, target) }
-	var answer *jetstream.APIError
-	class := driver.ErrUnknown
-	switch {
-	case err == nil, is(driver.ErrRefused), is(driver.ErrUnavailable):
-		return err
-	case errors.As(err, &answer) && answers[answer.ErrorCode] != nil:
-		return answers[answer.ErrorCode]
-	case is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
-		class = driver.ErrRefused
-	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse): // nobody serves the bucket; a connection that is closed is no answer
-		class = driver.ErrUnavailable
-	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: no answer from NATS: %w", class, ctx.Err())
-	}
-	return fmt.Errorf("%w: %w", class, err)
 }

@@ -42,8 +42,8 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 
 // watch calls each with what keys have, with nil when all of that has been told, and with what happens then, until it returns false.
 func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.KeyValueEntry) bool, opts ...jetstream.WatchOpt) error {
-	return b.request(ctx, false, func(ctx context.Context) error {
-		kv, err := b.link.js.KeyValue(ctx, b.bucket)
+	return b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+		kv, err := js.KeyValue(ctx, b.bucket)
 		if err != nil {
 			return err
 		}
