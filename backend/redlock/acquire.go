@@ -161,7 +161,7 @@ func (c *claim) awaitVotes(ctx context.Context) error {
 		case c.ended, open == 0, got >= q, got+open < q && (got+others >= q || got+others+open < q):
 			return 0
 		}
-		left := c.nodeTimeout() - time.Since(begun)
+		left := c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == asked })
 		if others > 0 && got+others >= q {
 			left = min(left, max(straggling, c.heard.Sub(begun))-time.Since(c.heard))
 		}

@@ -125,6 +125,17 @@ func (c *claim) await(ctx context.Context, patience func() time.Duration) error 
 	}
 }
 
+// left is for how much longer the nodes that are waited for have time to answer. One that has answered other requests since begun is not silent: this claim's
+// request is behind those of other claims on the name. The mutex is held.
+func (c *claim) left(timeout time.Duration, begun time.Time, waitedFor func(i int) bool) time.Duration {
+	for i, n := range c.b.nodes {
+		if at := n.answered(); waitedFor(i) && at.After(begun) {
+			begun = at
+		}
+	}
+	return timeout - time.Since(begun)
+}
+
 // count is how many votes are in a state. The mutex is held.
 func (c *claim) count(st state) int {
 	n := 0

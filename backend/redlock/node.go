@@ -77,6 +77,13 @@ func (n *node) next(name string) (f func()) {
 	return f
 }
 
+// answered is when the node last answered, or was asked after it had answered everything.
+func (n *node) answered() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.since
+}
+
 // settle waits until the node has answered what it was asked in order, or ctx ends.
 func (n *node) settle(ctx context.Context) {
 	n.mu.Lock()

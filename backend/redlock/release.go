@@ -89,7 +89,7 @@ func (c *claim) giveBack(ctx context.Context, why error, place string) error {
 		if c.ended || c.count(leaving) == 0 || !c.blocks() {
 			return 0
 		}
-		return c.nodeTimeout() - time.Since(begun)
+		return c.left(c.nodeTimeout(), begun, func(i int) bool { return c.votes[i].state == leaving })
 	})
 	switch {
 	case ended != nil:
@@ -175,7 +175,7 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 		if f.pending == 0 || enough(f) {
 			return 0
 		}
-		return c.undoTimeout() - time.Since(begun)
+		return c.left(c.undoTimeout(), begun, func(i int) bool { return f.errs[i] == errSilent })
 	})
 	if f.over+f.spared >= c.b.quorum {
 		c.b.claims.Leave(c)

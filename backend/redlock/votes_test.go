@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
@@ -72,6 +73,7 @@ func peersOf(t testing.TB, x *nodes) (peers []*peer) {
 
 // Votes that are split are given back by all but one, who gets them, although nobody waits; also with a node that says nothing.
 func TestSplitVotesResolve(t *testing.T) {
+	t.Parallel()
 	for _, hung := range []bool{false, true} {
 		x := plainNodes(t, 5)
 		peers := peersOf(t, x)
@@ -100,6 +102,7 @@ func TestSplitVotesResolve(t *testing.T) {
 
 // Nodes that are far away are no reason to fail: the name is held, by one or by nobody yet.
 func TestSplitVotesOfDistantNodes(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	peers := peersOf(t, x)
 	for _, p := range x.proxies {
@@ -122,8 +125,32 @@ func TestSplitVotesOfDistantNodes(t *testing.T) {
 	}
 }
 
+// Many claims of one process on a name wait for each other at every node. Nodes that answer them one after the other are not silent.
+func TestALongLineIsNoSilence(t *testing.T) {
+	t.Parallel()
+	x := plainNodes(t, 3)
+	a := newPeer(t, x.proxied(), "a")
+	a.frees(a.takes(a.request("warm-up")))
+	for _, p := range x.proxies {
+		p.Delay(30 * time.Millisecond) // there, and as long back
+	}
+	const claims = 25 // at each node a line of 1.5 s, and as long a one to give back
+	var all sync.WaitGroup
+	for range claims {
+		all.Go(func() {
+			if lease, err := a.TryAcquire(t.Context(), a.request("x")); err == nil {
+				assert.NoError(t, lease.Release(t.Context()))
+			} else {
+				assert.ErrorIs(t, err, driver.ErrHeld)
+			}
+		})
+	}
+	all.Wait()
+}
+
 // All nodes have the waiters in the order in which they began to wait, whatever the order in which they heard of them.
 func TestAllNodesHaveOneOrder(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	a := newPeer(t, x.url(), "a")
 	lease := a.takes(a.request("x"))
@@ -162,6 +189,7 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 
 // A waiter is woken, once a majority has called it, and otherwise looks every 5 s only.
 func TestWaiterIsWoken(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
 	for range 20 {
@@ -213,6 +241,7 @@ func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 }
 
 func TestValidityKeepsADrift(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newPeer(t, x.proxied(), "a")
 	a.frees(a.takes(a.request("warm-up")))
