@@ -37,6 +37,7 @@ func saysOneLine(t *testing.T, err, class error, what string) {
 }
 
 func TestCheckErrors(t *testing.T) {
+	t.Parallel()
 	_, err := check(t, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 	saysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)")
 
@@ -74,6 +75,7 @@ func TestCheckErrors(t *testing.T) {
 }
 
 func TestCheckNotices(t *testing.T) {
+	t.Parallel()
 	well := newNodes(t, 3, servers.RedisOptions{AppendOnly: true})
 	notices, err := check(t, well.url())
 	require.NoError(t, err)
@@ -101,6 +103,7 @@ func TestCheckNotices(t *testing.T) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	x := &nodes{}
 	var clients []*goredis.Client
 	for range 3 {
@@ -214,6 +217,7 @@ func TestNewRefuses(t *testing.T) {
 }
 
 func TestCallersClientsStayOpen(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	clients := x.clients(t)
 	b, err := NewBackend(clients, Options{})

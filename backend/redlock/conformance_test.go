@@ -10,21 +10,22 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 )
 
-func TestConformance(t *testing.T) { conform(t, "redlock-saving") }
+func TestConformance(t *testing.T) { conform(t, environment.Need(t, "redlock-saving")) }
 
-func TestConformanceOfThree(t *testing.T) { conform(t, "redlock-three", environment.Breakable()) }
-
-func TestConformanceWithADeadNode(t *testing.T) {
-	conform(t, "redlock-saving", environment.Breakable("unknown", "ownership"))
+func TestConformanceOfThree(t *testing.T) {
+	environment.OnlyInSoak(t)
+	conform(t, environment.Need(t, "redlock-three"))
 }
 
-// conform runs the suite. Where a variant is tried, the second of five nodes is dead from the start.
-func conform(t *testing.T, name string, opts ...conformance.RunOption) {
-	r := environment.Need(t, name)
-	if len(opts) > 0 && len(r.Nodes()) == 5 {
-		require.NoError(t, r.Nodes()[1].Kill())
-	}
+func TestConformanceWithADeadNode(t *testing.T) {
+	environment.OnlyInSoak(t)
+	r := environment.Need(t, "redlock-saving")
+	require.NoError(t, r.Nodes()[1].Kill())
+	conform(t, r)
+}
+
+func conform(t *testing.T, r *environment.Running) {
 	cfg := r.Config(t, openURL, isOp)
-	cfg.MinTTL, cfg.Lanes = 2*time.Second, cfg.Lanes[:2] // the nodes share one machine
-	conformance.Test(t, cfg, append(opts, conformance.Parallel(4))...)
+	cfg.MinTTL, cfg.Lanes = 2*time.Second, cfg.Lanes[:3] // the nodes share one machine
+	conformance.Test(t, cfg, conformance.Parallel(4))
 }

@@ -17,9 +17,11 @@ import (
 
 // Any minority may be dead or hung: locks are taken, waited for, renewed and released as if nothing were.
 func TestAMinorityIsAway(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"dead", "hung"} {
 		for away := 1; away <= 2; away++ {
 			t.Run(fmt.Sprint(fault, away), func(t *testing.T) {
+				t.Parallel()
 				x := plainNodes(t, 5)
 				a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
 				held := a.takes(a.request("held"))
@@ -57,8 +59,10 @@ func TestAMinorityIsAway(t *testing.T) {
 
 // Without a majority nothing can be taken, which is said in one line and, once it is known, at once.
 func TestAMajorityIsAway(t *testing.T) {
+	t.Parallel()
 	for _, fault := range []string{"dead", "hung"} {
 		t.Run(fault, func(t *testing.T) {
+			t.Parallel()
 			x := plainNodes(t, 5)
 			a := newPeer(t, x.url(), "a")
 			a.frees(a.takes(a.request("before")))
@@ -109,6 +113,7 @@ func TestAMajorityIsAway(t *testing.T) {
 
 // A node that lost its data gets the lock again at the next renewal; one that lost the majority is lost, and nobody brings it back.
 func TestNodesRestartEmpty(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
 	lease := a.takes(a.request("x"))
@@ -135,6 +140,7 @@ func TestNodesRestartEmpty(t *testing.T) {
 
 // A request that takes a lock again and arrives after the validity has ended, or after the claim was abandoned, does nothing.
 func TestNothingIsRetakenTooLate(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newPeer(t, x.url(), "a")
 	lease := a.takes(a.request("x")).(*claim)
@@ -180,6 +186,7 @@ func (p *peer) abandonedElsewhere(lease *claim) {
 
 // A holder that is cut off from the majority knows that its hold has ended before anybody else can have the lock, every time.
 func TestPartitionedHolderIsToldBeforeItsDeadline(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	const ttl, rounds = 800 * time.Millisecond, 8
 	for round := range rounds {
@@ -251,6 +258,7 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 
 // A claim that failed is given back everywhere, also where its answer has not come yet.
 func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	a := newPeer(t, x.proxied()+"?node_timeout=200ms", "a")
 	a.frees(a.takes(a.request("x")))
@@ -271,6 +279,7 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 
 // A claim that arrives after it was abandoned is refused, so that no majority can grant it.
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	direct, a := newPeer(t, x.url(), "direct"), newPeer(t, x.proxied(), "a")
 	a.frees(a.takes(a.request("warm-up")))

@@ -69,6 +69,7 @@ func (x *nodes) taint(t *testing.T, a *peer) driver.Request {
 
 // A vote that was to be given back, without an answer, does not count when the same claim is made again: it may go at any time.
 func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newPeer(t, x.proxied()+"?node_timeout=300ms", "a")
 	req := x.taint(t, a)
@@ -84,6 +85,7 @@ func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 
 // A claim that too few granted asks nodes whose answers were lost to give back what they may have granted: nobody will ask them later.
 func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 5)
 	a := newPeer(t, x.proxied(), "a")
 	a.frees(a.takes(a.request("warm-up")))
@@ -128,6 +130,7 @@ func (x *nodes) detour(t *testing.T) (a *peer, another func()) {
 
 // A request to give a vote back that comes late, by a connection that was given up, takes no vote that counts: that node's no longer do.
 func TestLateGiveBackTakesNothing(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req := x.taint(t, a)
@@ -146,6 +149,7 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 
 // Where nothing but such a node is left for a majority, another claim must be made.
 func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a, another := x.detour(t)
 	req := x.taint(t, a)
@@ -164,6 +168,7 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 // A release waits for a request to take the lock again, which is on its way and would bring the key back; where its answer is lost, the node refuses it when
 // it arrives, by a connection that was given up.
 func TestReleaseBeforeARetake(t *testing.T) {
+	t.Parallel()
 	for _, lost := range []bool{false, true} {
 		x := plainNodes(t, 3)
 		a, another := x.detour(t)

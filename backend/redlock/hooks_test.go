@@ -56,6 +56,7 @@ func (h *commands) saw(script *redisscript.Script) bool {
 
 // The hooks of each node's client, wrapped or not, with one connection and go-redis' own retries, see every command of a cycle.
 func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	var hooks []*commands
 	var clients []goredis.UniversalClient

@@ -12,6 +12,7 @@ import (
 
 // The page of the backend has this layout. A change is a major version.
 func TestWireGolden(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a, b := newPeer(t, x.url(), "golden"), newPeer(t, x.url(), "other")
 	name, at := "golden/{a}%", "lockport:golden/%7Ba%7D%25"
@@ -48,6 +49,7 @@ func TestWireGolden(t *testing.T) {
 
 // What redsync, node-redlock and others do on every node: SET NX PX with a random value, and compare and delete.
 func TestForeignValuesExclude(t *testing.T) {
+	t.Parallel()
 	x := plainNodes(t, 3)
 	a := newPeer(t, x.url(), "a")
 	set := func() (n int) {

@@ -39,13 +39,24 @@ func (e *Environment) Need(t testing.TB) *Running {
 	return r
 }
 
+// full says that every case is played on every environment: make soak sets this variable.
+var full = os.Getenv("LOCKPORT_TEST_FULL") != ""
+
+// OnlyInSoak skips t unless every case is played on every environment.
+func OnlyInSoak(t testing.TB) {
+	t.Helper()
+	if !full {
+		t.Skip("not run: set LOCKPORT_TEST_FULL, as make soak does")
+	}
+}
+
 // Breakable selects the cases that a variant of an environment can break although they hold in the environment itself: how the servers are
-// found, which of them is asked, and what they do alone. docs/testing.md lists them. more names further groups. If the variable LOCKPORT_TEST_FULL is
-// set, as make soak does, it selects every case.
+// found, which of them is asked, and what they do alone. docs/testing.md lists them. more names further groups. In a soak it
+// selects every case.
 func Breakable(more ...string) conformance.RunOption {
 	groups := append([]string{"contract", "fencing", "removal", "waiting", "names", "optional", "close"}, more...)
 	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "cost/held-locks", "liveness/server-restarted"}
 	return conformance.Match(func(c conformance.Case) bool {
-		return os.Getenv("LOCKPORT_TEST_FULL") != "" || slices.Contains(groups, c.Group) || slices.Contains(cases, c.ID())
+		return full || slices.Contains(groups, c.Group) || slices.Contains(cases, c.ID())
 	})
 }
