@@ -1,7 +1,7 @@
 # What people type. The work is done by scripts/, and by `go` in every module that scripts/modules.sh lists.
 
 # How long the tests of one package may take, and how many packages are tested at once. Most tests wait for servers, but
-# too many neighbours disturb those that compare times.
+# too many neighbours disturb those that compare times. make lint vets.
 TIMEOUT ?= 20m
 P ?= 2
 # More for go test, such as ARGS='-run TestQueue -v'.
@@ -14,7 +14,7 @@ export GORACE ?= atexit_sleep_ms=0
 .PHONY: help test clients quick lint bench go-bench referee soak soak-short soak-crowd servers
 
 test: servers ## every test, under the race detector, on real servers (installs what is missing)
-	@go run tools/testrun/main.go -race -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
+	@go run tools/testrun/main.go -race -vet=off -shuffle=on -timeout=$(TIMEOUT) -p=$(P) $(ARGS)
 	@[ -n "$(ARGS)" ] || scripts/clients.sh
 
 clients: servers ## the quick cases of each backend with the newest client libraries that are supported; go.mod has the oldest

@@ -1,139 +1,101 @@
 // Command testrun is go test for people who wait: it prints a line for each package when its tests begin and when they end.
 // The whole output of a package that fails follows at once, and the lines of go test close the run. Its arguments are the
-// flags of go test. It tests all modules of the repository whose root is the current folder, the nested ones first, as many at once as -p allows.
+// flags of go test. It tests every package below the current folder, nested modules included, as many at once as -p says.
 // It fails if go test fails in any of them.
 package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// slow are the packages whose tests take longest. They begin first, so that nothing long is left for the end.
-var slow = []string{"faults", "backend/redlock", "backend/zookeeper", "cmd/lockport", "backend/etcd", "backend/mysql", "backend/postgres",
-	"backend/redis", "fence/sqlfence", "fence/zkfence", "conformance/exhibits", "conformance", "internal/lab/report", "compare/costs",
-	"conformance/exhibits/articles", "internal/lab/servers", "compare/hazards"}
+// slow are the folders whose tests take longest, the longest first. One package at a time is taken from the front of this list, and the others from its
+// end, so that tests that measure time have quick neighbours. Folders that are not in it come after its end.
+var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
+	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "conformance/exhibits", "conformance", "conformance/exhibits/articles",
+	"adapters/gocron", "adapters/cron", "compare/hazards", "internal/lab/report", "bench", "fence/sqlfence", ".", "internal/lab/servers",
+	"backend/memory/memorytest", "compare/costs", "fence/zkfence", "fence/redisfence", "backend/file", "internal/house", "fence/etcdfence"}
 
 // event is one line of go test -json: see go doc test2json.
 type event struct {
-	Action, Package, Test, Output string
-	Elapsed                       float64
+	Action, Test, Output string
+	Elapsed              float64
 }
 
-// run is what the tests of one package have printed so far.
+// run is a run of all tests.
 type run struct {
-	output []event
-	quiet  map[string]bool // tests that passed or were skipped
-	result []string        // the lines of go test about the package
-}
+	flags []string // of go test
+	began time.Time
+	all   int
 
-// module is a module of the repository, with those of its packages that have tests.
-type module struct {
-	folder, path string
-	packages     []string
+	mu      sync.Mutex // guards what follows, and what is printed
+	left    []string   // folders that are not tested yet, the slowest first
+	busy    []string
+	done    int
+	results map[string]string // by folder: the lines of go test about its package
+	failed  error
 }
 
 func main() {
-	flags := os.Args[1:]
-	modules := list()
-	root := modules[len(modules)-1]
-	short := func(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, root.path), "/") }
-	rank := func(name string) int {
-		if i := slices.Index(slow, short(name)); i >= 0 {
-			return i
-		}
-		return len(slow)
-	}
-	var packages []string
-	for _, m := range modules {
-		slices.SortStableFunc(m.packages, func(a, b string) int { return rank(a) - rank(b) })
-		packages = append(packages, m.packages...)
-	}
-	slices.SortStableFunc(modules[:len(modules)-1], func(a, b module) int { return rank(a.packages[0]) - rank(b.packages[0]) })
-	lines, failed := test(modules, flags)
-	verbose, began, done := slices.Contains(flags, "-v"), time.Now(), 0
-	say := func(format string, args ...any) {
-		fmt.Printf("%6.0fs  "+format+"\n", append([]any{time.Since(began).Seconds()}, args...)...)
-	}
-	say("builds and tests %d packages in %d modules", len(packages), len(modules))
-	runs, busy := make(map[string]*run), []string(nil)
-	for line := range orTick(lines, time.Minute) {
-		if line == "" {
-			say("busy    %s", strings.Join(busy, ", "))
-			continue
-		}
-		var e event
-		if json.Unmarshal([]byte(line), &e) != nil {
-			fmt.Print(line)
-			continue
-		}
-		r := runs[e.Package]
-		if r == nil {
-			r = &run{quiet: make(map[string]bool)}
-			runs[e.Package] = r
-		}
-		switch {
-		case e.Action == "start":
-			busy = append(busy, short(e.Package))
-			say("begins  %s", short(e.Package))
-		case e.Action == "build-output":
-			fmt.Print(e.Output)
-		case e.Action == "output" && e.Test == "" && isResult(e.Output):
-			r.result = append(r.result, e.Output)
-		case e.Action == "output":
-			r.output = append(r.output, e)
-		case e.Test != "":
-			r.quiet[e.Test] = e.Action == "pass" || e.Action == "skip"
-		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
-			done++
-			busy = slices.DeleteFunc(busy, func(name string) bool { return name == short(e.Package) })
-			say("ends    %s: %s after %.1fs (%d of %d)", short(e.Package), e.Action, e.Elapsed, done, len(packages))
-			r.show(e.Action == "fail", verbose)
-		}
-	}
-	for _, name := range packages {
-		if r := runs[name]; r != nil {
-			fmt.Print(strings.Join(r.result, ""))
-		}
-	}
-	if err := failed(); err != nil {
+	folders, err := list()
+	if err != nil {
 		fail(err)
+	}
+	r := &run{flags: os.Args[1:], began: time.Now(), all: len(folders), left: folders, results: make(map[string]string)}
+	r.say("builds and tests %d packages", r.all)
+	go func() {
+		for range time.Tick(time.Minute) {
+			r.mu.Lock()
+			r.say("busy    %s", strings.Join(r.busy, ", "))
+			r.mu.Unlock()
+		}
+	}()
+	var all sync.WaitGroup
+	for i := range atOnce(r.flags) {
+		all.Go(func() {
+			for folder := r.next(i == 0); folder != ""; folder = r.next(i == 0) {
+				r.test(folder)
+			}
+		})
+	}
+	all.Wait()
+	slices.Sort(folders)
+	for _, folder := range folders {
+		fmt.Print(r.results[folder])
+	}
+	if r.failed != nil {
+		fail(r.failed)
 	}
 }
 
-// test runs go test in the nested modules, as many at once as it tests packages, and then in the root. It returns the lines that go test prints, and,
-// for when these have ended, the error of a run that failed.
-func test(modules []module, flags []string) (lines <-chan string, failed func() error) {
-	all, last := make(chan string), len(modules)-1
-	errs := make([]error, len(modules))
-	go func() {
-		defer close(all)
-		order := make(chan int, last)
-		for i := range last {
-			order <- i
+// list returns the folders that have tests, the slowest first.
+func list() (folders []string, err error) {
+	err = filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		folder := filepath.ToSlash(filepath.Dir(path))
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && path != "." && (entry.Name() == "testdata" || strings.ContainsAny(entry.Name()[:1], "._")):
+			return fs.SkipDir
+		case strings.HasSuffix(path, "_test.go") && !slices.Contains(folders, folder):
+			folders = append(folders, folder)
 		}
-		close(order)
-		var nested sync.WaitGroup
-		for range atOnce(flags) {
-			nested.Go(func() {
-				for i := range order {
-					errs[i] = modules[i].test(all, append(slices.Clip(flags), "-p=1"))
-				}
-			})
-		}
-		nested.Wait()
-		errs[last] = modules[last].test(all, flags)
-	}()
-	return all, func() error { return errors.Join(errs...) }
+		return nil
+	})
+	rank := func(folder string) uint { return uint(slices.Index(slow, folder)) } // the greatest if it is not there
+	slices.SortFunc(folders, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	return folders, err
 }
 
 // atOnce is the number of packages that the flag -p lets go test test at once.
@@ -144,44 +106,85 @@ func atOnce(flags []string) (n int) {
 	return max(1, n)
 }
 
-// test runs go test for the packages of m, and sends the lines that it prints.
-func (m module) test(lines chan<- string, flags []string) error {
-	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, flags, m.packages)...)
-	test.Dir, test.Stderr = m.folder, os.Stderr
+// next takes a folder that is not tested yet, from the front or the end; "": there is none.
+func (r *run) next(front bool) (folder string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch last := len(r.left) - 1; {
+	case last < 0:
+		return ""
+	case front:
+		folder, r.left = r.left[0], r.left[1:]
+	default:
+		folder, r.left = r.left[last], r.left[:last]
+	}
+	r.busy = append(r.busy, folder)
+	return folder
+}
+
+// test runs go test in folder.
+func (r *run) test(folder string) {
+	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, r.flags, []string{"-p=1"})...)
+	test.Dir, test.Stderr = folder, os.Stderr
 	out, err := test.StdoutPipe()
 	if err == nil {
 		err = test.Start()
 	}
 	if err != nil {
-		return err
+		fail(err)
 	}
-	for buffered := bufio.NewReader(out); ; {
-		line, err := buffered.ReadString('\n')
+	var output []event
+	var end event
+	quiet := make(map[string]bool) // tests that passed or were skipped
+	for lines := bufio.NewReader(out); ; {
+		line, err := lines.ReadString('\n')
 		if err != nil {
-			return test.Wait()
+			break
 		}
-		lines <- line
+		e := r.show(folder, line)
+		switch {
+		case e.Action == "output":
+			output = append(output, e)
+		case e.Test != "":
+			quiet[e.Test] = e.Action == "pass" || e.Action == "skip"
+		case e.Action == "pass" || e.Action == "fail" || e.Action == "skip":
+			end = e
+		}
+	}
+	err = test.Wait()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	r.busy = slices.DeleteFunc(r.busy, func(name string) bool { return name == folder })
+	cpu := test.ProcessState.UserTime() + test.ProcessState.SystemTime()
+	r.say("ends    %s: %s after %.1fs, %.1fs of processors with its build (%d of %d)", folder, end.Action, end.Elapsed, cpu.Seconds(), r.done, r.all)
+	for _, e := range output {
+		if slices.Contains(r.flags, "-v") || err != nil && !quiet[e.Test] && !strings.HasPrefix(e.Output, "=== ") {
+			fmt.Print(e.Output)
+		}
+	}
+	if err != nil {
+		r.failed = errors.Join(r.failed, fmt.Errorf("%s: %w", folder, err))
 	}
 }
 
-// orTick returns the lines, and an empty one after each interval.
-func orTick(lines <-chan string, interval time.Duration) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		tick := time.NewTicker(interval)
-		defer tick.Stop()
-		for {
-			select {
-			case line, ok := <-lines:
-				if !ok || !yield(line) {
-					return
-				}
-			case <-tick.C:
-				if !yield("") {
-					return
-				}
-			}
-		}
+// show prints a line of go test -json that must not wait for the end, and returns what else there is.
+func (r *run) show(folder, line string) (e event) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch err := json.Unmarshal([]byte(line), &e); {
+	case err != nil:
+		fmt.Print(line)
+	case e.Action == "start":
+		r.say("begins  %s", folder)
+	case e.Action == "build-output":
+		fmt.Print(e.Output)
+	case e.Action == "output" && e.Test == "" && isResult(e.Output):
+		r.results[folder] += e.Output
+	default:
+		return e
 	}
+	return event{}
 }
 
 // isResult tells the lines of go test about a whole package from what its tests print.
@@ -189,41 +192,9 @@ func isResult(line string) bool {
 	return strings.HasPrefix(line, "ok  \t") || strings.HasPrefix(line, "FAIL\t") || strings.HasPrefix(line, "?   \t")
 }
 
-// show prints what go test would print of a package that has ended, and forgets it.
-func (r *run) show(failed, verbose bool) {
-	for _, e := range r.output {
-		if verbose || failed && !r.quiet[e.Test] && !strings.HasPrefix(e.Output, "=== ") {
-			fmt.Print(e.Output)
-		}
-	}
-	r.output = nil
-}
-
-// list returns the modules that have tests. The root is the last.
-func list() (modules []module) {
-	for _, folder := range strings.Fields(output(".", "scripts/modules.sh")) {
-		m := module{folder: folder}
-		for line := range strings.Lines(output(folder, "go", "list", "-f", "{{.Module.Path}} {{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}", "./...")) {
-			words := strings.Fields(line)
-			m.path = words[0]
-			m.packages = append(m.packages, words[1:]...)
-		}
-		if len(m.packages) > 0 { // not a module that only names tools
-			modules = append(modules, m)
-		}
-	}
-	return modules
-}
-
-// output returns what a command prints that runs in folder.
-func output(folder, name string, args ...string) string {
-	command := exec.Command(name, args...)
-	command.Dir, command.Stderr = folder, os.Stderr
-	out, err := command.Output()
-	if err != nil {
-		fail(err)
-	}
-	return string(out)
+// say prints a line. The mutex is held.
+func (r *run) say(format string, args ...any) {
+	fmt.Printf("%6.0fs  "+format+"\n", append([]any{time.Since(r.began).Seconds()}, args...)...)
 }
 
 func fail(err error) {
