@@ -144,18 +144,6 @@ func TestClose(t *testing.T) {
 	requireOpenFiles(t, before)
 }
 
-func TestAs(t *testing.T) {
-	a := backend(t, t.TempDir())
-	lease := claim(t, a, request("x"))
-	var f *os.File
-	require.True(t, lease.(driver.LeaseAs).As(&f))
-	fi, err := f.Stat()
-	require.NoError(t, err)
-	require.EqualValues(t, 0o600, fi.Mode().Perm())
-	var s string
-	require.False(t, lease.(driver.LeaseAs).As(&s))
-}
-
 // ErrHeld says who has the file: not who died with it, where a program has locked it since that does not write.
 func TestHeldErrorNamesTheHolder(t *testing.T) {
 	dir := t.TempDir()

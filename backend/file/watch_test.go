@@ -134,30 +134,13 @@ func TestNothingRuns(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// The file of a lock that is held for long does not look abandoned, and says the same as before.
+// The files of what is held for long, also by readers and of permits, do not look abandoned, and say the same as before.
 func TestFilesAreFreshened(t *testing.T) {
-	b := newBackend(t, t.TempDir())
-	lease, path, _ := watched(t, b, "x")
-	before, _, err := readRecord(fileOf(lease))
-	require.NoError(t, err)
-	old := time.Now().Add(-24 * time.Hour)
-	require.NoError(t, os.Chtimes(path, old, old))
-	b.mu.Lock()
-	b.watch.fresh = old
-	b.mu.Unlock()
-	b.look()
-	fi, err := os.Stat(path)
-	require.NoError(t, err)
-	require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute)
-	after, _, err := readRecord(fileOf(lease))
-	require.NoError(t, err)
-	require.Equal(t, before, after)
-}
-
-// So are the files of a reader, and of who has a permit.
-func TestAllFilesAreFreshened(t *testing.T) {
 	dir := t.TempDir()
 	b := newBackend(t, dir)
+	held, _, _ := watched(t, b, "y")
+	before, _, err := readRecord(fileOf(held))
+	require.NoError(t, err)
 	for i, req := range []driver.Request{{Name: "x", Shared: true}, {Name: "x", Permits: 3}} {
 		req.Owner = fmt.Sprint(goldenOwner, i)
 		_, err := b.TryAcquire(t.Context(), req)
@@ -166,7 +149,7 @@ func TestAllFilesAreFreshened(t *testing.T) {
 	old := time.Now().Add(-24 * time.Hour)
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
-	require.Len(t, files, 4)
+	require.Len(t, files, 5)
 	for _, f := range files {
 		require.NoError(t, os.Chtimes(filepath.Join(dir, f.Name()), old, old))
 	}
@@ -179,6 +162,9 @@ func TestAllFilesAreFreshened(t *testing.T) {
 		require.NoError(t, err)
 		require.WithinDuration(t, time.Now(), fi.ModTime(), time.Minute, f.Name())
 	}
+	after, _, err := readRecord(fileOf(held))
+	require.NoError(t, err)
+	require.Equal(t, before, after)
 }
 
 // Files that nobody has used for a week are removed when a new one is made, and no others. Tokens go on rising.
