@@ -4,8 +4,8 @@
 // # Recipe
 //
 //   - Choose a key for the fence, one for each lock whose holders write. It has no expiry; nothing else writes to it.
-//   - A new holder registers before it reads, and writes through its [Guard]: [Guard.Set] and [Guard.Do] for one command, [Guard.Run] for a Lua
-//     script of its own, [Guard.Tx] for ordinary commands in one transaction (WATCH, MULTI).
+//   - A new holder registers before it reads, and writes through its [Guard]: [Guard.Set] and [Guard.Do] for one command, and [Guard.Run] for a Lua
+//     script of its own, which reads and writes in one step.
 //
 // If the lock is on the same Redis, [Fence.RegisterLock] has each write check the lock's own key too, so that a holder is refused as soon as its
 // lock has expired, not only when the next holder has registered.

@@ -71,34 +71,3 @@ func ExampleGuard_Run() {
 	}
 	fmt.Println(left, "are left")
 }
-
-// Ordinary commands in one transaction, which has no effect if the fence, or what was read, has changed meanwhile.
-func ExampleGuard_Tx() {
-	ctx := context.Background()
-	server := goredis.NewClient(&goredis.Options{Addr: "localhost:6379"})
-	defer server.Close()
-	accounts, err := redisfence.New(server, "fence:{account-7}")
-	if err != nil {
-		log.Fatal(err)
-	}
-	var token lockport.Token // of a lock on whatever backend
-	guard, err := accounts.Register(ctx, token)
-	if err != nil {
-		log.Fatal(err)
-	}
-	_, err = guard.Tx(ctx, func(tx *goredis.Tx, pipe goredis.Pipeliner) error {
-		balance, err := tx.Get(ctx, "balance:{account-7}").Int()
-		if err != nil {
-			return err
-		}
-		pipe.Set(ctx, "balance:{account-7}", balance-10, 0)
-		pipe.RPush(ctx, "history:{account-7}", -10)
-		return nil
-	}, "balance:{account-7}")
-	switch {
-	case errors.Is(err, fence.ErrStale):
-		log.Print("somebody newer has the account: nothing was written")
-	case errors.Is(err, goredis.TxFailedErr):
-		log.Print("somebody without a lock changed the balance: again")
-	}
-}

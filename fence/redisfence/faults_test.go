@@ -6,8 +6,6 @@ import (
 	"crypto/rand"
 	"io"
 	"net"
-	"runtime"
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -22,58 +20,19 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// The same where the transaction itself is late: it was checked before.
-func TestLateExec(t *testing.T) {
-	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	old := registers(t, p.at(proxy.Addr()), 5)
-	var frozen int64
-	done := make(chan error, 1)
-	freeze := make(chan struct{})
-	go func() {
-		_, err := old.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-			proxy.Freeze()
-			frozen = proxy.Requests()
-			close(freeze)
-			return pipe.Set(t.Context(), p.data, "late", 0).Err()
-		})
-		done <- err
-	}()
-	follows(t, freeze)
-	require.Eventually(t, func() bool { return proxy.Requests() > frozen }, soon, time.Millisecond)
-	registers(t, p.fence, 6)
-	proxy.Restore()
-	errs.Stale(t, <-done, 5, 6)
-	require.Empty(t, p.get(p.data))
-}
-
 // Holders come and write at once: once a newer one has written, none that is older does.
 func TestRace(t *testing.T) {
-	for how := range writes {
-		t.Run(how, func(t *testing.T) {
-			p := newPlace(t)
-			push := NewScript("return redis.call('rpush', KEYS[1], ARGV[1])")
-			fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
-				switch how {
-				case "tx":
-					_, err := g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-						return pipe.RPush(t.Context(), p.data, uint64(token)).Err()
-					})
-					return err
-				case "run":
-					return g.Run(t.Context(), push, []string{p.data}, uint64(token)).Err()
-				}
-				return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
-			}, func() (all []lockport.Token) {
-				var tokens []uint64
-				require.NoError(t, p.client.LRange(t.Context(), p.data, 0, -1).ScanSlice(&tokens))
-				for _, token := range tokens {
-					all = append(all, lockport.Token(token))
-				}
-				return all
-			})
-		})
-	}
+	p := newPlace(t)
+	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
+		return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
+	}, func() (all []lockport.Token) {
+		var tokens []uint64
+		require.NoError(t, p.client.LRange(t.Context(), p.data, 0, -1).ScanSlice(&tokens))
+		for _, token := range tokens {
+			all = append(all, lockport.Token(token))
+		}
+		return all
+	})
 }
 
 // A write whose reply is lost is not sent again, since it would be carried out twice: its outcome is unknown at once. The client of a Cluster tries
@@ -102,39 +61,20 @@ func TestNothingIsSentTwice(t *testing.T) {
 			tag := "{" + rand.Text() + "}"
 			g := registers(t, newFence(t, client, "fence:"+tag), 5)
 			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
-			for i, request := range []string{"evalsha", "exec"} {
-				ctx, cancel := context.WithTimeout(t.Context(), soon)
-				defer cancel()
-				lose.Store(&request)
-				var err error
-				if request == "exec" {
-					_, err = g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error { return pipe.Incr(ctx, "data:"+tag).Err() })
-				} else {
-					err = g.Do(ctx, "INCR", "data:"+tag).Err()
-				}
-				require.Nil(t, lose.Load(), "it was sent")
-				require.ErrorIs(t, err, driver.ErrUnknown)
-				errs.OneLine(t, err)
-				require.NoError(t, ctx.Err(), "the error came at once")
-				require.Eventually(t, func() bool { return client.Get(t.Context(), "data:"+tag).Val() == strconv.Itoa(i+2) }, soon, time.Millisecond)
-			}
+			ctx, cancel := context.WithTimeout(t.Context(), soon)
+			defer cancel()
+			request := "evalsha"
+			lose.Store(&request)
+			err := g.Do(ctx, "INCR", "data:"+tag).Err()
+			require.Nil(t, lose.Load(), "it was sent")
+			require.ErrorIs(t, err, driver.ErrUnknown)
+			errs.OneLine(t, err)
+			require.NoError(t, ctx.Err(), "the error came at once")
+			require.Eventually(t, func() bool { return client.Get(t.Context(), "data:"+tag).Val() == "2" }, soon, time.Millisecond)
 			require.NoError(t, g.Do(t.Context(), "INCR", "data:"+tag).Err())
-			require.Equal(t, "4", client.Get(t.Context(), "data:"+tag).Val())
+			require.Equal(t, "3", client.Get(t.Context(), "data:"+tag).Val())
 		})
 	}
-}
-
-// A transaction does not go on without what it watched when its connection has gone.
-func TestTxEndsWithItsConnection(t *testing.T) {
-	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	_, err := registers(t, p.at(proxy.Addr()), 5).Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-		proxy.KillConns()
-		registers(t, p.fence, 6)
-		return pipe.Incr(t.Context(), p.data).Err()
-	})
-	errs.OneLine(t, err)
-	require.Empty(t, p.get(p.data))
 }
 
 // losing is a connection that breaks when a request that is to be lost was sent: nothing is read from it any more.
@@ -157,30 +97,6 @@ func (c *losing) Read(b []byte) (int, error) {
 		return 0, io.EOF
 	}
 	return c.Conn.Read(b)
-}
-
-// An exec that is under way ends with its context, too: it may yet be carried out.
-func TestContextEndsInExec(t *testing.T) {
-	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	g := registers(t, p.at(proxy.Addr()), 5)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	_, err := g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-		proxy.Freeze()
-		time.AfterFunc(20*time.Millisecond, cancel)
-		return pipe.Set(ctx, p.data, "y", 0).Err()
-	})
-	proxy.Restore()
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.ErrorIs(t, err, context.Canceled)
-
-	// What was left to itself ends when there is an answer.
-	require.Eventually(t, func() bool {
-		all := make([]byte, 1<<20)
-		all = all[:runtime.Stack(all, true)]
-		return !bytes.Contains(all, []byte("redisscript.Guard.func")) && !bytes.Contains(all, []byte("(*Guard).Tx.func"))
-	}, soon, 10*time.Millisecond)
 }
 
 func TestServerGone(t *testing.T) {
@@ -208,7 +124,7 @@ func TestServerGone(t *testing.T) {
 // The rights that the page names suffice, and without them the error says so.
 func TestPrivileges(t *testing.T) {
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "secret", Users: []string{
-		"app on >hidden ~data:* ~fence:* -@all +eval +evalsha +get +set +mget +watch +unwatch +multi +exec",
+		"app on >hidden ~data:* ~fence:* -@all +eval +evalsha +get +set",
 		"narrow on >hidden ~data:* +@all",
 	}})
 	login := func(user, password string) *Fence {

@@ -78,16 +78,6 @@ func registers(t testing.TB, f *Fence, token lockport.Token) *Guard {
 	return g
 }
 
-// follows waits until c is closed.
-func follows(t testing.TB, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(soon):
-		require.FailNow(t, "it did not happen")
-	}
-}
-
 // newProxy is a proxy in front of s.
 func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
 	proxy, err := faultproxy.New(addr)
@@ -143,11 +133,7 @@ func TestMain(m *testing.M) {
 // Holders that were stopped until their locks had expired go on, and write.
 func TestLateHolders(t *testing.T) {
 	url := servers.SharedRedis(t).URL()
-	for how, ways := range map[string][]string{"set": {fencetest.Bare, fencetest.ByToken, fencetest.ByLock}, "tx": {fencetest.ByToken}} {
-		t.Run(how, func(t *testing.T) {
-			fencetest.Late(t, fencetest.Place{Kind: how, Store: url, Locks: url}, nil, ways...)
-		})
-	}
+	fencetest.Late(t, fencetest.Place{Kind: "set", Store: url, Locks: url}, nil, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
 }
 
 // writer writes value to key through a guard.
@@ -161,13 +147,6 @@ var writes = map[string]writer{
 	},
 	"run": func(ctx context.Context, g *Guard, key, value string) error {
 		return g.Run(ctx, setScript, []string{key}, value).Err()
-	},
-	"tx": func(ctx context.Context, g *Guard, key, value string) error {
-		_, err := g.Tx(ctx, func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-			pipe.Set(ctx, key, value, 0)
-			return nil
-		}, key)
-		return err
 	},
 }
 

@@ -1,7 +1,6 @@
 package redisfence
 
 import (
-	"errors"
 	"strconv"
 	"testing"
 	"time"
@@ -156,11 +155,6 @@ func TestCluster(t *testing.T) {
 			require.ErrorContains(t, err, "hash tag")
 			errs.OneLine(t, err)
 		}
-		_, err = g.Tx(t.Context(), func(_ *goredis.Tx, pipe goredis.Pipeliner) error {
-			return errors.Join(pipe.Set(t.Context(), "data:"+hash, "x", 0).Err(), pipe.Set(t.Context(), elsewhere, "x", 0).Err())
-		})
-		require.ErrorContains(t, err, "hash tag")
-		require.NotEqual(t, "x", client.Get(t.Context(), "data:"+hash).Val())
 		require.ErrorContains(t, g.Run(t.Context(), NewScript("return redis.call('set', ARGV[1], 1)"), nil, elsewhere).Err(), "hash tag")
 		_, err = newFence(t, client, "fence:{elsewhere}").RegisterLock(t.Context(), l)
 		require.ErrorContains(t, err, "hash tag")
