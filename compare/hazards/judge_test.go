@@ -60,7 +60,7 @@ func TestJudge(t *testing.T) {
 		},
 		{
 			"believed past the deadline", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 2100 w2/1 got token 2048 deadline 4000; " +
-				"2150 w1/1 believed token 1024 deadline 2000 valid true; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
+				"2150 w1/1 believed token 1024 deadline 2000 valid; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
 			report.Fenced, refused, "A and B both believed to hold the lock for 50 ms",
 		},
 		{"one token for both", tokens(1024, 1024) + "wrote token 1024", report.Unsafe, landed, "both have the token 1024"},
@@ -74,25 +74,25 @@ func TestJudge(t *testing.T) {
 			report.Fenced, refused, "A and A both believed",
 		},
 		{
-			"nobody had it while the fault lasted", "1000 noted injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 noted healed",
+			"nobody had it while the fault lasted", "1000 - noted: injected; 1100 w1/1 asked; 1200 w1/1 failed class unavailable; 2000 - noted: healed",
 			report.Unavailable, "", "",
 		},
 		{
-			"nobody asked while the fault lasted", "900 w1/1 asked; 950 w1/1 failed class held; 1000 noted injected; 2000 noted healed; 2100 w1/2 asked; 2200 w1/2 got",
+			"nobody asked while the fault lasted", "900 w1/1 asked; 950 w1/1 failed class held; 1000 - noted: injected; 2000 - noted: healed; 2100 w1/2 asked; 2200 w1/2 got",
 			report.Safe, "", "",
 		},
-		{"somebody had it before the fault was over", "1000 noted injected; 1100 w1/1 asked; 1900 w1/1 got; 2000 noted healed", report.Safe, "", ""},
+		{"somebody had it before the fault was over", "1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 got; 2000 - noted: healed", report.Safe, "", ""},
 		{
-			"somebody had it all the time", "100 w2/1 asked; 200 w2/1 got; 1000 noted injected; 1100 w1/1 asked; 1200 w1/1 failed class held; 2000 noted healed; 2100 w2/1 releasing",
+			"somebody had it all the time", "100 w2/1 asked; 200 w2/1 got; 1000 - noted: injected; 1100 w1/1 asked; 1200 w1/1 failed class held; 2000 - noted: healed; 2100 w2/1 releasing",
 			report.Safe, "", "",
 		},
 		{
-			"whoever had it lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 noted injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 noted healed",
+			"whoever had it lost it", "100 w2/1 asked; 200 w2/1 got deadline 1500; 1000 - noted: injected; 1100 w1/1 asked; 1900 w1/1 failed class timed; 2000 - noted: healed",
 			report.Unavailable, "", "",
 		},
 		{
-			"away is what counts, where that is said", "1000 noted injected; 1050 w1/1 asked; 1080 w1/1 got; 1090 w1/1 releasing; 1100 noted away; 1200 w1/2 asked; " +
-				"1800 w1/2 failed class unavailable; 1900 noted back; 2000 noted healed",
+			"away is what counts, where that is said", "1000 - noted: injected; 1050 w1/1 asked; 1080 w1/1 got; 1090 w1/1 releasing; 1100 - noted: away; 1200 w1/2 asked; " +
+				"1800 w1/2 failed class unavailable; 1900 - noted: back; 2000 - noted: healed",
 			report.Unavailable, "", "",
 		},
 	} {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	byhand "github.com/lockport/lockport/internal/lab/history/text"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
@@ -20,13 +21,13 @@ func drawn(t *testing.T, lines string, cuts ...*play.Cut) report.Run {
 // A timeline begins when somebody asks, and has a lane for each worker, in the order in which they were started.
 func TestTimeline(t *testing.T) {
 	r := drawn(t, `
-		0 w1/0 spawned; 5 w3/0 spawned; 6 w2/0 spawned; 50 w1/7 asked on another; 60 w1/7 got on another; 70 w1/7 releasing on another; 100 w1/1 asked on
-		110 w1/1 got token 1024 deadline 2000 on; 120 w2/1 asked on; 1000 noted injected; 1010 w1/0 stopped; 1020 noted the leader of w2 is killed
-		1030 noted removed lock; 1500 w1/1 extended token 1024 deadline 2500 on; 2100 w2/1 got token 2048 deadline 4000 on; 2200 w2/1 wrote token 2048 on
-		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale on; 2310 noted healed; 2400 w3/1 asked on; 2410 w3/1 failed class held on
-		2420 w3/2 asked on; 2500 w3/2 failed class held on; 3100 w3/3 asked on; 3200 w2/1 releasing token 2048 deadline 4000 on; 3210 w2/1 released on
+		0 w1/0 spawned; 5 w3/0 spawned; 6 w2/0 spawned; 50 w1/7 asked name another; 60 w1/7 got name another; 70 w1/7 releasing name another; 100 w1/1 asked
+		110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 1000 - noted: injected; 1010 w1/0 stopped; 1020 - noted: the leader of w2 is killed
+		1030 - noted: removed lock; 1500 w1/1 extended token 1024 deadline 2500; 2100 w2/1 got token 2048 deadline 4000; 2200 w2/1 wrote token 2048
+		2250 w1/0 continued; 2300 w1/1 refused token 1024 class stale; 2310 - noted: healed; 2400 w3/1 asked; 2410 w3/1 failed class held
+		2420 w3/2 asked; 2500 w3/2 failed class held; 3100 w3/3 asked; 3200 w2/1 releasing token 2048 deadline 4000; 3210 w2/1 released
 		3220 w3/0 killed
-	`, &play.Cut{Worker: "w2", What: "silent", From: at(1200), To: at(1300)}, &play.Cut{Worker: "w2", What: "cut off", From: at(3000)})
+	`, &play.Cut{Worker: "w2", What: "silent", From: byhand.At(1200), To: byhand.At(1300)}, &play.Cut{Worker: "w2", What: "cut off", From: byhand.At(3000)})
 	require.Equal(t, report.Run{
 		Class: report.Fenced, Observed: r.Observed, Took: 3120,
 		Lanes: []report.Lane{
@@ -52,13 +53,13 @@ func TestTimeline(t *testing.T) {
 
 // How holds end, for people.
 func TestEndings(t *testing.T) {
-	const begin = "0 w1/0 spawned\n100 w1/1 asked on\n110 w1/1 got on\n"
+	const begin = "0 w1/0 spawned\n100 w1/1 asked\n110 w1/1 got\n"
 	for _, c := range []struct{ then, ending string }{
-		{"200 w1/1 releasing on\n210 w1/1 released on", "released"},
-		{"200 w1/1 told on", "told that it was lost"},
+		{"200 w1/1 releasing\n210 w1/1 released", "released"},
+		{"200 w1/1 told", "told that it was lost"},
 		{"200 w1/0 killed", "killed"},
-		{"150 w1/1 extended deadline 200 on\n300 noted healed", "the deadline passed"},
-		{"200 noted healed", "still held at the end"},
+		{"150 w1/1 extended deadline 200\n300 - noted: healed", "the deadline passed"},
+		{"200 - noted: healed", "still held at the end"},
 	} {
 		r := drawn(t, begin+c.then)
 		require.Equal(t, []report.Span{{Held: true, Got: 10, Until: 100, Ending: c.ending}}, r.Lanes[0].Spans)
