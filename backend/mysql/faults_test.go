@@ -2,9 +2,7 @@ package mysql
 
 import (
 	"context"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -49,55 +47,6 @@ func token(t testing.TB, l *lockport.Lock) lockport.Token {
 	token, ok := l.Token()
 	require.True(t, ok)
 	return token
-}
-
-// TestManyLocksFewConnections: 1,000 held locks and 500 that are waited for take one connection for each process and Blockers more.
-func TestManyLocksFewConnections(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	const held, waiters, blockers = 1000, 500, 3
-	holder, waiter := newClient(t, m.DSN(), Options{Blockers: blockers}), newClient(t, m.DSN(), Options{Blockers: blockers})
-	base := newName()
-	locks := make([]*lockport.Lock, held)
-	var all sync.WaitGroup
-	for i := range held {
-		all.Go(func() {
-			var err error
-			if locks[i], err = holder.Acquire(t.Context(), base+strconv.Itoa(i)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	all.Wait()
-	got := make(chan *lockport.Lock, waiters)
-	for i := range waiters {
-		all.Go(func() {
-			l, err := waiter.Acquire(t.Context(), base+strconv.Itoa(i))
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			got <- l
-		})
-	}
-	admin := adminOf(t, m)
-	count := func(more string) int64 {
-		return ask(t, admin, "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE USER='lockport'%s", more)
-	}
-	require.Eventually(t, func() bool { return count(" AND STATE='User lock'") == blockers }, within, 5*time.Millisecond)
-	for range 20 {
-		require.LessOrEqual(t, count(""), int64(1+1+blockers), "one for the locks that are held, one for the process that waits, and its blockers")
-		time.Sleep(20 * time.Millisecond)
-	}
-	for _, l := range locks {
-		require.NoError(t, l.Err())
-		require.NoError(t, l.Release(t.Context()))
-	}
-	all.Wait()
-	for range waiters {
-		l := <-got
-		require.NoError(t, l.Release(t.Context()))
-	}
-	require.LessOrEqual(t, count(""), int64(1+1+blockers))
 }
 
 // TestPoolSeesEveryRequest: a wrapped driver, which can do the least that database/sql asks of it, carries all requests of a cycle.

@@ -104,21 +104,6 @@ func TestLookingMakesNothing(t *testing.T) {
 	require.EqualValues(t, 2, ask(t, admin, "SELECT COUNT(*) FROM "+defaultTable), "old rows are for those to delete who claim")
 }
 
-func TestListFindsWhatIsHeld(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
-	base := newName()
-	for _, l := range claims(t, a, newOwner(), base+"free", newName()) {
-		require.NoError(t, l.Release(t.Context()))
-	}
-	claims(t, a, newOwner(), base+"a", base+"b", base+"\x00'c", newName())
-	all, err := b.List(t.Context(), base)
-	require.NoError(t, err)
-	require.Len(t, all, 3)
-	_, err = newBackend(t, m, Options{NoTokens: true}).List(t.Context(), base)
-	require.ErrorIs(t, err, errors.ErrUnsupported)
-}
-
 func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	m := servers.SharedMariaDB(t)
 	a, b := newBackend(t, m, Options{NoTokens: true}), newBackend(t, m, Options{NoTokens: true})
@@ -129,6 +114,8 @@ func TestWithoutTokensTheSessionIsTheOwner(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, fmt.Sprint("connection:", holderOf(t, m, name)), st.Owner)
 	require.True(t, st.Foreign, "whose session it is cannot be known")
+	_, err = b.List(t.Context(), name)
+	require.ErrorIs(t, err, errors.ErrUnsupported)
 	var shared *driver.SharedSessionError
 	require.ErrorAs(t, b.Break(t.Context(), name, st.Owner), &shared)
 	require.Equal(t, -1, shared.Others, "which locks it has cannot be known")

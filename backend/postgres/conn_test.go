@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"context"
 	"database/sql"
 	"fmt"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -104,38 +102,6 @@ func testConn(t *testing.T, s *server) {
 	require.Zero(t, s.used.Load())
 }
 
-// proxied is what opens sessions with p through a proxy.
-func proxied(t *testing.T, p place, ttl string) (*server, *faultproxy.Proxy) {
-	t.Helper()
-	proxy, err := faultproxy.New(p.Addr())
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	return serverAt(t, via(t, with(t, p.URL(), "ttl", ttl), proxy.Addr())), proxy
-}
-
-// An answer that does not come ends the connection with the context of Do, at once, and nothing of it is left at the server.
-func TestSessionIsLostDuringARequest(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	s, proxy := proxied(t, p, "10s")
-	for name, request := range map[string]func(ctx context.Context, c *talker) error{
-		"a request": func(ctx context.Context, c *talker) error { return c.do(ctx, op(session.Try, 1)) },
-		"a wait":    func(ctx context.Context, c *talker) error { return <-c.wait(ctx, op(session.Try, 2)) },
-	} {
-		c := dialled(t, s)
-		proxy.Freeze()
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		start := time.Now()
-		require.ErrorIs(t, request(ctx, c), context.DeadlineExceeded, name)
-		require.Less(t, time.Since(start), soon/2, name)
-		cancel()
-		c.Close()
-		proxy.Restore()
-		conn := admin(t, p.AdminURL())
-		require.Eventually(t, func() bool { return query[int64](t, conn, `SELECT count(*) FROM locks`) == 0 }, soon, 10*time.Millisecond, name)
-	}
-}
-
 // Notifications come through while requests follow one another without a pause.
 func TestNotificationDuringRequests(t *testing.T) {
 	t.Parallel()
@@ -155,13 +121,19 @@ func TestNotificationDuringRequests(t *testing.T) {
 // A wait that outlasts the server's lock_timeout goes on.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	t.Parallel()
-	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
+	p := database(t)
+	s := serverAt(t, with(t, p.URL(), "ttl", "10s"))
 	holder, waiter := dialled(t, s), dialled(t, s)
 	waiter.statements.contend.sql = strings.Replace(waiter.statements.contend.sql, milliseconds(waitLockTimeout), "20", 1)
 	ask(t, holder, op(session.Try, 1))
 	wait := op(session.Try, 1)
-	done := waiter.wait(t.Context(), wait)
-	time.Sleep(200 * time.Millisecond)
+	done, conn := waiter.wait(t.Context(), wait), admin(t, p.AdminURL())
+	turn := func() time.Time {
+		return query[time.Time](t, conn, `SELECT coalesce(max(query_start), 'epoch') FROM pg_stat_activity WHERE wait_event = 'advisory' AND pid = $1`, waiter.pid)
+	}
+	var first time.Time
+	require.Eventually(t, func() bool { first = turn(); return first.Year() > 1970 }, soon, time.Millisecond)
+	require.Eventually(t, func() bool { return turn().After(first) }, soon, time.Millisecond, "it waits once more")
 	nothing(t, done)
 	ask(t, holder, op(session.Free, 1))
 	require.NoError(t, receive(t, done))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
@@ -140,23 +139,6 @@ func TestTokensRiseOverCrashAndRestart(t *testing.T) {
 	require.Less(t, tokenOf(t, l), lockport.Token(5*crashGap*driver.TokensPerGrant), "a clean restart does not")
 }
 
-// A session that waits is not idle: it is ended by the keep-alives of the server's system, or by its looking at the socket.
-func TestWaiterThatDiesFreesItsPlace(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	s := serverAt(t, with(t, p.URL(), "ttl", testTTL.String()))
-	holder, waiter := dialled(t, s), dialled(t, s)
-	ask(t, holder, op(session.Try, 1))
-	waiter.wait(t.Context(), op(session.Try, 1))
-	conn := admin(t, p.AdminURL())
-	waits := func() bool {
-		return query[bool](t, conn, `SELECT EXISTS (SELECT FROM locks WHERE NOT granted)`)
-	}
-	require.Eventually(t, waits, soon, time.Millisecond)
-	_ = waiter.link.conn.PgConn().Conn().Close()
-	require.Eventually(t, func() bool { return !waits() }, soon, time.Millisecond)
-}
-
 func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	t.Parallel()
 	p := database(t)
@@ -188,63 +170,43 @@ func TestAdministratorsTimeoutsDoNotEndAHold(t *testing.T) {
 	require.NoError(t, receive(t, got).Release(t.Context()))
 }
 
-// A thousand locks and five hundred waiters need 1 + Blockers connections, and the caller's pool is not touched.
-func TestManyLocksOnFewConnections(t *testing.T) {
+// Sessions are connections beside the caller's pool, which may have none to give: one for what is held, and Blockers for those that wait.
+func TestThePoolIsNotTouched(t *testing.T) {
 	t.Parallel()
-	const locks, waiters, blockers = 1000, 500, 4
+	const names, blockers = 8, 2
 	p := database(t)
-	pools := make([]*lockport.Client, 2)
-	for i := range pools {
-		config, err := pgxpool.ParseConfig(p.URL())
-		require.NoError(t, err)
-		config.MaxConns = 1
-		config.ConnConfig.RuntimeParams["application_name"] = "the caller's"
-		pool, err := pgxpool.NewWithConfig(t.Context(), config)
-		require.NoError(t, err)
-		t.Cleanup(pool.Close)
-		c, err := pool.Acquire(t.Context()) // it has no other
-		require.NoError(t, err)
-		t.Cleanup(c.Release)
-		pools[i], err = New(pool, Options{Blockers: blockers}, lockport.Logger(nil))
-		require.NoError(t, err)
-		t.Cleanup(func() { require.NoError(t, pools[i].Close()) })
-	}
-	holders, waiting := pools[0], pools[1]
+	config, err := pgxpool.ParseConfig(p.URL())
+	require.NoError(t, err)
+	config.MaxConns = 1
+	pool, err := pgxpool.NewWithConfig(t.Context(), config)
+	require.NoError(t, err)
+	t.Cleanup(pool.Close)
+	only, err := pool.Acquire(t.Context())
+	require.NoError(t, err)
+	t.Cleanup(only.Release)
+	waiting, err := New(pool, Options{Blockers: blockers}, lockport.Logger(nil))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, waiting.Close()) })
+	holder := clientAt(t, p.URL())
+	got := make(chan *lockport.Lock, names)
 	var held []*lockport.Lock
-	for i := range locks {
-		held = append(held, acquire(t, holders, fmt.Sprint("lock-", i)))
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*soon)
-	defer cancel()
-	var wg sync.WaitGroup
-	errs := make(chan error, waiters)
-	for i := range waiters {
-		wg.Go(func() {
-			l, err := waiting.Acquire(ctx, fmt.Sprint("lock-", i))
-			if err == nil {
-				err = l.Release(ctx)
+	for i := range names {
+		held = append(held, acquire(t, holder, fmt.Sprint(i)))
+		go func() {
+			if l, err := waiting.Acquire(t.Context(), fmt.Sprint(i)); err == nil {
+				got <- l
 			}
-			errs <- err
-		})
+		}()
 	}
 	conn := admin(t, p.AdminURL())
-	sides := func() int64 {
-		return query[int64](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`)
-	}
-	require.Eventually(t, func() bool { return sides() == waiters-blockers }, soon, 10*time.Millisecond, "those who do not block are told")
-	require.LessOrEqual(t, query[int64](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), int64(1+1+blockers))
-	blocked := func() bool { // once they have connections
-		return query[int64](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers
-	}
-	require.Eventually(t, blocked, soon, 10*time.Millisecond, "as many as may block do")
+	require.Eventually(t, func() bool {
+		return query[int](t, conn, `SELECT count(*) FROM locks WHERE NOT granted`) == blockers && query[int](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 2`) == names-blockers
+	}, soon, 10*time.Millisecond, "as many as may block do, and the others are told")
+	require.LessOrEqual(t, query[int](t, conn, `SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'lockport%'`), 1+1+blockers)
 	for _, l := range held {
 		require.NoError(t, l.Release(t.Context()))
+		require.NoError(t, receive(t, got).Release(t.Context()))
 	}
-	wg.Wait()
-	for range waiters {
-		require.NoError(t, <-errs)
-	}
-	require.Zero(t, query[int64](t, conn, `SELECT count(*) FROM locks WHERE objsubid = 1`))
 }
 
 // The lock table is everybody's: a client takes at most half of it, and where others have filled it an acquisition fails and changes nothing.
