@@ -67,3 +67,25 @@ func TestContended(t *testing.T) {
 		require.EqualValues(t, 1, told.Load())
 	})
 }
+
+// A claim that waits is gone when it is abandoned, or its client is closed.
+func TestWaitEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := memory.NewServer()
+		a, b := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
+		claim(t, a, request("x", "a"))
+		for _, end := range []func(driver.Request) error{
+			func(req driver.Request) error { return b.Abandon(t.Context(), req) },
+			func(driver.Request) error { return b.Close() },
+		} {
+			req, ended := request("x", "b"), make(chan error, 1)
+			go func() { _, err := b.Wait(t.Context(), req); ended <- err }()
+			synctest.Wait()
+			require.NoError(t, end(req))
+			require.ErrorIs(t, <-ended, driver.ErrUnknown)
+			st, err := a.Inspect(t.Context(), "x")
+			require.NoError(t, err)
+			require.Zero(t, st.Waiters)
+		}
+	})
+}
