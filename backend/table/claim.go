@@ -65,7 +65,8 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err != nil {
 		return nil, err
 	}
-	return nil, &driver.HeldError{ExpiresIn: max(time.Until(st.Expires), time.Millisecond), Holder: st} // it may have become free meanwhile
+	left := time.Until(st.Expires) - time.Millisecond // without what micros adds; less than nothing if it has become free meanwhile
+	return nil, &driver.HeldError{ExpiresIn: max(left, time.Millisecond), Holder: st}
 }
 
 // prune deletes rows that nobody has touched for a week, 500 at most.
