@@ -14,19 +14,22 @@ type PostgresPair struct {
 	parted           bool // the replica does not follow the primary
 }
 
-func startPostgresPair(ctx context.Context) (Servers, error) {
-	settings := map[string]string{"wal_retrieve_retry_interval": "100ms"}
-	primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
-	if err != nil {
-		return nil, err
+// startPostgresPair starts a pair. urlOf makes the URLs of the locks there.
+func startPostgresPair(urlOf func(server string) func(addrs []string) string) starter {
+	return func(ctx context.Context) (Servers, error) {
+		settings := map[string]string{"wal_retrieve_retry_interval": "100ms"}
+		primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
+		if err != nil {
+			return nil, err
+		}
+		replica, err := servers.StartPostgres(ctx, servers.PostgresOptions{Primary: primary})
+		if err != nil {
+			return nil, errors.Join(err, primary.Close())
+		}
+		p := &PostgresPair{base: baseOf(urlOf(primary.URL()), replica, primary), Primary: primary, Replica: replica}
+		p.hidden = true
+		return p, nil
 	}
-	replica, err := servers.StartPostgres(ctx, servers.PostgresOptions{Primary: primary})
-	if err != nil {
-		return nil, errors.Join(err, primary.Close())
-	}
-	p := &PostgresPair{base: baseOf(sqlURL(primary.URL()), replica, primary), Primary: primary, Replica: replica}
-	p.hidden = true
-	return p, nil
 }
 
 // Addrs implements Servers.
@@ -87,11 +90,15 @@ func (p *PostgresPair) FailOver(ctx context.Context) error {
 	return inOrder(ctx, now(p.Primary.Kill), p.Promote)
 }
 
-// Part makes the replica miss what the primary writes from now on, which includes a thousand tokens.
-func (p *PostgresPair) Part(ctx context.Context) error {
+// Lag implements Servers.
+func (p *PostgresPair) Lag(ctx context.Context) error {
 	p.parted = true
-	draw := at(p.Primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication",
-		"SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)")
+	alone := at(p.Primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication")
 	return inOrder(ctx, at(p.Replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"),
-		func(ctx context.Context) error { return Eventually(ctx, draw) })
+		func(ctx context.Context) error { return Eventually(ctx, alone) })
+}
+
+// Part is Lag. What the replica misses includes a thousand tokens.
+func (p *PostgresPair) Part(ctx context.Context) error {
+	return inOrder(ctx, p.Lag, at(p.Primary, "SELECT count(nextval('public.lockport_token')) FROM generate_series(1, 1000)"))
 }

@@ -34,9 +34,13 @@ func rowsURL(server string) func(addrs []string) string {
 	}
 }
 
-var startPostgresRows = starts(servers.StartPostgres, servers.PostgresOptions{}, func(s *servers.Postgres) *Rows {
-	return postgresRows(baseOf(rowsURL(s.URL()), s), s)
-})
+func startPostgresRows(ctx context.Context) (Servers, error) {
+	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{Clock: servers.ClockInstalled() == nil}) // it runs a compiler, so not before it is needed
+	if err != nil {
+		return nil, err
+	}
+	return postgresRows(baseOf(rowsURL(s.URL()), s), s), nil
+}
 
 func postgresRows(b base, s *servers.Postgres) *Rows {
 	r := &Rows{base: b, Admin: postgresAdmin(s), mark: "$1", now: "extract(epoch FROM clock_timestamp()) * 1000000"}

@@ -37,6 +37,8 @@ type PostgresOptions struct {
 	TLS bool
 	// Durable syncs to disk what is committed.
 	Durable bool
+	// Clock gives the server a clock of its own, which JumpClock sets: see RedisOptions.Clock.
+	Clock bool
 	// Primary makes the server a streaming replica of another one, with that one's options. It can be read.
 	Primary *Postgres
 }
@@ -61,7 +63,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	p := &Postgres{options: o}
 	var err error
 	p.server, err = start(ctx, kind{
-		name: "postgres", tls: o.TLS,
+		name: "postgres", tls: o.TLS, clock: o.Clock,
 		end:       syscall.SIGINT, // without waiting for the clients
 		family:    true,
 		configure: p.configure,

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 )
@@ -33,7 +32,7 @@ type RedisOptions struct {
 	Save string
 	// AppendOnly writes every change to disk before it is acknowledged.
 	AppendOnly bool
-	// Clock gives the server a clock of its own, which Redis.JumpClock sets. It needs gcc, and Linux: see ClockInstalled.
+	// Clock gives the server a clock of its own, which JumpClock sets. It needs gcc, and Linux: see ClockInstalled.
 	Clock bool
 	// Config are further lines of redis.conf: "notify-keyspace-events Ex".
 	Config []string
@@ -50,16 +49,8 @@ type Redis struct {
 // StartRedis starts a Redis.
 func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
 	r := &Redis{options: o}
-	k := kind{name: "redis-server", tls: o.TLS}
-	if o.Clock {
-		k.env = clockEnv
-	}
+	k := kind{name: "redis-server", tls: o.TLS, clock: o.Clock}
 	k.configure = func(_ context.Context, dir string, port int) ([]string, error) {
-		if o.Clock {
-			if err := writeClock(dir); err != nil {
-				return nil, err
-			}
-		}
 		file := filepath.Join(dir, "redis.conf")
 		return append([]string{file}, o.args...), errors.Join(
 			os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(file, []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
@@ -174,13 +165,4 @@ func fields(reply any) map[string]string {
 		}
 	}
 	return found
-}
-
-// JumpClock sets the time of day of a server with RedisOptions.Clock forward by d, or back by -d. Jumps add up, and outlive the
-// server's process: expiries meet them at the next command, while Redis' own timers go by a clock that nobody sets.
-func (r *Redis) JumpClock(d time.Duration) error {
-	if !r.options.Clock {
-		return errors.New("servers: this Redis has no clock of its own")
-	}
-	return jumpClock(r.dir, d)
 }

@@ -24,12 +24,13 @@ const (
 
 // kind says how one kind of server is run.
 type kind struct {
-	name string // of the program, for messages and the folder
-	path string // empty: wherever the program is found
-	port int    // 0: a free one
-	env  []string
-	tls  bool           // it gets a certificate
-	end  syscall.Signal // asks it to end; 0: SIGTERM
+	name  string // of the program, for messages and the folder
+	path  string // empty: wherever the program is found
+	port  int    // 0: a free one
+	env   []string
+	tls   bool           // it gets a certificate
+	clock bool           // it gets a clock of its own: see JumpClock
+	end   syscall.Signal // asks it to end; 0: SIGTERM
 	// family: it consists of several processes, and Kill, Freeze and Thaw are for its children too.
 	family bool
 
@@ -58,6 +59,9 @@ type sharedKey struct{}
 
 // start runs a server of kind k in a new folder, and returns when it is ready.
 func start(ctx context.Context, k kind) (_ *server, err error) {
+	if k.clock {
+		k.env = append(k.env, clockEnv...)
+	}
 	s := &server{kind: k}
 	defer func() {
 		if err != nil {
@@ -96,6 +100,11 @@ func start(ctx context.Context, k kind) (_ *server, err error) {
 func (s *server) prepare(ctx context.Context) (err error) {
 	if s.tls {
 		if err := writeTLS(s.dir); err != nil {
+			return err
+		}
+	}
+	if s.clock {
+		if err := writeClock(s.dir); err != nil {
 			return err
 		}
 	}
