@@ -51,7 +51,7 @@ func TestMatch(t *testing.T) {
 func TestNames(t *testing.T) {
 	all := slices.Sorted(slices.Values(Scenarios()))
 	require.Len(t, slices.Compact(all), 2+15+5)
-	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"}, Subjects())
+	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "table"}, Subjects())
 }
 
 func TestPresent(t *testing.T) {

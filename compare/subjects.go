@@ -20,6 +20,7 @@ var subjects = []struct {
 	{report.Subject{Name: "zookeeper", Title: "ZooKeeper", Page: "zookeeper"}, "zookeeper", "ZooKeeper"},
 	{report.Subject{Name: "postgres", Title: "PostgreSQL", Page: "postgres"}, "postgres", "PostgreSQL"},
 	{report.Subject{Name: "mysql", Title: "MariaDB", Page: "mysql"}, "mariadb", "MariaDB"},
+	{report.Subject{Name: "table", Title: "Table", Page: "table"}, "postgres", "PostgreSQL"},
 }
 
 // present are the subjects of which r has something, with the versions of their servers; theirs are those of a user's own servers.

@@ -3,6 +3,7 @@ package faults
 import (
 	"slices"
 
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -21,6 +22,31 @@ var tableCells = slices.Concat(Common(false), []play.Cell{
 	{Fault: "row-deleted", Outcome: play.UnsafeFenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DELETE frees the lock at once; the holder learns it at its next renewal. The next token is the server's clock and still rises"},
 })
+
+// tablePostgresCells are tableCells, where a clock can be set.
+var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
+	{Fault: "clock-set-forward", Outcome: play.UnsafeFenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
+		Why: "a row expires by the server's clock: set forward, that ends locks early"},
+})
+
+// tableFailoverCells are how a lock fares when its row is not on the server that takes over.
+var tableFailoverCells = []play.Cell{
+	{Fault: "failover-of-a-lagging-replica", Outcome: play.UnsafeFenced, Script: lostWithItsRow, Gone: true, Tries: 10,
+		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock, and so still rises"},
+}
+
+// lostWithItsRow has a replica lag, somebody acquire the lock then, and the replica take over while the holder's link is silent.
+func lostWithItsRow(s *play.Phase) {
+	older, newer := s.Two()
+	s.Acquire(older).Release() // the table is there
+	play.Check(in[*environment.PostgresPair](s).CatchUp(s.Ctx))
+	lag(s)
+	had := s.Acquire(older)
+	defer s.Apart(older, "silent", older.Endpoint.Links, (*faultproxy.Proxy).Freeze)((*faultproxy.Proxy).DropHeld)
+	s.Injected()
+	s.FailOver()
+	s.Both(had, play.Must(newer.AcquireAtLast(s.Name(), s.TTL, 10*s.TTL)))
+}
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of that.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{

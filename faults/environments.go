@@ -35,8 +35,9 @@ func All() []Environment {
 
 		"mysql": underLoad(mySQLCells, "server-killed"),
 
-		"table-postgres":  tableCells,
+		"table-postgres":  tablePostgresCells,
 		"table-pgbouncer": tablePoolerCells,
+		"table-failover":  tableFailoverCells,
 		"table-mysql":     tableCells,
 	}
 	var all []Environment

@@ -11,6 +11,7 @@ import (
 	_ "github.com/lockport/lockport/backend/postgres"
 	_ "github.com/lockport/lockport/backend/redis"
 	_ "github.com/lockport/lockport/backend/redlock"
+	_ "github.com/lockport/lockport/backend/table"
 	_ "github.com/lockport/lockport/backend/zookeeper"
 )
 

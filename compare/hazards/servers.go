@@ -80,6 +80,14 @@ func killed(note string) script {
 	}
 }
 
+// crashed kills a server, which starts again.
+func crashed(p *trial) {
+	node := p.Environment.Nodes()[0]
+	p.Note("the server is killed, and starts again")
+	play.Check(node.Kill())
+	play.Check(node.Restart(p.Ctx))
+}
+
 // replicated has a replica hear nothing while A holds a lock of which it has heard. It looks whether another lock can be had then, and has the replica take the
 // place of its master.
 func replicated(p *trial) {

@@ -40,9 +40,10 @@ type scenario struct {
 type script = func(p *trial)
 
 // standing are the backends, in the order of the columns, and the servers on which each is by itself.
-var standing = []struct{ subject, what string }{
-	{"file", "a folder of one machine"}, {"redis", "one Redis that keeps its data"}, {"redlock", "five Redis under Redlock"}, {"etcd", "three etcds"},
-	{"zookeeper", "three ZooKeepers"}, {"postgres", "one PostgreSQL"}, {"mysql", "one MariaDB"},
+var standing = []struct{ subject, environment, what string }{
+	{"file", "file", "a folder of one machine"}, {"redis", "redis", "one Redis that keeps its data"}, {"redlock", "redlock", "five Redis under Redlock"},
+	{"etcd", "etcd", "three etcds"}, {"zookeeper", "zookeeper", "three ZooKeepers"}, {"postgres", "postgres", "one PostgreSQL"}, {"mysql", "mysql", "one MariaDB"},
+	{"table", "table-postgres", "a table of one PostgreSQL"},
 }
 
 // subjects are the columns, in their order.
@@ -59,7 +60,7 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 	all := instead
 	for _, at := range standing {
 		if !slices.ContainsFunc(instead, func(o scenario) bool { return o.subject == at.subject && o.variant == "" }) {
-			all = append(all, scenario{subject: at.subject})
+			all = append(all, scenario{subject: at.subject, environment: at.environment})
 		}
 	}
 	for i := range all {
@@ -73,7 +74,7 @@ func everywhere(s scenario, instead ...scenario) []scenario {
 			one.plays = 3
 		}
 		if one.setup == "" {
-			at := slices.IndexFunc(standing, func(o struct{ subject, what string }) bool { return o.subject == one.environment })
+			at := slices.IndexFunc(standing, func(o struct{ subject, environment, what string }) bool { return o.environment == one.environment })
 			one.setup = standing[at].what + "; " + s.setup
 		}
 		if one.script == nil {
@@ -195,6 +196,8 @@ func failOvers() []scenario {
 		lives("two primaries and a crash", "split-brain-and-crash",
 			"a PostgreSQL with a replica, which is promoted while the old primary lives on, and A with it; the old primary crashes and starts again"),
 		harm("H7", "mysql", "", "mysql", "a MariaDB, and another one that takes its place, as a replica that is promoted does; the old one lives on, and A, which holds the lock, with it", of("split-brain")),
+		harm("H7", "table", "", "table-failover", "a table of a PostgreSQL with a replica that lags; the network of A, which holds the lock, falls silent, the primary is killed, and the replica promoted",
+			of("failover-of-a-lagging-replica")),
 	}
 }
 
@@ -223,7 +226,7 @@ func restarts() []scenario {
 			harm("H8", db[0], "", db[0], "one "+db[1]+", which keeps its data but no lock over a restart; it is killed while A holds the lock, and started again when A knows", restarted),
 			harm("H8", db[0], "behind a silent link", db[0], "one "+db[1]+"; the network of A, which holds the lock, falls silent, and the "+db[1]+" is restarted", of("server-restarted-behind-silence")))
 	}
-	return all
+	return append(all, harm("H8", "table", "", "table-postgres", "a table of one PostgreSQL, which keeps what it has committed; it is killed while A holds the lock, and starts again", watched(crashed)))
 }
 
 // clocks are H9, a server whose clock jumps.
@@ -245,6 +248,7 @@ func clocks() []scenario {
 		none("H9", "postgres", not+"a lock ends with its session, and PostgreSQL ends a silent one by a timer of the system, which counts from when it was set."),
 		none("H9", "mysql", not+"a lock ends with its session, and the server ends a silent one when a wait on its socket has lasted too long. Tokens are "+
 			"the clock or one more than the last, so that they rise all the same."),
+		harm("H9", "table", "", "table-postgres", "a table of one PostgreSQL; the server's clock is set forward, by more than the TTL, while A holds the lock", of("clock-set-forward")),
 	}
 }
 
