@@ -223,7 +223,7 @@ func countValidity(s *play.Phase) {
 		}
 	}
 	e := renewed(func() *play.Hold {
-		h := s.Acquire(w)
+		h := play.Must(w.AcquireAtLast(s.Name(), 10*s.TTL, 10*s.TTL)) // as Warm
 		inTime("a claim", h.Deadline.Sub(history.Now()))
 		return h
 	})
