@@ -17,7 +17,7 @@ func TestConformanceSentinel(t *testing.T) {
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(openURL), environment.Breakable())
+	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(openURL), environment.Breakable("names", "optional"))
 }
 
 // isOp recognises requests by the scripts that they call.

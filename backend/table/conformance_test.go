@@ -13,12 +13,12 @@ func TestConformancePgBouncer(t *testing.T) { conforms(t, "table-pgbouncer") }
 
 // MariaDB has statements of its own.
 func TestConformanceMariaDB(t *testing.T) {
-	conforms(t, "table-mysql", environment.Breakable("unknown", "ownership"))
+	conforms(t, "table-mysql", environment.Breakable("unknown", "ownership", "names", "optional", "close"))
 }
 
 // TestConformanceMySQL is skipped where MySQL's own server is not installed.
 func TestConformanceMySQL(t *testing.T) {
-	conforms(t, "table-mysql-own", environment.Breakable("unknown", "ownership"))
+	conforms(t, "table-mysql-own", environment.Breakable("unknown", "ownership", "names", "optional", "close"))
 }
 
 // Postgres without PgBouncer has little that PgBouncer does not show.

@@ -199,18 +199,20 @@ func (c *claim) placeOnce(ctx context.Context) (children []string, at int, err e
 	return l.children, at, err
 }
 
-// deduce finds the transaction that created the claim's node in a list, if that is certain. The claim's node is the only one, has the number after our last
-// one's, which was deleted before it was created, and no other was created since: so nobody else was there, and its creation is the last thing that has
-// happened to the lock's node. (If that was made anew, and counts anew, the transaction may be a later one. Tokens rise all the same: whoever comes
-// is created after it.)
+// deduce finds the transaction that created the claim's node in a list, if that is certain. The claim's node is the only one, and no other was created since
+// our last one, which was deleted before, or ever. So its creation is the last thing that has happened to the lock's node. (If that was made anew, and counts
+// anew, the transaction may be a later one. Tokens rise all the same: whoever comes is created after it.)
 func (c *claim) deduce(l list) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, ok := numberOf(c.path)
 	last, known := b.released[c.parent]
+	if !known {
+		last = -1
+	}
 	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // a server shows creations and deletions as one number
-	if c.czxid == 0 && ok && known && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
+	if c.czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
 		c.czxid = l.stat.Pzxid
 	}
 }

@@ -2,6 +2,7 @@ package zookeeper
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 
@@ -18,5 +19,9 @@ func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
 
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openURL)
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
+		panic(err)
+	}
 	os.Exit(m.Run())
 }

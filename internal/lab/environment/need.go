@@ -51,10 +51,10 @@ func OnlyInSoak(t testing.TB) {
 }
 
 // Breakable selects the cases that a variant of an environment can break although they hold in the environment itself: how the servers are
-// found, which of them is asked, and what they do alone. docs/testing.md lists them. more names further groups. In a soak it
-// selects every case.
+// found, which of them is asked, and what they do alone. docs/testing.md says where it is used. more names further groups: "names", "optional" and "close", for
+// instance, where the variant is not only other servers. In a soak it selects every case.
 func Breakable(more ...string) conformance.RunOption {
-	groups := append([]string{"contract", "fencing", "removal", "waiting", "names", "optional", "close"}, more...)
+	groups := append([]string{"contract", "fencing", "removal", "waiting"}, more...)
 	cases := []string{"exclusion/two-backends", "exclusion/processes", "crash/holder", "cost/held-locks", "liveness/server-restarted"}
 	return conformance.Match(func(c conformance.Case) bool {
 		return full || slices.Contains(groups, c.Group) || slices.Contains(cases, c.ID())

@@ -172,8 +172,8 @@ func (w *Worker) acquire(do, name string, within time.Duration) (*Hold, error) {
 // lasting bounds the wait for a lock that is free, on a machine that is busy.
 const lasting = 20 * time.Second
 
-// Acquire has a worker acquire the phase's lock, which nobody has, or the server is about to free.
-func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.Acquire(s.name, lasting)) }
+// Acquire has a worker acquire the phase's lock, which is free or soon will be. An Acquire whose first attempt takes longer than the TTL fails, and is begun anew.
+func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, lasting, lasting)) }
 
 // Warm is a hold by which what a client does but once, connecting for instance, is behind it.
 func (s *Phase) Warm(w *Worker) *Hold {
