@@ -25,12 +25,6 @@ func BenchmarkCycle(b *testing.B) {
 			}
 		}
 	})
-	b.Run("driver", func(b *testing.B) {
-		n := backend(b, js)
-		for b.Loop() {
-			require.NoError(b, take(b, n, request("driver", 1)).Release(b.Context()))
-		}
-	})
 	b.Run("lockport", func(b *testing.B) {
 		c, err := New(js, Options{})
 		require.NoError(b, err)

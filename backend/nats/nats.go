@@ -2,7 +2,6 @@ package nats
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -51,7 +50,6 @@ func newBackend(o Options) (*Backend, error) {
 	if strings.ContainsAny(keyOf(b.bucket), "=/") {
 		return nil, fmt.Errorf("the option Bucket %q has other characters than letters, digits, _ and -", o.Bucket)
 	}
-	b.ctx, b.cancel = context.WithCancel(context.Background())
 	return b, nil
 }
 
@@ -59,10 +57,8 @@ func newBackend(o Options) (*Backend, error) {
 type Backend struct {
 	bucket string
 	link   link
-	fit    atomic.Bool     // the bucket was found to be fit for locks
-	ctx    context.Context // ends with Close
-	cancel context.CancelFunc
-	asked  sync.Map // by owner, the revisions on which claims were put that are under way, or whose outcome is unknown
+	fit    atomic.Bool // the bucket was found to be fit for locks
+	asked  sync.Map    // by owner, the revisions on which claims were put that are under way, or whose outcome is unknown
 
 	mu      sync.Mutex
 	markers map[string]uint64 // by name, the revisions of markers that this client wrote or saw
@@ -95,7 +91,6 @@ func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
 // Close implements driver.Backend. It closes the connection too if that was made of a URL.
 func (b *Backend) Close() error {
-	b.cancel()
 	b.link.close()
 	return nil
 }

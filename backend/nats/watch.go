@@ -15,7 +15,7 @@ const retryWatch = 250 * time.Millisecond
 
 // Notify implements driver.Notifier, by a watch of the key: an ephemeral consumer at the server. It begins with what the key has by then.
 func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
-	ctx, stop := context.WithCancel(b.ctx)
+	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		for ctx.Err() == nil {
 			held := false
