@@ -15,8 +15,8 @@ import (
 func BenchmarkCycle(b *testing.B) {
 	r := one.Need(b)
 	js := connect(b, r.URL(r.Addrs()))
+	last := uint64(0)
 	b.Run("bare", func(b *testing.B) {
-		last := uint64(0)
 		for b.Loop() {
 			for _, ttl := range []time.Duration{30 * time.Second, time.Minute} {
 				ack, err := js.Publish(b.Context(), "$KV.lockport.bare", []byte("x"), jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithMsgTTL(ttl))

@@ -3,6 +3,7 @@ package nats
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 )
@@ -80,6 +82,15 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, "1m0s", m.Header.Get("Nats-TTL"))
 	require.NoError(t, b.Abandon(t.Context(), req))
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
+}
+
+// The page has the row of the table of promises.
+func TestCapabilitiesOnThePage(t *testing.T) {
+	page, err := os.ReadFile("../../docs/backends/nats.md")
+	require.NoError(t, err)
+	c := capabilities
+	require.Contains(t, string(page), fmt.Sprintf("|nats|%v|multiples of %v|%v|%v|%v|%v|%v|nothing|\n",
+		c.Ends, c.TTLGrain, c.Token, c.Fair, c.Wake, c.Failover, c.RemovalNotice(lockport.DefaultTTL)))
 }
 
 func FuzzKey(f *testing.F) {
