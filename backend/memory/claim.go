@@ -83,7 +83,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
 	sent := time.Now()
 	err = b.call(ctx, func(s *Server, now time.Time) error {
-		s.expire(s.names[keyOf(req)], now)
+		_ = s.entry(keyOf(req), now)
 		if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
 			lease = c
 			return nil

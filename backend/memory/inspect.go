@@ -15,8 +15,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 	st.Name = name
 	err = b.call(ctx, func(s *Server, now time.Time) error {
 		for _, permits := range []bool{true, false} { // the lock counts, if it is held
-			e := s.names[entryKey{name, permits}]
-			if s.expire(e, now); e != nil && len(e.holders) > 0 {
+			if e := s.entry(entryKey{name, permits}, now); e != nil {
 				st = e.status()
 			}
 		}
@@ -28,8 +27,8 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	err = b.call(ctx, func(s *Server, now time.Time) error {
-		for key, e := range s.names {
-			if s.expire(e, now); len(e.holders) > 0 && strings.HasPrefix(key.name, prefix) {
+		for key := range s.names {
+			if e := s.entry(key, now); e != nil && strings.HasPrefix(key.name, prefix) {
 				all = append(all, e.status())
 			}
 		}
@@ -87,8 +86,8 @@ func (s *Server) take(name, owner string, reason error) bool {
 	now := time.Now()
 	took := false
 	for _, permits := range []bool{false, true} {
-		e := s.names[entryKey{name, permits}]
-		if s.expire(e, now); e == nil {
+		e := s.entry(entryKey{name, permits}, now)
+		if e == nil {
 			continue
 		}
 		for _, holder := range slices.Clone(e.holders) {

@@ -63,12 +63,11 @@ func (s *Server) enter(ctx context.Context, b *Backend, req driver.Request, sent
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
 	now := time.Now()
-	s.expire(s.names[keyOf(req)], now)
+	e := s.entry(keyOf(req), now)
 	if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
 		c.req = req
 		return c, nil
 	}
-	e := s.names[keyOf(req)]
 	if e == nil {
 		e = &entry{entryKey: keyOf(req)}
 	} else if n := e.holders[0].req.Permits; n != req.Permits {
@@ -158,13 +157,24 @@ func (s *Server) end(c *claim, reason error, now time.Time) {
 	}
 }
 
-// expire ends the holders of e whose TTL has passed. e may be nil.
-func (s *Server) expire(e *entry, now time.Time) {
+// entry returns the entry of key, without holders whose TTL has passed; nil: nobody holds it.
+func (s *Server) entry(key entryKey, now time.Time) *entry {
+	e := s.names[key]
 	if e == nil {
-		return
+		return nil
 	}
-	for _, holder := range slices.Clone(e.holders) {
-		if !now.Before(holder.expires) {
+	if s.expire(e, now); len(e.holders) == 0 {
+		return nil
+	}
+	return e
+}
+
+// expire ends the holders of e whose TTL has passed.
+func (s *Server) expire(e *entry, now time.Time) {
+	for i := 0; i < len(e.holders); {
+		if holder := e.holders[i]; now.Before(holder.expires) {
+			i++
+		} else {
 			s.end(holder, fmt.Errorf("%w: its TTL passed without a renewal", driver.ErrLost), now)
 		}
 	}
