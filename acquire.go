@@ -115,8 +115,7 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	if c.closed {
 		return nil, ErrClosed
 	}
-	key := queueKey{name, w.mode}
-	q := c.queueOf(key)
+	q := c.queueOf(name, w.mode)
 	if cl := q.newest; cl != nil {
 		now := c.now()
 		if q.head == nil && cl.mayJoin(w, now) {
@@ -125,7 +124,7 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 			cl.join(w, now)
 			return nil, nil
 		}
-		q = c.queueOf(key) // a claim that has just expired may have been the last of its queue
+		q = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
 	}
 	if q.claim != nil {
 		if w.try && (!q.several() || q.claim.foundHeld) {

@@ -48,9 +48,9 @@ type Client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{} // made by Close, closed when nothing is left to give back
-	queues  map[queueKey]*queue
-	making  int // claims of which run has not returned
+	idle    chan struct{}     // made by Close, closed when nothing is left to give back
+	queues  map[string]*queue // by name: the first of its queues
+	making  int               // claims of which run has not returned
 	timers  timers
 	undo    undoing
 	reports reporting
@@ -93,7 +93,7 @@ func New(b driver.Backend, opts ...Option) (*Client, error) {
 		suspended: clock.Suspended(),
 		base:      clock.Now(),
 		done:      make(chan struct{}),
-		queues:    make(map[queueKey]*queue),
+		queues:    make(map[string]*queue),
 	}
 	c.ctx, c.stop = context.WithCancel(context.Background())
 	c.batch, _ = driver.As[driver.BatchRenewer](b)

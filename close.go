@@ -60,19 +60,19 @@ func (c *Client) endAll() (kept time.Duration) {
 	now := c.now()
 	var claims []*claim
 	for _, q := range c.queues {
-		q.answerAll(ErrClosed, func(*waiter) bool { return true })
-		if q.claim != nil && q.claim.state == claiming {
-			q.claim.detach()
-		}
-		for _, cl := range q.granted() {
-			if cl.expire(now) { // lost before it was closed
-				continue
-			}
-			if cl.close(now) {
-				claims = append(claims, cl)
-			}
-			if cl.state == held {
-				kept = max(kept, cl.keepUntil-now)
+		for ; q != nil; q = q.also {
+			q.answerAll(ErrClosed, func(*waiter) bool { return true })
+			q.stopIfUnwanted()
+			for _, cl := range q.granted() {
+				if cl.expire(now) { // lost before it was closed
+					continue
+				}
+				if cl.close(now) {
+					claims = append(claims, cl)
+				}
+				if cl.state == held {
+					kept = max(kept, cl.keepUntil-now)
+				}
 			}
 		}
 	}

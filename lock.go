@@ -28,11 +28,10 @@ type Lock struct {
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
-	prev, next *Lock                                 // in the list of the claim's holds
-	outer      *Lock                                 // of which this hold is a part; nil: none. Never changes.
-	inner      map[*Lock]struct{}                    // the holds that are parts of this one
-	lost       chan struct{}                         // made when it is asked for
-	watchers   map[*context.CancelCauseFunc]struct{} // called when it ends
+	prev, next *Lock              // in the list of the claim's holds
+	outer      *Lock              // of which this hold is a part; nil: none. Never changes.
+	lost       chan struct{}      // made when it is asked for
+	watchers   map[any]func(*end) // called when it ends: for contexts and inner holds
 
 	release sync.WaitGroup // the release under way
 	outcome error          // what Release returned, once that is done
@@ -120,25 +119,31 @@ func (l *Lock) Lost() <-chan struct{} {
 // Context returns a context that ends with parent or with the hold, then with what Err returns as its cause, and that carries the hold for Reenter. cancel frees
 // what it needs and must be called.
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
-	ctx, end := context.WithCancelCause(WithLock(parent, l))
+	ctx, cancelCause := context.WithCancelCause(WithLock(parent, l))
 	c := l.claim.client
 	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	ends := func(e *end) { cancelCause(c.fail("hold", l.Name(), e.err)) }
 	if e := l.ended.Load(); e != nil {
-		end(c.fail("hold", l.Name(), e.err))
+		ends(e)
 	} else {
-		if l.watchers == nil {
-			l.watchers = make(map[*context.CancelCauseFunc]struct{})
-		}
-		l.watchers[&end] = struct{}{}
+		l.watch(ctx, ends)
 	}
 	return ctx, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(l.watchers, &end)
-		end(context.Canceled)
+		delete(l.watchers, ctx)
+		cancelCause(context.Canceled)
 	}
+}
+
+// watch has f called when the hold ends, unless key is deleted from the watchers before. The mutex is held.
+func (l *Lock) watch(key any, f func(*end)) {
+	if l.watchers == nil {
+		l.watchers = make(map[any]func(*end))
+	}
+	l.watchers[key] = f
 }
 
 // As sets target, a non-nil pointer, to the backend's own view of the lock, if it has one of that type: a key and revision of etcd,
@@ -153,20 +158,13 @@ func (l *Lock) finish(e *end) bool {
 	if !l.ended.CompareAndSwap(nil, e) {
 		return false
 	}
-	c := l.claim.client
 	if e.lost && l.lost != nil {
 		close(l.lost)
 	}
-	if l.inner != nil {
-		l.endInner(e)
+	for _, f := range l.watchers {
+		f(e)
 	}
-	if len(l.watchers) > 0 {
-		err := c.fail("hold", l.Name(), e.err)
-		for end := range l.watchers {
-			(*end)(err)
-		}
-		l.watchers = nil
-	}
+	l.watchers = nil
 	return true
 }
 

@@ -12,7 +12,9 @@ import (
 // queue is what a client knows of one name in one mode: who waits for it here, and the claims that the server sees. It exists as long as there
 // is either. Claims are made one at a time. Where several may be held, those are beside it.
 type queue struct {
-	queueKey
+	name string
+	mode
+	also    *queue              // of the same name in another mode; nil: none
 	claim   *claim              // being made; where one alone may be held, also held or being released; nil: none
 	beside  map[*claim]struct{} // held or being released; nil where one alone may be held
 	newest  *claim              // of those beside, which shared holds join; nil: none
@@ -21,21 +23,15 @@ type queue struct {
 	blocked error // why the waiters wait: ErrHeld, or the server's failure
 }
 
-// queueKey is what there is one queue for.
-type queueKey struct {
-	name string
-	mode
-}
-
 // waiter is one call of Acquire or TryAcquire.
 type waiter struct {
 	acquisition
 	try    bool
 	waited bool // it was told to wait: it rides out an outage from then on
+	done   bool // lock or err is set
+	left   bool // it is not in the queue any more
 
 	ctx   context.Context // the caller's
-	done  bool            // lock or err is set
-	left  bool            // it is not in the queue any more
 	ready chan struct{}   // closed when lock or err is set; nil: the caller makes the claim, and is not waiting
 	lock  *Lock
 	err   error
@@ -122,23 +118,28 @@ func (q *queue) heldHere(err error) error {
 	return err
 }
 
-// queueOf returns the queue of key, made if need be. The mutex is held.
-func (c *Client) queueOf(key queueKey) *queue {
-	q := c.queues[key]
-	if q == nil {
-		q = &queue{queueKey: key}
-		if key.several() {
-			q.beside = make(map[*claim]struct{})
+// queueOf returns the queue of name in mode m, made if need be. The mutex is held.
+func (c *Client) queueOf(name string, m mode) *queue {
+	first := c.queues[name]
+	for q := first; q != nil; q = q.also {
+		if q.mode == m {
+			return q
 		}
-		c.queues[key] = q
 	}
+	q := &queue{name: name, mode: m, also: first}
+	if m.several() {
+		q.beside = make(map[*claim]struct{})
+	}
+	c.queues[name] = q
 	return q
 }
 
 // crowdsOut tells the claims of the same name in the other mode, with which those of q do not agree, that somebody waits. The mutex is held.
 func (q *queue) crowdsOut(c *Client) {
-	other := queueKey{q.name, mode{shared: !q.shared}}
-	if o := c.queues[other]; o != nil && q.permits == 0 {
+	for o := c.queues[q.name]; o != nil; o = o.also {
+		if o.shared == q.shared || o.permits+q.permits > 0 {
+			continue
+		}
 		if o.claim != nil {
 			o.claim.contended = true
 		}
@@ -150,8 +151,20 @@ func (q *queue) crowdsOut(c *Client) {
 
 // tidy forgets q if there is nothing in it. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim == nil && q.head == nil && len(q.beside) == 0 && c.queues[q.queueKey] == q {
-		delete(c.queues, q.queueKey)
-		c.checkIdle()
+	if q.claim != nil || q.head != nil || len(q.beside) > 0 {
+		return
 	}
+	switch first := c.queues[q.name]; {
+	case first != q:
+		for o := first; o != nil; o = o.also {
+			if o.also == q {
+				o.also = q.also
+			}
+		}
+	case q.also != nil:
+		c.queues[q.name] = q.also
+	default:
+		delete(c.queues, q.name)
+	}
+	c.checkIdle()
 }

@@ -65,26 +65,18 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 	}
 	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: c.now(), limit: l.limit}
 	inner.observe(w)
-	if l.inner == nil {
-		l.inner = make(map[*Lock]struct{})
-	}
-	l.inner[inner] = struct{}{}
+	l.watch(inner, inner.endWith)
 	return inner, nil
 }
 
-// endInner ends the inner holds of l, which has ended with e. The mutex is held.
-func (l *Lock) endInner(e *end) {
-	for inner := range l.inner {
-		switch {
-		case e.lost:
-			inner.lose(e.err)
-		case e == closed:
-			if inner.finish(closed) {
-				inner.reportEnded()
-			}
-		default:
-			inner.lose(fmt.Errorf("%w: %w", ErrLost, errOuterReleased))
-		}
+// endWith ends l, the inner hold of one that has ended with e. The mutex is held.
+func (l *Lock) endWith(e *end) {
+	switch {
+	case e.lost:
+		l.lose(e.err)
+	case e != closed:
+		l.lose(fmt.Errorf("%w: %w", ErrLost, errOuterReleased))
+	case l.finish(closed):
+		l.reportEnded()
 	}
-	l.inner = nil
 }

@@ -49,7 +49,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 // leaves takes l, which has ended, out of what it is a part of. true: the claim is to be released. The mutex is held.
 func (l *Lock) leaves(now time.Duration) (release bool) {
 	if l.outer != nil {
-		delete(l.outer.inner, l)
+		delete(l.outer.watchers, l)
 		return false
 	}
 	l.claim.remove(l)
