@@ -64,7 +64,7 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 // newClaim makes a claim that nobody knows yet.
 func (b *Backend) newClaim(req driver.Request) *claim {
 	parent := b.o.Chroot + "/" + parentName(req)
-	prefix := parent + "/" + nodePrefix(req)
+	prefix := parent + "/" + nodePrefix(req, b.o.ReadWriteLock)
 	return &claim{b: b, req: req, parent: prefix[:len(parent)], prefix: prefix}
 }
 

@@ -17,10 +17,19 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A fleet of Java programs on Curator's InterProcessMutex and of lockport clients adds to one number without any care: an overlap of two
-// holders loses an addition. lockport's readers never see it change.
+// A fleet of Java programs on Curator's InterProcessMutex, or InterProcessReadWriteLock, and of lockport clients adds to one number without any
+// care: an overlap of two holders loses an addition. Readers, lockport's and Curator's, never see it change.
 func TestCounterWithCurator(t *testing.T) {
 	t.Parallel()
+	for lock, readWrite := range map[string]bool{"mutex": false, "readwrite": true} {
+		t.Run(lock, func(t *testing.T) {
+			t.Parallel()
+			countWithCurator(t, lock, readWrite)
+		})
+	}
+}
+
+func countWithCurator(t *testing.T, lock string, readWrite bool) {
 	curator := servers.NeedCurator(t)
 	s := servers.SharedZooKeeper(t)
 	const programs, clients, readers, additions = 2, 3, 2, 60
@@ -29,9 +38,10 @@ func TestCounterWithCurator(t *testing.T) {
 	ctx := within(t, 2*time.Minute)
 	var fleet sync.WaitGroup
 	errs := make(chan error, programs+clients+readers)
+	o := Options{Chroot: "/" + lock, TTL: 10 * time.Second, ReadWriteLock: readWrite}
 	for range programs {
 		fleet.Go(func() {
-			out, err := curator(ctx, "testdata/CuratorCounter.java", s.Addr(), "/fleet/counter", file, strconv.Itoa(additions)).CombinedOutput()
+			out, err := curator(ctx, "testdata/CuratorCounter.java", s.Addr(), "/"+lock+"/counter", file, strconv.Itoa(additions), lock).CombinedOutput()
 			if err != nil {
 				err = fmt.Errorf("%w: %s", err, out)
 			}
@@ -39,11 +49,11 @@ func TestCounterWithCurator(t *testing.T) {
 		})
 	}
 	for i := range clients {
-		c, _ := newClient(t, Options{Chroot: "/fleet", TTL: 10 * time.Second}, s.Addr())
+		c, _ := newClient(t, o, s.Addr())
 		fleet.Go(func() { errs <- addWith(ctx, c, file, additions, i == 0) })
 	}
 	for range readers {
-		c, _ := newClient(t, Options{Chroot: "/fleet", TTL: 10 * time.Second}, s.Addr())
+		c, _ := newClient(t, o, s.Addr())
 		fleet.Go(func() { errs <- readWith(ctx, c, file, additions) })
 	}
 	fleet.Wait()

@@ -14,10 +14,13 @@ import (
 )
 
 // The layout is that of Curator's InterProcessMutex: the lock on a name is the lowest child of CHROOT/NAME, and a child is called
-// _c_GUID-lock-NNNNNNNNNN, a reader's _c_GUID-read-lock-NNNNNNNNNN. Permits are the lowest children of CHROOT/NAME.permits, _c_GUID-8of-lock-NNNNNNNNNN. It is shared with clients in other languages: changing it is a major version.
+// _c_GUID-lock-NNNNNNNNNN, a reader's _c_GUID-read-lock-NNNNNNNNNN. Permits are the lowest children of CHROOT/NAME.permits, _c_GUID-8of-lock-NNNNNNNNNN. With Options.ReadWriteLock a writer's is
+// _c_GUID-__WRIT__NNNNNNNNNN and a reader's _c_GUID-__READ__NNNNNNNNNN, as of Curator's InterProcessReadWriteLock; each is understood without the option too. It is shared with clients in other languages: changing it is a major version.
 const (
 	protectedPrefix = "_c_"
 	lockName        = "lock-"
+	readLockName    = "__READ__"
+	writeLockName   = "__WRIT__"
 	sequenceDigits  = 10
 	// lastSequence is where we stop: a little further the server's counter becomes negative, and a newcomer would sort before the holder.
 	lastSequence = math.MaxInt32 - 1<<20
@@ -53,8 +56,16 @@ func parentName(req driver.Request) string {
 	return encodeName(req.Name)
 }
 
-// nodePrefix is what the node of a claim is called before its sequence number.
-func nodePrefix(req driver.Request) string { return ownerPrefix(req.Owner) + modeOf(req) + lockName }
+// nodePrefix is what the node of a claim is called before its sequence number; readWrite is Options.ReadWriteLock.
+func nodePrefix(req driver.Request, readWrite bool) string {
+	switch {
+	case !readWrite || req.Permits > 0:
+		return ownerPrefix(req.Owner) + modeOf(req) + lockName
+	case req.Shared:
+		return ownerPrefix(req.Owner) + readLockName
+	}
+	return ownerPrefix(req.Owner) + writeLockName
+}
 
 // ownerPrefix is what the node of a claim of owner begins with. The GUID is a hash of the whole owner id, so that the owner alone finds the node.
 func ownerPrefix(owner string) string {
@@ -81,6 +92,9 @@ func modeOf(req driver.Request) string {
 // modeOfNode is modeOf of the claim that has a node: "" for a writer, and for what is none of ours.
 func modeOfNode(child string) string {
 	const guid = len(protectedPrefix) + 36 + 1
+	if strings.Contains(child, readLockName) {
+		return readMode
+	}
 	if i := strings.LastIndex(child, lockName); i > guid && strings.HasPrefix(child, protectedPrefix) {
 		return child[guid:i]
 	}
@@ -94,10 +108,12 @@ func permitsOf(mode string) int {
 	return n
 }
 
-// sortKey is what Curator orders a child by: what follows "lock-", or all of it.
+// sortKey is what Curator orders a child by: what follows the name of its lock, or all of it.
 func sortKey(child string) string {
-	if i := strings.LastIndex(child, lockName); i >= 0 {
-		return child[i+len(lockName):]
+	for _, name := range []string{lockName, readLockName, writeLockName} {
+		if i := strings.LastIndex(child, name); i >= 0 {
+			return child[i+len(name):]
+		}
 	}
 	return child
 }

@@ -40,14 +40,18 @@ func TestNames(t *testing.T) {
 func TestNodePrefix(t *testing.T) {
 	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
-	for prefix, req := range map[string]driver.Request{
-		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-lock-":      {Owner: owner},
-		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-read-lock-": {Owner: owner, Shared: true},
-		"_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-8of-lock-":  {Owner: owner, Permits: 8},
+	for req, want := range map[*driver.Request][2]string{ // without ReadWriteLock, and with it
+		{Owner: owner}:               {"lock-", "__WRIT__"},
+		{Owner: owner, Shared: true}: {"read-lock-", "__READ__"},
+		{Owner: owner, Permits: 8}:   {"8of-lock-", "8of-lock-"},
 	} {
-		require.Equal(t, prefix, nodePrefix(req))
-		require.Equal(t, modeOf(req), modeOfNode(prefix+"0000000007"))
-		require.Equal(t, req.Permits, permitsOf(modeOf(req)))
+		for i, prefix := range want {
+			prefix = "_c_796e6fa4-34cf-8a0d-6aaf-f3a419e6d38e-" + prefix
+			require.Equal(t, prefix, nodePrefix(*req, i == 1))
+			require.Equal(t, modeOf(*req), modeOfNode(prefix+"0000000007"))
+			require.Equal(t, "0000000007", sortKey(prefix+"0000000007"))
+			require.Equal(t, req.Permits, permitsOf(modeOf(*req)))
+		}
 	}
 	require.NotEqual(t, ownerPrefix(owner), ownerPrefix(owner+"y"))
 	require.Equal(t, "a%2Fb", parentName(driver.Request{Name: "a/b", Shared: true}))

@@ -36,6 +36,11 @@ type Options struct {
 	// configured below two ticks. On a connection of the caller's it is 3 s, and has to be set for a TTL below 9 s, and where the servers' is longer.
 	TickTime time.Duration
 
+	// ReadWriteLock shares names with Curator's InterProcessReadWriteLock, whose write lock is Acquire and whose read lock is Acquire with
+	// lockport.Shared. Default: writers share names with its InterProcessMutex, which the read-write lock does not see, nor the reverse. Every
+	// client of a name should have the same value.
+	ReadWriteLock bool
+
 	// ACL is that of the nodes that are created. Default: everything for this user and nothing for others, or everything for
 	// everybody where Username is empty. It must let this user create, read and delete.
 	ACL []zk.ACL

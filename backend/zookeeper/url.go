@@ -19,6 +19,7 @@ func init() {
 		Example: "zookeeper://user:password@localhost:2181,localhost:2182/locks",
 		Params: []lockport.Param{
 			{Name: "addr", Text: "another server, host:port; may be repeated, and is how several are named by IPv6 address"},
+			{Name: "read_write_lock", Text: "true: share names with Curator's InterProcessReadWriteLock, not with its InterProcessMutex"},
 			{Name: "tick_time", Text: "the servers' tickTime; default: half the smallest session timeout that they grant"},
 		},
 		Capabilities: capabilities(lockport.DefaultTTL),
@@ -31,7 +32,7 @@ func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 		return nil, errors.New("want zookeeper://host:port,host:port/path")
 	}
 	p := lockurl.Of(u)
-	o := Options{TTL: so.TTL, Chroot: u.Path, TickTime: p.Duration("tick_time")}
+	o := Options{TTL: so.TTL, Chroot: u.Path, TickTime: p.Duration("tick_time"), ReadWriteLock: p.Bool("read_write_lock", false)}
 	if u.User != nil {
 		o.Username = u.User.Username()
 		o.Password, _ = u.User.Password()
