@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 	"unicode/utf8"
 
 	"github.com/lockport/lockport/driver"
@@ -23,35 +24,21 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOpt
 	return c.acquire(ctx, "try", name, opts)
 }
 
-// acquire makes the error's frame, and leaves the hooks to acquireObserved: what thousands of goroutines wait in should need little stack.
+// acquire is await with its hooks and the frame of its error. Thousands of goroutines wait in it: it should need little stack.
 func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
-	if c.cfg.hooks.AcquireStart != nil || c.cfg.hooks.AcquireDone != nil {
-		return c.acquireObserved(ctx, op, name, opts)
-	}
-	lock, err := c.await(ctx, op != "acquire", name, opts)
-	if err != nil {
-		return nil, c.fail(op, name, err)
-	}
-	return lock, nil
-}
-
-// acquireObserved is acquire with its hooks.
-func (c *Client) acquireObserved(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
-	hooks := &c.cfg.hooks
+	hooks, start := &c.cfg.hooks, time.Time{}
 	if hooks.AcquireStart != nil {
 		ctx = hooks.AcquireStart(ctx, AcquireEvent{Backend: c.caps.Backend, Name: name})
 	}
-	start := clock.Now()
+	if hooks.AcquireDone != nil {
+		start = clock.Now()
+	}
 	lock, err := c.await(ctx, op != "acquire", name, opts)
 	if err != nil {
 		err = c.fail(op, name, err)
 	}
 	if hooks.AcquireDone != nil {
-		e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
-		if lock != nil {
-			e.Token, e.HandedOff = lock.token, lock.handedOff()
-		}
-		hooks.AcquireDone(ctx, e)
+		c.reportAcquired(ctx, name, start, lock, err)
 	}
 	return lock, err
 }

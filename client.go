@@ -53,7 +53,6 @@ type Client struct {
 	making  int               // claims of which run has not returned
 	timers  timers
 	undo    undoing
-	reports reporting
 	notices []driver.Notice
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // Hooks are called at the events of a Client, for traces and metrics. Nil fields cost nothing. They are called
-// from any goroutine, and what they report waits for them (save Lost, which has a goroutine of its own), so they must be quick and must
+// from any goroutine, and what they report waits for them (save Lost, which has goroutines of its own), so they must be quick and must
 // not call back into the Client.
 type Hooks struct {
 	// AcquireStart is called when Acquire, TryAcquire or Attach begins, with the Backend and Name of e alone. The context that it returns

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -69,7 +70,8 @@ func TestHooks(t *testing.T) {
 func TestHooksAreInPairs(t *testing.T) {
 	bubble(t, func(w *world) {
 		var began, ended, second atomic.Int64
-		var reasons []string // one goroutine reports losses
+		var mu sync.Mutex
+		var reasons []string
 		over := func(e lockport.HoldEvent) { ended.Add(1); require.NotNil(t, e.Context) }
 		count := lockport.Hooks{
 			AcquireDone: func(_ context.Context, e lockport.AcquireEvent) {
@@ -82,7 +84,12 @@ func TestHooksAreInPairs(t *testing.T) {
 		c, b := w.client(lockport.Observe(lockport.Hooks{}), lockport.Observe(count), lockport.Observe(lockport.Hooks{
 			AcquireStart: func(ctx context.Context, _ lockport.AcquireEvent) context.Context { second.Add(1); return ctx },
 			AcquireDone:  func(context.Context, lockport.AcquireEvent) { second.Add(1) },
-			Lost:         func(e lockport.HoldEvent) { second.Add(1); reasons = append(reasons, e.Reason()) },
+			Lost: func(e lockport.HoldEvent) {
+				second.Add(1)
+				mu.Lock()
+				defer mu.Unlock()
+				reasons = append(reasons, e.Reason())
+			},
 		}))
 		inner := func(outer *lockport.Lock) *lockport.Lock {
 			l, err := c.Acquire(lockport.WithLock(w.ctx, outer), outer.Name(), lockport.Reenter())
