@@ -51,34 +51,19 @@ func newStatus(st driver.Status) Status {
 // Inspect asks the server who has a lock. It changes nothing. The answer is about the past: to take a free lock, use TryAcquire. Backends
 // that cannot tell fail with errors.ErrUnsupported.
 func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
-	inspector, err := supports[driver.Inspector](c, "inspect", name, "show its locks")
+	st, err := query(ctx, c, "inspect", name, "show its locks", func(i driver.Inspector) (driver.Status, error) { return i.Inspect(ctx, name) })
 	if err != nil {
 		return Status{}, err
-	}
-	if err := checkName(name); err != nil {
-		return Status{}, c.fail("inspect", "", err)
-	}
-	st, err := ask(ctx, c, func() (driver.Status, error) { return inspector.Inspect(ctx, name) })
-	if err != nil {
-		return Status{}, c.fail("inspect", name, err)
 	}
 	return newStatus(st), nil
 }
 
 // List asks the server for all locks that are held and whose names begin with prefix, in no order. With an error the list may be
 // incomplete. It fails with errors.ErrUnsupported where the backend cannot tell.
-func (c *Client) List(ctx context.Context, prefix string) ([]Status, error) {
-	inspector, err := supports[driver.Inspector](c, "list", "", "show its locks")
-	if err != nil {
-		return nil, err
-	}
-	var all []Status
-	found, err := ask(ctx, c, func() ([]driver.Status, error) { return inspector.List(ctx, prefix) })
+func (c *Client) List(ctx context.Context, prefix string) (all []Status, err error) {
+	found, err := query(ctx, c, "list", "", "show its locks", func(i driver.Inspector) ([]driver.Status, error) { return i.List(ctx, prefix) })
 	for _, st := range found {
 		all = append(all, newStatus(st))
-	}
-	if err != nil {
-		err = c.fail("list", "", err)
 	}
 	return all, err
 }
@@ -88,17 +73,26 @@ func (c *Client) List(ctx context.Context, prefix string) ([]Status, error) {
 // check of tokens protects from it. If the server can only end a session that has other locks as well, Break ends nothing, and errors.As
 // finds a *driver.SharedSessionError that names them. Backends that cannot end holds fail with errors.ErrUnsupported.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
-	breaker, err := supports[driver.Breaker](c, "break", name, "end a hold by force")
+	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (struct{}, error) { return struct{}{}, b.Break(ctx, name, owner) })
+	return err
+}
+
+// query calls f with the optional interface D of the backend, about one name unless op is list. ability says what a backend without D cannot do.
+func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f func(D) (T, error)) (answer T, err error) {
+	d, ok := driver.As[D](c.backend)
+	switch {
+	case !ok:
+		err = fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, ability)
+	case op != "list":
+		err = checkName(name)
+	}
+	if err == nil {
+		answer, err = ask(ctx, c, func() (T, error) { return f(d) })
+	}
 	if err != nil {
-		return err
+		err = c.fail(op, name, err)
 	}
-	if err := checkName(name); err != nil {
-		return c.fail("break", "", err)
-	}
-	if _, err := ask(ctx, c, func() (struct{}, error) { return struct{}{}, breaker.Break(ctx, name, owner) }); err != nil {
-		return c.fail("break", name, err)
-	}
-	return nil
+	return answer, err
 }
 
 // ask calls f, which asks the backend, for a caller whose context is ctx. A backend that outstays that is left behind.
@@ -124,13 +118,4 @@ func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) 
 		var none T
 		return none, fmt.Errorf("%w: no answer yet: %w", ErrUnavailable, ctx.Err())
 	}
-}
-
-// supports returns the optional interface D of c's backend.
-func supports[D any](c *Client, op, name, what string) (D, error) {
-	d, ok := driver.As[D](c.backend)
-	if !ok {
-		return d, c.fail(op, name, fmt.Errorf("%w: the backend cannot %s", errors.ErrUnsupported, what))
-	}
-	return d, nil
 }
