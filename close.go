@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -27,12 +28,13 @@ func (c *Client) Close() error {
 		return c.closeErr
 	}
 	c.closed = true
-	c.idle = make(chan struct{})
+	idle := make(chan struct{})
+	c.idle = idle
 	kept := c.endAll()
 	c.checkIdle()
 	c.mu.Unlock()
 
-	sleep(context.Background(), after(kept, closePatience), c.idle)
+	sleep(context.Background(), after(kept, closePatience), idle)
 	c.mu.Lock()
 	left := len(c.queues) + c.making + c.undo.left
 	c.stop() // from here on nothing begins
@@ -76,14 +78,13 @@ func (c *Client) endAll() (kept time.Duration) {
 			}
 		}
 	}
-	var next atomic.Int64
-	for range min(len(claims), maxReleasers) {
-		c.inBackground(func() {
-			for i := int(next.Add(1)) - 1; i < len(claims) && c.ctx.Err() == nil; i = int(next.Add(1)) - 1 {
+	c.inBackground(func() {
+		inParallel(len(claims), maxReleasers, func(i int) {
+			if c.ctx.Err() == nil {
 				claims[i].releaseUnseen()
 			}
 		})
-	}
+	})
 	return kept
 }
 
@@ -102,13 +103,9 @@ func (cl *claim) close(now time.Duration) (release bool) {
 
 // checkIdle tells Close when there is nothing left to give back. The mutex is held.
 func (c *Client) checkIdle() {
-	if c.idle == nil || len(c.queues)+c.making+c.undo.left > 0 {
-		return
-	}
-	select {
-	case <-c.idle:
-	default:
+	if c.idle != nil && len(c.queues)+c.making+c.undo.left == 0 {
 		close(c.idle)
+		c.idle = nil
 	}
 }
 
@@ -130,4 +127,18 @@ func (c *Client) inBackground(f func()) {
 			f()
 		}()
 	}
+}
+
+// inParallel calls f with each number below n, at most so many at a time.
+func inParallel(n, most int, f func(int)) {
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range min(n, most) {
+		workers.Go(func() {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	workers.Wait()
 }

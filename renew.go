@@ -3,8 +3,6 @@ package lockport
 import (
 	"context"
 	"log/slog"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -46,66 +44,43 @@ func renewalRetry(ttl time.Duration) time.Duration {
 	return min(max(ttl/renewalGrid, 5*time.Millisecond), time.Second)
 }
 
-// renewals is a batch of claims of one TTL that are renewed together, and what becomes of them.
-type renewals struct {
-	client    *Client
-	ttl       time.Duration
-	claims    []*claim
-	first     time.Duration // the earliest deadline
-	sent      time.Duration
-	suspended time.Duration
-	results   []driver.Renewal
-}
-
-// startRenewals renews claims, whose renewing is set. The mutex is held.
+// startRenewals renews claims, whose renewing is set: those of one TTL together. The mutex is held.
 func (c *Client) startRenewals(claims []*claim) {
-	batches := make(map[time.Duration]*renewals)
+	batches := make(map[time.Duration][]*claim)
 	for _, cl := range claims {
-		b := batches[cl.req.TTL]
-		if b == nil {
-			b = &renewals{client: c, ttl: cl.req.TTL, first: never}
-			batches[cl.req.TTL] = b
-		}
-		b.claims = append(b.claims, cl)
-		b.first = min(b.first, time.Duration(cl.deadline.Load()))
+		batches[cl.req.TTL] = append(batches[cl.req.TTL], cl)
 	}
-	for _, b := range batches {
-		c.inBackground(b.run)
+	for ttl, batch := range batches {
+		c.inBackground(func() { c.renew(ttl, batch) })
 	}
 }
 
-// run renews the batch and draws the conclusions.
-func (b *renewals) run() {
-	c := b.client
-	b.suspended = clock.Suspended()
-	b.sent = c.now()
-	b.results = make([]driver.Renewal, len(b.claims))
-	var left []time.Duration // the validity of each, for the hook
-	if c.cfg.hooks.Renewed != nil {
-		for _, cl := range b.claims {
-			left = append(left, time.Duration(cl.deadline.Load())-b.sent)
-		}
+// renew renews claims, which have the same TTL, and draws the conclusions.
+func (c *Client) renew(ttl time.Duration, claims []*claim) {
+	suspended, sent := clock.Suspended(), c.now()
+	leases, results := make([]driver.Lease, len(claims)), make([]driver.Renewal, len(claims))
+	left, first := make([]time.Duration, len(claims)), never // until the deadlines
+	for i, cl := range claims {
+		leases[i], left[i] = cl.lease, time.Duration(cl.deadline.Load())-sent
+		first = min(first, left[i])
 	}
-	ctx, cancel := context.WithTimeout(c.ctx, min(renewalTimeout(b.ttl), b.first-b.sent))
+	ctx, cancel := context.WithTimeout(c.ctx, min(renewalTimeout(ttl), first))
 	defer cancel()
 	if c.batch != nil {
-		leases := make([]driver.Lease, len(b.claims))
-		for i, cl := range b.claims {
-			leases[i] = cl.lease
-		}
-		c.batch.RenewBatch(ctx, leases, b.results)
+		c.batch.RenewBatch(ctx, leases, results)
 	} else {
-		b.renewEach(ctx)
+		inParallel(len(leases), maxRenewers, func(i int) {
+			results[i].Until, results[i].Err = leases[i].(driver.Renewer).Renew(ctx)
+		})
 	}
-
 	c.mu.Lock()
 	now := c.now()
 	failed, sample := 0, -1
-	for i, cl := range b.claims {
-		if b.results[i].Err == nil && b.results[i].Until.IsZero() {
-			b.results[i].Err = driver.ErrUnknown // not renewed at all
+	for i, cl := range claims {
+		if results[i].Err == nil && results[i].Until.IsZero() {
+			results[i].Err = driver.ErrUnknown // not renewed at all
 		}
-		if b.apply(cl, b.results[i], now) {
+		if cl.apply(results[i], suspended, sent, now) {
 			failed++
 			sample = i
 		}
@@ -113,47 +88,35 @@ func (b *renewals) run() {
 	c.mu.Unlock()
 	if failed > 0 && c.ctx.Err() == nil {
 		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: renewal failed, trying again until the deadline", slog.Int("locks", failed),
-			slog.String("backend", c.caps.Backend), slog.String("name", b.claims[sample].req.Name), slog.Any("error", b.results[sample].Err))
+			slog.String("backend", c.caps.Backend), slog.String("name", claims[sample].req.Name), slog.Any("error", results[sample].Err))
 	}
 	if c.cfg.hooks.Renewed != nil {
-		for i, cl := range b.claims {
-			c.cfg.hooks.Renewed(RenewEvent{Backend: c.caps.Backend, Name: cl.req.Name, TTL: b.ttl, Latency: now - b.sent, Left: left[i], Err: b.results[i].Err})
+		for i, cl := range claims {
+			c.cfg.hooks.Renewed(RenewEvent{Backend: c.caps.Backend, Name: cl.req.Name, TTL: ttl, Latency: now - sent, Left: left[i], Err: results[i].Err})
 		}
 	}
 }
 
-// renewEach renews one claim at a time on a few goroutines.
-func (b *renewals) renewEach(ctx context.Context) {
-	var next atomic.Int64
-	var workers sync.WaitGroup
-	for range min(len(b.claims), maxRenewers) {
-		workers.Go(func() {
-			for i := int(next.Add(1)) - 1; i < len(b.claims); i = int(next.Add(1)) - 1 {
-				b.results[i].Until, b.results[i].Err = b.claims[i].lease.(driver.Renewer).Renew(ctx)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// apply applies the result of a renewal to cl. true: it failed and will be tried again. The mutex is held.
-func (b *renewals) apply(cl *claim, r driver.Renewal, now time.Duration) (failed bool) {
+// apply applies the result of a renewal, sent when the machine had been suspended for so long. true: it failed and will be tried again. The
+// mutex is held.
+func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (failed bool) {
+	ttl := cl.req.TTL
 	cl.renewalEnded()
 	switch {
 	case cl.state != held || cl.expire(now): // a confirmation that comes after the end revives nothing
 		return false
 	case r.Err == nil:
-		deadline := b.client.deadline(r.Until, b.suspended, b.ttl)
+		deadline := cl.client.deadline(r.Until, suspended, ttl)
 		cl.deadline.Store(max(cl.deadline.Load(), int64(deadline)))
-		cl.renewAt = renewalAfter(confirmed(time.Duration(cl.deadline.Load()), b.ttl, b.sent), b.ttl)
+		cl.renewAt = renewalAfter(confirmed(time.Duration(cl.deadline.Load()), ttl, sent), ttl)
 		if cl.renewAt <= now {
-			cl.renewAt = now + renewalRetry(b.ttl)
+			cl.renewAt = now + renewalRetry(ttl)
 		}
 	case classOfRelease(r.Err) == ErrLost:
 		cl.lose(r.Err)
 		return false
 	default:
-		cl.renewAt = now + renewalRetry(b.ttl)
+		cl.renewAt = now + renewalRetry(ttl)
 		failed = true
 	}
 	cl.schedule()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 	"time"
 )
 
@@ -41,11 +40,7 @@ func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...Acquir
 		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: several names must be at least one, and none of them twice", ErrInvalidName)}
 	}
 	locks, errs := make([]*Lock, len(names)), make([]error, len(names))
-	var tries sync.WaitGroup
-	for i, name := range names {
-		tries.Go(func() { locks[i], errs[i] = l.TryAcquire(ctx, name, opts...) })
-	}
-	tries.Wait()
+	inParallel(len(names), len(names), func(i int) { locks[i], errs[i] = l.TryAcquire(ctx, names[i], opts...) })
 	set := &Set{locks: slices.DeleteFunc(locks, func(lock *Lock) bool { return lock == nil })}
 	if len(set.locks) == len(names) {
 		return set, nil
@@ -116,10 +111,6 @@ func (s *Set) Deadline() (earliest time.Time, ok bool) {
 // Release releases all, at the same time. It takes as long as Release of a Lock at most, and returns their errors joined.
 func (s *Set) Release(ctx context.Context) error {
 	errs := make([]error, len(s.locks))
-	var releases sync.WaitGroup
-	for i, lock := range s.locks {
-		releases.Go(func() { errs[i] = lock.Release(ctx) })
-	}
-	releases.Wait()
+	inParallel(len(errs), len(errs), func(i int) { errs[i] = s.locks[i].Release(ctx) })
 	return errors.Join(errs...)
 }
