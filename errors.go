@@ -80,21 +80,14 @@ type Error struct {
 
 // Error implements error.
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString("lockport: ")
-	b.WriteString(e.Op)
+	what := e.Op
 	if e.Name != "" {
-		b.WriteByte(' ')
-		b.WriteString(quoteName(e.Name))
+		what += " " + quoteName(e.Name)
 	}
 	if e.Backend != "" {
-		b.WriteString(" (")
-		b.WriteString(e.Backend)
-		b.WriteByte(')')
+		what += " (" + e.Backend + ")"
 	}
-	b.WriteString(": ")
-	b.WriteString(e.Err.Error())
-	return b.String()
+	return "lockport: " + what + ": " + e.Err.Error()
 }
 
 // Unwrap returns the cause.
