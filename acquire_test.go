@@ -15,30 +15,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func TestAcquireAndRelease(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		require.Equal(t, "a", l.Name())
-		require.Len(t, strings.SplitN(l.Owner(), ":", 2)[0], 32)
-		deadline, ok := l.Deadline()
-		require.True(t, ok)
-		require.Equal(t, ttl-ttl/20-10*time.Millisecond, time.Until(deadline))
-		_, err := c.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		require.Equal(t, 1, b.Calls(memorytest.Claim), "TryAcquire of one's own name costs no request")
-		other, _ := w.client()
-		_, err = other.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		w.release(l)
-		require.NoError(t, l.Release(w.ctx), "a second release is nothing")
-		require.False(t, isClosed(l.Lost()))
-		w.nobodyHolds("a")
-		require.Equal(t, 1, b.Calls(memorytest.Claim))
-		require.Equal(t, 1, b.Calls(memorytest.Release))
-	})
-}
-
 func TestHideHost(t *testing.T) {
 	bubble(t, func(w *world) {
 		host, err := os.Hostname()
@@ -203,23 +179,6 @@ func TestAnAttemptIsBounded(t *testing.T) {
 			require.Equal(t, bound, time.Since(start))
 		})
 	}
-}
-
-// Who was not answered in time learns both: that its time was over, and that it was the server's fault.
-func TestDeadlineOnASilentServer(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		b.Pause()
-		ctx, cancel := context.WithTimeout(w.ctx, time.Second)
-		defer cancel()
-		start := time.Now()
-		_, err := c.Acquire(ctx, "a")
-		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.Equal(t, time.Second, time.Since(start))
-		b.Resume()
-		w.nobodyHolds("a")
-	})
 }
 
 func TestNoBackendErrors(t *testing.T) {

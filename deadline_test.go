@@ -16,8 +16,7 @@ import (
 // A batch that says nothing of a lease has not renewed it, let alone found that it lasts for ever.
 func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	bubble(t, func(w *world) {
-		c, err := lockport.New(omitting{memorytest.NewBackend(w.server, nil)}, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(omitting{memorytest.NewBackend(w.server, nil)})
 		l := w.acquire(c, "a")
 		deadline, _ := l.Deadline()
 		w.sleep(time.Until(deadline) - time.Nanosecond)
@@ -40,8 +39,7 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		renewals := new(atomic.Int64)
 		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return unmovedLease{l, renewals} }}
-		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(b)
 		l := w.acquire(c, "a")
 		deadline, _ := l.Deadline()
 		w.sleep(ttl * 3 / 4)
@@ -71,8 +69,7 @@ func (l unmovedLease) Renew(ctx context.Context) (time.Time, error) {
 func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := memorytest.NewBackend(w.server, nil)
-		c, err := lockport.New(remade{b, func(l driver.Lease) driver.Lease { return lastingLease{l} }}, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(remade{b, func(l driver.Lease) driver.Lease { return lastingLease{l} }})
 		l := w.acquire(c, "a")
 		_, ok := l.Deadline()
 		require.False(t, ok)
@@ -98,8 +95,7 @@ func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
 	bubble(t, func(w *world) {
 		end := time.Now().Add(time.Hour)
 		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
-		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(b)
 		l := w.acquire(c, "a")
 		w.sleep(ttl / 2) // it is being renewed
 		waiting := w.begin(c, "a")

@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory/memorytest"
-	"github.com/lockport/lockport/driver"
 )
 
 // chain lets n goroutines of c wait for name behind l, and ends one hold after another, each after pause. It returns the tokens in order.
@@ -146,52 +144,31 @@ func TestMinHoldIsNoPromiseOfALostLock(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForMinHold(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client(lockport.MinHold(time.Minute))
-		released, heldOn := w.acquire(c, "a"), w.acquire(c, "b")
-		w.sleep(time.Second)
-		w.release(released)
-		start := time.Now()
-		require.NoError(t, c.Close())
-		require.Equal(t, 59*time.Second, time.Since(start))
-		require.ErrorIs(t, heldOn.Err(), lockport.ErrClosed)
-		w.nobodyHolds("a")
-		w.nobodyHolds("b")
-	})
-}
-
-// requeues counts the calls of Requeue.
-type requeues struct {
-	*memorytest.Backend
-	n *atomic.Int64
-}
-
-func (b requeues) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
-	b.n.Add(1)
-	return b.Backend.Requeue(ctx, old, req)
-}
-
 // TestOnlyBehindThoseKnownToWait leaves the name free for a moment, for clients that poll, unless another is known to wait.
 func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := requeues{memorytest.NewBackend(w.server, nil), new(atomic.Int64)}
-		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil), lockport.WithoutHandOff())
-		require.NoError(t, err)
-		defer c.Close()
+		requeues := 0
+		c := w.on(w.around(func(_ context.Context, method string, call func()) {
+			if method == "Requeue" {
+				requeues++
+			}
+			call()
+		}), lockport.WithoutHandOff())
 		l := w.acquire(c, "a")
 		mine := w.begin(c, "a")
 		w.release(l)
 		l = mine.got()
-		require.Zero(t, b.n.Load(), "nobody else waits, as far as is known")
+		require.Zero(t, requeues, "nobody else waits, as far as is known")
 
 		mine = w.begin(c, "a")
 		other, _ := w.client()
 		foreign := w.begin(other, "a")
 		w.release(l)
 		w.release(foreign.got())
-		require.EqualValues(t, 1, b.n.Load(), "another client waits")
-		w.release(mine.got())
+		require.Equal(t, 1, requeues, "another client waits")
+		next := mine.got()
+		require.NotEqual(t, l.Owner(), next.Owner(), "a claim that is asked for with the release of the one before has an owner id of its own")
+		w.release(next)
 		w.nobodyHolds("a")
 	})
 }
@@ -210,37 +187,6 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 		w.release(foreign.got())
 		w.release(mine.got())
 		w.nobodyHolds("a")
-	})
-}
-
-// remembers is a backend that remembers for whom it was asked to claim while it released.
-type remembers struct {
-	*memorytest.Backend
-	owners *[]string
-}
-
-func (b remembers) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, released, err error) {
-	*b.owners = append(*b.owners, req.Owner)
-	return b.Backend.Requeue(ctx, old, req)
-}
-
-// A claim that is asked for together with the release of the one before has an owner id of its own, from the beginning.
-func TestOwnerOfARequeuedClaim(t *testing.T) {
-	bubble(t, func(w *world) {
-		var owners []string
-		c, err := lockport.New(remembers{memorytest.NewBackend(w.server, nil), &owners}, lockport.Logger(nil), lockport.WithoutHandOff())
-		require.NoError(t, err)
-		defer c.Close()
-		other, _ := w.client()
-		l := w.acquire(c, "a")
-		mine := w.begin(c, "a")
-		foreign := w.begin(other, "a")
-		w.release(l)
-		w.release(foreign.got())
-		next := mine.got()
-		require.Equal(t, []string{next.Owner()}, owners)
-		require.NotEqual(t, l.Owner(), next.Owner())
-		w.release(next)
 	})
 }
 

@@ -48,18 +48,20 @@ func (b notPrompt) Capabilities() driver.Capabilities {
 // client makes a client of the server, silent, and its backend to drive.
 func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(w.server, nil)
-	opts = append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)
-	var d driver.Backend = b
-	if w.tardy {
-		d = notPrompt{b}
-	}
-	c, err := lockport.New(d, opts...)
-	require.NoError(w, err)
-	w.Cleanup(func() {
-		b.Resume()
-		_ = c.Close()
-	})
+	c := w.on(b, opts...)
+	w.Cleanup(b.Resume) // before the client is closed
 	return c, b
+}
+
+// on makes a client of d, silent.
+func (w *world) on(d driver.Backend, opts ...lockport.Option) *lockport.Client {
+	if w.tardy {
+		d = notPrompt{d}
+	}
+	c, err := lockport.New(d, append([]lockport.Option{lockport.TTL(ttl), lockport.Logger(nil)}, opts...)...)
+	require.NoError(w, err)
+	w.Cleanup(func() { _ = c.Close() })
+	return c
 }
 
 func (w *world) acquire(c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
@@ -162,4 +164,75 @@ func (b remade) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 		return nil, err
 	}
 	return b.remake(l), nil
+}
+
+// around is a backend whose calls go through do, by the names of their methods.
+type around struct {
+	*memorytest.Backend
+	do func(ctx context.Context, method string, call func())
+}
+
+func (w *world) around(do func(ctx context.Context, method string, call func())) around {
+	return around{memorytest.NewBackend(w.server, nil), do}
+}
+
+type aroundLease struct {
+	driver.Lease
+	b around
+}
+
+func (b around) lease(l driver.Lease, err error) (driver.Lease, error) {
+	if err != nil {
+		return nil, err
+	}
+	return aroundLease{l, b}, nil
+}
+
+func (b around) TryAcquire(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
+	b.do(ctx, "TryAcquire", func() { l, err = b.Backend.TryAcquire(ctx, req) })
+	return b.lease(l, err)
+}
+
+func (b around) Wait(ctx context.Context, req driver.Request) (l driver.Lease, err error) {
+	b.do(ctx, "Wait", func() { l, err = b.Backend.Wait(ctx, req) })
+	return b.lease(l, err)
+}
+
+func (b around) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (l driver.Lease, released, err error) {
+	b.do(ctx, "Requeue", func() { l, released, err = b.Backend.Requeue(ctx, old.(aroundLease).Lease, req) })
+	l, err = b.lease(l, err)
+	return l, released, err
+}
+
+func (b around) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	inner := make([]driver.Lease, len(leases))
+	for i, l := range leases {
+		inner[i] = l.(aroundLease).Lease
+	}
+	b.do(ctx, "RenewBatch", func() { b.Backend.RenewBatch(ctx, inner, results) })
+}
+
+func (b around) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
+	b.do(ctx, "Inspect", func() { st, err = b.Backend.Inspect(ctx, name) })
+	return st, err
+}
+
+func (b around) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
+	b.do(ctx, "List", func() { all, err = b.Backend.List(ctx, prefix) })
+	return all, err
+}
+
+func (b around) Break(ctx context.Context, name, owner string) (err error) {
+	b.do(ctx, "Break", func() { err = b.Backend.Break(ctx, name, owner) })
+	return err
+}
+
+func (b around) Check(ctx context.Context) (notices []driver.Notice, err error) {
+	b.do(ctx, "Check", func() { notices, err = b.Backend.Check(ctx) })
+	return notices, err
+}
+
+func (l aroundLease) Release(ctx context.Context) (err error) {
+	l.b.do(ctx, "Release", func() { err = l.Lease.Release(ctx) })
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -19,75 +20,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// stubborn is a backend whose calls of one kind last for an hour, whatever their contexts say. It counts those that run at once for a claim, Abandon
-// aside.
-type stubborn struct {
-	*memorytest.Backend
-	kind    memorytest.Call
-	running *atomic.Int32
-	most    *atomic.Int32
-}
-
-func newStubborn(w *world, kind memorytest.Call) stubborn {
-	return stubborn{memorytest.NewBackend(w.server, nil), kind, new(atomic.Int32), new(atomic.Int32)}
-}
-
-func (b stubborn) call(kind memorytest.Call) {
-	b.most.Store(max(b.most.Load(), b.running.Add(1)))
-	defer b.running.Add(-1)
-	if kind == b.kind {
-		time.Sleep(time.Hour)
-	}
-}
-
-func (b stubborn) Capabilities() driver.Capabilities { return notPrompt{b.Backend}.Capabilities() }
-
-func (b stubborn) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.call(memorytest.Claim)
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return stubbornLease{l, b}, nil
-}
-
-func (b stubborn) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	b.call(memorytest.Renew)
-	inner := make([]driver.Lease, len(leases))
-	for i, l := range leases {
-		inner[i] = l.(stubbornLease).Lease
-	}
-	b.Backend.RenewBatch(ctx, inner, results)
-}
-
-func (b stubborn) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	b.call(memorytest.Look)
-	return b.Backend.Inspect(ctx, name)
-}
-
-func (b stubborn) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	b.call(memorytest.Look)
-	return b.Backend.List(ctx, prefix)
-}
-
-func (b stubborn) Break(ctx context.Context, name, owner string) error {
-	b.call(memorytest.Look)
-	return b.Backend.Break(ctx, name, owner)
-}
-
-func (b stubborn) Check(ctx context.Context) ([]driver.Notice, error) {
-	b.call(memorytest.Look)
-	return b.Backend.Check(ctx)
-}
-
-type stubbornLease struct {
-	driver.Lease
-	b stubborn
-}
-
-func (l stubbornLease) Release(ctx context.Context) error {
-	l.b.call(memorytest.Release)
-	return l.Lease.Release(ctx)
+// stubborn makes a client whose calls of methods last for an hour, whatever their contexts say. most counts those that run at once.
+func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
+	var running atomic.Int32
+	w.tardy = true
+	return w.on(w.around(func(_ context.Context, method string, call func()) {
+		*most = max(*most, running.Add(1))
+		defer running.Add(-1)
+		if slices.Contains(methods, method) {
+			time.Sleep(time.Hour)
+		}
+		call()
+	}))
 }
 
 // No caller waits for a client library that ignores contexts, and no claim has two calls under way at once.
@@ -103,17 +47,12 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				kind := memorytest.Look
-				if name == "acquire" || name == "try" {
-					kind = memorytest.Claim
-				}
 				w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
-				c, err := lockport.New(newStubborn(w, kind), lockport.TTL(ttl), lockport.Logger(nil))
-				require.NoError(t, err)
+				c := w.stubborn(new(int32), "TryAcquire", "Inspect", "List", "Break", "Check")
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				start := time.Now()
-				err = call(ctx, c)
+				err := call(ctx, c)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
 				require.ErrorIs(t, err, lockport.ErrUnavailable)
 				require.Equal(t, time.Second, time.Since(start))
@@ -125,12 +64,11 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 			})
 		})
 	}
-	for _, kind := range []memorytest.Call{memorytest.Release, memorytest.Renew} {
+	for _, method := range []string{"Release", "RenewBatch"} {
 		synctest.Test(t, func(t *testing.T) {
 			w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}
-			b := newStubborn(w, kind)
-			c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-			require.NoError(t, err)
+			var most int32
+			c := w.stubborn(&most, method)
 			l := w.acquire(c, "a")
 			w.sleep(ttl / 2) // a renewal is under way
 			start := time.Now()
@@ -138,7 +76,7 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 			require.LessOrEqual(t, time.Since(start), 5100*time.Millisecond)
 			_ = c.Close()
 			w.sleep(3 * time.Hour)
-			require.EqualValues(t, 1, b.most.Load())
+			require.EqualValues(t, 1, most)
 			w.nobodyHolds("a")
 		})
 	}
@@ -147,12 +85,9 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 // A lease that ends, and that neither it nor its backend can renew, is not taken.
 func TestLeaseThatNothingCanRenew(t *testing.T) {
 	bubble(t, func(w *world) {
-		b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return struct{ driver.Lease }{l} }}
-		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
-		_, err = c.Acquire(w.ctx, "a")
+		c := w.on(remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return struct{ driver.Lease }{l} }})
+		_, err := c.Acquire(w.ctx, "a")
 		require.ErrorContains(t, err, "driver.Renewer")
-		require.NoError(t, c.Close())
 		w.nobodyHolds("a")
 	})
 }
@@ -162,13 +97,8 @@ func TestValuesReachTheDriver(t *testing.T) {
 	type key struct{}
 	bubble(t, func(w *world) {
 		holder, _ := w.client()
-		b := keeps{memorytest.NewBackend(w.server, nil), new([]context.Context)}
-		var d driver.Backend = b
-		if w.tardy {
-			d = notPrompt{b}
-		}
-		c, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		contexts := new([]context.Context)
+		c := w.on(w.keeps(contexts))
 		l := w.acquire(holder, "a")
 		ctx, cancel := context.WithCancel(context.WithValue(w.ctx, key{}, "mine"))
 		done := make(chan *lockport.Lock)
@@ -182,11 +112,10 @@ func TestValuesReachTheDriver(t *testing.T) {
 		got := <-done
 		cancel() // the work is cancelled; the lock is given back all the same
 		require.NoError(t, got.Release(ctx))
-		require.GreaterOrEqual(t, len(*b.contexts), 3)
-		for _, ctx := range *b.contexts {
+		require.GreaterOrEqual(t, len(*contexts), 3)
+		for _, ctx := range *contexts {
 			require.Equal(t, "mine", ctx.Value(key{}))
 		}
-		require.NoError(t, c.Close())
 	})
 }
 
@@ -228,8 +157,7 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 				if c.wake.Polls() {
 					d = polling{b.Backend, c.wake}
 				}
-				client, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil))
-				require.NoError(t, err)
+				client := w.on(d)
 				waiting := w.begin(client, "a")
 				w.sleep(700 * time.Millisecond)
 				w.release(l)

@@ -89,8 +89,7 @@ func TestNobodyIsToldAnyMore(t *testing.T) {
 		holder, _ := w.client()
 		l := w.acquire(holder, "a")
 		var listening atomic.Int64
-		c, err := lockport.New(tells{plain{memorytest.NewBackend(w.server, nil)}, &listening}, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(tells{plain{memorytest.NewBackend(w.server, nil)}, &listening})
 		gone := w.begin(c, "a")
 		require.EqualValues(t, 1, listening.Load())
 		gone.cancel()
@@ -120,13 +119,8 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 		}
 		_, b := w.client()
 		ctx, cancel := context.WithCancel(w.ctx)
-		var d driver.Backend = leaves{b, cancel}
-		if w.tardy {
-			d = notPrompt{d}
-		}
-		c, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
-		_, err = c.Acquire(ctx, "a")
+		c := w.on(leaves{b, cancel})
+		_, err := c.Acquire(ctx, "a")
 		require.ErrorIs(t, err, context.Canceled)
 		time.Sleep(time.Millisecond)
 		nobodyWaits(b)
@@ -288,38 +282,6 @@ func TestAnothersTTL(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Who leaves at the very moment at which it is handed the lock gives it back, and those who come later wait for their own turn.
-func TestCancelledAtTheHandOff(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		left := 0
-		for range 100 {
-			l := w.acquire(c, "a")
-			late := w.begin(c, "a")
-			late.cancel()
-			w.release(l)
-			<-late.done
-			if late.err == nil {
-				w.release(late.lock)
-			} else {
-				require.ErrorIs(t, late.err, context.Canceled)
-				left++
-			}
-			l = w.acquire(c, "a")
-			next := w.begin(c, "a")
-			require.False(t, next.finished())
-			early := w.begin(c, "a") // leaves before its turn
-			early.cancel()
-			<-early.done
-			require.ErrorIs(t, early.err, context.Canceled)
-			w.release(l)
-			w.release(next.got())
-		}
-		require.Positive(t, left)
-		w.nobodyHolds("a")
-	})
 }
 
 // withAnotherTTL has one goroutine ask for "a" with a TTL, and another one behind it with a minute, and then the first leave.

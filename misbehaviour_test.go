@@ -31,42 +31,6 @@ func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, 
 	return lease, err
 }
 
-// clumsy is a backend that panics in its first releases.
-type clumsy struct {
-	*memorytest.Backend
-	panics *int
-}
-
-func (b clumsy) stumble() {
-	if *b.panics > 0 {
-		*b.panics--
-		panic("oops")
-	}
-}
-
-func (b clumsy) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return clumsyLease{l, b}, nil
-}
-
-func (b clumsy) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (driver.Lease, error, error) {
-	b.stumble()
-	return b.Backend.Requeue(ctx, old.(clumsyLease).Lease, req)
-}
-
-type clumsyLease struct {
-	driver.Lease
-	b clumsy
-}
-
-func (l clumsyLease) Release(ctx context.Context) error {
-	l.b.stumble()
-	return l.Lease.Release(ctx)
-}
-
 // A release that panics is undone like one whose outcome is unknown, alone or with others waiting, and can be repeated.
 func TestReleaseThatPanics(t *testing.T) {
 	for what, others := range map[string]bool{"alone": false, "with others waiting": true} {
@@ -76,8 +40,13 @@ func TestReleaseThatPanics(t *testing.T) {
 					return // a panic on a goroutine of the client's own ends the program
 				}
 				panics := 1
-				c, err := lockport.New(clumsy{memorytest.NewBackend(w.server, nil), &panics}, lockport.Logger(nil), lockport.WithoutHandOff())
-				require.NoError(t, err)
+				c := w.on(w.around(func(_ context.Context, method string, call func()) {
+					if panics > 0 && (method == "Release" || method == "Requeue") {
+						panics--
+						panic("oops")
+					}
+					call()
+				}), lockport.WithoutHandOff())
 				l := w.acquire(c, "a")
 				var mine, foreign *acquiring
 				if others {
@@ -125,9 +94,7 @@ func TestCallersContextBehindItsDeadline(t *testing.T) {
 		if w.tardy {
 			return // the attempt has a context of the client's own
 		}
-		c, err := lockport.New(punctual{memorytest.NewBackend(w.server, nil)}, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
-		defer c.Close()
+		c := w.on(punctual{memorytest.NewBackend(w.server, nil)})
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
 		defer cancel()
 		failed := make(chan error, 1)
@@ -151,11 +118,10 @@ func TestOddBackend(t *testing.T) {
 		if w.tardy {
 			return // a panic on a goroutine of the client's own ends the program
 		}
-		c, err := lockport.New(odd{memorytest.NewBackend(w.server, nil), new(int)}, lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(odd{memorytest.NewBackend(w.server, nil), new(int)})
 		require.PanicsWithValue(t, "oops", func() { _, _ = c.TryAcquire(w.ctx, "a") })
 		w.nobodyHolds("a")
-		_, err = c.TryAcquire(w.ctx, "a")
+		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable, "lost before it was granted")
 		synctest.Wait()
 		l, err := c.TryAcquire(w.ctx, "a")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -175,34 +174,6 @@ func TestReadersAreLostTogether(t *testing.T) {
 	acquire(t, c)
 }
 
-func TestPermits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := two(t)
-		three := lockport.Permits(3)
-		held := []*lockport.Lock{acquire(t, a, three), acquire(t, a, three), acquire(t, b, three)}
-		requireHeld(t, a, three)
-		requireHeld(t, b, three)
-		plain := acquire(t, a)
-		require.NoError(t, plain.Release(t.Context()), "the lock of the name is another")
-		_, err := b.TryAcquire(t.Context(), "x", lockport.Permits(4))
-		require.ErrorIs(t, err, lockport.ErrInvalidOption)
-
-		var tokens []lockport.Token
-		for _, lock := range held {
-			token, _ := lock.Token()
-			tokens = append(tokens, token)
-		}
-		require.True(t, slices.IsSorted(tokens))
-
-		here, there := begins(t, a, three), begins(t, b, three)
-		require.NoError(t, held[2].Release(t.Context()))
-		require.NoError(t, held[0].Release(t.Context()))
-		require.NotNil(t, <-here)
-		require.NotNil(t, <-there)
-		requireHeld(t, a, three)
-	})
-}
-
 // As many as are allowed, and never more, have a permit: with goroutines of two clients that come, wait, give up and go.
 func TestPermitsAreCounted(t *testing.T) {
 	for _, mode := range []struct {
@@ -314,19 +285,6 @@ func TestAcquireAll(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"x", "z"}, []string{set.Locks()[0].Name(), set.Locks()[1].Name()})
 	requireHeld(t, b)
-	_, err = lockport.TryAcquireAll(t.Context(), b, []string{"y", "z"})
-	require.ErrorIs(t, err, lockport.ErrHeld)
-	y, err := b.TryAcquire(t.Context(), "y")
-	require.NoError(t, err, "given back")
-
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
-	defer cancel()
-	_, err = lockport.AcquireAll(ctx, a, []string{"w", "y"})
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	w, err := b.TryAcquire(t.Context(), "w")
-	require.NoError(t, err, "given back")
-	require.NoError(t, errors.Join(y.Release(t.Context()), w.Release(t.Context())))
-
 	held, cancel := set.Context(t.Context())
 	defer cancel()
 	require.True(t, set.Valid())
@@ -341,33 +299,6 @@ func TestAcquireAll(t *testing.T) {
 		_, err = lockport.AcquireAll(t.Context(), a, names)
 		require.ErrorIs(t, err, lockport.ErrInvalidName)
 	}
-}
-
-// Many who want overlapping sets in different orders all get them.
-func TestSetsDoNotDeadlock(t *testing.T) {
-	a, b := two(t)
-	var all sync.WaitGroup
-	var in [3]atomic.Int64
-	for i := range 12 {
-		all.Go(func() {
-			names := []string{fmt.Sprint(i % 3), fmt.Sprint((i + 1) % 3)}
-			for range 30 {
-				err := lockport.DoAll(t.Context(), []*lockport.Client{a, b}[i%2], names, func(context.Context, *lockport.Set) error {
-					for _, n := range []int{i % 3, (i + 1) % 3} {
-						if in[n].Add(1) != 1 {
-							t.Error("two have", n)
-						}
-						defer in[n].Add(-1)
-					}
-					return nil
-				})
-				if err != nil {
-					t.Error(err)
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 func TestDetachAndAttach(t *testing.T) {

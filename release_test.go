@@ -73,8 +73,7 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	for want, late := range map[error]time.Duration{nil: 0, lockport.ErrLost: 3 * time.Second} {
 		bubble(t, func(w *world) {
 			b := forgetful{memorytest.NewBackend(w.server, nil), new(bool)}
-			c, err := lockport.New(plain{b}, lockport.TTL(2*time.Second), lockport.Logger(nil))
-			require.NoError(t, err)
+			c := w.on(plain{b}, lockport.TTL(2*time.Second))
 			l := w.acquire(c, "a")
 			b.LoseNextReply(memorytest.Release)
 			b.Delay(late)
@@ -87,59 +86,19 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 }
 
 // keeps is a backend that keeps the contexts of its calls, and has somebody wait for their ends, as client libraries do.
-type keeps struct {
-	*memorytest.Backend
-	contexts *[]context.Context
-}
-
-func (b keeps) keep(ctx context.Context) {
-	_ = ctx.Done()
-	*b.contexts = append(*b.contexts, ctx)
-}
-
-func (b keeps) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.keep(ctx)
-	l, err := b.Backend.TryAcquire(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return keepsLease{l, b}, nil
-}
-
-func (b keeps) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.keep(ctx)
-	l, err := b.Backend.Wait(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	return keepsLease{l, b}, nil
-}
-
-func (b keeps) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (driver.Lease, error, error) {
-	b.keep(ctx)
-	return b.Backend.Requeue(ctx, old.(keepsLease).Lease, req)
-}
-
-type keepsLease struct {
-	driver.Lease
-	b keeps
-}
-
-func (l keepsLease) Release(ctx context.Context) error {
-	l.b.keep(ctx)
-	return l.Lease.Release(ctx)
+func (w *world) keeps(contexts *[]context.Context) around {
+	return w.around(func(ctx context.Context, _ string, call func()) {
+		_ = ctx.Done()
+		*contexts = append(*contexts, ctx)
+		call()
+	})
 }
 
 // The context of a request ends with it, and so does what it costs: a timer, and a place among those that end with their parent.
 func TestContextsOfRequestsEnd(t *testing.T) {
 	bubble(t, func(w *world) {
 		var contexts []context.Context
-		var d driver.Backend = keeps{memorytest.NewBackend(w.server, nil), &contexts}
-		if w.tardy {
-			d = notPrompt{d}
-		}
-		c, err := lockport.New(d, lockport.TTL(ttl), lockport.Logger(nil), lockport.WithoutHandOff())
-		require.NoError(t, err)
+		c := w.on(w.keeps(&contexts), lockport.WithoutHandOff())
 		other, _ := w.client()
 		w.release(w.acquire(c, "a")) // a claim, a release
 		l := w.acquire(other, "a")
@@ -151,15 +110,12 @@ func TestContextsOfRequestsEnd(t *testing.T) {
 		mine.cancel()
 		require.True(t, mine.finished())
 		w.release(foreign.got())
-		kept, err := c.Acquire(w.ctx, "b", lockport.MinHold(time.Second))
-		require.NoError(t, err)
-		w.release(kept)
+		w.release(w.acquire(c, "b", lockport.MinHold(time.Second)))
 		w.sleep(2 * time.Second) // it is released in the background
 		require.GreaterOrEqual(t, len(contexts), 7)
 		for i, ctx := range contexts {
 			require.ErrorIs(t, ctx.Err(), context.Canceled, i)
 		}
-		require.NoError(t, c.Close())
 	})
 }
 
@@ -208,39 +164,6 @@ func TestConcurrentReleases(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(start), "each returns when it is done")
 		}
 		require.Equal(t, 1, b.Calls(memorytest.Release))
-	})
-}
-
-func TestCloseEndsEverything(t *testing.T) {
-	bubble(t, func(w *world) {
-		other, _ := w.client()
-		foreign := w.acquire(other, "foreign")
-		c, b := w.client()
-		locks := []*lockport.Lock{w.acquire(c, "a"), w.acquire(c, "b")}
-		ctx, cancel := locks[0].Context(w.ctx)
-		defer cancel()
-		waiting := []*acquiring{w.begin(c, "a"), w.begin(c, "foreign")}
-		b.DelayNext(memorytest.Claim, time.Hour)
-		waiting = append(waiting, w.begin(c, "slow"))
-		require.NoError(t, c.Close())
-		for _, a := range waiting {
-			require.True(t, a.finished())
-			require.ErrorIs(t, a.err, lockport.ErrClosed)
-		}
-		for _, l := range locks {
-			require.ErrorIs(t, l.Err(), lockport.ErrClosed)
-			require.False(t, isClosed(l.Lost()))
-			require.NoError(t, l.Release(w.ctx))
-			w.nobodyHolds(l.Name())
-		}
-		require.ErrorIs(t, context.Cause(ctx), lockport.ErrClosed)
-		_, err := c.Acquire(w.ctx, "c")
-		require.ErrorIs(t, err, lockport.ErrClosed)
-		require.NoError(t, c.Close())
-		w.release(foreign)
-		for _, name := range []string{"foreign", "slow"} {
-			w.nobodyHolds(name)
-		}
 	})
 }
 
@@ -301,25 +224,8 @@ func TestContextEndsWithTheHold(t *testing.T) {
 
 func TestDo(t *testing.T) {
 	bubble(t, func(w *world) {
-		c, b := w.client()
-		cause := errors.New("because")
-		for _, want := range []error{nil, cause} {
-			err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, l *lockport.Lock) error {
-				require.True(t, l.Valid())
-				require.NoError(t, ctx.Err())
-				return want
-			})
-			require.Equal(t, want, err)
-			w.nobodyHolds("a")
-		}
-		err := lockport.Do(w.ctx, c, "a", func(ctx context.Context, l *lockport.Lock) error {
-			b.Server().Lose("a", cause)
-			<-ctx.Done()
-			require.ErrorIs(t, context.Cause(ctx), cause)
-			return nil
-		})
-		require.ErrorIs(t, err, lockport.ErrLost)
-		err = lockport.Do(w.ctx, c, "", nil)
+		c, _ := w.client()
+		err := lockport.Do(w.ctx, c, "", nil)
 		require.ErrorIs(t, err, lockport.ErrInvalidName)
 		require.PanicsWithValue(t, "oops", func() {
 			_ = lockport.Do(w.ctx, c, "a", func(context.Context, *lockport.Lock) error { panic("oops") })

@@ -114,8 +114,7 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 		bubble(t, func(w *world) {
 			end := time.Now().Add(ttl - ttl/20 - 10*time.Millisecond)
 			b := remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return tardyLease{l, end} }}
-			c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-			require.NoError(t, err)
+			c := w.on(b)
 			l := w.acquire(c, "a")
 			deadline, _ := l.Deadline()
 			require.True(t, end.Equal(deadline))
@@ -186,8 +185,7 @@ type plain struct{ driver.Backend }
 func TestPlainBackend(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := memorytest.NewBackend(w.server, nil)
-		c, err := lockport.New(plain{b}, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(plain{b})
 		for i := range 100 {
 			w.acquire(c, fmt.Sprint(i))
 		}
@@ -220,8 +218,7 @@ func (b wrapper) TryAcquire(ctx context.Context, req driver.Request) (driver.Lea
 func TestWrapperLosesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := wrapper{memorytest.NewBackend(w.server, nil), new(atomic.Int64)}
-		c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
+		c := w.on(b)
 		l := w.acquire(c, "a")
 		waiting := w.begin(c, "a")
 		other, _ := w.client()
@@ -233,27 +230,6 @@ func TestWrapperLosesNothing(t *testing.T) {
 		w.release(waiting.got())
 		require.EqualValues(t, 2, b.claims.Load(), "waiting and requeueing went past TryAcquire")
 		require.NoError(t, c.Close())
-	})
-}
-
-func TestMaxHold(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client(lockport.MaxHold(time.Minute))
-		l := w.acquire(c, "a")
-		deadline, _ := l.Deadline()
-		require.Less(t, time.Until(deadline), ttl)
-		waiting := w.begin(c, "a")
-		w.sleep(time.Minute - time.Nanosecond)
-		require.True(t, l.Valid())
-		w.sleep(time.Nanosecond)
-		require.ErrorIs(t, l.Err(), lockport.ErrMaxHold)
-		require.ErrorIs(t, l.Err(), lockport.ErrLost)
-		require.True(t, isClosed(l.Lost()))
-		next := waiting.got()
-		require.Greater(t, w.token(next), w.token(l))
-		w.release(next)
-		require.Zero(t, b.Calls(memorytest.Abandon))
-		w.nobodyHolds("a")
 	})
 }
 
