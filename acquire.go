@@ -50,7 +50,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 		return nil, err
 	}
 	if w.reenter {
-		if outer := c.outerHold(ctx, name); outer != nil {
+		if outer, ok := ctx.Value(carried{c, name}).(*Lock); ok {
 			return outer.enter(w)
 		}
 	}

@@ -122,23 +122,6 @@ func (c *Client) claimForNext(q *queue) {
 	}
 }
 
-// replace lets another claim take the place of cl, for those who wait. The mutex is held.
-func (c *Client) replace(cl *claim) {
-	cl.state = over
-	foundHeld := cl.foundHeld
-	c.startClaim(cl.queue)
-	cl.queue.claim.foundHeld = foundHeld
-}
-
-// end takes the claim, which is over, out of its queue. Another takes its place if somebody waits. The mutex is held.
-func (cl *claim) end() {
-	if q := cl.queue; q.claim == cl && q.head != nil {
-		cl.client.replace(cl)
-	} else {
-		cl.leave()
-	}
-}
-
 // leave takes the claim, which has ended, out of its queue, and lets another be made for those who wait. The mutex is held.
 func (cl *claim) leave() {
 	q := cl.queue

@@ -217,7 +217,7 @@ func (cl *claim) judge(o outcome) (again bool) {
 			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
 		case q.head.ttl != cl.req.TTL: // it was made for somebody with another TTL, who has gone
 			c.undoLater(undo{req: cl.req, lease: cl.lease})
-			c.replace(cl)
+			cl.leave()
 			return false
 		default:
 			cl.granted(deadline, now)
@@ -243,7 +243,7 @@ func (cl *claim) judge(o outcome) (again bool) {
 			undone.heir = nil
 			c.undoLater(undone)
 		}
-		c.replace(cl)
+		cl.leave()
 	default:
 		return true
 	}

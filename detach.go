@@ -86,7 +86,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		l.reportEnded()
 		cl.remove(l)
 		c.timers.remove(cl)
-		cl.end()
+		cl.leave()
 		return t, nil
 	case classOfRelease(err) == ErrLost:
 		cl.lose(err)

@@ -226,5 +226,5 @@ func (cl *claim) lose(reason error) {
 	} else {
 		c.undoLater(undo{req: cl.req, lease: cl.lease})
 	}
-	cl.end()
+	cl.leave()
 }

@@ -6,19 +6,16 @@ import (
 	"fmt"
 )
 
-// carried is a hold that a context carries.
+// carried is the key under which a context carries a hold.
 type carried struct {
-	lock  *Lock
-	outer *carried
+	client *Client
+	name   string
 }
-
-type carriedKey struct{}
 
 // WithLock returns a context that carries lock, for an Acquire with Reenter. Contexts of Lock.Context, and so of Do, carry their lock
 // already.
 func WithLock(ctx context.Context, lock *Lock) context.Context {
-	outer, _ := ctx.Value(carriedKey{}).(*carried)
-	return context.WithValue(ctx, carriedKey{}, &carried{lock, outer})
+	return context.WithValue(ctx, carried{lock.claim.client, lock.Name()}, lock)
 }
 
 // Reenter lets Acquire and TryAcquire return a part of the hold of the same name, of the same Client, that the context carries: see
@@ -33,17 +30,6 @@ func Reenter() AcquireOption {
 
 // errOuterReleased is why an inner hold is lost.
 var errOuterReleased = errors.New("the outer hold was released while this one, which is a part of it, was held")
-
-// outerHold returns the hold of name that ctx carries, or nil.
-func (c *Client) outerHold(ctx context.Context, name string) *Lock {
-	at, _ := ctx.Value(carriedKey{}).(*carried)
-	for ; at != nil; at = at.outer {
-		if at.lock.claim.client == c && at.lock.Name() == name {
-			return at.lock
-		}
-	}
-	return nil
-}
 
 // enter makes an inner hold of l for w.
 func (l *Lock) enter(w *waiter) (*Lock, error) {

@@ -122,7 +122,6 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = over
 		next = c.newClaim(q)
-		next.foundHeld = true
 		next.req.Queue, next.queued = c.caps.Queue, c.caps.Queue
 	}
 	c.mu.Unlock()
@@ -134,7 +133,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 			c.undoLater(undo{req: cl.req, lease: lease})
 		}
 		if next == nil {
-			cl.end()
+			cl.leave()
 		}
 	}()
 	switch {

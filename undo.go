@@ -77,7 +77,7 @@ func (u *undo) tell(err error) {
 	switch {
 	case cl == nil || cl.detached():
 	case err == nil:
-		cl.client.replace(cl)
+		cl.leave()
 	default: // those who came meanwhile have not waited for anybody: to them it is an error at once
 		cl.queue.answerAll(unavailable(err), func(w *waiter) bool { return !w.waited })
 		if cl.queue.head == nil {
