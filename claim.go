@@ -97,7 +97,7 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	cl.deadline.Store(int64(deadline))
 	cl.renewAt = never
 	if deadline != never {
-		cl.renewAt = renewalAfter(confirmed(deadline, cl.req.TTL, now), cl.req.TTL)
+		cl.renewAt = renewalAfter(deadline, cl.req.TTL, now)
 	}
 	cl.limit = never
 	q := cl.queue

@@ -63,8 +63,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl.joinRenewal(ctx)
-	cl.expire(c.now())
-	switch e := l.ended.Load(); {
+	switch e := l.over(); {
 	case e != nil:
 		return t, e.err
 	case cl.renewing:

@@ -78,13 +78,21 @@ func (l *Lock) Err() error {
 			return nil
 		}
 		c.mu.Lock()
-		l.claim.expire(c.now())
+		e = l.over()
 		c.mu.Unlock()
-		if e = l.ended.Load(); e == nil { // renewed just now
+		if e == nil { // renewed just now
 			return nil
 		}
 	}
 	return l.claim.client.fail("hold", l.Name(), e.err)
+}
+
+// over is how the hold has ended, if need be at this moment, by the clock; nil: it has not. The mutex is held.
+func (l *Lock) over() *end {
+	if l.ended.Load() == nil {
+		l.claim.expire(l.claim.client.now())
+	}
+	return l.ended.Load()
 }
 
 // Deadline is how long the hold is certain if nothing more is heard from the server: the end of its validity less a margin. Renewal moves
@@ -121,11 +129,10 @@ func (l *Lock) Lost() <-chan struct{} {
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancelCause := context.WithCancelCause(WithLock(parent, l))
 	c := l.claim.client
-	_ = l.Err() // ends the hold if the clock says so
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := func(e *end) { cancelCause(c.fail("hold", l.Name(), e.err)) }
-	if e := l.ended.Load(); e != nil {
+	if e := l.over(); e != nil {
 		ends(e)
 	} else {
 		l.watch(ctx, ends)

@@ -37,16 +37,9 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 		return nil, fmt.Errorf("%w: Reenter in a mode that the outer hold does not include", ErrInvalidOption)
 	}
 	c := l.claim.client
-	if err := l.Err(); err != nil {
-		var reason *Error
-		if errors.As(err, &reason) {
-			err = reason.Err
-		}
-		return nil, fmt.Errorf("the outer hold has ended: %w", err)
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := l.ended.Load(); e != nil {
+	if e := l.over(); e != nil {
 		return nil, fmt.Errorf("the outer hold has ended: %w", e.err)
 	}
 	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: c.now(), limit: l.limit}

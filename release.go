@@ -17,13 +17,10 @@ const releaseTimeout = 5 * time.Second
 // confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait for up to the
 // TTL. Repeated calls do nothing and return what the first returned.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	c, cl := l.claim.client, l.claim
+	c := l.claim.client
 	c.mu.Lock()
 	now := c.now()
-	if l.ended.Load() == nil {
-		cl.expire(now)
-	}
-	if e := l.ended.Load(); e != nil {
+	if e := l.over(); e != nil {
 		c.mu.Unlock()
 		if e.lost {
 			return c.fail("release", l.Name(), e.err)

@@ -25,18 +25,14 @@ func renewalTimeout(ttl time.Duration) time.Duration {
 // maxRenewal leaves a release most of its time.
 const maxRenewal = 2 * time.Second
 
-// confirmed is when the validity that ends, with the margin, at deadline began: not after now.
-func confirmed(deadline, ttl, now time.Duration) time.Duration {
-	return min(now, deadline+margin(ttl)-ttl)
-}
-
 // maxRenewers bounds the goroutines that renew, where the backend renews one claim at a time.
 const maxRenewers = 32
 
-// renewalAfter is when a claim that was confirmed at the instant confirmed is to be renewed.
-func renewalAfter(confirmed, ttl time.Duration) time.Duration {
+// renewalAfter is when a claim is to be renewed whose validity ends, with the margin, at deadline, and began no later than now.
+func renewalAfter(deadline, ttl, now time.Duration) time.Duration {
 	grid := max(ttl/renewalGrid, 1)
-	return (confirmed + ttl/renewalPeriod) / grid * grid
+	began := min(now, deadline+margin(ttl)-ttl)
+	return (began + ttl/renewalPeriod) / grid * grid
 }
 
 // renewalRetry is the pause before a renewal that failed is tried again.
@@ -108,7 +104,7 @@ func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (fa
 	case r.Err == nil:
 		deadline := cl.client.deadline(r.Until, suspended, ttl)
 		cl.deadline.Store(max(cl.deadline.Load(), int64(deadline)))
-		cl.renewAt = renewalAfter(confirmed(time.Duration(cl.deadline.Load()), ttl, sent), ttl)
+		cl.renewAt = renewalAfter(time.Duration(cl.deadline.Load()), ttl, sent)
 		if cl.renewAt <= now {
 			cl.renewAt = now + renewalRetry(ttl)
 		}
