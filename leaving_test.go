@@ -36,29 +36,6 @@ func TestCancelledWaiterLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestCancelledInTheMiddleOfTheQueue(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		var waiting []*acquiring
-		for range 9 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		for _, i := range []int{4, 0, 8, 5, 3, 7} {
-			waiting[i].cancel()
-			require.True(t, waiting[i].finished())
-		}
-		waiting = append(waiting, w.begin(c, "a"))
-		for _, i := range []int{1, 2, 6, 9} {
-			require.False(t, waiting[i].finished())
-			w.release(l)
-			l = waiting[i].got()
-		}
-		w.release(l)
-		w.nobodyHolds("a")
-	})
-}
-
 // leaves is a backend whose caller gives up when the server has answered him.
 type leaves struct {
 	*memorytest.Backend

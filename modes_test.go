@@ -126,22 +126,6 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
-// Who waits behind a writer is let in together.
-func TestReadersWaitTogether(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		a, b := two(t)
-		writer := acquire(t, b)
-		var readers []<-chan *lockport.Lock
-		for range 100 {
-			readers = append(readers, begins(t, a, lockport.Shared()))
-		}
-		require.NoError(t, writer.Release(t.Context()))
-		for _, r := range readers {
-			require.NotNil(t, <-r)
-		}
-	})
-}
-
 // MaxHold ends one reader's hold alone, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
