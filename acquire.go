@@ -26,18 +26,15 @@ func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOpt
 
 // acquire is await with its hooks and the frame of its error. Thousands of goroutines wait in it: it should need little stack.
 func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
-	hooks, start := &c.cfg.hooks, time.Time{}
-	if hooks.AcquireStart != nil {
-		ctx = hooks.AcquireStart(ctx, AcquireEvent{Backend: c.caps.Backend, Name: name})
-	}
-	if hooks.AcquireDone != nil {
-		start = clock.Now()
+	var start time.Time
+	if len(c.cfg.hooks) > 0 {
+		ctx, start = c.reportAcquiring(ctx, name), clock.Now()
 	}
 	lock, err := c.await(ctx, op != "acquire", name, opts)
 	if err != nil {
 		err = c.fail(op, name, err)
 	}
-	if hooks.AcquireDone != nil {
+	if len(c.cfg.hooks) > 0 {
 		c.reportAcquired(ctx, name, start, lock, err)
 	}
 	return lock, err
@@ -145,9 +142,7 @@ func (c *Client) leave(w *waiter, cause error) error {
 		blocked = q.heldHere(blocked)
 	}
 	if !w.done {
-		if !w.left {
-			q.drop(w)
-		}
+		q.drop(w)
 		c.tidy(q)
 	} else if w.lock != nil {
 		if ended := w.lock.giveUp(); ended != nil {

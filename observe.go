@@ -88,30 +88,3 @@ var reasons = []word{{ErrSilence, "silence"}, {ErrMaxHold, "max_hold"}, {errOute
 // Reason is why a hold was lost, in one word, for metrics: "silence" (ErrSilence), "max_hold" (ErrMaxHold), "outer_released" (see Reenter), or "removed":
 // the server did not have it any more.
 func (e HoldEvent) Reason() string { return wordFor(e.Err, reasons, "removed") }
-
-// then calls h and afterwards next.
-func (h Hooks) then(next Hooks) Hooks {
-	if first, second := h.AcquireStart, next.AcquireStart; first == nil {
-		h.AcquireStart = second
-	} else if second != nil {
-		h.AcquireStart = func(ctx context.Context, e AcquireEvent) context.Context { return second(first(ctx, e), e) }
-	}
-	if first, second := h.AcquireDone, next.AcquireDone; first == nil {
-		h.AcquireDone = second
-	} else if second != nil {
-		h.AcquireDone = func(ctx context.Context, e AcquireEvent) { first(ctx, e); second(ctx, e) }
-	}
-	h.Released, h.Lost, h.Renewed = inTurn(h.Released, next.Released), inTurn(h.Lost, next.Lost), inTurn(h.Renewed, next.Renewed)
-	return h
-}
-
-// inTurn calls first and then second, as far as they are there.
-func inTurn[E any](first, second func(E)) func(E) {
-	switch {
-	case first == nil:
-		return second
-	case second == nil:
-		return first
-	}
-	return func(e E) { first(e); second(e) }
-}

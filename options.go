@@ -40,7 +40,7 @@ type config struct {
 	label     string
 	hideHost  bool
 	logger    *slog.Logger
-	hooks     Hooks
+	hooks     []Hooks
 	noHandOff bool
 	require   []Requirement
 }
@@ -151,7 +151,7 @@ func Logger(l *slog.Logger) Option {
 
 // Observe calls h for traces and metrics. Given several times, it calls all of them. Default: none, which costs nothing.
 func Observe(h Hooks) Option {
-	return clientOption(func(c *config) error { c.hooks = c.hooks.then(h); return nil })
+	return clientOption(func(c *config) error { c.hooks = append(c.hooks, h); return nil })
 }
 
 // WithoutHandOff gives the lock back to the server after every hold, even if a goroutine of this process waits for it. Use it where clients

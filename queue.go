@@ -29,7 +29,6 @@ type waiter struct {
 	try    bool
 	waited bool // it was told to wait: it rides out an outage from then on
 	done   bool // lock or err is set
-	left   bool // it is not in the queue any more
 
 	ctx   context.Context // the caller's
 	ready chan struct{}   // closed when lock or err is set; nil: the caller makes the claim, and is not waiting
@@ -50,11 +49,15 @@ func (q *queue) push(w *waiter) {
 	q.tail = w
 }
 
+// remove takes w out of the queue, if it is in it.
 func (q *queue) remove(w *waiter) {
-	if w.prev == nil {
-		q.head = w.next
-	} else {
+	switch {
+	case w.prev != nil:
 		w.prev.next = w.next
+	case q.head == w:
+		q.head = w.next
+	default:
+		return
 	}
 	if w.next == nil {
 		q.tail = w.prev
@@ -67,7 +70,6 @@ func (q *queue) remove(w *waiter) {
 // drop takes w, which leaves, out of the queue. The client's mutex is held.
 func (q *queue) drop(w *waiter) {
 	q.remove(w)
-	w.left = true
 	q.stopIfUnwanted()
 }
 

@@ -37,8 +37,8 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	if atServer {
 		err = l.releaseInTime(ctx)
 	}
-	if c.cfg.hooks.Released != nil {
-		c.cfg.hooks.Released(l.event(now, err))
+	if len(c.cfg.hooks) > 0 {
+		c.reportReleased(l.event(now, err))
 	}
 	return err
 }

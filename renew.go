@@ -86,9 +86,9 @@ func (c *Client) renew(ttl time.Duration, claims []*claim) {
 		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: renewal failed, trying again until the deadline", slog.Int("locks", failed),
 			slog.String("backend", c.caps.Backend), slog.String("name", claims[sample].req.Name), slog.Any("error", results[sample].Err))
 	}
-	if c.cfg.hooks.Renewed != nil {
-		for i, cl := range claims {
-			c.cfg.hooks.Renewed(RenewEvent{Backend: c.caps.Backend, Name: cl.req.Name, TTL: ttl, Latency: now - sent, Left: left[i], Err: results[i].Err})
+	for _, h := range c.cfg.hooks {
+		for i := 0; i < len(claims) && h.Renewed != nil; i++ {
+			h.Renewed(RenewEvent{Backend: c.caps.Backend, Name: claims[i].req.Name, TTL: ttl, Latency: now - sent, Left: left[i], Err: results[i].Err})
 		}
 	}
 }

@@ -8,20 +8,34 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// observe keeps the context of w, which acquires l, if a hook wants it at the end. The mutex is held.
-func (l *Lock) observe(w *waiter) {
-	if hooks := &l.claim.client.cfg.hooks; hooks.Released != nil || hooks.Lost != nil {
-		l.ctx = w.ctx
+// reportAcquiring tells the hooks that an acquisition begins, and returns its context.
+func (c *Client) reportAcquiring(ctx context.Context, name string) context.Context {
+	for _, h := range c.cfg.hooks {
+		if h.AcquireStart != nil {
+			ctx = h.AcquireStart(ctx, AcquireEvent{Backend: c.caps.Backend, Name: name})
+		}
 	}
+	return ctx
 }
 
-// reportAcquired tells the hook how an acquisition ended that began at start.
+// reportAcquired tells the hooks how an acquisition ended that began at start.
 func (c *Client) reportAcquired(ctx context.Context, name string, start time.Time, l *Lock, err error) {
 	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
 	if l != nil {
 		e.Token, e.HandedOff = l.token, l.handedOff()
 	}
-	c.cfg.hooks.AcquireDone(ctx, e)
+	for _, h := range c.cfg.hooks {
+		if h.AcquireDone != nil {
+			h.AcquireDone(ctx, e)
+		}
+	}
+}
+
+// observe keeps the context of w, which acquires l, for the hooks. The mutex is held.
+func (l *Lock) observe(w *waiter) {
+	if len(l.claim.client.cfg.hooks) > 0 {
+		l.ctx = w.ctx
+	}
 }
 
 // event describes the end of l, at now.
@@ -29,24 +43,34 @@ func (l *Lock) event(now time.Duration, err error) HoldEvent {
 	return HoldEvent{Context: l.ctx, Backend: l.claim.client.caps.Backend, Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err}
 }
 
-// reportEnded tells the hook that l has ended in another way than by Release, and was not lost. The mutex is held.
-func (l *Lock) reportEnded() {
-	c := l.claim.client
-	if released := c.cfg.hooks.Released; released != nil {
-		e := l.event(c.now(), nil)
-		c.inBackground(func() { released(e) }) // the mutex must not wait for hooks
+// reportReleased tells the hooks of a hold that has ended and was not lost.
+func (c *Client) reportReleased(e HoldEvent) {
+	for _, h := range c.cfg.hooks {
+		if h.Released != nil {
+			h.Released(e)
+		}
 	}
 }
 
-// reportLost tells the logger and the hook that l was lost. The mutex is held.
+// reportEnded is reportReleased, without waiting for it. The mutex is held.
+func (l *Lock) reportEnded() {
+	c := l.claim.client
+	if e := l.event(c.now(), nil); len(c.cfg.hooks) > 0 {
+		c.inBackground(func() { c.reportReleased(e) })
+	}
+}
+
+// reportLost tells the logger and the hooks that l was lost. The mutex is held.
 func (l *Lock) reportLost() {
 	c := l.claim.client
 	e := l.event(c.now(), l.ended.Load().err)
 	c.inBackground(func() {
 		c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: lock lost", slog.String("backend", e.Backend), slog.String("name", e.Name),
 			slog.Duration("held", e.Held.Round(time.Millisecond)), slog.Any("error", e.Err))
-		if c.cfg.hooks.Lost != nil {
-			c.cfg.hooks.Lost(e)
+		for _, h := range c.cfg.hooks {
+			if h.Lost != nil {
+				h.Lost(e)
+			}
 		}
 	})
 }
