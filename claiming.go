@@ -158,9 +158,9 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	}
 	var lease driver.Lease
 	var err error
-	switch {
-	case cl.queue.attached != nil:
-		lease, err = c.attacher.Attach(ctx, cl.req, cl.queue.attached.Owner, uint64(cl.queue.attached.Token/driver.TokensPerGrant))
+	switch from := cl.queue.attached; {
+	case from != nil:
+		lease, err = c.attacher.Attach(ctx, cl.req, from.Owner, uint64(from.Token/driver.TokensPerGrant))
 	case wait:
 		lease, err = c.waiter.Wait(ctx, cl.req)
 	default:
@@ -198,8 +198,8 @@ func (cl *claim) judge(o outcome) (again bool) {
 		}
 		return false
 	}
-	if cl.queue.attached != nil && classOfRelease(o.err) == ErrLost {
-		q.answerAll(o.err, func(*waiter) bool { return true })
+	if q.attached != nil && classOfRelease(o.err) == ErrLost {
+		q.answerAll(o.err, nil)
 		cl.leave()
 		return false
 	}
@@ -207,8 +207,8 @@ func (cl *claim) judge(o outcome) (again bool) {
 		now := c.now()
 		deadline := c.deadline(o.grant.Until, o.suspended, cl.req.TTL)
 		cl.lease, cl.token, cl.contended = o.lease, o.grant.Token, cl.contended || o.grant.Contended
-		if cl.queue.attached != nil {
-			cl.handOffs = int16(cl.queue.attached.Token % driver.TokensPerGrant)
+		if q.attached != nil {
+			cl.handOffs = int16(q.attached.Token % driver.TokensPerGrant)
 		}
 		switch {
 		case cl.lostEarly != nil:
@@ -262,7 +262,7 @@ func (cl *claim) answer(class, err error) {
 		}
 	case ErrRefused:
 		q.blocked = err
-		q.answerAll(err, func(*waiter) bool { return true })
+		q.answerAll(err, nil)
 	default:
 		q.blocked = unavailable(err)
 		q.answerAll(q.blocked, func(w *waiter) bool { return !w.waited })

@@ -63,7 +63,7 @@ func (c *Client) endAll() (kept time.Duration) {
 	var claims []*claim
 	for _, q := range c.queues {
 		for ; q != nil; q = q.also {
-			q.answerAll(ErrClosed, func(*waiter) bool { return true })
+			q.answerAll(ErrClosed, nil)
 			q.stopIfUnwanted()
 			for _, cl := range q.granted() {
 				if cl.expire(now) { // lost before it was closed

@@ -87,11 +87,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		c.timers.remove(cl)
 		cl.leave()
 		return t, nil
-	case classOfRelease(err) == ErrLost:
-		cl.lose(err)
-		return t, err
-	}
-	if classOf(err) == driver.ErrUnknown { // it may end with its TTL, whatever is renewed
+	case classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL, whatever is renewed
 		cl.lose(err)
 		return t, l.ended.Load().err
 	}

@@ -97,11 +97,11 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	}
 }
 
-// answerAll ends with err the wait of those whom which accepts. The client's mutex is held.
+// answerAll ends with err the wait of those whom which accepts; nil accepts all. The client's mutex is held.
 func (q *queue) answerAll(err error, which func(*waiter) bool) {
 	for w := q.head; w != nil; {
 		next := w.next
-		if which(w) {
+		if which == nil || which(w) {
 			q.answer(w, nil, err)
 		}
 		w = next
