@@ -129,7 +129,7 @@ func (c *Client) inBackground(f func()) {
 	}
 }
 
-// inParallel calls f with each number below n, at most so many at a time.
+// inParallel calls f with each number below n, at most so many at a time, and returns when all calls have.
 func inParallel(n, most int, f func(int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup
