@@ -73,14 +73,10 @@ func (r *runner) run(ctx context.Context) error {
 	for _, s := range r.subjects {
 		r.total += len(r.chosen(s))
 	}
-	versions := servers.Versions(ctx)
 	for _, s := range r.subjects {
 		chosen := r.chosen(s)
 		if len(chosen) == 0 {
 			continue
-		}
-		if s.URL == "" {
-			s.Servers = strings.TrimSpace(s.server + " " + versions[s.kind])
 		}
 		r.seen = append(r.seen, s.Subject)
 		r.tell(s, "starting")

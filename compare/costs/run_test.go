@@ -37,14 +37,11 @@ func measured(t *testing.T, o Options, p plan, s subject) report.Costs {
 	require.NoError(t, err)
 	if len(r.missing) > 0 {
 		m := r.missing[0]
-		servers.NeedInstalled(t, &servers.NotInstalled{Program: m.Program, Install: m.Install}, s.kind)
+		servers.NeedInstalled(t, &servers.NotInstalled{Program: m.Program, Install: m.Install})
 	}
 	require.Len(t, r.costs, 1)
 	require.Equal(t, lastTotal, lastDone)
-	require.Equal(t, []report.Subject{r.seen[0]}, r.seen)
-	if s.kind != "" {
-		require.Regexp(t, `[0-9]\.[0-9]`, r.seen[0].Servers)
-	}
+	require.Len(t, r.seen, 1)
 	return r.costs[0]
 }
 

@@ -14,10 +14,9 @@ import (
 // subject is what is measured: locks of one backend, on servers of our own or on a user's.
 type subject struct {
 	report.Subject
-	kind, server string // the first of servers.Versions, and what people call it; empty for none
-	setup        string
-	ttl          time.Duration
-	start        func(ctx context.Context) (*stage, error)
+	setup string
+	ttl   time.Duration
+	start func(ctx context.Context) (*stage, error)
 }
 
 // stage is servers that run.
@@ -32,22 +31,22 @@ const ownTTL = 2 * time.Second
 // ours are the subjects on servers of our own. All servers are as durable as they are by default, which is what most people run: what they promise to keep
 // is what they sync to disk.
 var ours = []subject{
-	own("file", "File", "", "", "a folder of this machine", startFile),
-	own("redis", "Redis", "redis", "Redis", "one Redis, which writes nothing to disk", starting(servers.StartRedis, servers.RedisOptions{})),
-	own("redlock", "Redlock", "redis", "Redis", "five Redis that know nothing of each other and write nothing to disk", startRedlock),
-	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; heartbeats and elections as by default",
+	own("file", "File", "a folder of this machine", startFile),
+	own("redis", "Redis", "one Redis, which writes nothing to disk", starting(servers.StartRedis, servers.RedisOptions{})),
+	own("redlock", "Redlock", "five Redis that know nothing of each other and write nothing to disk", startRedlock),
+	own("etcd", "etcd", "three etcds, which sync every change to disk; heartbeats and elections as by default",
 		starting(servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
 	// Nodes that hear nothing from each other for 1.5 s believe it: less, and a busy machine elects leaders that nobody asked for.
-	own("zookeeper", "ZooKeeper", "zookeeper", "ZooKeeper",
+	own("zookeeper", "ZooKeeper",
 		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, for the sake of short sessions",
 		starting(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
-	own("postgres", "PostgreSQL", "postgres", "PostgreSQL", "one PostgreSQL, which syncs commits to disk",
+	own("postgres", "PostgreSQL", "one PostgreSQL, which syncs commits to disk",
 		starting(servers.StartPostgres, servers.PostgresOptions{Durable: true})),
-	own("mysql", "MariaDB", "mariadb", "MariaDB", "one MariaDB, which syncs commits to disk", starting(servers.StartMariaDB, servers.MariaDBOptions{Durable: true})),
+	own("mysql", "MariaDB", "one MariaDB, which syncs commits to disk", starting(servers.StartMariaDB, servers.MariaDBOptions{Durable: true})),
 }
 
-func own(name, title, kind, server, setup string, start func(context.Context) (*stage, error)) subject {
-	return subject{Subject: report.Subject{Name: name, Title: title, Page: name}, kind: kind, server: server, setup: setup, ttl: ownTTL, start: start}
+func own(name, title, setup string, start func(context.Context) (*stage, error)) subject {
+	return subject{Subject: report.Subject{Name: name, Title: title, Page: name}, setup: setup, ttl: ownTTL, start: start}
 }
 
 func startFile(context.Context) (*stage, error) {
