@@ -94,7 +94,7 @@ var givingUpCases = group("giving-up",
 			var err error
 			e.replyLost(OpRelease, func() { err = l.Release(e.ctx) })
 			e.is(err, "Release returned", nil, lockport.ErrUnavailable)
-			next := other.takes(l.Name(), soon, "the release was carried out")
+			next := other.takesOf(other.patientRequest(l.Name()), soon, "the release was carried out")
 			e.sleep(e.ttl / 4) // what the client does in the background must leave the next holder alone
 			_ = l.Release(e.ctx)
 			other.stillHolds(l.Name(), next, "the release whose reply was lost was repeated")

@@ -89,7 +89,7 @@ var unknownCases = group("unknown",
 				if err != nil && !errors.Is(err, driver.ErrLost) {
 					a.abandon(req)
 				}
-				next := other.takes(name, soon, fmt.Sprintf("the release, cut off after request %d, returned %v, and the claim was abandoned "+
+				next := other.takesOf(other.patientRequest(name), soon, fmt.Sprintf("the release, cut off after request %d, returned %v, and the claim was abandoned "+
 					"where that says it may still be held", n, err))
 				_ = a.releases(lease)
 				other.stillHolds(name, next, "the release that was cut off was repeated")
@@ -127,7 +127,7 @@ func repeatsLostRelease(a, next *party) {
 	lease := a.claimOf(req)
 	var first error
 	e.replyLost(OpRelease, func() { first = a.releases(lease) })
-	claim := next.takes(name, e.takeover(), "the release was carried out")
+	claim := next.takesOf(next.patientRequest(name), e.takeover(), "the release was carried out")
 	second := a.releases(lease)
 	if first != nil && second != nil && !errors.Is(second, driver.ErrLost) {
 		a.abandon(req)
