@@ -40,6 +40,7 @@ var Families = []Family{
 	{"zookeeper", "ZooKeeper", "zookeeper", "one server without fsync", start(1, servers.StartZooKeeper, servers.ZooKeeperOptions{})},
 	{"postgres", "PostgreSQL", "postgres", "one server without fsync", start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
 	{"mysql", "MariaDB", "mariadb", "one server without fsync", start(1, servers.StartMariaDB, servers.MariaDBOptions{Settings: limit})},
+	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
 	{"file", "Files", "", "a folder, without any server", startFile},
 }
 

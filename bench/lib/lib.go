@@ -118,6 +118,10 @@ var All = slices.Concat(ours(), besides(), []Library{
 		How:         "GET_LOCK and RELEASE_LOCK, with a connection for each hold and each waiter",
 		MostWaiters: 100, WhyMost: "each takes a connection",
 	},
+	{
+		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: nothing, Open: openRows,
+		How: "an INSERT of a row, or its UPDATE where nobody has the name, and an UPDATE that compares its owner",
+	},
 })
 
 const (

@@ -27,6 +27,11 @@ func ours() (all []Library) {
 			How: "the same with WithoutHandOff: every hold is the server's to give",
 		}, "", lockport.WithoutHandOff())
 	}
+	all = append(all, Library{Family: "table", Name: "lockport", Kind: Ours, Renewal: itself, Waits: true, How: "Acquire and Release of table+postgres",
+		Open: func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+			c.URL = "table+" + c.URL + "?create=true&sslmode=disable"
+			return measure.Open(ctx, c)
+		}})
 	add(Library{Family: "file", Name: "lockport", Kind: Ours, Renewal: session, Only: []string{"handoff-same", "takeover"}, How: "Acquire and Release"}, "")
 	return all
 }

@@ -2,13 +2,16 @@ package lib
 
 import (
 	"context"
+	"crypto/rand"
 	"database/sql"
+	"errors"
 	"hash/fnv"
 	"net/url"
 	"sync"
 
 	_ "github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
@@ -82,6 +85,36 @@ func openAdvisory(_ context.Context, c measure.Config) (measure.Locker, error) {
 		}
 		query := either(wait, "SELECT true FROM pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)")
 		return conns.acquire(ctx, ask(query), ask("SELECT pg_advisory_unlock($1)"))
+	}}, nil
+}
+
+// openRows has a row for each name, through database/sql without prepared statements, as the table backend does.
+func openRows(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
+	db, err := sql.Open("pgx", c.URL+"?default_query_exec_mode=exec&sslmode=disable")
+	if err != nil {
+		return l, err
+	}
+	if _, err = db.ExecContext(ctx, "CREATE TABLE IF NOT EXISTS bare_locks (name text PRIMARY KEY, owner text NOT NULL, expires timestamptz NOT NULL)"); err != nil {
+		return l, errors.Join(err, db.Close())
+	}
+	return measure.Locker{Close: db.Close, Acquire: func(ctx context.Context, name string, _ bool) (measure.Release, error) {
+		owner := rand.Text()
+		ask := func(ctx context.Context, query string, args ...any) (bool, error) {
+			result, err := db.ExecContext(ctx, query, args...)
+			if err != nil {
+				return false, err
+			}
+			n, err := result.RowsAffected()
+			return n == 1, err
+		}
+		granted, err := ask(ctx, `INSERT INTO bare_locks AS l VALUES ($1, $2, clock_timestamp() + $3 * interval '1 millisecond') ON CONFLICT (name) DO UPDATE
+			SET owner = excluded.owner, expires = excluded.expires WHERE l.owner = '' OR l.expires <= clock_timestamp()`, name, owner, c.TTL.Milliseconds())
+		if err = heldIf(err == nil && !granted, err); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			return unlessHeld(ask(ctx, "UPDATE bare_locks SET owner = '' WHERE name = $1 AND owner = $2", name, owner))
+		}, nil
 	}}, nil
 }
 

@@ -51,6 +51,7 @@ var peers = map[string][]string{
 
 var bare = map[string][]string{
 	"redis": {"SET NX, EVALSHA"}, "etcd": {"Txn, Delete"}, "zookeeper": {"create, delete"}, "postgres": {"pg_advisory_lock"}, "mysql": {"GET_LOCK"},
+	"table": {"INSERT, UPDATE"},
 }
 
 var wakeUp = map[string][]string{"redis": {"PUBLISH, SET NX"}, "etcd": {"watch, Txn"}, "zookeeper": {"exists, create"}}
@@ -64,6 +65,7 @@ var Goals = []Goal{
 	{cycle, "redis", "p50, to rueidislock", "cycle", "p50", ours, to("redis", "rueidislock"), "≤", 1, ""},
 	{cycle, "redlock", "p50, to redsync", "cycle", "p50", ours, to("redlock", "redsync"), "≤", 0.5, ""},
 	{cycle, "zookeeper", "p50, to the bare commands", "cycle", "p50", ours, bare, "≤", 1.15, ""},
+	{cycle, "table", "p50, to the bare statements", "cycle", "p50", ours, bare, "≤", 1.15, ""},
 	{cycle, "zookeeper", "p50, to zk.Lock", "cycle", "p50", ours, to("zookeeper", "zk.Lock"), "≤", 1, ""},
 	{cycle, "mysql", "p50, to the bare commands (no tokens)", "cycle", "p50", noTokens, bare, "≤", 1.05, ""},
 
@@ -95,6 +97,7 @@ var Goals = []Goal{
 	{waiting, servers, "bytes each", "waiters-10000", "client memory", ours, nil, "≤", 4096, ""},
 	{held, servers, "goroutines, more than for 10", "held-10000", "goroutines", ours, nil, "≤", 5, "held-10"},
 	{held, "redis", "requests in a third of the TTL", "held-10000", "requests, in a third of the TTL", ours, nil, "≤", 30, ""},
+	{held, "table", "requests in a third of the TTL", "held-10000", "requests, in a third of the TTL", ours, nil, "≤", 20, ""},
 	{held, servers, "bytes each, 64 of them the name's", "held-10000", "client memory", ours, nil, "≤", 1024 + 64, ""},
 
 	{takeover, "postgres mysql file", "most, ms", "takeover", "most", ours, nil, "≤", 50, ""}, // elsewhere the TTL decides
