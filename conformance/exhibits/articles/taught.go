@@ -54,7 +54,7 @@ var taught = []Exhibit{
 	// They claim in a wrong way.
 	{
 		Name: "setnx-then-expire", Hazard: "H1", Article: "000, 001, 003, 004",
-		Is:       "SETNX, then EXPIRE in a second request: who dies between the two leaves a lock that never ends",
+		Is:       "SETNX, then EXPIRE in a second request: a client that dies in between leaves a lock that never ends",
 		CaughtBy: []string{"unknown/cut-after-each-request-orphan"}, Sees: []string{"a claim was cut off after request"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
@@ -66,7 +66,7 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "expire-after-failed-setnx", Hazard: "H2", Article: "001",
-		Is:       "SETNX, and EXPIRE whatever it said: who waits prolongs the holder's lock, so that it never ends",
+		Is:       "SETNX, then EXPIRE regardless of its answer: waiters extend the holder's lock for ever",
 		CaughtBy: []string{"exclusion/a-claim-that-failed"}, Sees: []string{"still taken, by nobody but the failed claims"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			got, err := rdb.SetNX(ctx, c.key, c.value, 0).Result()
@@ -78,7 +78,7 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "setnx-without-expiry", Hazard: "H15", Article: "000, 001, 003, 004",
-		Is:       "SETNX alone: the lock of a client that dies stays for ever",
+		Is:       "SETNX alone: a dead client's lock stays for ever",
 		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
 		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
 		spoil: func(l *lock) driver.Backend {
@@ -93,7 +93,7 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "get-then-set", Article: "001",
-		Is:       "GET, and SET if there was nothing: who claims between the two has the lock too, until it is overwritten",
+		Is:       "GET, then SET if it was empty: two clients can claim at once",
 		CaughtBy: []string{"exclusion/many-at-once"}, Sees: []string{"of 12 claims at once"},
 		spoil: taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			if err := rdb.Get(ctx, c.key).Err(); !errors.Is(err, goredis.Nil) {
@@ -105,7 +105,7 @@ var taught = []Exhibit{
 	// They release in a wrong way.
 	{
 		Name: "plain-del", Hazard: "H3", Article: "000, 003, 004",
-		Is: "DEL: a release that comes late or twice ends the next holder's lock",
+		Is: "DEL: a late or repeated release ends the next holder's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice", "ownership/abandon-twice-same-client",
 			"ownership/abandon-of-others"},
 		Sees: []string{notLost, grantedAgain, grantedAgain, grantedAgain, grantedAgain},
@@ -115,7 +115,7 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "get-then-del", Hazard: "H4", Article: "003",
-		Is:       "GET, then DEL if the value is the holder's: a lock that ends between the two is the next holder's when it is deleted",
+		Is:       "GET, then DEL if the value matches: if the lock expires in between, DEL deletes the next holder's",
 		CaughtBy: []string{"ownership/slow-release"}, Sees: []string{"a renewal of a claim that is held failed"},
 		spoil: giving(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 			value, err := rdb.Get(ctx, c.key).Result()
@@ -128,15 +128,14 @@ var taught = []Exhibit{
 	// They cannot tell one holder from another.
 	{
 		Name: "four-digit-owner", Hazard: "H5", Article: "004",
-		Is: "the owner is one of 9,001 numbers, and workers that were forked after the generator was seeded draw the same ones: " +
-			"a late release ends the lock of whoever drew the same number",
+		Is:       "owners are one of 9,001 numbers, and forked workers draw the same ones: a late release ends another worker's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal"},
 		Sees:     []string{notLost, grantedAgain, notLost},
 		spoil:    func(l *lock) driver.Backend { l.value = drawn(rand.New(rand.NewPCG(1, 2))); return l },
 	},
 	{
 		Name: "thread-id-owner", Hazard: "H5", Article: "003",
-		Is:       "the owner is the id of a thread, which counts from 1 in every process",
+		Is:       "the owner is a thread id, which counts from 1 in every process",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal", "ownership/abandon-of-others"},
 		Sees:     []string{notLost, grantedAgain, notLost, grantedAgain},
 		// One thread does all that a driver does.
@@ -145,7 +144,7 @@ var taught = []Exhibit{
 	// They believe for too long.
 	{
 		Name: "nobody-tells-the-holder", Hazard: "H6", Article: "000, 001, 003, 004",
-		Is:       "the lock ends with its expiry, nobody renews it, and its holder, who was told of no deadline, believes in it for ever",
+		Is:       "the lock expires without renewal, and its holder, which knows no deadline, believes for ever",
 		CaughtBy: []string{"silence/renewal", "silence/frozen", "silence/gone", "crash/stopped-holder"},
 		Sees: []string{"the holder has not released the name, yet another claim was granted", "granted the name to another", "granted the name to another",
 			"its first Valid said true"},
@@ -153,41 +152,40 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "believes-from-the-last-answer", Hazard: "H10", Article: "002, 004", Nodes: 5,
-		Is: "the five are asked one after the other, with a timeout above the TTL, and the lock is believed for a TTL from then on: " +
-			"one that hangs eats the validity, and the others have forgotten the lock when it is granted",
+		Is:       "five servers are asked in turn, with a timeout above the TTL, and validity counts from the last answer: when one hangs, the others forget",
 		CaughtBy: []string{"exclusion/two-backends", "contract/held"},
 		Sees:     []string{"yet another claim was granted", "a second claim was not ErrHeld but: none"},
 		spoil:    believing(func(_ time.Time, ttl time.Duration) (time.Time, bool) { return time.Now().Add(ttl), true }),
 	},
 	{
 		Name: "never-looks-at-what-is-left", Hazard: "H10", Article: "004", Nodes: 5,
-		Is:       "the same, where the validity counts from the first request, and nobody looks whether anything is left of it",
+		Is:       "the same with validity counted from the first request, but nobody checks that any is left",
 		CaughtBy: []string{"contract/grant"}, Sees: []string{"before TryAcquire returned"},
 		spoil: believing(func(sent time.Time, ttl time.Duration) (time.Time, bool) { return sent.Add(ttl), true }),
 	},
 	// Their waiters ask all the time.
 	{
 		Name: "asks-every-millisecond", Hazard: "H11", Article: "001",
-		Is:       "who waits asks the server again after a millisecond",
+		Is:       "a waiter asks again after a millisecond",
 		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
 		spoil: asking(time.Millisecond),
 	},
 	{
 		Name: "asks-every-five-milliseconds", Hazard: "H11", Article: "004",
-		Is:       "who waits asks the server again after five milliseconds",
+		Is:       "a waiter asks again after five milliseconds",
 		CaughtBy: []string{"cost/waiters"}, Sees: []string{"one waiter cost"},
 		spoil: asking(5 * time.Millisecond),
 	},
 	// They deal wrongly with a server that is not there.
 	{
 		Name: "waits-for-a-silent-server", Hazard: "H12", Article: "001",
-		Is:       "the client was made without timeouts: while the server is silent a claim hangs, whatever its caller's deadline",
+		Is:       "the client has no timeouts: on a silent server a claim hangs past its caller's deadline",
 		CaughtBy: []string{"cancellation/silent-server"}, Sees: []string{"TryAcquire has not returned"},
 		client: func(o *goredis.Options) { o.ReadTimeout, o.WriteTimeout, o.ContextTimeoutEnabled = -1, -1, false },
 	},
 	{
 		Name: "release-swallows-errors", Hazard: "H12", Article: "001",
-		Is:       "an error of the release is logged at most: the caller takes the lock for released, and it is there until it expires",
+		Is:       "errors of the release are swallowed: the lock stays until it expires",
 		CaughtBy: []string{"giving-up/release-server-gone", "giving-up/release-silent-server"},
 		Sees:     []string{"Release returned nil, and the name is still taken"},
 		// Its own timeout ends well before its caller's: its answer counts, not its silence.
@@ -199,7 +197,7 @@ var taught = []Exhibit{
 	},
 	{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
-		Is:       "a claim that failed is one that found the lock held: nobody learns that the server is not there",
+		Is:       "every failed claim counts as held: nobody learns that the server is gone",
 		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
 		Sees:     []string{"lock is held by somebody else"},
 		spoil: func(l *lock) driver.Backend {
@@ -215,21 +213,21 @@ var taught = []Exhibit{
 	// They are rows of a table, "by the database".
 	{
 		Name: "unique-key-without-expiry", Hazard: "H15", Article: "004", Server: Postgres,
-		Is:       "INSERT under a unique key, DELETE to release: the row of a client that dies stays for ever",
+		Is:       "INSERT under a unique key, DELETE to release: a dead client's row stays for ever",
 		CaughtBy: []string{"silence/expiry"}, Sees: []string{"a claim that is not renewed ends with its TTL"},
 		open:  onTable("INSERT INTO article_locks VALUES (@name, @holder, clock_timestamp() + @ttl) ON CONFLICT DO NOTHING", "DELETE FROM article_locks WHERE name = @name AND holder = @holder"),
 		sound: onTable(takeRow, freeRow),
 	},
 	{
 		Name: "version-without-holder", Hazard: "H3", Article: "004", Server: Postgres,
-		Is:       "a column with a version, which each change raises: the release compares no holder, and one that comes late or twice ends the next holder's lock",
+		Is:       "a version column: the release compares no holder, so a late or repeated release ends the next holder's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/abandon-twice"}, Sees: []string{notLost, grantedAgain, grantedAgain},
 		open:  onTable(takeRow, "UPDATE article_locks SET holder = '', expires = clock_timestamp(), version = version + 1 WHERE name = @name AND expires > clock_timestamp()"),
 		sound: onTable(takeRow, freeRow),
 	},
 	{
 		Name: "select-for-update", Article: "004", Server: Postgres,
-		Is:       "SELECT … FOR UPDATE in a transaction that stays open as long as the lock is held: each lock keeps a connection of the server",
+		Is:       "SELECT … FOR UPDATE in a transaction open for the whole hold: each lock keeps a connection",
 		CaughtBy: []string{"cost/connections"}, Sees: []string{"failed to connect"},
 		open:  inTransactions,
 		sound: onTable(takeRow, freeRow),
