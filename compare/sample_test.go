@@ -95,7 +95,7 @@ func classIn(text string) report.Class {
 func TestChoosing(t *testing.T) {
 	r := sample(t)
 	var b strings.Builder
-	b.WriteString("| backend | Acquire | Release | a cycle, × round trip | hand-off to a waiter | a dead holder's lock |\n|---|---|---|---|---|---|\n")
+	b.WriteString("|backend|Acquire|Release|a cycle, × round trip|hand-off to a waiter|a dead holder's lock|\n|---|---|---|---|---|---|\n")
 	for _, s := range r.Subjects {
 		i := slices.IndexFunc(r.Costs, func(c report.Costs) bool { return c.Subject == s.Name })
 		if i < 0 {
@@ -105,7 +105,7 @@ func TestChoosing(t *testing.T) {
 		if c.Takeover.Time.N > 0 {
 			takeover = report.Millis(c.Takeover.Time.P50) + " at a TTL of " + report.Millis(c.TTL)
 		}
-		fmt.Fprintf(&b, "| %s | %s | %s | %.1f (%.1f to %.1f) | %s | %s |\n", s.Title, report.Micros(c.Cycle.Acquire.P50), report.Micros(c.Cycle.Release.P50),
+		fmt.Fprintf(&b, "|%s|%s|%s|%.1f (%.1f to %.1f)|%s|%s|\n", s.Title, report.Micros(c.Cycle.Acquire.P50), report.Micros(c.Cycle.Release.P50),
 			c.Cycle.Ratio.Median, c.Cycle.Ratio.Low, c.Cycle.Ratio.High, report.Micros(c.HandOff.Time.P50), takeover)
 	}
 	pages.Holds(t, "choosing.md", "costs", b.String())

@@ -71,7 +71,7 @@ func measured(cell string, spoil func(f *history.Figures)) faults.Measured {
 func TestPageSaysWhatIsStated(t *testing.T) {
 	page := faults.Render(stated(), faults.Measured{})
 	for _, want := range []string{
-		"|[one]|one server (replicas=1), alone|–|clock-set, master-killed|1|3|\n|[five]|five servers|split-brain|holder-cut|0|1|",
+		"|[one]|–|clock-set, master-killed|1|3|\n|[five]|split-brain|holder-cut|0|1|",
 		"Not run yet", "\n|holder-stopped|safe|–|1|A process stopped (SIGSTOP)",
 		"\n|holder-killed|safe|–|2|",
 		"### One server (replicas=1), alone\n\n[redis](backends/redis.md), TTL 2s, fencing tokens.\n\n" +
