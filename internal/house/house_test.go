@@ -87,3 +87,15 @@ func TestClientVersions(t *testing.T) {
 		require.Contains(t, mod, "\t"+c[1]+" "+c[2]+"\n", "go.mod requires the oldest version that is tested")
 	}
 }
+
+// The documents stay short enough to be read: all of them together, counted as wc -w does, and README.md alone.
+func TestWords(t *testing.T) {
+	all := 0
+	wholeTree(t).texts([]string{".md"}, func(page, text string) {
+		words := len(strings.Fields(text))
+		all += words
+		require.False(t, page == "README.md" && words > 900, "README.md has %d words", words)
+	})
+	require.Greater(t, all, 10_000)
+	require.LessOrEqual(t, all, 45_000, "cut what a reader does not need, before you add")
+}
