@@ -112,7 +112,7 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 	}
 	if q.claim != nil {
 		if w.try && (!q.several() || q.claim.foundHeld) {
-			return nil, q.heldHere(fmt.Errorf("%w: this process has it or is taking it", ErrHeld))
+			return nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
 		}
 		w.waited = q.claim.state != claiming || q.claim.foundHeld
 		if w.waited && q.blocked == nil {

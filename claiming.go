@@ -45,7 +45,7 @@ func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Durati
 	default:
 		o.grant = lease.Grant()
 		if _, ok := lease.(driver.Renewer); !ok && c.batch == nil && !o.grant.Until.IsZero() {
-			o.err = errors.New("the driver granted a lease that ends and that nothing can renew: it must be a driver.Renewer, or its backend a driver.BatchRenewer")
+			o.err = errors.New("the driver granted a lease that nothing can renew: make the lease a driver.Renewer, or its backend a driver.BatchRenewer")
 		}
 	}
 	return o
@@ -214,7 +214,7 @@ func (cl *claim) judge(o outcome) (again bool) {
 		case cl.lostEarly != nil:
 			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
 		case now >= deadline:
-			o.err = fmt.Errorf("%w: the lock was granted too late to be of use", driver.ErrUnknown)
+			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
 		case q.head.ttl != cl.req.TTL: // it was made for somebody with another TTL, who has gone
 			c.undoLater(undo{req: cl.req, lease: cl.lease})
 			cl.leave()

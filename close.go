@@ -47,7 +47,7 @@ func (c *Client) Close() error {
 	sleep(context.Background(), closePatience, ended) // a backend may not let go some
 
 	if left > 0 {
-		c.closeErr = fmt.Errorf("%w: %d locks were not given back for certain; they stay taken until their TTL or session ends", ErrUnavailable, left)
+		c.closeErr = fmt.Errorf("%w: %d locks may not have been released; those stay taken until their TTL or session ends", ErrUnavailable, left)
 	}
 	if c.closeErr = errors.Join(c.closeErr, c.backend.Close()); c.closeErr != nil {
 		c.closeErr = c.fail("close", "", c.closeErr)

@@ -35,7 +35,7 @@ func parseTicket(s string) (*ticket, error) {
 	t := new(ticket)
 	if !ours || err != nil || json.Unmarshal(text, t) != nil || checkName(t.Name) != nil || t.Owner == "" || len(t.Owner) > driver.MaxOwnerLength ||
 		t.TTL < minTTL || t.Token > driver.MaxToken*driver.TokensPerGrant {
-		return nil, fmt.Errorf("%w: this is no ticket of Detach", ErrInvalidOption)
+		return nil, fmt.Errorf("%w: not a ticket from Detach", ErrInvalidOption)
 	}
 	return t, nil
 }
@@ -105,7 +105,7 @@ func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOptio
 	}
 	from := acquireOption(func(a *acquisition) error {
 		if a.mode != (mode{}) || a.reenter {
-			return fmt.Errorf("%w: Attach cannot be had with Shared, Permits or Reenter", ErrInvalidOption)
+			return fmt.Errorf("%w: Attach excludes Shared, Permits and Reenter", ErrInvalidOption)
 		}
 		a.attached = t
 		return nil

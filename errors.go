@@ -32,9 +32,9 @@ var (
 	// ErrInvalidOption: an option's value, or its relation to another, makes no sense.
 	ErrInvalidOption = driver.ErrInvalidOption
 	// ErrMaxHold is the reason of a loss: the hold lasted as long as MaxHold allows. It comes with ErrLost.
-	ErrMaxHold = errors.New("held for as long as MaxHold allows")
+	ErrMaxHold = errors.New("MaxHold has passed")
 	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.
-	ErrSilence = errors.New("lock server was not heard from in time")
+	ErrSilence = errors.New("lock server did not answer in time")
 )
 
 // HeldError is ErrHeld with what is known of the holder. errors.As finds it in what Acquire and TryAcquire return. Its fields are as Inspect gives

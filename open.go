@@ -86,7 +86,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	}
 	for name := range q { // a password with a question mark ends the URL's address, and the rest of it looks like a parameter
 		if strings.ContainsAny(name, "@:/") || name == "ttl" && strings.Contains(q.Get(name), "@") {
-			return nil, 0, errors.New("what follows the question mark of the lock URL is no parameter: percent-encode special characters in the password")
+			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")
 		}
 	}
 	m.mu.RLock()

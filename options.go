@@ -227,7 +227,7 @@ func (a acquisition) check(caps driver.Capabilities) error {
 	case a.permits > 0 && !caps.Permits:
 		return fmt.Errorf("%w: %s has no permits", errors.ErrUnsupported, caps.Backend)
 	case a.attached != nil && !caps.Detach:
-		return fmt.Errorf("%w: %s cannot attach what another process held", errors.ErrUnsupported, caps.Backend)
+		return fmt.Errorf("%w: %s cannot attach another process's hold", errors.ErrUnsupported, caps.Backend)
 	case a.shared && a.permits > 0:
 		return fmt.Errorf("%w: Shared and Permits exclude each other", ErrInvalidOption)
 	case a.ttl < caps.MinTTL:

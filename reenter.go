@@ -29,12 +29,12 @@ func Reenter() AcquireOption {
 }
 
 // errOuterReleased is why an inner hold is lost.
-var errOuterReleased = errors.New("the outer hold was released while this one, which is a part of it, was held")
+var errOuterReleased = errors.New("the outer hold was released before this inner one")
 
 // enter makes an inner hold of l for w.
 func (l *Lock) enter(w *waiter) (*Lock, error) {
 	if have := l.claim.queue.mode; w.mode != have && (have.several() || w.permits > 0) {
-		return nil, fmt.Errorf("%w: Reenter in a mode that the outer hold does not include", ErrInvalidOption)
+		return nil, fmt.Errorf("%w: Reenter in a mode that the outer hold does not cover", ErrInvalidOption)
 	}
 	c := l.claim.client
 	c.mu.Lock()

@@ -135,7 +135,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	}()
 	switch {
 	case lease == nil:
-		return fmt.Errorf("%w: a renewal that was under way has not come back", ErrUnavailable)
+		return fmt.Errorf("%w: a renewal under way has not returned", ErrUnavailable)
 	case next != nil:
 		err = cl.requeue(ctx, next)
 	default:

@@ -37,7 +37,7 @@ func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOp
 func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	names = slices.Sorted(slices.Values(names))
 	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
-		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: several names must be at least one, and none of them twice", ErrInvalidName)}
+		return nil, &Error{Op: "acquire", Err: fmt.Errorf("%w: give at least one name, and none twice", ErrInvalidName)}
 	}
 	locks, errs := make([]*Lock, len(names)), make([]error, len(names))
 	inParallel(len(names), len(names), func(i int) { locks[i], errs[i] = l.TryAcquire(ctx, names[i], opts...) })

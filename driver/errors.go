@@ -10,7 +10,7 @@ import (
 // cause, without passwords. An error that matches none counts as ErrUnknown. lockport exports the same values.
 var (
 	// ErrHeld: somebody else has the name.
-	ErrHeld = errors.New("lock is held by somebody else")
+	ErrHeld = errors.New("lock is held by another client")
 	// ErrLost: the claim was granted and is known to be gone.
 	ErrLost = errors.New("lock was lost")
 	// ErrUnavailable: the server cannot be reached or cannot serve now; the request certainly had no effect.
@@ -42,7 +42,7 @@ type HeldError struct {
 // Error implements error.
 func (e *HeldError) Error() string {
 	if e.ExpiresIn > 0 {
-		return fmt.Sprintf("%v (for at most %v unless prolonged)", ErrHeld, e.ExpiresIn.Round(time.Millisecond))
+		return fmt.Sprintf("%v (for at most %v unless renewed)", ErrHeld, e.ExpiresIn.Round(time.Millisecond))
 	}
 	return ErrHeld.Error()
 }

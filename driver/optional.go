@@ -148,7 +148,7 @@ type SharedSessionError struct {
 // Error implements error.
 func (e *SharedSessionError) Error() string {
 	if e.Others < 0 {
-		return fmt.Sprintf("%v: which other locks the holder's session (%s) has is not known, and they would be lost with it", ErrRefused, e.Session)
+		return fmt.Sprintf("%v: the holder's session (%s) may have other locks, which would be lost with it", ErrRefused, e.Session)
 	}
 	return fmt.Sprintf("%v: the holder's session (%s) has %d other locks, which would be lost with it", ErrRefused, e.Session, e.Others)
 }

@@ -58,6 +58,6 @@ func Example() {
 	fmt.Println("balance:", a.balance)
 	// Output:
 	// the next worker: <nil>
-	// the paused worker: fence: fencing token 1024 of "account-7" is stale: a newer holder came with 2048; nothing was written, stop
+	// the paused worker: fence: fencing token 1024 of "account-7" is stale: a newer holder registered 2048; nothing was written, stop
 	// balance: 100
 }

@@ -29,7 +29,7 @@ func (e *StaleError) Error() string {
 	if e.Name != "" {
 		of = fmt.Sprintf(" of %.80q", e.Name)
 	}
-	return fmt.Sprintf("fencing token %d%s is stale: a newer holder came with %d; nothing was written, stop", e.Token, of, e.Seen)
+	return fmt.Sprintf("fencing token %d%s is stale: a newer holder registered %d; nothing was written, stop", e.Token, of, e.Seen)
 }
 
 // Is makes errors.Is(err, ErrStale) true.

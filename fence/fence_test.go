@@ -27,8 +27,8 @@ func TestCheck(t *testing.T) {
 	var stale *fence.StaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, fence.StaleError{Name: "orders", Token: 7, Seen: 8}, *stale)
-	require.EqualError(t, err, `fencing token 7 of "orders" is stale: a newer holder came with 8; nothing was written, stop`)
-	require.EqualError(t, &fence.StaleError{Token: 7, Seen: 8}, `fencing token 7 is stale: a newer holder came with 8; nothing was written, stop`)
+	require.EqualError(t, err, `fencing token 7 of "orders" is stale: a newer holder registered 8; nothing was written, stop`)
+	require.EqualError(t, &fence.StaleError{Token: 7, Seen: 8}, `fencing token 7 is stale: a newer holder registered 8; nothing was written, stop`)
 
 	long := fence.Check(strings.Repeat("ä\n", 500), 7, 8).Error()
 	require.NotContains(t, long, "\n")
@@ -50,7 +50,7 @@ func TestMemoryRefusesOlderTokens(t *testing.T) {
 	err := m.Do(ctx, "n", 5, write)
 	require.ErrorIs(t, err, fence.ErrStale)
 	require.ErrorContains(t, err, `token 5 of "n"`)
-	require.ErrorContains(t, err, "came with 6")
+	require.ErrorContains(t, err, "registered 6")
 	require.ErrorIs(t, m.Register(ctx, "n", 5), fence.ErrStale)
 	require.ErrorIs(t, m.Do(ctx, "n", 0, write), fence.ErrNoToken)
 	require.Equal(t, 2, calls, "what is refused is not called")

@@ -69,7 +69,7 @@ func (c *candidate) tellStopping(held context.Context, term *lockport.Lock) (end
 func Watch(ctx context.Context, client *lockport.Client, name string, pause time.Duration) iter.Seq2[lockport.Status, error] {
 	return func(yield func(lockport.Status, error) bool) {
 		if pause <= 0 {
-			yield(lockport.Status{}, fmt.Errorf("leader: %w: the pause of Watch is %v; it must be positive", lockport.ErrInvalidOption, pause))
+			yield(lockport.Status{}, fmt.Errorf("leader: %w: Watch's pause is %v; it must be positive", lockport.ErrInvalidOption, pause))
 			return
 		}
 		var last *lockport.Status

@@ -51,7 +51,7 @@ func Grace(d time.Duration) Option {
 
 var (
 	// errGrace is the cause of a context that Grace ended.
-	errGrace = fmt.Errorf("leader: %w: only Grace is left of the validity", lockport.ErrSilence)
+	errGrace = fmt.Errorf("leader: %w: no more than Grace is left of the validity", lockport.ErrSilence)
 	// errGraceTooLong ends Run.
 	errGraceTooLong = fmt.Errorf("leader: %w: Grace is longer than half of the TTL", lockport.ErrInvalidOption)
 )

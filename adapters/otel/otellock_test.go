@@ -121,7 +121,7 @@ func TestTelemetry(t *testing.T) {
 	acquires := []string{
 		`0s below "job" {backend=memory,handed_off=false,outcome=acquired,token=1024}`,
 		`0s below "job" {backend=memory,outcome=held}`,
-		`2s below "job" {backend=memory,outcome=timeout} Error: context deadline exceeded while waiting: lock is held by somebody else`,
+		`2s below "job" {backend=memory,outcome=timeout} Error: context deadline exceeded while waiting: lock is held by another client`,
 		`3s below "job" {backend=memory,handed_off=false,outcome=acquired,token=2048}`,
 		`0s below "job" {backend=memory,handed_off=false,outcome=acquired,token=3072}`,
 	}

@@ -79,7 +79,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	var shared *driver.SharedSessionError
 	if session, ok := driver.As[driver.SessionBreaker](v.Backend()); ok && errors.As(err, &shared) {
 		if !o.whole {
-			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; if that must be, give --all-of-session",
+			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, give --all-of-session",
 				shared.Session, losses(shared))
 		}
 		c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
@@ -97,7 +97,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case errors.Is(err, driver.ErrLost):
 		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
 	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
-		return failf(exitUnavailable, "%v; whether the hold was ended is not known: look with lockport status", lookError(err))
+		return failf(exitUnavailable, "%v; the hold may have ended: check with lockport status", lookError(err))
 	}
 	return lookError(err)
 }
@@ -125,7 +125,7 @@ func losses(shared *driver.SharedSessionError) string {
 	}
 	more := shared.Others - len(names)
 	if shared.Others < 0 {
-		return "other locks that it may have would be lost: which those are is not known"
+		return "its other locks, which are not known, would be lost"
 	}
 	if len(names) > 0 && more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))

@@ -32,7 +32,7 @@ func findCommand(name string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // anybody may have put it there
-		return "", failf(exitNotFound, "command not found: %s (for root, PATH does not lead into the current folder: write %s)", name, absolute(path))
+		return "", failf(exitNotFound, "command not found: %s (root's PATH cannot use the current folder: write %s)", name, absolute(path))
 	case errors.Is(err, exec.ErrDot):
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -137,11 +137,11 @@ var hiddenStages = map[string]func(c *console, args []string) error{
 // means that lockport died before the command could begin.
 func execStage(c *console, args []string) error {
 	if len(args) < 3 {
-		return usagef("%s is for lockport itself", stageExec)
+		return usagef("%s is internal to lockport", stageExec)
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil {
-		return usagef("%s is for lockport itself", stageExec)
+		return usagef("%s is internal to lockport", stageExec)
 	}
 	gate := os.NewFile(uintptr(fd), "gate")
 	if n, _ := gate.Read(make([]byte, 1)); n == 0 {

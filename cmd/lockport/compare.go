@@ -59,7 +59,7 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	defer unused()
 	folder, err := temporaryFolder()
 	if err != nil {
-		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR says where)", err)
+		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR names the place)", err)
 	}
 	defer os.RemoveAll(folder)
 	ctx, stop := untilInterrupted(ctx, c, folder)
@@ -153,7 +153,7 @@ func untilInterrupted(ctx context.Context, c *console, folder string) (context.C
 		if c.interactive {
 			_, _ = fmt.Fprint(c.err, clearLine)
 		}
-		c.say("ending what was started; again to end at once")
+		c.say("stopping the servers; press again to stop at once")
 		cancel(exitWith(code))
 		code = signalCode((<-signals).(syscall.Signal))
 		_ = os.RemoveAll(folder)

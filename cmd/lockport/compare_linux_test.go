@@ -169,7 +169,7 @@ func TestCompareRefused(t *testing.T) {
 		args      []string
 	}{
 		"the report could not be written: ": {exitFailed, "", []string{"--scenario", "H14", "--out", "/proc/self"}},
-		"TMPDIR says where":                 {exitFailed, "/nonexistent", []string{"--scenario", "H14"}},
+		"TMPDIR names the place":            {exitFailed, "/nonexistent", []string{"--scenario", "H14"}},
 		"cannot be reached":                 {exitUnavailable, "", []string{"--url", "redis://:secret@127.0.0.1:1"}},
 	} {
 		p, temporary, out := comparing(t, tt.args...)

@@ -210,9 +210,9 @@ func summarize(w io.Writer, r conformance.Report, proxied bool) {
 	})
 	switch {
 	case lacking && proxied:
-		fmt.Fprintln(w, "Cases were not run that need faults of the server itself, or a look at what it keeps.")
+		fmt.Fprintln(w, "Cases that need faults of the server itself, or a view of its data, were not run.")
 	case lacking:
-		fmt.Fprintln(w, "Cases were not run that need faults (a cut connection, a lost reply, a restart): they cannot be produced from here.")
+		fmt.Fprintln(w, "Cases that need faults (a cut connection, a lost reply, a restart) were not run: they cannot be made from here.")
 	}
 }
 

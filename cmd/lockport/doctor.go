@@ -48,7 +48,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 		err = writeDiagnosis(c.out, d)
 	}
 	if err != nil {
-		return failf(exitFailed, "what was found cannot be written: %v", err)
+		return failf(exitFailed, "the findings cannot be written: %v", err)
 	}
 	if len(d.Endangers) > 0 {
 		return exitWith(exitFailed)
@@ -148,9 +148,9 @@ func (d *diagnosis) setAnswerTime(took time.Duration) {
 	d.took, d.RoundTripUS = took, took.Microseconds()
 	if d.ttl > 0 && took >= d.ttl/latencyShare {
 		d.add(driver.Notice{ID: "latency",
-			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v: a lock is valid for that much less, and few lost renewals end it.",
+			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v. It shortens the validity of each lock, and a few lost renewals end a hold.",
 				took.Round(10*time.Microsecond), d.ttl),
-			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a server that is nearer.", (took*latencyShare).Round(time.Second)+time.Second)})
+			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a nearer server.", (took*latencyShare).Round(time.Second)+time.Second)})
 	}
 }
 
@@ -162,7 +162,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
 	if d.ttl > 0 {
-		fmt.Fprintf(&b, "A silent holder's lock ends after %v.\n", d.ttl)
+		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", d.ttl)
 	} else {
 		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
 	}
@@ -172,7 +172,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	for _, part := range []struct {
 		title string
 		all   []finding
-	}{{"What puts locks at risk", d.Endangers}, {"What could not be checked", d.Unknown}} {
+	}{{"What puts locks at risk", d.Endangers}, {"Not checked", d.Unknown}} {
 		if len(part.all) == 0 {
 			continue
 		}
@@ -188,7 +188,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 
 // verdict is the last line.
 func (d *diagnosis) verdict() string {
-	found := "No risk for locks was found here"
+	found := "No risks found here"
 	if n := len(d.Endangers); n > 0 {
 		found = fmt.Sprintf("Risks for locks: %d", n)
 	}

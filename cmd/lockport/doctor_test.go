@@ -23,10 +23,10 @@ func TestDiagnosisText(t *testing.T) {
 	d.setTTL(15 * time.Second)
 	d.setAnswerTime(123456 * time.Nanosecond)
 	require.Equal(t, `redis://h:6379/2 (redis)
-A silent holder's lock ends after 15s.
+A lock is released after a silence of 15s.
 A round trip takes 120µs.
 
-No risk for locks was found here.
+No risks found here.
 `, text(d))
 
 	d.add(driver.Notice{ID: "eviction-policy",
@@ -35,7 +35,7 @@ No risk for locks was found here.
 	d.add(driver.Notice{ID: "settings", Unknown: true, Text: "The server does not let us use CONFIG GET, so its time-outs are not known.", Remedy: "Allow it (+config|get)."})
 	d.add(driver.Notice{ID: "eviction-policy", Text: "again"}, driver.Notice{ID: "memory", Text: "It is full.", Remedy: "Empty it."})
 	require.Equal(t, `redis://h:6379/2 (redis)
-A silent holder's lock ends after 15s.
+A lock is released after a silence of 15s.
 A round trip takes 120µs.
 
 What puts locks at risk
@@ -49,7 +49,7 @@ memory
   It is full.
   Remedy: Empty it.
 
-What could not be checked
+Not checked
 
 settings
   The server does not let us use CONFIG GET, so its time-outs are not known.
@@ -63,13 +63,13 @@ Risks for locks: 2; not known: 1.
 	require.Equal(t, `file: (file)
 A lock ends with its process.
 
-What could not be checked
+Not checked
 
 x
   y
   Remedy: z
 
-No risk for locks was found here; not known: 1.
+No risks found here; not known: 1.
 `, text(d))
 }
 
@@ -112,5 +112,5 @@ func TestDoctorFiles(t *testing.T) {
 	require.Equal(t, []finding{}, d.Endangers)
 	require.Equal(t, []finding{}, d.Unknown)
 	stdout, _ = ran(t, 0, "memory:", "doctor")
-	require.True(t, strings.HasSuffix(stdout, "\nNo risk for locks was found here.\n"), stdout)
+	require.True(t, strings.HasSuffix(stdout, "\nNo risks found here.\n"), stdout)
 }

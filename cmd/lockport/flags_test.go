@@ -34,7 +34,7 @@ func TestOptionsParse(t *testing.T) {
 		{args: []string{"a", "--", "-n", "--", "-w"}, want: runOptions{names: []string{"a"}, wait: -1, command: []string{"-n", "--", "-w"}}},
 
 		{args: []string{"-x", "a", "--", "true"}, wantErr: "unknown shorthand flag: 'x' in -x; try: lockport run --help"},
-		{args: []string{"--url=", "a", "--", "true"}, wantErr: `invalid argument "" for "--url" flag: the URL is empty: want that of a lock server, or file: for files of this machine; try: lockport run --help`},
+		{args: []string{"--url=", "a", "--", "true"}, wantErr: `invalid argument "" for "--url" flag: the URL is empty: give a lock server's, or file: for files of this machine; try: lockport run --help`},
 		{args: []string{"a", "-w"}, wantErr: "flag needs an argument: 'w' in -w; try: lockport run --help"},
 		{args: []string{"-w", "10", "a", "--", "true"}, wantErr: `invalid argument "10" for "-w, --wait" flag: bad duration "10": want something like 10s, 1m30s or 250ms; try: lockport run --help`},
 		{args: []string{"-w-1s", "a", "--", "true"}, wantErr: `invalid argument "-1s" for "-w, --wait" flag: "-1s" is negative; try: lockport run --help`},

@@ -104,7 +104,7 @@ func guardStage(_ *console, args []string) error {
 		group, _ = strconv.Atoi(args[0])
 	}
 	if group <= 1 {
-		return usagef("%s is for lockport itself", stageGuard)
+		return usagef("%s is internal to lockport", stageGuard)
 	}
 	var instant int64
 	var deadline time.Time

@@ -43,7 +43,7 @@ func openView(verb, rawURL string) (*view, error) {
 	v := &view{client, b.Capabilities(), ttl}
 	if v.caps.Backend == "memory" {
 		v.close()
-		return nil, usagef("%s: locks in memory are those of one process, which no other can see", verb)
+		return nil, usagef("%s: locks in memory are invisible to other processes", verb)
 	}
 	return v, nil
 }
@@ -110,7 +110,7 @@ func holder(ctx context.Context, client *lockport.Client, names []string) (name,
 			return name, who(st) + " since " + st.Since.Local().Format(time.DateTime)
 		}
 	}
-	return names[0], "somebody else"
+	return names[0], "another client"
 }
 
 // plain is a name as it is, where that shows what it is and where it ends; else in quotes.

@@ -61,7 +61,7 @@ func TestRunOnLostIgnore(t *testing.T) {
 	require.True(t, groupAlive(group))
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	eventually(t, func() bool { return p.err.String() != "" }, "the loss was not said")
-	require.Regexp(t, `^lockport: .*the command goes on, as --on-lost ignore wants\n$`, p.err.String())
+	require.Regexp(t, `^lockport: .*the command continues, because of --on-lost ignore\n$`, p.err.String())
 	require.True(t, groupAlive(group))
 	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 	require.Equal(t, 79, p.code(t))

@@ -188,7 +188,7 @@ func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Se
 			code = exitLost
 		}
 	case err != nil:
-		c.say("%v; the lock ends by itself within %v", err, o.ttl)
+		c.say("%v; the lock expires within %v", err, o.ttl)
 	}
 	closeClient(client, signals)
 	if failed != nil {

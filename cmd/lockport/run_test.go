@@ -57,7 +57,7 @@ func TestCommandInTheCurrentFolder(t *testing.T) {
 		t.Setenv("PATH", path)
 		found, err := findCommand("report")
 		if os.Geteuid() == 0 {
-			require.ErrorContains(t, err, "command not found: report (for root, ", "PATH=%s", path)
+			require.ErrorContains(t, err, "command not found: report (root's PATH", "PATH=%s", path)
 			require.Equal(t, exitNotFound, err.(*exitError).code)
 		} else {
 			require.NoError(t, err, "PATH=%s", path)

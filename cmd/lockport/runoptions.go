@@ -85,11 +85,11 @@ func (o *runOptions) settle() error {
 	}
 	switch {
 	case o.ttl < smallestTTL:
-		return usagef("a TTL of %v leaves no time to end a command before somebody else can have the lock: give at least %v", o.ttl, smallestTTL)
+		return usagef("a TTL of %v leaves no time to end a command before another client can acquire the lock: give at least %v", o.ttl, smallestTTL)
 	case o.killAfter < 0:
 		o.killAfter = o.ttl / 3
 	case o.killAfter >= o.ttl/2:
-		return usagef("option --kill-after: %v is not below half of the TTL, %v, so that a renewal that is late would end the command",
+		return usagef("option --kill-after: %v is not below half of the TTL, %v: a late renewal would end the command",
 			o.killAfter, o.ttl)
 	}
 	return nil

@@ -100,7 +100,7 @@ func (v *view) showAll(ctx context.Context, c *console, o statusOptions) error {
 	case len(all) > 0:
 		err = writeTable(c.out, all)
 	case o.prefix != "":
-		c.say("no lock is held whose name starts with %s", strconv.Quote(o.prefix))
+		c.say("no held lock has a name that starts with %s", strconv.Quote(o.prefix))
 	default:
 		c.say("no lock is held (%s)", v.caps.Backend)
 	}
@@ -180,7 +180,7 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) err
 	case st.Shared:
 		line("shared by", count(1+len(st.Others), "reader"))
 	case st.Permits < 0:
-		line("permits", fmt.Sprintf("%d are held; how many there are is not known", 1+len(st.Others)))
+		line("permits", fmt.Sprintf("%d are held; their total is not known", 1+len(st.Others)))
 	case st.Permits > 0:
 		line("permits", fmt.Sprintf("%d of %d are held", 1+len(st.Others), st.Permits))
 	case !st.Held:
@@ -237,13 +237,13 @@ func writeTable(w io.Writer, all []lockport.Status) error {
 func until(st lockport.Status, caps driver.Capabilities) string {
 	switch {
 	case !st.Expires.IsZero():
-		return fmt.Sprintf("%s (in %s), unless it is prolonged", clockTime(st.Expires), age(time.Until(st.Expires)))
+		return fmt.Sprintf("%s (in %s), unless it is renewed", clockTime(st.Expires), age(time.Until(st.Expires)))
 	case caps.Ends == driver.EndsSession:
 		return "its session ends"
 	case caps.Ends == driver.EndsProcess:
 		return "its process ends"
 	case st.Foreign:
-		return "its holder ends it: it does not expire, or that is not known"
+		return "no expiry is known: its holder ends it"
 	}
 	return ""
 }
@@ -253,7 +253,7 @@ func tokenText(st lockport.Status, caps driver.Capabilities) string {
 	case st.Token == 0 && caps.Token == driver.TokenNone:
 		return "none: this backend has no fencing tokens"
 	case st.Token == 0 && st.Foreign:
-		return "none: its holder is no client of lockport"
+		return "none: the holder is not a lockport client"
 	}
 	return token(st)
 }

@@ -41,7 +41,7 @@ func TestStatusOfFiles(t *testing.T) {
 	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
 	stdout, stderr = ran(t, 0, url, "status", "--prefix=x")
 	require.Empty(t, stdout)
-	require.Equal(t, "lockport: no lock is held whose name starts with \"x\"\n", stderr)
+	require.Equal(t, "lockport: no held lock has a name that starts with \"x\"\n", stderr)
 	stdout, _ = ran(t, 0, url, "status", "--json", "--prefix=x")
 	require.JSONEq(t, `{"backend": "file", "locks": []}`, stdout)
 	stdout, _ = ran(t, 1, url, "status", "--json", "x")

@@ -117,7 +117,7 @@ func (s *supervisor) check(now time.Time) time.Duration {
 			killAt := deadline.Add(-slack)
 			termAt := killAt.Add(-s.o.killAfter)
 			if !now.Before(termAt) {
-				s.c.say("the lock server was not heard from in time; ending the command before somebody else can have %s", s.o.title())
+				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
 				s.lost = true
 				s.end(killAt)
 			} else {
@@ -148,7 +148,7 @@ func (s *supervisor) removed(err error, now time.Time) {
 	case s.lost:
 		return
 	case s.o.ignore:
-		s.c.say("%v; the command goes on, as --on-lost ignore wants", err)
+		s.c.say("%v; the command continues, because of --on-lost ignore", err)
 	case silence:
 		s.c.say("%v; killing the command", err)
 		s.end(now)
@@ -205,7 +205,7 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 		time.Sleep(5 * time.Millisecond) // the kernel announces the end of children only
 	}
 	if !s.lost && s.guardKilled(status) {
-		s.c.say("the command was killed: lockport did not run, and could not renew %s in time", s.o.title())
+		s.c.say("the command was killed: lockport was paused and could not renew %s in time", s.o.title())
 		s.lost = true
 	}
 	switch {
@@ -251,7 +251,7 @@ func (s *supervisor) replaceGuard() {
 	}
 	g, err := startGuard(s.child.group, s.holding)
 	if err != nil {
-		s.c.say("the guard process is gone and cannot be started again (%v): if lockport is killed now, the command goes on", err)
+		s.c.say("the guard process is gone and cannot be started again (%v): if lockport is killed now, the command continues", err)
 		return
 	}
 	s.c.say("the guard process was killed; another one was started")

@@ -40,7 +40,7 @@ func (o options) server() *server {
 			return nil
 		}
 	}
-	o.Func("url", "", notEmpty(&s.urls, "the URL is empty: want that of a lock server, or "+defaultURL+" for files of this machine"))
+	o.Func("url", "", notEmpty(&s.urls, "the URL is empty: give a lock server's, or "+defaultURL+" for files of this machine"))
 	o.Func("url-file", "", notEmpty(&s.files, "the name of the file is empty"))
 	return s
 }

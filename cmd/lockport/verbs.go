@@ -21,13 +21,13 @@ type verb struct {
 func verbs() []verb {
 	return []verb{
 		{"run", "run a command while holding a lock", runVerb},
-		{"status", "show who holds which lock, since when, until when", statusVerb},
+		{"status", "show the holders of locks, and the waiters", statusVerb},
 		{"break", "end another holder's lock by force, after showing it", breakVerb},
 		{"doctor", "check for server settings that put locks at risk", doctorVerb},
-		{"conform", "test what a lock server promises", conformVerb},
-		{"compare", "measure what locks cost and show how they fail, on real servers", compareVerb},
-		{"backends", "list the backends, their URLs and what they promise", backendsVerb},
-		{"help", "show this, or what a verb does", helpVerb},
+		{"conform", "test a lock server against the rules of a lock", conformVerb},
+		{"compare", "measure locks and show how they fail, on real servers", compareVerb},
+		{"backends", "list the backends, their URLs and promises", backendsVerb},
+		{"help", "show this list, or describe a verb", helpVerb},
 		{"version", "show the version", versionVerb},
 	}
 }

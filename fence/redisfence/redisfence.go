@@ -28,7 +28,7 @@ func New(client goredis.UniversalClient, key string) (*Fence, error) {
 	case nil:
 		return nil, errors.New("redisfence: the client is nil")
 	case *goredis.Ring:
-		return nil, fmt.Errorf("redisfence: %w: a Ring moves keys to another server when one is away; use a single server, Sentinel or Cluster",
+		return nil, fmt.Errorf("redisfence: %w: a Ring moves keys to another server when one is down; use a single server, Sentinel or Cluster",
 			errors.ErrUnsupported)
 	}
 	if key == "" {
@@ -93,7 +93,7 @@ func (g *Guard) explain(did string, sent bool, err error) error {
 		return err
 	case strings.HasPrefix(text, "CROSSSLOT") || strings.HasPrefix(text, "MOVED") || strings.Contains(text, "non local key") ||
 		strings.Contains(text, "keys to be in the same slot"): // Redis says so, or go-redis before it asks
-		return place.Explain(did, fmt.Errorf("in a Cluster all keys need the hash tag of the fence's key: %w", err))
+		return place.Explain(did, fmt.Errorf("in a Cluster all keys need the fence key's hash tag: %w", err))
 	case isReply && strings.HasPrefix(text, "WRONGTYPE") && did == "register":
 		return place.Refuse(g.token, noToken)
 	case isReply:

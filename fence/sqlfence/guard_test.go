@@ -64,7 +64,7 @@ func testGuard(t *testing.T, d door) {
 	var stale *fence.StaleError
 	require.ErrorAs(t, err, &stale)
 	require.Equal(t, fence.StaleError{Name: "orders", Token: 5, Seen: 6}, *stale)
-	require.EqualError(t, err, `sqlfence: fencing token 5 of "orders" is stale: a newer holder came with 6; nothing was written, stop`)
+	require.EqualError(t, err, `sqlfence: fencing token 5 of "orders" is stale: a newer holder registered 6; nothing was written, stop`)
 	passes("orders", 6)
 	passes("orders", greatest-1)
 	passes("orders", greatest)

@@ -160,7 +160,7 @@ func check(name string, token lockport.Token) error {
 	case name == "" || len(name) > driver.MaxNameLength || !utf8.ValidString(name):
 		return lockport.ErrInvalidName
 	case token > math.MaxInt64:
-		return fmt.Errorf("token %d is none of lockport's: it is greater than 2^63-1", token)
+		return fmt.Errorf("token %d is not one of lockport's: it is greater than 2^63-1", token)
 	}
 	return fence.Check(name, token, 0)
 }

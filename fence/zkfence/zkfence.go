@@ -35,7 +35,7 @@ func New(conn *zk.Conn, path string, o Options) (*Fence, error) {
 	case conn == nil:
 		return nil, errors.New("zkfence: the connection is nil")
 	case len(path) < 2 || path[0] != '/' || strings.HasSuffix(path, "/") || strings.Contains(path, "//"):
-		return nil, fmt.Errorf("zkfence: the path %q is not one of a node: want \"/fences/name\"", path)
+		return nil, fmt.Errorf("zkfence: the path %q is not a node's path: want \"/fences/name\"", path)
 	case path == "/zookeeper" || strings.HasPrefix(path, "/zookeeper/"):
 		return nil, fmt.Errorf("zkfence: the path %q is ZooKeeper's own", path)
 	}
@@ -181,7 +181,7 @@ func (f *Fence) explain(did string, err error) error {
 	case errors.Is(err, zk.ErrNoServer):
 		err = fmt.Errorf("%w: no server can be reached: %w", driver.ErrUnavailable, err)
 	case errors.Is(err, zk.ErrNoAuth):
-		err = fmt.Errorf("the ACL does not let this user read, create, write or delete: %w", err)
+		err = fmt.Errorf("the ACL denies this user read, create, write or delete: %w", err)
 	case errors.Is(err, zk.ErrConnectionClosed), errors.Is(err, zk.ErrClosing), errors.Is(err, zk.ErrSessionExpired),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		err = fmt.Errorf("%w: no answer from ZooKeeper: %w", driver.ErrUnknown, err)

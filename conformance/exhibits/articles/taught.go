@@ -199,7 +199,7 @@ var taught = []Exhibit{
 		Name: "takes-an-error-for-held", Hazard: "H12", Article: "003, 004",
 		Is:       "every failed claim counts as held: nobody learns that the server is gone",
 		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
-		Sees:     []string{"lock is held by somebody else"},
+		Sees:     []string{"lock is held by another client"},
 		spoil: func(l *lock) driver.Backend {
 			take := l.take
 			l.take = func(ctx context.Context, c *claim) (bool, error) {
