@@ -11,8 +11,8 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Acquire implements Locker. If ctx ends first, the error matches ctx's and, to tell why it took so long, ErrHeld or ErrUnavailable. If the
-// server is unavailable before anything was waited for, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName,
+// Acquire implements Locker. If ctx ends first, the error matches ctx's and, as the reason for the wait, ErrHeld or ErrUnavailable. If the
+// server is unavailable at the first attempt, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName,
 // ErrInvalidOption, errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)

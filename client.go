@@ -12,15 +12,14 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Locker acquires named locks. All methods are safe for concurrent use. It is not a sync.Locker: acquiring can fail, and
-// a lock that is held can be lost.
+// Locker acquires named locks. All methods are safe for concurrent use. It is not a sync.Locker: acquiring can fail, and a held lock can be lost.
 type Locker interface {
 	// Acquire waits until name is acquired. ctx bounds the wait, never the hold. Within a process callers are served first in,
-	// first out. An outage of the server that begins while it waits is waited out.
+	// first out. It rides out an outage that begins while it waits.
 	Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
-	// TryAcquire makes one attempt; ErrHeld if somebody else has it, which may be another goroutine of this process.
+	// TryAcquire makes one attempt; ErrHeld if another client, or another goroutine of this process, holds it.
 	TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
-	// Close ends every hold (Err = ErrClosed), releases it, stops all goroutines and frees what the Locker itself opened.
+	// Close ends every hold (Err = ErrClosed), releases it, stops all goroutines and frees the Locker's own resources.
 	Close() error
 }
 
@@ -56,8 +55,8 @@ type Client struct {
 	notices []driver.Notice
 }
 
-// New makes a client of b. It does no I/O: the first call, or Check, finds out whether the server is there. The client closes b. An option
-// that b cannot fulfil is an error. If New fails, b is still the caller's.
+// New makes a client of b. It does no I/O: the first call, or Check, contacts the server. The client closes b. An option
+// that b cannot fulfil is an error. If New fails, the caller keeps b.
 func New(b driver.Backend, opts ...Option) (*Client, error) {
 	fail := func(backend string, err error) (*Client, error) {
 		return nil, &Error{Op: "new", Backend: backend, Err: err}
@@ -118,7 +117,7 @@ func newConfig(opts []Option) (config, error) {
 	return cfg, nil
 }
 
-// Check asks the server whether it is there, admits this client and can hold locks. It logs as warnings what works but puts locks at risk.
+// Check tests that the server answers, admits this client and can hold locks. It logs settings that put locks at risk as warnings.
 // Open calls it. Backends without a server always succeed.
 func (c *Client) Check(ctx context.Context) error {
 	checker, ok := driver.As[driver.Checker](c.backend)
@@ -142,7 +141,7 @@ func (c *Client) Check(ctx context.Context) error {
 	return nil
 }
 
-// Notices returns what the last successful Check found.
+// Notices returns the findings of the last successful Check.
 func (c *Client) Notices() []driver.Notice {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,7 +151,7 @@ func (c *Client) Notices() []driver.Notice {
 // Capabilities states what the backend promises.
 func (c *Client) Capabilities() driver.Capabilities { return c.caps }
 
-// Backend returns the driver below, for its optional interfaces: see driver.As.
+// Backend returns the driver, for its optional interfaces: see driver.As.
 func (c *Client) Backend() driver.Backend { return c.backend }
 
 // now is the time since the client was made, together with the time for which the machine was suspended since. All instants inside

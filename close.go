@@ -17,8 +17,9 @@ const (
 	maxReleasers = 64
 )
 
-// Close implements Locker. Waiting callers get ErrClosed; holds end with it and are released; locks that MinHold keeps are waited for. What
-// the server does not confirm within 5 s is left to its TTL or session, and named in the error. Repeated calls wait for the first and
+// Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold.
+// Locks that the server does not confirm as released within 5 s end with their TTL or session; the error counts them. Repeated calls wait
+// for the first and
 // return what it returned.
 func (c *Client) Close() error {
 	c.mu.Lock()

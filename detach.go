@@ -40,10 +40,11 @@ func parseTicket(s string) (*ticket, error) {
 	return t, nil
 }
 
-// Detach ends the hold here and returns a ticket. With it Client.Attach takes the hold over within the TTL, also in another process; nobody
-// else can have the name between. Keep the ticket secret: the first caller who presents it has the lock. Without an Attach the lock ends
+// Detach ends the hold here and returns a ticket. Client.Attach takes the hold over with it within the TTL, also in another process; nobody
+// else can acquire the name in between. Keep the ticket secret: the first caller who presents it has the lock. Without an Attach the lock
+// ends
 // with its TTL. After Detach, Err is ErrReleased. If Detach fails, the hold lasts, unless the error matches ErrLost, as it does when the
-// server's answer is not known.
+// outcome is unknown.
 //
 // It is errors.ErrUnsupported where the lock belongs to a session (see Capabilities.Detach), and for readers, permits and inner holds.
 func (l *Lock) Detach(ctx context.Context) (string, error) {
@@ -96,8 +97,8 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 }
 
 // Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost:
-// the hold has ended, or another caller has attached it. ErrUnavailable: it is not known whether it was attached; if it was, it is given
-// back. opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
+// the hold has ended, or another caller has attached it. ErrUnavailable: the outcome is unknown; if the hold was attached, it is released.
+// opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
 func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOption) (*Lock, error) {
 	t, err := parseTicket(ticket)
 	if err != nil {

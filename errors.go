@@ -13,10 +13,10 @@ import (
 // What can go wrong, to be tested for with errors.Is. Every error of this package that concerns a lock is an *Error
 // that wraps one of these, errors.ErrUnsupported, or the context's error (together with the cause that it cut short).
 var (
-	// ErrHeld: somebody else has the lock, or, with the same Locker, somebody in this process has or is taking it.
+	// ErrHeld: another client holds the lock, or this Locker holds or is acquiring it.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the hold ended although its holder did not end it. Work that it protected may have overlapped
-	// somebody else's since Lost was closed, never before, except where the backend's page says otherwise.
+	// ErrLost: the hold ended although its holder did not end it. Its work may have overlapped another holder's after Lost was closed, never
+	// before, unless the backend's page says otherwise.
 	ErrLost = driver.ErrLost
 	// ErrUnavailable: the lock server cannot be reached or cannot serve now. Nothing is held; if the outcome of a
 	// request is unknown, the client keeps undoing it in the background until it is certain.
@@ -29,17 +29,17 @@ var (
 	ErrClosed = errors.New("locker is closed")
 	// ErrInvalidName: a name must be valid UTF-8 of 1 to 1,024 bytes.
 	ErrInvalidName = errors.New("invalid lock name")
-	// ErrInvalidOption: an option's value, or its relation to another, makes no sense.
+	// ErrInvalidOption: an option is invalid, or contradicts another.
 	ErrInvalidOption = driver.ErrInvalidOption
-	// ErrMaxHold is the reason of a loss: the hold lasted as long as MaxHold allows. It comes with ErrLost.
+	// ErrMaxHold is the reason of a loss: MaxHold has passed. It comes with ErrLost.
 	ErrMaxHold = errors.New("MaxHold has passed")
 	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.
 	ErrSilence = errors.New("lock server did not answer in time")
 )
 
-// HeldError is ErrHeld with what is known of the holder. errors.As finds it in what Acquire and TryAcquire return. Its fields are as Inspect gives
-// them, without a request of their own: those that the server did not tell in its answer are zero, and Waiters is -1. Use TryAcquire, not Expires, to
-// find out whether the lock is free again.
+// HeldError is ErrHeld with the known facts about the holder. errors.As finds it in errors of Acquire and TryAcquire. Its fields are those
+// of Inspect, without another request: unknown ones are zero, and Waiters is -1. Use TryAcquire, not Expires, to test whether the lock is
+// free again.
 type HeldError struct {
 	Status
 	err error
@@ -93,7 +93,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidOption is what the New of a backend returns for arguments or options that make no sense: an *Error that matches ErrInvalidOption.
+// InvalidOption wraps err for the New of a backend: an *Error that matches ErrInvalidOption.
 func InvalidOption(backend string, err error) error {
 	if !errors.Is(err, ErrInvalidOption) {
 		err = fmt.Errorf("%w: %w", ErrInvalidOption, err)

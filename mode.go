@@ -17,8 +17,8 @@ type mode struct {
 // several says that more than one claim of the name may be held at a time.
 func (m mode) several() bool { return m.shared || m.permits > 0 }
 
-// Shared acquires the name as a reader. Any number of readers hold it together, but never beside a writer, which is a caller without
-// Shared. Neither starves: a writer that waits is served before readers that come later. All readers of a Client share one claim at the
+// Shared acquires the name as a reader. Any number of readers hold it together, never beside a writer (a caller without Shared). Neither
+// starves: a waiting writer is served before later readers. All readers of a Client share one claim at the
 // server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see
 // Capabilities.Shared.
 func Shared() AcquireOption {

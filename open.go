@@ -15,12 +15,12 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Scheme is how a backend is opened by URL. A backend registers its schemes when it is imported.
+// Scheme opens a backend by URL. A backend registers its schemes when it is imported.
 type Scheme struct {
 	// Name is the URL's scheme: "redis".
 	Name string
-	// Open makes a backend of u without I/O. Unknown parameters are errors; the parameter ttl, which all schemes
-	// have, has been taken out of u and stands in o. Errors never contain u's password.
+	// Open makes a backend of u without I/O. Unknown parameters are errors; the parameter ttl, common to all schemes, is removed from u and
+	// stands in o. Errors never contain u's password.
 	Open func(u *url.URL, o SchemeOptions) (driver.Backend, error)
 	// Example is a URL for people.
 	Example string
@@ -30,7 +30,7 @@ type Scheme struct {
 	Capabilities driver.Capabilities
 }
 
-// SchemeOptions is what every scheme is given beside its URL.
+// SchemeOptions are the arguments of Scheme.Open beside the URL.
 type SchemeOptions struct {
 	// TTL is the default TTL of the client; session backends make it their session's. Never zero.
 	TTL time.Duration
@@ -47,7 +47,7 @@ type Mux struct {
 	schemes map[string]Scheme
 }
 
-// Register adds a scheme. It panics if that is already registered, since two backends would fight for it.
+// Register adds a scheme. It panics if the scheme is already registered.
 func (m *Mux) Register(s Scheme) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -117,8 +117,8 @@ func (m *Mux) names() string {
 	return cmp.Or(strings.Join(names, ", "), "none (import a backend, such as github.com/lockport/lockport/backend/redis)")
 }
 
-// Open makes a client of rawURL and checks its server. What the server's settings endanger is logged as warnings.
-// An option wins over the same parameter of the URL.
+// Open makes a client of rawURL and checks its server. It logs settings that put locks at risk as warnings. An option overrides the same
+// parameter of the URL.
 func (m *Mux) Open(ctx context.Context, rawURL string, opts ...Option) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err != nil {

@@ -82,7 +82,7 @@ func TTL(d time.Duration) CommonOption {
 }
 
 // SessionTTL is the TTL of a backend whose locks all share a session's: own, which its Options give, or that of TTL among opts; 0 if
-// neither is set. It is for the New of such backends. That the two differ is an error (ErrInvalidOption).
+// neither is set. It is for the New of such backends. Two different values are an error (ErrInvalidOption).
 func SessionTTL(own time.Duration, opts []Option) (time.Duration, error) {
 	cfg, err := newConfig(opts)
 	switch {
@@ -102,8 +102,7 @@ func MaxHold(d time.Duration) CommonOption {
 
 // MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that a short job does not
 // run twice on machines whose clocks differ. Release returns at once; the client keeps the lock, renewed, in the background, and Close
-// waits for it. A process that dies sooner leaves the lock for its TTL. Default: 0. While a released lock is kept, others wait for it, also
-// in this process.
+// waits for it. If the process dies sooner, the lock stays taken for its TTL. Default: 0. Others, also in this process, wait for a lock that is kept.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
@@ -119,8 +118,8 @@ func notNegative(option string, d time.Duration) error {
 // maxLabel keeps owner ids within driver.MaxOwnerLength.
 const maxLabel = 64
 
-// Label names this client for people: status and error messages show it beside host and process id. At most 64
-// bytes; what is not a printable ASCII letter, digit or one of "._-" is replaced by "_". Default: the program's name.
+// Label names this client for people: status and error messages show it beside host and process id. At most 64 bytes; bytes other than
+// ASCII letters, digits and "._-" become "_". Default: the program's name.
 func Label(s string) Option {
 	return clientOption(func(c *config) error {
 		if len(s) > maxLabel {
@@ -131,14 +130,14 @@ func Label(s string) Option {
 	})
 }
 
-// HideHost leaves the host's name out of owner ids, which everybody with access to the lock server sees. They say "hidden" instead.
-// Default: the host's name, so that a person can find a holder that hangs.
+// HideHost replaces the host's name in owner ids by "hidden"; every user of the lock server can read them. Default: the host's name, so
+// that people can find a holder that hangs.
 func HideHost() Option {
 	return clientOption(func(c *config) error { c.hideHost = true; return nil })
 }
 
-// Logger receives what happens in the background: losses, renewals that fail, notices about the server, claims that are
-// being undone. Default: slog.Default(); nil switches logging off.
+// Logger receives background events: losses, failed renewals, notices about the server, claims being undone. Default: slog.Default(); nil
+// switches logging off.
 func Logger(l *slog.Logger) Option {
 	return clientOption(func(c *config) error {
 		if l == nil {
@@ -154,14 +153,14 @@ func Observe(h Hooks) Option {
 	return clientOption(func(c *config) error { c.hooks = append(c.hooks, h); return nil })
 }
 
-// WithoutHandOff gives the lock back to the server after every hold, even if a goroutine of this process waits for it. Use it where clients
-// that poll compete with lockport: they cannot be seen waiting, and with hand-off they find the name free for a moment ten times a second
-// only. Default: hand-off, within its bounds.
+// WithoutHandOff gives the lock back to the server after every hold, even if a goroutine of this process waits for it. Use it where polling
+// clients compete with lockport: it cannot see them wait, and with hand-off the name is free for a moment only ten times a second. Default:
+// hand-off, within bounds.
 func WithoutHandOff() Option {
 	return clientOption(func(c *config) error { c.noHandOff = true; return nil })
 }
 
-// Requirement is something that a service needs from its locks.
+// Requirement is a property that a service needs from its locks.
 type Requirement int
 
 // Requirements, for Require.
@@ -174,8 +173,8 @@ const (
 	NeedFailoverSafety
 	// NeedFairOrder: processes are served first in, first out, at least as long as they answer.
 	NeedFairOrder
-	// NeedNoPolling: every waiter, of any number of names, is told when a lockport client has released the name. What looks again now and then,
-	// as a safety net or because a foreign client tells nobody, is no polling.
+	// NeedNoPolling: the release of a name by a lockport client wakes its waiters, for any number of names. Rare requests as a safety net, or
+	// because foreign clients announce nothing, do not count as polling.
 	NeedNoPolling
 	// NeedShared: the option Shared works.
 	NeedShared
@@ -185,8 +184,8 @@ const (
 	NeedDetach
 )
 
-// Require makes New and Open fail, with errors.ErrUnsupported, when the backend does not promise what is needed, so that
-// a changed URL cannot silently weaken a service.
+// Require makes New and Open fail, with errors.ErrUnsupported, if the backend does not meet a requirement, so that a changed URL cannot
+// silently weaken a service.
 func Require(rs ...Requirement) Option {
 	return clientOption(func(c *config) error { c.require = append(c.require, rs...); return nil })
 }

@@ -18,12 +18,12 @@ func WithLock(ctx context.Context, lock *Lock) context.Context {
 	return context.WithValue(ctx, carried{lock.claim.client, lock.Name()}, lock)
 }
 
-// Reenter lets Acquire and TryAcquire return a part of the hold of the same name, of the same Client, that the context carries: see
-// WithLock. Such an inner hold has the token of the outer one and makes no request. It ends with the outer hold: if that is released first,
-// the inner one is lost. TTL, MinHold and MaxHold are those of the outer hold. A reader's hold or a permit can only be entered again in the
-// same mode. If the outer hold has ended, Acquire fails with the reason. If the context carries none, Acquire does as without Reenter.
+// Reenter lets Acquire and TryAcquire return an inner hold, if the context carries a hold of the same name and Client: see WithLock. An
+// inner hold has the outer one's token and makes no request. It ends with the outer hold: if that is released first, the inner one is lost.
+// TTL, MinHold and MaxHold are the outer hold's. A reader's hold or a permit can only be entered again in the
+// same mode. If the outer hold has ended, Acquire fails with the reason. Without a hold in the context, Reenter changes nothing.
 //
-// Without Reenter nothing is entered again: a second Acquire of a name waits for the first one's release, also in the same goroutine.
+// Without Reenter, a second Acquire of a name waits for the first one's release, even in the same goroutine.
 func Reenter() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.reenter = true; return nil })
 }

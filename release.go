@@ -14,8 +14,8 @@ const releaseTimeout = 5 * time.Second
 
 // Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client
 // library. ErrLost: it came too late, and another process may have held the lock meanwhile. ErrUnavailable, ErrRefused: the server did not
-// confirm it; the hold has ended all the same, and the client goes on trying in the background, but others may have to wait for up to the
-// TTL. Repeated calls do nothing and return what the first returned.
+// confirm it. The hold has ended all the same, and the client keeps trying in the background, but others may wait for up to the TTL.
+// Repeated calls do nothing and return the first result.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	c := l.claim.client
 	c.mu.Lock()

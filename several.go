@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Set is a hold of several names at once: what AcquireAll returns. All methods are safe for concurrent use.
+// Set is a hold of several names at once, returned by AcquireAll. All methods are safe for concurrent use.
 type Set struct {
 	locks []*Lock // in the order of their names
 }
@@ -85,7 +85,7 @@ func (s *Set) Err() error {
 }
 
 // Context returns a context that ends with parent or with the first hold that ends, and that carries the holds for Reenter. Its cause is
-// then that hold's Err. cancel frees what it needs and must be called.
+// then that hold's Err. cancel frees its resources and must be called.
 func (s *Set) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancels := parent, make([]context.CancelFunc, len(s.locks))
 	for i, lock := range s.locks {
@@ -108,7 +108,7 @@ func (s *Set) Deadline() (earliest time.Time, ok bool) {
 	return earliest, ok
 }
 
-// Release releases all, at the same time. It takes as long as Release of a Lock at most, and returns their errors joined.
+// Release releases all, at the same time. It takes at most as long as Lock.Release, and returns the errors joined.
 func (s *Set) Release(ctx context.Context) error {
 	errs := make([]error, len(s.locks))
 	inParallel(len(errs), len(errs), func(i int) { errs[i] = s.locks[i].Release(ctx) })

@@ -13,7 +13,7 @@ type Capabilities struct {
 
 	// MinTTL is the smallest TTL accepted; a smaller one is ErrRefused. 0: any, or known only to the server.
 	MinTTL time.Duration
-	// TTLGrain is what a TTL is rounded up to. 0: not rounded.
+	// TTLGrain is the unit to which a TTL is rounded up. 0: not rounded.
 	TTLGrain time.Duration
 	// FixedTTL is the only TTL accepted, chosen at construction (session backends); 0: each claim has its own.
 	FixedTTL time.Duration
@@ -87,7 +87,7 @@ type Fairness int
 
 // The orders.
 const (
-	FairNone   Fairness = iota // whoever comes at the right moment
+	FairNone   Fairness = iota // no order
 	FairAdvice                 // first in, first out among lockport clients that answer; foreign clients may overtake
 	FairFIFO                   // first in, first out
 )

@@ -1,11 +1,11 @@
-// Package driver is what a lock backend implements. Applications do not use it: they use the package lockport, which
+// Package driver defines the interface of a lock backend. Applications do not use it: they use the package lockport, which
 // turns a Backend into a Locker and does, once and for all backends, everything that is hard to get right: waiting in
 // order, renewal, validity, loss, hand-off inside the process, unknown outcomes, clean-up.
 //
 // # Two words
 //
-// A claim is what the server sees: one owner id that asks for, and may have, one name. A hold is what a caller of
-// lockport has: a handle with a token. A claim serves one hold, or several in turn; only a shared one serves several at
+// A claim is an owner id that asks for, or has, a name at the server. A hold is a caller's handle with a token. A claim serves one hold, or
+// several in turn; only a shared one serves several at
 // once. A driver knows claims only.
 // The client makes claims on contexts of its own, save the first attempt of a driver whose Capabilities say Prompt, which has the
 // caller's values and deadline. It cancels the context of a call as soon as that has returned: a lease must not keep it.
@@ -40,8 +40,7 @@ type Backend interface {
 	// TryAcquire makes one claim, without waiting for another holder. It returns
 	//
 	//   - a Lease, when the server granted the claim;
-	//   - an error matching ErrHeld, best a *HeldError, when somebody else has the name, or, where the server keeps a
-	//     queue, somebody else is to have it next;
+	//   - an error matching ErrHeld, best a *HeldError, when another owner has the name or, where the server keeps a queue, is next;
 	//   - ErrUnavailable, when the claim certainly has no effect now or later and trying again may help;
 	//   - ErrRefused, when it certainly has no effect and trying again does not help;
 	//   - ErrUnknown, or any other error, when it may have been granted or may still be granted.
@@ -59,7 +58,7 @@ type Backend interface {
 	// Capabilities states what this backend, as configured, promises. It does no I/O and always returns the same value.
 	Capabilities() Capabilities
 
-	// Close frees what the backend itself opened. The client calls it once, after everything else has returned or has
+	// Close frees the backend's own resources. The client calls it once, after everything else has returned or has
 	// been given up. Claims that are still held end as if their process had died.
 	Close() error
 }
@@ -79,7 +78,7 @@ type Request struct {
 	TTL time.Duration
 
 	// Permits, if positive, asks for one of that many permits of the name, which has nothing to do with the lock of that name. At most that many claims of
-	// the name with Permits are held at a time. A driver that can tell that somebody used another number returns ErrInvalidOption, as ErrRefused.
+	// the name with Permits are held at a time. A driver that detects another number in use returns ErrInvalidOption, as ErrRefused.
 	// Only with Capabilities.Permits.
 	Permits int
 
@@ -104,7 +103,7 @@ type Request struct {
 const (
 	MaxNameLength  = 1024
 	MaxOwnerLength = 256
-	// MaxToken is the greatest token that a driver may return, 2^53 - 1: what a double holds exactly.
+	// MaxToken is the greatest token that a driver may return, 2^53 - 1: a double holds it exactly.
 	MaxToken = 1<<53 - 1
 	// MaxPermits is the greatest number of permits of a name.
 	MaxPermits = 1024
@@ -115,29 +114,29 @@ const (
 
 // Lease is a granted claim.
 type Lease interface {
-	// Grant returns what the server granted. It does no I/O and always returns the same value.
+	// Grant returns the server's grant. It does no I/O and always returns the same value.
 	Grant() Grant
 
-	// Release gives the name up and wakes those who wait for it. nil: it is certain that the claim has ended. ErrLost: the server does not have the
-	// claim any more. Any other error: unknown. The client calls it for every lease, also for one that was lost, so that what the driver keeps for
+	// Release gives the name up and wakes its waiters. nil: the claim has certainly ended. ErrLost: the server no longer has the claim. Any
+	// other error: unknown. The client calls it for every lease, also for one that was lost, so that what the driver keeps for
 	// it can be freed here; the only exception is a claim whose renewal outstays its context, which is abandoned.
 	//
 	// The client remembers the outcome. After nil or ErrLost it does not call Release again. After an unknown outcome it does, and takes ErrLost
-	// before the end of the validity as success: so a driver says plainly what the server says, and remembers nothing.
+	// before the end of the validity as success: so a driver reports the server's answer and remembers nothing.
 	Release(ctx context.Context) error
 }
 
 // Renewer is a Lease that can be renewed by itself. A lease whose Grant has an end (Until) is a Renewer, or its Backend is a BatchRenewer, which
 // the client prefers: it refuses a lease with an end that nothing can renew.
 type Renewer interface {
-	// Renew prolongs the claim by its TTL and returns its new validity, computed as for Grant.Until, which never is
+	// Renew extends the claim by its TTL and returns its new validity, computed as for Grant.Until, which never is
 	// before an earlier one. ErrLost: the claim is known to be gone. Any other error: unknown, and nothing has been
 	// promised; the client tries again until the last known validity ends. Not called where Until is zero.
 	// The client waits for it, and so for the end of ctx, before it releases the claim.
 	Renew(ctx context.Context) (until time.Time, err error)
 }
 
-// Grant is what a server granted.
+// Grant describes a granted claim.
 type Grant struct {
 	// Token is the fencing token: greater than that of every earlier grant of the name, from 1 to MaxToken; 0 where
 	// Capabilities.Token is TokenNone.

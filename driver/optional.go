@@ -99,11 +99,11 @@ type LeaseAs interface {
 	As(target any) bool
 }
 
-// Status is what a server knows of a name.
+// Status is a server's knowledge of a name.
 type Status struct {
 	Name    string    // the lock's name
 	Held    bool      // false: nobody has it
-	Owner   string    // the owner id, or what a foreign client wrote; where the server knows the session only, an id of that, of the same form
+	Owner   string    // the owner id, or a foreign client's value; if the server knows only the session, an id of it in the same form
 	Foreign bool      // the holder is not a lockport client
 	Token   uint64    // the driver's token, 0 if unknown
 	Since   time.Time // since when, zero if unknown
@@ -124,7 +124,7 @@ type Inspector interface {
 	List(ctx context.Context, prefix string) ([]Status, error)
 }
 
-// Breaker is a Backend that can end somebody else's claim by force.
+// Breaker is a Backend that can end another client's claim by force.
 type Breaker interface {
 	// Break ends the claim of owner, as Inspect gave it, on name. ErrLost: that owner no longer has it.
 	Break(ctx context.Context, name, owner string) error
@@ -140,7 +140,7 @@ type SessionBreaker interface {
 // SharedSessionError is why Break has ended nothing: the session of the claim has, or may have, other locks, which would be lost with it. It is
 // ErrRefused.
 type SharedSessionError struct {
-	Session string   // what the server calls the session: "process 4711"
+	Session string   // the server's name of the session: "process 4711"
 	Others  int      // how many other locks it has, -1 if that cannot be known
 	Names   []string // the names of those that are known by name, at most Others
 }
@@ -159,7 +159,7 @@ func (e *SharedSessionError) Is(target error) bool { return target == ErrRefused
 // Checker is a Backend that can check its server. Open calls it, and so does the doctor command.
 type Checker interface {
 	// Check verifies that the server answers, accepts this client, and can hold locks. An error (ErrUnavailable, ErrRefused)
-	// says in one line what is wrong and what to do. Notices report server settings and state that put locks at risk. What
+	// states in one line the problem and the remedy. Notices report server settings and state that put locks at risk. What
 	// the server does not reveal is a notice too, never an error. Check sends a few cheap requests, because every program
 	// that opens the backend calls it, and it returns soon after ctx ends.
 	Check(ctx context.Context) ([]Notice, error)
@@ -169,6 +169,6 @@ type Checker interface {
 type Notice struct {
 	ID      string // short and stable, such as "eviction-policy"
 	Unknown bool   // the server did not let the client find out
-	Text    string // what was found and what it puts at risk
+	Text    string // the finding and the risk
 	Remedy  string // what to do
 }

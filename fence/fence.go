@@ -18,7 +18,7 @@ var (
 
 // StaleError is ErrStale with the two tokens.
 type StaleError struct {
-	Name  string         // what is fenced; empty: the error around this one says so
+	Name  string         // the fenced name; empty if the error around this one has it
 	Token lockport.Token // that was refused
 	Seen  lockport.Token // the greatest that was seen
 }

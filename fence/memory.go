@@ -53,7 +53,7 @@ func (m *Memory) Do(ctx context.Context, name string, token lockport.Token, fn f
 	return fn()
 }
 
-// Forget frees what is kept of name, some hundred bytes: call it when what name protects is gone, and no holder is left. An old
+// Forget frees the memory kept for name, some hundred bytes: call it when the data that name protects is gone, and no holder is left. An old
 // token would be believed afterwards. It does nothing while a call with that name is under way.
 func (m *Memory) Forget(name string) {
 	m.mu.Lock()

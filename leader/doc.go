@@ -5,13 +5,14 @@
 // Run cannot stop fn. It ends fn's context and waits until fn returns. So two processes can act as the leader at one time:
 //
 //   - if fn ignores its context, or returns later than the lock's validity ends. [Grace] gives it more time to return.
-//   - if the leader's process is stopped (SIGSTOP, swapping, a suspended virtual machine) for longer than the TTL. When it goes on, fn may
-//     do one more thing before it sees that its context has ended. Ask term.Valid after whatever may have taken long; it compares clocks.
+//   - if the leader's process is stopped (SIGSTOP, swapping, a suspended virtual machine) for longer than the TTL. When it resumes, fn may
+//
+// do one more thing before it sees that its context has ended. Ask term.Valid after whatever may have taken long; it compares clocks.
 //   - if clocks measure durations at speeds that differ by more than 5 %.
-//   - if the backend loses the lock, as a Redis does that fails over to a replica, or if somebody ends the hold by force (Client.Break).
+//   - if the backend loses the lock, as a Redis does that fails over to a replica, or if an operator ends the hold by force (Client.Break).
 //     The page docs/guarantees.md in the repository says what each backend survives.
 //
-// Give term.Token to what the leader writes to, and let that refuse a smaller token than it has seen: see package
+// Pass term.Token to the storage that the leader writes to, and let it refuse a smaller token than it has seen: see package
 // github.com/lockport/lockport/fence. That alone excludes a late write of an earlier leader.
 //
 // There may also be no leader: after one has died, until its TTL has passed; during back-off; and while the server cannot be reached.

@@ -19,7 +19,7 @@ type Func func(ctx context.Context, term *lockport.Lock) error
 // and the lock is released.
 //
 // A term ends when fn returns, whether it was to or not. Run then releases the lock, pauses (see [Backoff]) and campaigns again, also if fn
-// returned nil. So fn returns early to let somebody else lead. To end for good, it ends ctx: by a CancelCauseFunc if Run is to return a
+// returned nil. So fn returns early to let another process lead. To end for good, it ends ctx: by a CancelCauseFunc if Run is to return a
 // certain error. Run itself returns no error of fn; [Observe] tells them.
 //
 // A lock that is lost and a server that cannot be reached are no reason to return either. Run returns the errors that trying again does not

@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// State is what a call of Run does.
+// State is the state of a call of Run.
 type State int
 
 // The states, in the order in which a term passes through them.
@@ -25,7 +25,7 @@ func (s State) String() string {
 	return [...]string{"campaigning", "leading", "stopping", "idle"}[s]
 }
 
-// Change is a change of what a call of Run does.
+// Change is a change of the State of a call of Run.
 type Change struct {
 	State State
 	Term  *lockport.Lock // while Leading and Stopping; nil otherwise
@@ -61,10 +61,11 @@ func (c *candidate) tellStopping(held context.Context, term *lockport.Lock) (end
 
 // Watch yields who leads name, and again after every change, until ctx ends. It serves those who do not campaign. It asks client.Inspect at once and
 // then after every pause, which must be positive, so it is late by up to a pause and can miss a short term. A Status that is not Held says that nobody
-// leads. Its Since says since when somebody does, and its Token is the term's, as far as the backend can tell (docs/backends in the
+// leads. Its Since is the start of the term, and its Token is the term's, as far as the backend can tell (docs/backends in the
 // repository). A change is another Owner or Token.
 //
-// An error is yielded as often as Inspect returns one. Watch goes on after it, unless trying again does not help, as after errors.ErrUnsupported, where the
+// An error is yielded as often as Inspect returns one. Watch continues after it, unless trying again does not help, as after
+// errors.ErrUnsupported, where the
 // backend cannot tell.
 func Watch(ctx context.Context, client *lockport.Client, name string, pause time.Duration) iter.Seq2[lockport.Status, error] {
 	return func(yield func(lockport.Status, error) bool) {
