@@ -3,11 +3,13 @@
 //
 //	go run . -library redislock -runs 1 -v
 //	go run . -docs ../docs
+//	go run . -docs ../docs -page
 package main
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -26,12 +28,17 @@ func main() {
 	runs := flag.Int("runs", 3, "run the suite so often: a case refutes a promise if it fails in every run")
 	match := flag.String("case", "", "run cases only whose ids contain this text")
 	docs := flag.String("docs", "", "write referee.md, referee.json and referee.svg into this folder")
+	again := flag.Bool("page", false, "judge nothing: with -docs, render the page from the results that are there")
 	junit := flag.String("junit", "", "write the last run of each library as JUnit XML into this file")
 	verbose := flag.Bool("v", false, "print each case as it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *library, *match, *runs, *docs, *junit, *verbose); err != nil {
+	judge := func() error { return run(ctx, *library, *match, *runs, *docs, *junit, *verbose) }
+	if *again {
+		judge = func() error { return render(*docs) }
+	}
+	if err := judge(); err != nil {
 		fmt.Fprintln(os.Stderr, "referee:", err)
 		os.Exit(1)
 	}
@@ -89,12 +96,29 @@ func run(ctx context.Context, library, match string, runs int, docs, junit strin
 	if err != nil {
 		return err
 	}
-	for name, text := range map[string][]byte{"referee.json": append(data, '\n'), "referee.md": page.markdown(), "referee.svg": page.svg()} {
-		if err := os.WriteFile(docs+"/"+name, text, 0o644); err != nil {
-			return err
-		}
+	if err := os.WriteFile(docs+"/referee.json", append(data, '\n'), 0o644); err != nil {
+		return err
 	}
-	return nil
+	return render(docs)
+}
+
+// read reads the results in a folder.
+func read(docs string) (*Page, error) {
+	data, err := os.ReadFile(docs + "/referee.json")
+	if err != nil {
+		return nil, err
+	}
+	page := new(Page)
+	return page, json.Unmarshal(data, page)
+}
+
+// render writes the page and the picture of the results in a folder.
+func render(docs string) error {
+	page, err := read(docs)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.WriteFile(docs+"/referee.md", page.markdown(), 0o644), os.WriteFile(docs+"/referee.svg", page.svg(), 0o644))
 }
 
 // judged runs the suite on servers of the library's own.

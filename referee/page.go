@@ -61,7 +61,7 @@ var pageTemplate string
 func (p *Page) markdown() []byte {
 	var b bytes.Buffer
 	t := template.Must(template.New("").Funcs(template.FuncMap{
-		"promises": func() any { return promises }, "titleOf": titleOf,
+		"promises": func() any { return promises }, "reproductions": func() any { return Reproductions }, "titleOf": titleOf,
 		"cell": func(s string) string { return strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "|", `\|`) },
 		"short": func(s string) string {
 			s, _, _ = strings.Cut(s, "\n")

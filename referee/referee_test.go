@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/xml"
 	"os"
+	"os/exec"
 	"strings"
 	"testing"
 
@@ -138,4 +139,50 @@ func TestPages(t *testing.T) {
 	}
 	require.Contains(t, string(p.junit()), "two &lt;holders&gt;")
 	require.Contains(t, r.text(), "exclusion/a failed in 3 of 3 runs")
+}
+
+// The page and the picture are those of the results: go run . -docs ../docs -page.
+func TestPageIsOfItsResults(t *testing.T) {
+	p, err := read("../docs")
+	require.NoError(t, err)
+	for file, want := range map[string][]byte{"referee.md": p.markdown(), "referee.svg": p.svg()} {
+		have, err := os.ReadFile("../docs/" + file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), string(have), file)
+	}
+}
+
+// Each program of repro/ is listed, has at most 40 lines, and shows what the list says.
+func TestReproductions(t *testing.T) {
+	folder := t.TempDir()
+	out, err := exec.Command("go", "build", "-o", folder, "./repro/...").CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	on := make(map[string][]Reproduction)
+	for _, r := range Reproductions {
+		text, err := os.ReadFile("repro/" + r.Program + "/main.go")
+		require.NoError(t, err)
+		require.LessOrEqual(t, strings.Count(string(text), "\n"), 40, r.Program)
+		on[r.Environment] = append(on[r.Environment], r)
+	}
+	built, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, built, len(Reproductions))
+	for name, all := range on {
+		t.Run(name, func(t *testing.T) {
+			servers := environment.Need(t, name)
+			addrs := servers.Addrs()
+			if name == "postgres" {
+				url, _, _ := strings.Cut(servers.URL(addrs), "?")
+				addrs = []string{url}
+			}
+			for _, r := range all {
+				t.Run(r.Program, func(t *testing.T) {
+					t.Parallel()
+					out, err := exec.CommandContext(t.Context(), folder+"/"+r.Program, addrs...).CombinedOutput()
+					require.NoError(t, err, "%s", out)
+					require.Regexp(t, r.Prints, string(out))
+				})
+			}
+		})
+	}
 }

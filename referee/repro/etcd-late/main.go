@@ -10,16 +10,16 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
-	"github.com/lockport/lockport/referee/repro/stall"
+	"github.com/lockport/lockport/referee/repro/way"
 )
 
 func main() {
-	through, silent := stall.Before(os.Args[1])
-	first, second := lock(through), lock(os.Args[1])
-	stall.Check(first.mutex.Lock(context.Background()))
+	through := way.To(os.Args[1])
+	first, second := lock(through.Addr), lock(os.Args[1])
+	way.Check(first.mutex.Lock(context.Background()))
 	time.Sleep(3 * time.Second) // a few keep-alives
-	silent.Store(true)
-	stall.Check(second.mutex.Lock(context.Background()))
+	through.Silence(true)
+	way.Check(second.mutex.Lock(context.Background()))
 	began := time.Now()
 	<-first.session.Done()
 	fmt.Printf("second has had the lock for %v when first's Session is done\n", time.Since(began).Round(time.Millisecond))
@@ -32,8 +32,8 @@ type locker struct {
 
 func lock(addr string) locker {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
-	stall.Check(err)
+	way.Check(err)
 	session, err := concurrency.NewSession(client, concurrency.WithTTL(2))
-	stall.Check(err)
-	return locker{session, concurrency.NewMutex(session, "/shown")}
+	way.Check(err)
+	return locker{session, concurrency.NewMutex(session, "/late")}
 }

@@ -9,18 +9,18 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
 
-	"github.com/lockport/lockport/referee/repro/stall"
+	"github.com/lockport/lockport/referee/repro/way"
 )
 
 func main() {
 	client, err := clientv3.New(clientv3.Config{Endpoints: os.Args[1:]})
-	stall.Check(err)
+	way.Check(err)
 	session, err := concurrency.NewSession(client)
-	stall.Check(err)
-	first, second := concurrency.NewMutex(session, "/shown"), concurrency.NewMutex(session, "/shown")
-	stall.Check(first.Lock(context.Background()))
+	way.Check(err)
+	first, second := concurrency.NewMutex(session, "/session"), concurrency.NewMutex(session, "/session")
+	way.Check(first.Lock(context.Background()))
 	fmt.Println("first has the lock")
-	stall.Check(second.TryLock(context.Background()))
+	way.Check(second.TryLock(context.Background()))
 	fmt.Println("second has the lock, and nobody has released it")
-	stall.Check(session.Close())
+	way.Check(session.Close())
 }

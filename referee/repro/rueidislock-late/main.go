@@ -10,16 +10,16 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/redis/rueidis/rueidislock"
 
-	"github.com/lockport/lockport/referee/repro/stall"
+	"github.com/lockport/lockport/referee/repro/way"
 )
 
 func main() {
-	through, silent := stall.Before(os.Args[1])
-	first, _, err := locker(through).WithContext(context.Background(), "shown")
-	stall.Check(err)
-	silent.Store(true)
-	_, _, err = locker(os.Args[1]).WithContext(context.Background(), "shown")
-	stall.Check(err)
+	through := way.To(os.Args[1])
+	first, _, err := locker(through.Addr).WithContext(context.Background(), "late")
+	way.Check(err)
+	through.Silence(true)
+	_, _, err = locker(os.Args[1]).WithContext(context.Background(), "late")
+	way.Check(err)
 	began := time.Now()
 	<-first.Done()
 	fmt.Printf("second has had the lock for %v when first's context ends\n", time.Since(began).Round(time.Millisecond))
@@ -29,6 +29,6 @@ func locker(addr string) rueidislock.Locker {
 	l, err := rueidislock.NewLocker(rueidislock.LockerOption{
 		ClientOption: rueidis.ClientOption{InitAddress: []string{addr}}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: 2 * time.Second, TryNextAfter: time.Second,
 	})
-	stall.Check(err)
+	way.Check(err)
 	return l
 }

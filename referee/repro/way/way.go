@@ -1,0 +1,75 @@
+// Package way is a way to a server that can fall silent, and that can lose a reply.
+package way
+
+import (
+	"log"
+	"net"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// Way forwards the connections to Addr. A server is silent where both flags are set.
+type Way struct {
+	Addr                  string
+	NoRequests, NoReplies atomic.Bool
+	lose                  atomic.Pointer[string]
+}
+
+// To is a way to a server.
+func To(server string) *Way {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	Check(err)
+	w := &Way{Addr: l.Addr().String()}
+	go func() {
+		for {
+			client, err := l.Accept()
+			Check(err)
+			behind, err := net.Dial("tcp", server)
+			Check(err)
+			lost := new(atomic.Bool)
+			go forward(behind, client, &w.NoRequests, func(request []byte) bool {
+				if text := w.lose.Load(); text != nil && strings.Contains(string(request), *text) && w.lose.CompareAndSwap(text, nil) {
+					lost.Store(true)
+				}
+				return true
+			})
+			go forward(client, behind, &w.NoReplies, func([]byte) bool { return !lost.Load() })
+		}
+	}()
+	return w
+}
+
+// forward copies until an error, or until pass returns false. Then it closes both.
+func forward(to, from net.Conn, held *atomic.Bool, pass func([]byte) bool) {
+	defer to.Close()
+	defer from.Close()
+	for buffer := make([]byte, 1<<16); ; {
+		n, err := from.Read(buffer)
+		for held.Load() {
+			time.Sleep(time.Millisecond)
+		}
+		if err != nil || !pass(buffer[:n]) {
+			return
+		}
+		if _, err := to.Write(buffer[:n]); err != nil {
+			return
+		}
+	}
+}
+
+// Silence makes the server silent, or ends that.
+func (w *Way) Silence(silent bool) {
+	w.NoRequests.Store(silent)
+	w.NoReplies.Store(silent)
+}
+
+// Lose loses the reply to the next request that contains the text, with its connection. The server executes the request.
+func (w *Way) Lose(text string) { w.lose.Store(&text) }
+
+// Check ends the program if there is an error.
+func Check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
