@@ -19,22 +19,19 @@ import (
 func TestThirdParty(t *testing.T) {
 	server, addr := newLockServer(t)
 	words := map[conformance.Op]string{conformance.OpAcquire: "take", conformance.OpRenew: "keep", conformance.OpRelease: "drop"}
-	lane := func() conformance.Lane {
-		proxy, err := faultproxy.New(addr)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = proxy.Close() })
-		faults := faultproxy.Group{proxy}.Faults(func(op conformance.Op, request []byte) bool { return bytes.HasPrefix(request, []byte(words[op])) })
-		faults.Remove = server.remove // what only the server can do
-		return conformance.Lane{Target: proxy.Addr(), Faults: faults}
+	lanes, end, err := faultproxy.Lanes(5, addr, func(op conformance.Op, request []byte) bool { return bytes.HasPrefix(request, []byte(words[op])) })
+	require.NoError(t, err)
+	t.Cleanup(end)
+	for i := range lanes {
+		lanes[i].Faults.Remove = server.remove // what only the server can do
 	}
-	first := lane()
 	conformance.Test(t, conformance.Config{
 		Open:   openTCP,
-		Target: first.Target,
+		Target: lanes[0].Target,
 		Direct: addr,
 		Local:  true,
-		Faults: first.Faults,
-		Lanes:  []conformance.Lane{lane(), lane(), lane(), lane()}, // without them the cases with faults run one by one
+		Faults: lanes[0].Faults,
+		Lanes:  lanes[1:], // without them the cases with faults run one by one
 	})
 }
 

@@ -61,6 +61,22 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 	}
 }
 
+// Lanes puts n proxies before one server, for cases with faults to run side by side. The first lane is for Config.Target and Config.Faults, the others are
+// for Config.Lanes. isOp is that of [Group.Faults]. end closes the proxies.
+func Lanes(n int, server string, isOp func(op conformance.Op, request []byte) bool) (lanes []conformance.Lane, end func(), err error) {
+	var all Group
+	for range n {
+		p, err := New(server)
+		if err != nil {
+			all.Close()
+			return nil, nil, err
+		}
+		all = append(all, p)
+		lanes = append(lanes, conformance.Lane{Target: p.Addr(), Faults: Group{p}.Faults(isOp)})
+	}
+	return lanes, all.Close, nil
+}
+
 // Each calls f with each proxy.
 func (all Group) Each(f func(*Proxy)) {
 	for _, p := range all {

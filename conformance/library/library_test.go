@@ -1,0 +1,69 @@
+package library_test
+
+import (
+	"context"
+	"encoding/xml"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
+)
+
+// locks is a library: a mutex for each name.
+func locks(release func(*sync.Mutex)) library.Client {
+	var all sync.Map
+	return library.Client{Close: func() error { return nil }, Take: func(_ context.Context, c library.Claim) (*library.Hold, error) {
+		mu, _ := all.LoadOrStore(c.Name, new(sync.Mutex))
+		if !mu.(*sync.Mutex).TryLock() {
+			return nil, driver.ErrHeld
+		}
+		held := true // a claim's calls are one after the other
+		return &library.Hold{Release: func(context.Context) error {
+			was := held
+			if held = false; was {
+				release(mu.(*sync.Mutex))
+			}
+			return library.LostIf(!was, nil)
+		}}, nil
+	}}
+}
+
+// A sound library passes, and one that releases nothing fails. Both are told to a CI system.
+func TestDriver(t *testing.T) {
+	for outcome, release := range map[conformance.Outcome]func(*sync.Mutex){
+		conformance.Pass: (*sync.Mutex).Unlock, conformance.Fail: func(*sync.Mutex) {},
+	} {
+		client := locks(release)
+		report := conformance.Run(t.Context(), conformance.Config{Local: true, Open: func(context.Context, string) (driver.Backend, error) {
+			return library.Driver(driver.Capabilities{Backend: "locks", Ends: driver.EndsProcess}, client), nil
+		}}, conformance.Match(func(c conformance.Case) bool { return c.ID() == "contract/release" || c.ID() == "exclusion/two-backends" }))
+		require.Len(t, report.Results, 2)
+		for _, res := range report.Results {
+			require.Equal(t, outcome, res.Outcome, res.Message())
+		}
+		var suites struct {
+			Suites []struct {
+				Name     string `xml:"name,attr"`
+				Failures int    `xml:"failures,attr"`
+				Cases    []struct {
+					Failure *struct {
+						Message string `xml:"message,attr"`
+					} `xml:"failure"`
+				} `xml:"testcase"`
+			} `xml:"testsuite"`
+		}
+		require.NoError(t, xml.Unmarshal(conformance.JUnit(report, report), &suites))
+		require.Len(t, suites.Suites, 2)
+		require.Equal(t, report.Failed, suites.Suites[1].Failures)
+		require.Equal(t, "locks", suites.Suites[0].Name)
+		for i, c := range suites.Suites[0].Cases {
+			require.Equal(t, outcome == conformance.Fail, c.Failure != nil)
+			require.True(t, c.Failure == nil || strings.Contains(c.Failure.Message, report.Results[i].Reason))
+		}
+	}
+}
