@@ -77,7 +77,7 @@ var Reproductions = []Reproduction{
 	},
 	{
 		"etcd-late", "etcd-suite",
-		"etcd: the Session of a holder that hears nothing from etcd is done after another session was granted the lock",
+		"etcd: the Session of a holder, whose last keep-alive was answered late, is done seconds after another session was granted the lock",
 		`Session.Done: "closes when the lease is orphaned, expires, or is otherwise no longer being refreshed"`,
 		"clientv3/lease.go: the deadline counts from the reply to the last keep-alive, and is looked at once a second; etcd-io/etcd#10811",
 		`second has had the lock for [1-9][\d.]*m?s when first's Session is done`,
@@ -98,7 +98,7 @@ var Reproductions = []Reproduction{
 	},
 	{
 		"zk-socket", "zookeeper-suite",
-		"zk.Conn: the socket on which it learns that its session expired is never closed",
+		"zk.Conn: it does not close the socket on which it learns that its session expired, at Close neither",
 		"",
 		"conn.go, loop: the case of ErrSessionExpired does not close the connection, the case of other errors does",
 		`a socket is open a second after Close`,
@@ -112,7 +112,7 @@ var Reproductions = []Reproduction{
 	},
 	{
 		"goose-retries", "postgres",
-		"goose's lockers: the retries of one Lock are missing at the next Lock of the same locker",
+		"goose's table lock: the retries of one Lock are missing at the next Lock of the same locker",
 		`NewPostgresTableLocker: "Lock and Unlock both retry on failure."`,
 		"lock/internal/table/locker.go, New: one retry.WithMaxRetries serves all calls, and it counts for as long as it lives (sethvargo/go-retry, backoff.go)",
 		`first Lock.*fails: true, after more than 2s: true\n.*second Lock.*fails: true, after more than 2s: false`,

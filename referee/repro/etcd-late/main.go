@@ -1,4 +1,4 @@
-// Command etcd-late shows that a Session which hears nothing from etcd is done after another session has its lock: go run ./repro/etcd-late localhost:2379
+// Command etcd-late shows a Session, whose last keep-alive was answered late, that is done after another session has its lock: go run ./repro/etcd-late localhost:2379
 package main
 
 import (
@@ -15,25 +15,25 @@ import (
 
 func main() {
 	through := way.To(os.Args[1])
-	first, second := lock(through.Addr), lock(os.Args[1])
-	way.Check(first.mutex.Lock(context.Background()))
-	time.Sleep(3 * time.Second) // a few keep-alives
-	through.Silence(true)
-	way.Check(second.mutex.Lock(context.Background()))
+	first, second := session(through.Addr), session(os.Args[1])
+	way.Check(concurrency.NewMutex(first, "/late").Lock(context.Background()))
+	time.Sleep(time.Second) // the first keep-alive and its reply are over
+	through.NoReplies.Store(true)
+	for n := through.Requests.Load(); through.Requests.Load() == n; time.Sleep(time.Millisecond) {
+	}
+	through.NoRequests.Store(true) // this keep-alive is the last
+	time.Sleep(2 * time.Second)
+	through.NoReplies.Store(false) // and its reply is late
+	way.Check(concurrency.NewMutex(second, "/late").Lock(context.Background()))
 	began := time.Now()
-	<-first.session.Done()
+	<-first.Done()
 	fmt.Printf("second has had the lock for %v when first's Session is done\n", time.Since(began).Round(time.Millisecond))
 }
 
-type locker struct {
-	session *concurrency.Session
-	mutex   *concurrency.Mutex
-}
-
-func lock(addr string) locker {
+func session(addr string) *concurrency.Session {
 	client, err := clientv3.New(clientv3.Config{Endpoints: []string{addr}})
 	way.Check(err)
-	session, err := concurrency.NewSession(client, concurrency.WithTTL(2))
+	s, err := concurrency.NewSession(client, concurrency.WithTTL(5))
 	way.Check(err)
-	return locker{session, concurrency.NewMutex(session, "/late")}
+	return s
 }

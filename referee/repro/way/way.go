@@ -13,6 +13,7 @@ import (
 type Way struct {
 	Addr                  string
 	NoRequests, NoReplies atomic.Bool
+	Requests              atomic.Int64 // reads from clients
 	lose                  atomic.Pointer[string]
 }
 
@@ -29,6 +30,7 @@ func To(server string) *Way {
 			Check(err)
 			lost := new(atomic.Bool)
 			go forward(behind, client, &w.NoRequests, func(request []byte) bool {
+				w.Requests.Add(1)
 				if text := w.lose.Load(); text != nil && strings.Contains(string(request), *text) && w.lose.CompareAndSwap(text, nil) {
 					lost.Store(true)
 				}
