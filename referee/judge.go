@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // promises are those of docs/guarantees.md, in its order.
@@ -69,19 +70,26 @@ var unready = regexp.MustCompile(`^(nobody has the name|an acquisition failed on
 // leak begins what is said of a case that passed and left connections behind, which is another promise.
 const leak = "P8 no leaks: when all is closed"
 
+// source is where a library promises what has that number. The reference promises everything.
+func source(s libraries.Subject, number string) string {
+	if s.Name == libraries.Reference.Name && number != "" {
+		return "docs/guarantees.md"
+	}
+	return s.Promises[number]
+}
+
 // counts says whether a case tries what the library promises.
-func (s Subject) counts(rule, id string) bool {
-	_, promised := s.Promises[promiseOf(rule)]
-	return promised && ours[id] == "" && !strings.HasPrefix(id, "several/") && s.Not[id] == ""
+func counts(s libraries.Subject, rule, id string) bool {
+	return source(s, promiseOf(rule)) != "" && ours[id] == "" && !strings.HasPrefix(id, "several/") && s.Not[id] == ""
 }
 
 // judge is what the runs say of each promise. unable are the cases that did not come as far as their rule, with what hindered them.
-func judge(s Subject, runs []conformance.Report) (cells []Cell, unable map[string]string) {
+func judge(s libraries.Subject, runs []conformance.Report) (cells []Cell, unable map[string]string) {
 	unable = make(map[string]string)
 	for _, p := range promises {
-		cell := Cell{Promise: p.Number, Source: s.Promises[p.Number], Verdict: NotRun}
+		cell := Cell{Promise: p.Number, Source: source(s, p.Number), Verdict: NotRun}
 		for i, c := range runs[0].Results {
-			if promiseOf(c.Rule) != p.Number || !s.counts(c.Rule, c.ID()) {
+			if promiseOf(c.Rule) != p.Number || !counts(s, c.Rule, c.ID()) {
 				continue
 			}
 			f := Finding{Case: c.ID(), Rule: c.Rule, Explained: cmp.Or(s.Explained[c.ID()], s.Explained[c.Group])}

@@ -20,6 +20,7 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 func main() {
@@ -67,17 +68,17 @@ type Result struct {
 }
 
 func run(ctx context.Context, library, match string, runs int, docs, junit string, verbose bool) error {
-	subjects := Subjects()
+	subjects := libraries.Subjects()
 	if library != "" {
-		s, err := named(library)
+		s, err := libraries.Named(library)
 		if err != nil {
 			return err
 		}
-		subjects = []Subject{s}
+		subjects = []libraries.Subject{s}
 	}
 	page := newPage(runs)
 	for _, s := range subjects {
-		r, err := s.judged(ctx, match, runs, verbose)
+		r, err := judged(ctx, s, match, runs, verbose)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -85,7 +86,11 @@ func run(ctx context.Context, library, match string, runs int, docs, junit strin
 		fmt.Print(r.text())
 	}
 	if junit != "" {
-		if err := os.WriteFile(junit, page.junit(), 0o644); err != nil {
+		var last []conformance.Report
+		for _, r := range page.Results {
+			last = append(last, r.last)
+		}
+		if err := os.WriteFile(junit, conformance.JUnit(last...), 0o644); err != nil {
 			return err
 		}
 	}
@@ -122,7 +127,7 @@ func render(docs string) error {
 }
 
 // judged runs the suite on servers of the library's own.
-func (s Subject) judged(ctx context.Context, match string, runs int, verbose bool) (Result, error) {
+func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
 	began := time.Now()
 	r := Result{Subject: s.Name, Version: version(s.Module), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
 	env, err := environment.Named(s.Environment)
@@ -136,7 +141,7 @@ func (s Subject) judged(ctx context.Context, match string, runs int, verbose boo
 	defer func() { _ = servers.Close() }()
 	r.Servers = env.Title
 	options := []conformance.RunOption{conformance.Match(func(c conformance.Case) bool {
-		return strings.Contains(c.ID(), match) && s.counts(c.Rule, c.ID())
+		return strings.Contains(c.ID(), match) && counts(s, c.Rule, c.ID())
 	})}
 	if verbose {
 		options = append(options, conformance.Progress(func(res conformance.Result) {
@@ -145,13 +150,14 @@ func (s Subject) judged(ctx context.Context, match string, runs int, verbose boo
 	}
 	var reports []conformance.Report
 	for range runs {
-		report, err := s.once(ctx, servers, options)
+		report, err := once(ctx, s, servers, options)
 		if err != nil {
 			return r, err
 		}
 		reports = append(reports, report)
 	}
 	r.last = reports[len(reports)-1]
+	r.last.Backend = s.Name
 	r.Counts[conformance.Pass], r.Counts[conformance.Fail], r.Counts[conformance.NotRun] = r.last.Passed, r.last.Failed, r.last.NotRun
 	r.Cells, r.Unable = judge(s, reports)
 	r.Took = time.Since(began).Round(time.Second)
@@ -162,7 +168,7 @@ func (s Subject) judged(ctx context.Context, match string, runs int, verbose boo
 const lanes = 4
 
 // once runs the suite once.
-func (s Subject) once(ctx context.Context, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
+func once(ctx context.Context, s libraries.Subject, servers *environment.Running, options []conformance.RunOption) (conformance.Report, error) {
 	direct := s.Name + " " + servers.URL(servers.Addrs())
 	cfg := conformance.Config{Open: openTarget, Direct: direct, MinTTL: 2 * time.Second}
 	for i := range lanes + 1 {
@@ -193,9 +199,9 @@ func (s Subject) once(ctx context.Context, servers *environment.Running, options
 // openTarget opens a target of the suite: the name of a subject and a URL. Worker processes do it too.
 func openTarget(ctx context.Context, target string) (driver.Backend, error) {
 	i := strings.LastIndex(target, " ")
-	s, err := named(target[:max(i, 0)])
+	s, err := libraries.Named(target[:max(i, 0)])
 	if err != nil {
 		return nil, err
 	}
-	return s.Open(ctx, target[i+1:])
+	return s.Backend(ctx, target[i+1:])
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	_ "embed"
-	"encoding/xml"
 	"fmt"
 	"html"
 	"regexp"
@@ -14,7 +13,7 @@ import (
 	"text/template"
 	"time"
 
-	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 func newPage(runs int) *Page {
@@ -92,7 +91,7 @@ func titleOf(number string) string {
 func (c Cell) Title() string { return titleOf(c.Promise) }
 
 // Reference says that the library is this repository's.
-func (r Result) Reference() bool { return r.Subject == reference.Name }
+func (r Result) Reference() bool { return r.Subject == libraries.Reference.Name }
 
 // refutation are the cases that refute a promise for the same reason.
 type refutation struct {
@@ -129,50 +128,6 @@ func (r Result) Sometimes() (all []string) {
 		}
 	}
 	return all
-}
-
-// junit is the last run of each library as JUnit XML: a suite for each, of the cases that count.
-func (p *Page) junit() []byte {
-	type message struct {
-		Message string `xml:"message,attr"`
-	}
-	type testcase struct {
-		Name    string   `xml:"name,attr"`
-		Class   string   `xml:"classname,attr"`
-		Time    float64  `xml:"time,attr"`
-		Failure *message `xml:"failure,omitempty"`
-		Skipped *message `xml:"skipped,omitempty"`
-	}
-	type suite struct {
-		Name     string     `xml:"name,attr"`
-		Tests    int        `xml:"tests,attr"`
-		Failures int        `xml:"failures,attr"`
-		Skipped  int        `xml:"skipped,attr"`
-		Cases    []testcase `xml:"testcase"`
-	}
-	var all struct {
-		XMLName xml.Name `xml:"testsuites"`
-		Suites  []suite  `xml:"testsuite"`
-	}
-	for _, r := range p.Results {
-		s := suite{Name: r.Subject, Tests: len(r.last.Results), Failures: r.last.Failed, Skipped: r.last.NotRun}
-		for _, res := range r.last.Results {
-			c := testcase{Name: res.Name, Class: r.Subject + "/" + res.Group, Time: res.Took.Seconds()}
-			switch res.Outcome {
-			case conformance.Fail:
-				c.Failure = &message{res.Message()}
-			case conformance.NotRun:
-				c.Skipped = &message{res.Reason}
-			}
-			s.Cases = append(s.Cases, c)
-		}
-		all.Suites = append(all.Suites, s)
-	}
-	data, err := xml.MarshalIndent(all, "", "  ")
-	if err != nil {
-		panic(err) // strings and numbers alone
-	}
-	return append([]byte(xml.Header), append(data, '\n')...)
 }
 
 // Sizes of the picture.

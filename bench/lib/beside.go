@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // besides are ways to hold one name beside others: readers, and permits of which there are enough for everybody.
@@ -47,11 +48,11 @@ func oneName(open func(context.Context, measure.Config) (measure.Locker, error))
 
 // openRWMutexes opens readers of the recipe, which knows neither contexts nor attempts. One session may have many of them.
 func openRWMutexes(_ context.Context, c measure.Config) (l measure.Locker, err error) {
-	client, err := openEtcd(c)
+	client, err := libraries.Etcd(c.URL)
 	if err != nil {
 		return l, err
 	}
-	s, err := newSession(client, c)
+	s, err := libraries.EtcdSession(client, c.TTL)
 	return measure.Locker{Close: client.Close, Acquire: func(_ context.Context, name string, _ bool) (measure.Release, error) {
 		m := recipe.NewRWMutex(s, "/bench/"+name)
 		return func(context.Context) error { return m.RUnlock() }, m.RLock()

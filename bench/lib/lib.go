@@ -1,18 +1,20 @@
-// Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, and the floors, which are the bare commands
-// through the same clients.
+// Package lib has the ways to take locks that are measured: lockport's, those of other people's libraries, which are in the referee's package libraries, and
+// the floors, which are the bare commands through the same clients.
 package lib
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/library"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // Library is one way to take locks on one family of servers.
@@ -53,22 +55,22 @@ const (
 
 // All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
 var All = slices.Concat(ours(), besides(), []Library{
-	{
-		Family: "redis", Name: "redislock", Kind: Theirs, Module: "github.com/bsm/redislock", Renewal: loopEach, Waits: true, Open: openRedislock,
+	theirs(libraries.Redislock, Library{
+		Family: "redis", Renewal: loopEach,
 		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
 		MostWaiters: 1000, WhyMost: "it asks ten times a second for each waiter",
-	},
-	redsyncOn("redis", 0),
-	redsyncOn("redlock", 1000), // on five servers each loop asks all of them
-	{
-		Family: "redis", Name: "rueidislock", Kind: Theirs, Module: "github.com/redis/rueidis", Renewal: itself, Waits: true, Open: openRueidis(true),
+	}),
+	redsyncOn("redis", libraries.Redsync, 0),
+	redsyncOn("redlock", libraries.Redlock, 1000), // on five servers each loop asks all of them
+	theirs(libraries.Rueidislock, Library{
+		Family: "redis", Renewal: itself,
 		How: "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
-	},
-	{
-		Family: "redis", Name: "rueidislock, loop tracking", Kind: Theirs, Module: "github.com/redis/rueidis", Renewal: itself, Waits: true,
+	}),
+	theirs(libraries.RueidislockTracking, Library{
+		Family: "redis", Name: "rueidislock, loop tracking", Renewal: itself,
 		How:  "WithContext with loop tracking, which is its default, TryNextAfter of 1s, and the returned cancel",
-		Only: []string{"cycle", "own-"}, Open: openRueidis(false),
-	},
+		Only: []string{"cycle", "own-"},
+	}),
 	{
 		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: nothing, How: "two round trips that do nothing",
 		Only: []string{"cycle"}, Open: openPings,
@@ -82,11 +84,11 @@ var All = slices.Concat(ours(), besides(), []Library{
 		How:  "DEL and PUBLISH in one pipeline; who has subscribed before sends SET NX",
 		Only: []string{"handoff-other"}, Open: openPublished,
 	},
-	{
-		Family: "etcd", Name: "concurrency.Mutex", Kind: Theirs, Module: etcdModule, Renewal: session, Waits: true, Open: openMutexes,
+	theirs(libraries.EtcdSpareSessions, Library{
+		Family: "etcd", Renewal: session,
 		How:         "Lock and Unlock; a session for each goroutine that wants the same name, as one session gets in where it already is",
 		MostWaiters: 1000, WhyMost: "each takes a session with a lease",
-	},
+	}),
 	{
 		Family: "etcd", Name: "Txn, Delete", Kind: Floor, Module: etcdModule, Renewal: session, Open: openBareEtcd,
 		How: "a Txn that puts a key which is not there, on one lease, and a Delete",
@@ -95,11 +97,11 @@ var All = slices.Concat(ours(), besides(), []Library{
 		Family: "etcd", Name: "watch, Txn", Kind: Floor, Module: etcdModule, Renewal: session, Waits: true, Open: openBareEtcd,
 		How: "Delete; who has an open watch sends the Txn", Only: []string{"handoff-other"},
 	},
-	{
-		Family: "zookeeper", Name: "zk.Lock", Kind: Theirs, Module: zkModule, Renewal: session, Waits: true, Open: openZKLocks,
+	theirs(libraries.ZKLock, Library{
+		Family: "zookeeper", Renewal: session,
 		How:         "NewLock, Lock and Unlock on one session",
 		MostWaiters: 1000, WhyMost: "each reads the names of all the others",
-	},
+	}),
 	{
 		Family: "zookeeper", Name: "create, delete", Kind: Floor, Module: zkModule, Renewal: session, Open: openBareZK,
 		How: "create of an ephemeral node, and delete",
@@ -133,13 +135,29 @@ const (
 	Pings = "PING twice"
 )
 
-func redsyncOn(family string, mostHeld int) Library {
-	return Library{
-		Family: family, Name: "redsync", Kind: Theirs, Module: "github.com/go-redsync/redsync/v4", Renewal: loopEach, Waits: true, Open: openRedsync,
+// theirs is a library of the list that the referee judges too. l has what is said of it here.
+func theirs(s libraries.Subject, l Library) Library {
+	l.Name, l.Kind, l.Module, l.Waits = cmp.Or(l.Name, s.Library), Theirs, s.Module, true
+	l.Open = func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+		client, err := s.Open(ctx, c.URL, libraries.Settings{TTL: c.TTL, Connections: poolSize})
+		return measure.Locker{Close: client.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
+			hold, err := client.Take(ctx, library.Claim{Name: name, TTL: c.TTL, Wait: wait})
+			if err != nil {
+				return nil, err
+			}
+			return loop(c, hold), nil
+		}}, err
+	}
+	return l
+}
+
+func redsyncOn(family string, s libraries.Subject, mostHeld int) Library {
+	return theirs(s, Library{
+		Family: family, Renewal: loopEach,
 		How:         "NewMutex with any number of tries, LockContext and UnlockContext",
 		MostWaiters: 1000, MostHeld: mostHeld,
 		WhyMost: "it asks every server some seven times a second for each waiter, and three times in a TTL for each lock",
-	}
+	})
 }
 
 // Find is the library of that name.
@@ -166,12 +184,6 @@ func WorkerMain() {
 		}
 		return l.Open(ctx, c)
 	})
-}
-
-// hosts are the servers of a URL.
-func hosts(c measure.Config) []string {
-	u, _ := url.Parse(c.URL) // it is that of a server of our own
-	return strings.Split(u.Host, ",")
 }
 
 func either[T any](first bool, a, b T) T {
@@ -203,9 +215,9 @@ func untilTaken(try, await func() error) error {
 
 // loop is the loop that a user of the library would write for a hold, if the configuration asks for it: it extends the lock at a third of the TTL until it is
 // released.
-func loop(c measure.Config, release measure.Release, extend func(ctx context.Context) error) measure.Release {
-	if !c.Loop {
-		return release
+func loop(c measure.Config, hold *library.Hold) measure.Release {
+	if !c.Loop || hold.Renew == nil {
+		return hold.Release
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	var renewing sync.WaitGroup
@@ -213,7 +225,7 @@ func loop(c measure.Config, release measure.Release, extend func(ctx context.Con
 		for tick := time.NewTicker(c.TTL / 3); ; {
 			select {
 			case <-tick.C:
-				_ = extend(ctx) // it is tried again, as long as the lock is held
+				_, _ = hold.Renew(ctx) // it is tried again, as long as the lock is held
 			case <-ctx.Done():
 				return
 			}
@@ -222,6 +234,6 @@ func loop(c measure.Config, release measure.Release, extend func(ctx context.Con
 	return func(ctx context.Context) error {
 		stop()
 		renewing.Wait()
-		return release(ctx)
+		return hold.Release(ctx)
 	}
 }

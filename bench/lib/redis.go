@@ -3,70 +3,20 @@ package lib
 import (
 	"context"
 	"errors"
-	"math"
 	"time"
 
-	"github.com/bsm/redislock"
-	"github.com/go-redsync/redsync/v4"
-	"github.com/go-redsync/redsync/v4/redis"
-	pool "github.com/go-redsync/redsync/v4/redis/goredis/v9"
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // poolSize is that of every go-redis client but lockport's own: with go-redis' own setting, ten for each core, goroutines would wait for connections,
 // and some of them in vain.
 const poolSize = 64
 
-// nodes are clients of the servers that a URL names: one, or those of redlock://host,host.
-type nodes []*goredis.Client
-
-func goRedis(c measure.Config) (all nodes) {
-	for _, host := range hosts(c) {
-		all = append(all, goredis.NewClient(&goredis.Options{Addr: host, PoolSize: poolSize}))
-	}
-	return all
-}
-
-func (all nodes) Close() (err error) {
-	for _, c := range all {
-		err = errors.Join(err, c.Close())
-	}
-	return err
-}
-
-func openRedislock(_ context.Context, c measure.Config) (measure.Locker, error) {
-	all := goRedis(c)
-	client := redislock.New(all[0])
-	return measure.Locker{Close: all.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-		retry := either(wait, redislock.LinearBackoff(100*time.Millisecond), redislock.NoRetry())
-		lock, err := client.Obtain(ctx, name, c.TTL, &redislock.Options{RetryStrategy: retry})
-		if err != nil {
-			return nil, heldIf(errors.Is(err, redislock.ErrNotObtained), err)
-		}
-		return loop(c, lock.Release, func(ctx context.Context) error { return lock.Refresh(ctx, c.TTL, nil) }), nil
-	}}, nil
-}
-
-func openRedsync(_ context.Context, c measure.Config) (measure.Locker, error) {
-	all := goRedis(c)
-	var pools []redis.Pool
-	for _, n := range all {
-		pools = append(pools, pool.NewPool(n))
-	}
-	rs := redsync.New(pools...)
-	return measure.Locker{Close: all.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-		m := rs.NewMutex(name, redsync.WithExpiry(c.TTL), redsync.WithTries(math.MaxInt))
-		if err := either(wait, m.LockContext, m.TryLockContext)(ctx); err != nil {
-			var taken *redsync.ErrTaken
-			return nil, heldIf(!wait && (errors.As(err, &taken) || errors.Is(err, redsync.ErrFailed)), err)
-		}
-		unlock := func(ctx context.Context) error { return unlessHeld(m.UnlockContext(ctx)) }
-		return loop(c, unlock, func(ctx context.Context) error { return unlessHeld(m.ExtendContext(ctx)) }), nil
-	}}, nil
-}
+func goRedis(c measure.Config) libraries.Nodes { return libraries.GoRedis(c.URL, poolSize) }
 
 func openPings(_ context.Context, c measure.Config) (measure.Locker, error) {
 	all := goRedis(c)

@@ -1,0 +1,103 @@
+package libraries
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math"
+	"time"
+
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.etcd.io/etcd/client/v3/concurrency"
+	"go.uber.org/zap"
+
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
+)
+
+// EtcdMutex is concurrency.Mutex with a session for each claim, and EtcdSharedSession with one that all claims of a client share. EtcdSpareSessions has
+// sessions to spare, which is its fastest; it is not judged.
+var (
+	EtcdMutex         = etcdMutex("etcd Mutex", newSessions, "NewSession and NewMutex for each claim, TryLock or Lock, Unlock and Session.Close, as in the example of the package")
+	EtcdSharedSession = etcdMutex("etcd Mutex, one session", oneSession, "NewMutex for each claim on one session of the process, TryLock or Lock, and Unlock")
+	EtcdSpareSessions = etcdMutex("etcd Mutex, sessions to spare", spareSessions, "NewMutex, TryLock or Lock, and Unlock, on a session that nobody else uses for the name")
+)
+
+func etcdMutex(name string, choose sessions, use string) Subject {
+	late := "clientv3/lease.go: the deadline of a lease counts from when the reply to its last keep-alive came (line 543), and is looked at once a second"
+	explained := map[string]string{"silence/frozen": late, "silence/slow": late}
+	if name == "etcd Mutex, one session" {
+		enters := "mutex.go, tryAcquire: the key is the name and the session's lease, so a second Mutex of the session finds the key and takes it for its own"
+		orphan := "mutex.go, tryAcquire: where its Txn returns an error the key may be there, and stays for as long as the session; the clean-up comes after it"
+		maps.Copy(explained, map[string]string{"exclusion": enters, "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
+	}
+	return Subject{
+		Name: name, Library: "concurrency.Mutex", Module: "go.etcd.io/etcd/client/v3", Environment: "etcd-suite", Use: use,
+		Promises: map[string]string{
+			"P1":  "Mutex: \"implements the sync Locker interface with etcd\"; ErrLocked: \"when Mutex is already locked by another session\"",
+			"P3a": "Session.Done: \"closes when the lease is orphaned, expires, or is otherwise no longer being refreshed\"",
+			"P5":  "WithTTL: \"configures the session's TTL in seconds\"",
+			"P6":  "Lock: \"If the context is canceled while trying to acquire the lock, the mutex tries to clean its stale lock entry.\"",
+			"P7":  "Lock: \"locks the mutex with a cancelable context\"",
+		},
+		Not: map[string]string{
+			"cancellation/abandon-meanwhile": "it undoes a claim whose call has not returned",
+			"cancellation/silent-server":     "NewSession has no context of its own",
+		},
+		Explained: explained,
+		Caps:      driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
+		Open:      openEtcdMutex(choose),
+		Remove: func(ctx context.Context, rawURL, name string) error {
+			client, err := Etcd(rawURL)
+			if err != nil {
+				return err
+			}
+			_, err = client.Delete(ctx, etcdKey(name)+"/", clientv3.WithPrefix())
+			return errors.Join(err, client.Close())
+		},
+	}
+}
+
+func etcdKey(name string) string { return "/referee/" + name }
+
+// Etcd is a client of the servers of a URL.
+func Etcd(rawURL string) (*clientv3.Client, error) {
+	return clientv3.New(clientv3.Config{Endpoints: hosts(rawURL), DialTimeout: 5 * time.Second, Logger: zap.NewNop(), MaxCallRecvMsgSize: math.MaxInt32})
+}
+
+// openEtcdMutex opens clients whose claims have such sessions.
+func openEtcdMutex(choose sessions) func(context.Context, string, Settings) (library.Client, error) {
+	return func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+		client, err := Etcd(rawURL)
+		if err != nil {
+			return library.Client{}, err
+		}
+		session := choose(func() (*concurrency.Session, error) { return EtcdSession(client, s.TTL) })
+		return library.Client{Close: client.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+			s, leave, err := session(c.Name)
+			if err != nil {
+				return nil, err
+			}
+			m := concurrency.NewMutex(s, etcdKey(c.Name))
+			lock := m.TryLock
+			if c.Wait {
+				lock = m.Lock
+			}
+			if err := lock(ctx); err != nil {
+				_ = leave() // the error of the claim says more
+				if errors.Is(err, concurrency.ErrLocked) {
+					return nil, driver.ErrHeld
+				}
+				return nil, err
+			}
+			return &library.Hold{Lost: s.Done(), Release: func(ctx context.Context) error {
+				lost := s.Ctx().Err() != nil
+				err := errors.Join(m.Unlock(ctx), leave())
+				if lost {
+					return driver.ErrLost
+				}
+				return err
+			}}, nil
+		}}, nil
+	}
+}

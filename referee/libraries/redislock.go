@@ -1,0 +1,112 @@
+package libraries
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/bsm/redislock"
+	"github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
+)
+
+// Redislock is bsm's, on one server.
+var Redislock = Subject{
+	Name: "redislock", Library: "redislock", Module: "github.com/bsm/redislock", Environment: "redis",
+	Use: "Obtain without retries, Refresh at a third of the TTL, Release; a go-redis client with its own settings, as in the README",
+	Promises: map[string]string{
+		"P1": "README: \"Simplified distributed locking implementation using Redis\"; Obtain: \"tries to obtain a new lock using a key with the given TTL\"",
+		"P4": "ErrLockNotHeld: \"is returned when trying to release an inactive lock\"",
+		"P5": "Obtain: \"a key with the given TTL\"",
+		"P9": "Obtain takes the key as it is",
+	},
+	Explained: map[string]string{"giving-up/release-reply-lost": hiddenRetry},
+	Caps:      driver.Capabilities{Ends: driver.EndsTTL, MinTTL: time.Millisecond, TTLGrain: time.Millisecond},
+	Open:      openRedislock, Remove: removeKey(""),
+	// Each of its scripts has another number of arguments.
+	IsOp: redisWords(map[conformance.Op][]string{
+		conformance.OpAcquire: {"*7\r\n$7\r\nevalsha", "*7\r\n$4\r\neval"}, conformance.OpRenew: {"*6\r\n$7\r\nevalsha", "*6\r\n$4\r\neval"},
+		conformance.OpRelease: {"*5\r\n$7\r\nevalsha", "*5\r\n$4\r\neval"},
+	}),
+}
+
+const hiddenRetry = "go-redis sends a command whose connection broke again (options.go: MaxRetries, default 3). The first EVALSHA deleted the key, the second finds none, " +
+	"and the caller is told that the lock was not held"
+
+func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+	all := GoRedis(rawURL, s.Connections)
+	locks := redislock.New(all[0])
+	return library.Client{Close: all.Close, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		var options *redislock.Options
+		if c.Wait {
+			options = &redislock.Options{RetryStrategy: redislock.LinearBackoff(100 * time.Millisecond)} // the one of its examples
+		}
+		sent := time.Now()
+		lock, err := locks.Obtain(ctx, c.Name, c.TTL, options)
+		if errors.Is(err, redislock.ErrNotObtained) {
+			return nil, driver.ErrHeld
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &library.Hold{
+			Until: sent.Add(c.TTL),
+			Renew: func(ctx context.Context) (time.Time, error) {
+				sent := time.Now()
+				err := lock.Refresh(ctx, c.TTL, nil)
+				return sent.Add(c.TTL), library.LostIf(errors.Is(err, redislock.ErrNotObtained), err)
+			},
+			Release: func(ctx context.Context) error {
+				err := lock.Release(ctx)
+				return library.LostIf(errors.Is(err, redislock.ErrLockNotHeld), err)
+			},
+		}, nil
+	}}, nil
+}
+
+// Nodes are clients of the servers that a URL names.
+type Nodes []*redis.Client
+
+// GoRedis are clients of the servers of redis://host or redlock://host,host. A pool has at most so many connections; 0 is go-redis' own setting.
+func GoRedis(rawURL string, connections int) (all Nodes) {
+	for _, host := range hosts(rawURL) {
+		all = append(all, redis.NewClient(&redis.Options{Addr: host, PoolSize: connections}))
+	}
+	return all
+}
+
+// Close closes all of them.
+func (all Nodes) Close() (err error) {
+	for _, c := range all {
+		err = errors.Join(err, c.Close())
+	}
+	return err
+}
+
+// removeKey deletes the key of a name, which has a prefix, on every server.
+func removeKey(prefix string) func(ctx context.Context, rawURL, name string) error {
+	return func(ctx context.Context, rawURL, name string) (err error) {
+		all := GoRedis(rawURL, 0)
+		for _, c := range all {
+			err = errors.Join(err, c.Del(ctx, prefix+name).Err())
+		}
+		return errors.Join(err, all.Close())
+	}
+}
+
+// redisWords tells requests apart by one of the texts that each kind has, in lower case.
+func redisWords(words map[conformance.Op][]string) func(conformance.Op, []byte) bool {
+	return func(op conformance.Op, request []byte) bool {
+		text := strings.ToLower(string(request))
+		for _, w := range words[op] {
+			if strings.Contains(text, w) {
+				return true
+			}
+		}
+		return op == conformance.OpAny
+	}
+}

@@ -1,0 +1,88 @@
+package libraries
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/redis/rueidis/rueidislock"
+
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
+)
+
+// Rueidislock is with NoLoopTracking, which is its fastest, and RueidislockTracking with its own setting. The latter is not judged.
+var (
+	Rueidislock         = rueidislockWith(true)
+	RueidislockTracking = rueidislockWith(false)
+)
+
+func rueidislockWith(noLoop bool) Subject {
+	return Subject{
+		Name: "rueidislock", Library: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
+		Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1 and NoLoopTracking, as in the README, KeyValidity 2s and TryNextAfter 1s; its context tells of a loss",
+		Promises: map[string]string{
+			"P1":  "README: \"If the KeyMajority is satisfied within the KeyValidity duration, the invocation is successful and a ctx is returned as the lock\"",
+			"P3a": "README: \"The returned ctx will be canceled automatically and immediately once the KeyMajority is not held anymore, for example: Redis are down\"",
+			"P3b": "README: \"… Acquired keys have been deleted by other programs or administrators\"",
+			"P5":  "README: \"KeyValidity: 5s — lock validity period before it expires\"",
+			"P7":  "README: \"The waiting Locker.WithContext will try acquiring the lock again automatically and immediately once it has been released\"",
+			"P9":  "README: the name is the end of the keys",
+		},
+		Explained: map[string]string{
+			"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
+			"liveness/server-gone": "lock.go: WithContext waits for an invalidation after a failed attempt, whatever the failure was; with client-side caching it has no time-out",
+		},
+		Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL},
+		Open: func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+			return openRueidislock(rawURL, s.TTL, noLoop)
+		},
+		Remove: removeKey("rueidislock:0:"),
+		IsOp: redisWords(map[conformance.Op][]string{
+			conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRelease: {"del"},
+		}),
+	}
+}
+
+const rueidisLate = "lock.go, monitoring: the request that extends the key is sent half a validity after the last one, with a deadline of a whole validity from then. The context " +
+	"is cancelled when that request fails, which is later than the key's expiry"
+
+func openRueidislock(rawURL string, validity time.Duration, noLoop bool) (library.Client, error) {
+	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
+		ClientOption: rueidis.ClientOption{InitAddress: hosts(rawURL)}, KeyMajority: 1, NoLoopTracking: noLoop, KeyValidity: validity,
+		// With the default of 20 ms, a server that once takes longer leaves WithContext waiting for a name that nobody has: its own undoing
+		// of the request that came too late is not told to it, with NoLoopTracking. A busy machine would decide what is seen.
+		TryNextAfter: time.Second,
+	})
+	if err != nil {
+		return library.Client{}, err
+	}
+	return library.Client{Close: func() error { locker.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		// The context of the attempt bounds the hold too: it is to end with the attempt alone.
+		whole, end := context.WithCancel(context.WithoutCancel(ctx))
+		stop := context.AfterFunc(ctx, end)
+		ask := locker.TryWithContext
+		if c.Wait {
+			ask = locker.WithContext
+		}
+		held, cancel, err := ask(whole, c.Name)
+		stop()
+		if err != nil {
+			end()
+			if errors.Is(err, rueidislock.ErrNotLocked) {
+				err = driver.ErrHeld
+			}
+			return nil, err
+		}
+		return &library.Hold{Lost: held.Done(), Release: func(context.Context) error {
+			defer end()
+			if held.Err() != nil {
+				return driver.ErrLost
+			}
+			cancel() // waits until the keys are gone
+			return nil
+		}}, nil
+	}}, nil
+}

@@ -1,0 +1,101 @@
+package libraries
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+
+	"github.com/lockport/lockport/conformance/library"
+	"github.com/lockport/lockport/driver"
+)
+
+// ZKLock is go-zookeeper's.
+var ZKLock = Subject{
+	Name: "zk.Lock", Library: "zk.Lock", Module: "github.com/go-zookeeper/zk", Environment: "zookeeper-suite",
+	Use: "NewLock, Lock and Unlock on one connection; as it has no way to try, the driver looks for children first",
+	Promises: map[string]string{
+		"P1": "Lock: \"is a mutual exclusion lock\"",
+		"P7": "LockWithData: \"will wait to return until the lock is acquired or an error occurs\"",
+		"P5": "lock.go creates its node by CreateProtectedEphemeralSequential",
+	},
+	Not:  map[string]string{"loss/waiter-gets-it": "it fails where the holder, whose node was deleted, is told at its Unlock"},
+	Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL, Failover: driver.FailoverSafe},
+	Open: openZKLock,
+	Remove: func(ctx context.Context, rawURL, name string) error {
+		conn, err := ZooKeeper(ctx, rawURL, sessionTTL)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		children, _, err := conn.Children(zkPath(name))
+		for _, child := range children {
+			err = errors.Join(err, conn.Delete(zkPath(name)+"/"+child, -1))
+		}
+		return err
+	},
+}
+
+func zkPath(name string) string { return "/referee/" + name }
+
+type silent struct{}
+
+func (silent) Printf(string, ...any) {}
+
+// ZooKeeper is a connection whose session has begun.
+func ZooKeeper(ctx context.Context, rawURL string, timeout time.Duration) (*zk.Conn, error) {
+	conn, events, err := zk.Connect(hosts(rawURL), timeout, zk.WithLogger(silent{}), zk.WithLogInfo(false))
+	if err != nil {
+		return nil, err
+	}
+	for conn.State() != zk.StateHasSession {
+		select {
+		case <-events:
+		case <-ctx.Done():
+			conn.Close()
+			return nil, ctx.Err()
+		}
+	}
+	return conn, nil
+}
+
+func openZKLock(ctx context.Context, rawURL string, s Settings) (library.Client, error) {
+	conn, err := ZooKeeper(ctx, rawURL, s.TTL)
+	if err != nil {
+		return library.Client{}, err
+	}
+	return library.Client{Close: func() error { conn.Close(); return nil }, Take: func(ctx context.Context, c library.Claim) (*library.Hold, error) {
+		lock := zk.NewLock(conn, zkPath(c.Name), zk.WorldACL(zk.PermAll))
+		result := make(chan error, 1)
+		go func() { // its calls know no context
+			var children []string
+			var err error
+			if !c.Wait {
+				children, _, err = conn.Children(zkPath(c.Name))
+			}
+			switch {
+			case err == nil && len(children) > 0:
+				err = driver.ErrHeld
+			case err == nil || errors.Is(err, zk.ErrNoNode):
+				err = lock.Lock()
+			}
+			if err == nil && ctx.Err() != nil {
+				err = errors.Join(ctx.Err(), lock.Unlock()) // nobody waits for it any more
+			}
+			result <- err
+		}()
+		select {
+		case err := <-result:
+			if err != nil {
+				return nil, err
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return &library.Hold{Release: func(context.Context) error {
+			err := lock.Unlock()
+			return library.LostIf(errors.Is(err, zk.ErrNoNode), err)
+		}}, nil
+	}}, nil
+}
