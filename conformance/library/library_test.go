@@ -3,9 +3,12 @@ package library_test
 import (
 	"context"
 	"encoding/xml"
+	"errors"
+	"io"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -41,7 +44,9 @@ func TestDriver(t *testing.T) {
 		client := locks(release)
 		report := conformance.Run(t.Context(), conformance.Config{Local: true, Open: func(context.Context, string) (driver.Backend, error) {
 			return library.Driver(driver.Capabilities{Backend: "locks", Ends: driver.EndsProcess}, client), nil
-		}}, conformance.Match(func(c conformance.Case) bool { return c.ID() == "contract/release" || c.ID() == "exclusion/two-backends" }))
+		}}, conformance.Match(func(c conformance.Case) bool {
+			return c.ID() == "contract/release" || c.ID() == "exclusion/two-backends"
+		}))
 		require.Len(t, report.Results, 2)
 		for _, res := range report.Results {
 			require.Equal(t, outcome, res.Outcome, res.Message())
@@ -66,4 +71,23 @@ func TestDriver(t *testing.T) {
 			require.True(t, c.Failure == nil || strings.Contains(c.Failure.Message, report.Results[i].Reason))
 		}
 	}
+}
+
+// A claim whose outcome is unknown ends with its TTL, and a TTL that the library does not take is refused.
+func TestUnknown(t *testing.T) {
+	b := library.Driver(driver.Capabilities{MinTTL: time.Millisecond}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) {
+		return nil, errors.New("the connection broke")
+	}})
+	req := driver.Request{Name: "n", Owner: "o", TTL: 200 * time.Millisecond}
+	began := time.Now()
+	_, err := b.TryAcquire(t.Context(), req)
+	require.ErrorIs(t, err, driver.ErrUnknown)
+	require.Eventually(t, func() bool { return b.Abandon(t.Context(), req) == nil }, 10*time.Second, time.Millisecond)
+	require.GreaterOrEqual(t, time.Since(began), req.TTL)
+	req.TTL = 1
+	_, err = b.TryAcquire(t.Context(), req)
+	require.ErrorIs(t, err, driver.ErrRefused)
+	require.ErrorIs(t, library.LostIf(true, nil), driver.ErrLost)
+	require.ErrorIs(t, library.LostIf(true, io.EOF), io.EOF)
+	require.NoError(t, library.LostIf(false, nil))
 }
