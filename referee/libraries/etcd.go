@@ -24,12 +24,10 @@ var (
 )
 
 func etcdMutex(name string, choose sessions, use string) Subject {
-	late := "clientv3/lease.go: the deadline of a lease counts from when the reply to its last keep-alive came (line 543), and is looked at once a second"
-	explained := map[string]string{"silence/frozen": late, "silence/slow": late}
+	explained := map[string]string{"silence/frozen": "etcd-late, below", "silence/slow": "etcd-late, below"}
 	if name == "etcd Mutex, one session" {
-		enters := "mutex.go, tryAcquire: the key is the name and the session's lease, so a second Mutex of the session finds the key and takes it for its own"
-		orphan := "mutex.go, tryAcquire: where its Txn returns an error the key may be there, and stays for as long as the session; the clean-up comes after it"
-		maps.Copy(explained, map[string]string{"exclusion": enters, "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
+		orphan := "etcd-orphan, below"
+		maps.Copy(explained, map[string]string{"exclusion": "etcd-session, below", "cancellation": orphan, "unknown": orphan, "giving-up": orphan})
 	}
 	return Subject{
 		Name: name, Library: "concurrency.Mutex", Module: "go.etcd.io/etcd/client/v3", Environment: "etcd-suite", Use: use,

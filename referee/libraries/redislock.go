@@ -34,8 +34,7 @@ var Redislock = Subject{
 	}),
 }
 
-const hiddenRetry = "go-redis sends a command whose connection broke again (options.go: MaxRetries, default 3). The first EVALSHA deleted the key, the second finds none, " +
-	"and the caller is told that the lock was not held"
+const hiddenRetry = "redislock-release, below"
 
 func openRedislock(_ context.Context, rawURL string, s Settings) (library.Client, error) {
 	all := GoRedis(rawURL, s.Connections)

@@ -33,7 +33,7 @@ func rueidislockWith(noLoop bool) Subject {
 		},
 		Explained: map[string]string{
 			"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
-			"liveness/server-gone": "lock.go: WithContext waits for an invalidation after a failed attempt, whatever the failure was; with client-side caching it has no time-out",
+			"liveness/server-gone": "rueidislock-outage, below",
 		},
 		Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL},
 		Open: func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
@@ -46,8 +46,7 @@ func rueidislockWith(noLoop bool) Subject {
 	}
 }
 
-const rueidisLate = "lock.go, monitoring: the request that extends the key is sent half a validity after the last one, with a deadline of a whole validity from then. The context " +
-	"is cancelled when that request fails, which is later than the key's expiry"
+const rueidisLate = "rueidislock-late, below"
 
 func openRueidislock(rawURL string, validity time.Duration, noLoop bool) (library.Client, error) {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{

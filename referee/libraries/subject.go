@@ -29,7 +29,7 @@ type Subject struct {
 	Promises map[string]string
 	// Not are cases of those promises that try what the documentation does not say, each with the reason.
 	Not map[string]string
-	// Explained says of cases that fail, or of all of a group, which line of the library, or which of its issues, explains what was seen.
+	// Explained says of cases that fail, or of all of a group, which program of repro/ shows what was seen. The page explains each.
 	Explained map[string]string
 
 	// Caps are what the library's documentation states, and zero where it states nothing. Where Wake is set, Take can wait.
