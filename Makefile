@@ -34,7 +34,7 @@ bench: servers ## lockport beside other libraries, into docs/benchmarks.md, in t
 	@cd bench && go run . $(BENCH)
 
 referee: servers ## the suite on other people's libraries, three runs each, into docs/referee.md, in a quarter of an hour
-	@cd referee && go run . -docs ../docs
+	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions . && go run . -docs ../docs
 
 go-bench: servers ## the Go benchmarks of all packages
 	@scripts/modules.sh go test -run='^$$' -bench=. -benchmem -timeout=$(TIMEOUT) -p=1 $(ARGS) ./...
@@ -46,6 +46,7 @@ SEED ?= 0
 soak: servers ## every conformance case on every arrangement of servers, then fault runs for a long time (FOR=2h, SEED=N to replay), whose figures go into docs/faults.json and docs/guarantees.md
 	@LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -p=1 -run='^TestConformance' $(ARGS) ./backend/...
 	@for m in $$(scripts/modules.sh | grep ^backend/); do (cd $$m && LOCKPORT_TEST_FULL=1 go test -race -count=1 -timeout=0 -run='^TestConformance' $(ARGS) ./...) || exit; done
+	@cd referee && LOCKPORT_TEST_FULL=1 go test -count=1 -run=TestReproductions .
 	@go test -race -count=1 -timeout=0 ./compare/hazards -run=TestQuickRun -all
 	@go test -race -count=1 -timeout=0 ./faults -run=TestCells -full -lanes=4 -for=$(FOR) -seed=$(SEED) -write $(ARGS) -v
 

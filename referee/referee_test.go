@@ -147,7 +147,7 @@ func TestPageIsOfItsResults(t *testing.T) {
 	}
 }
 
-// Each program of repro/ is listed, has at most 40 lines, and shows what the list says.
+// Each program of repro/ is listed, has at most 40 lines, and shows what the list says: make referee and make soak run them.
 func TestReproductions(t *testing.T) {
 	folder := t.TempDir()
 	out, err := exec.Command("go", "build", "-o", folder, "./repro/...").CombinedOutput()
@@ -162,6 +162,7 @@ func TestReproductions(t *testing.T) {
 	built, err := os.ReadDir(folder)
 	require.NoError(t, err)
 	require.Len(t, built, len(Reproductions))
+	environment.OnlyInSoak(t)
 	for name, all := range on {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

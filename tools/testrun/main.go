@@ -1,7 +1,7 @@
 // Command testrun is go test for people who wait: it prints a line for each package when its tests begin and when they end.
 // The whole output of a package that fails follows at once, and the lines of go test close the run. Its arguments are the
-// flags of go test. It tests every package below the current folder, nested modules included, as many at once as -p says.
-// It fails if go test fails in any of them.
+// flags of go test. It tests every package below the current folder, nested modules included, as many at once as -p says, and beside them one that
+// mostly waits. It fails if go test fails in any of them.
 package main
 
 import (
@@ -23,9 +23,12 @@ import (
 // slow are the folders whose tests take longest, the longest first. One package at a time is taken from the front of this list, and the others from its
 // end, so that tests that measure time have quick neighbours. Folders that are not in it come after its end.
 var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
-	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "conformance/exhibits", "conformance", "conformance/exhibits/articles",
-	"adapters/gocron", "adapters/cron", "compare/hazards", "internal/lab/report", "bench", "fence/sqlfence", ".", "internal/lab/servers",
-	"backend/memory/memorytest", "compare/costs", "fence/zkfence", "fence/redisfence", "backend/file", "internal/house", "fence/etcdfence"}
+	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "compare/hazards", "internal/house", "internal/lab/report", "fence/sqlfence",
+	".", "internal/lab/servers", "compare/costs", "fence/zkfence", "fence/redisfence", "backend/file", "fence/etcdfence"}
+
+// waiting are the folders whose tests wait most of the time, and disturb nobody.
+var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",
+	"backend/memory/memorytest"}
 
 // event is one line of go test -json: see go doc test2json.
 type event struct {
@@ -40,7 +43,7 @@ type run struct {
 	all   int
 
 	mu      sync.Mutex // guards what follows, and what is printed
-	left    []string   // folders that are not tested yet, the slowest first
+	left    []string   // folders that are not tested yet, the slowest first; without the waiting ones
 	busy    []string
 	done    int
 	results map[string]string // by folder: the lines of go test about its package
@@ -52,7 +55,12 @@ func main() {
 	if err != nil {
 		fail(err)
 	}
-	r := &run{flags: os.Args[1:], began: time.Now(), all: len(folders), left: folders, results: make(map[string]string)}
+	r := &run{flags: os.Args[1:], began: time.Now(), all: len(folders), results: make(map[string]string)}
+	for _, folder := range folders {
+		if !slices.Contains(waiting, folder) {
+			r.left = append(r.left, folder)
+		}
+	}
 	r.say("builds and tests %d packages", r.all)
 	go func() {
 		for range time.Tick(time.Minute) {
@@ -69,6 +77,11 @@ func main() {
 			}
 		})
 	}
+	all.Go(func() {
+		for _, folder := range waiting {
+			r.test(folder)
+		}
+	})
 	all.Wait()
 	slices.Sort(folders)
 	for _, folder := range folders {
@@ -118,13 +131,15 @@ func (r *run) next(front bool) (folder string) {
 	default:
 		folder, r.left = r.left[last], r.left[:last]
 	}
-	r.busy = append(r.busy, folder)
 	return folder
 }
 
 // test runs go test in folder.
 func (r *run) test(folder string) {
-	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, r.flags, []string{"-p=1"})...)
+	r.mu.Lock()
+	r.busy = append(r.busy, folder)
+	r.mu.Unlock()
+	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, r.flags)...)
 	test.Dir, test.Stderr = folder, os.Stderr
 	out, err := test.StdoutPipe()
 	if err == nil {
