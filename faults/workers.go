@@ -198,9 +198,9 @@ func probeUntilExpiry(s *play.Phase) {
 
 // countValidity has replies come late, and looks whether the deadlines of a claim and of its first renewal are that much earlier.
 func countValidity(s *play.Phase) {
-	w, late := s.Worker(), s.TTL/16 // there and back within what a renewal waits
+	w, late := s.Worker(), s.TTL/32 // there and back in a quarter of what a renewal waits: the rest is for servers of a busy machine
 	renewed := func(acquire func() *play.Hold) (e history.Event) {
-		for range 5 { // a machine that stalls ends a hold before its renewal
+		for range 10 { // a machine that stalls ends a hold before its renewal
 			h := acquire()
 			e = w.Await(0, func(e history.Event) bool {
 				return e.Op == h.Op && (e.Kind == history.Extended || e.Kind == history.Told)
