@@ -2,12 +2,12 @@ package nats
 
 import (
 	"bytes"
-	"os"
 	"regexp"
 	"testing"
 	"time"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/internal/lab/environment"
 )
 
 func TestConformance(t *testing.T) {
@@ -19,9 +19,7 @@ func TestConformance(t *testing.T) {
 
 // A client asks one of three servers, so that no proxy can choose a request.
 func TestConformanceCluster(t *testing.T) {
-	if os.Getenv("LOCKPORT_TEST_FULL") == "" {
-		t.Skip("for make soak")
-	}
+	environment.OnlyInSoak(t)
 	conformance.Test(t, three.Need(t).Unproxied(openLink))
 }
 

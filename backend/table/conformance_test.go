@@ -1,7 +1,6 @@
 package table
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -23,9 +22,7 @@ func TestConformanceMySQL(t *testing.T) {
 
 // Postgres without PgBouncer has little that PgBouncer does not show.
 func TestConformancePostgres(t *testing.T) {
-	if os.Getenv("LOCKPORT_TEST_FULL") == "" {
-		t.Skip("not run: make soak does")
-	}
+	environment.OnlyInSoak(t)
 	conforms(t, "table-postgres")
 }
 
