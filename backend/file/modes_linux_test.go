@@ -13,6 +13,7 @@ import (
 
 	"github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func reading(name string) driver.Request {
@@ -169,12 +170,10 @@ func TestAnotherNumberOfPermits(t *testing.T) {
 
 // A program that shares a lock keeps writers out and readers not, and is seen: flock -s, and the guard of a reader that was killed.
 func TestForeignReader(t *testing.T) {
-	if _, err := exec.LookPath("flock"); err != nil {
-		t.Skip("install util-linux for flock(1)")
-	}
+	flock := servers.NeedProgram(t, "flock")
 	dir := t.TempDir()
 	b := backend(t, dir)
-	cmd := exec.Command("flock", "-s", filepath.Join(dir, file.FileName("x")), "sh", "-c", "echo; exec cat")
+	cmd := exec.Command(flock, "-s", filepath.Join(dir, file.FileName("x")), "sh", "-c", "echo; exec cat")
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()

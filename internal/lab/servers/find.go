@@ -30,6 +30,7 @@ var installs = map[string]string{
 	"etcd":               "apt-get install etcd-server (Debian), brew install etcd (macOS)",
 	"etcd-current":       "it is built by go tool in internal/lab/servers/etcdserver, the first time over the network",
 	"etcdctl":            "apt-get install etcd-client (Debian), brew install etcd (macOS)",
+	"flock":              "apt-get install util-linux (Debian)",
 	"gcc":                "apt-get install gcc libc6-dev (Debian)",
 	"initdb":             postgresInstall,
 	"java":               "apt-get install default-jre-headless (Debian)",
