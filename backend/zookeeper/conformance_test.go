@@ -1,9 +1,11 @@
 package zookeeper
 
 import (
+	"context"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
 )
 
@@ -18,4 +20,14 @@ func TestConformanceEnsemble(t *testing.T) {
 // The cases on a connection of the caller's that need no fault of a network's.
 func TestConformanceShared(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "zookeeper-suite").Unproxied(openShared), conformance.Quick())
+}
+
+// The readers and writers of Curator's InterProcessReadWriteLock.
+func TestConformanceReadWriteLock(t *testing.T) {
+	environment.OnlyInSoak(t)
+	open := func(ctx context.Context, url string) (driver.Backend, error) {
+		return openURL(ctx, url+"&read_write_lock=true")
+	}
+	shared := conformance.Match(func(c conformance.Case) bool { return c.Group == "shared" })
+	conformance.Test(t, environment.Need(t, "zookeeper-suite").Config(t, open, isOp), shared)
 }

@@ -123,7 +123,10 @@ func (z *ZooKeeper) withClaim(ctx context.Context, name string, use func(c *zk.C
 	})
 }
 
-func isReader(path string) bool { return strings.Contains(path, "-read-lock-") }
+// isReader says whether a node is that of a reader, of lockport or of Curator's InterProcessReadWriteLock.
+func isReader(path string) bool {
+	return strings.Contains(path, "-read-lock-") || strings.Contains(path, "-__READ__")
+}
 
 // Remove deletes the node of the claim that holds the lock on name, or of each reader that does.
 func (z *ZooKeeper) Remove(ctx context.Context, name string) error {
