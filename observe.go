@@ -83,7 +83,16 @@ func (e AcquireEvent) Outcome() string {
 	return wordFor(e.Err, outcomes, "invalid")
 }
 
-var reasons = []word{{ErrSilence, "silence"}, {ErrMaxHold, "max_hold"}, {errOuterReleased, "outer_released"}}
+var reasons = []word{{ErrSilence, "silence"}, {ErrMaxHold, "max_hold"}, {errOuterReleased, "outer_released"}, {ErrLost, "removed"}}
+
+// LossReasons returns every word of HoldEvent.Reason, for metrics whose counters begin at zero.
+func LossReasons() []string {
+	words := make([]string, len(reasons))
+	for i, r := range reasons {
+		words[i] = r.word
+	}
+	return words
+}
 
 // Reason is why a hold was lost, in one word, for metrics: "silence" (ErrSilence), "max_hold" (ErrMaxHold), "outer_released" (see Reenter), or "removed":
 // the server did not have it any more.

@@ -138,6 +138,7 @@ func TestWordsForMetrics(t *testing.T) {
 			require.Equal(t, word, lockport.AcquireEvent{Err: err}.Outcome())
 		}
 	}
+	require.Equal(t, []string{"silence", "max_hold", "outer_released", "removed"}, lockport.LossReasons())
 	for word, err := range map[string]error{"silence": lockport.ErrSilence, "max_hold": lockport.ErrMaxHold, "removed": errors.New("by a test")} {
 		require.Equal(t, word, lockport.HoldEvent{Err: fmt.Errorf("%w: %w", lockport.ErrLost, err)}.Reason())
 	}

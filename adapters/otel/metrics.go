@@ -22,8 +22,7 @@ type metrics struct {
 	acquire, hold, validity metric.Float64Histogram
 	losses, failures        metric.Int64Counter
 
-	mu    sync.RWMutex
-	locks map[key]*lock
+	locks sync.Map // of key to *lock
 }
 
 // key is what there is one lock for: name is empty without Options.Names.
@@ -47,7 +46,7 @@ func newMetrics(o Options) (*metrics, error) {
 	// From a hand-off inside the process to a job of an hour.
 	seconds := metric.WithExplicitBucketBoundaries(0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600)
 	shares := metric.WithExplicitBucketBoundaries(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
-	m, errs := &metrics{names: o.Names, locks: make(map[key]*lock)}, make([]error, 7)
+	m, errs := &metrics{names: o.Names}, make([]error, 7)
 	m.waiting, errs[0] = meter.Int64UpDownCounter("lockport.waiting", metric.WithUnit("{call}"),
 		metric.WithDescription("Calls of Acquire and TryAcquire that have not returned."))
 	m.held, errs[1] = meter.Int64UpDownCounter("lockport.held", metric.WithUnit("{lock}"), metric.WithDescription("Locks that are held."))
@@ -63,23 +62,15 @@ func newMetrics(o Options) (*metrics, error) {
 	return m, errors.Join(errs...)
 }
 
-// of returns the attributes of a lock.
+// of returns the attributes of a lock, which are made once. Its counters begin at zero, so that the first loss is an increase.
 func (m *metrics) of(backend, name string) *lock {
 	k := key{backend, name}
 	if !m.names {
 		k.name = ""
 	}
-	m.mu.RLock()
-	l := m.locks[k]
-	m.mu.RUnlock()
-	if l == nil {
-		l = m.add(k)
+	if l, ok := m.locks.Load(k); ok {
+		return l.(*lock)
 	}
-	return l
-}
-
-// add makes the attributes of k. Its counters begin at zero, so that the first loss is an increase.
-func (m *metrics) add(k key) *lock {
 	attributes := []attribute.KeyValue{backendKey.String(k.backend)}
 	if m.names {
 		attributes = append(attributes, nameKey.String(k.name))
@@ -94,12 +85,10 @@ func (m *metrics) add(k key) *lock {
 	}
 	l.acquired = []metric.RecordOption{l.with(outcomeKey.String("acquired"))}
 	m.failures.Add(context.Background(), 0, l.add...)
-	for _, reason := range []string{"silence", "max_hold", "removed", "outer_released"} {
+	for _, reason := range lockport.LossReasons() {
 		m.losses.Add(context.Background(), 0, l.with(reasonKey.String(reason)))
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.locks[k] = l
+	m.locks.Store(k, l)
 	return l
 }
 

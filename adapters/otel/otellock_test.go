@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -23,10 +22,7 @@ import (
 
 	"github.com/lockport/lockport"
 	otellock "github.com/lockport/lockport/adapters/otel"
-	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
-	"github.com/lockport/lockport/backend/redis"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // telemetry is an SDK whose spans and metrics a test can look at.
@@ -185,70 +181,45 @@ func TestTelemetry(t *testing.T) {
 	}
 }
 
-// A Redis that falls silent shows in the metrics before the lock is lost, and then as a loss, also on the span of the work.
-func TestSilentRedis(t *testing.T) {
-	server := servers.NeedRedis(t, servers.RedisOptions{})
-	conn := goredis.NewClient(&goredis.Options{Addr: server.Addr(), ContextTimeoutEnabled: true})
-	defer conn.Close()
-	s := observe(t, false)
-	c, err := redis.New(conn, redis.Options{}, lockport.TTL(2*time.Second), lockport.Logger(nil), lockport.Observe(s.hooks))
-	require.NoError(t, err)
-	defer c.Close()
-	ctx, job := s.tracer.Start(t.Context(), "job")
-	lock, err := c.Acquire(ctx, "job")
-	require.NoError(t, err)
-	require.Eventually(t, func() bool { return s.values()["lockport.renewal.validity count 1 {backend=redis}"] > 0 }, 10*time.Second, 10*time.Millisecond)
-	require.NoError(t, server.Freeze())
-	defer server.Thaw()
-	<-lock.Lost()
-	require.Eventually(t, func() bool { return s.values()["lockport.losses {lock} {backend=redis,reason=silence}"] == 1 }, 10*time.Second, 10*time.Millisecond)
-	require.Positive(t, s.values()["lockport.renewal.failures {renewal} {backend=redis}"])
-	require.Eventually(t, func() bool { return len(job.(sdktrace.ReadOnlySpan).Events()) == 1 }, 10*time.Second, 10*time.Millisecond)
+// A server that falls silent shows in the metrics before the lock is lost, and then as a loss, also on the span of the work.
+func TestSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, faults := observe(t, false), new(memorytest.Faults)
+		c, err := lockport.New(memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Logger(nil), lockport.Observe(s.hooks))
+		require.NoError(t, err)
+		ctx, job := s.tracer.Start(t.Context(), "job")
+		lock, err := c.Acquire(ctx, "job")
+		require.NoError(t, err)
+		faults.Fail(lockport.ErrUnavailable)
+		<-lock.Lost()
+		synctest.Wait()
+		require.EqualValues(t, 1, s.values()["lockport.losses {lock} {backend=memory,reason=silence}"])
+		require.Positive(t, s.values()["lockport.renewal.failures {renewal} {backend=memory}"])
+		require.Len(t, job.(sdktrace.ReadOnlySpan).Events(), 1)
+		faults.Restore()
+		require.NoError(t, c.Close())
+	})
 }
 
-// What it costs: a whole cycle, and the hooks alone.
-func BenchmarkCycle(b *testing.B) {
+// What it costs: the hooks of a cycle.
+func BenchmarkHooks(b *testing.B) {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	traces := sdktrace.NewTracerProvider()
 	unsampled := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.NeverSample()))
-	hooks := func(o otellock.Options) lockport.Hooks {
-		h, err := otellock.Hooks(o)
-		require.NoError(b, err)
-		return h
-	}
-	for _, used := range []struct {
-		what  string
-		hooks lockport.Hooks
-	}{
-		{"unused", lockport.Hooks{}},
-		{"no providers", hooks(otellock.Options{})},
-		{"metrics", hooks(otellock.Options{MeterProvider: meters, TracerProvider: tracenoop.NewTracerProvider()})},
-		{"spans", hooks(otellock.Options{MeterProvider: metricnoop.NewMeterProvider(), TracerProvider: traces})},
-		{"metrics and spans", hooks(otellock.Options{MeterProvider: meters, TracerProvider: traces})},
-		{"metrics and spans not sampled", hooks(otellock.Options{MeterProvider: meters, TracerProvider: unsampled})},
+	for what, o := range map[string]otellock.Options{
+		"metrics":           {MeterProvider: meters, TracerProvider: tracenoop.NewTracerProvider()},
+		"spans":             {MeterProvider: metricnoop.NewMeterProvider(), TracerProvider: traces},
+		"spans not sampled": {MeterProvider: metricnoop.NewMeterProvider(), TracerProvider: unsampled},
 	} {
-		b.Run(used.what, func(b *testing.B) {
-			c, err := memory.New(memory.Options{}, lockport.Logger(nil), lockport.Observe(used.hooks))
-			require.NoError(b, err)
-			defer c.Close()
-			b.ReportAllocs()
-			for b.Loop() {
-				lock, err := c.Acquire(b.Context(), "job")
-				if err != nil || lock.Release(b.Context()) != nil {
-					b.Fatal("not acquired, or not released")
-				}
-			}
-		})
-		if used.hooks.Released == nil {
-			continue
-		}
-		b.Run(used.what+", hooks alone", func(b *testing.B) {
+		hooks, err := otellock.Hooks(o)
+		require.NoError(b, err)
+		b.Run(what, func(b *testing.B) {
 			b.ReportAllocs()
 			background := b.Context()
 			for b.Loop() {
-				ctx := used.hooks.AcquireStart(background, lockport.AcquireEvent{Backend: "memory", Name: "job"})
-				used.hooks.AcquireDone(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job", Token: 1024, Wait: time.Millisecond})
-				used.hooks.Released(lockport.HoldEvent{Context: ctx, Backend: "memory", Name: "job", Token: 1024, Held: time.Second})
+				ctx := hooks.AcquireStart(background, lockport.AcquireEvent{Backend: "memory", Name: "job"})
+				hooks.AcquireDone(ctx, lockport.AcquireEvent{Backend: "memory", Name: "job", Token: 1024, Wait: time.Millisecond})
+				hooks.Released(lockport.HoldEvent{Context: ctx, Backend: "memory", Name: "job", Token: 1024, Held: time.Second})
 			}
 		})
 	}

@@ -27,19 +27,9 @@ func (m *Metrics) of(backend, name string) *series {
 	if !m.names {
 		k.name = ""
 	}
-	m.mu.RLock()
-	s := m.series[k]
-	m.mu.RUnlock()
-	if s == nil {
-		s = m.add(k)
+	if s, ok := m.series.Load(k); ok {
+		return s.(*series)
 	}
-	return s
-}
-
-// add makes the series of k.
-func (m *Metrics) add(k key) *series {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	labels := prometheus.Labels{"backend": k.backend}
 	if m.names {
 		labels["name"] = k.name
@@ -49,10 +39,10 @@ func (m *Metrics) add(k key) *series {
 		failures: m.failures.With(labels), others: m.acquire.MustCurryWith(labels), losses: m.losses.MustCurryWith(labels),
 	}
 	s.acquired = s.others.WithLabelValues("acquired")
-	for _, reason := range []string{"silence", "max_hold", "removed", "outer_released"} {
+	for _, reason := range lockport.LossReasons() {
 		s.losses.WithLabelValues(reason)
 	}
-	m.series[k] = s
+	m.series.Store(k, s)
 	return s
 }
 

@@ -29,8 +29,7 @@ type Metrics struct {
 	failures *prometheus.CounterVec
 	validity *prometheus.HistogramVec
 
-	mu     sync.RWMutex
-	series map[key]*series
+	series sync.Map // of key to *series
 }
 
 // seconds are the buckets of durations: from a hand-off inside the process to a job of an hour.
@@ -65,7 +64,6 @@ func New(o Options) *Metrics {
 		losses:   counter("lockport_losses_total", "Locks that were lost, by reason.", "reason"),
 		failures: counter("lockport_renewal_failures_total", "Renewals that failed; they are tried again until the lock's deadline."),
 		validity: histogram("lockport_renewal_validity_ratio", "Share of the TTL for which a lock was still valid when its renewal was sent.", shares),
-		series:   make(map[key]*series),
 	}
 }
 
