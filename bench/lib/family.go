@@ -41,6 +41,7 @@ var Families = []Family{
 	{"postgres", "PostgreSQL", "postgres", "one server without fsync", start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
 	{"mysql", "MariaDB", "mariadb", "one server without fsync", start(1, servers.StartMariaDB, servers.MariaDBOptions{Settings: limit})},
 	{"table", "A table of PostgreSQL", "postgres", "one server without fsync", start(1, servers.StartPostgres, servers.PostgresOptions{Settings: limit})},
+	{"nats", "NATS JetStream", "nats", "one server, which syncs every two minutes, as by default; its version is in internal/lab/servers/natsserver", startNATS},
 	{"file", "Files", "", "a folder, without any server", startFile},
 }
 

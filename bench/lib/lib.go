@@ -124,6 +124,10 @@ var All = slices.Concat(ours(), besides(), []Library{
 		Family: "table", Name: "INSERT, UPDATE", Kind: Floor, Module: "github.com/jackc/pgx/v5", Renewal: nothing, Open: openRows,
 		How: "an INSERT of a row, or its UPDATE where nobody has the name, and an UPDATE that compares its owner",
 	},
+	{
+		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: nothing, Open: openBareNATS,
+		How: "a publish of a key with a TTL that expects the key's last revision, and one of a marker in its place",
+	},
 })
 
 const (

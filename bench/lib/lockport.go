@@ -14,7 +14,7 @@ func ours() (all []Library) {
 		l.Waits, l.Open = true, openLockport(parameters, options)
 		all = append(all, l)
 	}
-	for _, family := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql"} {
+	for _, family := range []string{"redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "nats"} {
 		add(Library{Family: family, Name: "lockport", Kind: Ours, Renewal: itself, How: "Acquire and Release"}, "")
 		if family == "mysql" {
 			add(Library{

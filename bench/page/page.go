@@ -130,7 +130,7 @@ type section struct {
 func (s section) Setup() string {
 	setup := s.Scenarios[0].Setup
 	if s.Family.Kind != "" {
-		setup = s.Family.Kind + " " + s.Servers[s.Family.Kind] + ", " + setup
+		setup = strings.TrimSpace(s.Family.Kind+" "+s.Servers[s.Family.Kind]) + ", " + setup
 	}
 	return sentence(setup)
 }

@@ -11,7 +11,7 @@ import (
 // names one server, or several with commas between them.
 var defaultPorts = map[string]string{
 	"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181", "postgres": "5432", "postgresql": "5432", "mysql": "3306",
-	"table+postgres": "5432", "table+mysql": "3306",
+	"table+postgres": "5432", "table+mysql": "3306", "nats": "4222",
 }
 
 // ForURL makes a proxy before each server of a lockport URL, which the caller must Close. through is the URL with their addresses, and all else as it

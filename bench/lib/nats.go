@@ -1,0 +1,82 @@
+package lib
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/lockport/lockport/backend/nats"
+	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// startNATS starts a server that has the bucket of the locks.
+func startNATS(ctx context.Context) (*Servers, error) {
+	s, err := servers.StartNATS(ctx, 1)
+	if err != nil {
+		return nil, err
+	}
+	all := &Servers{URL: "nats://" + s.Addrs()[0], pids: []int{s.Nodes[0].Pid()}, ends: []func() error{s.Close}}
+	js, end, err := openJetStream(all.URL)
+	if err == nil {
+		err = errors.Join(nats.CreateBucket(ctx, js, nats.Options{}, 1), end())
+	}
+	if err != nil {
+		return nil, errors.Join(err, all.Close())
+	}
+	return all, nil
+}
+
+func openJetStream(url string) (js jetstream.JetStream, end func() error, err error) {
+	conn, err := natsgo.Connect(url)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err = jetstream.New(conn)
+	return js, func() error { conn.Close(); return nil }, err
+}
+
+// openBareNATS opens the floor. It remembers the revision of its own marker of a name, so that the next claim needs no question.
+func openBareNATS(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
+	js, end, err := openJetStream(c.URL)
+	if err != nil {
+		return l, err
+	}
+	kv, err := js.KeyValue(ctx, "lockport")
+	if err != nil {
+		return l, errors.Join(err, end())
+	}
+	var markers sync.Map
+	put := func(ctx context.Context, name, marker string, last uint64, ttl time.Duration) (uint64, error) {
+		message := natsgo.NewMsg("$KV.lockport." + name)
+		message.Header.Set("KV-Operation", marker)
+		ack, err := js.PublishMsg(ctx, message, jetstream.WithExpectLastSequencePerSubject(last), jetstream.WithMsgTTL(ttl))
+		if err != nil {
+			return 0, err
+		}
+		return ack.Sequence, nil
+	}
+	return measure.Locker{Close: end, Acquire: func(ctx context.Context, name string, _ bool) (measure.Release, error) {
+		name = strings.ReplaceAll(name, " ", "_") // which a key cannot have
+		last, _ := markers.Load(name)
+		marker, _ := last.(uint64)
+		revision, err := put(ctx, name, "", marker, c.TTL)
+		if refusal := new(jetstream.APIError); errors.As(err, &refusal) { // somebody else has changed the key
+			revision, err = kv.Create(ctx, name, nil, jetstream.KeyTTL(c.TTL))
+			err = heldIf(errors.Is(err, jetstream.ErrKeyExists), err)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context) error {
+			marker, err := put(ctx, name, "PURGE", revision, time.Minute)
+			markers.Store(name, marker)
+			return err
+		}, nil
+	}}, nil
+}
