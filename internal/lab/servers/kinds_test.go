@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"os"
 	"strings"
@@ -12,7 +14,6 @@ import (
 	"time"
 
 	"github.com/go-zookeeper/zk"
-	"github.com/jackc/pgx/v5"
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -69,7 +70,9 @@ func etcdStore(e *Etcd) store {
 }
 
 func sqlStore(t *testing.T, s *server, driver, dsn string) store {
-	db := openSQL(t, driver, dsn)
+	db, err := sql.Open(driver, dsn)
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = db.Close() })
 	exec := func(ctx context.Context, query string) error { _, err := db.ExecContext(ctx, query); return err }
 	const create = "CREATE TABLE IF NOT EXISTS k (v text)"
 	return store{s, func(ctx context.Context, v string) error {
@@ -96,6 +99,38 @@ func get(ctx context.Context, e *Etcd) (value string, err error) {
 	return value, err
 }
 
+// zkPut, zkGet and zkUse have sessions of their own: one that ended with the data is not taken up again.
+func zkPut(ctx context.Context, z *ZooKeeper, value string) error {
+	return zkUse(ctx, z, func(conn *zk.Conn) error {
+		if _, err := conn.Create("/k", []byte(value), 0, zk.WorldACL(zk.PermAll)); !errors.Is(err, zk.ErrNodeExists) { // an earlier try, whose answer was lost
+			return err
+		}
+		return nil
+	})
+}
+
+func zkGet(ctx context.Context, z *ZooKeeper) (value string, err error) {
+	err = zkUse(ctx, z, func(conn *zk.Conn) error {
+		_, err1 := conn.Sync("/k")
+		data, _, err2 := conn.Get("/k")
+		if value = string(data); errors.Is(err2, zk.ErrNoNode) {
+			return err1
+		}
+		return errors.Join(err1, err2)
+	})
+	return value, err
+}
+
+func zkUse(ctx context.Context, z *ZooKeeper, f func(conn *zk.Conn) error) error {
+	conn, _, err := zk.Connect([]string{z.Addr()}, 5*time.Second, zk.WithLogger(log.New(io.Discard, "", 0)), zk.WithDialer(DialZooKeeper))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	defer context.AfterFunc(ctx, conn.Close)()
+	return f(conn)
+}
+
 // Every kind keeps its data, its address and its folder, however it ends, until they are wiped; frozen, it is silent; closed, it is gone.
 func TestKinds(t *testing.T) {
 	for kind, start := range stores {
@@ -103,16 +138,10 @@ func TestKinds(t *testing.T) {
 			t.Parallel()
 			s := start(t)
 			requireNotRoot(t, s.server)
-			require.NoError(t, Poll(soon(t), func() error { return s.put(t.Context(), "v") }))
-			has := func(want string) {
-				t.Helper()
-				var got string
-				require.NoError(t, Poll(soon(t), func() (err error) { got, err = s.get(t.Context()); return err }))
-				require.Equal(t, want, got)
-			}
+			soon(t, func(ctx context.Context) error { return s.put(ctx, "v") })
 			ends := []func() error{s.Stop, s.Kill, s.Freeze}
 			if kind == "redis, saved" {
-				ends = []func() error{s.Stop}
+				ends = ends[:1]
 			}
 			for _, end := range ends {
 				addr, dir, pid := s.Addr(), s.Dir(), s.Pid()
@@ -120,7 +149,7 @@ func TestKinds(t *testing.T) {
 				require.NoError(t, s.Restart(t.Context()))
 				require.Equal(t, []string{addr, dir}, []string{s.Addr(), s.Dir()})
 				require.NotEqual(t, pid, s.Pid())
-				has("v")
+				has(t, "v", s.get)
 			}
 			require.NoError(t, s.Freeze())
 			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -128,13 +157,13 @@ func TestKinds(t *testing.T) {
 			_, err := s.get(ctx)
 			require.Error(t, err)
 			require.NoError(t, s.Thaw())
-			has("v")
+			has(t, "v", s.get)
 
 			require.ErrorContains(t, s.WipeData(), "stop the ")
 			require.NoError(t, s.Kill())
 			require.NoError(t, s.WipeData())
 			require.NoError(t, s.Restart(t.Context()))
-			has("")
+			has(t, "", s.get)
 			require.NotEmpty(t, s.Log())
 
 			require.NoError(t, s.Freeze())
@@ -146,6 +175,33 @@ func TestKinds(t *testing.T) {
 			require.ErrorContains(t, s.Restart(t.Context()), "closed")
 		})
 	}
+}
+
+// The clock is the machine's until it jumps. It outlives the process, and its data: tokens that rise by the clock still do.
+func TestClock(t *testing.T) {
+	t.Parallel()
+	if err := ClockInstalled(); !errors.Is(err, errors.ErrUnsupported) {
+		NeedInstalled(t, err)
+	} else {
+		t.Skip(err)
+	}
+	r := NeedRedis(t, RedisOptions{Clock: true})
+	ahead := func(want time.Duration) {
+		t.Helper()
+		now, err := r.Do(t.Context(), "EVAL", "return tonumber(redis.call('TIME')[1])", 0) // scripts see it too
+		require.NoError(t, err)
+		require.InDelta(t, want, time.Until(time.Unix(now.(int64), 0)), float64(10*time.Second))
+	}
+	ahead(0)
+	require.NoError(t, r.JumpClock(time.Hour))
+	ahead(time.Hour)
+	require.NoError(t, r.JumpClock(-3*time.Hour))
+	ahead(-2 * time.Hour)
+	require.NoError(t, r.Kill())
+	require.NoError(t, r.WipeData())
+	require.NoError(t, r.Restart(t.Context()))
+	ahead(-2 * time.Hour)
+	require.Error(t, SharedRedis(t).JumpClock(time.Second))
 }
 
 // requireNotRoot looks at the processes of a server and at their children.
@@ -199,55 +255,16 @@ func TestSharedServersAreNotTheTests(t *testing.T) {
 	t.Run("again", func(t *testing.T) { require.Same(t, SharedRedis(t), SharedRedis(t)) })
 }
 
-func soon(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), startTime)
-	t.Cleanup(cancel)
-	return ctx
-}
-
-// eventually requires that ok soon returns true.
-func eventually(t *testing.T, ok func() bool, what string) {
+// soon requires that try soon returns nil.
+func soon(t *testing.T, try func(ctx context.Context) error) {
 	t.Helper()
-	require.NoError(t, Poll(soon(t), func() error {
-		if !ok() {
-			return errors.New("not yet: " + what)
-		}
-		return nil
-	}))
+	require.NoError(t, pollFor(t.Context(), try))
 }
 
-func do(t *testing.T, r *Redis, args ...any) any {
+// has requires that get soon works, and then returns want.
+func has(t *testing.T, want string, get func(ctx context.Context) (string, error)) {
 	t.Helper()
-	reply, err := r.Do(t.Context(), args...)
-	require.NoError(t, err)
-	return reply
+	var got string
+	soon(t, func(ctx context.Context) (err error) { got, err = get(ctx); return err })
+	require.Equal(t, want, got)
 }
-
-func openSQL(t *testing.T, driver, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open(driver, dsn)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-func pgConnect(t *testing.T, url string) *pgx.Conn {
-	t.Helper()
-	conn, err := pgx.Connect(t.Context(), url)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = conn.Close(context.Background()) })
-	return conn
-}
-
-// zkConnect is a client in a session that lives for 5 s without the server.
-func zkConnect(t *testing.T, addr string) *zk.Conn {
-	t.Helper()
-	conn, _, err := zk.Connect([]string{addr}, 5*time.Second, zk.WithLogger(silence{}), zk.WithDialer(DialZooKeeper))
-	require.NoError(t, err)
-	t.Cleanup(conn.Close)
-	return conn
-}
-
-type silence struct{}
-
-func (silence) Printf(string, ...any) {}

@@ -33,9 +33,6 @@ func TestMain(m *testing.M) {
 		fmt.Println(r.Addr())
 		select {}
 	}
-	for name, value := range map[string]string{"ETCD_NAME": "other", "ETCD_LISTEN_CLIENT_URLS": "http://127.0.0.1:1"} {
-		_ = os.Setenv(name, value) // which is not for our servers
-	}
 	_ = flag.Set("test.parallel", "6") // they wait more than they compute
 	os.Exit(m.Run())
 }
@@ -63,13 +60,13 @@ func TestServersDieWithTheProcess(t *testing.T) {
 	_ = child.Wait()
 	require.NoError(t, err, "%s", line)
 	require.Error(t, taken, "another process may choose the port")
-	eventually(t, func() bool {
+	soon(t, func(context.Context) error {
 		conn, err := net.Dial("tcp", addr)
-		if err == nil {
-			_ = conn.Close()
+		if err != nil {
+			return nil
 		}
-		return err != nil
-	}, "the server's end")
+		return errors.Join(conn.Close(), errors.New("the server lives"))
+	})
 }
 
 // TestServersOutliveThreads starts a server from a thread that ends.
@@ -91,7 +88,6 @@ func TestServersOutliveThreads(t *testing.T) {
 		require.Fail(t, "the server ended with the thread that started it")
 	case <-time.After(100 * time.Millisecond):
 	}
-	do(t, r, "PING")
 }
 
 // A server whose port another has taken does not start, and the other is not taken for it.
@@ -180,45 +176,4 @@ func TestClosedTemporaryFolder(t *testing.T) {
 	_, err := StartRedis(t.Context(), RedisOptions{})
 	require.ErrorContains(t, err, "set TMPDIR to another folder")
 	wantEmpty(t, dir)
-}
-
-// The server accepts and says nothing; then it says one byte, after which it may take its time.
-func TestDialZooKeeperWaitsForAGreetingOnly(t *testing.T) {
-	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer func() { _ = l.Close() }()
-	const patience = 200 * time.Millisecond
-	dial := func() (client, server net.Conn) {
-		client, err := DialZooKeeper("tcp", l.Addr().String(), time.Minute)
-		require.NoError(t, err)
-		require.WithinDuration(t, time.Now().Add(greetingTime), client.(*greetedConn).until, greetingTime/2)
-		client.(*greetedConn).until = time.Now().Add(patience)
-		server, err = l.Accept()
-		require.NoError(t, err)
-		t.Cleanup(func() { _, _ = client.Close(), server.Close() })
-		return client, server
-	}
-	read := func(c net.Conn, deadline time.Time) error {
-		require.NoError(t, c.SetReadDeadline(deadline))
-		_, err := io.ReadFull(c, make([]byte, 1))
-		return err
-	}
-	silent, _ := dial()
-	require.ErrorIs(t, read(silent, time.Now().Add(time.Hour)), os.ErrDeadlineExceeded, "go-zookeeper's own deadline")
-
-	client, server := dial()
-	_, err = server.Write([]byte("a"))
-	require.NoError(t, err)
-	require.NoError(t, read(client, time.Time{}))
-	late := make(chan error, 1)
-	go func() { late <- read(client, time.Time{}) }()
-	select {
-	case err := <-late:
-		require.NoError(t, err, "a server that has answered may be silent")
-	case <-time.After(2 * patience):
-	}
-	_, err = server.Write([]byte("b"))
-	require.NoError(t, err)
-	require.NoError(t, <-late)
 }

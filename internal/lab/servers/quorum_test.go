@@ -1,0 +1,46 @@
+package servers
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A member that is cut from the others serves nothing until the cut is healed; the others go on, under another leader if need be.
+func TestCutFromQuorum(t *testing.T) {
+	t.Run("etcd", func(t *testing.T) {
+		t.Parallel()
+		c := NeedEtcdCluster(t, EtcdOptions{Cuttable: true})
+		testCut(t, &c.quorumGroup, put, get)
+	})
+	t.Run("zookeeper", func(t *testing.T) {
+		t.Parallel()
+		e := NeedEnsemble(t, ZooKeeperOptions{})
+		testCut(t, &e.quorumGroup, zkPut, zkGet)
+	})
+}
+
+func testCut[N member](t *testing.T, q *quorumGroup[N], put func(context.Context, N, string) error, get func(context.Context, N) (string, error)) {
+	old, err := q.Leader(t.Context())
+	require.NoError(t, err)
+	q.CutFromQuorum(slices.Index(q.Nodes, old))
+	next, err := q.WaitFailover(t.Context(), old)
+	require.NoError(t, err)
+	soon(t, func(ctx context.Context) error { return put(ctx, next, "v") })
+	soon(t, func(ctx context.Context) error {
+		ctx, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		if _, err := get(ctx, old); err == nil {
+			return errors.New("a node that is cut from the others serves")
+		}
+		return nil
+	})
+	q.Heal()
+	for _, n := range q.Nodes {
+		has(t, "v", func(ctx context.Context) (string, error) { return get(ctx, n) })
+	}
+}
