@@ -68,8 +68,8 @@ func setPostgresTimeout(s *play.Phase, d time.Duration) {
 }
 
 var (
-	pooled = one(func(p *environment.PooledPostgres) *servers.Postgres { return p.Server })
-	pooler = one(func(p *environment.PooledPostgres) *servers.PgBouncer { return p.Pooler })
+	pooled = one(func(p *environment.Postgres) *servers.Postgres { return p.Server })
+	pooler = one(func(p *environment.Postgres) *servers.PgBouncer { return p.Pooler })
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.
@@ -87,7 +87,7 @@ var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play
 
 // setClientIdleTimeout sets after what time of silence the pooler ends a client.
 func setClientIdleTimeout(s *play.Phase, d time.Duration) {
-	play.Check(in[*environment.PooledPostgres](s).Set(s.Ctx, "client_idle_timeout", d))
+	play.Check(in[*environment.Postgres](s).SetPooler(s.Ctx, "client_idle_timeout", d))
 }
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.

@@ -12,8 +12,9 @@ import (
 // base is servers and how they are run. It lacks what they do not define themselves.
 type base struct {
 	all []server
-	// hidden says that no proxy can be between clients and the servers.
+	// hidden says that clients are not led to the servers themselves, but to the address that front tells, if it is not nil.
 	hidden bool
+	front  func() string
 	url    func(addrs []string) string
 	// quorum is that of the servers, and leader the one that leads; nil: none.
 	quorum quorum
@@ -72,6 +73,9 @@ func (b *base) Nodes() (all []Node) {
 }
 
 func (b *base) Addrs() (all []string) {
+	if b.front != nil {
+		return []string{b.front()}
+	}
 	for _, n := range b.Nodes() {
 		all = append(all, n.Addr())
 	}

@@ -22,20 +22,22 @@ type MySQL struct {
 func startMySQL(own bool) starter {
 	o := servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": "60"}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
-		config, _ := mysql.ParseDSN(s.AdminDSN())
-		config.Logger = &mysql.NopLogger{} // nothing is printed when a server is killed
-		connector, _ := mysql.NewConnector(config)
 		const key = "SHA2(CONCAT('lockport:', ?), 256)" // of a lock in SQL, for the name ?
-		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s), Admin: newAdmin(sql.OpenDB(connector)),
+		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s), Admin: mySQLAdmin(s),
 			used: "SELECT id FROM (SELECT IS_USED_LOCK(" + key + ") AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(" + key + ",5)"}}
+		m.front = func() string { return cmp.Or(m.Spare.Load(), s).Addr() }
 		m.halt, m.forgets = server.Kill, true
 		m.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
 		return m
 	})
 }
 
-// Addrs implements Servers.
-func (m *MySQL) Addrs() []string { return []string{cmp.Or(m.Spare.Load(), m.Server).Addr()} }
+func mySQLAdmin(s *servers.MariaDB) *admin {
+	config, _ := mysql.ParseDSN(s.AdminDSN())
+	config.Logger = &mysql.NopLogger{} // nothing is printed when a server is killed
+	connector, _ := mysql.NewConnector(config)
+	return newAdmin(sql.OpenDB(connector))
+}
 
 // Leftovers implements Servers: locks that are held or waited for.
 func (m *MySQL) Leftovers(ctx context.Context, prefix string) ([]string, error) {

@@ -21,6 +21,8 @@ import (
 type Postgres struct {
 	sessions
 	Server *servers.Postgres
+	// Pooler stands before the server, if it is not nil.
+	Pooler *servers.PgBouncer
 	names  sync.Map // that were asked for: the server's keys do not tell them
 }
 
@@ -89,39 +91,38 @@ func (n *noting) TryAcquire(ctx context.Context, r driver.Request) (driver.Lease
 	return n.Backend.TryAcquire(ctx, r)
 }
 
-// PooledPostgres is a PostgreSQL server behind a PgBouncer in session mode.
-type PooledPostgres struct {
-	*Postgres
-	Pooler *servers.PgBouncer
-}
-
-func startPooledPostgres(ctx context.Context) (Servers, error) {
-	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
-	if err != nil {
-		return nil, err
+// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with the locks that arrange makes of them.
+func pooled[E Servers](mode string, size int, urlOf urls, arrange func(b base, s *servers.Postgres, pooler *servers.PgBouncer) E) starter {
+	return func(ctx context.Context) (Servers, error) {
+		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
+		if err != nil {
+			return nil, err
+		}
+		pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: mode, Config: []string{
+			fmt.Sprint("default_pool_size = ", size), "admin_users = lockport",
+			"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
+		}})
+		if err != nil {
+			return nil, errors.Join(err, s.Close())
+		}
+		b := baseOf[server](urlOf(pooler.URL()), pooler, s)
+		b.hidden, b.front = true, pooler.Addr
+		return arrange(b, s, pooler), nil
 	}
-	pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Config: []string{
-		"default_pool_size = 60", "admin_users = lockport",
-		"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
-	}})
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
+}
+
+func pooledPostgres(b base, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
+	p := postgresOf(b, s)
+	p.Pooler = pooler
+	reset := p.reset
+	p.reset = func(ctx context.Context) error {
+		return inOrder(ctx, reset, func(ctx context.Context) error { return p.SetPooler(ctx, "client_idle_timeout", 0) })
 	}
-	p := &PooledPostgres{postgresOf(baseOf[server](sqlURL(pooler.URL()), pooler, s), s), pooler}
-	p.hidden = true
-	return p, nil
+	return p
 }
 
-// Addrs implements Servers.
-func (p *PooledPostgres) Addrs() []string { return []string{p.Pooler.Addr()} }
-
-// Heal implements Servers.
-func (p *PooledPostgres) Heal(ctx context.Context) error {
-	return inOrder(ctx, p.Postgres.Heal, func(ctx context.Context) error { return p.Set(ctx, "client_idle_timeout", 0) })
-}
-
-// Set changes a setting of the pooler, in seconds, as its administrator does.
-func (p *PooledPostgres) Set(ctx context.Context, name string, d time.Duration) error {
+// SetPooler changes a setting of the pooler, in seconds, as its administrator does.
+func (p *Postgres) SetPooler(ctx context.Context, name string, d time.Duration) error {
 	u, err := url.Parse(p.Pooler.URL())
 	if err != nil {
 		return err

@@ -15,7 +15,7 @@ type PostgresPair struct {
 }
 
 // startPostgresPair starts a pair. urlOf makes the URLs of the locks there.
-func startPostgresPair(urlOf func(server string) func(addrs []string) string) starter {
+func startPostgresPair(urlOf urls) starter {
 	return func(ctx context.Context) (Servers, error) {
 		settings := map[string]string{"wal_retrieve_retry_interval": "100ms"}
 		primary, err := servers.StartPostgres(ctx, servers.PostgresOptions{Settings: settings})
@@ -27,13 +27,10 @@ func startPostgresPair(urlOf func(server string) func(addrs []string) string) st
 			return nil, errors.Join(err, primary.Close())
 		}
 		p := &PostgresPair{base: baseOf(urlOf(primary.URL()), replica, primary), Primary: primary, Replica: replica}
-		p.hidden = true
+		p.hidden, p.front = true, func() string { return p.Primary.Addr() }
 		return p, nil
 	}
 }
-
-// Addrs implements Servers.
-func (p *PostgresPair) Addrs() []string { return []string{p.Primary.Addr()} }
 
 // at is a step that runs statements at a server.
 func at(s *servers.Postgres, statements ...string) func(ctx context.Context) error {

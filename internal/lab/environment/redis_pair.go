@@ -29,14 +29,11 @@ func startRedisPair(query string) starter {
 		}
 		p.Replica, p.Link = replica.Redis, replica.Link
 		p.Redis = redisOf(redisURL(query), p.Master, p.Replica)
-		p.hidden = true
+		p.hidden, p.front = true, func() string { return p.Master.Addr() }
 		p.Do = func(ctx context.Context, args ...any) (any, error) { return p.Master.Do(ctx, args...) }
 		return p, nil
 	}
 }
-
-// Addrs implements Servers.
-func (p *RedisPair) Addrs() []string { return []string{p.Master.Addr()} }
 
 // Promote makes the replica the master. Clients are led there from now on; live connections stay as they are. The old master is the replica now, but does
 // not know it: see Follow.

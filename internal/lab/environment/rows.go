@@ -2,12 +2,9 @@ package environment
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"net/url"
 	"strings"
-
-	"github.com/go-sql-driver/mysql"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -19,6 +16,8 @@ type Rows struct {
 	Admin *admin
 	// mark is a placeholder for the only argument, and now the server's clock in microseconds.
 	mark, now string
+	// Pooler stands before the server, if it is not nil.
+	Pooler *servers.PgBouncer
 }
 
 // rowsURL has a server's own URL with other addresses, and makes the table.
@@ -51,41 +50,18 @@ func postgresRows(b base, s *servers.Postgres) *Rows {
 
 func startMySQLRows(own bool) starter {
 	return starts(servers.StartMariaDB, servers.MariaDBOptions{MySQL: own}, func(s *servers.MariaDB) *Rows {
-		config, _ := mysql.ParseDSN(s.AdminDSN())
-		config.Logger = &mysql.NopLogger{} // nothing is printed when a server is killed
-		connector, _ := mysql.NewConnector(config)
-		r := &Rows{base: baseOf(rowsURL(s.URL()), s), Admin: newAdmin(sql.OpenDB(connector)), mark: "?", now: "UNIX_TIMESTAMP() * 1000000"}
+		r := &Rows{base: baseOf(rowsURL(s.URL()), s), Admin: mySQLAdmin(s), mark: "?", now: "UNIX_TIMESTAMP() * 1000000"}
 		r.halt = server.Kill
 		r.reset = r.Admin.running()
 		return r
 	})
 }
 
-// PooledRows are rows on a PostgreSQL server behind a PgBouncer in transaction mode.
-type PooledRows struct {
-	*Rows
-	Pooler *servers.PgBouncer
+func pooledRows(b base, s *servers.Postgres, pooler *servers.PgBouncer) *Rows {
+	r := postgresRows(b, s)
+	r.Pooler = pooler
+	return r
 }
-
-func startPooledRows(ctx context.Context) (Servers, error) {
-	s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
-	if err != nil {
-		return nil, err
-	}
-	pooler, err := servers.StartPgBouncer(ctx, servers.PgBouncerOptions{Server: s, Mode: "transaction", Config: []string{
-		"default_pool_size = 20",
-		"server_login_retry = 1", // else it waits for 15 s before it connects again to a server that was away
-	}})
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	p := &PooledRows{postgresRows(baseOf[server](rowsURL(pooler.URL()), pooler, s), s), pooler}
-	p.hidden = true
-	return p, nil
-}
-
-// Addrs implements Servers.
-func (p *PooledRows) Addrs() []string { return []string{p.Pooler.Addr()} }
 
 // Close implements Servers.
 func (r *Rows) Close() error { return errors.Join(r.Admin.Close(), r.base.Close()) }

@@ -11,6 +11,9 @@ import (
 	"sync"
 )
 
+// urls makes what makes the URLs of locks on a server, of its own URL.
+type urls func(server string) func(addrs []string) string
+
 // sqlURL has a server's own URL with other addresses and our TTL.
 func sqlURL(server string) func(addrs []string) string {
 	return func(addrs []string) string {

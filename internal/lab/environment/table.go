@@ -41,10 +41,10 @@ func All() []Environment {
 		onZooKeeper("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
 		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres, "postgres"),
 		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair(sqlURL), "postgres"),
-		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", startPooledPostgres, "postgres", "pgbouncer"),
+		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", pooled("session", 60, sqlURL, pooledPostgres), "postgres", "pgbouncer"),
 		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false), "mariadb"),
 		onRows("table-postgres", "a table of a PostgreSQL", startPostgresRows, "postgres"),
-		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", startPooledRows, "postgres", "pgbouncer"),
+		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", pooled("transaction", 20, rowsURL, pooledRows), "postgres", "pgbouncer"),
 		onRows("table-failover", "a table of a PostgreSQL with a replica, which is promoted", startPostgresPair(rowsURL), "postgres"),
 		onRows("table-mysql", "a table of a MariaDB", startMySQLRows(false), "mariadb"),
 	}
