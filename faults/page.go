@@ -100,10 +100,9 @@ func (u *usual) add(v *view) {
 // view is an environment with its figures.
 type view struct {
 	*Environment
-	// Sum are the figures of all cells, and Rising those of the cells in which tokens must rise. The counts alone are added up.
-	Sum, Rising history.Figures
-	Safe        struct{ Overlapped, Phases int }
-	cells       []seen
+	Sum   history.Figures // of all cells
+	Safe  struct{ Overlapped, Phases int }
+	cells []seen
 }
 
 func newView(e *Environment, m Measured) *view {
@@ -114,9 +113,6 @@ func newView(e *Environment, m Measured) *view {
 		if c.Outcome.IsSafe() {
 			v.Safe.Overlapped += c.Figures.Overlapped
 			v.Safe.Phases += c.Figures.Phases
-		}
-		if c.Outcome != play.Unsafe {
-			v.Rising.Add(c.Figures)
 		}
 	}
 	return v
@@ -183,10 +179,6 @@ func (v *view) Own() (own []seen) {
 	return own
 }
 
-// Told are the silences that were told in time, and Looked the first looks after a pause that were right.
-func (v *view) Told() int   { return v.Sum.Silent - v.Sum.SilentLate }
-func (v *view) Looked() int { return v.Sum.Paused - v.Sum.PausedValid }
-
 // timing is a measured duration.
 type timing struct {
 	Name string
@@ -246,11 +238,6 @@ func (v *view) missed() (all []string) {
 	}
 	late := v.Sum.LateReturn.Quantiles().P99
 	add(late > promptly, "late return: %v for 99 in 100 (stated: %v).", rounded(late), promptly)
-	add(v.Tokens && v.Rising.TokenFaults > 0, "%d tokens repeated or fell.", v.Rising.TokenFaults)
-	add(v.Tokens && v.Rising.LostFenced > 0, "%d updates were lost behind the fence.", v.Rising.LostFenced)
-	add(v.Sum.SilentLate > 0, "%d silences were told late.", v.Sum.SilentLate)
-	add(v.Sum.PausedValid > 0, "%d first checks after a pause were wrong.", v.Sum.PausedValid)
-	add(v.Sum.Hung > 0, "%d acquisitions hung.", v.Sum.Hung)
 	return all
 }
 

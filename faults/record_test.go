@@ -31,7 +31,7 @@ type record struct {
 	mu       sync.Mutex
 	all      faults.Measured
 	sum      history.Figures
-	unsound  int // overlaps in safe cells
+	unsound  int // phases with an overlap, in safe cells
 	lastTold time.Time
 }
 
@@ -44,7 +44,7 @@ func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures
 	r.all.Add(a, c, f)
 	r.sum.Add(f)
 	if c.Outcome.IsSafe() {
-		r.unsound += f.Overlaps
+		r.unsound += f.Overlapped
 	}
 	if *forTime > 0 && time.Since(r.lastTold) > time.Minute {
 		r.lastTold = time.Now()
@@ -54,7 +54,7 @@ func (r *record) add(a *environment.Environment, c *play.Cell, f history.Figures
 
 // summary is one line for people.
 func (r *record) summary() string {
-	return fmt.Sprintf("%v: %d phases, %d faults, %d acquisitions (%d readers and %d permits beside others), %d overlaps in cells stated to be safe (seed %d)",
+	return fmt.Sprintf("%v: %d phases, %d faults, %d acquisitions (%d readers and %d permits beside others), %d phases with an overlap in cells stated to be safe (seed %d)",
 		time.Since(r.begun).Round(time.Second), r.all.Run.Phases, r.all.Run.Faults, r.sum.Acquisitions, r.sum.Readers, r.sum.Permits, r.unsound, *seedFlag)
 }
 

@@ -31,7 +31,6 @@ func Judge(p *play.Played) (*Verdict, error) {
 		return nil, err
 	}
 	v := &Verdict{History: h, Figures: history.Measure(h, p.Environment.Margin), Overlaps: h.Overlaps(), Breaches: p.Stuck}
-	v.Figures.LostFenced, v.Figures.LostBare = p.LostFenced, p.LostBare
 	if p.Cell.Outcome.IsSafe() {
 		for _, o := range v.Overlaps {
 			v.breach("the cell is stated to be %s, and two believed to hold one lock:\n%s", p.Cell.Outcome, o.Describe(h))
@@ -47,8 +46,8 @@ func Judge(p *play.Played) (*Verdict, error) {
 		for _, t := range h.TokenFaults() {
 			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
 		}
-		if p.LostFenced != 0 {
-			v.breach("%d updates were lost although a fence guarded them", p.LostFenced)
+		if p.Lost != 0 {
+			v.breach("%d updates were lost although a fence guarded them", p.Lost)
 		}
 	}
 	v.believed()

@@ -13,31 +13,17 @@ type Figures struct {
 	// Faults is how often a fault was injected, Acquisitions how many were successful.
 	Faults       int `json:"faults"`
 	Acquisitions int `json:"acquisitions"`
-	// Overlaps are pairs of holds of a name that were believed in at one time, and Overlapped is in how many phases there were any.
-	Overlaps   int `json:"overlaps"`
+	// Overlapped is in how many phases two holds of a name were believed in at one time.
 	Overlapped int `json:"overlapped"`
 	// Readers are holds that began beside another reader, and Permits those that began when another permit of the name was held.
 	Readers int `json:"readers,omitempty"`
 	Permits int `json:"permits,omitempty"`
-	// TokenFaults are tokens that were given twice or fell.
-	TokenFaults int `json:"token_faults"`
-	// Wrote are updates of the register. LostFenced and LostBare are those that were lost, which the register knows: [Measure] leaves them 0.
-	Wrote      int   `json:"wrote"`
-	LostFenced int64 `json:"lost_fenced"`
-	LostBare   int64 `json:"lost_bare"`
-	// Paused is how often a worker looked at a hold past its deadline, first thing after a pause; PausedValid how often it then was valid.
-	Paused      int `json:"paused"`
-	PausedValid int `json:"paused_valid"`
-	// Silent is how many holds reached their deadline while their worker ran, and SilentLate how many of those it was told of only after
-	// last-renewal-sent + TTL, or never. TellingAfter is how much later than the deadline it was told.
-	Silent       int     `json:"silent"`
-	SilentLate   int     `json:"silent_late"`
+	// TellingAfter is how much later than its deadline a worker that ran was told that a hold had ended, of those that reached their deadline.
 	TellingAfter Samples `json:"telling_after_deadline,omitzero"`
 	// RemovalNotice is the time from the removal of a lock at the server until its holder was told.
 	RemovalNotice Samples `json:"removal_notice,omitzero"`
-	// LateReturn is how long after their context's end acquisitions returned, of those that it ended; Hung is how many had not returned a second later.
+	// LateReturn is how long after their context's end acquisitions returned, of those that it ended; at least, of one that never did and is [Hanging].
 	LateReturn Samples `json:"late_return,omitzero"`
-	Hung       int     `json:"hung"`
 	// Takeover is the time from kill -9 of a holder until another had its lock.
 	Takeover Samples `json:"takeover,omitzero"`
 	// Recovery is the time from the end of a fault until somebody acquired a lock.
@@ -61,19 +47,11 @@ const Hanging = time.Second
 
 // Measure takes the figures of a phase. A hold ends at the server margin after its deadline.
 func Measure(h *History, margin time.Duration) Figures {
-	f := Figures{Phases: 1, Faults: len(h.Injections()), Acquisitions: len(h.Spans), Overlaps: len(h.Overlaps()), TokenFaults: len(h.TokenFaults())}
-	f.Overlapped = min(f.Overlaps, 1)
+	f := Figures{Phases: 1, Faults: len(h.Injections()), Acquisitions: len(h.Spans), Overlapped: min(len(h.Overlaps()), 1)}
 	f.Readers, f.Permits = h.beside()
 	for i, e := range h.Events {
 		name, removed := strings.CutPrefix(e.Err, Removed)
 		switch {
-		case e.Kind == Wrote:
-			f.Wrote++
-		case e.Kind == Checked && e.Deadline != 0 && e.At > e.Deadline:
-			f.Paused++
-			if e.Valid {
-				f.PausedValid++
-			}
 		case e.Kind == Noted && removed:
 			f.removal(h, name, e.At)
 		case e.Kind == Noted && e.Err == Healed:
@@ -113,11 +91,7 @@ func (f *Figures) silence(h *History, s *Span, margin time.Duration) {
 	if h.stopped(s.Worker, s.Deadline, told) {
 		return
 	}
-	f.Silent++
 	f.TellingAfter.Add(told.Sub(s.Deadline))
-	if told > late {
-		f.SilentLate++
-	}
 }
 
 // takeover looks for who had the lock after its holder was killed.
@@ -140,11 +114,8 @@ func (f *Figures) lateReturn(h *History, s *Span) {
 	if s.Limit == 0 || until < s.Limit || h.stopped(s.Worker, s.Limit, until) {
 		return
 	}
-	if returned != 0 {
-		f.LateReturn.Add(returned.Sub(s.Limit))
-	}
-	if until.Sub(s.Limit) > Hanging {
-		f.Hung++
+	if after := until.Sub(s.Limit); returned != 0 || after > Hanging {
+		f.LateReturn.Add(after)
 	}
 }
 

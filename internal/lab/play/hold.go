@@ -117,11 +117,11 @@ func (h *hold) stay(d time.Duration) {
 	}
 }
 
-// update reads the registers, stays for a while, and writes what it read plus one. With careful it writes only if the hold is still valid, which leaves time to be
+// update reads the register, stays for a while, and writes what it read plus one. With careful it writes only if the hold is still valid, which leaves time to be
 // paused between that look and the write.
 func (h *hold) update(stay time.Duration, careful bool) {
 	u, err := askRegister(h.worker.register, Update{Name: h.name, Token: h.token})
-	u.Write, u.Fenced, u.Bare = true, u.Fenced+1, u.Bare+1
+	u.Write, u.Value = true, u.Value+1
 	if err == nil {
 		h.stay(stay)
 		if careful && !h.lock.Valid() {
@@ -130,7 +130,7 @@ func (h *hold) update(stay time.Duration, careful bool) {
 		_, err = askRegister(h.worker.register, u)
 	}
 	e := h.event(history.Wrote)
-	e.Value = u.Fenced
+	e.Value = u.Value
 	if err != nil {
 		e.Kind = history.Refused
 	}

@@ -33,8 +33,8 @@ type Played struct {
 	Cell        *Cell
 	Seed        uint64
 	Events      []history.Event
-	// LostFenced and LostBare are updates of the registers that were accepted and then lost: with the fence, and without.
-	LostFenced, LostBare int64
+	// Lost are updates of the register that were accepted and then lost.
+	Lost int64
 	// Stuck says who did not get a lock in time after all was well again, and who did not end.
 	Stuck []string
 }
@@ -64,9 +64,7 @@ func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*P
 	played.Stuck = append(played.Stuck, s.end()...)
 	played.Events = s.Events()
 	for _, name := range names {
-		fenced, bare := register.lost(name)
-		played.LostFenced += fenced
-		played.LostBare += bare
+		played.Lost += register.lost(name)
 	}
 	return played, err
 }

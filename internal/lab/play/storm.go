@@ -60,7 +60,7 @@ func (w *worker) mode(r *rand.Rand, name int) (m history.Mode) {
 	return m
 }
 
-// round is one acquisition, with what its caller does while it has the lock. Who has it alone updates the registers.
+// round is one acquisition, with what its caller does while it has the lock. Who has it alone updates the register.
 func (w *worker) round(r *rand.Rand, op int64, name string, mode history.Mode) {
 	within := 10 * w.TTL
 	if r.IntN(8) == 0 {

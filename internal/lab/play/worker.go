@@ -197,7 +197,7 @@ func (h *Hold) Valid() bool { return h.ask(doValid).Valid }
 // Release has the worker release the lock. What Release returned is in the history.
 func (h *Hold) Release() { h.ask(doRelease) }
 
-// Update has the worker read the registers and write what it read plus one, without looking whether it still holds the lock.
+// Update has the worker read the register and write what it read plus one, without looking whether it still holds the lock.
 // Whether that was refused is in the history.
 func (h *Hold) Update() { h.ask(doUpdate) }
 
