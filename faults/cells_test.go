@@ -67,12 +67,14 @@ func TestCells(t *testing.T) {
 	t.Cleanup(func() { r.finish(t) })
 	free := make(chan struct{}, *lanes)
 	all := faults.All()
+	for i := range all {
+		a := all[i]
+		all[i].Cells = slices.DeleteFunc(slices.Clone(a.Cells), func(c play.Cell) bool { return !*full && faults.OnlyInSoak(&a, &c) })
+	}
+	all = slices.DeleteFunc(all, func(a faults.Environment) bool { return len(a.Cells) == 0 })
 	// Parallel subtests go on in the reverse of their order: what takes longest begins first.
 	slices.SortStableFunc(all, func(a, b faults.Environment) int { return len(a.Cells) - len(b.Cells) })
 	for _, a := range all {
-		if a.Variant && !*full {
-			continue
-		}
 		t.Run(a.Name, func(t *testing.T) {
 			t.Parallel()
 			for n := 0; n == 0 || time.Since(r.begun) < *forTime && t.Context().Err() == nil; n++ {
@@ -109,30 +111,24 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	places := make(chan struct{}, sideBySide)
 	for _, i := range order {
 		c := &a.Cells[i]
-		if !faults.IsCommon(c) || skipped(a, c) {
-			continue
+		if faults.IsCommon(c) {
+			places <- struct{}{}
+			together.Go(func() {
+				playCell(&harmless, c)
+				<-places
+			})
 		}
-		places <- struct{}{}
-		together.Go(func() {
-			playCell(&harmless, c)
-			<-places
-		})
 	}
 	together.Wait()
 	for _, i := range order {
-		if c := &a.Cells[i]; !faults.IsCommon(c) && !skipped(a, c) {
+		if c := &a.Cells[i]; !faults.IsCommon(c) {
 			playCell(w, c)
 		}
 	}
 }
 
 // sideBySide is how many cells that harm no server are played on the same servers at a time.
-const sideBySide = 2
-
-// skipped says that a cell is for long runs.
-func skipped(a *faults.Environment, c *play.Cell) bool {
-	return !*full && (c.Busy || faults.IsRepeated(a, c))
-}
+const sideBySide = 4
 
 // keepsItsWord plays a cell as often as it needs.
 func keepsItsWord(t *testing.T, w *environment.Running, c *play.Cell, seed uint64, r *record) {

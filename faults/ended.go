@@ -8,7 +8,7 @@ import (
 )
 
 // removals is how often a lock is taken away in one play.
-const removals = 8
+const removals = 4
 
 // removedOpenly ends claims of a worker at the server while its network is well: it must be told. With retaken another worker acquires the lock at once.
 func removedOpenly(end play.Act, retaken bool) play.Act {

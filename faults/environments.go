@@ -50,13 +50,21 @@ func All() []Environment {
 // IsCommon says that the fault is one of those of workers and their network, which harm no server.
 func IsCommon(c *play.Cell) bool { return find(Common(false), c.Fault) != nil }
 
-// IsRepeated says that an earlier environment of the same backend has the same fault, and that the same is stated of it for the same reason.
-func IsRepeated(e *Environment, c *play.Cell) bool {
+// OnlyInSoak says that the cell is for long runs: the environment is a variant, the fault comes under load, or an earlier environment shows it. That is one of the
+// same backend, or for [IsCommon] faults one whose locks end in the same way: what each backend does then, the conformance suite shows too.
+func OnlyInSoak(e *Environment, c *play.Cell) bool {
+	if e.Variant || c.Busy {
+		return true
+	}
 	for _, o := range All() {
 		if o.Name == e.Name {
 			break
 		}
-		if same := find(o.Cells, c.Fault); o.Backend == e.Backend && same != nil && same.Outcome == c.Outcome && same.Why == c.Why {
+		same := find(o.Cells, c.Fault)
+		if same == nil || same.Outcome != c.Outcome || same.Why != c.Why {
+			continue
+		}
+		if o.Backend == e.Backend || IsCommon(c) && o.Sessions == e.Sessions {
 			return true
 		}
 	}

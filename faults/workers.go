@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -164,19 +165,28 @@ const looks = 10
 // lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
 func lookAfterPause(s *play.Phase) {
 	w := s.Worker()
+	s.Warm(w).Release()
+	var left []*play.Hold
 	for i := range looks {
-		play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), s.TTL))
+		left = append(left, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
 	}
 	s.Injected()
 	w.Stop()
 	s.Pause(1, 1.25)
-	from, left := s.Length(), looks
 	w.Resume()
-	s.Await(from, func(e history.Event) bool {
-		if e.Worker == w.Name && e.Kind == history.Checked {
-			left--
+	checked := 0
+	s.Eventually(func(context.Context) error {
+		left = slices.DeleteFunc(left, func(h *play.Hold) bool {
+			if h.Event(history.Checked).At != 0 {
+				checked++
+				return true
+			}
+			return h.Event(history.Told).At != 0 // before it was stopped: the machine was busy
+		})
+		if len(left) > 0 || checked == 0 {
+			return fmt.Errorf("of %d holds %d were looked at, and %d are still to be", looks, checked, len(left))
 		}
-		return left == 0
+		return nil
 	})
 }
 

@@ -72,7 +72,7 @@ func begin(leaving context.Context, c config) (process.Worker[order, history.Eve
 	if w.register, err = rpc.Dial("tcp", c.Register); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(leaving, 10*time.Second)
+	ctx, cancel := context.WithTimeout(leaving, time.Minute)
 	defer cancel()
 	for { // servers may be electing one of them, by a fault or because the machine is busy
 		w.client, err = lockport.Open(ctx, c.URL, lockport.TTL(c.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
