@@ -15,7 +15,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 	st.Name = name
 	err = b.call(ctx, func(s *Server, now time.Time) error {
 		for _, permits := range []bool{true, false} { // the lock counts, if it is held
-			if e := s.entry(entryKey{name, permits}, now); e != nil {
+			if e := s.entry(keyOf(name, permits), now); len(e.holders) > 0 {
 				st = e.status()
 			}
 		}
@@ -28,7 +28,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
 	err = b.call(ctx, func(s *Server, now time.Time) error {
 		for key := range s.names {
-			if e := s.entry(key, now); e != nil && strings.HasPrefix(key.name, prefix) {
+			if e := s.entry(key, now); len(e.holders) > 0 && strings.HasPrefix(e.holders[0].req.Name, prefix) {
 				all = append(all, e.status())
 			}
 		}
@@ -48,23 +48,24 @@ func (e *entry) status() driver.Status {
 func (c *claim) status() driver.Status {
 	return driver.Status{
 		Name: c.req.Name, Held: true, Owner: c.req.Owner, Foreign: driver.OwnerClient(c.req.Owner) == "", Token: c.grant.Token,
-		Since: c.since, Expires: c.expires, Waiters: c.entry.queue.Len(), Shared: c.req.Shared, Permits: c.req.Permits,
+		Since: c.since, Expires: c.expires, Waiters: len(c.entry.queue), Shared: c.req.Shared, Permits: c.req.Permits,
 	}
 }
 
 // Break implements driver.Breaker. The holder has been told when it returns.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	if err := b.begin(ctx); err != nil {
-		return err
-	}
-	if !b.server.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost)) {
-		return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
-	}
-	return nil
+	return b.call(ctx, func(s *Server, now time.Time) error {
+		if !s.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost), now) {
+			return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
+		}
+		return nil
+	})
 }
 
 // Check implements driver.Checker. There is nothing to find.
-func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) { return nil, b.begin(ctx) }
+func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
+	return nil, b.call(ctx, func(*Server, time.Time) error { return nil })
+}
 
 // Lose takes name from its holders, as an operator who deletes the key would, and tells them, with reason in the chain; nil
 // is no particular one. The next who waits is granted the name. It returns whether the name was held.
@@ -73,24 +74,22 @@ func (s *Server) Lose(name string, reason error) bool {
 	if reason != nil {
 		err = fmt.Errorf("%w: %w", driver.ErrLost, reason)
 	}
-	return s.take(name, "", err)
+	s.mu.Lock()
+	defer s.unlock()
+	return s.take(name, "", err, time.Now())
 }
 
 // LoseSilently takes name from its holder as Lose does, without telling: the holder learns of it when it renews or releases.
-func (s *Server) LoseSilently(name string) bool { return s.take(name, "", nil) }
+func (s *Server) LoseSilently(name string) bool {
+	s.mu.Lock()
+	defer s.unlock()
+	return s.take(name, "", nil, time.Now())
+}
 
 // take takes name from its holders, from owner alone unless that is empty, and tells reason if that is not nil.
-func (s *Server) take(name, owner string, reason error) bool {
-	s.lock()
-	defer s.unlock()
-	now := time.Now()
-	took := false
+func (s *Server) take(name, owner string, reason error, now time.Time) (took bool) {
 	for _, permits := range []bool{false, true} {
-		e := s.entry(entryKey{name, permits}, now)
-		if e == nil {
-			continue
-		}
-		for _, holder := range slices.Clone(e.holders) {
+		for _, holder := range slices.Clone(s.entry(keyOf(name, permits), now).holders) {
 			if owner == "" || owner == holder.req.Owner {
 				s.end(holder, reason, now)
 				took = true

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -64,77 +65,63 @@ var capabilities = driver.Capabilities{
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// begin says why a call cannot reach the server, if it cannot.
-func (b *Backend) begin(ctx context.Context) error {
+// call runs f, which has the server's mutex, unless ctx or the client has ended. That is looked at under the mutex: a caller that finds its context ended
+// and calls Abandon must not be granted the name afterwards.
+func (b *Backend) call(ctx context.Context, f func(s *Server, now time.Time) error) error {
+	s := b.server
+	s.mu.Lock()
+	defer s.unlock()
 	if b.open.Err() != nil {
 		return fmt.Errorf("%w: %w", driver.ErrRefused, errClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%w: %w", driver.ErrUnavailable, err)
 	}
-	return nil
-}
-
-// call runs f, which has the server's mutex, unless ctx or the client has ended.
-func (b *Backend) call(ctx context.Context, f func(s *Server, now time.Time) error) error {
-	if err := b.begin(ctx); err != nil {
-		return err
-	}
-	b.server.lock()
-	defer b.server.unlock()
-	return f(b.server, time.Now())
+	return f(s, time.Now())
 }
 
 // TryAcquire implements driver.Backend.
-func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
+func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease driver.Lease, err error) {
 	sent := time.Now()
-	if err := b.begin(ctx); err != nil {
-		return nil, err
-	}
-	c, err := b.server.enter(ctx, b, req, sent, req.Queue)
-	if err != nil {
-		return nil, err
-	}
-	return b.server.outcome(c)
+	err = b.call(ctx, func(s *Server, now time.Time) error {
+		c, err := s.enter(b, req, req.Queue, sent, now)
+		if err == nil {
+			lease, err = c.outcome(now)
+		}
+		return err
+	})
+	return lease, err
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
-func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
+func (b *Backend) Wait(ctx context.Context, req driver.Request) (lease driver.Lease, err error) {
 	sent := time.Now()
-	if err := b.begin(ctx); err != nil {
-		return nil, err
-	}
-	c, err := b.server.enter(ctx, b, req, sent, true)
+	var c *claim
+	err = b.call(ctx, func(s *Server, now time.Time) (err error) {
+		c, err = s.enter(b, req, true, sent, now)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
-	select {
-	case <-c.granted:
-		return b.server.outcome(c)
-	case <-ctx.Done():
-		return nil, unknown(ctx.Err())
-	case <-b.open.Done():
-		return nil, unknown(errClosed)
+	if c.waits != nil {
+		select {
+		case <-c.waits:
+		case <-ctx.Done():
+			return nil, unknown(ctx.Err())
+		case <-b.open.Done():
+			return nil, unknown(errClosed)
+		}
 	}
-}
-
-// outcome is what the client of c learns now.
-func (s *Server) outcome(c *claim) (driver.Lease, error) {
-	s.lock()
-	defer s.unlock()
-	switch c.state {
-	case held:
-		return c, nil
-	case waiting:
-		return nil, c.entry.held(time.Now())
-	}
-	return nil, unknown(errors.New("the claim ended before its client heard of it"))
+	b.server.mu.Lock()
+	defer b.server.unlock()
+	return c.outcome(time.Now())
 }
 
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	return b.call(ctx, func(s *Server, now time.Time) error {
-		if c := s.claims[claimKey{req.Name, req.Owner}]; c != nil {
+		if c := s.entry(keyOf(req.Name, req.Permits > 0), now).find(req.Owner); c != nil {
 			s.end(c, nil, now)
 		}
 		return nil
@@ -144,9 +131,9 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 // RenewBatch implements driver.BatchRenewer.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	sent := time.Now()
-	err := b.call(ctx, func(s *Server, now time.Time) error {
+	err := b.call(ctx, func(_ *Server, now time.Time) error {
 		for i, l := range leases {
-			results[i].Until, results[i].Err = s.renew(l.(*claim), sent, now)
+			results[i].Until, results[i].Err = l.(*claim).renew(sent, now)
 		}
 		return nil
 	})
@@ -157,31 +144,66 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// Requeue implements driver.Requeuer, in one step as others see it: req is put behind old first, and so behind all that wait.
+// Requeue implements driver.Requeuer, in one step: req is put behind old first, and so behind all that wait.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
 	sent := time.Now()
-	if err := b.begin(ctx); err != nil {
-		return nil, err, err
+	failed := b.call(ctx, func(s *Server, now time.Time) error {
+		c, failed := s.enter(b, req, true, sent, now)
+		if failed == nil {
+			gone = old.(*claim).release(now)
+			lease, err = c.outcome(now)
+		}
+		return failed
+	})
+	if failed != nil {
+		return nil, failed, failed
 	}
-	c, err := b.server.enter(ctx, b, req, sent, true)
-	if err != nil {
-		return nil, err, err
-	}
-	gone = old.Release(context.WithoutCancel(ctx))
-	lease, err = b.server.outcome(c)
 	return lease, gone, err
+}
+
+// Detach implements driver.Attacher.
+func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
+	return b.call(ctx, func(_ *Server, now time.Time) error {
+		_, err := lease.(*claim).renew(now, now)
+		return err
+	})
+}
+
+// Attach implements driver.Attacher.
+func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
+	sent := time.Now()
+	err = b.call(ctx, func(s *Server, now time.Time) error {
+		e := s.entry(keyOf(req.Name, false), now)
+		if c := e.find(req.Owner); c != nil {
+			lease = c
+			return nil
+		}
+		old := e.find(owner)
+		if old == nil || old.state != held || old.grant.Token != token {
+			return fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
+		}
+		c := &claim{backend: b, req: req, entry: e, state: held, since: old.since, expires: now.Add(req.TTL)}
+		c.grant = driver.Grant{Token: token, Until: sent.Add(req.TTL), Contended: len(e.queue) > 0}
+		old.state = over
+		e.holders[slices.Index(e.holders, old)] = c
+		lease = c
+		return nil
+	})
+	return lease, err
 }
 
 // Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,
 // and its callbacks are not called any more.
 func (b *Backend) Close() error {
 	s := b.server
-	s.lock()
+	s.mu.Lock()
 	defer s.unlock()
 	b.close()
-	for _, c := range s.claims {
-		if c.backend == b && c.state == waiting {
-			s.end(c, nil, time.Now())
+	for _, e := range s.names {
+		for _, c := range slices.Clone(e.queue) {
+			if c.backend == b && c.state == waiting {
+				s.end(c, nil, time.Now())
+			}
 		}
 	}
 	return nil

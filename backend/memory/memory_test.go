@@ -34,58 +34,43 @@ func release(t testing.TB, lease driver.Lease) {
 	require.NoError(t, lease.Release(t.Context()))
 }
 
+// Another client that waits is told of, and a goroutine of the same client is not.
 func TestContended(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := memory.NewServer()
 		a, b := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
-		wait := func(b *memory.Backend) <-chan driver.Lease {
-			granted := make(chan driver.Lease, 1)
-			go func() {
-				lease, _ := b.Wait(t.Context(), request("x", "a"))
-				granted <- lease
-			}()
-			synctest.Wait()
-			return granted
-		}
-		var told atomic.Int32
+		told := 0
 		req := request("x", "a")
-		req.Contended = func() { told.Add(1) }
+		req.Contended = func() { told++ }
 		holder := claim(t, a, req)
+		for foreign, waiter := range []*memory.Backend{a, b} {
+			go func() { _, _ = waiter.Wait(t.Context(), request("x", "a")) }()
+			synctest.Wait()
+			require.Equal(t, foreign, told)
+		}
 		require.False(t, holder.Grant().Contended)
-
-		own := wait(a)
-		require.Zero(t, told.Load(), "a waiter of the same client contends with nobody")
-		foreign := wait(b) // another client, whatever it calls itself
-		require.EqualValues(t, 1, told.Load())
-
 		release(t, holder)
-		second := <-own
-		require.True(t, second.Grant().Contended)
-		release(t, second)
-		third := <-foreign
-		require.False(t, third.Grant().Contended)
-		require.EqualValues(t, 1, told.Load())
+		require.True(t, claim(t, a, request("y", "a")).Grant().Token > holder.Grant().Token+1, "the next has got it")
 	})
 }
 
-// A claim that waits is gone when it is abandoned, or its client is closed.
-func TestWaitEnds(t *testing.T) {
+// All holders whose TTL has passed are gone at once, and a name that nobody holds is not kept.
+func TestHoldersExpireTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := memory.NewServer()
-		a, b := memory.NewBackend(memory.Options{Server: server}), memory.NewBackend(memory.Options{Server: server})
-		claim(t, a, request("x", "a"))
-		for _, end := range []func(driver.Request) error{
-			func(req driver.Request) error { return b.Abandon(t.Context(), req) },
-			func(driver.Request) error { return b.Close() },
-		} {
-			req, ended := request("x", "b"), make(chan error, 1)
-			go func() { _, err := b.Wait(t.Context(), req); ended <- err }()
-			synctest.Wait()
-			require.NoError(t, end(req))
-			require.ErrorIs(t, <-ended, driver.ErrUnknown)
-			st, err := a.Inspect(t.Context(), "x")
-			require.NoError(t, err)
-			require.Zero(t, st.Waiters)
+		b := memory.NewBackend(memory.Options{})
+		lost := 0
+		for range 3 {
+			req := request("x", "a")
+			req.Permits, req.Lost = 3, func(error) { lost++ }
+			claim(t, b, req)
 		}
+		time.Sleep(ttl)
+		st, err := b.Inspect(t.Context(), "x")
+		require.NoError(t, err)
+		require.Equal(t, driver.Status{Name: "x"}, st)
+		require.Equal(t, 3, lost)
+		all, err := b.List(t.Context(), "")
+		require.NoError(t, err)
+		require.Empty(t, all)
 	})
 }
