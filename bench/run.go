@@ -38,7 +38,7 @@ func newResults(o options) *page.Results {
 // run measures the scenarios on all libraries of a family, on the same servers. The only errors are ctx's and those of the servers.
 func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := newResults(o)
-	var s *lib.Servers
+	var s *measure.Servers
 	for _, sc := range scenarios(o.plan) {
 		var libraries []lib.Library
 		for _, l := range lib.All {
@@ -83,7 +83,7 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 var letters = regexp.MustCompile(`[^a-zA-Z0-9-]`)
 
 // subject is a library that takes part in a scenario.
-func subject(l lib.Library, sc scenario, s *lib.Servers) *measure.Subject {
+func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 	on := &measure.Subject{
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
 		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Load: s.Load, Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),

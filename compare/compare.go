@@ -7,22 +7,22 @@ import (
 	"strings"
 	"time"
 
-	"github.com/lockport/lockport/compare/costs"
 	"github.com/lockport/lockport/compare/hazards"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// WorkerMain is the first line of main: in a process that was started as a worker of a comparison it works and exits, in others it returns
-// at once. The program must import the backends.
+// WorkerMain is the first line of main, and of TestMain: in a process that was started as a worker of a comparison it works and exits, in others it
+// returns at once. The program must import the backends.
 func WorkerMain() {
 	hazards.WorkerMain()
-	costs.WorkerMain()
+	measureWorkerMain()
 }
 
 // Options say what to compare. The zero value is the quick set of everything on servers of our own.
 type Options struct {
-	// URLs are a user's own servers. They are measured, under names of our own, and nothing is done to them: no hazards, no fail-over.
+	// URLs are a user's own servers. Their costs are measured, and nothing that would do them harm: no hazards, no server is killed. Names are of our own
+	// ("lockport-compare-…"), and everything is released at the end; what stays for a while by design, such as counters of tokens, is on the backend's page.
 	URLs []string
 	// Full runs every scenario, and oftener: about 15 minutes instead of three.
 	Full bool
@@ -44,7 +44,6 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	}
 	r := &report.Report{Version: report.Version, Began: time.Now(), Full: o.Full, Machine: machine()}
 	var missing, more []report.Missing
-	var theirs []report.Subject
 	var err error
 	if o.has("hazards") {
 		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: o.progress("hazards")}); err != nil {
@@ -54,16 +53,54 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 			return !slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Hazard == h.ID })
 		})
 	}
+	all := ours
+	if len(o.URLs) > 0 {
+		if all, err = theirs(ctx, o.URLs); err != nil {
+			return nil, err
+		}
+	}
 	if o.has("costs") {
-		r.Costs, theirs, more, err = costs.Run(ctx, costs.Options{Full: o.Full, URLs: o.URLs, Match: o.match, Progress: o.progress("costs")})
-		if err != nil {
+		p := quick
+		if o.Full {
+			p = full
+		}
+		if r.Costs, more, err = o.costs(ctx, all, p); err != nil {
 			return nil, err
 		}
 	}
 	r.Missing = merge(append(missing, more...))
-	r.Subjects = present(r, theirs, servers.Versions(ctx))
+	r.Subjects = present(r, all, servers.Versions(ctx))
 	r.Seconds = time.Since(r.Began).Seconds()
 	return r, ctx.Err()
+}
+
+// present are the subjects of which r has something, with the versions of their servers.
+func present(r *report.Report, all []subject, versions map[string]string) (seen []report.Subject) {
+	for _, s := range all {
+		if slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Subject == s.Name }) ||
+			slices.ContainsFunc(r.Costs, func(c report.Costs) bool { return c.Subject == s.Name }) {
+			s.Servers = strings.TrimSpace(s.Servers + " " + versions[s.kind])
+			seen = append(seen, s.Subject)
+		}
+	}
+	return seen
+}
+
+// merge has each program that is missing once.
+func merge(all []report.Missing) (merged []report.Missing) {
+	for _, m := range all {
+		i := slices.IndexFunc(merged, func(have report.Missing) bool { return have.Program == m.Program })
+		if i < 0 {
+			merged = append(merged, m)
+			continue
+		}
+		for _, s := range m.Subjects {
+			if !slices.Contains(merged[i].Subjects, s) {
+				merged[i].Subjects = append(merged[i].Subjects, s)
+			}
+		}
+	}
+	return merged
 }
 
 // Scenarios are the names that [Options.Scenarios] may have: the parts, the hazards, and what is measured.
@@ -72,13 +109,16 @@ func Scenarios() []string {
 	for _, h := range hazards.Hazards() {
 		all = append(all, h.ID)
 	}
-	return append(all, costs.Scenarios()...)
+	for _, s := range scenarios {
+		all = append(all, s.name)
+	}
+	return all
 }
 
 // Subjects are the names that [Options.Subjects] may have, in the order in which they are shown.
 func Subjects() []string {
 	var all []string
-	for _, s := range subjects {
+	for _, s := range ours {
 		all = append(all, s.Name)
 	}
 	return all
@@ -119,23 +159,25 @@ func (o *Options) has(part string) bool {
 }
 
 // partOf is the part to which a scenario belongs, or which it is.
-func partOf(scenario string) string {
-	if scenario == "costs" || slices.Contains(costs.Scenarios(), scenario) {
+func partOf(name string) string {
+	if name == "costs" || slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
 		return "costs"
 	}
 	return "hazards"
 }
 
 // match says whether a scenario is to be run on a subject.
-func (o *Options) match(scenario, subject string) bool {
-	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, scenario) || slices.Contains(o.Scenarios, partOf(scenario))) &&
+func (o *Options) match(name, subject string) bool {
+	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, name) || slices.Contains(o.Scenarios, partOf(name))) &&
 		(len(o.Subjects) == 0 || slices.Contains(o.Subjects, subject))
 }
 
 func (o *Options) progress(part string) func(done, total int, what string) {
-	return func(done, total int, what string) {
-		if o.Progress != nil {
-			o.Progress(part, done, total, what)
-		}
+	return func(done, total int, what string) { o.tell(part, done, total, what) }
+}
+
+func (o *Options) tell(part string, done, total int, what string) {
+	if o.Progress != nil {
+		o.Progress(part, done, total, what)
 	}
 }

@@ -50,7 +50,7 @@ func TestMatch(t *testing.T) {
 // Every scenario has one name.
 func TestNames(t *testing.T) {
 	all := slices.Sorted(slices.Values(Scenarios()))
-	require.Len(t, slices.Compact(all), 2+15+5)
+	require.Len(t, slices.Compact(all), 2+15+3)
 	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "table"}, Subjects())
 }
 
@@ -59,16 +59,11 @@ func TestPresent(t *testing.T) {
 		Cells: []report.Cell{{Hazard: "H1", Subject: "etcd"}, {Hazard: "H1", Subject: report.Article}},
 		Costs: []report.Costs{{Subject: "file"}, {Subject: "etcd"}},
 	}
-	got := present(r, nil, map[string]string{"etcd": "3.4.23"})
+	got := present(r, ours, map[string]string{"etcd": "3.4.23"})
 	require.Len(t, got, 3)
 	require.Equal(t, "Redis", got[0].Servers)
-	require.Equal(t, "file", got[1].Name)
-	require.Empty(t, got[1].Servers)
+	require.Equal(t, report.Subject{Name: "file", Title: "File", Page: "file"}, got[1])
 	require.Equal(t, "etcd 3.4.23", got[2].Servers)
-
-	theirs := report.Subject{Name: "etcd", Title: "etcd", URL: "etcd://db:2379"}
-	r = &report.Report{Costs: []report.Costs{{Subject: "etcd"}}}
-	require.Equal(t, []report.Subject{theirs}, present(r, []report.Subject{theirs}, nil))
 }
 
 func TestMerge(t *testing.T) {

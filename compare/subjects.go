@@ -1,59 +1,56 @@
 package compare
 
 import (
-	"slices"
-	"strings"
+	"context"
+	"time"
 
+	"github.com/lockport/lockport/internal/lab/measure"
 	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// subjects are the columns of a report, in their order. The kind is that of servers.Versions which runs for it, and server what people call it.
-var subjects = []struct {
+// subject is a column of a report: locks of one backend, on servers of our own or on a user's.
+type subject struct {
 	report.Subject
-	kind, server string
-}{
-	{report.Subject{Name: report.Article, Title: "An article's lock"}, "redis", "Redis"},
-	{report.Subject{Name: "file", Title: "File", Page: "file"}, "", ""},
-	{report.Subject{Name: "redis", Title: "Redis", Page: "redis"}, "redis", "Redis"},
-	{report.Subject{Name: "redlock", Title: "Redlock", Page: "redlock"}, "redis", "Redis"},
-	{report.Subject{Name: "etcd", Title: "etcd", Page: "etcd"}, "etcd", "etcd"},
-	{report.Subject{Name: "zookeeper", Title: "ZooKeeper", Page: "zookeeper"}, "zookeeper", "ZooKeeper"},
-	{report.Subject{Name: "postgres", Title: "PostgreSQL", Page: "postgres"}, "postgres", "PostgreSQL"},
-	{report.Subject{Name: "mysql", Title: "MariaDB", Page: "mysql"}, "mariadb", "MariaDB"},
-	{report.Subject{Name: "table", Title: "Table", Page: "table"}, "postgres", "PostgreSQL"},
+	kind  string // of servers.Versions
+	setup string // what runs while costs are measured
+	ttl   time.Duration
+	start func(ctx context.Context) (*measure.Servers, error) // nil: its costs are not measured
 }
 
-// present are the subjects of which r has something, with the versions of their servers; theirs are those of a user's own servers.
-func present(r *report.Report, theirs []report.Subject, versions map[string]string) []report.Subject {
-	var all []report.Subject
-	for _, s := range subjects {
-		seen := slices.ContainsFunc(r.Cells, func(c report.Cell) bool { return c.Subject == s.Name }) ||
-			slices.ContainsFunc(r.Costs, func(c report.Costs) bool { return c.Subject == s.Name })
-		i := slices.IndexFunc(theirs, func(t report.Subject) bool { return t.Name == s.Name })
-		if !seen || i >= 0 && theirs[i].URL != "" {
-			continue
-		}
-		if s.server != "" {
-			s.Servers = strings.TrimSpace(s.server + " " + versions[s.kind])
-		}
-		all = append(all, s.Subject)
-	}
-	return append(all, slices.DeleteFunc(slices.Clone(theirs), func(t report.Subject) bool { return t.URL == "" })...)
+// ownTTL is that of locks on servers of our own: the shortest that an etcd grants with its own default settings.
+const ownTTL = 2 * time.Second
+
+// ours are the subjects on servers of our own, in their order. While costs are measured all servers are as durable as they are by default, which is what
+// most people run: what they promise to keep is what they sync to disk.
+var ours = []subject{
+	{Subject: report.Subject{Name: report.Article, Title: "An article's lock", Servers: "Redis"}, kind: "redis"},
+	own("file", "File", "", "", "a folder of this machine", measure.StartFolder),
+	own("redis", "Redis", "Redis", "redis", "one Redis, which writes nothing to disk", measure.Start(1, servers.StartRedis, servers.RedisOptions{})),
+	own("redlock", "Redlock", "Redis", "redis", "five Redis that know nothing of each other and write nothing to disk",
+		measure.Start(5, servers.StartRedis, servers.RedisOptions{})),
+	own("etcd", "etcd", "etcd", "etcd", "three etcds, which sync every change to disk; heartbeats and elections as by default",
+		measure.Start(1, servers.StartEtcdCluster, servers.EtcdOptions{Tick: 100 * time.Millisecond})),
+	// Nodes that hear nothing from each other for 1.5 s believe it: less, and a busy machine elects leaders that nobody asked for.
+	own("zookeeper", "ZooKeeper", "ZooKeeper", "zookeeper",
+		"three ZooKeepers, which sync every change to disk; tickTime is 100 ms instead of 2 s, for the sake of short sessions",
+		measure.Start(1, servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{"forceSync=yes", "syncLimit=15"}})),
+	own("postgres", "PostgreSQL", "PostgreSQL", "postgres", "one PostgreSQL, which syncs commits to disk", startPostgres),
+	own("mysql", "MariaDB", "MariaDB", "mariadb", "one MariaDB, which syncs commits to disk",
+		measure.Start(1, servers.StartMariaDB, servers.MariaDBOptions{Durable: true})),
+	own("table", "Table", "PostgreSQL", "postgres", "a table of one PostgreSQL, which syncs commits to disk", startTable),
 }
 
-// merge has each program that is missing once.
-func merge(all []report.Missing) (merged []report.Missing) {
-	for _, m := range all {
-		i := slices.IndexFunc(merged, func(have report.Missing) bool { return have.Program == m.Program })
-		if i < 0 {
-			merged = append(merged, m)
-			continue
-		}
-		for _, s := range m.Subjects {
-			if !slices.Contains(merged[i].Subjects, s) {
-				merged[i].Subjects = append(merged[i].Subjects, s)
-			}
-		}
+func own(name, title, server, kind, setup string, start func(context.Context) (*measure.Servers, error)) subject {
+	return subject{report.Subject{Name: name, Title: title, Servers: server, Page: name}, kind, setup, ownTTL, start}
+}
+
+var startPostgres = measure.Start(1, servers.StartPostgres, servers.PostgresOptions{Durable: true})
+
+func startTable(ctx context.Context) (*measure.Servers, error) {
+	s, err := startPostgres(ctx)
+	if err == nil {
+		s.URL = "table+" + s.URL + "?create=true&sslmode=disable"
 	}
-	return merged
+	return s, err
 }

@@ -2,7 +2,6 @@ package lib
 
 import (
 	"context"
-	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -79,14 +78,4 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	again, err := b.Acquire(ctx, "name", false)
 	require.NoError(t, err)
 	require.NoError(t, again(ctx))
-}
-
-// What this process works is seen.
-func TestLoad(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("needs /proc")
-	}
-	before, memory := load(os.Getpid())
-	require.Positive(t, memory)
-	require.Eventually(t, func() bool { after, _ := load(os.Getpid()); return after > before }, 10*time.Second, time.Millisecond)
 }

@@ -16,12 +16,12 @@ import (
 )
 
 // startNATS starts a server that has the bucket of the locks.
-func startNATS(ctx context.Context) (*Servers, error) {
+func startNATS(ctx context.Context) (*measure.Servers, error) {
 	s, err := servers.StartNATS(ctx, 1)
 	if err != nil {
 		return nil, err
 	}
-	all := &Servers{URL: "nats://" + s.Addrs()[0], pids: []int{s.Nodes[0].Pid()}, ends: []func() error{s.Close}}
+	all := &measure.Servers{URL: "nats://" + s.Addrs()[0], Pids: []int{s.Nodes[0].Pid()}, Ends: []func() error{s.Close}}
 	js, end, err := openJetStream(all.URL)
 	if err == nil {
 		err = errors.Join(nats.CreateBucket(ctx, js, nats.Options{}, 1), end())

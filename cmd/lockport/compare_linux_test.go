@@ -117,7 +117,7 @@ func TestCompareWithoutAServer(t *testing.T) {
 func TestCompareInterrupted(t *testing.T) {
 	t.Parallel()
 	servers.NeedRedis(t, servers.RedisOptions{})
-	for _, scenario := range []string{"H6", "contention"} {
+	for _, scenario := range []string{"H6", "handoff"} {
 		t.Run(scenario, func(t *testing.T) {
 			t.Parallel()
 			p, temporary, out := comparing(t, "--backend", "redis,postgres", "--scenario", scenario)

@@ -24,7 +24,7 @@ import (
 // end, so that tests that measure time have quick neighbours. Folders that are not in it come after its end.
 var slow = []string{"backend/table", "backend/zookeeper", "faults", "backend/nats", "backend/redlock", "backend/etcd", "backend/table/sqlite",
 	"backend/mysql", "backend/redis", "cmd/lockport", "backend/postgres", "compare/hazards", "internal/house", "internal/lab/report", "fence/sqlfence",
-	".", "internal/lab/servers", "compare/costs", "fence/zkfence", "fence/redisfence", "backend/file", "fence/etcdfence"}
+	".", "internal/lab/servers", "compare", "fence/zkfence", "fence/redisfence", "backend/file", "fence/etcdfence"}
 
 // waiting are the folders whose tests wait most of the time, and disturb nobody.
 var waiting = []string{"conformance/exhibits", "conformance", "conformance/exhibits/articles", "adapters/gocron", "adapters/cron", "bench",

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"testing"
 	"time"
 
@@ -79,10 +80,9 @@ func TestHandOff(t *testing.T) {
 	bad := config(t)
 	bad.Library = "broken"
 	for _, processes := range []int{1, 2} {
-		s := Scenario{Do: HandOff, Processes: processes, Samples: 3, For: 5 * time.Millisecond, Turns: 3, Strict: true}
+		s := Scenario{Do: HandOff, Processes: processes, Samples: 3, For: 5 * time.Millisecond, Turns: 3}
 		require.Len(t, measured(t, s, config(t)).Samples["times"], 9)
 		on := measured(t, s, bad)
-		require.Len(t, on.Failed, 1, "it is not measured again")
 		require.Contains(t, on.Failed[0], "before it was released")
 	}
 }
@@ -185,4 +185,14 @@ func TestRatios(t *testing.T) {
 	require.Empty(t, theirs.Ratios(bare, "p99"))
 	require.Equal(t, []float64{-10, -100}, mine.Against("p50", theirs, "p50", func(mine, other float64) float64 { return mine - other }))
 	require.Empty(t, mine.Ratios(row([]int{0, 1}, 0, 0), "p50"), "to nothing there is no ratio")
+}
+
+// What this process works is seen.
+func TestLoad(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	before, memory := load(os.Getpid())
+	require.Positive(t, memory)
+	require.Eventually(t, func() bool { after, _ := load(os.Getpid()); return after > before }, 10*time.Second, time.Millisecond)
 }

@@ -24,7 +24,6 @@ type Scenario struct {
 	TTL       time.Duration // 0: that of the subject's configuration
 	Limit     time.Duration // how long a turn may take: some libraries hang. 0: any time
 	Count     bool          // of cycles, requests are counted
-	Strict    bool          // a subject that fails is not measured again
 }
 
 // Subject is a library on servers. One subject takes part in one scenario.
@@ -47,7 +46,7 @@ func (s Scenario) Run(ctx context.Context, progress func(turn int, on *Subject),
 	for turn := range s.Turns {
 		for i := range subjects {
 			on := subjects[(i+turn)%len(subjects)]
-			if ctx.Err() != nil || on.NotRun != "" || s.Strict && len(on.Failed) > 0 {
+			if ctx.Err() != nil || on.NotRun != "" {
 				continue
 			}
 			if progress != nil {

@@ -12,12 +12,10 @@ type Costs struct {
 	RoundTrip Quantiles `json:"round_trip,omitzero"`
 	Question  string    `json:"question,omitempty"`
 
-	Cycle      Cycle        `json:"cycle,omitzero"`
-	Contention []Contention `json:"contention,omitempty"`
-	HandOff    HandOff      `json:"hand_off,omitzero"`
-	Takeover   Takeover     `json:"takeover,omitzero"`
-	Waiters    []Waiters    `json:"waiters,omitempty"`
-	// NotRun says why a scenario has no figures, by its name: "waiters": "there is no server".
+	Cycle    Cycle    `json:"cycle,omitzero"`
+	HandOff  HandOff  `json:"hand_off,omitzero"`
+	Takeover Takeover `json:"takeover,omitzero"`
+	// NotRun says why a scenario has no figures, by its name: "takeover": "it failed: …".
 	NotRun map[string]string `json:"not_run,omitempty"`
 }
 
@@ -27,20 +25,6 @@ type Cycle struct {
 	Release Quantiles `json:"release"`
 	// Ratio is that of the median cycle to the median bare round trip, over the turns.
 	Ratio Spread `json:"ratio"`
-}
-
-// Contention is many clients that take one lock in turn as fast as they can.
-type Contention struct {
-	Clients   int `json:"clients"` // goroutines, of all processes together
-	Processes int `json:"processes"`
-	// PerSecond is how often the lock was had in a second, over the turns.
-	PerSecond Spread `json:"per_second"`
-	// Ratio is that of the time for each hold to the bare round trip.
-	Ratio Spread `json:"ratio"`
-	// Wait is from asking to having.
-	Wait Quantiles `json:"wait"`
-	// Overlaps is how often two had it at one time, and must be 0.
-	Overlaps int `json:"overlaps"`
 }
 
 // HandOff is from a release to the return of Acquire in another process, which waited.
@@ -54,10 +38,38 @@ type Takeover struct {
 	Time Quantiles `json:"time"`
 }
 
-// Waiters is the load of clients that wait for a lock that somebody has.
-type Waiters struct {
-	Waiters   int `json:"waiters"` // goroutines
-	Processes int `json:"processes"`
-	// PerSecond is how many requests the servers had of them together in a second, after all had begun to wait.
-	PerSecond float64 `json:"per_second"`
+// figure is what a cell of the table of costs says: the figure, and in parentheses what else there is to know.
+type figure struct{ Text, More string }
+
+// Head are the columns of the table of costs.
+func (r view) Head() []string {
+	return []string{"", "round trip", "Acquire", "Release", "cycle, ×", "hand-off", "takeover"}
 }
+
+// Figures are a subject's row of the table of costs: medians, and what most samples do not exceed.
+func (r view) Figures(c Costs) []figure {
+	micros := func(q Quantiles) figure { return median(q, Micros, "99 %: "+Micros(q.P99)) }
+	handOff := micros(c.HandOff.Time)
+	if c.HandOff.Ratio.N > 0 {
+		handOff.More += "; × " + c.HandOff.Ratio.String()
+	}
+	return []figure{
+		{r.Title(c.Subject), ""},
+		median(c.RoundTrip, Micros, c.Question),
+		micros(c.Cycle.Acquire), micros(c.Cycle.Release),
+		{Spread{N: min(1, c.Cycle.Ratio.N), Median: c.Cycle.Ratio.Median}.String(), c.Cycle.Ratio.String()},
+		handOff,
+		median(c.Takeover.Time, Millis, "most "+Millis(c.Takeover.Time.Max)+", TTL "+Millis(c.TTL)),
+	}
+}
+
+// median is that of q for people, or a dash without samples.
+func median(q Quantiles, text func(float64) string, more string) figure {
+	if q.N == 0 {
+		return figure{"–", ""}
+	}
+	return figure{text(q.P50), more}
+}
+
+// ID is the anchor of a subject's costs: "costs-redis".
+func (c Costs) ID() string { return "costs-" + anchorOf(c.Subject) }

@@ -105,9 +105,6 @@ func (d *drawing) SVG() []byte {
 	}{d, d.W + margins, d.H + margins}))
 }
 
-// pictures are a drawing in two widths, for a desk and for a phone.
-type pictures struct{ Wide, Narrow *drawing }
-
 // Pictures are the report's pictures as SVG files that stand alone, by file name: the matrix, and for each cell who held the lock when in the run
 // that shows its class, by [Cell.ID].
 func (r *Report) Pictures() map[string][]byte {
@@ -119,7 +116,7 @@ func (r *Report) Pictures() map[string][]byte {
 	for _, m := range (view{r}).Matrix() {
 		for _, e := range m.All() {
 			if best := e.best(); best >= 0 {
-				all = append(all, e.timeline(&e.Runs[best]).Wide)
+				all = append(all, e.timeline(&e.Runs[best]))
 			}
 		}
 	}

@@ -15,14 +15,6 @@ type finding struct {
 
 // Findings are what the data say, the worst first.
 func (r view) Findings() (all []finding) {
-	for _, c := range r.Costs {
-		for _, n := range c.Contention {
-			if n.Overlaps > 0 {
-				all = append(all, finding{Class: Unsafe, Text: fmt.Sprintf("On %s two of %d clients held the lock at once (overlaps: %d), although nothing was done to it: this is a bug.",
-					r.Title(c.Subject), n.Clients, n.Overlaps)})
-			}
-		}
-	}
 	for _, l := range slices.Backward(looks) {
 		if items := r.where(l.Class); l.Harm != "" && len(items) > 0 {
 			all = append(all, finding{l.Class, l.Harm + ":", items})

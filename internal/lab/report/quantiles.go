@@ -6,10 +6,7 @@ import "slices"
 type Quantiles struct {
 	N   int     `json:"n"`
 	Min float64 `json:"min"`
-	P25 float64 `json:"p25"`
 	P50 float64 `json:"p50"`
-	P75 float64 `json:"p75"`
-	P90 float64 `json:"p90"`
 	P99 float64 `json:"p99"`
 	Max float64 `json:"max"`
 }
@@ -33,7 +30,7 @@ func QuantilesOf(samples []float64) Quantiles {
 		rank := (percent*len(sorted) + 99) / 100
 		return sorted[max(rank, 1)-1]
 	}
-	return Quantiles{N: len(samples), Min: sorted[0], P25: at(25), P50: at(50), P75: at(75), P90: at(90), P99: at(99), Max: sorted[len(sorted)-1]}
+	return Quantiles{N: len(samples), Min: sorted[0], P50: at(50), P99: at(99), Max: sorted[len(sorted)-1]}
 }
 
 // SpreadOf is that of a figure's values, which it does not change; the zero value if there are none. The median of an even number of them is half way

@@ -3,7 +3,7 @@ package report
 import "time"
 
 // Version is that of the JSON of a Report. It grows when the meaning of a field changes, or one goes.
-const Version = 1
+const Version = 2
 
 // Report is what one run observed. Its JSON is stable.
 type Report struct {

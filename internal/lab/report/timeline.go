@@ -21,20 +21,16 @@ const (
 // timeline draws who held the lock when: the faults, a lane for each client, and above them numbers of what happened, which are explained below.
 type timeline struct {
 	*drawing
-	run   *Run
-	x     scale
-	token func(Token) string
+	run *Run
+	x   scale
 }
 
 // timeline shows who held the lock when in a run of a cell.
-func (e *entry) timeline(r *Run) *pictures {
+func (e *entry) timeline(r *Run) *drawing {
 	title := strings.TrimSpace(fmt.Sprintf("Who held the lock when: %s on %s %s", e.Hazard, e.Who, e.Variant))
-	draw := func(width float64) *drawing {
-		t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: r.Observed, W: width}, run: r, token: tokenNames(r)}
-		t.draw()
-		return t.drawing
-	}
-	return &pictures{draw(960), draw(300)}
+	t := &timeline{drawing: &drawing{Name: e.ID(), Title: title, Desc: r.Observed, W: 960}, run: r}
+	t.draw()
+	return t.drawing
 }
 
 func (t *timeline) draw() {
@@ -221,7 +217,7 @@ func (t *timeline) span(l *Lane, s Span, y, room float64) {
 		if end-from < 10 { // it could be overlooked
 			said = slices.Insert(said, 0, "held for "+Millis(s.Until-s.Got))
 		}
-		if token := t.token(s.Token); s.Token != 0 && float64(len([]rune(token)))*bold+9 < end-from {
+		if token := tokenName(s.Token); s.Token != 0 && float64(len([]rune(token)))*bold+9 < end-from {
 			t.text("on-hold strong", from+5, mid+4, token)
 		} else if s.Token != 0 {
 			said = slices.Insert(said, 0, "token "+token)
@@ -246,7 +242,7 @@ func (t *timeline) hold(client string, s Span) string {
 }
 
 func (t *timeline) overlap(o Overlap) string {
-	return fmt.Sprintf("both %s (%s) and %s (%s) hold it, %s", o.Older, t.token(o.Tokens[0]), o.Newer, t.token(o.Tokens[1]), Millis(o.To-o.From))
+	return fmt.Sprintf("both %s (%s) and %s (%s) hold it, %s", o.Older, tokenName(o.Tokens[0]), o.Newer, tokenName(o.Tokens[1]), Millis(o.To-o.From))
 }
 
 func (t *timeline) axis(y float64) {
@@ -268,36 +264,15 @@ func between(from, to float64) string {
 	return strings.TrimSuffix(moment(from), " s") + " to " + moment(to)
 }
 
-// tokenNames makes short names of a run's tokens: of long ones that begin alike, the digits that differ, and at least the last four: "…4817".
-func tokenNames(r *Run) func(Token) string {
-	low, high := "", ""
-	see := func(tokens ...Token) {
-		for _, token := range tokens {
-			if text := fmt.Sprintf("%20d", uint64(token)); token != 0 {
-				low, high = min(cmp.Or(low, text), text), max(high, text)
-			}
-		}
+// tokenName is a token in short: the last digits of a long one, in which the tokens of one lock differ.
+func tokenName(token Token) string {
+	const most = 6
+	text := strconv.FormatUint(uint64(token), 10)
+	switch {
+	case token == 0:
+		return "no token"
+	case len(text) > most:
+		return "…" + text[len(text)-most:]
 	}
-	for _, l := range r.Lanes {
-		for _, s := range l.Spans {
-			see(s.Token)
-		}
-	}
-	for _, o := range r.Overlaps {
-		see(o.Tokens[:]...)
-	}
-	alike := 0
-	for alike < len(low)-4 && low[alike] == high[alike] {
-		alike++
-	}
-	return func(token Token) string {
-		switch text := fmt.Sprintf("%20d", uint64(token)); {
-		case token == 0:
-			return "no token"
-		case len(strings.TrimSpace(text[:alike])) < 3:
-			return strings.TrimSpace(text)
-		default:
-			return "…" + text[alike:]
-		}
-	}
+	return text
 }

@@ -82,7 +82,7 @@ func (r view) Looks() []look {
 type play struct {
 	Run
 	Number  int
-	Picture *pictures // nil for those that are only told
+	Picture *drawing // nil for those that are only told
 }
 
 // Plays are the runs of a cell, first the one that shows its class. Others are drawn where they show another class.

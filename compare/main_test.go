@@ -1,4 +1,4 @@
-package costs
+package compare
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	_ "github.com/lockport/lockport/backend/postgres"
 	_ "github.com/lockport/lockport/backend/redis"
 	_ "github.com/lockport/lockport/backend/redlock"
+	_ "github.com/lockport/lockport/backend/table"
 	_ "github.com/lockport/lockport/backend/zookeeper"
 	"github.com/lockport/lockport/driver"
 )

@@ -1,6 +1,7 @@
-package costs
+package compare
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -11,7 +12,7 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/go-zookeeper/zk"
-	"github.com/jackc/pgx/v5"
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver "pgx"
 	goredis "github.com/redis/go-redis/v9"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
@@ -22,59 +23,67 @@ import (
 // pinging is the measure.Config.Library that takes no lock: Acquire is a bare round trip to the servers of a URL, with a client of its own.
 const pinging = "ping"
 
+// ping asks the servers of a URL, until it is ended.
+type ping struct {
+	ask func(context.Context) error
+	end func() error
+}
+
 // questions are what is asked in a bare round trip, by scheme, and how the servers of a URL are opened for it.
 var questions = map[string]struct {
 	question string
-	open     func(ctx context.Context, u *url.URL) (ask func(context.Context) error, end func() error, err error)
+	open     func(u *url.URL) (ping, error)
 }{
-	"file":       {"stat of the folder", pingFile},
-	"redis":      {"PING", pingRedis},
-	"redlock":    {"PING of a majority", pingRedis},
-	"etcd":       {"linearizable read", pingEtcd},
-	"zookeeper":  {"sync", pingZooKeeper},
-	"postgres":   {"SELECT 1", pingPostgres},
-	"postgresql": {"SELECT 1", pingPostgres},
-	"mysql":      {"COM_PING", pingMySQL},
+	"file":           {"stat of the folder", pingFile},
+	"redis":          {"PING", pingRedis},
+	"redlock":        {"PING of a majority", pingRedis},
+	"etcd":           {"linearizable read", pingEtcd},
+	"zookeeper":      {"sync", pingZooKeeper},
+	"postgres":       {"empty statement", pingPostgres},
+	"postgresql":     {"empty statement", pingPostgres},
+	"table+postgres": {"empty statement", pingPostgres},
+	"mysql":          {"COM_PING", pingMySQL},
+	"table+mysql":    {"COM_PING", pingMySQL},
 }
 
 // question is what is asked in a bare round trip to a URL. It is empty where no ping is known, or where it would need more of the URL than hosts, a user and
 // a password, as TLS does: then there are no ratios.
 func question(rawURL string) string {
 	u, err := url.Parse(rawURL)
-	if err != nil || u.Scheme == "mysql" && (u.Query().Has("tls") || u.Host == "") {
+	if err != nil || strings.HasSuffix(u.Scheme, "mysql") && (u.Query().Has("tls") || u.Host == "") {
 		return ""
 	}
 	return questions[u.Scheme].question
 }
 
-func openPing(ctx context.Context, rawURL string) (measure.Locker, error) {
+func openPing(rawURL string) (measure.Locker, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
 		return measure.Locker{}, errors.New("the URL is malformed")
 	}
-	ask, end, err := questions[u.Scheme].open(ctx, u)
+	p, err := questions[u.Scheme].open(u)
+	if err != nil {
+		return measure.Locker{}, errors.New("the servers cannot be opened for bare round trips") // the error may quote the URL
+	}
 	nothing := func(context.Context) error { return nil }
-	return measure.Locker{Close: end, Acquire: func(ctx context.Context, _ string, _ bool) (measure.Release, error) { return nothing, ask(ctx) }}, err
+	return measure.Locker{Close: p.end, Acquire: func(ctx context.Context, _ string, _ bool) (measure.Release, error) { return nothing, p.ask(ctx) }}, nil
 }
 
-func pingFile(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
-	folder := u.Path
-	if folder == "" {
-		folder = os.TempDir()
-	}
-	return func(context.Context) error { _, err := os.Stat(folder); return err }, func() error { return nil }, nil
+func pingFile(u *url.URL) (ping, error) {
+	folder := cmp.Or(u.Path, os.TempDir())
+	return ping{func(context.Context) error { _, err := os.Stat(folder); return err }, func() error { return nil }}, nil
 }
 
 func hosts(u *url.URL) []string { return append(strings.Split(u.Host, ","), u.Query()["addr"]...) }
 
 // pingRedis asks all nodes at once, and waits for a majority of them, as a claim does.
-func pingRedis(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+func pingRedis(u *url.URL) (ping, error) {
 	var nodes []*goredis.Client
 	for _, host := range hosts(u) {
 		one := url.URL{Scheme: "redis", User: u.User, Host: host, Path: u.Path}
 		o, err := goredis.ParseURL(one.String())
 		if err != nil {
-			return nil, nil, errors.New("the servers cannot be opened for bare round trips") // the error may quote the URL
+			return ping{}, err
 		}
 		o.ContextTimeoutEnabled = true
 		nodes = append(nodes, goredis.NewClient(o))
@@ -93,15 +102,15 @@ func pingRedis(_ context.Context, u *url.URL) (func(context.Context) error, func
 		}
 		return err
 	}
-	return ask, func() (err error) {
+	return ping{ask, func() (err error) {
 		for _, node := range nodes {
 			err = errors.Join(err, node.Close())
 		}
 		return err
-	}, nil
+	}}, nil
 }
 
-func pingEtcd(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+func pingEtcd(u *url.URL) (ping, error) {
 	password, _ := u.User.Password()
 	endpoints := hosts(u)
 	for i, host := range endpoints {
@@ -113,52 +122,46 @@ func pingEtcd(_ context.Context, u *url.URL) (func(context.Context) error, func(
 		Endpoints: endpoints, Username: u.User.Username(), Password: password, DialTimeout: openTime, Logger: zap.NewNop(),
 	})
 	if err != nil {
-		return nil, nil, err
+		return ping{}, err
 	}
-	return func(ctx context.Context) error {
+	return ping{func(ctx context.Context) error {
 		_, err := client.Get(ctx, "lockport-compare", clientv3.WithCountOnly())
 		return err
-	}, client.Close, nil
+	}, client.Close}, nil
 }
 
 // pingZooKeeper asks for a sync, which goes to the leader and back as a claim does. A read would not leave the server.
-func pingZooKeeper(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+func pingZooKeeper(u *url.URL) (ping, error) {
 	conn, _, err := zk.Connect(hosts(u), openTime, zk.WithLogInfo(false), zk.WithLogger(silent{}))
-	if err != nil {
-		return nil, nil, err
-	}
-	return func(context.Context) error { _, err := conn.Sync("/"); return err }, func() error { conn.Close(); return nil }, nil
+	return ping{func(context.Context) error { _, err := conn.Sync("/"); return err }, func() error { conn.Close(); return nil }}, err
 }
 
 type silent struct{}
 
 func (silent) Printf(string, ...any) {}
 
-func pingPostgres(ctx context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
-	own := *u
-	own.RawQuery = "sslmode=prefer"
+func pingPostgres(u *url.URL) (ping, error) {
+	own := url.URL{Scheme: "postgres", User: u.User, Host: u.Host, Path: u.Path}
 	if mode := u.Query().Get("sslmode"); mode != "" {
 		own.RawQuery = url.Values{"sslmode": {mode}}.Encode()
 	}
-	conn, err := pgx.Connect(ctx, own.String())
-	if err != nil {
-		return nil, nil, errors.New("the database cannot be opened for bare round trips") // the error may quote the URL
-	}
-	ask := func(ctx context.Context) error { _, err := conn.Exec(ctx, "SELECT 1"); return err }
-	return ask, func() error { return conn.Close(context.Background()) }, nil
+	return pingSQL("pgx", own.String())
 }
 
-func pingMySQL(_ context.Context, u *url.URL) (func(context.Context) error, func() error, error) {
+func pingMySQL(u *url.URL) (ping, error) {
 	config := mysql.NewConfig()
 	config.Net, config.Addr, config.User = "tcp", hosts(u)[0], u.User.Username()
 	config.Passwd, _ = u.User.Password()
-	connector, err := mysql.NewConnector(config)
+	return pingSQL("mysql", config.FormatDSN())
+}
+
+func pingSQL(driver, source string) (ping, error) {
+	db, err := sql.Open(driver, source)
 	if err != nil {
-		return nil, nil, err
+		return ping{}, err
 	}
-	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(1)
-	return db.PingContext, db.Close, nil
+	return ping{db.PingContext, db.Close}, nil
 }
 
 // openTime bounds the opening of a URL.

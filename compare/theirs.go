@@ -1,4 +1,4 @@
-package costs
+package compare
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +14,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock. Several of one backend have numbers.
+// theirs are the subjects of a user's own servers, each of which was opened once, and has granted a lock. The second of one backend, and each after it, has a number.
 func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 	count := make(map[string]int)
 	for _, rawURL := range urls {
@@ -26,9 +25,7 @@ func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 		}
 		s := subject{
 			Subject: report.Subject{Name: backend, Title: backend, URL: shown}, ttl: ttl, setup: "servers that were there before, at " + shown,
-			start: func(context.Context) (*stage, error) {
-				return &stage{rawURL, func() error { return nil }}, nil
-			},
+			start: func(context.Context) (*measure.Servers, error) { return &measure.Servers{URL: rawURL}, nil },
 		}
 		for _, o := range ours {
 			if o.Name == backend {
@@ -38,16 +35,10 @@ func theirs(ctx context.Context, urls []string) (all []subject, err error) {
 		if backend == "mysql" {
 			s.Title = "MySQL" // or MariaDB
 		}
-		all = append(all, s)
-		count[s.Name]++
-	}
-	next := make(map[string]int)
-	for i := range all {
-		s := &all[i]
-		if next[s.Name]++; count[s.Name] > 1 {
-			n := next[s.Name]
-			s.Name, s.Title = fmt.Sprint(s.Name, "-", n), fmt.Sprint(s.Title, " ", n)
+		if count[backend]++; count[backend] > 1 {
+			s.Name, s.Title = fmt.Sprint(s.Name, "-", count[backend]), fmt.Sprint(s.Title, " ", count[backend])
 		}
+		all = append(all, s)
 	}
 	return all, nil
 }
@@ -98,37 +89,17 @@ func grants(ctx context.Context, rawURL string, ttl time.Duration) error {
 	return release(ctx)
 }
 
-// plainParams are parameters of URLs that are no secrets, and say how locks were measured.
-var plainParams = strings.Fields("ttl prefix addr replicas wait_timeout node_timeout master_name db blockers exact table tokens tls schema sslmode tick_time " +
-	"target_session_attrs")
-
-// redacted is a URL as it is shown: without its password, and without the values of parameters that might be secrets, which are all but [plainParams]. A
-// user without a password is not shown either: it may be a token.
+// redacted is a URL as it is shown: without its user and its parameters, which may be secrets.
 func redacted(rawURL string) string {
 	u, err := url.Parse(rawURL)
-	switch {
-	case err != nil:
+	if err != nil {
 		return "a URL that cannot be parsed"
-	case strings.Contains(u.Opaque+u.EscapedPath()+u.RawQuery+u.Fragment, "@"): // what looks like a host may be the beginning of a password
-		return u.Scheme + "://xxxxx"
 	}
-	shown := u.Scheme + "://"
-	if u.User != nil {
-		if _, has := u.User.Password(); has && u.User.Username() != "" {
-			shown += url.User(u.User.Username()).String() + ":"
-		}
-		shown += "xxxxx@"
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}
+	if strings.Contains(u.Opaque+u.Path+u.RawQuery+u.Fragment, "@") { // what looks like a host may be the beginning of a password
+		shown = url.URL{Scheme: u.Scheme, Host: "xxxxx"}
+	} else if u.User != nil {
+		shown.User = url.User("xxxxx")
 	}
-	shown += u.Host + u.Opaque + u.EscapedPath()
-	q := u.Query() // what cannot be parsed is not shown
-	for name := range q {
-		if !slices.Contains(plainParams, name) {
-			q.Set(name, "xxxxx")
-		}
-	}
-	if len(q) > 0 {
-		text, _ := url.QueryUnescape(q.Encode())
-		shown += "?" + text
-	}
-	return shown
+	return shown.String()
 }

@@ -1,0 +1,118 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+// short is everything, as briefly as it makes sense.
+var short = plan{turns: 2, cycleTime: 5 * time.Millisecond, pingTime: 5 * time.Millisecond, handOffs: 5, takeovers: 1}
+
+// measured measures some scenarios, or all, of a subject.
+func measured(t *testing.T, s subject, only ...string) report.Costs {
+	t.Helper()
+	lastDone, lastTotal := 0, 0
+	o := &Options{Scenarios: only, Progress: func(part string, done, total int, what string) {
+		require.GreaterOrEqual(t, done, lastDone)
+		require.LessOrEqual(t, done, total)
+		require.NotEmpty(t, part+what)
+		lastDone, lastTotal = done, total
+	}}
+	seen, missing, err := o.costs(t.Context(), []subject{s}, short)
+	require.NoError(t, err)
+	for _, m := range missing {
+		servers.NeedInstalled(t, &servers.NotInstalled{Program: m.Program, Install: m.Install})
+	}
+	require.Len(t, seen, 1)
+	require.Equal(t, lastTotal, lastDone)
+	return seen[0]
+}
+
+// requirePlausible checks what must be so whatever the machine.
+func requirePlausible(t *testing.T, c report.Costs) {
+	t.Helper()
+	require.Empty(t, c.NotRun)
+	require.NotEmpty(t, c.Setup)
+	require.NotEmpty(t, c.Question)
+	require.Positive(t, c.RoundTrip.P50)
+	require.Equal(t, short.turns, c.Cycle.Ratio.N)
+	require.Positive(t, c.Cycle.Ratio.Low)
+	require.Positive(t, c.Cycle.Acquire.Min)
+	require.Positive(t, c.Cycle.Release.Min)
+	require.Equal(t, c.Cycle.Acquire.N, c.Cycle.Release.N)
+	require.Equal(t, short.turns*short.handOffs, c.HandOff.Time.N)
+	require.Positive(t, c.HandOff.Time.Min)
+	require.Positive(t, c.HandOff.Ratio.Low)
+	require.Equal(t, takeoverNames, c.Takeover.Time.N)
+}
+
+// All is measured where a server sees that a process is dead, and where it does not. Of the others, which the same code measures, a cycle is enough.
+func TestCosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts servers and processes")
+	}
+	for _, s := range ours {
+		if s.start == nil {
+			continue
+		}
+		t.Run(s.Name, func(t *testing.T) {
+			t.Parallel()
+			switch s.Name {
+			case "file", "postgres":
+				c := measured(t, s)
+				requirePlausible(t, c)
+				require.Less(t, c.Takeover.Time.Max, c.TTL, "the end of a process is seen")
+			case "redis":
+				c := measured(t, s)
+				requirePlausible(t, c)
+				require.Greater(t, c.Takeover.Time.Min, c.TTL/3, "the lock was renewed about a third of its TTL ago")
+			default:
+				c := measured(t, s, "cycle")
+				require.Empty(t, c.NotRun)
+				require.Positive(t, c.Cycle.Ratio.Low)
+				require.Zero(t, c.HandOff)
+			}
+		})
+	}
+}
+
+// A scenario that fails is told, and the others go on. There are no ratios without a round trip.
+func TestBrokenLock(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts processes")
+	}
+	t.Parallel()
+	broken := subject{Subject: report.Subject{Name: "everybody"}, ttl: ownTTL, start: func(context.Context) (*measure.Servers, error) {
+		return &measure.Servers{URL: "everybody:"}, nil
+	}}
+	c := measured(t, broken, "cycle", "handoff")
+	require.Positive(t, c.Cycle.Acquire.N)
+	require.Zero(t, c.Cycle.Ratio, "it has no round trip")
+	require.Contains(t, c.NotRun["handoff"], "before it was released")
+}
+
+// Servers that are not installed are told, and others are measured; servers that do not start end the run.
+func TestServersThatAreNotThere(t *testing.T) {
+	absent := func(name string, err error) subject {
+		return subject{Subject: report.Subject{Name: name, Title: name}, start: func(context.Context) (*measure.Servers, error) { return nil, err }}
+	}
+	missing := fmt.Errorf("in a test: %w", &servers.NotInstalled{Program: "lockd", Install: "get it"})
+	last := ""
+	o := &Options{Scenarios: []string{"cycle"}, Progress: func(_ string, done, total int, _ string) { last = fmt.Sprint(done, " of ", total) }}
+	seen, told, err := o.costs(t.Context(), []subject{absent("a", missing), absent("b", missing)}, short)
+	require.NoError(t, err)
+	require.Empty(t, seen)
+	require.Equal(t, []report.Missing{{Subjects: []string{"a"}, Program: "lockd", Install: "get it"}, {Subjects: []string{"b"}, Program: "lockd", Install: "get it"}}, told)
+	require.Equal(t, "1 of 2", last, "when the second begins")
+	_, _, err = o.costs(t.Context(), []subject{absent("Lockd", errors.New("no room"))}, short)
+	require.EqualError(t, err, "the servers of Lockd: no room")
+}

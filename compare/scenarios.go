@@ -1,0 +1,119 @@
+package compare
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/internal/lab/report"
+)
+
+// plan is how long, and how often, costs are measured.
+type plan struct {
+	turns     int           // of cycles and of hand-offs
+	cycleTime time.Duration // of a turn
+	pingTime  time.Duration // of a turn of bare round trips
+	handOffs  int           // in a turn
+	takeovers int           // kills
+}
+
+var (
+	quick = plan{5, 150 * time.Millisecond, 50 * time.Millisecond, 20, 1}
+	full  = plan{11, 400 * time.Millisecond, 100 * time.Millisecond, 50, 5}
+)
+
+const (
+	mostCycles        = 2000                 // that are noted of a turn
+	handOffPause      = 7 * time.Millisecond // how long a hold of the hand-off lasts at least
+	takeoverProcesses = 4
+	takeoverNames     = 10 // locks of a process that is killed: a sample each
+)
+
+// scenario is what is measured of a subject.
+type scenario struct {
+	name    string
+	measure func(*measurement, context.Context) error
+}
+
+// scenarios are all, in this order.
+var scenarios = []scenario{
+	{"cycle", (*measurement).cycle},
+	{"handoff", (*measurement).handOff},
+	{"takeover", (*measurement).takeover},
+}
+
+// measurement is that of one subject.
+type measurement struct {
+	plan
+	measure.Config
+	names      string // what the names of its locks begin with
+	costs      report.Costs
+	roundTrips []float64 // of all turns, in microseconds
+}
+
+// alone has subjects measured. Any failure is an error.
+func alone(ctx context.Context, s measure.Scenario, all ...*measure.Subject) error {
+	if err := s.Run(ctx, nil, all...); err != nil {
+		return err
+	}
+	for _, on := range all {
+		if len(on.Failed) > 0 {
+			return errors.New(on.Failed[0])
+		}
+	}
+	return nil
+}
+
+// on are locks of c that are measured.
+func (m *measurement) on(c measure.Config, names string) *measure.Subject {
+	return &measure.Subject{Config: c, Locks: m.names + names}
+}
+
+// inTurns has locks measured in turns with bare round trips, where a bare question can be asked: a machine is not equally fast at all times, and ratios
+// compare what was measured within a turn.
+func (m *measurement) inTurns(ctx context.Context, s measure.Scenario) (mine, bare measure.Row, err error) {
+	on := m.on(m.Config, s.Name)
+	if m.costs.Question == "" {
+		err = alone(ctx, s, on)
+		return on.Row, bare, err
+	}
+	pings := m.on(measure.Config{URL: m.URL, TTL: m.TTL, Library: pinging}, "")
+	pings.Floor = &measure.Scenario{Do: measure.Cycle, N: 1, Samples: mostCycles, For: m.pingTime}
+	err = alone(ctx, s, pings, on)
+	m.roundTrips = append(m.roundTrips, pings.Samples["acquire"]...)
+	return on.Row, pings.Row, err
+}
+
+// cycle measures one client that acquires and releases a lock that nobody else wants.
+func (m *measurement) cycle(ctx context.Context) error {
+	s := measure.Scenario{Name: "cycle", Do: measure.Cycle, Turns: m.turns, N: 1, Samples: mostCycles, For: m.cycleTime}
+	mine, bare, err := m.inTurns(ctx, s)
+	if err == nil {
+		m.costs.Cycle = report.Cycle{
+			Acquire: report.QuantilesOf(mine.Samples["acquire"]), Release: report.QuantilesOf(mine.Samples["release"]),
+			Ratio: report.SpreadOf(mine.Ratios(bare, "p50")),
+		}
+	}
+	return err
+}
+
+// handOff measures two processes that wait for each other in turn.
+func (m *measurement) handOff(ctx context.Context) error {
+	s := measure.Scenario{Name: "handoff", Do: measure.HandOff, Turns: m.turns, Processes: 2, Samples: m.handOffs, For: handOffPause}
+	mine, bare, err := m.inTurns(ctx, s)
+	if err == nil {
+		m.costs.HandOff = report.HandOff{Time: report.QuantilesOf(mine.Samples["times"]), Ratio: report.SpreadOf(mine.Ratios(bare, "p50"))}
+	}
+	return err
+}
+
+// takeover measures how long the locks of a process that is killed stay taken.
+func (m *measurement) takeover(ctx context.Context) error {
+	on := m.on(m.Config, "takeover")
+	err := alone(ctx, measure.Scenario{Do: measure.Takeover, Turns: m.takeovers, Processes: takeoverProcesses, N: takeoverNames}, on)
+	if err == nil {
+		m.costs.Takeover = report.Takeover{Time: report.QuantilesOf(on.Samples["times"])}
+	}
+	return err
+}

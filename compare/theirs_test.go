@@ -1,0 +1,83 @@
+package compare
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/servers"
+)
+
+func TestRedacted(t *testing.T) {
+	for rawURL, want := range map[string]string{
+		"redis://localhost:6379/2":                           "redis://localhost:6379/2",
+		"redis://:hunter2@localhost":                         "redis://xxxxx@localhost",
+		"redis://app:hunter2@localhost?ttl=4s":               "redis://xxxxx@localhost",
+		"redis://hunter2@localhost":                          "redis://xxxxx@localhost", // may be a token
+		"redlock://:hunter2@h1:6379,h2:6379":                 "redlock://xxxxx@h1:6379,h2:6379",
+		"postgres://app@db/app?password=hunter2&sslmode=off": "postgres://xxxxx@db/app",
+		"redis://app:12#hunter2@localhost":                   "redis://xxxxx", // the beginning of the password looks like a port
+		"redis://app:12?hunter2@localhost":                   "redis://xxxxx",
+		"redis://app:12/hunter2@localhost":                   "redis://xxxxx",
+		"redis://app:hunter2%zz@localhost":                   "a URL that cannot be parsed",
+		"file:///var/lock":                                   "file:///var/lock",
+	} {
+		require.Equal(t, want, redacted(rawURL))
+		require.NotContains(t, redacted(rawURL), "hunter2")
+	}
+}
+
+// A user's own servers are measured, and nothing is left on them. The second of one backend has a number.
+func TestURLs(t *testing.T) {
+	server := servers.NeedRedis(t, servers.RedisOptions{Password: "hunter2"})
+	all, err := theirs(t.Context(), []string{server.URL(), "file://" + t.TempDir(), server.URL() + "/1?ttl=1s"})
+	require.NoError(t, err)
+	require.Len(t, all, 3)
+	require.Equal(t, []string{"redis", "file", "redis-2"}, []string{all[0].Name, all[1].Name, all[2].Name})
+	require.Equal(t, "Redis 2", all[2].Title)
+	require.Equal(t, "redis", all[2].Page)
+	require.Equal(t, ownTTL, all[0].ttl)
+	c := measured(t, all[2])
+	requirePlausible(t, c)
+	require.Equal(t, "redis-2", c.Subject)
+	require.Equal(t, 1000.0, c.TTL)
+	require.NotContains(t, fmt.Sprintf("%+v %+v", c, all), "hunter2@")
+	keys, err := server.Do(t.Context(), "EVAL", "redis.call('select', 1) return redis.call('keys', 'lockport:*')", "0")
+	require.NoError(t, err)
+	require.Empty(t, keys, "locks are left")
+}
+
+// What cannot be opened is said before anything is measured.
+func TestURLsThatCannotBeMeasured(t *testing.T) {
+	nobody := servers.Nobody(t)
+	_, err := Run(t.Context(), Options{URLs: []string{"file://" + t.TempDir(), "redis://:hunter2@" + nobody}})
+	require.ErrorIs(t, err, lockport.ErrUnavailable)
+	require.Contains(t, err.Error(), "redis://xxxxx@"+nobody+" cannot be measured: ")
+	for _, rawURL := range []string{"redis://app:hunter2%zz@localhost", "lockd://:hunter2@localhost", "redis://:hunter2@localhost/none", "memory:"} {
+		_, err = Run(t.Context(), Options{URLs: []string{rawURL}})
+		require.Error(t, err, rawURL)
+		require.NotContains(t, err.Error(), "hunter2")
+		require.Equal(t, 1, len(strings.Split(err.Error(), "\n")))
+	}
+}
+
+func TestURLThatRefuses(t *testing.T) {
+	server := servers.NeedRedis(t, servers.RedisOptions{Password: "secret"})
+	_, err := Run(t.Context(), Options{URLs: []string{"redis://:hunter2@" + server.Addr()}})
+	require.ErrorIs(t, err, lockport.ErrRefused)
+	require.NotContains(t, err.Error(), "hunter2")
+}
+
+// A server that grants no TTL as short as ours is asked for a longer one.
+func TestShortestTTL(t *testing.T) {
+	server := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{TickTime: 2 * time.Second})
+	_, ttl, err := ask(t.Context(), server.URL())
+	require.NoError(t, err)
+	require.Equal(t, 4*time.Second, ttl)
+	_, _, err = ask(t.Context(), server.URL()+"/?ttl=1s")
+	require.ErrorIs(t, err, lockport.ErrRefused, "what the URL names is not changed")
+}

@@ -1,0 +1,66 @@
+package measure
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"time"
+)
+
+// Servers are what is measured. The caller must Close them.
+type Servers struct {
+	URL  string
+	Pids []int // of the processes whose load counts
+	Ends []func() error
+}
+
+// Start returns a function that starts n servers of one kind, or clusters, and returns when they serve. Several Redis are a Redlock. A program that is not
+// installed is a *servers.NotInstalled.
+func Start[S interface {
+	URL() string
+	Close() error
+}, O any](n int, start func(context.Context, O) (S, error), o O) func(context.Context) (*Servers, error) {
+	return func(ctx context.Context) (*Servers, error) {
+		all := &Servers{}
+		var hosts []string
+		for range n {
+			s, err := start(ctx, o)
+			if err != nil {
+				return nil, errors.Join(err, all.Close())
+			}
+			all.URL, all.Ends = s.URL(), append(all.Ends, s.Close)
+			if process, ok := any(s).(interface{ Pid() int }); ok {
+				all.Pids = append(all.Pids, process.Pid())
+			}
+			hosts = append(hosts, strings.TrimSuffix(strings.TrimPrefix(all.URL, "redis://"), "/0"))
+		}
+		if n > 1 {
+			all.URL = "redlock://" + strings.Join(hosts, ",")
+		}
+		return all, nil
+	}
+}
+
+// StartFolder makes a folder, which Close removes, for locks that are files.
+func StartFolder(context.Context) (*Servers, error) {
+	folder, err := os.MkdirTemp("", "lockport-measured-")
+	return &Servers{URL: "file://" + folder, Ends: []func() error{func() error { return os.RemoveAll(folder) }}}, err
+}
+
+// Close ends the servers.
+func (s *Servers) Close() (err error) {
+	for _, end := range s.Ends {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// Load is the processor time of all server processes until now, and their memory; 0 where the system has no /proc.
+func (s *Servers) Load() (cpu time.Duration, memory int64) {
+	for _, pid := range s.Pids {
+		c, m := load(pid)
+		cpu, memory = cpu+c, memory+m
+	}
+	return cpu, memory
+}
