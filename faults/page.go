@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"time"
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
@@ -18,9 +17,8 @@ import (
 var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
-	"anchor": anchor, "capital": capital, "part": part, "ratio": ratio,
-	"sentence":  func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
-	"thousands": func(n any) string { return thousands(n) },
+	"anchor": anchor, "capital": capital, "part": part, "ratio": ratio, "thousands": history.Thousands[int],
+	"sentence": func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 }).Parse(pageText))
 
 // page is what the template renders.
@@ -179,47 +177,6 @@ func (v *view) Own() (own []seen) {
 	return own
 }
 
-// timing is a measured duration.
-type timing struct {
-	Name string
-	of   func(*history.Figures) *history.Samples
-	// worst is what none may exceed under a fault, 0 for no bound.
-	worst func(*view, *play.Cell) time.Duration
-}
-
-const (
-	// promptly is how long after the end of their contexts 99 in 100 acquisitions have returned.
-	promptly = 100 * time.Millisecond
-	// sessionTakeover is within which time a waiter has the lock of a process that was killed, where the server sees its session end.
-	sessionTakeover = 100 * time.Millisecond
-)
-
-var timings = []timing{
-	{"killed holder", func(f *history.Figures) *history.Samples { return &f.Takeover }, func(v *view, c *play.Cell) time.Duration {
-		if v.Sessions {
-			return max(sessionTakeover, c.Recovery)
-		}
-		return max(v.TTL+time.Second, c.Recovery)
-	}},
-	{"recovery", func(f *history.Figures) *history.Samples { return &f.Recovery },
-		func(v *view, c *play.Cell) time.Duration { return c.RecoveryIn(&v.Environment.Environment) }},
-	{"told of removal", func(f *history.Figures) *history.Samples { return &f.RemovalNotice },
-		func(v *view, _ *play.Cell) time.Duration { return v.RemovalNotice }},
-	{"told of silence", func(f *history.Figures) *history.Samples { return &f.TellingAfter },
-		func(v *view, _ *play.Cell) time.Duration { return v.Margin }},
-	{"late return", func(f *history.Figures) *history.Samples { return &f.LateReturn },
-		func(*view, *play.Cell) time.Duration { return history.Hanging }},
-}
-
-// In are the quantiles of the timing in figures.
-func (t timing) In(f history.Figures) string {
-	q := t.of(&f).Quantiles()
-	if q.N == 0 {
-		return "–"
-	}
-	return fmt.Sprintf("%v/%v/%v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
-}
-
 // missed are what was seen that contradicts what is stated.
 func (v *view) missed() (all []string) {
 	add := func(bad bool, format string, args ...any) {
@@ -232,21 +189,13 @@ func (v *view) missed() (all []string) {
 		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
 		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
 		for _, t := range timings {
-			worst, bound := t.of(f).Quantiles().Max, t.worst(v, c.Cell)
-			add(bound > 0 && worst > bound, "%s, %s: %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
+			worst, bound := t.of(f).Quantiles().Max, t.stated(&v.Environment.Environment, c.Cell)
+			add(worst > bound, "%s, %s: %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
 		}
 	}
 	late := v.Sum.LateReturn.Quantiles().P99
 	add(late > promptly, "late return: %v for 99 in 100 (stated: %v).", rounded(late), promptly)
 	return all
-}
-
-// rounded is a duration to a tenth of a millisecond, or to a millisecond where it is long.
-func rounded(d time.Duration) time.Duration {
-	if d < 10*time.Millisecond {
-		return d.Round(100 * time.Microsecond)
-	}
-	return d.Round(time.Millisecond)
 }
 
 // anchor is where a link to a heading leads: what GitHub leaves of it.
@@ -258,21 +207,13 @@ func anchor(heading string) string {
 // capital is s with a capital at its beginning.
 func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
-// thousands writes a number for people.
-func thousands(n any) string {
-	if n, ok := n.(int64); ok {
-		return history.Thousands(n)
-	}
-	return history.Thousands(n.(int))
-}
-
 // part writes "50 of 50".
-func part(n, all any) string {
-	if thousands(all) == "0" {
+func part(n, all int) string {
+	if all == 0 {
 		return "–"
 	}
-	return thousands(n) + " of " + thousands(all)
+	return history.Thousands(n) + " of " + history.Thousands(all)
 }
 
 // ratio writes "50/50".
-func ratio(n, all any) string { return strings.ReplaceAll(part(n, all), " of ", "/") }
+func ratio(n, all int) string { return strings.ReplaceAll(part(n, all), " of ", "/") }

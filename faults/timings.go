@@ -1,0 +1,75 @@
+package faults
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/play"
+)
+
+// timing is a duration that is measured and of which a bound is stated.
+type timing struct {
+	Name string
+	of   func(*history.Figures) *history.Samples
+	// stated is what it may not exceed under a fault (docs/guarantees.md). A test allows [play.Patience] times that.
+	stated func(e *environment.Environment, c *play.Cell) time.Duration
+}
+
+const (
+	// promptly is how long after the end of their contexts 99 in 100 acquisitions have returned.
+	promptly = 100 * time.Millisecond
+	// sessionTakeover is within which time a waiter has the lock of a process that was killed, where the server sees its session end.
+	sessionTakeover = 100 * time.Millisecond
+)
+
+var timings = []timing{
+	{"killed holder", func(f *history.Figures) *history.Samples { return &f.Takeover }, func(e *environment.Environment, c *play.Cell) time.Duration {
+		if e.Sessions {
+			return max(sessionTakeover, c.Recovery)
+		}
+		return max(e.TTL+time.Second, c.Recovery)
+	}},
+	{"recovery", func(f *history.Figures) *history.Samples { return &f.Recovery },
+		func(e *environment.Environment, c *play.Cell) time.Duration { return c.RecoveryIn(e) }},
+	{"told of removal", func(f *history.Figures) *history.Samples { return &f.RemovalNotice },
+		func(e *environment.Environment, _ *play.Cell) time.Duration { return e.RemovalNotice }},
+	{"told of silence", func(f *history.Figures) *history.Samples { return &f.TellingAfter },
+		func(e *environment.Environment, _ *play.Cell) time.Duration { return e.Margin }},
+	{"late return", func(f *history.Figures) *history.Samples { return &f.LateReturn },
+		func(*environment.Environment, *play.Cell) time.Duration { return history.Hanging }},
+}
+
+// In are the quantiles of the timing in figures.
+func (t timing) In(f history.Figures) string {
+	q := t.of(&f).Quantiles()
+	if q.N == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%v/%v/%v (%s)", rounded(q.P50), rounded(q.P99), rounded(q.Max), history.Thousands(q.N))
+}
+
+// rounded is a duration to a tenth of a millisecond, or to a millisecond where it is long.
+func rounded(d time.Duration) time.Duration {
+	if d < 10*time.Millisecond {
+		return d.Round(100 * time.Microsecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// slow looks for what took far longer than it is stated to.
+func (v *Verdict) slow(e *environment.Environment, c *play.Cell) {
+	for _, t := range timings {
+		worst, stated := t.of(&v.Figures).Quantiles().Max, t.stated(e, c)
+		if t.Name == "killed holder" && e.Sessions {
+			stated = max(stated, time.Second) // who does not wait in the server's queue asks so often
+		}
+		if worst > play.Patience*stated {
+			v.breach("%s: %v, which is more than %d times the %v that are stated", t.Name, worst, play.Patience, stated)
+		}
+	}
+	if late := v.Figures.LateReturn.Quantiles().P99; late > play.Patience*promptly {
+		v.breach("late return: %v for 99 in 100, which is more than %d times the %v that are stated", late, play.Patience, promptly)
+	}
+}
