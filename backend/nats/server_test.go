@@ -181,4 +181,3 @@ func (c *cluster) LoseDisk(ctx context.Context, i int) (back bool, err error) {
 
 func (*cluster) Lag(context.Context) error      { return errors.ErrUnsupported }
 func (*cluster) FailOver(context.Context) error { return errors.ErrUnsupported }
-func (*cluster) Folder() (string, error)        { return "", errors.ErrUnsupported }

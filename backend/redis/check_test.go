@@ -38,7 +38,7 @@ func TestCheckErrors(t *testing.T) {
 	t.Parallel()
 	_, err := check(t, "redis://:secret@127.0.0.1:1")
 	saysOneLine(t, err, driver.ErrUnavailable, "is it running")
-	_, err = check(t, servers.NewFakeRedis(t, "5.0.14").URL())
+	_, err = check(t, "redis://"+servers.NewFakeRedis(t, "5.0.14"))
 	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old: 6.2 or newer")
 
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})

@@ -48,7 +48,7 @@ func TestCheckErrors(t *testing.T) {
 	defer func() { _ = proxy.Close() }()
 	_, err = check(t, urlOf(append(addrs, proxy.Addr())...))
 	saysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
-	_, err = check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14").Addr())...))
+	_, err = check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
 	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
 	replica := servers.NeedReplica(t, x.servers[0])
 	_, err = check(t, urlOf(append(addrs, replica.Addr())...))

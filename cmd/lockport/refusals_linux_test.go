@@ -33,7 +33,7 @@ func unusableURLs(t *testing.T, server string) []unusable {
 			{"redis://no-such-host.invalid", 69, "no-such-host.invalid"},
 			{"redis://:wrong-secret@" + secured, 69, "WRONGPASS"},
 			{"redis://" + secured, 69, "NOAUTH"},
-			{servers.NewFakeRedis(t, "5.0.14").URL(), 69, "6.2"},
+			{"redis://" + servers.NewFakeRedis(t, "5.0.14"), 69, "6.2"},
 			{replica.URL(), 69, "replica"},
 			{servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1"}).URL(), 69, "memory"},
 			{server + "?ttl=1ms", 64, "TTL"},

@@ -167,7 +167,6 @@ func lacks(ability string) error { return fmt.Errorf("%s: %w", ability, errors.E
 
 func (*base) Lag(context.Context) error               { return lacks("no link between servers can be cut") }
 func (*base) FailOver(context.Context) error          { return lacks("nothing takes the server's place") }
-func (*base) Folder() (string, error)                 { return "", lacks("the locks are in no folder") }
 func (*base) Remove(context.Context, string) error    { return lacks("no operator removes locks") }
 func (*base) Overwrite(context.Context, string) error { return lacks("nobody else takes locks") }
 func (*base) Leftovers(context.Context, string) ([]string, error) {

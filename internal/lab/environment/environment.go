@@ -75,8 +75,6 @@ type Servers interface {
 	FailOver(ctx context.Context) error
 	// LoseDisk kills a node, wipes its disk and starts it again. If it does not come back, it has its disk again and is down.
 	LoseDisk(ctx context.Context, i int) (back bool, err error)
-	// Folder is the folder of the locks.
-	Folder() (string, error)
 }
 
 // ErrNotHeld is returned when the lock that was to be taken away has no holder.

@@ -29,9 +29,6 @@ func startFolder(context.Context) (Servers, error) {
 	return &Folder{base: base{url: func([]string) string { return "file://" + path }}, path: path}, os.Mkdir(path, 0o700)
 }
 
-// Folder implements Servers.
-func (f *Folder) Folder() (string, error) { return f.path, nil }
-
 // Close removes the folder.
 func (f *Folder) Close() error {
 	for _, other := range f.foreign {

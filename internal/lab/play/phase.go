@@ -84,12 +84,7 @@ func (s *Phase) Length() int {
 	return len(s.events)
 }
 
-// Await waits for an event that satisfies is, among those from index from on.
-func (s *Phase) Await(from int, is func(history.Event) bool) history.Event {
-	return Must(s.await(s.Ctx, nil, from, is))
-}
-
-// await is Await with a context, for as long as w lives if that is not nil.
+// await waits for an event that satisfies is, among those from index from on, for as long as w lives if that is not nil.
 func (s *Phase) await(ctx context.Context, w *Worker, from int, is func(history.Event) bool) (history.Event, error) {
 	for {
 		end := context.Cause(ctx) // before a last look

@@ -12,18 +12,9 @@ import (
 	"testing"
 )
 
-// Fake is a server in this process that says which version of Redis it is, and little else.
-type Fake struct{ addr string }
-
-// Addr is the fake's address, "127.0.0.1:port".
-func (f *Fake) Addr() string { return f.addr }
-
-// URL is "redis://" and the address.
-func (f *Fake) URL() string { return "redis://" + f.addr }
-
-// NewFakeRedis returns a fake Redis of the version ("5.0.14") that lasts until the end of t. It answers PING, AUTH, SELECT, CLIENT and INFO, and to all
+// NewFakeRedis returns the address of a server in this process, until the end of t, that says it is a Redis of the version ("5.0.14"), and little else. It answers PING, AUTH, SELECT, CLIENT and INFO, and to all
 // else "ERR unknown command", as an old server does to HELLO.
-func NewFakeRedis(t testing.TB, version string) *Fake {
+func NewFakeRedis(t testing.TB, version string) (addr string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", hostPort(0))
 	if err != nil {
@@ -47,7 +38,7 @@ func NewFakeRedis(t testing.TB, version string) *Fake {
 		_ = listener.Close()
 		serving.Wait()
 	})
-	return &Fake{listener.Addr().String()}
+	return listener.Addr().String()
 }
 
 // answerRedis answers commands until the connection ends.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,33 +67,17 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 	return s.waitWhole(ctx)
 }
 
-// waitWhole waits until all sentinels know each other, and see the master and a replica that copies it.
+// waitWhole waits until all sentinels know each other, and see the master and a replica.
 func (s *Sentinel) waitWhole(ctx context.Context) error {
 	return pollFor(ctx, func(ctx context.Context) error {
 		for _, sentinel := range s.Sentinels {
-			err1 := sentinel.sees(ctx, map[any]any{"flags": "master", "num-slaves": "1", "num-other-sentinels": fmt.Sprint(sentinels - 1)}, "MASTERS")
-			err2 := sentinel.sees(ctx, map[any]any{"flags": "slave", "master-link-status": "ok"}, "REPLICAS", masterName)
-			if err := errors.Join(err1, err2); err != nil {
-				return err
+			info, err := sentinel.Info(ctx, "sentinel")
+			if sees := info["master0"]; !strings.Contains(sees, ",status=ok,") || !strings.HasSuffix(sees, fmt.Sprint(",slaves=1,sentinels=", sentinels)) {
+				return errors.Join(err, fmt.Errorf("sentinel %s sees %s", sentinel.Addr(), sees))
 			}
 		}
 		return nil
 	})
-}
-
-// sees asks a sentinel for servers, each of which must have these fields.
-func (r *Redis) sees(ctx context.Context, want map[any]any, question ...any) error {
-	reply, err := r.Do(ctx, append([]any{"SENTINEL"}, question...)...)
-	all, _ := reply.([]any)
-	for _, one := range all {
-		words, _ := one.([]any)
-		for pair := range slices.Chunk(words, 2) {
-			if value, asked := want[pair[0]]; asked && pair[1] != value {
-				err = errors.Join(err, fmt.Errorf("sentinel %s: %s: %s is %s, not %s", r.Addr(), question[0], pair[0], pair[1], value))
-			}
-		}
-	}
-	return err
 }
 
 // URL names all sentinels, and the master: "redis+sentinel://127.0.0.1:port?addr=127.0.0.1:port&addr=…&master_name=…".
