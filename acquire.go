@@ -110,14 +110,11 @@ func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
 		}
 		q = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
 	}
-	if q.claim != nil {
-		if w.try && (!q.several() || q.claim.foundHeld) {
-			return nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
-		}
-		w.waited = q.claim.state != claiming || q.claim.foundHeld
-		if w.waited && q.blocked == nil {
-			q.blocked = ErrHeld
-		}
+	switch {
+	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
+		return nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
+	case q.claim == nil && q.head == nil:
+		q.blocked = nil
 	}
 	w.queue = q
 	q.push(w)

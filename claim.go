@@ -19,8 +19,6 @@ type claim struct {
 	req    driver.Request // complete after identify, which the maker of the claim calls; Queue is touched by the goroutine that makes it alone
 	state  claimState
 
-	foundHeld bool // while it is made: the server has said that somebody else has the name
-	queued    bool // while it is made: the server may have it in its queue
 	contended bool // another client is known to wait
 	renewing  bool // a renewal is under way
 	undo      bool // it is to be undone when that renewal ends
@@ -67,7 +65,7 @@ func margin(ttl time.Duration) time.Duration { return ttl/20 + 10*time.Milliseco
 func (c *Client) newClaim(q *queue) *claim {
 	cl := &claim{client: c, queue: q, req: driver.Request{Name: q.name, TTL: q.head.ttl, Shared: q.shared, Permits: int(q.permits)}}
 	q.claim = cl
-	c.making++
+	c.unsettled++
 	return cl
 }
 
@@ -75,7 +73,7 @@ func (c *Client) newClaim(q *queue) *claim {
 func (c *Client) startClaim(q *queue) {
 	cl := c.newClaim(q)
 	ctx := cl.ownContext(q.head.ctx)
-	c.inBackground(func() { cl.run(ctx, cl.attempt(ctx, false)) })
+	c.inBackground(func() { cl.run(ctx, outcome{}) })
 }
 
 // ownContext is the context in which the claim is made: it has the values of the caller that it is made for, but does not end with it. The mutex is
@@ -102,17 +100,14 @@ func (cl *claim) granted(deadline, now time.Duration) {
 	cl.limit = never
 	q := cl.queue
 	cl.give(q.head, now)
-	q.blocked = ErrHeld
-	if q.several() {
-		q.claim, q.newest = nil, cl
-		q.beside[cl] = struct{}{}
-		cl.admit(now)
-		cl.client.claimForNext(q)
+	if !q.several() {
+		q.blocked = ErrHeld
 		return
 	}
-	for w := q.tail; w != nil && !w.waited; w = w.prev { // those before were told already
-		w.waited = true
-	}
+	q.claim, q.newest = nil, cl
+	q.beside[cl] = struct{}{}
+	cl.admit(now)
+	cl.client.claimForNext(q)
 }
 
 // claimForNext starts a claim for those who wait in q, if there are any and none is being made. The mutex is held.

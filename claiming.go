@@ -17,6 +17,9 @@ const (
 	maxPause = 500 * time.Millisecond
 )
 
+// nextPause is the pause after a failure that follows a pause of d.
+func nextPause(d time.Duration) time.Duration { return min(max(2*d, minPause), maxPause) }
+
 // maxAttempt bounds one request to the server, as does the TTL that it asks for.
 const maxAttempt = 5 * time.Second
 
@@ -33,6 +36,8 @@ type outcome struct {
 	err       error
 	suspended time.Duration // clock.Suspended before the request
 	gaveUp    bool          // the caller on whose goroutine the request was made has left, which cut it short
+	abandoned bool          // the claim, whose outcome was unknown, certainly is none
+	pause     time.Duration // before it is abandoned again; 0: it was not yet
 }
 
 // newOutcome makes the outcome of what a driver returned. It asks the lease outside the mutex, which a driver's callbacks take.
@@ -62,9 +67,9 @@ func (cl *claim) runHere(w *waiter) {
 		if o.gaveUp = o.gaveUp && !w.done; o.gaveUp {
 			cl.queue.drop(w)
 		}
-		if cl.conclude(o) {
+		if cl.conclude(&o) {
 			ctx := cl.ownContext(w.ctx)
-			c.inBackground(func() { cl.goOn(ctx, o) })
+			c.inBackground(func() { cl.run(ctx, o) })
 		}
 		if !w.done {
 			w.ready = make(chan struct{})
@@ -81,30 +86,38 @@ func endedBy(ctx context.Context) bool {
 	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
 }
 
-// run draws the conclusions from the first attempt, whose outcome is o, and goes on until the claim is granted or nobody wants it any more.
+// run makes attempts, after one whose outcome was o if there was one, until the claim is granted or nobody wants it any more.
 func (cl *claim) run(ctx context.Context, o outcome) {
-	if cl.settle(o) {
-		cl.goOn(ctx, o)
-	}
-}
-
-// goOn makes further attempts after one whose outcome was o.
-func (cl *claim) goOn(ctx context.Context, o outcome) {
 	c, wake := cl.client, make(chan struct{}, 1)
-	stopHints := func() {}
-	defer func() { stopHints() }()
-	hinted, waited, pause := false, false, minPause
-	for again := true; again; again = cl.settle(o) {
-		switch {
-		case !errors.Is(o.err, ErrHeld):
+	var stopHints func()
+	defer func() {
+		if stopHints != nil {
+			stopHints()
+		}
+	}()
+	wait, pause := false, time.Duration(0)
+	for again := true; again; again = cl.settle(&o) {
+		switch class := classOf(o.err); {
+		case class == nil: // there was none
+		case class == driver.ErrUnknown: // it may be held: another is made for those who wait when it is certain that it is not
+			if o.pause > 0 {
+				sleep(ctx, jitter(o.pause), nil)
+			}
+			if err := abandon(ctx, c.backend, cl.req, o.lease); err == nil {
+				o = outcome{abandoned: true}
+			} else {
+				o = outcome{lease: o.lease, err: fmt.Errorf("%w: %w", driver.ErrUnknown, err), pause: nextPause(o.pause)}
+			}
+			continue
+		case class != ErrHeld:
+			pause = nextPause(pause)
 			sleep(ctx, jitter(pause), nil)
-			waited, pause = false, min(2*pause, maxPause)
-		case c.waiter != nil && !waited:
-			waited, pause = true, minPause // in the server's queue, without a pause
+			wait = false
+		case c.waiter != nil && !wait:
+			wait, pause = true, 0 // in the server's queue, without a pause
 		default:
-			waited, pause = false, minPause
-			if c.notifier != nil && !hinted {
-				hinted = true
+			wait, pause = false, 0
+			if c.notifier != nil && stopHints == nil {
 				stopHints = c.notifier.Notify(cl.req, func() {
 					select {
 					case wake <- struct{}{}:
@@ -114,7 +127,7 @@ func (cl *claim) goOn(ctx context.Context, o outcome) {
 			}
 			sleep(ctx, c.lookAgain(o.err), wake)
 		}
-		o = cl.attempt(ctx, waited)
+		o = cl.attempt(ctx, wait)
 	}
 }
 
@@ -150,7 +163,6 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	detached := cl.detached()
 	if !detached {
 		cl.req.Queue = c.caps.Queue && !cl.queue.head.try
-		cl.queued = cl.queued || cl.req.Queue
 	}
 	c.mu.Unlock()
 	if detached {
@@ -170,17 +182,16 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 }
 
 // settle is conclude where the mutex is not held.
-func (cl *claim) settle(o outcome) (again bool) {
+func (cl *claim) settle(o *outcome) (again bool) {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
 	return cl.conclude(o)
 }
 
-// conclude draws the conclusions from an attempt, which is to be made again, with the same owner, if it returns true. The mutex is held.
-func (cl *claim) conclude(o outcome) (again bool) {
+// conclude draws the conclusions from an attempt. true: run goes on, with the same owner. The mutex is held.
+func (cl *claim) conclude(o *outcome) (again bool) {
 	if again = cl.judge(o); !again {
-		cl.client.making--
-		cl.client.checkIdle()
+		cl.client.settled()
 		if cl.cancel != nil {
 			cl.cancel()
 		}
@@ -190,11 +201,17 @@ func (cl *claim) conclude(o outcome) (again bool) {
 }
 
 // judge does what follows from an attempt. The mutex is held.
-func (cl *claim) judge(o outcome) (again bool) {
+func (cl *claim) judge(o *outcome) (again bool) {
 	c, q, class := cl.client, cl.queue, classOf(o.err)
-	if cl.detached() {
-		if class == nil || class == driver.ErrUnknown || cl.queued {
-			c.undoLater(undo{req: cl.req, lease: o.lease})
+	switch {
+	case o.abandoned:
+		if !cl.detached() {
+			cl.leave()
+		}
+		return false
+	case cl.detached():
+		if class == nil || class == driver.ErrUnknown || cl.req.Queue {
+			c.undoLater(cl.req, o.lease)
 		}
 		return false
 	}
@@ -216,7 +233,7 @@ func (cl *claim) judge(o outcome) (again bool) {
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
 		case q.head.ttl != cl.req.TTL: // it was made for somebody with another TTL, who has gone
-			c.undoLater(undo{req: cl.req, lease: cl.lease})
+			c.undoLater(cl.req, cl.lease)
 			cl.leave()
 			return false
 		default:
@@ -228,44 +245,33 @@ func (cl *claim) judge(o outcome) (again bool) {
 	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed because a caller left, which says nothing to the others
 		cl.answer(class, o.err)
 	}
-	undone := undo{req: cl.req, lease: cl.lease, heir: cl}
-	switch {
-	case q.head == nil:
-		if class == driver.ErrUnknown || cl.queued {
-			undone.heir = nil
-			c.undoLater(undone)
-		}
-		cl.leave()
-	case class == driver.ErrUnknown: // it may be held: another is made for those who wait when it is certain that it is not
-		c.undoLater(undone)
-	case class == ErrHeld && q.head.ttl != cl.req.TTL: // the server would go on queueing for the wrong TTL
-		if cl.queued {
-			undone.heir = nil
-			c.undoLater(undone)
-		}
-		cl.leave()
-	default:
+	if q.head != nil && (class != ErrHeld || q.head.ttl == cl.req.TTL) {
 		return true
 	}
+	if class == driver.ErrUnknown || cl.req.Queue { // the server may go on queueing for nobody, or for the wrong TTL
+		c.undoLater(cl.req, o.lease)
+	}
+	cl.leave()
 	return false
 }
 
-// answer tells those who need not wait any longer that an attempt failed with err, of this class. The mutex is held.
+// answer tells those who need not wait any longer that an attempt failed with err, of this class: a caller who was told to wait rides out an outage. The
+// mutex is held.
 func (cl *claim) answer(class, err error) {
 	q := cl.queue
+	first := q.blocked == nil // nobody was told to wait
 	switch class {
 	case ErrHeld:
 		q.blocked = newHeldError(driver.Status{Name: q.name}, err)
-		if !cl.foundHeld { // later there is nobody who was not told to wait
-			cl.foundHeld = true
-			q.answerAll(q.blocked, func(w *waiter) bool { w.waited = true; return w.try })
+		if first {
+			q.answerAll(q.blocked, func(w *waiter) bool { return w.try })
 		}
 	case ErrRefused:
-		q.blocked = err
 		q.answerAll(err, nil)
 	default:
-		q.blocked = unavailable(err)
-		q.answerAll(q.blocked, func(w *waiter) bool { return !w.waited })
+		if q.blocked = unavailable(err); first {
+			q.answerAll(q.blocked, nil)
+		}
 	}
 }
 

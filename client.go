@@ -49,10 +49,12 @@ type Client struct {
 	closed  bool
 	idle    chan struct{}     // made by Close, closed when nothing is left to give back
 	queues  map[string]*queue // by name: the first of its queues
-	making  int               // claims of which run has not returned
 	timers  timers
-	undo    undoing
 	notices []driver.Notice
+
+	unsettled int    // claims that are being made or undone
+	undos     []undo // first in, first out
+	undoers   int    // goroutines that undo
 }
 
 // New makes a client of b. It does no I/O: the first call, or Check, contacts the server. The client closes b. An option

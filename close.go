@@ -37,7 +37,7 @@ func (c *Client) Close() error {
 
 	sleep(context.Background(), after(kept, closePatience), idle)
 	c.mu.Lock()
-	left := len(c.queues) + c.making + c.undo.left
+	left := len(c.queues) + c.unsettled
 	c.stop() // from here on nothing begins
 	c.mu.Unlock()
 	ended := make(chan struct{})
@@ -102,9 +102,15 @@ func (cl *claim) close(now time.Duration) (release bool) {
 	return cl.next(now)
 }
 
+// settled notes that a claim that was being made, or undone, is so no more. The mutex is held.
+func (c *Client) settled() {
+	c.unsettled--
+	c.checkIdle()
+}
+
 // checkIdle tells Close when there is nothing left to give back. The mutex is held.
 func (c *Client) checkIdle() {
-	if c.idle != nil && len(c.queues)+c.making+c.undo.left == 0 {
+	if c.idle != nil && len(c.queues)+c.unsettled == 0 {
 		close(c.idle)
 		c.idle = nil
 	}

@@ -229,9 +229,9 @@ func (cl *claim) lose(reason error) {
 	c.timers.remove(cl)
 	if cl.renewing {
 		cl.undo = true // when that has come back
-		c.undo.left++
+		c.unsettled++
 	} else {
-		c.undoLater(undo{req: cl.req, lease: cl.lease})
+		c.undoLater(cl.req, cl.lease)
 	}
 	cl.leave()
 }

@@ -20,15 +20,14 @@ type queue struct {
 	newest  *claim              // of those beside, which shared holds join; nil: none
 	head    *waiter
 	tail    *waiter
-	blocked error // why the waiters wait: ErrHeld, or the server's failure
+	blocked error // why those who wait were told to: ErrHeld, or since then the server's failure; nil: nobody was
 }
 
 // waiter is one call of Acquire or TryAcquire.
 type waiter struct {
 	acquisition
-	try    bool
-	waited bool // it was told to wait: it rides out an outage from then on
-	done   bool // lock or err is set
+	try  bool
+	done bool // lock or err is set
 
 	ctx   context.Context // the caller's
 	ready chan struct{}   // closed when lock or err is set; nil: the caller makes the claim, and is not waiting
@@ -156,17 +155,22 @@ func (c *Client) tidy(q *queue) {
 	if q.claim != nil || q.head != nil || len(q.beside) > 0 {
 		return
 	}
-	switch first := c.queues[q.name]; {
-	case first != q:
-		for o := first; o != nil; o = o.also {
-			if o.also == q {
-				o.also = q.also
-			}
-		}
-	case q.also != nil:
-		c.queues[q.name] = q.also
-	default:
+	if left := c.queues[q.name].without(q); left != nil {
+		c.queues[q.name] = left
+	} else {
 		delete(c.queues, q.name)
 	}
 	c.checkIdle()
+}
+
+// without returns q and those that follow it, save one.
+func (q *queue) without(one *queue) *queue {
+	switch q {
+	case nil:
+		return nil
+	case one:
+		return one.also
+	}
+	q.also = q.also.without(one)
+	return q
 }

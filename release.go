@@ -119,7 +119,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
 		cl.state = over
 		next = c.newClaim(q)
-		next.req.Queue, next.queued = c.caps.Queue, c.caps.Queue
+		next.req.Queue = c.caps.Queue
 	}
 	c.mu.Unlock()
 	err = driver.ErrUnknown // if the driver panics
@@ -127,7 +127,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		if class := classOfRelease(err); class != nil && class != ErrLost {
-			c.undoLater(undo{req: cl.req, lease: lease})
+			c.undoLater(cl.req, lease)
 		}
 		if next == nil {
 			cl.leave()
@@ -154,8 +154,10 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		own := next.ownContext(ctx)
-		c.inBackground(func() { next.run(own, o) })
+		if next.conclude(&o) {
+			own := next.ownContext(ctx)
+			c.inBackground(func() { next.run(own, o) })
+		}
 	}()
 	suspended := clock.Suspended()
 	lease, released, err := c.requeuer.Requeue(ctx, cl.lease, next.req)

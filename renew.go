@@ -124,8 +124,8 @@ func (cl *claim) renewalEnded() {
 	cl.renewing = false
 	if cl.undo { // it was lost meanwhile
 		cl.undo = false
-		cl.client.undo.left--
-		cl.client.undoLater(undo{req: cl.req, lease: cl.lease})
+		cl.client.undoLater(cl.req, cl.lease)
+		cl.client.settled()
 	}
 	if cl.renewed != nil {
 		close(cl.renewed)

@@ -100,10 +100,9 @@ func (b *Backend) heard(req driver.Request) driver.Request {
 	return req
 }
 
-// claim makes a claim by one call, which is of the kind of call or callWaiting.
-func (b *Backend) claim(ctx context.Context, req driver.Request, by caller[driver.Lease],
-	f func(context.Context, driver.Request) (driver.Lease, error)) (driver.Lease, error) {
-	return by(ctx, b, Claim, func(ctx context.Context, late time.Duration) (driver.Lease, error) {
+// claim makes a claim by one call.
+func (b *Backend) claim(ctx context.Context, req driver.Request, f func(context.Context, driver.Request) (driver.Lease, error)) (driver.Lease, error) {
+	return call(ctx, b, Claim, func(ctx context.Context, late time.Duration) (driver.Lease, error) {
 		l, err := f(ctx, b.heard(req))
 		if err != nil {
 			return nil, err
@@ -114,12 +113,12 @@ func (b *Backend) claim(ctx context.Context, req driver.Request, by caller[drive
 
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, req, call[driver.Lease], b.client.TryAcquire)
+	return b.claim(ctx, req, b.client.TryAcquire)
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	return b.claim(ctx, req, callWaiting[driver.Lease], func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 		l, err := b.client.Wait(ctx, req)
 		if err != nil && ctx.Err() != nil {
 			err = unknown(context.Cause(ctx)) // which may be that the connection broke
@@ -179,7 +178,7 @@ func (b *Backend) Detach(ctx context.Context, l driver.Lease) error {
 
 // Attach implements driver.Attacher. A fault for Claim strikes it.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	return b.claim(ctx, req, call[driver.Lease], func(ctx context.Context, req driver.Request) (driver.Lease, error) {
+	return b.claim(ctx, req, func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 		return b.client.Attach(ctx, req, owner, token)
 	})
 }

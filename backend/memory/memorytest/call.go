@@ -16,18 +16,9 @@ var (
 	errClosed = errors.New("the backend is closed")
 )
 
-// caller is call or callWaiting. effect learns how late the call reaches the server.
-type caller[T any] func(ctx context.Context, b *Backend, kind Call, effect func(ctx context.Context, late time.Duration) (T, error)) (T, error)
-
-// call makes one call to the server, with its faults. Once it is on its way it has its effect, though its connection may break before the reply.
+// call makes one call to the server, with its faults. effect learns how late the call reaches the server, which looks at the context when it does: what
+// has ended by then has no effect, so that it can be abandoned. Later it has, though its connection may break before the reply.
 func call[T any](ctx context.Context, b *Backend, kind Call, effect func(ctx context.Context, late time.Duration) (T, error)) (T, error) {
-	return callWaiting(ctx, b, kind, func(ctx context.Context, late time.Duration) (T, error) {
-		return effect(context.WithoutCancel(ctx), late)
-	})
-}
-
-// callWaiting is call for what waits at the server until its context ends or its connection breaks.
-func callWaiting[T any](ctx context.Context, b *Backend, kind Call, effect func(ctx context.Context, late time.Duration) (T, error)) (T, error) {
 	var none T
 	sent := time.Now()
 	if err := ctx.Err(); err != nil {
