@@ -90,9 +90,7 @@ func checkMembers(endpoints []string, cluster *clientv3.MemberListResponse) []dr
 	}
 	switch {
 	case voters < 3:
-		return []driver.Notice{{ID: "quorum",
-			Text:   fmt.Sprintf("The cluster has %d voting member(s), so that no lock can be taken or kept while one is away.", voters),
-			Remedy: "Run three or five members."}}
+		return notice.Quorum(voters)
 	case len(endpoints) < 2:
 		return []driver.Notice{{ID: "endpoints",
 			Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"fmt"
 	"strconv"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -65,12 +64,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	if err := b.checkReplicas(info, all); err != nil {
 		return err
 	}
-	if ahead.Abs() >= notice.ClockTolerance {
-		all.Add(driver.Notice{ID: "clock-offset",
-			Text: fmt.Sprintf("The server's clock is off this machine's by %v: one of them is not synchronised. Locks expire by the server's clock; "+
-				"setting it forward ends them too soon.", ahead.Round(10*time.Millisecond)),
-			Remedy: "Synchronise both clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
-	}
+	all.Add(notice.Clock(ahead)...)
 	redischeck.Connections(info, connectionsNeeded, all)
 	redischeck.Eviction(info, all)
 	redischeck.Persistence(ctx, node, info, persistenceRemedy, all)

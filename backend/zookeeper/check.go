@@ -86,9 +86,7 @@ func (b *Backend) judgeMembers(text string) []driver.Notice {
 	voters = max(voters, 1)
 	switch {
 	case voters < 3:
-		return []driver.Notice{{ID: "quorum",
-			Text:   fmt.Sprintf("The ensemble has %d voting server(s): no lock can be acquired or kept while one is down.", voters),
-			Remedy: "Run three or five servers."}}
+		return notice.Quorum(voters)
 	case b.ensemble != nil && len(b.ensemble.addresses) < 2:
 		return []driver.Notice{{ID: "endpoints",
 			Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),

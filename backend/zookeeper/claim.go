@@ -207,7 +207,7 @@ func (c *claim) deduce(l list) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	n, ok := numberOf(c.path)
-	last, known := b.released[c.parent]
+	last, known := b.released.Get(c.parent)
 	if !known {
 		last = -1
 	}

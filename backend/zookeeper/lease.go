@@ -92,7 +92,9 @@ func (c *claim) Release(ctx context.Context) error {
 	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, c.b.delete(path) })
 	switch {
 	case err == nil:
-		c.b.noteReleased(c.parent, path)
+		if n, ok := numberOf(path); ok {
+			c.b.released.Put(c.parent, n)
+		}
 	case errors.Is(err, zk.ErrNoNode):
 		err = fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
 	default:
@@ -100,21 +102,6 @@ func (c *claim) Release(ctx context.Context) error {
 	}
 	c.forget()
 	return err
-}
-
-// maxReleased bounds for how many locks the number of our last node is remembered.
-const maxReleased = 1024
-
-// noteReleased notes that our last node of a lock was deleted.
-func (b *Backend) noteReleased(parent, path string) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.released) >= maxReleased {
-		clear(b.released)
-	}
-	if n, ok := numberOf(path); ok {
-		b.released[parent] = n
-	}
 }
 
 // Abandon implements driver.Backend. A creation that is still on its way to the server, or kept by the client library, is waited for; a node whose

@@ -11,6 +11,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/recent"
 )
 
 // New makes a client of lockport on a connection, which all its requests use. The connection stays the caller's: Close of the client does not close
@@ -67,7 +68,7 @@ func ConnectBackend(addresses []string, o Options) (*Backend, error) {
 func makeBackend(o Options) *Backend {
 	return &Backend{
 		o: o, caps: capabilities(o.TTL), tick: o.TickTime, preparing: make(chan struct{}, 1), done: make(chan struct{}),
-		claims: make(map[claimKey]*claim), held: make(map[*claim]struct{}), released: make(map[string]int64),
+		claims: make(map[claimKey]*claim), held: make(map[*claim]struct{}),
 	}
 }
 
@@ -79,8 +80,9 @@ type Backend struct {
 	preparing chan struct{} // has an element while somebody prepares the connection
 	done      chan struct{} // closed by Close
 
-	visiting   sync.Once    // starts the goroutine that visits the server
-	containers sync.RWMutex // held for reading while one is created, and to close the connection
+	visiting   sync.Once            // starts the goroutine that visits the server
+	containers sync.RWMutex         // held for reading while one is created, and to close the connection
+	released   recent.Values[int64] // by lock, the number of our last node, which was deleted
 
 	mu       sync.Mutex
 	conn     *zk.Conn  // nil: not made yet, or given up
@@ -92,7 +94,6 @@ type Backend struct {
 	session  session
 	claims   map[claimKey]*claim
 	held     map[*claim]struct{} // those of claims that are granted
-	released map[string]int64    // by lock, the number of our last node, which was deleted
 }
 
 var _ interface {

@@ -38,6 +38,27 @@ func ClockOffset(before, at, after time.Time) time.Duration {
 	return 0
 }
 
+// Clock warns of a server whose clock is so much ahead of this machine's, or behind it.
+func Clock(ahead time.Duration) []driver.Notice {
+	if ahead.Abs() < ClockTolerance {
+		return nil
+	}
+	return []driver.Notice{{ID: "clock-offset",
+		Text: fmt.Sprintf("The server's clock is off this machine's by %v: one of them is not synchronised. Locks expire by the server's clock; "+
+			"setting it forward ends them too soon.", ahead.Round(10*time.Millisecond)),
+		Remedy: "Synchronise both clocks (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."}}
+}
+
+// Quorum warns of a cluster with so few voting members that none may fail.
+func Quorum(voters int) []driver.Notice {
+	if voters >= 3 {
+		return nil
+	}
+	return []driver.Notice{{ID: "quorum",
+		Text:   fmt.Sprintf("The cluster has %d voting member(s), so that no lock can be taken or kept while one is away.", voters),
+		Remedy: "Use three or five."}}
+}
+
 // Connections warns when a server has fewer than need connections left, or less than a tenth of limit. No limit: zero or less.
 func Connections(used, limit, need int) []driver.Notice {
 	if limit <= 0 || limit-used >= max(need, limit/10) {
