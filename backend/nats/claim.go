@@ -9,74 +9,93 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-const (
-	// For how long the marker stays of a claim that was released, and of one that was abandoned: a claim that arrives meanwhile expects another revision.
-	releasedMarker, abandonedMarker = time.Minute, time.Hour
-	// When a waiter looks again although nobody told it to: as the safety net under the watch, and while others claim the name.
-	poll, pollRaced = time.Second, 20 * time.Millisecond
-	// maxTTL is far above what makes sense, and far below what overflows.
-	maxTTL = 10 * 365 * 24 * time.Hour
-	// maxMarkers is how many markers are remembered.
-	maxMarkers = 4096
-)
+// For how long the marker stays of a claim that was released, and of one that was abandoned or expired: a late claim expects another revision.
+const releasedMarker, abandonedMarker = time.Minute, time.Hour
 
 // TryAcquire implements driver.Backend: one request, and two more for a name that another client released within the last minute.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if req.TTL < time.Second || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: the TTL %v is not from 1s to %v", driver.ErrRefused, req.TTL, maxTTL)
+	if req.TTL < capabilities.MinTTL {
+		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, capabilities.MinTTL)
 	}
 	ttl := (req.TTL + time.Second - 1).Truncate(time.Second)
-	b.mu.Lock()
-	last := b.markers[req.Name]
-	b.mu.Unlock()
-	b.asked.Store(req.Owner, last)
-	revision, sent, err := b.replace(ctx, req.Name, valueOf(req.Owner, ttl, 0), ttl, last, func(now record) (uint64, error) {
+	expected, _ := b.free.Get(req.Name)
+	grant, err := b.replace(ctx, req.Name, valueOf(req.Owner, ttl, 0), ttl, expected, func(now driver.Status, revision uint64) (uint64, error) {
 		if now.Held {
-			return 0, &driver.HeldError{Poll: poll, Holder: now.Status}
+			return 0, &driver.HeldError{Poll: time.Second, Holder: now}
 		}
-		b.asked.Store(req.Owner, now.revision)
-		return now.revision, nil
+		return revision, nil
 	})
-	if !errors.Is(err, driver.ErrUnknown) {
-		b.asked.Delete(req.Owner)
-	}
-	switch {
-	case err == errRaced:
-		return nil, &driver.HeldError{Poll: pollRaced}
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
-	until := sent.Add(ttl)
-	return &lease{b: b, req: req, ttl: ttl, revision: revision, until: until, grant: driver.Grant{Token: revision, Until: until}}, nil
+	return &lease{b: b, req: req, ttl: ttl, grant: grant, last: grant}, nil
 }
 
 // Abandon implements driver.Backend. It writes a marker in place of the claim, or of what the claim expected to find, so that this finds another revision
 // if it arrives later. Where somebody else has the name since, it finds that already.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	asked, _ := b.asked.Load(req.Owner)
-	last, _ := asked.(uint64)
-	_, _, err := b.replace(ctx, req.Name, "", abandonedMarker, last, func(now record) (uint64, error) {
+	expected, _ := b.free.Get(req.Name)
+	_, err := b.replace(ctx, req.Name, "", abandonedMarker, expected, func(now driver.Status, revision uint64) (uint64, error) {
 		switch {
 		case !now.Held || now.Owner == req.Owner:
-			return now.revision, nil
-		case now.revision > last:
+			return revision, nil
+		case revision > expected:
 			return 0, driver.ErrHeld
 		}
-		return last, nil // the server that answered lags
+		return 0, errLags
 	})
-	if err == nil || errors.Is(err, driver.ErrHeld) {
-		b.asked.Delete(req.Owner)
+	if errors.Is(err, driver.ErrHeld) {
 		return nil
 	}
 	return err
 }
 
-// remember keeps the revision of a marker: the next claim of the name then needs one request.
-func (b *Backend) remember(name string, revision uint64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if len(b.markers) >= maxMarkers {
-		clear(b.markers)
+// lease is a granted claim. The client calls one of its methods at a time.
+type lease struct {
+	b           *Backend
+	req         driver.Request
+	ttl         time.Duration
+	grant, last driver.Grant // last has the revision and the validity of the last write that is known
+}
+
+// Grant implements driver.Lease.
+func (l *lease) Grant() driver.Grant { return l.grant }
+
+// Release implements driver.Lease, in one request.
+func (l *lease) Release(ctx context.Context) error {
+	_, err := l.write(ctx, "", releasedMarker)
+	return err
+}
+
+// Renew implements driver.Renewer.
+//
+// What expires is replaced by the server with a marker that looks at no revision: a renewal that is carried out at that very moment is acknowledged, and
+// lost. One whose answer came before the former validity had ended was carried out before.
+func (l *lease) Renew(ctx context.Context) (time.Time, error) {
+	until, err := l.write(ctx, valueOf(l.req.Owner, l.ttl, l.grant.Token), l.ttl)
+	if err == nil && !time.Now().Before(l.last.Until) {
+		err = fmt.Errorf("%w: the answer to the renewal came after the claim's end", driver.ErrUnknown)
 	}
-	b.markers[name] = revision
+	if err == nil {
+		l.last.Until = until
+	}
+	return l.last.Until, err
+}
+
+// write replaces the claim. Another revision than the last one that is known may be of a renewal whose answer was lost.
+func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (until time.Time, err error) {
+	written, err := l.b.replace(ctx, l.req.Name, value, ttl, l.last.Token, func(now driver.Status, revision uint64) (uint64, error) {
+		switch {
+		case 0 < revision && revision <= l.last.Token:
+			return 0, errLags
+		case !now.Held || now.Owner != l.req.Owner:
+			return 0, fmt.Errorf("%w: its key expired, was deleted, or is %q's", driver.ErrLost, now.Owner)
+		}
+		l.last.Token = revision
+		return revision, nil
+	})
+	if err == nil {
+		l.last.Token = written.Token
+	}
+	return written.Until, err
 }

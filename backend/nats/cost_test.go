@@ -2,13 +2,13 @@ package nats
 
 import (
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // An uncontended lock and its release, beside the two bare requests that they are.
@@ -41,17 +41,22 @@ func BenchmarkCycle(b *testing.B) {
 func BenchmarkRenew10000(b *testing.B) {
 	r := one.Need(b)
 	n := backend(b, connect(b, r.URL(r.Addrs())))
-	leases := make([]driver.Lease, 10_000)
+	leases := make([]*lease, 10_000)
 	for i := range leases {
 		req := request(fmt.Sprint("renewed/", i), i)
 		req.TTL = time.Hour
 		leases[i] = take(b, n, req)
 	}
-	results := make([]driver.Renewal, len(leases))
 	for b.Loop() {
-		n.RenewBatch(b.Context(), leases, results)
-		for _, r := range results {
-			require.NoError(b, r.Err)
+		var renewers sync.WaitGroup
+		for first := range 32 { // as many at a time as the client
+			renewers.Go(func() {
+				for i := first; i < len(leases); i += 32 {
+					_, err := leases[i].Renew(b.Context())
+					assert.NoError(b, err)
+				}
+			})
 		}
+		renewers.Wait()
 	}
 }

@@ -2,22 +2,51 @@ package nats
 
 import (
 	"context"
-	"crypto/rand"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
 
+	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// Inspect implements driver.Inspector. The server does not know since when a claim is held that was renewed.
-func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	r, err := b.read(ctx, name)
-	return r.Status, err
+// Notify implements driver.Notifier, by a watch of the key: an ephemeral consumer at the server. It begins with what the key has by then.
+func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	go func() {
+		for ; ctx.Err() == nil; time.Sleep(250 * time.Millisecond) { // it has broken
+			_ = b.watch(ctx, keyOf(req.Name), func(e jetstream.KeyValueEntry) bool {
+				if e == nil || e.Operation() != jetstream.KeyValuePut {
+					wake()
+				}
+				return true
+			}, jetstream.MetaOnly())
+		}
+	}()
+	return stop
+}
+
+// watch calls each with what keys have, with nil when all of that has been told, and with what happens then, until it returns false.
+func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.KeyValueEntry) bool, opts ...jetstream.WatchOpt) error {
+	return b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
+		kv, err := js.KeyValue(ctx, b.bucket)
+		if err != nil {
+			return err
+		}
+		watcher, err := kv.Watch(ctx, keys, opts...) // it ends with ctx, which ends with this request
+		if err != nil {
+			return err
+		}
+		for e := range watcher.Updates() {
+			if !each(e) {
+				return nil
+			}
+		}
+		return natsgo.ErrConnectionClosed
+	})
 }
 
 // List implements driver.Inspector. It reads the whole bucket.
@@ -26,61 +55,46 @@ func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, 
 		if e == nil {
 			return false
 		}
-		if name, ok := nameOf(e.Key()); ok && strings.HasPrefix(name, start) {
-			all = append(all, recordOf(name, string(e.Value()), e.Revision(), e.Created()).Status)
+		if name, err := nameOf(e.Key()); err == nil && keyOf(name) == e.Key() && strings.HasPrefix(name, start) {
+			all = append(all, statusOf(name, string(e.Value()), e.Revision(), e.Created()))
 		}
 		return true
 	}, jetstream.IgnoreDeletes())
 	return all, err
 }
 
-// Break implements driver.Breaker.
+// Inspect implements driver.Inspector. The server does not know since when a claim is held that was renewed.
+func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	st, _, err := b.read(ctx, name)
+	return st, err
+}
+
+// Break implements driver.Breaker. It begins with a revision that no key has.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	has := func(now record) (uint64, error) {
+	_, err := b.replace(ctx, name, "", releasedMarker, driver.MaxToken, func(now driver.Status, revision uint64) (uint64, error) {
 		if !now.Held || now.Owner != owner {
 			return 0, fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)
 		}
-		return now.revision, nil
-	}
-	now, err := b.read(ctx, name)
-	if err != nil {
-		return err
-	}
-	last, err := has(now)
-	if err == nil {
-		_, _, err = b.replace(ctx, name, "", releasedMarker, last, has) // again after a renewal
-	}
+		return revision, nil
+	})
 	return err
 }
 
-// Check implements driver.Checker. It writes a marker to a key that nobody uses.
+// Check implements driver.Checker.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	var all notice.List
 	err := b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
-		before := time.Now()
+		sent := time.Now()
 		info, err := b.verify(ctx, js)
 		if err != nil {
 			return err
 		}
-		if off := notice.ClockOffset(before, info.TimeStamp, time.Now()); off.Abs() >= notice.ClockTolerance {
-			all.Add(driver.Notice{ID: "clock-offset", Text: fmt.Sprintf("The server's clock is off this machine's by %v: one of them is not synchronised. "+
-				"Locks expire by the clock of the server that leads the bucket; one that is ahead ends them early.", off.Round(10*time.Millisecond)),
-				Remedy: "Synchronise the clocks of all servers (chrony, ntpd, systemd-timesyncd), by slewing rather than stepping."})
-		}
-		if n := info.Config.Replicas; n < 3 {
-			all.Add(driver.Notice{ID: "replication", Text: fmt.Sprintf("The bucket has %d replica(s): while a server with one is away, no lock can be had or "+
-				"renewed, and locks are forgotten with its disk.", n), Remedy: "Use a cluster, and a bucket with three replicas."})
-		}
-		if o := js.Conn().Opts; o.TLSConfig == nil && o.Password+o.Token != "" {
-			all.Add(notice.InTheClear(js.Conn().ConnectedAddr())...)
+		all.Add(notice.Clock(notice.ClockOffset(sent, info.TimeStamp, time.Now()))...)
+		all.Add(notice.Quorum(info.Config.Replicas)...)
+		if nc := js.Conn(); nc.Opts.TLSConfig == nil && (nc.Opts.Password+nc.Opts.Token != "" || strings.Contains(nc.ConnectedUrl(), "@")) {
+			all.Add(notice.InTheClear(nc.ConnectedAddr())...)
 		}
 		return nil
 	})
-	if err == nil {
-		_, err = b.put(ctx, "lockport-check-"+rand.Text(), "", time.Second, 0)
-	}
-	if errors.Is(err, driver.ErrUnknown) {
-		err = errors.Join(fmt.Errorf("%w: no answer to a write: may this user write $KV.%s.>?", driver.ErrUnavailable, b.bucket), ctx.Err())
-	}
 	return all, err
 }

@@ -1,10 +1,10 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
@@ -13,59 +13,30 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// link is the connection to NATS: the caller's, or one of a URL, which is made when it is first needed.
-type link struct {
-	mu   sync.Mutex
-	js   jetstream.JetStream                                     // nil: not made yet
-	dial func(within time.Duration) (jetstream.JetStream, error) // makes a connection that close closes; nil: js is the caller's, or the link is closed
-}
-
 // connectTimeout is how long a request waits for a connection.
 const connectTimeout = 2 * time.Second
 
 var errUnreachable = errors.New("NATS cannot be reached: is it running, and is the address right?")
 
-func (l *link) open(ctx context.Context) (js jetstream.JetStream, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	switch {
-	case l.js != nil:
-	case l.dial == nil:
-		err = natsgo.ErrConnectionClosed
-	default:
-		within := connectTimeout
-		if end, ok := ctx.Deadline(); ok {
-			within = min(within, max(time.Until(end), time.Millisecond))
-		}
-		if l.js, err = l.dial(within); err != nil {
-			l.js, err = nil, errors.Join(errUnreachable, err)
-		}
+// connection returns the connection, which it makes of a URL where that is needed.
+func (b *Backend) connection(ctx context.Context) (js jetstream.JetStream, err error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.js == nil {
+		b.js, err = b.dial(ctx)
 	}
-	return l.js, err
+	return b.js, err
 }
 
-func (l *link) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.dial != nil && l.js != nil {
-		l.js.Conn().Close()
-	}
-	l.dial = nil
-}
-
-// up waits until the connection is up. What it refuses was certainly not sent: nats.go would keep a request until there is a connection.
-func up(ctx context.Context, nc *natsgo.Conn) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, connectTimeout, errUnreachable)
-	defer cancel()
-	for !nc.IsConnected() {
-		select {
-		case <-time.After(5 * time.Millisecond):
-			if nc.IsClosed() {
-				return natsgo.ErrConnectionClosed
-			}
-		case <-ctx.Done():
-			return errors.Join(context.Cause(ctx), nc.LastError())
+// Close implements driver.Backend. It closes the connection too if that was made of a URL.
+func (b *Backend) Close() error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.dial != nil {
+		if b.js != nil {
+			b.js.Conn().Close()
 		}
+		b.js, b.dial = nil, func(context.Context) (jetstream.JetStream, error) { return nil, natsgo.ErrConnectionClosed }
 	}
 	return nil
 }
@@ -73,29 +44,32 @@ func up(ctx context.Context, nc *natsgo.Conn) error {
 // request calls f when there is a connection and the bucket is known to be fit. f's context ends when the connection is lost, too: nats.go goes on
 // to wait for an answer that no longer comes. The error is classified. writes: without an answer the outcome is unknown.
 func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.Context, js jetstream.JetStream) error) error {
-	js, err := b.link.open(ctx)
-	if err == nil {
-		err = up(ctx, js.Conn())
-	}
+	js, err := b.connection(ctx)
 	if err != nil {
-		return classify(ctx, err, false)
+		return classify(ctx, errors.Join(errUnreachable, err), false)
+	}
+	nc := js.Conn()
+	for began := time.Now(); !nc.IsConnected(); time.Sleep(5 * time.Millisecond) { // nats.go would keep the request until there is a connection
+		if ctx.Err() != nil || time.Since(began) > connectTimeout {
+			return classify(ctx, errors.Join(errUnreachable, nc.LastError()), false)
+		}
 	}
 	bound, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	lost := js.Conn().StatusChanged(natsgo.RECONNECTING, natsgo.CLOSED)
-	defer js.Conn().RemoveStatusListener(lost) // which closes it
+	lost := nc.StatusChanged(natsgo.RECONNECTING, natsgo.CLOSED)
+	defer nc.RemoveStatusListener(lost) // which closes it
 	go func() {
-		if _, ok := <-lost; ok {
-			cancel(natsgo.ErrDisconnected)
-		}
+		<-lost
+		cancel(natsgo.ErrDisconnected)
 	}()
 	if !b.fit.Load() {
-		if _, err := b.verify(bound, js); err != nil {
-			return classify(ctx, err, false)
-		}
-		b.fit.Store(true)
+		_, err = b.verify(bound, js)
+		writes = writes && err == nil
+		b.fit.Store(err == nil)
 	}
-	if err = f(bound, js); errors.Is(err, context.Canceled) {
+	if err == nil {
+		err = f(bound, js)
+	}
+	if errors.Is(err, context.Canceled) {
 		err = context.Cause(bound)
 	}
 	return classify(ctx, err, writes)
@@ -103,16 +77,6 @@ func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.C
 
 // errMoved says that the key's last revision was another than the write expected. The write certainly had no effect.
 var errMoved = errors.New("the key has another revision")
-
-// answers are those of the server after which a request certainly had no effect.
-var answers = map[jetstream.ErrorCode]error{
-	jetstream.JSErrCodeStreamWrongLastSequence:         errMoved,
-	jetstream.JSErrCodeStreamWrongLastSequenceConstant: errMoved,
-	jetstream.JSErrCodeJetStreamNotEnabled:             fmt.Errorf("%w: JetStream is not enabled on this server", driver.ErrRefused),
-	jetstream.JSErrCodeJetStreamNotEnabledForAccount:   fmt.Errorf("%w: JetStream is not enabled for this account", driver.ErrRefused),
-	jetstream.JSErrCodeStreamNotFound:                  fmt.Errorf("%w: there is no such bucket: make it with nats.CreateBucket", driver.ErrRefused),
-	10166 /* message TTL disabled */ :                  fmt.Errorf("%w: the bucket has no TTL for each key: make it with nats.CreateBucket", driver.ErrRefused),
-}
 
 // classify puts an error of nats.go into a class of the driver. sent: the request may have reached the server.
 func classify(ctx context.Context, err error, sent bool) error {
@@ -122,15 +86,13 @@ func classify(ctx context.Context, err error, sent bool) error {
 	switch {
 	case err == nil, is(driver.ErrRefused), is(driver.ErrUnavailable):
 		return err
-	case errors.As(err, &answer) && answers[answer.ErrorCode] != nil:
-		return answers[answer.ErrorCode]
-	case is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
+	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
+		return errMoved
+	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount), // 4xx: it is at fault itself
+		is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
 		class = driver.ErrRefused
 	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse): // nobody serves the bucket; a connection that is closed is no answer
 		class = driver.ErrUnavailable
 	}
-	if ctx.Err() != nil {
-		return fmt.Errorf("%w: no answer from NATS: %w", class, ctx.Err())
-	}
-	return fmt.Errorf("%w: %w", class, err)
+	return fmt.Errorf("%w: %w", class, cmp.Or(ctx.Err(), err))
 }

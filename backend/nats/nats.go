@@ -2,6 +2,7 @@ package nats
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/recent"
 )
 
 // Options are the options of the backend. The zero value is useful.
@@ -38,15 +40,11 @@ func NewBackend(js jetstream.JetStream, o Options) (*Backend, error) {
 	case js.Options().Domain != "" || js.Options().APIPrefix != "":
 		return nil, fmt.Errorf("%w: a JetStream of another domain", errors.ErrUnsupported)
 	}
-	b, err := newBackend(o)
-	if err == nil {
-		b.link.js = js
-	}
-	return b, err
+	return newBackend(js, nil, o)
 }
 
-func newBackend(o Options) (*Backend, error) {
-	b := &Backend{bucket: cmp.Or(o.Bucket, "lockport"), markers: make(map[string]uint64)}
+func newBackend(js jetstream.JetStream, dial func(context.Context) (jetstream.JetStream, error), o Options) (*Backend, error) {
+	b := &Backend{js: js, dial: dial, bucket: cmp.Or(o.Bucket, "lockport")}
 	if strings.ContainsAny(keyOf(b.bucket), "=/") {
 		return nil, fmt.Errorf("the option Bucket %q has other characters than letters, digits, _ and -", o.Bucket)
 	}
@@ -56,41 +54,25 @@ func newBackend(o Options) (*Backend, error) {
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	bucket string
-	link   link
-	fit    atomic.Bool // the bucket was found to be fit for locks
-	asked  sync.Map    // by owner, the revisions on which claims were put that are under way, or whose outcome is unknown
+	fit    atomic.Bool           // the bucket was found to be fit for locks
+	free   recent.Values[uint64] // the revision at which a name was seen to be free: the next claim expects it, and then needs one request
 
-	mu      sync.Mutex
-	markers map[string]uint64 // by name, the revisions of markers that this client wrote or saw
+	mu   sync.Mutex
+	js   jetstream.JetStream                                // nil: not made yet
+	dial func(context.Context) (jetstream.JetStream, error) // makes the connection of a URL when it is first needed; nil: js is the caller's
 }
 
-var _ interface {
-	driver.Backend
-	driver.Notifier
-	driver.BatchRenewer
-	driver.Inspector
-	driver.Breaker
-	driver.Checker
-} = (*Backend)(nil)
-
 var capabilities = driver.Capabilities{
-	Backend:  "nats",
-	Ends:     driver.EndsTTL,
-	MinTTL:   time.Second,
-	TTLGrain: time.Second,
-	Token:    driver.TokenData,
-	Fair:     driver.FairNone,
-	Wake:     driver.WakeNotify,
-	Failover: driver.FailoverUnsafe, // by the default of sync_interval, and with one replica
-	// The renewal comes at a third of the TTL, and finds out.
-	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
+	Backend:       "nats",
+	Ends:          driver.EndsTTL,
+	MinTTL:        time.Second,
+	TTLGrain:      time.Second,
+	Token:         driver.TokenData,
+	Fair:          driver.FairNone,
+	Wake:          driver.WakeNotify,
+	Failover:      driver.FailoverUnsafe,                                                         // by the default of sync_interval, and with one replica
+	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond }, // the renewal finds out
 }
 
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
-
-// Close implements driver.Backend. It closes the connection too if that was made of a URL.
-func (b *Backend) Close() error {
-	b.link.close()
-	return nil
-}

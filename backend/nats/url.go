@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
@@ -40,10 +41,8 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // the default one prints
 	}
-	if password, ok := u.User.Password(); ok {
-		opts = append(opts, natsgo.UserInfo(u.User.Username(), password))
-	} else if token := u.User.Username(); token != "" {
-		opts = append(opts, natsgo.Token(token))
+	for i, host := range servers {
+		servers[i] = (&url.URL{Scheme: "nats", User: u.User, Host: host}).String()
 	}
 	if creds != "" {
 		opts = append(opts, natsgo.UserCredentials(creds))
@@ -56,16 +55,15 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	b, err := newBackend(Options{Bucket: bucket})
-	if err != nil {
-		return nil, err
-	}
-	b.link.dial = func(within time.Duration) (jetstream.JetStream, error) {
-		nc, err := natsgo.Connect("nats://"+strings.Join(servers, ",nats://"), append(opts, natsgo.Timeout(within))...)
+	return newBackend(nil, func(ctx context.Context) (jetstream.JetStream, error) {
+		timeout := connectTimeout
+		if end, ok := ctx.Deadline(); ok {
+			timeout = max(min(timeout, time.Until(end)), time.Millisecond)
+		}
+		nc, err := natsgo.Connect(strings.Join(servers, ","), append(opts, natsgo.Timeout(timeout))...)
 		if err != nil {
 			return nil, err
 		}
 		return jetstream.New(nc)
-	}
-	return b, nil
+	}, Options{Bucket: bucket})
 }
