@@ -17,7 +17,7 @@ import (
 func backendsVerb(_ context.Context, c *console, args []string) error {
 	var markdown bool
 	options := newOptions("backends")
-	options.flag(&markdown, "markdown", "")
+	options.BoolVar(&markdown, "markdown", false, "")
 	if err := options.parseAlone(args); err != nil {
 		return err
 	}

@@ -24,11 +24,11 @@ type breakOptions struct {
 func parseBreak(args []string) (o breakOptions, err error) {
 	options := newOptions("break")
 	server := options.server()
-	options.flag(&o.yes, "yes", "")
-	options.text(&o.owner, "owner")
-	options.flag(&o.whole, "all-of-session", "")
-	a, err := options.parse(args)
-	names := append(a.before, a.after...)
+	options.BoolVar(&o.yes, "yes", false, "")
+	options.StringVar(&o.owner, "owner", o.owner, "")
+	options.BoolVar(&o.whole, "all-of-session", false, "")
+	err = options.parse(args)
+	names := options.Args()
 	switch {
 	case err != nil:
 		return o, err
@@ -51,12 +51,13 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case !o.yes && !(c.interactive && c.answers):
 		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
-	v, err := openView("break", o.url)
+	client, err := openView("break", o.url)
 	if err != nil {
 		return err
 	}
-	defer v.close()
-	st, err := v.inspect(ctx, o.name)
+	defer client.Close()
+	caps := client.Capabilities()
+	st, err := inspect(ctx, client, o.name)
 	if err != nil {
 		return err
 	}
@@ -66,18 +67,18 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	if st, err = oneHolder(st, o.owner); err != nil {
 		return err
 	}
-	_ = writeDetails(c.err, v.caps, st)
-	if _, ok := driver.As[driver.Breaker](v.Backend()); !ok {
-		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", v.caps.Backend, instead(st, v.caps))
+	_ = writeDetails(c.err, caps, st)
+	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
+		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", caps.Backend, instead(st, caps))
 	}
 	if !o.yes && !c.asks("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
 	}
 	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	err = v.Break(limited, o.name, st.Owner)
+	err = client.Break(limited, o.name, st.Owner)
 	var shared *driver.SharedSessionError
-	if session, ok := driver.As[driver.SessionBreaker](v.Backend()); ok && errors.As(err, &shared) {
+	if session, ok := driver.As[driver.SessionBreaker](client.Backend()); ok && errors.As(err, &shared) {
 		if !o.whole {
 			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, give --all-of-session",
 				shared.Session, losses(shared))
@@ -92,7 +93,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	}
 	switch {
 	case err == nil:
-		c.say("%s", ended(st, v))
+		c.say("%s", ended(st, caps, clientTTL(o.url, caps)))
 		return nil
 	case errors.Is(err, driver.ErrLost):
 		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
@@ -130,31 +131,28 @@ func losses(shared *driver.SharedSessionError) string {
 	if len(names) > 0 && more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
-	locks, list := "locks", ""
-	if shared.Others == 1 {
-		locks = "lock"
-	}
+	list := ""
 	if len(names) > 0 {
 		list = ": " + strings.Join(names, ", ")
 	}
-	return fmt.Sprintf("%d other %s would be lost%s", shared.Others, locks, list)
+	return count(shared.Others, "other lock") + " would be lost" + list
 }
 
 // ended says what has been done, and what has not.
-func ended(st lockport.Status, v *view) string {
+func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) string {
 	done := fmt.Sprintf("ended: %s is no longer held by %s.", plain(st.Name), who(st))
 	if st.Foreign {
 		return done + " Whether that holder notices is up to it: it may be at work still."
 	}
 	told := " It is told when it would renew"
-	if notice := v.caps.RemovalNotice; notice != nil {
-		told = fmt.Sprintf(" It is told within %v", notice(v.ttl).Round(time.Millisecond))
-		if notice(v.ttl) != notice(2*v.ttl) {
-			told += fmt.Sprintf(" (if its TTL is %v)", v.ttl)
+	if notice := caps.RemovalNotice; notice != nil {
+		told = fmt.Sprintf(" It is told within %v", notice(ttl).Round(time.Millisecond))
+		if notice(ttl) != notice(2*ttl) {
+			told += fmt.Sprintf(" (if its TTL is %v)", ttl)
 		}
 	}
 	told += ", and may be at work until then"
-	if v.caps.Token != driver.TokenNone {
+	if caps.Token != driver.TokenNone {
 		told += ": what checks fencing tokens is safe from that"
 	}
 	return done + told + "."

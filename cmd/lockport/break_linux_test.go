@@ -94,18 +94,6 @@ func testBreakOfASession(t *testing.T, url string) {
 	}
 }
 
-// testBreakAfterALongThought: the look at the lock was longer ago than sessions last.
-func testBreakAfterALongThought(t *testing.T, url string) {
-	holder, _ := holding(t, url, "long")
-	tt := onTerminal(t, url+"?ttl=2s", program(), "break", "long")
-	tt.says(t, "[y/N] ")
-	time.Sleep(3 * time.Second) // nothing happens, which cannot be awaited
-	tt.types(t, "y\n")
-	tt.says(t, "lockport: ended: long is no longer held by ")
-	require.Equal(t, 0, tt.code(t))
-	require.Equal(t, 79, holder.code(t), holder.err.String())
-}
-
 // testNoAnswer: every verb gives up on servers that are silent.
 func testNoAnswer(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)

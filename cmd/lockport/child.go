@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"strconv"
 	"syscall"
@@ -20,8 +19,9 @@ import (
 // child is the command in its process group, whose number is the child's process id.
 type child struct {
 	group  int
-	gate   *os.File                  // a byte written here lets the command begin
-	events <-chan syscall.WaitStatus // it stopped; at last: it ended
+	gate   *os.File              // a byte written here lets the command begin
+	stops  <-chan syscall.Signal // what stopped it; closed when it has ended
+	status syscall.WaitStatus    // see reap
 }
 
 // findCommand finds the command before anything is locked for it. It looks where a shell would: in the folders of PATH, and for
@@ -32,21 +32,13 @@ func findCommand(name string) (string, error) {
 	case err == nil:
 		return path, nil
 	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // anybody may have put it there
-		return "", failf(exitNotFound, "command not found: %s (root's PATH cannot use the current folder: write %s)", name, absolute(path))
+		return "", failf(exitNotFound, "command not found: %s (root's PATH cannot use the current folder: write ./%s)", name, path)
 	case errors.Is(err, exec.ErrDot):
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return "", failf(exitNotFound, "command not found: %s", name)
 	}
 	return "", failf(exitCannotStart, "cannot start %s: %v", name, rootCause(err))
-}
-
-// absolute is path from the root of the file system, if that can be told.
-func absolute(path string) string {
-	if whole, err := filepath.Abs(path); err == nil {
-		return whole
-	}
-	return path
 }
 
 // rootCause drops what an error of os/exec says about the path, which the message names already.
@@ -95,22 +87,26 @@ func startChild(path string, command, env []string) (*child, error) {
 			Foreground: inForeground() && !isPipe(os.Stdout),
 		}),
 	}
-	started := make(chan error)
-	events := make(chan syscall.WaitStatus)
+	started, stops := make(chan error), make(chan syscall.Signal)
+	c := &child{gate: gate, stops: stops}
 	go func() {
 		// Linux's parent-death signal follows the thread that started the child: it must live as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
+		if err == nil {
+			c.group = cmd.Process.Pid
+		}
 		started <- err
 		if err == nil {
-			watch(cmd.Process.Pid, events)
+			c.watch(stops)
+			close(stops)
 		}
 	}()
 	if err := <-started; err != nil {
 		gate.Close()
 		return nil, err
 	}
-	return &child{group: cmd.Process.Pid, gate: gate, events: events}, nil
+	return c, nil
 }
 
 // open opens the gate, or ends the process that waits there.
@@ -119,6 +115,17 @@ func (c *child) open(begin bool) {
 		_, _ = c.gate.Write([]byte{1}) // if nobody waits there any more, its end is reported
 	}
 	c.gate.Close()
+}
+
+// reap returns the status of a child that has ended. From then on its process id can belong to another process.
+func (c *child) reap() syscall.WaitStatus {
+	for range c.stops { // until it has ended
+	}
+	for {
+		if _, err := syscall.Wait4(c.group, &c.status, 0, nil); err != syscall.EINTR {
+			return c.status // of now, or as watch has left it
+		}
+	}
 }
 
 // The hidden first arguments with which lockport starts itself.

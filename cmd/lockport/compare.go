@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/lockport/lockport/compare"
 	"github.com/lockport/lockport/driver"
@@ -26,10 +27,10 @@ func parseCompare(args []string) (compareOptions, error) {
 	o := compareOptions{out: "lockport-report"}
 	options := newOptions("compare")
 	server := options.server()
-	options.flag(&o.Full, "full", "")
-	options.list(&o.Scenarios, "scenario")
-	options.list(&o.Subjects, "backend")
-	options.text(&o.out, "out")
+	options.BoolVar(&o.Full, "full", false, "")
+	options.StringSliceVar(&o.Scenarios, "scenario", nil, "")
+	options.StringSliceVar(&o.Subjects, "backend", nil, "")
+	options.StringVar(&o.out, "out", o.out, "")
 	err := options.parseAlone(args)
 	switch {
 	case err != nil:
@@ -52,26 +53,28 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	unused, err := reportFolder(o.out)
-	if err != nil {
-		return failf(exitFailed, "%v", err)
+	if err := reportFolder(o.out); err != nil {
+		return failf(exitFailed, "the report could not be written: %v", err)
 	}
-	defer unused()
+	defer os.Remove(o.out) // which spares what is not empty
 	folder, err := temporaryFolder()
 	if err != nil {
 		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR names the place)", err)
 	}
 	defer os.RemoveAll(folder)
-	ctx, stop := untilInterrupted(ctx, c, folder)
+	ctx, stop := interruptible(ctx)
 	defer stop(nil)
-	p := newProgress(c)
+	// A line that nobody reads must not end this process at once, which leaves temporary files.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	p := &progress{c, time.Now()}
 	o.Progress = p.show
+	said := context.AfterFunc(ctx, func() { p.end(); c.say("stopping the servers; press again to stop at once") })
 	r, err := compare.Run(ctx, o.Options)
+	said()
 	p.end()
-	var interrupted *exitError
 	switch {
-	case errors.As(context.Cause(ctx), &interrupted):
-		return interrupted
+	case interruption(ctx) != nil:
+		return interruption(ctx)
 	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused): // their exit code is that of other verbs
 		return libraryError(err)
 	case err != nil:
@@ -103,22 +106,16 @@ func conclude(c *console, r *report.Report, dir string) error {
 	return err
 }
 
-// reportFolder makes the folder for the report, and looks whether files can be written there, before three minutes have been spent. unused removes a folder that
-// it has made if nothing was written.
-func reportFolder(dir string) (unused func(), err error) {
-	unused = func() {}
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		unused = func() { _ = os.Remove(dir) } // which spares what is not empty
-	}
+// reportFolder makes the folder for the report, and looks whether files can be written there, before three minutes have been spent.
+func reportFolder(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, fmt.Errorf("the folder for the report cannot be made: %w", err)
+		return err
 	}
 	f, err := os.CreateTemp(dir, ".lockport-")
 	if err != nil {
-		unused()
-		return nil, fmt.Errorf("the report could not be written: %w", err)
+		return err
 	}
-	return unused, errors.Join(f.Close(), os.Remove(f.Name()))
+	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // temporaryFolder makes the folder in which all that this process starts has its temporary files, so that one removal takes all of them.
@@ -133,45 +130,4 @@ func temporaryFolder() (string, error) {
 		return "", err
 	}
 	return folder, os.Setenv("TMPDIR", folder)
-}
-
-// untilInterrupted is a context that the first signal ends; a second one ends this process, and with it all that it started, whose temporary
-// files it removes first. It ends too when nobody reads what is written for people. Its cause is the *exitError to end with.
-func untilInterrupted(ctx context.Context, c *console, folder string) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	signals := make(chan os.Signal, 2)
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
-	// Without it a line that nobody reads ends this process at once; a connection that is cut makes this signal as well.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	c.err = &reader{c.err, func() { cancel(exitWith(signalCode(syscall.SIGPIPE))) }}
-	go func() {
-		code := signalCode((<-signals).(syscall.Signal))
-		if c.interactive {
-			_, _ = fmt.Fprint(c.err, clearLine)
-		}
-		c.say("stopping the servers; press again to stop at once")
-		cancel(exitWith(code))
-		code = signalCode((<-signals).(syscall.Signal))
-		_ = os.RemoveAll(folder)
-		os.Exit(code)
-	}()
-	return ctx, cancel
-}
-
-// reader is the one that reads what is written to a writer. It calls gone when it has gone.
-type reader struct {
-	io.Writer
-	gone func()
-}
-
-func (r *reader) Write(p []byte) (int, error) {
-	n, err := r.Writer.Write(p)
-	if errors.Is(err, syscall.EPIPE) {
-		r.gone()
-	}
-	return n, err
 }

@@ -7,7 +7,7 @@ import (
 )
 
 func TestParseCompare(t *testing.T) {
-	o, err := parseCompare([]string{"--scenario", "H7,H8", "--scenario=cycle", "--backend", "redis, etcd", "--full", "--out", "x"})
+	o, err := parseCompare([]string{"--scenario", "H7,H8", "--scenario=cycle", "--backend", "redis,etcd", "--full", "--out", "x"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"H7", "H8", "cycle"}, o.Scenarios)
 	require.Equal(t, []string{"redis", "etcd"}, o.Subjects)

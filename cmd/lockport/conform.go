@@ -8,7 +8,6 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
@@ -31,9 +30,9 @@ func parseConform(args []string) (conformOptions, error) {
 	var o conformOptions
 	options := newOptions("conform")
 	server := options.server()
-	options.text(&o.json, "json")
-	options.flag(&o.short, "short", "")
-	options.flag(&o.list, "list", "")
+	options.StringVar(&o.json, "json", o.json, "")
+	options.BoolVar(&o.short, "short", false, "")
+	options.BoolVar(&o.list, "list", false, "")
 	options.duration(&o.soak.For, time.Second, "soak", "")
 	options.count(&o.soak.Processes, "processes")
 	options.count(&o.soak.Goroutines, "goroutines")
@@ -61,13 +60,11 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return listCases(c.out, o)
 	}
 	ctx, stop := interruptible(ctx) // the cases under way still end
-	defer stop()
+	defer stop(nil)
 	// A server that is not there is one line and not a hundred failures.
-	limited, cancel := context.WithTimeout(ctx, openLimit)
-	client, err := lockport.Open(limited, o.url, lockport.Logger(nil))
-	cancel()
+	client, err := openServer(ctx, o.url)
 	if err != nil {
-		return libraryError(err)
+		return err
 	}
 	_ = client.Close()
 	lines := c.out
@@ -91,7 +88,7 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return usagef("no case matches --run %q", o.match)
 	}
 	if report.Error == "" {
-		summarize(lines, report, cfg.Direct != "")
+		summarize(lines, report)
 	}
 	return handIn(ctx, c, o, report, report.Error)
 }
@@ -126,8 +123,8 @@ func handIn(ctx context.Context, c *console, o conformOptions, report interface{
 		return failf(exitFailed, "the report cannot be written: %v", err)
 	}
 	switch {
-	case ctx.Err() != nil:
-		return exitWith(exitInterrupted)
+	case interruption(ctx) != nil:
+		return interruption(ctx)
 	case !report.OK():
 		return exitWith(exitFailed)
 	}
@@ -201,19 +198,10 @@ func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o confor
 	return conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress)), total
 }
 
-// summarize writes the last lines.
-func summarize(w io.Writer, r conformance.Report, proxied bool) {
+// summarize writes the last line.
+func summarize(w io.Writer, r conformance.Report) {
 	fmt.Fprintf(w, "\n%s: %d passed, %d failed, %d not run, in %v (TTL %v)\n",
 		r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
-	lacking := slices.ContainsFunc(r.Results, func(res conformance.Result) bool {
-		return res.Outcome == conformance.NotRun && strings.HasPrefix(res.Reason, "needs ")
-	})
-	switch {
-	case lacking && proxied:
-		fmt.Fprintln(w, "Cases that need faults of the server itself, or a view of its data, were not run.")
-	case lacking:
-		fmt.Fprintln(w, "Cases that need faults (a cut connection, a lost reply, a restart) were not run: they cannot be made from here.")
-	}
 }
 
 // writeJSON writes the report where --json wants it.

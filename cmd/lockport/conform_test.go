@@ -79,6 +79,6 @@ func TestConformPrintsTheRuleThatWasBroken(t *testing.T) {
 	require.Equal(t, 1, total)
 	require.False(t, report.OK())
 	require.Regexp(t, `^\[1/1\] fail    contract/release \(\S+\)\n    \S.*\n    seen: \S.*\n$`, out.String())
-	summarize(&out, report, false)
+	summarize(&out, report)
 	require.Contains(t, out.String(), "0 passed, 1 failed, 0 not run")
 }

@@ -4,10 +4,12 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"syscall"
 	"time"
 )
 
@@ -36,49 +38,62 @@ func encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// interruptible is a context that the first Ctrl-C ends. The second one ends this process.
-func interruptible(ctx context.Context) (context.Context, func()) {
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	context.AfterFunc(ctx, stop)
-	return ctx, stop
+// notify delivers signals to c, but for those that were ignored when lockport was started, as nohup(1) does: they stay ignored.
+func notify(c chan<- os.Signal, signals ...os.Signal) {
+	for _, s := range signals {
+		if !signal.Ignored(s) {
+			signal.Notify(c, s)
+		}
+	}
 }
 
-// progress shows how far a long piece of work is: on a terminal one line that changes, elsewhere a line now and then. Not safe for concurrent use.
+// interruptible is a context that the first signal to end ends, see interruption. The second one ends this process.
+func interruptible(ctx context.Context) (context.Context, context.CancelCauseFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	signals := make(chan os.Signal, 1)
+	notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	go func() {
+		select {
+		case s := <-signals:
+			cancel(exitWith(signalCode(s.(syscall.Signal))))
+		case <-ctx.Done():
+		}
+		signal.Stop(signals)
+	}()
+	return ctx, cancel
+}
+
+// interruption is how to end where a signal has ended ctx; else nil.
+func interruption(ctx context.Context) error {
+	var exit *exitError
+	if errors.As(context.Cause(ctx), &exit) {
+		return exit
+	}
+	return nil
+}
+
+// progress shows on a terminal how far a long piece of work is, in one line that changes. Not safe for concurrent use.
 type progress struct {
 	c     *console
 	began time.Time
-	said  time.Time
-	shown bool // there is a line to be removed
 }
 
 const (
-	progressEvery = 10 * time.Second // between two lines where there is no terminal
-	progressWidth = 100              // columns of a terminal that are used
+	progressWidth = 100 // columns of a terminal that are used
 	clearLine     = "\r\x1b[K"
 )
 
-func newProgress(c *console) *progress { return &progress{c: c, began: time.Now()} }
-
 // show says that done of total pieces of a part are done, and what is under way.
 func (p *progress) show(part string, done, total int, what string) {
-	now := time.Now()
-	line := fmt.Sprintf("%s %d/%d  %s", part, done, total, what)
 	if p.c.interactive {
-		line = fmt.Sprintf("%3.0f s  %s", now.Sub(p.began).Seconds(), line)
+		line := fmt.Sprintf("%3.0f s  %s %d/%d  %s", time.Since(p.began).Seconds(), part, done, total, what)
 		_, _ = fmt.Fprint(p.c.err, clearLine, short(line, progressWidth))
-		p.shown = true
-		return
-	}
-	if now.Sub(p.said) >= progressEvery {
-		p.said = now
-		p.c.say("%s", line)
 	}
 }
 
 // end removes the line.
 func (p *progress) end() {
-	if p.shown {
+	if p.c.interactive {
 		_, _ = fmt.Fprint(p.c.err, clearLine)
-		p.shown = false
 	}
 }

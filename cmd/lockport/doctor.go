@@ -1,16 +1,13 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
@@ -24,7 +21,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	var asJSON bool
 	options := newOptions("doctor")
 	server := options.server()
-	options.flag(&asJSON, "json", "")
+	options.BoolVar(&asJSON, "json", false, "")
 	if err := options.parseAlone(args); err != nil {
 		return err
 	}
@@ -33,13 +30,13 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 		return err
 	}
 	interrupted, stop := interruptible(ctx)
-	defer stop()
+	defer stop(nil)
 	limited, cancel := context.WithTimeout(interrupted, doctorLimit)
 	defer cancel()
 	d, err := diagnose(limited, rawURL)
 	switch {
-	case interrupted.Err() != nil:
-		return exitWith(exitInterrupted)
+	case interruption(interrupted) != nil:
+		return interruption(interrupted)
 	case err != nil:
 		return libraryError(err)
 	case asJSON:
@@ -69,7 +66,7 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	if caps.Ends == driver.EndsProcess {
 		return d, nil
 	}
-	d.setTTL(cmp.Or(urlTTL(rawURL), caps.FixedTTL, lockport.DefaultTTL))
+	d.TTLMS = clientTTL(rawURL, caps).Milliseconds()
 	var shortest time.Duration
 	for n := range inspections + 1 { // the first may have to connect
 		sent := time.Now()
@@ -82,7 +79,7 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 			shortest = took
 		}
 	}
-	d.setAnswerTime(shortest)
+	d.setRoundTrip(shortest)
 	return d, nil
 }
 
@@ -98,8 +95,14 @@ type diagnosis struct {
 	Endangers   []finding `json:"endangers"`
 	Unknown     []finding `json:"unknown"`
 
-	ends      driver.Ending
-	ttl, took time.Duration
+	ends driver.Ending
+}
+
+func (d *diagnosis) ttl() time.Duration { return time.Duration(d.TTLMS) * time.Millisecond }
+
+// roundTrip is how long a round trip takes, as a person wants to read it.
+func (d *diagnosis) roundTrip() time.Duration {
+	return (time.Duration(d.RoundTripUS) * time.Microsecond).Round(10 * time.Microsecond)
 }
 
 // finding is a driver.Notice.
@@ -125,49 +128,42 @@ func address(rawURL string) string {
 	return u.Scheme + "://" + u.Host + u.Path
 }
 
-// add adds notices, each ID once.
+// add adds notices.
 func (d *diagnosis) add(notices ...driver.Notice) {
 	for _, n := range notices {
 		list := &d.Endangers
 		if n.Unknown {
 			list = &d.Unknown
 		}
-		if !slices.ContainsFunc(*list, func(f finding) bool { return f.ID == n.ID }) {
-			*list = append(*list, finding{n.ID, n.Text, n.Remedy})
-		}
+		*list = append(*list, finding{n.ID, n.Text, n.Remedy})
 	}
 }
-
-func (d *diagnosis) setTTL(ttl time.Duration) { d.ttl, d.TTLMS = ttl, ttl.Milliseconds() }
 
 // latencyShare is the part of a TTL that a round trip may take: a renewal starts after a third of the TTL, and is retried until it succeeds.
 const latencyShare = 20
 
-// setAnswerTime records how long a round trip takes, and adds a notice if that is much of the TTL.
-func (d *diagnosis) setAnswerTime(took time.Duration) {
-	d.took, d.RoundTripUS = took, took.Microseconds()
-	if d.ttl > 0 && took >= d.ttl/latencyShare {
+// setRoundTrip records how long a round trip takes, and adds a notice if that is much of the TTL.
+func (d *diagnosis) setRoundTrip(took time.Duration) {
+	d.RoundTripUS = took.Microseconds()
+	if took >= d.ttl()/latencyShare {
 		d.add(driver.Notice{ID: "latency",
 			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v. It shortens the validity of each lock, and a few lost renewals end a hold.",
-				took.Round(10*time.Microsecond), d.ttl),
+				d.roundTrip(), d.ttl()),
 			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a nearer server.", (took*latencyShare).Round(time.Second)+time.Second)})
 	}
 }
-
-// textWidth is how wide a line for people is at most.
-const textWidth = 100
 
 // writeDiagnosis writes d for people.
 func writeDiagnosis(w io.Writer, d *diagnosis) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s (%s)\n", d.URL, d.Backend)
-	if d.ttl > 0 {
-		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", d.ttl)
+	if d.TTLMS > 0 {
+		fmt.Fprintf(&b, "A lock is released after a silence of %v.\n", d.ttl())
 	} else {
 		fmt.Fprintf(&b, "A lock ends with its %v.\n", d.ends)
 	}
-	if d.took > 0 {
-		fmt.Fprintf(&b, "A round trip takes %v.\n", d.took.Round(10*time.Microsecond))
+	if d.RoundTripUS > 0 {
+		fmt.Fprintf(&b, "A round trip takes %v.\n", d.roundTrip())
 	}
 	for _, part := range []struct {
 		title string
@@ -178,7 +174,7 @@ func writeDiagnosis(w io.Writer, d *diagnosis) error {
 		}
 		fmt.Fprintf(&b, "\n%s\n", part.title)
 		for _, f := range part.all {
-			fmt.Fprintf(&b, "\n%s\n%s%s", f.ID, wrap(f.Text), wrap("Remedy: "+f.Remedy))
+			fmt.Fprintf(&b, "\n%s\n  %s\n  Remedy: %s\n", f.ID, f.Text, f.Remedy)
 		}
 	}
 	fmt.Fprintf(&b, "\n%s\n", d.verdict())
@@ -196,19 +192,4 @@ func (d *diagnosis) verdict() string {
 		found += fmt.Sprintf("; not known: %d", n)
 	}
 	return found + "."
-}
-
-// wrap breaks text into lines that are indented.
-func wrap(text string) string {
-	const indent = " " // and the space before a word
-	var b strings.Builder
-	line := indent
-	for word := range strings.FieldsSeq(text) {
-		if line != indent && utf8.RuneCountInString(line+" "+word) > textWidth {
-			b.WriteString(line + "\n")
-			line = indent
-		}
-		line += " " + word
-	}
-	return b.String() + line + "\n"
 }

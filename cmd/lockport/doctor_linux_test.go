@@ -45,11 +45,10 @@ func (d diagnosis) ids() (endangers, unknown []string) {
 }
 
 func testDoctor(t *testing.T, url string) {
-	want := map[string]string{"redis": "persistence", "etcd": "quorum", "postgres": "fsync"}
 	code, d := diagnosed(t, url)
 	require.Equal(t, 1, code)
 	endangers, _ := d.ids()
-	require.Contains(t, endangers, want[scheme(url)])
+	require.Contains(t, endangers, "persistence")
 	require.Equal(t, scheme(url), d.Backend)
 	require.Equal(t, int64(15000), d.TTLMS)
 	require.Positive(t, d.RoundTripUS)

@@ -3,7 +3,6 @@ package main
 import (
 	"io"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -18,74 +17,38 @@ func newOptions(verb string) options {
 	return o
 }
 
-// text adds an option that takes any text.
-func (o options) text(to *string, name string) { o.StringVar(to, name, *to, "") }
-
-// flag adds an option without a value. short may be empty.
-func (o options) flag(to *bool, name, short string) { o.BoolVarP(to, name, short, *to, "") }
-
 // duration adds an option that takes a duration of at least smallest.
 func (o options) duration(to *time.Duration, smallest time.Duration, name, short string) {
-	o.FuncP(name, short, "", func(s string) error {
-		d, err := time.ParseDuration(s)
-		switch {
-		case err != nil:
-			return usagef("bad duration %q: want something like 10s, 1m30s or 250ms", s)
-		case d < smallest && smallest > 0:
-			return usagef("%q is too short: want at least %v", s, smallest)
-		case d < smallest:
-			return usagef("%q is negative", s)
+	o.FuncP(name, short, "", func(s string) (err error) {
+		if *to, err = time.ParseDuration(s); err != nil || *to < smallest {
+			return usagef("bad duration %q: want at least %v, as in 10s, 1m30s or 250ms", s, smallest)
 		}
-		*to = d
 		return nil
 	})
 }
 
 // count adds an option that takes a number of at least 1.
 func (o options) count(to *int, name string) {
-	o.Func(name, "", func(s string) error {
-		n, err := strconv.Atoi(s)
-		if err != nil || n < 1 {
+	o.Func(name, "", func(s string) (err error) {
+		if *to, err = strconv.Atoi(s); err != nil || *to < 1 {
 			return usagef("bad number %q: want at least 1", s)
 		}
-		*to = n
 		return nil
 	})
 }
 
-// list adds an option that may be given several times, and takes several values with commas between them.
-func (o options) list(to *[]string, name string) {
-	o.Func(name, "", func(s string) error {
-		for value := range strings.SplitSeq(s, ",") {
-			*to = append(*to, strings.TrimSpace(value))
-		}
-		return nil
-	})
-}
-
-// arguments is what is left when the options are taken out.
-type arguments struct {
-	before []string // in front of "--"
-	dashes bool     // there was a "--"
-	after  []string // behind it, untouched
-}
-
-// parse takes the options out of args.
-func (o options) parse(args []string) (arguments, error) {
+// parse takes the options out of args. Args has the rest.
+func (o options) parse(args []string) error {
 	if err := o.Parse(args); err != nil {
-		return arguments{}, usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
+		return usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
 	}
-	rest, n := o.Args(), o.ArgsLenAtDash()
-	if n < 0 {
-		return arguments{before: rest}, nil
-	}
-	return arguments{before: rest[:n], dashes: true, after: rest[n:]}, nil
+	return nil
 }
 
 // parseAlone parses args of a verb that takes nothing but options.
 func (o options) parseAlone(args []string) error {
-	a, err := o.parse(args)
-	if err == nil && (len(a.before) > 0 || a.dashes) {
+	err := o.parse(args)
+	if err == nil && (o.NArg() > 0 || o.ArgsLenAtDash() >= 0) {
 		err = usagef("%s takes options only; try: lockport %s --help", o.Name(), o.Name())
 	}
 	return err

@@ -22,10 +22,9 @@ import (
 type guard struct {
 	process *os.Process
 	pipe    *os.File
-	told    time.Time     // the last deadline that the guard was told
-	late    bool          // when the one before had passed, so that it may have killed the group
 	gone    chan struct{} // closed when the process has ended
-	acted   bool          // it ended by itself, which it does when it has killed the group; once gone is closed
+	told    time.Time     // the last deadline that the guard was told
+	late    bool          // the one before had passed by then
 }
 
 func startGuard(group int, holding []*os.File) (*guard, error) {
@@ -54,7 +53,6 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 	g := &guard{process: cmd.Process, pipe: writes, gone: make(chan struct{})}
 	go func() {
 		_ = cmd.Wait()
-		g.acted = cmd.ProcessState.Success()
 		close(g.gone)
 	}()
 	return g, nil
@@ -65,26 +63,17 @@ func (g *guard) tell(deadline time.Time) {
 	if deadline.Sub(g.told).Abs() < time.Millisecond {
 		return // as before: it is computed anew from two clocks each time
 	}
-	g.late = g.hasPassed()
+	g.late = g.overdue()
 	g.told = deadline
 	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                                  // a guard that is stopped reads nothing
 	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline))) // one that is gone is replaced
 }
 
-func (g *guard) hasPassed() bool { return !g.told.IsZero() && !time.Now().Before(g.told) }
+// overdue says that the guard was not told another deadline in time.
+func (g *guard) overdue() bool { return !g.told.IsZero() && !time.Now().Before(g.told) }
 
 // mayHaveKilled says that if the group was killed, it was the guard.
-func (g *guard) mayHaveKilled() bool {
-	if g.late || g.hasPassed() {
-		return true
-	}
-	select {
-	case <-g.gone:
-		return g.acted
-	default:
-		return false
-	}
-}
+func (g *guard) mayHaveKilled() bool { return g.late || g.overdue() }
 
 // release ends the guard, so that it kills nobody, and returns when its descriptors are closed: a lock that is a
 // descriptor is free only then.

@@ -10,59 +10,33 @@ import (
 	"unicode/utf8"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/driver"
 )
 
 // lookLimit bounds every look at locks, and every attempt to end one.
 const lookLimit = 10 * time.Second
 
-// closeLimit bounds the end of a view: looking leaves nothing behind that the server would not clear away itself.
-const closeLimit = time.Second
-
-// view shows the locks of a backend. Its client is not checked by opening it, so that also a server that can hold no locks any more (a replica, say) shows
-// those that it has.
-type view struct {
-	*lockport.Client
-	caps driver.Capabilities
-	ttl  time.Duration // of clients that use the same URL
-}
-
-// openView makes the client of a URL, for a verb that looks at locks.
-func openView(verb, rawURL string) (*view, error) {
-	b, ttl, err := lockport.DefaultMux().OpenBackend(rawURL)
+// openView makes a client for a verb that looks at locks. It is not checked by opening it, so that also a server that can hold no locks any more (a
+// replica, say) shows those that it has.
+func openView(verb, rawURL string) (*lockport.Client, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 	if err != nil {
 		return nil, libraryError(&lockport.Error{Op: verb, Err: err})
-	}
-	if ttl == 0 {
-		ttl = lockport.DefaultTTL
 	}
 	client, err := lockport.New(b, lockport.Logger(nil))
 	if err != nil {
 		return nil, errors.Join(libraryError(err), b.Close())
 	}
-	v := &view{client, b.Capabilities(), ttl}
-	if v.caps.Backend == "memory" {
-		v.close()
-		return nil, usagef("%s: locks in memory are invisible to other processes", verb)
+	if client.Capabilities().Backend == "memory" {
+		return nil, errors.Join(usagef("%s: locks in memory are invisible to other processes", verb), client.Close())
 	}
-	return v, nil
-}
-
-// close frees what the view has opened, or leaves that to the end of the process where it takes long.
-func (v *view) close() {
-	closed := make(chan struct{})
-	go func() { defer close(closed); _ = v.Close() }()
-	select {
-	case <-closed:
-	case <-time.After(closeLimit):
-	}
+	return client, nil
 }
 
 // inspect looks at one lock.
-func (v *view) inspect(ctx context.Context, name string) (lockport.Status, error) {
+func inspect(ctx context.Context, client *lockport.Client, name string) (lockport.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	st, err := v.Inspect(ctx, name)
+	st, err := client.Inspect(ctx, name)
 	return st, lookError(err)
 }
 
@@ -113,22 +87,17 @@ func holder(ctx context.Context, client *lockport.Client, names []string) (name,
 	return names[0], "another client"
 }
 
-// plain is a name as it is, where that shows what it is and where it ends; else in quotes.
-func plain(name string) string {
+// plain is a text as it is, where that shows what it is and where it ends, and does not play with the terminal; else in quotes.
+func plain(s string) string {
 	odd := func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }
-	if name == "" || strings.ContainsFunc(name, odd) {
-		return strconv.Quote(name)
+	if s == "" || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
+		return strconv.Quote(s)
 	}
-	return name
+	return s
 }
 
-// legible is what a client wrote, in quotes where it would play with the terminal, and not much of it.
-func legible(s string) string {
-	if strings.ContainsFunc(s, func(r rune) bool { return !strconv.IsPrint(r) }) || !utf8.ValidString(s) {
-		s = strconv.Quote(s)
-	}
-	return short(s, 100)
-}
+// legible is what a client wrote, and not much of it.
+func legible(s string) string { return short(plain(s), 100) }
 
 // short is s, or its beginning if it is longer than width.
 func short(s string, width int) string {

@@ -58,7 +58,6 @@ const (
 	exitCannotStart = 126 // the command was found and cannot be started
 	exitNotFound    = 127 // the command was not found
 	exitSignal      = 128 // plus the number of the signal
-	exitInterrupted = exitSignal + int(syscall.SIGINT)
 )
 
 // exitError ends the program with a code and, unless it is empty, a message for people.

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/lockport/lockport/driver"
 )
 
 // TestHoldersOfFiles is on files what serverTests are on servers.
@@ -16,22 +14,9 @@ func TestHoldersOfFiles(t *testing.T) {
 	testHolders(t, folder(t))
 }
 
-// capabilitiesOf are those of the backend of url.
-func capabilitiesOf(t *testing.T, url string) driver.Capabilities {
-	t.Helper()
-	v, err := openView("status", url)
-	require.NoError(t, err)
-	defer v.close()
-	return v.caps
-}
-
 // testHolders: all readers, and all who have a permit, are shown, and one of them can be ended.
 func testHolders(t *testing.T, url string) {
-	caps := capabilitiesOf(t, url)
-	for mode, stated := range map[string]bool{"--shared": caps.Shared, "--permits=4": caps.Permits} {
-		if !stated {
-			continue
-		}
+	for _, mode := range []string{"--shared", "--permits=4"} {
 		name, holders, pids := "holders"+mode, map[int]*process{}, []int(nil)
 		for range 3 {
 			p := start(t, url, "run", mode, name, "--", "sh", "-c", "echo ready; exec sleep 1000")
@@ -54,7 +39,7 @@ func testHolders(t *testing.T, url string) {
 
 		refuses(t, url, 64, "has 3 holders: give --owner", "break", "--yes", "--url", url, name)
 		one := all[1]
-		if caps.Ends == driver.EndsProcess {
+		if scheme(url) == "file" {
 			_, stderr := ran(t, 69, url, "break", "--yes", "--owner", one.Owner, name)
 			require.Contains(t, stderr, "it ends with its process: kill "+strconv.Itoa(one.PID))
 			require.NoError(t, holders[one.PID].Process.Kill())

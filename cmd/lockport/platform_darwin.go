@@ -11,28 +11,20 @@ func executable() (string, error) { return os.Executable() }
 // childAttributes: there is no parent-death signal here.
 func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }
 
-// watch reports when the child stops, and at last that it ended. waitid(2) cannot be relied on here (go.dev/issue/19314), so the
-// child is reaped before its end is reported.
-func watch(pid int, events chan<- syscall.WaitStatus) {
-	defer close(events)
+// watch reports what stops the child, and returns when it has ended. waitid(2) cannot be relied on here (go.dev/issue/19314), so that
+// it reaps the child.
+func (c *child) watch(stops chan<- syscall.Signal) {
 	for {
-		var status syscall.WaitStatus
-		_, err := syscall.Wait4(pid, &status, syscall.WUNTRACED, nil)
+		_, err := syscall.Wait4(c.group, &c.status, syscall.WUNTRACED, nil)
 		if err == syscall.EINTR {
 			continue
 		}
-		if err != nil {
+		if err != nil || !c.status.Stopped() {
 			return
 		}
-		events <- status
-		if !status.Stopped() {
-			return
-		}
+		stops <- c.status.StopSignal()
 	}
 }
-
-// reap: watch did.
-func reap(int) {}
 
 // groupAlive says whether a process of group still runs. Here kill(2) does not count zombies.
 func groupAlive(group int) bool { return syscall.Kill(-group, 0) == nil }

@@ -23,53 +23,24 @@ func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	return a
 }
 
-// watch reports when the child stops, and at last that it ended, leaving it a zombie: until reap, its process id, which is its
+// watch reports what stops the child, and returns when it has ended, leaving it a zombie: until reap, its process id, which is its
 // group's number too, can belong to nobody else.
-func watch(pid int, events chan<- syscall.WaitStatus) {
-	defer close(events)
+func (c *child) watch(stops chan<- syscall.Signal) {
+	const stopped = 5 // CLD_STOPPED
 	for {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
+		err := unix.Waitid(unix.P_PID, c.group, &info, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil)
 		if err == unix.EINTR {
 			continue
 		}
-		if err != nil {
+		if err != nil || info.Code != stopped {
 			return
 		}
-		status, ended := endStatus(&info)
-		if !ended {
-			if n, err := syscall.Wait4(pid, &status, syscall.WUNTRACED|syscall.WNOHANG, nil); n == 0 || err != nil {
-				continue // it went on before it was asked why it had stopped
-			}
-			ended = !status.Stopped() // killed between the two calls, and reaped by the second
-		}
-		events <- status
-		if ended {
-			return
-		}
-	}
-}
-
-// endStatus makes a wait status of what waitid(2) reports of a process that has ended: si_code, and si_status, which
-// stands behind si_pid and si_uid. Those begin at a multiple of a pointer's size.
-func endStatus(info *unix.Siginfo) (status syscall.WaitStatus, ended bool) {
-	const exited, killed, dumped = 1, 2, 3
-	const align = unsafe.Alignof(uintptr(0))
-	const statusAt = (3*4+align-1)&^(align-1) + 2*4
-	value := *(*int32)(unsafe.Add(unsafe.Pointer(info), statusAt))
-	switch info.Code {
-	case exited:
-		return syscall.WaitStatus(value&0xff) << 8, true
-	case killed, dumped:
-		return syscall.WaitStatus(value & 0x7f), true
-	}
-	return 0, false
-}
-
-// reap ends the zombie.
-func reap(pid int) {
-	for {
-		if _, err := syscall.Wait4(pid, nil, 0, nil); err != syscall.EINTR {
+		switch n, err := syscall.Wait4(c.group, &c.status, syscall.WUNTRACED|syscall.WNOHANG, nil); {
+		case n == 0 || err != nil: // it went on before it was asked why it had stopped
+		case c.status.Stopped():
+			stops <- c.status.StopSignal()
+		default: // killed between the two calls, and reaped by the second
 			return
 		}
 	}
@@ -81,29 +52,14 @@ func groupAlive(group int) bool {
 	if syscall.Kill(-group, 0) == syscall.ESRCH {
 		return false
 	}
-	names, err := readNames("/proc")
-	if err != nil {
-		return true // kill(2) said so
-	}
-	for _, name := range names {
-		if _, err := strconv.Atoi(name); err != nil {
-			continue
-		}
-		stat, err := os.ReadFile("/proc/" + name + "/stat")
+	processes, err := os.ReadDir("/proc")
+	for _, p := range processes {
+		stat, err := os.ReadFile("/proc/" + p.Name() + "/stat")
 		if err == nil && runsInGroup(stat, group) {
 			return true
 		}
 	}
-	return false
-}
-
-func readNames(folder string) ([]string, error) {
-	f, err := os.Open(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return f.Readdirnames(-1)
+	return err != nil // kill(2) said so
 }
 
 // runsInGroup reads a line of /proc/PID/stat: pid (comm) state ppid pgrp … num_threads (the 20th field). A thread group whose

@@ -48,11 +48,11 @@ func openFiles(pid int, part string) []string {
 
 // guardOf is the process id of the guard of group, 0 if there is none.
 func guardOf(group int) int {
-	names, _ := readNames("/proc")
-	for _, name := range names {
-		line, err := os.ReadFile("/proc/" + name + "/cmdline")
+	processes, _ := os.ReadDir("/proc")
+	for _, p := range processes {
+		line, err := os.ReadFile("/proc/" + p.Name() + "/cmdline")
 		if err == nil && string(line) == "lock-guard\x00"+stageGuard+"\x00"+strconv.Itoa(group)+"\x00" {
-			pid, _ := strconv.Atoi(name)
+			pid, _ := strconv.Atoi(p.Name())
 			return pid
 		}
 	}

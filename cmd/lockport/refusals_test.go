@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 		{64, "options only", []string{"conform", "file:"}},
 		{64, "flag: error parsing regexp", []string{"conform", "--run", "("}},
 		{64, "no case matches", []string{"conform", "--run", "^nothing$"}},
-		{64, "too short", []string{"conform", "--soak", "1ms"}},
+		{64, "at least 1s", []string{"conform", "--soak", "1ms"}},
 		{64, "--soak runs no cases", []string{"conform", "--soak", "1s", "--short"}},
 		{64, "bad number", []string{"conform", "--soak", "1s", "--processes", "0"}},
 		{64, "give --soak", []string{"conform", "--goroutines", "9"}},

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"sync"
@@ -33,30 +34,28 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	if o.keep {
 		return keep(ctx, c, o, path, signals)
 	}
-	client, lock, err := acquire(ctx, c, o, signals)
+	started := time.Now()
+	ctx, end := context.WithCancelCause(ctx)
+	defer end(nil)
+	unlisten := onSignal(signals, end)
+	client, err := open(ctx, c, o)
+	var lock *lockport.Set
+	if err == nil {
+		lock, err = acquire(ctx, c, o, client, started)
+	}
+	unlisten()
+	if interrupted := interruption(ctx); interrupted != nil {
+		if err == nil { // granted in the same moment
+			_ = lock.Release(context.WithoutCancel(ctx))
+		}
+		err = interrupted
+	}
 	if err != nil {
 		closeClient(client, signals)
 		return err
 	}
 	code, _, err := supervise(c, o, path, client.Capabilities().Backend, lock, lock.Locks(), signals)
 	return finish(c, o, client, lock, code, err, signals)
-}
-
-// acquire opens the server and waits for the lock, until a signal ends that. With an error a client may be left to close.
-func acquire(ctx context.Context, c *console, o runOptions, signals <-chan os.Signal) (*lockport.Client, *lockport.Set, error) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stop := onSignal(signals, cancel)
-	client, lock, err := openAndAcquire(ctx, c, o)
-	stop()
-	var interrupted *exitError
-	if !errors.As(context.Cause(ctx), &interrupted) {
-		return client, lock, err
-	}
-	if lock != nil { // granted in the same moment
-		_ = lock.Release(context.WithoutCancel(ctx))
-	}
-	return client, nil, interrupted
 }
 
 // onSignal cancels when a signal ends lockport where no command runs, until stop is called.
@@ -98,56 +97,44 @@ func closeClient(client *lockport.Client, signals <-chan os.Signal) {
 
 // open opens the server.
 func open(ctx context.Context, c *console, o runOptions) (*lockport.Client, error) {
-	options := []lockport.Option{lockport.Logger(nil), lockport.MinHold(o.minHold)}
+	options := []lockport.Option{lockport.MinHold(o.minHold)}
 	if o.ttlGiven {
 		options = append(options, lockport.TTL(o.ttl))
 	}
-	limited, cancel := context.WithTimeout(ctx, openLimit)
-	defer cancel()
-	client, err := lockport.Open(limited, o.url, options...)
-	if err != nil {
-		return nil, libraryError(err)
-	}
-	if c.interactive {
+	client, err := openServer(ctx, o.url, options...)
+	if err == nil && c.interactive {
 		for _, n := range client.Notices() {
 			if !n.Unknown {
 				c.say("warning: %s %s", n.Text, n.Remedy)
 			}
 		}
 	}
-	return client, nil
+	return client, err
 }
 
-func openAndAcquire(ctx context.Context, c *console, o runOptions) (client *lockport.Client, lock *lockport.Set, err error) {
-	started := time.Now()
-	if client, err = open(ctx, c, o); err != nil {
-		return nil, nil, err
-	}
+// acquire acquires the lock. -w counts from started.
+func acquire(ctx context.Context, c *console, o runOptions, client *lockport.Client, started time.Time) (lock *lockport.Set, err error) {
+	limited, cancel, waited := ctx, context.CancelFunc(func() {}), ""
 	if o.once {
-		limited, cancel := context.WithTimeout(ctx, openLimit)
-		defer cancel()
+		limited, cancel = context.WithTimeout(ctx, openLimit)
 		lock, err = lockport.TryAcquireAll(limited, client, o.names, o.mode()...)
 	} else {
-		bounded, cancel := ctx, context.CancelFunc(func() {})
 		if o.wait >= 0 {
-			bounded, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+			limited, cancel = context.WithDeadline(ctx, started.Add(o.wait))
+			waited = fmt.Sprintf("waited %v: ", o.wait)
 		}
-		defer cancel()
 		stop := explainWaiting(ctx, c, client, o.names)
-		lock, err = lockport.AcquireAll(bounded, client, o.names, o.mode()...)
+		lock, err = lockport.AcquireAll(limited, client, o.names, o.mode()...)
 		stop()
 	}
-	switch {
-	case err == nil:
-		return client, lock, nil
-	case !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil:
-		return client, nil, libraryError(err)
-	case o.wait > 0:
-		name, by := holder(ctx, client, o.names)
-		return client, nil, failf(exitHeld, "waited %v for %q, held by %s", o.wait, name, by)
+	cancel()
+	if err == nil {
+		return lock, nil
+	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
+		return nil, libraryError(err)
 	}
 	name, by := holder(ctx, client, o.names)
-	return client, nil, failf(exitHeld, "%q is held by %s", name, by)
+	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
 // explainAfter is how long a person waits for a lock before being told who has it.
@@ -197,28 +184,16 @@ func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Se
 	return exitWith(code)
 }
 
-// passedOn are the signals that lockport passes on to the command. SIGTSTP comes later, see catchStop: until there is a
-// command it stops lockport as it stops any program.
+// passedOn are the signals that lockport passes on to the command. SIGTSTP comes later, in supervise: until there is
+// a command it stops lockport as it stops any program.
 var passedOn = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// catchSignals delivers the signals that are to be passed on. Those that were ignored when lockport was started, as nohup(1)
-// does, stay ignored, here and in the command.
+// catchSignals delivers the signals that are to be passed on.
 func catchSignals() chan os.Signal {
 	signals := make(chan os.Signal, 64)
-	for _, s := range passedOn {
-		if !signal.Ignored(s) {
-			signal.Notify(signals, s)
-		}
-	}
+	notify(signals, passedOn...)
 	return signals
-}
-
-// catchStop delivers SIGTSTP too, so that the command stops first, or not at all.
-func catchStop(signals chan<- os.Signal) {
-	if !signal.Ignored(syscall.SIGTSTP) {
-		signal.Notify(signals, syscall.SIGTSTP)
-	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -78,7 +79,7 @@ func TestRunHeld(t *testing.T) {
 
 	begun := time.Now()
 	stdout, stderr := ran(t, 75, url, "run", "-w", "300ms", "a", "--", "echo", "no")
-	require.Contains(t, stderr, `waited 300ms for "a"`)
+	require.Contains(t, stderr, `waited 300ms: "a" is held by `)
 	require.Empty(t, stdout)
 	require.GreaterOrEqual(t, time.Since(begun), 300*time.Millisecond)
 
@@ -125,37 +126,43 @@ func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
 	require.Contains(t, p.out.String(), "alive")
 }
 
+// A command learns of the locks that it runs under, and of no lock that lockport itself was run under.
 func TestRunEnvironment(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
-	names := []string{"LOCKPORT_NAME", "LOCKPORT_OWNER", "LOCKPORT_BACKEND", "LOCKPORT_TOKEN"}
-	run := func(url string) map[string]string {
-		p := prepare(url, "run", "nightly report", "--", "env")
-		for _, name := range names {
-			p.Env = append(p.Env, name+"=stale")
+	run := func(names ...string) map[string]string {
+		p := prepare(url, slices.Concat([]string{"run"}, names, []string{"--", "env"})...)
+		for _, name := range []string{"NAME", "OWNER", "BACKEND", "TOKEN", "NAME_3"} {
+			p.Env = append(p.Env, "LOCKPORT_"+name+"=stale")
 		}
 		p.begin(t)
 		require.Equal(t, 0, p.code(t), p.err.String())
 		found := map[string]string{}
 		for line := range strings.Lines(p.out.String()) {
-			name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "=")
-			require.NotContains(t, found, name, "set twice")
-			found[name] = value
+			if name, value, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "="); strings.HasPrefix(name, "LOCKPORT_") {
+				require.NotContains(t, found, name, "set twice")
+				require.NotEqual(t, "stale", value)
+				found[name] = value
+			}
 		}
+		require.Equal(t, "file", found["LOCKPORT_BACKEND"])
+		require.Equal(t, url, found["LOCKPORT_URL"])
 		return found
 	}
-	first := run(url)
+	first, second, both := run("nightly report"), run("nightly report"), run("z", "nightly report")
+	require.Len(t, first, 5)
 	require.Equal(t, "nightly report", first["LOCKPORT_NAME"])
-	require.Equal(t, "file", first["LOCKPORT_BACKEND"])
 	require.Regexp(t, `^[0-9a-f]{32}:`, first["LOCKPORT_OWNER"])
-	require.Equal(t, url, first["LOCKPORT_URL"])
-	second := run(url)
 	require.NotEqual(t, first["LOCKPORT_OWNER"], second["LOCKPORT_OWNER"])
-	before, err := strconv.Atoi(first["LOCKPORT_TOKEN"])
-	require.NoError(t, err)
-	after, err := strconv.Atoi(second["LOCKPORT_TOKEN"])
-	require.NoError(t, err)
-	require.Greater(t, after, before)
+	require.Len(t, both, 8)
+	require.Equal(t, []string{"nightly report", "z"}, []string{both["LOCKPORT_NAME_1"], both["LOCKPORT_NAME_2"]}, "in order")
+	before := 0
+	for _, token := range []string{first["LOCKPORT_TOKEN"], second["LOCKPORT_TOKEN"], both["LOCKPORT_TOKEN_1"]} {
+		n, err := strconv.Atoi(token)
+		require.NoError(t, err)
+		require.Greater(t, n, before)
+		before = n
+	}
 }
 
 func TestRunMinHold(t *testing.T) {

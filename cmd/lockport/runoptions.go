@@ -34,26 +34,30 @@ func parseRun(args []string) (runOptions, error) {
 	onLost := "term"
 	options := newOptions("run")
 	server := options.server()
-	options.flag(&o.once, "no-wait", "n")
+	options.BoolVarP(&o.once, "no-wait", "n", false, "")
 	options.duration(&o.wait, 0, "wait", "w")
 	options.duration(&o.ttl, time.Millisecond, "ttl", "")
 	options.duration(&o.minHold, 0, "min-hold", "")
 	options.duration(&o.killAfter, 0, "kill-after", "")
-	options.text(&onLost, "on-lost")
-	options.flag(&o.shared, "shared", "")
+	options.StringVar(&onLost, "on-lost", onLost, "")
+	options.BoolVar(&o.shared, "shared", false, "")
 	options.count(&o.permits, "permits")
-	options.flag(&o.keep, "keep", "")
-	a, err := options.parse(args)
+	options.BoolVar(&o.keep, "keep", false, "")
+	err := options.parse(args)
+	o.names = options.Args()
+	if dashes := options.ArgsLenAtDash(); dashes >= 0 {
+		o.names, o.command = o.names[:dashes], o.names[dashes:]
+	}
 	switch {
 	case err != nil:
 		return o, err
-	case len(a.before) == 0:
+	case len(o.names) == 0:
 		return o, usagef("the lock's name is missing; try: lockport run --help")
-	case !a.dashes:
-		return o, usagef("put -- between the lock's name and the command: lockport run %s -- COMMAND", a.before[0])
-	case slices.Contains(a.before, ""):
+	case options.ArgsLenAtDash() < 0:
+		return o, usagef("put -- between the lock's name and the command: lockport run %s -- COMMAND", o.names[0])
+	case slices.Contains(o.names, ""):
 		return o, usagef("the lock's name is empty")
-	case len(a.after) == 0 || a.after[0] == "":
+	case len(o.command) == 0 || o.command[0] == "":
 		return o, usagef("the command is missing after --")
 	case o.once && o.wait >= 0:
 		return o, usagef("options -n and -w exclude each other")
@@ -62,10 +66,9 @@ func parseRun(args []string) (runOptions, error) {
 	case onLost != "term" && onLost != "ignore":
 		return o, usagef("option --on-lost: %q is neither term nor ignore", onLost)
 	}
-	if o.keep && (o.once || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(a.before) > 1) {
+	if o.keep && (o.once || o.wait >= 0 || o.shared || o.permits > 0 || onLost == "ignore" || len(o.names) > 1) {
 		return o, usagef("option --keep takes one name, and excludes -n, -w, --shared, --permits and --on-lost ignore")
 	}
-	o.names, o.command = a.before, a.after
 	o.ignore = onLost == "ignore"
 	o.once = o.once || o.wait == 0
 	if o.url, err = server.url(); err != nil {

@@ -28,10 +28,10 @@ func parseStatus(args []string) (statusOptions, error) {
 	var o statusOptions
 	options := newOptions("status")
 	server := options.server()
-	options.text(&o.prefix, "prefix")
-	options.flag(&o.json, "json", "")
-	a, err := options.parse(args)
-	names := append(a.before, a.after...)
+	options.StringVar(&o.prefix, "prefix", o.prefix, "")
+	options.BoolVar(&o.json, "json", false, "")
+	err := options.parse(args)
+	names := options.Args()
 	switch {
 	case err != nil:
 		return o, err
@@ -54,26 +54,26 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	v, err := openView("status", o.url)
+	client, err := openView("status", o.url)
 	if err != nil {
 		return err
 	}
-	defer v.close()
+	defer client.Close()
 	if o.name != "" {
-		return v.showOne(ctx, c, o)
+		return showOne(ctx, c, client, o)
 	}
-	return v.showAll(ctx, c, o)
+	return showAll(ctx, c, client, o)
 }
 
-func (v *view) showOne(ctx context.Context, c *console, o statusOptions) error {
-	st, err := v.inspect(ctx, o.name)
+func showOne(ctx context.Context, c *console, client *lockport.Client, o statusOptions) error {
+	st, err := inspect(ctx, client, o.name)
 	switch {
 	case err != nil:
 		return err
 	case o.json:
-		err = writeLocks(c.out, v.caps.Backend, []lockport.Status{st})
+		err = writeLocks(c.out, client, st)
 	default:
-		err = writeDetails(c.out, v.caps, st)
+		err = writeDetails(c.out, client.Capabilities(), st)
 	}
 	if err == nil && !st.Held {
 		err = exitWith(exitFailed)
@@ -81,10 +81,10 @@ func (v *view) showOne(ctx context.Context, c *console, o statusOptions) error {
 	return err
 }
 
-func (v *view) showAll(ctx context.Context, c *console, o statusOptions) error {
+func showAll(ctx context.Context, c *console, client *lockport.Client, o statusOptions) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	all, err := v.List(ctx, o.prefix)
+	all, err := client.List(ctx, o.prefix)
 	incomplete := lookError(err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failf(exitUnavailable, "%v; name the lock: lockport status NAME", incomplete)
@@ -96,13 +96,13 @@ func (v *view) showAll(ctx context.Context, c *console, o statusOptions) error {
 	err = nil
 	switch {
 	case o.json:
-		err = writeLocks(c.out, v.caps.Backend, all)
+		err = writeLocks(c.out, client, all...)
 	case len(all) > 0:
 		err = writeTable(c.out, all)
 	case o.prefix != "":
 		c.say("no held lock has a name that starts with %s", strconv.Quote(o.prefix))
 	default:
-		c.say("no lock is held (%s)", v.caps.Backend)
+		c.say("no lock is held (%s)", client.Capabilities().Backend)
 	}
 	return cmp.Or(err, incomplete)
 }
@@ -149,11 +149,11 @@ func newLockJSON(st lockport.Status) lockJSON {
 }
 
 // writeLocks writes the output of --json.
-func writeLocks(w io.Writer, backend string, all []lockport.Status) error {
+func writeLocks(w io.Writer, client *lockport.Client, all ...lockport.Status) error {
 	report := struct {
 		Backend string     `json:"backend"`
 		Locks   []lockJSON `json:"locks"`
-	}{backend, make([]lockJSON, 0, len(all))}
+	}{client.Capabilities().Backend, make([]lockJSON, 0, len(all))}
 	for _, st := range all {
 		report.Locks = append(report.Locks, newLockJSON(st))
 	}

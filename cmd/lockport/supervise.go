@@ -31,15 +31,14 @@ type hold interface {
 
 // supervisor watches a lock and the command that runs under it.
 type supervisor struct {
-	c         *console
-	o         runOptions
-	lock      hold
-	child     *child
-	guard     *guard
-	guardGone <-chan struct{}
-	holding   []*os.File // descriptors that are the lock
-	signals   chan os.Signal
-	passed    map[syscall.Signal]bool // on to the command, since lockport got them
+	c       *console
+	o       runOptions
+	lock    hold
+	child   *child
+	guard   *guard
+	holding []*os.File // descriptors that are the lock
+	signals chan os.Signal
+	passed  map[syscall.Signal]bool // on to the command, since lockport got them
 
 	lost   bool      // the lock is gone, or the command was ended because it would have been
 	killAt time.Time // SIGTERM was sent for the lock's sake, and SIGKILL follows then
@@ -60,44 +59,43 @@ func supervise(c *console, o runOptions, path, backend string, lock hold, locks 
 		return 0, false, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
 	}
 	defer takeBackForeground(s.child.group)
-	defer reap(s.child.group) // after the guard, to which its number must not come to mean another group
 	if s.guard, err = startGuard(s.child.group, s.holding); err != nil {
 		s.child.open(false)
-		for range s.child.events { // it ends at the closed gate
-		}
+		s.child.reap()
 		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
 	}
-	s.guardGone = s.guard.gone
-	defer func() { s.guard.release() }()
-	catchStop(signals)
+	notify(signals, syscall.SIGTSTP) // the command stops first, or not at all
 
 	s.check(time.Now())
 	s.child.open(!s.lost || o.ignore)
-	status := s.run()
-	code = s.ended(status)
-	return code, s.askedToEnd(status), nil
+	s.watch()
+	s.endGroup()
+	paused := s.guard.mayHaveKilled()
+	s.guard.release()
+	status := s.child.reap() // after the guard, to which the group's number must not come to mean another group
+	return s.code(status, paused), s.askedToEnd(status), nil
 }
 
-// run watches until the command has ended.
-func (s *supervisor) run() syscall.WaitStatus {
+// watch returns when the command has ended.
+func (s *supervisor) watch() {
 	held, cancel := s.lock.Context(context.Background())
 	defer cancel()
-	lost := held.Done()
+	lost, gone := held.Done(), s.guard.gone
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
-		case status := <-s.child.events:
-			if !status.Stopped() {
-				return status
+		case sig, running := <-s.child.stops:
+			if !running {
+				return
 			}
-			s.stopped(status.StopSignal())
+			s.stopped(sig)
 		case sig := <-s.signals:
 			s.pass(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil
-		case <-s.guardGone:
-			s.replaceGuard()
+		case <-gone:
+			gone = s.replaceGuard()
 		case <-timer.C:
 		}
 		timer.Reset(s.check(time.Now()))
@@ -184,9 +182,8 @@ func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
 	return s.passed[syscall.SIGTERM] || s.passed[syscall.SIGINT] || s.passed[syscall.SIGQUIT] || status.Signaled() && s.passed[status.Signal()]
 }
 
-// ended settles the exit code when the command has ended. What it left running goes on, unless the lock is gone, or with --keep: another machine's turn
-// is next.
-func (s *supervisor) ended(status syscall.WaitStatus) int {
+// endGroup ends what the command left running when it ended, if the lock is gone, or with --keep: another machine's turn is next.
+func (s *supervisor) endGroup() {
 	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
 		s.removed(err, time.Now())
 	}
@@ -204,7 +201,11 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 		}
 		time.Sleep(5 * time.Millisecond) // the kernel announces the end of children only
 	}
-	if !s.lost && s.guardKilled(status) {
+}
+
+// code settles the exit code. paused says that the guard may have killed the command.
+func (s *supervisor) code(status syscall.WaitStatus, paused bool) int {
+	if !s.lost && paused && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		s.c.say("the command was killed: lockport was paused and could not renew %s in time", s.o.title())
 		s.lost = true
 	}
@@ -215,11 +216,6 @@ func (s *supervisor) ended(status syscall.WaitStatus) int {
 		return signalCode(status.Signal())
 	}
 	return status.ExitStatus()
-}
-
-// guardKilled says whether it was the guard that killed the command.
-func (s *supervisor) guardKilled(status syscall.WaitStatus) bool {
-	return status.Signaled() && status.Signal() == syscall.SIGKILL && s.guard.mayHaveKilled()
 }
 
 // ofLock are the variables of a lock, which a command must not inherit from another.
@@ -243,18 +239,18 @@ func environment(backend string, locks []*lockport.Lock) []string {
 	return env
 }
 
-// replaceGuard starts another guard if somebody ended the first.
-func (s *supervisor) replaceGuard() {
-	s.guardGone = nil
-	if s.guard.acted || !s.lock.Valid() {
-		return // it did its work
+// replaceGuard starts another guard if somebody ended the first, and returns what is closed when that one has ended.
+func (s *supervisor) replaceGuard() (gone chan struct{}) {
+	if s.guard.mayHaveKilled() || !s.lock.Valid() {
+		return nil // it did its work
 	}
 	g, err := startGuard(s.child.group, s.holding)
 	if err != nil {
 		s.c.say("the guard process is gone and cannot be started again (%v): if lockport is killed now, the command continues", err)
-		return
+		return nil
 	}
 	s.c.say("the guard process was killed; another one was started")
 	s.guard.release()
-	s.guard, s.guardGone = g, g.gone
+	s.guard = g
+	return g.gone
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -31,17 +30,17 @@ type server struct{ urls, files []string }
 // files, on which two machines do not meet.
 func (o options) server() *server {
 	s := new(server)
-	notEmpty := func(to *[]string, what string) func(string) error {
-		return func(value string) error {
+	add := func(to *[]string, name, what string) {
+		o.Func(name, "", func(value string) error {
 			if value == "" {
 				return usagef("%s", what)
 			}
 			*to = append(*to, value)
 			return nil
-		}
+		})
 	}
-	o.Func("url", "", notEmpty(&s.urls, "the URL is empty: give a lock server's, or "+defaultURL+" for files of this machine"))
-	o.Func("url-file", "", notEmpty(&s.files, "the name of the file is empty"))
+	add(&s.urls, "url", "the URL is empty: give a lock server's, or "+defaultURL+" for files of this machine")
+	add(&s.files, "url-file", "the name of the file is empty")
 	return s
 }
 
@@ -82,21 +81,26 @@ func (s *server) named() ([]string, error) {
 
 // readURL reads a URL from a file, which keeps its password out of the list of processes.
 func readURL(file string) (string, error) {
-	const most = 64 << 10
-	f, err := os.Open(file)
-	if err != nil {
-		return "", usagef("the file with the URL: %v", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, most+1))
+	text, err := os.ReadFile(file)
 	url := strings.TrimSpace(string(text))
 	switch {
 	case err != nil:
 		return "", usagef("the file with the URL: %v", err)
-	case len(text) > most, strings.ContainsAny(url, "\r\n"), url == "":
+	case url == "" || strings.ContainsAny(url, "\r\n"):
 		return "", usagef("the file %s must hold one line: the URL of a lock server", file)
 	}
 	return url, nil
+}
+
+// openServer opens the server of a URL.
+func openServer(ctx context.Context, rawURL string, options ...lockport.Option) (*lockport.Client, error) {
+	limited, cancel := context.WithTimeout(ctx, openLimit)
+	defer cancel()
+	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
+	if err != nil {
+		return nil, libraryError(err)
+	}
+	return client, nil
 }
 
 // urlTTL is the TTL that rawURL asks for, 0 if it asks for none or cannot be read: opening it will say so.
@@ -105,11 +109,13 @@ func urlTTL(rawURL string) time.Duration {
 	if err != nil {
 		return 0
 	}
-	d, err := time.ParseDuration(u.Query().Get("ttl"))
-	if err != nil || d < 0 {
-		return 0
-	}
-	return d
+	d, _ := time.ParseDuration(u.Query().Get("ttl"))
+	return max(d, 0)
+}
+
+// clientTTL is the TTL of clients that use rawURL without options.
+func clientTTL(rawURL string, caps driver.Capabilities) time.Duration {
+	return cmp.Or(urlTTL(rawURL), caps.FixedTTL, lockport.DefaultTTL)
 }
 
 // openTarget opens the backend of a URL, for the conformance suite.

@@ -44,13 +44,20 @@ func (v *verb) help() string {
 	return string(text)
 }
 
-func findVerb(name string) *verb {
+func findVerb(name string) (*verb, error) {
+	var names []string
 	for _, v := range verbs() {
 		if v.name == name {
-			return &v
+			return &v, nil
 		}
+		names = append(names, v.name)
 	}
-	return nil
+	known := strings.Join(names, ", ")
+	if strings.HasPrefix(name, "-") {
+		option, _, _ := strings.Cut(name, "=") // what follows may be a secret
+		return nil, usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", option, known)
+	}
+	return nil, usagef("unknown verb %q; known: %s", name, known)
 }
 
 // dispatch finds the verb and carries it out.
@@ -68,27 +75,15 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 	case "--version":
 		args = []string{"version"}
 	}
-	v := findVerb(args[0])
-	if v == nil && strings.HasPrefix(args[0], "-") {
-		option, _, _ := strings.Cut(args[0], "=") // what follows may be a secret
-		return usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", option, verbNames())
-	}
-	if v == nil {
-		return usagef("unknown verb %q; known: %s", args[0], verbNames())
+	v, err := findVerb(args[0])
+	if err != nil {
+		return err
 	}
 	if wantsHelp(args[1:]) {
 		_, err := io.WriteString(c.out, v.help())
 		return err
 	}
 	return v.run(ctx, c, args[1:])
-}
-
-func verbNames() string {
-	var names []string
-	for _, v := range verbs() {
-		names = append(names, v.name)
-	}
-	return strings.Join(names, ", ")
 }
 
 // writeHelp lists the verbs.
@@ -109,19 +104,17 @@ without either, locks are files of this machine, and no server is needed.
 }
 
 func helpVerb(_ context.Context, c *console, args []string) error {
-	a, err := newOptions("help").parse(args)
-	switch {
-	case err != nil:
-		return err
-	case len(a.before) == 0:
+	switch len(args) {
+	case 0:
 		writeHelp(c.out)
 		return nil
-	case len(a.before) > 1 || a.dashes:
+	case 1:
+	default:
 		return usagef("help takes one verb")
 	}
-	v := findVerb(a.before[0])
-	if v == nil {
-		return usagef("unknown verb %q; known: %s", a.before[0], verbNames())
+	v, err := findVerb(args[0])
+	if err != nil {
+		return err
 	}
 	_, err = io.WriteString(c.out, v.help())
 	return err
