@@ -22,7 +22,7 @@ func (f facts) isOn(name string) bool { return f[name] == "ON" || f[name] == "1"
 func (f facts) ask(ctx context.Context, l link, query string) error {
 	rows, err := l.rows(ctx, query)
 	for _, r := range rows {
-		f[strings.ToLower(r.text(0))] = r.text(1)
+		f[strings.ToLower(r.Text(0))] = r.Text(1)
 	}
 	return err
 }
@@ -130,9 +130,6 @@ func judgeDurability(known facts) []driver.Notice {
 	const id, after = "durability", " after a crash the order of fencing tokens rests on the server's clock."
 	flush, sync := known["innodb_flush_log_at_trx_commit"], known["sync_binlog"]
 	switch {
-	case flush == "":
-		return []driver.Notice{{ID: id, Unknown: true, Text: "The server does not say whether it syncs commits to disk. If not," + after,
-			Remedy: "Look at innodb_flush_log_at_trx_commit."}}
 	case flush != "1":
 		return []driver.Notice{{ID: id, Text: "The server does not sync commits to disk (innodb_flush_log_at_trx_commit is " + flush + "):" + after,
 			Remedy: "Set it to 1, and sync_binlog too where there is a binary log."}}
@@ -190,10 +187,5 @@ func judgeTransport(known facts) []driver.Notice {
 	if cipher, ok := known["ssl_cipher"]; !ok || cipher != "" {
 		return nil
 	}
-	notices := notice.InTheClear(known["client"])
-	for i := range notices {
-		notices[i].Text = "The connection from " + known["client"] + " is not encrypted. The usual logins of MySQL do not send the password itself, but whoever " +
-			"reads and alters packets on the network can acquire, keep and end any lock."
-	}
-	return notices
+	return notice.InTheClear(known["client"])
 }

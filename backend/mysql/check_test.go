@@ -118,7 +118,6 @@ func TestJudges(t *testing.T) {
 		{judgeTransport, facts{"ssl_cipher": "", "client": "::1"}, nil},
 		{judgeTransport, facts{"ssl_cipher": "TLS_AES_256_GCM_SHA384", "client": "192.0.2.1"}, nil},
 		{judgeTransport, facts{"client": "192.0.2.1"}, nil},
-		{judgeDurability, facts{}, []string{"durability?"}},
 		{func(facts) []driver.Notice { return judgePool(0, 5) }, nil, nil},
 		{func(facts) []driver.Notice { return judgePool(6, 5) }, nil, nil},
 		{func(facts) []driver.Notice { return judgePool(5, 5) }, nil, []string{"pool"}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 const (
@@ -60,10 +61,10 @@ func (c *conn) draw(ctx context.Context, won []*session.Op) error {
 		"name=VALUES(name),owner=VALUES(owner),session=VALUES(session),marker=VALUES(marker),at=VALUES(at)")
 	tokens := map[string]int64{string(won[0].Key): last}
 	if err == nil && len(won) > 1 { // nobody else can change them while we have the locks
-		var rows []row
+		var rows []sqlrow.Row
 		rows, err = c.rows(ctx, "SELECT id,token FROM "+s.table+" WHERE id IN ("+strings.Join(keys, ",")+")")
 		for _, r := range rows {
-			tokens[r.text(0)] = r.number(1)
+			tokens[r.Text(0)] = r.Number(1)
 		}
 	}
 	switch {

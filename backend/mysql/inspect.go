@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // connectionPrefix begins the owner of a lock of which more is not known than the number of its session.
@@ -56,7 +57,7 @@ func merge(holders []holder) driver.Status {
 func (s *server) find(ctx context.Context, l link, name string, key session.Key) ([]holder, error) {
 	h := holder{Status: driver.Status{Name: name, Waiters: -1}, key: key}
 	used := "SELECT IS_USED_LOCK(" + literal(key) + ")"
-	var r row
+	var r sqlrow.Row
 	err := error(nil)
 	if !s.o.NoTokens {
 		r, err = l.row(ctx, used+","+rowFields+" FROM (SELECT 1) one LEFT JOIN "+s.table+" ON id="+literal(key))
@@ -72,11 +73,11 @@ func (s *server) find(ctx context.Context, l link, name string, key session.Key)
 	case !r[0].Valid:
 		return s.findPermits(ctx, l, name, permit(key, 0))
 	}
-	h.Held, h.thread = true, r.number(0)
-	if len(r) > 1 && r.number(1) == 1 {
-		r.describe(&h.Status, 2)
+	h.Held, h.thread = true, r.Number(0)
+	if len(r) > 1 && r.Number(1) == 1 {
+		describe(r, &h.Status, 2)
 	} else {
-		h.Owner, h.Foreign = connectionPrefix+r.text(0), true
+		h.Owner, h.Foreign = connectionPrefix+r.Text(0), true
 	}
 	return []holder{h}, nil
 }
@@ -89,9 +90,9 @@ func (s *server) findPermits(ctx context.Context, l link, name string, set sessi
 	}
 	rows, err := l.rows(ctx, fmt.Sprintf("SELECT id,session,%s FROM %s WHERE id IN (%s) AND session=IS_USED_LOCK(id)", rowFields, s.table, strings.Join(keys, ",")))
 	for _, r := range rows {
-		h := holder{Status: driver.Status{Name: name, Waiters: -1, Permits: -1}, key: session.Key(r.text(0)), thread: r.number(1)} // how many there are is not known
-		if r.number(2) == 1 {
-			r.describe(&h.Status, 3)
+		h := holder{Status: driver.Status{Name: name, Waiters: -1, Permits: -1}, key: session.Key(r.Text(0)), thread: r.Number(1)} // how many there are is not known
+		if r.Number(2) == 1 {
+			describe(r, &h.Status, 3)
 			holders = append(holders, h)
 		}
 	}
@@ -99,8 +100,8 @@ func (s *server) findPermits(ctx context.Context, l link, name string, set sessi
 }
 
 // describe fills in st what the columns from first on, the last of rowFields, tell of a lock.
-func (r row) describe(st *driver.Status, first int) {
-	st.Held, st.Owner, st.Token, st.Since = true, r.text(first), uint64(r.number(first+1)), time.Unix(r.number(first+2), 0)
+func describe(r sqlrow.Row, st *driver.Status, first int) {
+	st.Held, st.Owner, st.Token, st.Since = true, r.Text(first), uint64(r.Number(first+1)), time.Unix(r.Number(first+2), 0)
 }
 
 // List implements driver.Inspector. Without tokens it is unsupported, since the server knows the names' hashes alone.
@@ -117,12 +118,12 @@ func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status,
 		}
 		permits := make(map[string][]holder) // by name
 		for _, r := range rows {
-			st := driver.Status{Name: r.text(0), Waiters: -1}
-			if r.number(1) != 1 {
+			st := driver.Status{Name: r.Text(0), Waiters: -1}
+			if r.Number(1) != 1 {
 				continue
 			}
-			r.describe(&st, 2)
-			if key, err := s.layout.key(st.Name); err == nil && key != session.Key(r.text(5)) {
+			describe(r, &st, 2)
+			if key, err := s.layout.key(st.Name); err == nil && key != session.Key(r.Text(5)) {
 				st.Permits = -1
 				permits[st.Name] = append(permits[st.Name], holder{Status: st})
 			} else {
@@ -200,7 +201,7 @@ func (s *server) end(ctx context.Context, l link, key session.Key, thread int64)
 		if err != nil {
 			return fmt.Errorf("%w: the session that has it, %d, was killed: %w", driver.ErrUnknown, thread, err)
 		}
-		if r.number(1) != thread {
+		if r.Number(1) != thread {
 			return nil
 		}
 	}
@@ -216,12 +217,12 @@ func (s *server) othersOfOurs(ctx context.Context, l link, key session.Key, owne
 	if err != nil || len(rows) == 0 {
 		return 0, nil, err
 	}
-	if thread = rows[0].number(0); !rows[0][1].Valid {
+	if thread = rows[0].Number(0); !rows[0][1].Valid {
 		return thread, nil, nil
 	}
 	others = &driver.SharedSessionError{Session: sessionName(thread), Others: len(rows)}
 	for _, r := range rows {
-		others.Names = append(others.Names, r.text(1))
+		others.Names = append(others.Names, r.Text(1))
 	}
 	return thread, others, nil
 }

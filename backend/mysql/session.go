@@ -16,6 +16,7 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
+	"github.com/lockport/lockport/internal/sqlrow"
 )
 
 // server opens sessions on connections of a pool. It is the engine's session.Server.
@@ -76,8 +77,8 @@ func (s *server) connect(ctx context.Context) (l link, err error) {
 			return l, err
 		}
 		// A statement of exactly this text ProxySQL answers itself.
-		var rows []row
-		if rows, err = l.rows(ctx, "select @@version_comment limit 1"); len(rows) > 0 && rows[0].text(0) == "(ProxySQL)" {
+		var rows []sqlrow.Row
+		if rows, err = l.rows(ctx, "select @@version_comment limit 1"); len(rows) > 0 && rows[0].Text(0) == "(ProxySQL)" {
 			err = errProxy
 		}
 		if err == nil {
@@ -143,20 +144,20 @@ func (c *conn) mark(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if got := r.number(1); got != wait {
+	if got := r.Number(1); got != wait {
 		return fmt.Errorf("%w: the server has set wait_timeout to %d s instead of %d, so that it is not known when it ends a silent session: "+
 			"choose a TTL that it takes", driver.ErrRefused, got, wait)
 	}
-	if r.number(2) != 1 || r.number(3) != 1 {
+	if r.Number(2) != 1 || r.Number(3) != 1 {
 		return fmt.Errorf("%w: the server does not give a session two locks at once (GET_LOCK)", driver.ErrRefused)
 	}
-	c.thread = r.number(4)
+	c.thread = r.Number(4)
 	r, err = c.row(ctx, fmt.Sprintf("SELECT CONNECTION_ID(),IS_USED_LOCK('%s'),IS_USED_LOCK('%s'),RELEASE_LOCK('%s')", c.marker, second, second))
 	if err != nil {
 		return err
 	}
 	for i := range 3 {
-		if c.thread == 0 || r.number(i) != c.thread {
+		if c.thread == 0 || r.Number(i) != c.thread {
 			return errProxy
 		}
 	}
@@ -230,11 +231,11 @@ func (c *conn) finish(ctx context.Context, op *session.Op) error {
 		switch {
 		case err != nil:
 		case !r[1].Valid: // Another session may have its number since.
-			if op.OK = r.number(2) == 0 || look == maxLooks-1; op.OK {
+			if op.OK = r.Number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
-		case r.text(1) != thread:
-			err = fmt.Errorf("%w: the marker of session %s belongs to session %s", driver.ErrRefused, thread, r.text(1))
+		case r.Text(1) != thread:
+			err = fmt.Errorf("%w: the marker of session %s belongs to session %s", driver.ErrRefused, thread, r.Text(1))
 		case look == 0:
 			if err = c.exec(ctx, "KILL "+thread); number(err) == errNoSuchThread {
 				err = nil
@@ -326,7 +327,7 @@ func (c *conn) tryPermit(ctx context.Context, op *session.Op) error {
 	case err != nil || !r[0].Valid:
 		return err
 	}
-	op.OK, op.Slot = true, op.Slots[r.number(0)]
+	op.OK, op.Slot = true, op.Slots[r.Number(0)]
 	return c.drawForPermit(ctx, op)
 }
 

@@ -54,18 +54,7 @@ func inTheClear(c *pgx.Conn) []driver.Notice {
 	if _, ok := socket.(*tls.Conn); ok || c.Config().Password == "" {
 		return nil
 	}
-	return withoutTLS(socket.RemoteAddr().String())
-}
-
-// withoutTLS is the notice of a password that is used without TLS to log in at address.
-func withoutTLS(address string) []driver.Notice {
-	notices := notice.InTheClear(address)
-	for i := range notices {
-		notices[i].Text = fmt.Sprintf("A password is used without TLS (to %s). SCRAM does not send it, but a server, or a program that poses as it, can ask for it in plain text; "+
-			"and whoever can change what is sent can keep and end any lock.", address)
-		notices[i].Remedy = "Use sslmode=verify-full."
-	}
-	return notices
+	return notice.InTheClear(socket.RemoteAddr().String())
 }
 
 // catalog asks the views and tables that an administrator may have closed to this role: for connections (of which

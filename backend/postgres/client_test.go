@@ -204,7 +204,6 @@ func TestPasswordWithoutTLS(t *testing.T) {
 		i := slices.IndexFunc(found, func(n driver.Notice) bool { return n.ID == "password-in-the-clear" })
 		require.Equal(t, c.want, i >= 0, "%+v", c)
 		if c.want {
-			require.Contains(t, found[i].Text, "SCRAM does not send it")
 			require.Contains(t, found[i].Text, "192.0.2.1:5432")
 		}
 		require.NoError(t, b.Close())

@@ -81,14 +81,14 @@ func Replication(replicas int, locks string) []driver.Notice {
 		Remedy: "Stop the old primary before another is promoted (STONITH), and check fencing tokens where it matters; etcd and ZooKeeper keep locks across a fail-over."}}
 }
 
-// InTheClear warns about a password that is sent without TLS to addresses other than this machine's.
+// InTheClear warns about a password that is used without TLS at addresses other than this machine's.
 func InTheClear(addresses ...string) []driver.Notice {
 	remote := slices.DeleteFunc(slices.Clone(addresses), isLocal)
 	if len(remote) == 0 {
 		return nil
 	}
 	return []driver.Notice{{ID: "password-in-the-clear",
-		Text: fmt.Sprintf("The password is sent unencrypted (to %s). Whoever reads it on the network can acquire, keep and end any lock.",
+		Text: fmt.Sprintf("A password is used without TLS (to %s). Whoever reads and alters what is sent can acquire, keep and end any lock.",
 			strings.Join(remote, ", ")),
 		Remedy: "Use TLS."}}
 }
