@@ -48,7 +48,7 @@ type Notifier interface {
 
 // BatchRenewer is a Backend that renews many leases in a few round trips.
 type BatchRenewer interface {
-	// RenewBatch renews leases, all of this Backend, as Renewer does each, in as few round trips as it can, and
+	// RenewBatch renews leases, all of this Backend and of one TTL, as Renewer does each, in as few round trips as it can, and
 	// writes what became of each into the element of results with the same index. len(results) == len(leases). The
 	// client calls it with any number of leases, and not twice at once for the same lease. ctx ends no later than the
 	// first of their validities.

@@ -3,7 +3,6 @@ package table
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -23,41 +22,26 @@ type claim struct {
 // column is how the table has a name: as it is, save that a zero byte, which no text in Postgres has, is \0, and a backslash \\.
 func column(name string) string { return strings.NewReplacer("\x00", `\0`, `\`, `\\`).Replace(name) }
 
-func nameOf(column string) string {
-	return strings.NewReplacer(`\0`, "\x00", `\\`, `\`).Replace(column)
-}
-
-// argsOf are the arguments of the statements about one claim. Of an abandoned one, the random part of its owner is remembered.
-func argsOf(req driver.Request) args {
-	return args{"name": {column(req.Name)}, "owner": {req.Owner}, "id": {req.Owner[:min(len(req.Owner), 32)]}, "ttl": {micros(req.TTL)}}
-}
-
 // micros is a TTL for a server whose clock may have a grain of a millisecond.
 func micros(ttl time.Duration) int64 { return ttl.Microseconds() + 1000 }
 
-// maxTTL is far above what makes sense, and far below what overflows.
-const maxTTL = math.MaxInt64 / 4
-
 // TryAcquire implements driver.Backend, in one statement where the name is free, otherwise with a second one, which asks who has it.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: TTL %v is not from %v to %v", driver.ErrRefused, req.TTL, capabilities.MinTTL, time.Duration(maxTTL))
-	}
 	sent := time.Now()
-	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, argsOf(req))
+	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, column(req.Name), req.Owner, micros(req.TTL))
 	if err != nil {
 		return nil, err
 	}
 	token := a.id
 	if len(a.rows) > 0 {
-		token = number(a.rows[0][0])
+		token = a.rows[0].Number(0)
 	}
 	switch {
 	case token > driver.MaxToken:
 		return nil, fmt.Errorf("%w: the table gives %d, which is no token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
 		if rand.N(1000) == 0 { // chance also works for processes that take one lock each
-			_, _ = b.run(ctx, driver.ErrUnknown, prune, nil)
+			_, _ = b.run(ctx, driver.ErrUnknown, prune)
 		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: sent.Add(req.TTL)}}, nil
 	}
@@ -78,7 +62,7 @@ const (
 // Abandon implements driver.Backend. The claim may still be on its way: the row of its name remembers it, so that it is not granted when it arrives. It does so for a
 // minute at least, unless a thousand other claims of that name are abandoned meanwhile.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	_, err := b.run(ctx, driver.ErrUnknown, b.dialect.bury, argsOf(req))
+	_, err := b.run(ctx, driver.ErrUnknown, bury, column(req.Name), req.Owner[:min(len(req.Owner), 32)], req.Owner)
 	return err
 }
 
@@ -86,12 +70,17 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 func (c *claim) Grant() driver.Grant { return c.grant }
 
 // Release implements driver.Lease, in one statement.
-func (c *claim) Release(ctx context.Context) error { return c.b.release(ctx, c.req) }
+func (c *claim) Release(ctx context.Context) error { return c.b.Break(ctx, c.req.Name, c.req.Owner) }
 
-const release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = :name AND owner = :owner"
+const (
+	held    = "owner <> '' AND expires > {now}" // somebody has the name
+	release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = ? AND owner = ?"
+	renew   = "UPDATE {table} SET expires = {now} + ? WHERE " + held
+)
 
-func (b *Backend) release(ctx context.Context, req driver.Request) error {
-	a, err := b.run(ctx, driver.ErrUnknown, release, argsOf(req))
+// Break implements driver.Breaker. The holder is told at its next renewal.
+func (b *Backend) Break(ctx context.Context, name, owner string) error {
+	a, err := b.run(ctx, driver.ErrUnknown, release, column(name), owner)
 	if err == nil && a.changed == 0 {
 		err = errLost
 	}
@@ -101,47 +90,72 @@ func (b *Backend) release(ctx context.Context, req driver.Request) error {
 // errLost is what it means that no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-const (
-	ofMany = " AND name IN (:names) AND owner IN (:owners)"
-	renew  = "UPDATE {table} SET expires = {now} + :ttl WHERE " + held + ofMany
-)
-
-// RenewBatch implements driver.BatchRenewer: 512 claims of one TTL in one statement, and another one where that has not found them all.
+// RenewBatch implements driver.BatchRenewer: 512 claims in one statement, and another one where that has not found them all.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
-	byTTL := make(map[time.Duration][]int)
-	for i, l := range leases {
-		ttl := l.(*claim).req.TTL
-		byTTL[ttl] = append(byTTL[ttl], i)
-	}
-	for ttl, all := range byTTL {
-		for part := range slices.Chunk(all, 512) {
-			b.renewPart(ctx, ttl, leases, part, results)
-		}
+	for len(leases) > 0 {
+		n := min(len(leases), 512)
+		b.renew(ctx, leases[:n], results[:n])
+		leases, results = leases[n:], results[n:]
 	}
 }
 
-// renewPart renews the leases with the numbers of part.
-func (b *Backend) renewPart(ctx context.Context, ttl time.Duration, leases []driver.Lease, part []int, results []driver.Renewal) {
-	named := args{"ttl": {micros(ttl)}}
-	for i := range 1 << bits.Len(uint(len(part)-1)) { // the last one fills the lists up: a client library that keeps prepared statements keeps few
-		req := leases[part[min(i, len(part)-1)]].(*claim).req
-		named["names"], named["owners"] = append(named["names"], column(req.Name)), append(named["owners"], req.Owner)
+func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
+	ttl, n := leases[0].(*claim).req.TTL, 1<<bits.Len(uint(len(leases)-1))
+	names, owners := make([]any, n), make([]any, n)
+	for i := range n { // the last one fills the lists up, so that there are few statements to prepare
+		req := leases[min(i, len(leases)-1)].(*claim).req
+		names[i], owners[i] = column(req.Name), req.Owner
 	}
+	list := "(?" + strings.Repeat(", ?", n-1) + ")"
+	which, args := " AND name IN "+list+" AND owner IN "+list, append(names, owners...)
 	sent := time.Now()
-	a, err := b.run(ctx, driver.ErrUnknown, renew, named)
-	var there []driver.Status
-	missed := err == nil && a.changed < int64(len(part))
+	a, err := b.run(ctx, driver.ErrUnknown, renew+which, append([]any{micros(ttl)}, args...)...)
+	missed := err == nil && a.changed < int64(len(leases))
+	there := make(map[string]bool) // owners
 	if missed {
-		there, err = b.read(ctx, ofMany, named)
+		var all []driver.Status
+		all, err = b.read(ctx, which, args...)
+		for _, st := range all {
+			there[st.Owner] = true
+		}
 	}
-	for _, i := range part {
-		isIt := func(st driver.Status) bool { return st.Owner == leases[i].(*claim).req.Owner }
-		switch results[i] = (driver.Renewal{Err: err}); {
+	for i, l := range leases {
+		switch {
 		case err != nil:
-		case missed && !slices.ContainsFunc(there, isIt):
+			results[i].Err = err
+		case missed && !there[l.(*claim).req.Owner]:
 			results[i].Err = errLost
 		default:
 			results[i].Until = sent.Add(ttl)
 		}
 	}
+}
+
+// read reads the rows of names that are held, and that which, a condition, selects. Times are those of this machine's clock.
+func (b *Backend) read(ctx context.Context, which string, args ...any) (all []driver.Status, err error) {
+	a, err := b.run(ctx, driver.ErrUnavailable, "SELECT name, owner, token, since, expires, {now} FROM {table} WHERE "+held+which, args...)
+	for _, row := range a.rows {
+		at := func(instant int) time.Time {
+			return time.UnixMicro(time.Now().UnixMicro() + row.Number(instant) - row.Number(5))
+		}
+		name := strings.NewReplacer(`\0`, "\x00", `\\`, `\`).Replace(row.Text(0))
+		all = append(all, driver.Status{Name: name, Held: true, Owner: row.Text(1), Foreign: driver.OwnerClient(row.Text(1)) == "",
+			Token: uint64(row.Number(2)), Since: at(3), Expires: at(4), Waiters: -1})
+	}
+	return all, err
+}
+
+// Inspect implements driver.Inspector. The table does not know who waits.
+func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
+	all, err := b.read(ctx, " AND name = ?", column(name))
+	if err != nil || len(all) == 0 {
+		return driver.Status{Name: name, Waiters: -1}, err
+	}
+	return all[0], nil
+}
+
+// List implements driver.Inspector. It reads all rows of names that are held.
+func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
+	all, err := b.read(ctx, "")
+	return slices.DeleteFunc(all, func(st driver.Status) bool { return !strings.HasPrefix(st.Name, prefix) }), err
 }

@@ -12,78 +12,70 @@ const (
 
 // dialect is what differs between servers.
 type dialect struct {
-	words      []string // pairs: a word in braces, and what it stands for in statements. That may have words in it.
-	mark       string   // the placeholder of the n-th argument
-	schema     string   // makes the table
-	take, bury string   // take takes a name, and bury makes sure that a claim cannot take it later. Both lock the row of the name, so that they follow each other.
-	notices    string   // asks which of the risks there are
+	words        []string // pairs: a word in braces, and what it stands for in statements. That may have words in it.
+	numbered     bool     // placeholders are $1, $2 …
+	schema, take string
+	notices      string // asks which of the risks there are
 }
 
+// take takes a name, with the arguments name, owner, TTL. bury makes sure that a claim cannot take it later. Both lock the row of the name, so that they
+// follow each other.
 const (
 	// take inserts the row, or takes it over where the name is free. A claim that has it already keeps its token: a proxy may repeat statements.
 	// It writes nothing where somebody else has the name.
 	take = `INSERT INTO {table} AS l (name, owner, token, since, expires, abandoned, abandoned_at)
-SELECT :name, :owner, {now}, {now}, {now} + :ttl, '', 0
-WHERE NOT EXISTS (SELECT 1 FROM {table} WHERE name = :name AND owner NOT IN ('', :owner) AND expires > {now})
+SELECT c.name, c.owner, c.now, c.now, c.now + c.ttl, '', 0
+FROM (SELECT CAST(? AS text) AS name, CAST(? AS text) AS owner, CAST(? AS bigint) AS ttl, {now} AS now) AS c
+WHERE NOT EXISTS (SELECT 1 FROM {table} AS h WHERE h.name = c.name AND h.owner NOT IN ('', c.owner) AND h.expires > c.now)
 ON CONFLICT (name) DO UPDATE SET
-token = CASE WHEN {mine} THEN l.token ELSE {greatest}(l.token + 1, excluded.token) END,
-since = CASE WHEN {mine} THEN l.since ELSE excluded.since END,
-owner = excluded.owner, expires = excluded.expires
-WHERE (l.owner IN ('', :owner) OR l.expires <= {now}) AND {find}(l.abandoned, :id) = 0
+token = CASE WHEN l.owner = excluded.owner AND l.expires > excluded.since THEN l.token ELSE {greatest}(l.token + 1, excluded.token) END,
+since = excluded.since, owner = excluded.owner, expires = excluded.expires
+WHERE (l.owner IN ('', excluded.owner) OR l.expires <= excluded.since) AND {find}(l.abandoned, substr(excluded.owner, 1, 32)) = 0
 RETURNING token`
-
-	bury = `INSERT INTO {table} AS l (name, owner, token, since, expires, abandoned, abandoned_at)
-VALUES (:name, '', 0, 0, {now}, :id, {now})
-ON CONFLICT (name) DO UPDATE SET
-owner = CASE WHEN l.owner = :owner THEN '' ELSE l.owner END,
-abandoned = {last}(CASE WHEN l.abandoned_at < {now} - 60000000 THEN '' ELSE l.abandoned END || excluded.abandoned, {most}),
-abandoned_at = excluded.abandoned_at`
 
 	// MySQL returns no rows of an insert, but the argument of LAST_INSERT_ID: the token, or 0 where somebody else has the name. It assigns from left to right,
 	// and what follows sees what was assigned: so owner and expires come last.
 	takeMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
-VALUES (:name, :owner, LAST_INSERT_ID({now}), {now}, {now} + :ttl, '', 0)
+VALUES (?, ?, LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
 ON DUPLICATE KEY UPDATE
-token = IF({mine}, LAST_INSERT_ID(token), IF({free}, LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))), token + LAST_INSERT_ID(token * 0))),
-since = IF({free} AND NOT {mine}, VALUES(since), since),
-owner = IF({free}, VALUES(owner), owner),
-expires = IF(owner = :owner, VALUES(expires), expires)`
+token = CASE WHEN owner = VALUES(owner) AND expires > {now} THEN LAST_INSERT_ID(token)
+WHEN {free} THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))) ELSE token + LAST_INSERT_ID(token * 0) END,
+since = IF({free}, VALUES(since), since), owner = IF({free}, VALUES(owner), owner),
+expires = IF(owner = VALUES(owner), VALUES(expires), expires)`
 
-	buryMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
-VALUES (:name, '', 0, 0, {now}, :id, {now})
-ON DUPLICATE KEY UPDATE
-owner = IF(owner = :owner, '', owner),
-abandoned = RIGHT(CONCAT(IF(abandoned_at < {now} - 60000000, '', abandoned), VALUES(abandoned)), {most}),
-abandoned_at = VALUES(abandoned_at)`
+	// bury has the arguments name, the random part of the owner, which is remembered, and owner.
+	bury = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
+VALUES (?, '', 0, 0, {now}, ?, {now}) {or update}
+owner = CASE WHEN {table}.owner = ? THEN '' ELSE {table}.owner END,
+abandoned = {last}({concat}CASE WHEN {table}.abandoned_at < {now} - 60000000 THEN '' ELSE {table}.abandoned END, {new abandoned}), {most}),
+abandoned_at = {now}`
 
 	// The layout is shared with other releases and other programs: a change is one of major version.
 	schema = "CREATE TABLE IF NOT EXISTS {table} (name text NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
 		"expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL)"
-
 	schemaMySQL = "CREATE TABLE IF NOT EXISTS {table} (name varbinary(2048) NOT NULL PRIMARY KEY, owner varbinary(256) NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
 		"expires bigint NOT NULL, abandoned text CHARACTER SET ascii NOT NULL, abandoned_at bigint NOT NULL) ENGINE=InnoDB"
 )
 
 var dialects = [...]dialect{
 	Postgres: {
-		words: []string{"{greatest}", "greatest", "{find}", "strpos", "{last}", "right", "{most}", "32000",
-			"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{mine}", "l.owner = :owner AND l.expires > {now}"},
-		schema: schema, mark: "$n", take: take, bury: bury,
+		words: []string{"{now}", "CAST(extract(epoch FROM clock_timestamp()) * 1000000 AS bigint)", "{greatest}", "greatest", "{find}", "strpos",
+			"{last}", "right", "{most}", "32000", "{concat}", "concat(", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
+		schema: schema, numbered: true, take: take,
 		notices: "SELECT 'durability' WHERE 'off' IN (current_setting('synchronous_commit'), current_setting('fsync')) UNION ALL " +
 			"SELECT 'replication' WHERE EXISTS (SELECT 1 FROM pg_stat_replication WHERE sync_state NOT IN ('sync', 'quorum'))",
 	},
 	MySQL: {
-		words: []string{"{find}", "INSTR", "{most}", "32000",
-			"{now}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))", "{mine}", "(owner = :owner AND expires > {now})",
-			"{free}", "(INSTR(abandoned, :id) = 0 AND (owner IN ('', :owner) OR expires <= {now}))"},
-		schema: schemaMySQL, mark: "?", take: takeMySQL, bury: buryMySQL,
+		words: []string{"{now}", "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))", "{free}", "(INSTR(abandoned, LEFT(VALUES(owner), 32)) = 0 AND (owner IN ('', VALUES(owner)) OR expires <= {now}))",
+			"{last}", "RIGHT", "{most}", "32000", "{concat}", "CONCAT(", "{or update}", "ON DUPLICATE KEY UPDATE", "{new abandoned}", "VALUES(abandoned)"},
+		schema: schemaMySQL, take: takeMySQL,
 		notices: "SELECT 'durability' FROM DUAL WHERE @@GLOBAL.innodb_flush_log_at_trx_commit <> 1 UNION ALL " +
 			"SELECT 'replication' FROM DUAL WHERE EXISTS (SELECT 1 FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%')",
 	},
 	SQLite: {
-		words: []string{"{greatest}", "max", "{find}", "instr", "{last}", "substr", "{most}", "-32000",
-			"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{mine}", "l.owner = :owner AND l.expires > {now}"},
-		schema: schema, mark: "?", take: take, bury: bury,
+		words: []string{"{now}", "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)", "{greatest}", "max", "{find}", "instr",
+			"{last}", "substr", "{most}", "-32000", "{concat}", "printf('%s%s', ", "{or update}", "ON CONFLICT (name) DO UPDATE SET", "{new abandoned}", "excluded.abandoned"},
+		schema: schema, take: take,
 		notices: "SELECT 'durability' FROM pragma_synchronous WHERE synchronous = 0",
 	},
 }

@@ -5,17 +5,15 @@
 //
 //   - Exclusion among all clients of one table, as long as the server keeps what it has committed and its clock is not set forward. A row of the name alone decides.
 //   - A hold ends when it was released, or when its TTL has passed since it was set or confirmed, by the server's clock. A holder that the server does not hear from
-//     knows that before.
+//     knows that before. A holder whose row is deleted or overwritten is told at its next renewal: within a third of the TTL and 100 ms.
 //   - Fencing tokens rise for each name, by the server's clock also where the row was deleted or lost.
 //   - A claim is one statement, another one where the name is held; a release is one. 512 locks are renewed by one statement.
 //   - A statement that is repeated, by database/sql or a proxy, is granted once. A claim that was given up is not granted when it arrives late.
-//   - A holder whose row is deleted or overwritten is told at its next renewal: within a third of the TTL and 100 ms.
 //
 // # Non-guarantees
 //
 //   - A fail-over to a replica that has not got the last commits forgets locks that are held. So does a server that answers before its commits are on the disk.
-//     Only the token protects then.
-//   - A server whose clock is set forward ends locks early.
+//     A server whose clock is set forward ends locks early. Only the token protects then.
 //   - Waiters are served in no order. Each process that waits for a name looks four times a second, and when the holder's TTL ends.
 //   - Readers (lockport.Shared), permits (lockport.Permits) and handing over (Lock.Detach) are refused.
 //
@@ -28,12 +26,4 @@
 //
 // PostgreSQL 12, MariaDB 10.5, MySQL 8.0 or SQLite 3.35, or newer; the table, which is made on request alone (CreateTable, Schema, create=true in a URL); the rights SELECT,
 // INSERT, UPDATE and DELETE on it.
-//
-// # Example
-//
-//	err := table.CreateTable(ctx, db, table.Postgres, table.Options{})
-//	…
-//	client, err := table.New(db, table.Postgres, table.Options{})
-//	…
-//	lock, err := client.Acquire(ctx, "nightly-report")
 package table

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -59,12 +60,12 @@ type Backend struct {
 	create  bool // Check makes the table
 	dialect *dialect
 	words   *strings.Replacer
+	texts   sync.Map // of statements: what text has made of them
 }
 
 var capabilities = driver.Capabilities{
 	Backend:  "table",
 	Ends:     driver.EndsTTL,
-	MinTTL:   time.Millisecond,
 	TTLGrain: time.Millisecond,
 	Token:    driver.TokenFailover,
 	Fair:     driver.FairNone,
@@ -97,16 +98,50 @@ func Schema(d Dialect, o Options) (string, error) {
 // CreateTable makes the table of db unless it is there. It needs the right to create tables, which locks do not.
 func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 	b, err := NewBackend(db, d, o)
-	if err != nil {
-		return err
+	if err == nil {
+		err = b.makeTable(ctx)
 	}
-	return b.makeTable(ctx)
+	return err
 }
 
 func (b *Backend) makeTable(ctx context.Context) error {
-	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema, nil)
+	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema)
 	if err != nil && b.try(ctx) == nil {
 		return nil // somebody else has made it at the same moment
 	}
 	return err
+}
+
+// Check implements driver.Checker. It makes the table if the URL has create=true.
+func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
+	if err = b.try(ctx); b.create && errors.Is(err, driver.ErrRefused) {
+		err = b.makeTable(ctx)
+	}
+	if err != nil {
+		return nil, err
+	}
+	a, err := b.run(ctx, driver.ErrUnavailable, b.dialect.notices)
+	for _, row := range a.rows {
+		notices = append(notices, risks[row.Text(0)])
+	}
+	return notices, err
+}
+
+// try tries each right that locks need, and changes nothing.
+func (b *Backend) try(ctx context.Context) (err error) {
+	const insert, update = "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0", "UPDATE {table} SET expires = 0 WHERE 1 = 0"
+	for _, statement := range []string{insert, update, prune + " AND 1 = 0"} {
+		if err == nil {
+			_, err = b.run(ctx, driver.ErrUnavailable, statement)
+		}
+	}
+	return err
+}
+
+// risks are what the server's settings put at risk, by what dialect.notices answers.
+var risks = map[string]driver.Notice{
+	"durability": {ID: "durability", Text: "The server answers before a commit is on its disk: after a crash a lock that is held may be granted again.",
+		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit to 1 (MySQL), or synchronous to FULL (SQLite)."},
+	"replication": {ID: "replication", Text: "The server does not wait for its replicas. One that is promoted may not know of a lock that is held here, and grants it again.",
+		Remedy: "Make replication synchronous, or check fencing tokens where it matters."},
 }

@@ -15,18 +15,18 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
-// schemes say how a URL is opened: what database/sql and URLs of its own call the driver, what to do if the program has none, what its parameters are unless the URL has
-// others, and how many connections a pool has.
+// schemes say how a URL is opened: what database/sql and URLs of its own call the driver, the package that has it, what its parameters are unless the URL has others, and
+// how many connections a pool has.
 var schemes = map[string]struct {
-	dialect                          Dialect
-	example, driver, own, or, params string
-	connections                      int
+	dialect                            Dialect
+	example, driver, own, from, params string
+	connections                        int
 }{
-	"table+postgres": {Postgres, "table+postgres://user:password@localhost:5432/database", "pgx", "postgres", "import github.com/jackc/pgx/v5/stdlib",
+	"table+postgres": {Postgres, "table+postgres://user:password@localhost:5432/database", "pgx", "postgres", "github.com/jackc/pgx/v5/stdlib",
 		"default_query_exec_mode=exec", 4}, // without prepared statements, which a pooler may not keep
-	"table+mysql": {MySQL, "table+mysql://user:password@localhost:3306/database", "mysql", "mysql", "import github.com/go-sql-driver/mysql",
+	"table+mysql": {MySQL, "table+mysql://user:password@localhost:3306/database", "mysql", "mysql", "github.com/go-sql-driver/mysql",
 		"interpolateParams=true&timeout=5s", 4}, // one round trip for a statement
-	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "import modernc.org/sqlite; the command lockport has none, and locks files of one machine by file: URLs",
+	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "modernc.org/sqlite; the command lockport has none, and locks files of one machine by file: URLs",
 		"_pragma=busy_timeout(5000)", 1}, // a file has one writer at a time; those of a pool wait in turn, and for those of other processes
 }
 
@@ -52,7 +52,7 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	case database == "" || u.Opaque != "" || u.Fragment != "" || hasServer == (u.Host == "") || hasServer == (s.dialect == SQLite):
 		return nil, fmt.Errorf("want something like %s", s.example)
 	case !slices.Contains(sql.Drivers(), s.driver):
-		return nil, fmt.Errorf("this program has no driver for database/sql that is called %q: %s", s.driver, s.or)
+		return nil, fmt.Errorf("this program has no driver for database/sql that is called %q: import %s", s.driver, s.from)
 	}
 	params, _ := url.ParseQuery(s.params)
 	maps.Copy(params, rest)
