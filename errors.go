@@ -93,8 +93,11 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidOption wraps err for the New of a backend: an *Error that matches ErrInvalidOption.
+// InvalidOption wraps err for the New of a backend, once: an *Error that matches ErrInvalidOption.
 func InvalidOption(backend string, err error) error {
+	if _, wrapped := err.(*Error); wrapped {
+		return err
+	}
 	if !errors.Is(err, ErrInvalidOption) {
 		err = fmt.Errorf("%w: %w", ErrInvalidOption, err)
 	}

@@ -81,17 +81,22 @@ func TTL(d time.Duration) CommonOption {
 	})
 }
 
-// SessionTTL is the TTL of a backend whose locks all share a session's: own, which its Options give, or that of TTL among opts; 0 if
-// neither is set. It is for the New of such backends. Two different values are an error (ErrInvalidOption).
-func SessionTTL(own time.Duration, opts []Option) (time.Duration, error) {
+// NewSession makes a client for the New of a backend whose locks all share a session's TTL: *ttl, which the backend's Options give, or that of TTL among opts, which
+// it then puts there before it calls backend. Two different values, and an error of backend, are an *Error that matches ErrInvalidOption.
+func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (driver.Backend, error)) (*Client, error) {
 	cfg, err := newConfig(opts)
-	switch {
-	case err != nil:
-		return 0, err
-	case own != 0 && cfg.ttl != 0 && own != cfg.ttl:
-		return 0, fmt.Errorf("%w: the session's TTL is %v in the backend's options, and %v in TTL: give one of them", ErrInvalidOption, own, cfg.ttl)
+	if err == nil && *ttl != 0 && cfg.ttl != 0 && *ttl != cfg.ttl {
+		err = fmt.Errorf("the session's TTL is %v in the backend's options, and %v in TTL: give one of them", *ttl, cfg.ttl)
 	}
-	return cmp.Or(own, cfg.ttl), nil
+	if err != nil {
+		return nil, InvalidOption(name, err)
+	}
+	*ttl = cmp.Or(*ttl, cfg.ttl)
+	b, err := backend()
+	if err != nil {
+		return nil, InvalidOption(name, err)
+	}
+	return New(b, opts...)
 }
 
 // MaxHold ends a hold, as lost with ErrMaxHold, this long after it was acquired. Default: 0, never. It must not be shorter than

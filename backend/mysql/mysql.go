@@ -15,16 +15,7 @@ import (
 // credentials apply to them: 1 from the first use on, and Options.Blockers more at most while names are waited for. A session's connection never goes
 // back to db; it is closed when the session ends. New does no I/O. Close ends the sessions and leaves db open.
 func New(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	ttl, err := lockport.SessionTTL(o.TTL, opts)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	o.TTL = ttl
-	b, err := NewBackend(db, o)
-	if err != nil {
-		return nil, err
-	}
-	return lockport.New(b, opts...)
+	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(db, o) })
 }
 
 // NewBackend makes a backend for lockport.New, as New does. An error matches lockport.ErrInvalidOption.
@@ -76,15 +67,6 @@ type engine interface {
 	driver.Waiter
 	driver.BatchRenewer
 }
-
-var _ interface {
-	driver.Backend
-	driver.Waiter
-	driver.BatchRenewer
-	driver.Inspector
-	driver.SessionBreaker
-	driver.Checker
-} = (*Backend)(nil)
 
 const backendName = "mysql"
 

@@ -17,7 +17,7 @@ import (
 // New makes a client of lockport on the database of pool. It does no I/O, and closing it does not close pool. It connects as pool does, with its configuration
 // (tracer, TLS, DialFunc …) and hooks (BeforeConnect, AfterConnect), but never takes a connection from it. OnNotification is not called.
 func New(pool *pgxpool.Pool, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	return newClient(o, opts, func(o Options) (*Backend, error) { return NewBackend(pool, o) })
+	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(pool, o) })
 }
 
 // NewBackend makes a backend for lockport.New, as New does.
@@ -32,7 +32,7 @@ func NewBackend(pool *pgxpool.Pool, o Options) (*Backend, error) {
 // I/O, and closing it does not close db. Its connections, 1 + Options.Blockers at most, are taken out of db: they count among SetMaxOpenConns, and are closed
 // when they have served. A db with an OnNotification of its own hears what ours are told: then waiters beyond Blockers look once a second.
 func NewDB(db *sql.DB, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	return newClient(o, opts, func(o Options) (*Backend, error) { return NewDBBackend(db, o) })
+	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewDBBackend(db, o) })
 }
 
 // NewDBBackend makes a backend for lockport.New, as NewDB does.
@@ -44,19 +44,6 @@ func NewDBBackend(db *sql.DB, o Options) (*Backend, error) {
 		return nil, notPgx(db.Driver())
 	}
 	return newBackend(fromDB(db), o)
-}
-
-func newClient(o Options, opts []lockport.Option, backend func(Options) (*Backend, error)) (*lockport.Client, error) {
-	ttl, err := lockport.SessionTTL(o.TTL, opts)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	o.TTL = ttl
-	b, err := backend(o)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	return lockport.New(b, opts...)
 }
 
 func newBackend(open opener, o Options) (*Backend, error) {
@@ -95,16 +82,6 @@ type engine interface {
 	driver.Notifier
 	driver.BatchRenewer
 }
-
-var _ interface {
-	driver.Backend
-	driver.Waiter
-	driver.Notifier
-	driver.BatchRenewer
-	driver.Checker
-	driver.Inspector
-	driver.SessionBreaker
-} = (*Backend)(nil)
 
 const backendName = "postgres"
 

@@ -17,26 +17,13 @@ import (
 // New makes a client of lockport on a connection, which all its requests use. The connection stays the caller's: Close of the client does not close
 // it, and closing it ends all locks. The TTL has to be said, as Options.TTL or by lockport.TTL, unless there is Options.Log. New does no I/O.
 func New(conn *zk.Conn, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	return makeClient(o, opts, func(o Options) (*Backend, error) { return NewBackend(conn, o) })
+	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(conn, o) })
 }
 
 // Connect makes a client of lockport on a connection of its own to an ensemble, of which addresses are some servers, "host:port". It does no I/O; the
 // first use connects, and Close ends the session.
 func Connect(addresses []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
-	return makeClient(o, opts, func(o Options) (*Backend, error) { return ConnectBackend(addresses, o) })
-}
-
-func makeClient(o Options, opts []lockport.Option, backend func(Options) (*Backend, error)) (*lockport.Client, error) {
-	ttl, err := lockport.SessionTTL(o.TTL, opts)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	o.TTL = ttl
-	b, err := backend(o)
-	if err != nil {
-		return nil, lockport.InvalidOption(backendName, err)
-	}
-	return lockport.New(b, opts...)
+	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return ConnectBackend(addresses, o) })
 }
 
 // NewBackend makes a backend for lockport.New, as New does.

@@ -42,24 +42,14 @@ type Backend struct {
 	deaf     bool              // the server cannot tell
 }
 
-var _ interface {
-	driver.Backend
-	driver.Waiter
-	driver.Notifier
-	driver.BatchRenewer
-} = (*Backend)(nil)
-
 // defaultPoll is Options.Poll where a TTL allows it.
 const defaultPoll = time.Second
 
 // maxDial bounds the opening of a session, as does the TTL.
 const maxDial = 5 * time.Second
 
-// New makes a Backend. It does no I/O. It panics if Options.TTL or Options.Layout is missing: those who use it check what their users gave them.
+// New makes a Backend, of Options that were checked. It does no I/O.
 func New(s Server, o Options) *Backend {
-	if o.TTL <= 0 || o.Layout == nil {
-		panic("session: Options.TTL and Options.Layout are needed")
-	}
 	if o.Poll <= 0 {
 		o.Poll = min(defaultPoll, o.TTL/3)
 	}
