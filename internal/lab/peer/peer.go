@@ -1,0 +1,179 @@
+// Package peer asks a backend in the name of one client, for the backends' own tests.
+package peer
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lockport/lockport/driver"
+)
+
+// Soon is far more than anything takes that follows at once, on a busy machine too.
+const Soon = 5 * time.Second
+
+// Peer makes claims with a backend of its own, as good as another machine. What its methods do takes until Soon at most; those that return no error fail the
+// test instead.
+type Peer struct {
+	T     testing.TB
+	Of    driver.Backend
+	Name  string                  // in the owner ids of its requests
+	Heard func(owner string) bool // says whether the servers can wake the claim of owner
+}
+
+// Request is a claim that is ready to wait.
+func (p *Peer) Request(name string) driver.Request {
+	var id [16]byte
+	_, _ = rand.Read(id[:])
+	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + p.Name, TTL: 10 * time.Second, Queue: true}
+}
+
+func soon() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), Soon)
+}
+
+func (p *Peer) must(err error) {
+	p.T.Helper()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+}
+
+// Until waits until ok, and fails the test if that takes too long.
+func Until(t testing.TB, ok func() bool) {
+	t.Helper()
+	for begun := time.Now(); !ok(); time.Sleep(time.Millisecond) {
+		if time.Since(begun) > Soon {
+			t.Fatalf("not within %v", Soon)
+		}
+	}
+}
+
+// Try makes the claim req.
+func (p *Peer) Try(req driver.Request) (driver.Lease, error) {
+	ctx, cancel := soon()
+	defer cancel()
+	return p.Of.TryAcquire(ctx, req)
+}
+
+// Takes claims, which must succeed.
+func (p *Peer) Takes(req driver.Request) driver.Lease {
+	p.T.Helper()
+	lease, err := p.Try(req)
+	p.must(err)
+	return lease
+}
+
+// TakesSoon claims until the claim is granted.
+func (p *Peer) TakesSoon(req driver.Request) (lease driver.Lease) {
+	p.T.Helper()
+	Until(p.T, func() bool {
+		var err error
+		lease, err = p.Try(req)
+		return err == nil
+	})
+	return lease
+}
+
+// Waits claims, which must find the name held, and returns the error.
+func (p *Peer) Waits(req driver.Request) *driver.HeldError {
+	p.T.Helper()
+	_, err := p.Try(req)
+	var h *driver.HeldError
+	if !errors.As(err, &h) {
+		p.T.Fatalf("%v, want that it is held", err)
+	}
+	return h
+}
+
+// Releases releases lease.
+func (p *Peer) Releases(lease driver.Lease) error {
+	ctx, cancel := soon()
+	defer cancel()
+	return lease.Release(ctx)
+}
+
+// Frees releases lease, which must succeed.
+func (p *Peer) Frees(lease driver.Lease) {
+	p.T.Helper()
+	p.must(p.Releases(lease))
+}
+
+// Renews renews lease, and returns until when it is valid.
+func (p *Peer) Renews(lease driver.Lease) (time.Time, error) {
+	ctx, cancel := soon()
+	defer cancel()
+	return driver.Renew(ctx, p.Of, lease)
+}
+
+// Abandons gives req up.
+func (p *Peer) Abandons(req driver.Request) {
+	p.T.Helper()
+	ctx, cancel := soon()
+	defer cancel()
+	p.must(p.Of.Abandon(ctx, req))
+}
+
+// Notified registers req, until the end of the test, and returns what tells of each time that it is woken from now on.
+func (p *Peer) Notified(req driver.Request) <-chan struct{} {
+	p.T.Helper()
+	woken := make(chan struct{}, 1000)
+	p.T.Cleanup(p.Of.(driver.Notifier).Notify(req, func() { woken <- struct{}{} }))
+	Until(p.T, func() bool { return p.Heard(req.Owner) })
+	for len(woken) > 0 {
+		<-woken
+	}
+	return woken
+}
+
+// Eventually waits for c.
+func Eventually(t testing.TB, c <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-c:
+	case <-time.After(Soon):
+		t.Fatal("nothing happened")
+	}
+}
+
+// Check checks the backend that open makes of rawURL.
+func Check(t testing.TB, open func(context.Context, string) (driver.Backend, error), rawURL string) ([]driver.Notice, error) {
+	t.Helper()
+	b, err := open(t.Context(), rawURL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = b.Close() }()
+	ctx, cancel := context.WithTimeout(t.Context(), 2*Soon)
+	defer cancel()
+	notices, err := b.(driver.Checker).Check(ctx)
+	for _, n := range notices {
+		if n.Text == "" || n.Remedy == "" {
+			t.Errorf("the notice %s has no text or no remedy", n.ID)
+		}
+	}
+	return notices, err
+}
+
+// IDs are those of notices; "?" follows that of one that says what is not known.
+func IDs(notices []driver.Notice) (ids []string) {
+	for _, n := range notices {
+		if n.Unknown {
+			n.ID += "?"
+		}
+		ids = append(ids, n.ID)
+	}
+	return ids
+}
+
+// SaysOneLine checks an error of class that people read: one line with what, and without the password "secret".
+func SaysOneLine(t testing.TB, err, class error, what string) {
+	t.Helper()
+	if !errors.Is(err, class) || !strings.Contains(err.Error(), what) || strings.ContainsAny(err.Error(), "\n") || strings.Contains(err.Error(), "secret") {
+		t.Fatalf("%v, want %v in one line with %q and without the password", err, class, what)
+	}
+}
