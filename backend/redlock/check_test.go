@@ -1,7 +1,6 @@
 package redlock
 
 import (
-	"context"
 	"strings"
 	"testing"
 	"time"
@@ -12,64 +11,46 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func urlOf(addrs ...string) string { return "redlock://" + strings.Join(addrs, ",") }
 
-// check opens rawURL and checks it.
-func check(t *testing.T, rawURL string) ([]driver.Notice, error) {
-	b, err := openURL(t.Context(), rawURL)
-	require.NoError(t, err)
-	defer func() { _ = b.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	return b.(driver.Checker).Check(ctx)
-}
-
-// saysOneLine checks an error for people.
-func saysOneLine(t *testing.T, err, class error, what string) {
-	t.Helper()
-	require.ErrorIs(t, err, class)
-	require.ErrorContains(t, err, what)
-	require.NotContains(t, err.Error(), "\n")
-	require.NotContains(t, err.Error(), "secret")
-}
-
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	_, err := check(t, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
-	saysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)")
+	_, err := peer.Check(t, openURL, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)")
 
 	x := plainNodes(t, 3)
 	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
 	proxy, err := faultproxy.New(x.servers[0].Addr())
 	require.NoError(t, err)
 	defer func() { _ = proxy.Close() }()
-	_, err = check(t, urlOf(append(addrs, proxy.Addr())...))
-	saysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
-	_, err = check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
-	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
+	_, err = peer.Check(t, openURL, urlOf(append(addrs, proxy.Addr())...))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
+	_, err = peer.Check(t, openURL, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
 	replica := servers.NeedReplica(t, x.servers[0])
-	_, err = check(t, urlOf(append(addrs, replica.Addr())...))
-	saysOneLine(t, err, driver.ErrRefused, "a replica of")
+	_, err = peer.Check(t, openURL, urlOf(append(addrs, replica.Addr())...))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "a replica of")
 	cluster := servers.NeedCluster(t, servers.RedisOptions{})
-	_, err = check(t, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
-	saysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
+	_, err = peer.Check(t, openURL, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
 
 	locked := newNodes(t, 3, servers.RedisOptions{Password: "right"})
 	withSecret := strings.Replace(locked.url(), "redlock://", "redlock://:secret@", 1)
 	for rawURL, what := range map[string]string{withSecret: "wrong user name or password", locked.url(): "password is needed"} {
-		_, err = check(t, rawURL)
-		saysOneLine(t, err, driver.ErrRefused, what)
-		p := newPeer(t, rawURL, "a")
-		_, err = p.try(p.request("x"))
-		saysOneLine(t, err, driver.ErrRefused, what)
+		_, err = peer.Check(t, openURL, rawURL)
+		peer.SaysOneLine(t, err, driver.ErrRefused, what)
+		p := newClient(t, rawURL, "a")
+		_, err = p.Try(p.Request("x"))
+		peer.SaysOneLine(t, err, driver.ErrRefused, what)
 	}
 	right := strings.Replace(locked.url(), "redlock://", "redlock://:right@", 1)
-	p := newPeer(t, right, "a")
-	p.frees(p.takes(p.request("x")))
-	_, err = check(t, strings.Replace(right, "redlock:", "redlocks:", 1))
+	p := newClient(t, right, "a")
+	p.Frees(p.Takes(p.Request("x")))
+	_, err = peer.Check(t, openURL, strings.Replace(right, "redlock:", "redlocks:", 1))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "right@")
 }
@@ -77,7 +58,7 @@ func TestCheckErrors(t *testing.T) {
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	well := newNodes(t, 3, servers.RedisOptions{AppendOnly: true})
-	notices, err := check(t, well.url())
+	notices, err := peer.Check(t, openURL, well.url())
 	require.NoError(t, err)
 	require.Empty(t, notices)
 	for i, s := range well.servers {
@@ -85,20 +66,20 @@ func TestCheckNotices(t *testing.T) {
 	}
 	servers.NeedReplica(t, well.servers[0])
 	evicting := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lru"})
-	notices, err = check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
+	notices, err = peer.Check(t, openURL, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
 	require.NoError(t, err)
-	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, ids(notices))
+	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, peer.IDs(notices))
 	for _, n := range notices {
 		require.NotEmpty(t, n.Remedy)
 		require.Contains(t, n.Text, "127.0.0.1:", "which node")
 	}
 	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
-	notices, err = check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr()))
+	notices, err = peer.Check(t, openURL, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr()))
 	require.NoError(t, err)
-	require.Equal(t, []string{"persistence"}, ids(notices))
-	notices, err = check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
+	require.Equal(t, []string{"persistence"}, peer.IDs(notices))
+	notices, err = peer.Check(t, openURL, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
 	require.NoError(t, err)
-	require.Equal(t, []string{"nodes-away"}, ids(notices))
+	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")
 }
 
@@ -115,12 +96,12 @@ func TestTLS(t *testing.T) {
 	b, err := NewBackend(clients, Options{})
 	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
-	p := &peer{Backend: b, t: t, name: "a"}
-	p.frees(p.takes(p.request("x")))
+	p := clientOf(t, b, "a")
+	p.Frees(p.Takes(p.Request("x")))
 	rawURL := strings.Replace(x.url(), "redlock:", "redlocks:", 1)
-	_, err = check(t, rawURL)
-	saysOneLine(t, err, driver.ErrRefused, "TLS")
-	_, err = check(t, rawURL+"?skip_verify=true")
+	_, err = peer.Check(t, openURL, rawURL)
+	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
+	_, err = peer.Check(t, openURL, rawURL+"?skip_verify=true")
 	require.NoError(t, err)
 }
 
@@ -208,10 +189,10 @@ func TestNewRefuses(t *testing.T) {
 	x, err := NewBackend([]*goredis.Client{a, b, c}, Options{NodeTimeout: time.Second})
 	require.NoError(t, err)
 	defer func() { _ = x.Close() }()
-	p := &peer{Backend: x, t: t, name: "a"}
-	req := p.request("x")
+	p := clientOf(t, x, "a")
+	req := p.Request("x")
 	req.TTL = 1900 * time.Millisecond
-	_, err = p.try(req)
+	_, err = p.Try(req)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "TTL 1.9s is not from 2s", "a TTL must leave time for a node that is slow")
 }
@@ -219,16 +200,13 @@ func TestNewRefuses(t *testing.T) {
 func TestCallersClientsStayOpen(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	clients := x.clients(t)
-	b, err := NewBackend(clients, Options{})
-	require.NoError(t, err)
-	p := &peer{Backend: b, t: t, name: "a"}
-	p.frees(p.takes(p.request("x")))
-	require.NoError(t, b.Close())
-	for _, c := range clients {
-		require.NoError(t, c.Ping(t.Context()).Err())
+	a := clientOn(t, x, func(int, *goredis.Options) {})
+	a.Frees(a.Takes(a.Request("x")))
+	require.NoError(t, a.Backend.Close())
+	for _, n := range a.nodes {
+		require.NoError(t, n.client.Ping(t.Context()).Err())
 	}
-	_, err = p.try(p.request("x"))
+	_, err := a.Try(a.Request("x"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 	own, err := openURL(t.Context(), x.url())
 	require.NoError(t, err)
@@ -244,9 +222,9 @@ func TestLookErrors(t *testing.T) {
 	defer func() { require.NoError(t, b.Close()) }()
 	const all = "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)"
 	_, err = b.(driver.Inspector).List(t.Context(), "")
-	saysOneLine(t, err, driver.ErrUnavailable, all)
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, all)
 	_, err = b.(driver.Inspector).Inspect(t.Context(), "x")
-	saysOneLine(t, err, driver.ErrUnavailable, all)
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, all)
 }
 
 func TestClocksOfNodes(t *testing.T) {
@@ -264,7 +242,7 @@ func TestClocksOfNodes(t *testing.T) {
 		return notices
 	}
 	notices := judge(700*time.Millisecond, 0, -700*time.Millisecond)
-	require.Equal(t, []string{"clock-offset", "password-in-the-clear"}, ids(notices))
+	require.Equal(t, []string{"clock-offset", "password-in-the-clear"}, peer.IDs(notices))
 	require.Contains(t, notices[0].Text, "node a:6379 is 1.4s ahead of that of node c:6379")
-	require.Equal(t, []string{"password-in-the-clear"}, ids(judge(999*time.Millisecond, 0, 0)))
+	require.Equal(t, []string{"password-in-the-clear"}, peer.IDs(judge(999*time.Millisecond, 0, 0)))
 }

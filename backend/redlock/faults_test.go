@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strconv"
@@ -10,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -23,8 +24,8 @@ func TestAMinorityIsAway(t *testing.T) {
 			t.Run(fmt.Sprint(fault, away), func(t *testing.T) {
 				t.Parallel()
 				x := plainNodes(t, 5)
-				a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
-				held := a.takes(a.request("held"))
+				a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
+				held := a.Takes(a.Request("held"))
 				require.Eventually(t, func() bool { return x.having(t, key("held")) == 5 }, soon, time.Millisecond)
 				which := []int{1, 3}[:away]
 				if fault == "dead" {
@@ -33,25 +34,25 @@ func TestAMinorityIsAway(t *testing.T) {
 					x.freeze(t, which...)
 				}
 				for range 3 {
-					_, err := a.renews(held)
+					_, err := a.Renews(held)
 					require.NoError(t, err)
-					lease := a.takes(a.request("x"))
-					req := b.request("x")
-					b.waits(req)
-					woken := b.notified(req)
-					a.frees(lease)
-					eventually(t, woken)
-					b.frees(b.takesSoon(req))
+					lease := a.Takes(a.Request("x"))
+					req := b.Request("x")
+					b.Waits(req)
+					woken := b.Notified(req)
+					a.Frees(lease)
+					peer.Eventually(t, woken)
+					b.Frees(b.TakesSoon(req))
 				}
-				b.waits(b.request("held"))
-				a.frees(held)
-				fresh := newPeer(t, x.url(), "fresh") // which has never seen the nodes well
-				fresh.frees(fresh.takes(fresh.request("y")))
+				b.Waits(b.Request("held"))
+				a.Frees(held)
+				fresh := newClient(t, x.url(), "fresh") // which has never seen the nodes well
+				fresh.Frees(fresh.Takes(fresh.Request("y")))
 				x.empty(t, "x")
 				x.empty(t, "y")
 				notices, err := fresh.Check(t.Context())
 				require.NoError(t, err)
-				require.Contains(t, ids(notices), "nodes-away")
+				require.Contains(t, peer.IDs(notices), "nodes-away")
 			})
 		}
 	}
@@ -64,28 +65,30 @@ func TestAMajorityIsAway(t *testing.T) {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
 			x := plainNodes(t, 5)
-			a := newPeer(t, x.url(), "a")
-			a.frees(a.takes(a.request("before")))
+			a := newClient(t, x.url(), "a")
+			a.Frees(a.Takes(a.Request("before")))
 			if fault == "dead" {
 				x.kill(t, 0, 2, 4)
-				a.knowsAway(0, 2, 4)
+				for _, i := range []int{0, 2, 4} { // it has noticed: a request certainly has no effect
+					require.Eventually(t, func() bool { return errors.Is(a.reaches(i), driver.ErrUnavailable) }, soon, time.Millisecond)
+				}
 			} else {
 				for _, n := range a.nodes {
 					n.settle(t.Context()) // a claim behind a release that hangs is certainly not sent
 				}
 				x.freeze(t, 0, 2, 4)
 			}
-			req := a.request("x")
-			_, err := a.try(req)
+			req := a.Request("x")
+			_, err := a.Try(req)
 			if fault == "hung" {
 				require.ErrorIs(t, err, driver.ErrUnknown, "three may have granted it")
 				ctx, cancel := context.WithTimeout(t.Context(), soon)
 				defer cancel()
 				require.Error(t, a.Abandon(ctx, req), "nothing is certain without a majority")
 				require.Eventually(t, func() bool {
-					req = a.request("x")
-					_, err = a.try(req)
-					return !isUnknown(err)
+					req = a.Request("x")
+					_, err = a.Try(req)
+					return !errors.Is(err, driver.ErrUnknown)
 				}, soon, 10*time.Millisecond)
 			}
 			require.ErrorIs(t, err, driver.ErrUnavailable)
@@ -100,9 +103,9 @@ func TestAMajorityIsAway(t *testing.T) {
 				x.thaw(t, 0, 2, 4)
 				require.Eventually(t, func() bool { return a.Abandon(t.Context(), req) == nil }, soon, 10*time.Millisecond)
 				require.Eventually(t, func() bool {
-					lease, err := a.try(a.request("y"))
+					lease, err := a.Try(a.Request("y"))
 					if err == nil {
-						a.frees(lease)
+						a.Frees(lease)
 					}
 					return err == nil
 				}, soon, 10*time.Millisecond)
@@ -115,26 +118,26 @@ func TestAMajorityIsAway(t *testing.T) {
 func TestNodesRestartEmpty(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
-	a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
-	lease := a.takes(a.request("x"))
+	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
+	lease := a.Takes(a.Request("x"))
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 5 }, soon, time.Millisecond)
 	x.restartEmpty(t, 0, 3)
 	require.Equal(t, 3, x.having(t, key("x")))
 	require.Eventually(t, func() bool {
-		_, err := a.renews(lease)
+		_, err := a.Renews(lease)
 		require.NoError(t, err)
 		return x.having(t, key("x")) == 5
 	}, soon, 10*time.Millisecond, "taken again")
-	b.waits(b.request("x"))
+	b.Waits(b.Request("x"))
 	x.restartEmpty(t, 1, 2)
-	b.waits(b.request("x"))
+	b.Waits(b.Request("x"))
 
 	x.restartEmpty(t, 4) // three of five before the next renewal
 	require.Eventually(t, func() bool {
-		_, err := a.renews(lease)
-		return isLost(err)
+		_, err := a.Renews(lease)
+		return errors.Is(err, driver.ErrLost)
 	}, soon, 10*time.Millisecond)
-	require.ErrorIs(t, a.releases(lease), driver.ErrLost)
+	require.ErrorIs(t, a.Releases(lease), driver.ErrLost)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, 2*soon, 10*time.Millisecond)
 }
 
@@ -142,8 +145,8 @@ func TestNodesRestartEmpty(t *testing.T) {
 func TestNothingIsRetakenTooLate(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.url(), "a")
-	lease := a.takes(a.request("x")).(*claim)
+	a := newClient(t, x.url(), "a")
+	lease := a.Takes(a.Request("x")).(*claim)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
 	seconds, err := strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64)
 	require.NoError(t, err)
@@ -167,85 +170,37 @@ func TestNothingIsRetakenTooLate(t *testing.T) {
 	retake()
 	require.Equal(t, "somebody", do(t, x.servers[0], "GET", key("x")))
 	gone()
-	a.abandonedElsewhere(lease)
+	for i := range a.nodes { // elsewhere, by a request that keeps the keys
+		require.NoError(t, a.answer(i, redisscript.Abandon, []string{"elsewhere", lease.keys[1]}, lease.value, "60000"))
+	}
 	retake()
 	require.Equal(t, 2, x.having(t, key("x")), "the claim was abandoned")
-	other := a.takes(a.request("y")).(*claim)
-	a.frees(other)
+	other := a.Takes(a.Request("y")).(*claim)
+	a.Frees(other)
 	x.empty(t, "y")
 	other.retakeAt(0, 1000*seconds, now)
 	require.Zero(t, x.having(t, key("y")), "the claim was released")
 }
 
-// abandonedElsewhere has all nodes remember that the claim of lease was abandoned, and keep its keys.
-func (p *peer) abandonedElsewhere(lease *claim) {
-	for i := range p.nodes {
-		p.asksNode(i, redisscript.Abandon, []string{"elsewhere", lease.keys[1]}, lease.value, "60000")
-	}
-}
-
-// A holder that is cut off from the majority knows that its hold has ended before anybody else can have the lock, every time.
-func TestPartitionedHolderIsToldBeforeItsDeadline(t *testing.T) {
-	t.Parallel()
-	x := plainNodes(t, 5)
-	const ttl, rounds = 800 * time.Millisecond, 8
-	for round := range rounds {
-		backend, err := openURL(t.Context(), x.proxied())
-		require.NoError(t, err)
-		c, err := lockport.New(backend, lockport.TTL(ttl), lockport.Logger(nil))
-		require.NoError(t, err)
-		other := newPeer(t, x.url(), "other")
-		name := fmt.Sprint("x", round)
-		l, err := c.Acquire(t.Context(), name)
-		require.NoError(t, err)
-		time.Sleep(time.Duration(round) * ttl / rounds) // at any moment of the period of renewal
-		for i := range 3 + round%3 {
-			x.proxies[(round+i)%5].Freeze()
-		}
-		req := other.request(name)
-		req.TTL, req.Queue = ttl, false
-		var granted time.Time
-		var next driver.Lease
-		require.Eventually(t, func() bool {
-			granted = time.Now()
-			next, err = other.try(req)
-			return err == nil
-		}, soon, time.Millisecond)
-		require.False(t, l.Valid(), "somebody else has it")
-		require.ErrorIs(t, l.Err(), lockport.ErrSilence)
-		select {
-		case <-l.Lost():
-		case <-time.After(soon):
-			require.Fail(t, "not told")
-		}
-		_ = granted
-		other.frees(next)
-		for _, p := range x.proxies {
-			p.DropHeld()
-		}
-		require.NoError(t, c.Close())
-	}
-}
-
 // A node that hangs for long holds up neither claims nor memory.
 func TestHungNodePilesNothingUp(t *testing.T) {
 	x := plainNodes(t, 5)
-	a := newPeer(t, x.proxied(), "a")
-	a.frees(a.takes(a.request("x")))
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("x")))
 	x.empty(t, "x")
 	x.proxies[2].Freeze()
 	before := runtime.NumGoroutine()
 	for range 3000 {
-		req := a.request("x")
+		req := a.Request("x")
 		req.TTL = 2 * time.Second // the claim that was under way when its connection was given up may keep its key for so long
-		a.frees(a.takes(req))
+		a.Frees(a.Takes(req))
 	}
 	require.Less(t, runtime.NumGoroutine(), before+2*maxOwed+100, "a claim and its release for each answer that is owed, and nothing for each of 3000")
 	x.proxies[2].Restore()
 	x.empty(t, "x")
 	require.Eventually(t, func() bool {
-		lease := a.takes(a.request("y"))
-		defer a.frees(lease)
+		lease := a.Takes(a.Request("y"))
+		defer a.Frees(lease)
 		has := func() bool { return do(t, x.servers[2], "EXISTS", key("y")) == int64(1) }
 		for range 20 {
 			if has() {
@@ -260,15 +215,15 @@ func TestHungNodePilesNothingUp(t *testing.T) {
 func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
-	a := newPeer(t, x.proxied()+"?node_timeout=200ms", "a")
-	a.frees(a.takes(a.request("x")))
+	a := newClient(t, x.proxied()+"?node_timeout=200ms", "a")
+	a.Frees(a.Takes(a.Request("x")))
 	for i := range 2 {
 		do(t, x.servers[i], "SET", key("x"), "somebody", "PX", 60_000)
 	}
 	x.proxies[4].Freeze() // two for somebody, two for us, one that says nothing
-	req := a.request("x")
+	req := a.Request("x")
 	req.Queue = false
-	h := a.waits(req)
+	h := a.Waits(req)
 	require.Equal(t, pollForeign, h.Poll)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 2 }, soon, time.Millisecond, "a vote that came late is given back then")
 	x.proxies[4].Restore()
@@ -281,26 +236,26 @@ func TestFailedClaimIsGivenBackEverywhere(t *testing.T) {
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	direct, a := newPeer(t, x.url(), "direct"), newPeer(t, x.proxied(), "a")
-	a.frees(a.takes(a.request("warm-up")))
+	direct, a := newClient(t, x.url(), "direct"), newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
 	for _, p := range x.proxies {
 		p.Freeze()
 	}
-	req := a.request("x")
+	req := a.Request("x")
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := a.TryAcquire(ctx, req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
-	direct.abandons(req)
+	direct.Abandons(req)
 	for _, p := range x.proxies {
 		p.Restore()
 	}
-	a.catchesUp(0)
+	require.NoError(t, a.reaches(0))
 	require.Zero(t, x.having(t, key("x")))
-	_, err = direct.try(req)
+	_, err = direct.Try(req)
 	require.ErrorIs(t, err, driver.ErrRefused)
-	direct.frees(direct.takes(direct.request("x")))
+	direct.Frees(direct.Takes(direct.Request("x")))
 	for _, s := range x.servers {
 		require.LessOrEqual(t, do(t, s, "PTTL", redisscript.Side(key("x"), queueKey)).(int64), late.Milliseconds(), "remembered for a minute")
 	}

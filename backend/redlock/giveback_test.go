@@ -2,6 +2,7 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strconv"
 	"sync/atomic"
@@ -38,16 +39,16 @@ func (x *nodes) foreign(t testing.TB, which ...int) {
 
 // taint makes a claim on x that the first node grants and the others, which have it for somebody else, do not; the request to give the vote back is held
 // up on its way to the first node, and given up.
-func (x *nodes) taint(t *testing.T, a *peer) driver.Request {
-	a.frees(a.takes(a.request("warm-up")))
+func (x *nodes) taint(t *testing.T, a *client) driver.Request {
+	a.Frees(a.Takes(a.Request("warm-up")))
 	x.foreign(t, 1, 2)
 	x.proxies[1].Freeze()
 	x.proxies[2].Freeze()
-	req := a.request("x")
+	req := a.Request("x")
 	c := a.claims.Enter(req).(*claim)
 	done := make(chan error, 1)
 	go func() {
-		_, err := a.try(req)
+		_, err := a.Try(req)
 		done <- err
 	}()
 	require.Eventually(t, func() bool {
@@ -71,15 +72,15 @@ func (x *nodes) taint(t *testing.T, a *peer) driver.Request {
 func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.proxied()+"?node_timeout=300ms", "a")
+	a := newClient(t, x.proxied()+"?node_timeout=300ms", "a")
 	req := x.taint(t, a)
 	do(t, x.servers[1], "DEL", key("x"))
-	a.waits(req)
+	a.Waits(req)
 	x.proxies[0].Restore()
 	require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, time.Millisecond)
-	a.waits(req)
+	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
-	a.frees(a.takesSoon(req))
+	a.Frees(a.TakesSoon(req))
 	x.empty(t, "x")
 }
 
@@ -87,14 +88,14 @@ func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
-	a := newPeer(t, x.proxied(), "a")
-	a.frees(a.takes(a.request("warm-up")))
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
 	x.foreign(t, 2, 3)
 	var lost []<-chan struct{}
 	for _, p := range x.proxies[:2] {
 		lost = append(lost, p.DropReply(func(request []byte) bool { return isOp(conformance.OpAcquire, request) }))
 	}
-	a.waits(a.request("x"))
+	a.Waits(a.Request("x"))
 	for _, l := range lost {
 		<-l
 	}
@@ -102,26 +103,18 @@ func TestVotesWhoseAnswersWereLostAreGivenBack(t *testing.T) {
 }
 
 // detour are nodes of which the first is reached by its proxy until told to go past it.
-func (x *nodes) detour(t *testing.T) (a *peer, another func()) {
+func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	var way atomic.Value
 	way.Store(x.proxies[0].Addr())
-	clients := x.clients(t)
-	for i, p := range x.proxies {
-		o := *clients[i].Options()
-		o.Addr, o.ReadTimeout, o.ContextTimeoutEnabled = p.Addr(), 100*time.Millisecond, true
+	a = clientOn(t, x, func(i int, o *goredis.Options) {
+		o.Addr, o.ReadTimeout, o.ContextTimeoutEnabled = x.proxies[i].Addr(), 100*time.Millisecond, true
 		if i == 0 {
 			o.Dialer = func(ctx context.Context, network, _ string) (net.Conn, error) {
 				var d net.Dialer
 				return d.DialContext(ctx, network, way.Load().(string))
 			}
 		}
-		clients[i] = goredis.NewClient(&o)
-		t.Cleanup(func() { _ = clients[i].Close() })
-	}
-	b, err := NewBackend(clients, Options{NodeTimeout: 300 * time.Millisecond})
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	a = &peer{Backend: b, t: t, name: "a"}
+	})
 	return a, func() {
 		way.Store(x.servers[0].Addr())
 		require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, 10*time.Millisecond)
@@ -136,12 +129,12 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	req := x.taint(t, a)
 	another() // by which the node is well
 	do(t, x.servers[1], "DEL", key("x"))
-	a.waits(req)
+	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
-	lease := a.takesSoon(req)
+	lease := a.TakesSoon(req)
 	do(t, x.servers[0], "SET", key("x"), "lp1:"+req.Owner, "PX", 10_000) // as a claim that comes late would
 	x.foreign(t, 2)
-	_, err := a.renews(lease)
+	_, err := a.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "one that counts, one that may go, one that is gone")
 	x.proxies[0].Restore() // here it comes
 	require.Eventually(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
@@ -157,11 +150,11 @@ func TestLateGiveBackMakesRoomForAnotherClaim(t *testing.T) {
 	do(t, x.servers[1], "DEL", key("x"))
 	x.kill(t, 2)
 	require.Eventually(t, func() bool {
-		_, err := a.try(req)
-		return isUnknown(err)
+		_, err := a.Try(req)
+		return errors.Is(err, driver.ErrUnknown)
 	}, soon, 10*time.Millisecond)
-	a.abandons(req)
-	a.frees(a.takesSoon(a.request("x")))
+	a.Abandons(req)
+	a.Frees(a.TakesSoon(a.Request("x")))
 	x.empty(t, "x")
 }
 
@@ -172,7 +165,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 	for _, lost := range []bool{false, true} {
 		x := plainNodes(t, 3)
 		a, another := x.detour(t)
-		lease := a.takes(a.request("x")).(*claim)
+		lease := a.Takes(a.Request("x")).(*claim)
 		require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
 		do(t, x.servers[0], "DEL", key("x"))
 		x.proxies[0].Freeze()
@@ -192,7 +185,7 @@ func TestReleaseBeforeARetake(t *testing.T) {
 			require.Eventually(t, is(&lease.votes[0].loose), soon, time.Millisecond)
 			another()
 		}
-		a.frees(lease)
+		a.Frees(lease)
 		if lost {
 			ctx, cancel := context.WithTimeout(t.Context(), soon)
 			defer cancel()

@@ -2,10 +2,8 @@ package redlock
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,27 +11,61 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
-const soon = 5 * time.Second
+const soon = peer.Soon
 
-// peer is a backend of its own, as good as another machine, and claims in its name.
-type peer struct {
-	*Backend
-	t    testing.TB
-	name string
+// openURL opens a backend as Open does, without looking at the servers.
+func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	return b, err
 }
 
-func newPeer(t testing.TB, rawURL, name string) *peer {
+func TestMain(m *testing.M) {
+	conformance.WorkerMain(openURL)
+	os.Exit(m.Run())
+}
+
+// client is a backend of its own, as good as another machine.
+type client struct {
+	*Backend
+	*peer.Peer
+}
+
+func newClient(t testing.TB, rawURL, name string) *client {
 	b, err := openURL(t.Context(), rawURL)
 	require.NoError(t, err)
+	return clientOf(t, b, name)
+}
+
+// clientOf is a client with the backend b.
+func clientOf(t testing.TB, b driver.Backend, name string) *client {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return &peer{Backend: b.(*Backend), t: t, name: name}
+	own := b.(*Backend)
+	return &client{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
+}
+
+// clientOn is a client on the nodes' own clients, whose options set changes.
+func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *client {
+	var all []*goredis.Client
+	for i, s := range x.servers {
+		o, err := goredis.ParseURL(s.URL())
+		require.NoError(t, err)
+		set(i, o)
+		c := goredis.NewClient(o)
+		t.Cleanup(func() { _ = c.Close() })
+		all = append(all, c)
+	}
+	b, err := NewBackend(all, Options{NodeTimeout: 300 * time.Millisecond})
+	require.NoError(t, err)
+	return clientOf(t, b, "a")
 }
 
 var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
@@ -103,60 +135,6 @@ func leftovers(ctx context.Context, s *servers.Redis, prefix string) ([]string, 
 	return left, nil
 }
 
-// request is a claim that is ready to wait.
-func (p *peer) request(name string) driver.Request {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + p.name, TTL: 10 * time.Second, Queue: true}
-}
-
-func (p *peer) try(req driver.Request) (driver.Lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	return p.TryAcquire(ctx, req)
-}
-
-// takes claims, which must succeed.
-func (p *peer) takes(req driver.Request) driver.Lease {
-	p.t.Helper()
-	lease, err := p.try(req)
-	require.NoError(p.t, err)
-	return lease
-}
-
-// waits claims, which must find the name held, and returns the error.
-func (p *peer) waits(req driver.Request) *driver.HeldError {
-	p.t.Helper()
-	_, err := p.try(req)
-	var h *driver.HeldError
-	require.ErrorAs(p.t, err, &h)
-	return h
-}
-
-func (p *peer) frees(lease driver.Lease) {
-	p.t.Helper()
-	require.NoError(p.t, p.releases(lease))
-}
-
-func (p *peer) releases(lease driver.Lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	return lease.Release(ctx)
-}
-
-func (p *peer) renews(lease driver.Lease) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	return driver.Renew(ctx, p.Backend, lease)
-}
-
-func (p *peer) abandons(req driver.Request) {
-	p.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	require.NoError(p.t, p.Abandon(ctx, req))
-}
-
 // do runs a command, past the backend.
 func do(t testing.TB, s *servers.Redis, args ...any) any {
 	t.Helper()
@@ -221,48 +199,16 @@ func (x *nodes) thaw(t testing.TB, which ...int) {
 	}
 }
 
-// clients are clients of the servers with go-redis' own settings.
-func (x *nodes) clients(t testing.TB) []*goredis.Client {
-	var all []*goredis.Client
-	for _, s := range x.servers {
-		o, err := goredis.ParseURL(s.URL())
-		require.NoError(t, err)
-		c := goredis.NewClient(o)
-		t.Cleanup(func() { _ = c.Close() })
-		all = append(all, c)
-	}
-	return all
-}
-
 func plainNodes(t testing.TB, n int) *nodes {
 	return newNodes(t, n, servers.RedisOptions{})
 }
 
 func key(name string) string { return fmt.Sprint("lockport:", name) }
 
-// asksNode calls a script on one node and waits for its answer.
-func (p *peer) asksNode(i int, script *redisscript.Script, keys []string, argv ...string) {
-	require.NoError(p.t, p.answer(i, script, keys, argv...))
-}
-
 // answer is what becomes of a call of a script on one node.
-func (p *peer) answer(i int, script *redisscript.Script, keys []string, argv ...string) error {
-	args := make([]any, len(argv))
-	for n, a := range argv {
-		args[n] = a
-	}
-	return p.nodes[i].run(context.Background(), soon, script, keys, args...).Err
+func (c *client) answer(i int, script *redisscript.Script, keys []string, argv ...any) error {
+	return c.nodes[i].run(context.Background(), soon, script, keys, argv...).Err
 }
 
 // reaches asks node i for something that changes nothing.
-func (p *peer) reaches(i int) error { return p.answer(i, redisscript.Waiting, []string{"nobody"}) }
-
-// catchesUp waits until node i has answered all that it was asked so far.
-func (p *peer) catchesUp(i int) { require.NoError(p.t, p.reaches(i)) }
-
-// knowsAway waits until p has noticed that dead nodes are dead, so that a request to them certainly has no effect.
-func (p *peer) knowsAway(which ...int) {
-	for _, i := range which {
-		require.Eventually(p.t, func() bool { return errors.Is(p.reaches(i), driver.ErrUnavailable) }, soon, time.Millisecond)
-	}
-}
+func (c *client) reaches(i int) error { return c.answer(i, redisscript.Waiting, []string{"nobody"}) }

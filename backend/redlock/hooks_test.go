@@ -70,18 +70,18 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	b, err := NewBackend(clients, Options{})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
-	a := &peer{Backend: b, t: t, name: "a"}
-	lease := a.takes(a.request("x"))
-	_, err = a.renews(lease)
+	a := clientOf(t, b, "a")
+	lease := a.Takes(a.Request("x"))
+	_, err = a.Renews(lease)
 	require.NoError(t, err)
-	a.abandons(a.request("y"))
+	a.Abandons(a.Request("y"))
 	_, err = a.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	do(t, x.servers[0], "DEL", key("x"))
-	_, err = a.renews(lease)
+	_, err = a.Renews(lease)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
-	a.frees(lease)
+	a.Frees(lease)
 	x.empty(t, "x")
 	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody"), driver.ErrLost)
 	for i, h := range hooks {
@@ -93,42 +93,4 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 		}
 	}
 	require.True(t, hooks[0].saw(redisscript.QuorumRetake))
-}
-
-// A node that does not answer costs an uncontended cycle nothing, with clients that have one connection each and go-redis' own retries and time-outs.
-func TestAHungNodeCostsNothing(t *testing.T) {
-	x := plainNodes(t, 5)
-	var clients []*goredis.Client
-	for _, s := range x.servers {
-		c := goredis.NewClient(&goredis.Options{Addr: s.Addr(), PoolSize: 1})
-		t.Cleanup(func() { _ = c.Close() })
-		clients = append(clients, c)
-	}
-	b, err := NewBackend(clients, Options{})
-	require.NoError(t, err)
-	defer func() { require.NoError(t, b.Close()) }()
-	a := &peer{Backend: b, t: t, name: "a"}
-	fastest := func() time.Duration { // of some cycles: the machine is shared
-		least := time.Hour
-		for range 200 {
-			begun := time.Now()
-			a.frees(a.takesSoon(a.request("x")))
-			least = min(least, time.Since(begun))
-		}
-		return least
-	}
-	well := fastest()
-	x.empty(t, "x")
-	x.freeze(t, 2)
-	hung := fastest()
-	t.Logf("the fastest cycle: %v, with a hung node %v", well, hung)
-	require.Less(t, hung, 2*well+time.Millisecond)
-	x.thaw(t, 2)
-	x.empty(t, "x")
-	require.Eventually(t, func() bool { // it is asked again
-		lease := a.takesSoon(a.request("y"))
-		defer a.frees(lease)
-		<-time.After(time.Millisecond)
-		return x.having(t, key("y")) == 5
-	}, 2*soon, time.Millisecond)
 }

@@ -14,58 +14,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-func isUnknown(err error) bool { return errors.Is(err, driver.ErrUnknown) }
-func isLost(err error) bool    { return errors.Is(err, driver.ErrLost) }
-
-// takesSoon claims until the claim is granted.
-func (p *peer) takesSoon(req driver.Request) (lease driver.Lease) {
-	p.t.Helper()
-	var err error
-	require.Eventually(p.t, func() bool {
-		lease, err = p.try(req)
-		return err == nil
-	}, soon, 10*time.Millisecond)
-	return lease
-}
-
-// notified registers for hints.
-func (p *peer) notified(req driver.Request) <-chan struct{} {
-	woken := make(chan struct{}, 1000)
-	p.t.Cleanup(p.Notify(req, func() { woken <- struct{}{} }))
-	require.Eventually(p.t, func() bool { return p.claims.Heard(req.Owner) }, soon, time.Millisecond)
-	for len(woken) > 0 {
-		<-woken
-	}
-	return woken
-}
-
-func eventually(t testing.TB, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(soon):
-		require.Fail(t, "nothing happened")
-	}
-}
-
-func ids(notices []driver.Notice) []string {
-	var list []string
-	for _, n := range notices {
-		list = append(list, n.ID)
-	}
-	return list
-}
-
 // peersOf are as many peers as there are nodes, each of whom asks another node first.
-func peersOf(t testing.TB, x *nodes) (peers []*peer) {
+func peersOf(t testing.TB, x *nodes) (peers []*client) {
 	for i := range x.servers {
 		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
 		addrs = slices.Concat(addrs[i:], addrs[:i])
-		p := newPeer(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
-		p.frees(p.takes(p.request("warm-up")))
+		p := newClient(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
+		p.Frees(p.Takes(p.Request("warm-up")))
 		peers = append(peers, p)
 	}
 	return peers
@@ -85,9 +44,9 @@ func TestSplitVotesResolve(t *testing.T) {
 			var all sync.WaitGroup
 			for _, p := range peers {
 				all.Go(func() {
-					req := p.request(fmt.Sprint("x", hung, round))
+					req := p.Request(fmt.Sprint("x", hung, round))
 					req.Queue = false
-					if _, err := p.try(req); err == nil {
+					if _, err := p.Try(req); err == nil {
 						granted.Add(1)
 					} else if !errors.Is(err, driver.ErrHeld) {
 						t.Error(err)
@@ -112,10 +71,10 @@ func TestSplitVotesOfDistantNodes(t *testing.T) {
 		var all sync.WaitGroup
 		for _, p := range peers {
 			all.Go(func() {
-				req := p.request(fmt.Sprint("x", round))
+				req := p.Request(fmt.Sprint("x", round))
 				req.Queue = false
-				if lease, err := p.try(req); err == nil {
-					p.frees(lease)
+				if lease, err := p.Try(req); err == nil {
+					p.Frees(lease)
 				} else if !errors.Is(err, driver.ErrHeld) {
 					t.Error(err)
 				}
@@ -129,8 +88,8 @@ func TestSplitVotesOfDistantNodes(t *testing.T) {
 func TestALongLineIsNoSilence(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.proxied(), "a")
-	a.frees(a.takes(a.request("warm-up")))
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
 	for _, p := range x.proxies {
 		p.Delay(30 * time.Millisecond) // there, and as long back
 	}
@@ -138,7 +97,7 @@ func TestALongLineIsNoSilence(t *testing.T) {
 	var all sync.WaitGroup
 	for range claims {
 		all.Go(func() {
-			if lease, err := a.TryAcquire(t.Context(), a.request("x")); err == nil {
+			if lease, err := a.TryAcquire(t.Context(), a.Request("x")); err == nil {
 				assert.NoError(t, lease.Release(t.Context()))
 			} else {
 				assert.ErrorIs(t, err, driver.ErrHeld)
@@ -152,19 +111,19 @@ func TestALongLineIsNoSilence(t *testing.T) {
 func TestAllNodesHaveOneOrder(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
-	a := newPeer(t, x.url(), "a")
-	lease := a.takes(a.request("x"))
+	a := newClient(t, x.url(), "a")
+	lease := a.Takes(a.Request("x"))
 	var reqs []driver.Request
-	var peers []*peer
+	var peers []*client
 	for i := range 3 {
-		p := newPeer(t, x.url(), fmt.Sprint(i))
-		req := p.request("x")
+		p := newClient(t, x.url(), fmt.Sprint(i))
+		req := p.Request("x")
 		_ = p.claims.Enter(req) // begins to wait
 		<-time.After(time.Millisecond)
 		peers, reqs = append(peers, p), append(reqs, req)
 	}
 	for _, i := range []int{2, 0, 1} {
-		peers[i].waits(reqs[i])
+		peers[i].Waits(reqs[i])
 	}
 	var want []any
 	for _, r := range reqs {
@@ -176,13 +135,13 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 			return slices.Equal(got, want)
 		}, soon, time.Millisecond)
 	}
-	a.frees(lease)
+	a.Frees(lease)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond)
 	for i, p := range peers {
 		for j := i + 1; j < len(peers); j++ {
-			require.LessOrEqual(t, peers[j].waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
+			require.LessOrEqual(t, peers[j].Waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
 		}
-		p.frees(p.takes(reqs[i]))
+		p.Frees(p.Takes(reqs[i]))
 	}
 	x.empty(t, "x")
 }
@@ -191,33 +150,33 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 func TestWaiterIsWoken(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 5)
-	a, b := newPeer(t, x.url(), "a"), newPeer(t, x.url(), "b")
+	a, b := newClient(t, x.url(), "a"), newClient(t, x.url(), "b")
 	for range 20 {
-		lease := a.takes(a.request("x"))
-		req := b.request("x")
-		b.waits(req)
-		woken := b.notified(req)
+		lease := a.Takes(a.Request("x"))
+		req := b.Request("x")
+		b.Waits(req)
+		woken := b.Notified(req)
 		// Votes that reach a slow node late are split for a moment, which is looked at again soon.
-		require.Eventually(t, func() bool { return b.waits(req).Poll == pollHeard }, soon, 5*time.Millisecond)
-		a.frees(lease)
-		eventually(t, woken)
-		b.frees(b.takes(req)) // at once: a majority has called
+		require.Eventually(t, func() bool { return b.Waits(req).Poll == pollHeard }, soon, 5*time.Millisecond)
+		a.Frees(lease)
+		peer.Eventually(t, woken)
+		b.Frees(b.Takes(req)) // at once: a majority has called
 	}
 	x.empty(t, "x")
 }
 
 func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.proxied(), "a")
+	a := newClient(t, x.proxied(), "a")
 	const locks = 10_000
 	leases, results := make([]driver.Lease, locks), make([]driver.Renewal, locks)
 	var all sync.WaitGroup
 	for part := range 50 {
 		all.Go(func() {
 			for i := part; i < locks; i += 50 {
-				req := a.request(fmt.Sprint(i))
+				req := a.Request(fmt.Sprint(i))
 				req.TTL = time.Minute
-				leases[i], _ = a.try(req)
+				leases[i], _ = a.Try(req)
 			}
 		})
 	}
@@ -243,19 +202,19 @@ func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
 func TestValidityKeepsADrift(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.proxied(), "a")
-	a.frees(a.takes(a.request("warm-up")))
+	a := newClient(t, x.proxied(), "a")
+	a.Frees(a.Takes(a.Request("warm-up")))
 	const delay = 200 * time.Millisecond // of each answer, from whose coming nothing counts
 	for _, p := range x.proxies {
 		p.Delay(delay)
 	}
 	sent := time.Now()
-	lease := a.takes(a.request("x"))
+	lease := a.Takes(a.Request("x"))
 	require.WithinRange(t, lease.Grant().Until, sent.Add(9898*time.Millisecond), sent.Add(9898*time.Millisecond+delay))
 	require.Zero(t, lease.Grant().Token)
 	require.Equal(t, driver.TokenNone, a.Capabilities().Token)
 	sent = time.Now()
-	until, err := a.renews(lease)
+	until, err := a.Renews(lease)
 	require.NoError(t, err)
 	require.WithinRange(t, until, sent.Add(9898*time.Millisecond), sent.Add(9898*time.Millisecond+delay))
 }

@@ -14,18 +14,18 @@ import (
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a, b := newPeer(t, x.url(), "golden"), newPeer(t, x.url(), "other")
+	a, b := newClient(t, x.url(), "golden"), newClient(t, x.url(), "other")
 	name, at := "golden/{a}%", "lockport:golden/%7Ba%7D%25"
 	queue := "lockport.side:{" + at + "}:queue"
-	req := a.request(name)
+	req := a.Request(name)
 	req.TTL = 9999500 * time.Microsecond
-	lease := a.takes(req)
+	lease := a.Takes(req)
 	require.Eventually(t, func() bool { return x.having(t, at) == 3 }, soon, time.Millisecond)
-	waiter := b.request(name)
+	waiter := b.Request(name)
 	before := time.Now().UnixMicro()
-	b.waits(waiter)
+	b.Waits(waiter)
 	for i, s := range x.servers {
-		b.catchesUp(i)
+		require.NoError(t, b.reaches(i))
 		require.Equal(t, "lp1:"+req.Owner, do(t, s, "GET", at))
 		ttl := do(t, s, "PTTL", at).(int64)
 		require.LessOrEqual(t, ttl, int64(10_000), "rounded up to milliseconds")
@@ -39,8 +39,8 @@ func TestWireGolden(t *testing.T) {
 		require.LessOrEqual(t, do(t, s, "PTTL", queue).(int64), int64(30_000))
 		require.Equal(t, int64(2), do(t, s, "DBSIZE"), "no token")
 	}
-	a.frees(lease)
-	b.frees(b.takesSoon(waiter))
+	a.Frees(lease)
+	b.Frees(b.TakesSoon(waiter))
 	x.empty(t, name)
 	for _, s := range x.servers {
 		require.Eventually(t, func() bool { return do(t, s, "DBSIZE") == int64(0) }, soon, time.Millisecond)
@@ -51,7 +51,7 @@ func TestWireGolden(t *testing.T) {
 func TestForeignValuesExclude(t *testing.T) {
 	t.Parallel()
 	x := plainNodes(t, 3)
-	a := newPeer(t, x.url(), "a")
+	a := newClient(t, x.url(), "a")
 	set := func() (n int) {
 		for _, s := range x.servers {
 			if do(t, s, "SET", key("x"), "Zm9yZWlnbg==", "NX", "PX", 5000) == "OK" {
@@ -61,8 +61,8 @@ func TestForeignValuesExclude(t *testing.T) {
 		return n
 	}
 	require.Equal(t, 3, set())
-	req := a.request("x")
-	h := a.waits(req)
+	req := a.Request("x")
+	h := a.Waits(req)
 	require.Equal(t, pollForeign, h.Poll, "nobody will tell of the release")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := a.Inspect(t.Context(), "x")
@@ -71,12 +71,12 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, "Zm9yZWlnbg==", st.Owner)
 	require.ErrorIs(t, a.Break(t.Context(), "x", "somebody else"), driver.ErrLost)
 	require.NoError(t, a.Break(t.Context(), "x", st.Owner))
-	lease := a.takesSoon(req)
+	lease := a.TakesSoon(req)
 	require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
 	require.Zero(t, set(), "we exclude them")
 	var e Entry
 	require.True(t, lease.(driver.LeaseAs).As(&e))
 	require.Equal(t, Entry{Key: key("x"), Value: "lp1:" + req.Owner}, e)
-	a.frees(lease)
+	a.Frees(lease)
 	x.empty(t, "x")
 }
