@@ -24,7 +24,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		return nil, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Attach, redisscript.Attach.Call(c.keys().own(), c.value(), c.ms(), redisscript.Value(owner), token), b.o.Replicas > 0)
+	r := c.run(ctx, redisscript.Attach, c.ms(), redisscript.Value(owner), token)
 	if reply, _ := r.Value.([]any); r.Err == nil && len(reply) == 2 {
 		b.claims.Leave(c)
 		return nil, lost(reply[1])

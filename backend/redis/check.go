@@ -99,5 +99,5 @@ func (b *Backend) checkReplicas(info map[string]string, all *notice.List) error 
 // tryCommands does what the scripts do, on a key that nobody uses.
 func (b *Backend) tryCommands(ctx context.Context, all *notice.List) error {
 	keys := b.keysOf(b.layout.Key("lockport-check-" + rand.Text()))
-	return redischeck.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys.all()), false), all)
+	return redischeck.Tried(b.pipe.Run(ctx, redisscript.Check, redisscript.Check.Call(keys)), all)
 }

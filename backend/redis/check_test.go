@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"context"
 	"os"
 	"regexp"
 	"strings"
@@ -12,113 +11,86 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// check opens rawURL and checks it.
-func check(t *testing.T, rawURL string) ([]driver.Notice, error) {
-	b, err := openURL(t.Context(), rawURL)
-	require.NoError(t, err)
-	defer func() { _ = b.Close() }()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	return b.(driver.Checker).Check(ctx)
-}
-
-// saysOneLine checks an error of Check.
-func saysOneLine(t *testing.T, err, class error, what string) {
-	t.Helper()
-	require.ErrorIs(t, err, class)
-	require.ErrorContains(t, err, what)
-	require.NotContains(t, err.Error(), "\n")
-	require.NotContains(t, err.Error(), "secret")
-}
-
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	_, err := check(t, "redis://:secret@127.0.0.1:1")
-	saysOneLine(t, err, driver.ErrUnavailable, "is it running")
-	_, err = check(t, "redis://"+servers.NewFakeRedis(t, "5.0.14"))
-	saysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old: 6.2 or newer")
+	_, err := peer.Check(t, openURL, "redis://:secret@127.0.0.1:1")
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "is it running")
+	_, err = peer.Check(t, openURL, "redis://"+servers.NewFakeRedis(t, "5.0.14"))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old: 6.2 or newer")
 
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})
-	_, err = check(t, strings.Replace(s.URL(), "right", "secret", 1))
-	saysOneLine(t, err, driver.ErrRefused, "wrong user name or password")
-	_, err = check(t, strings.Replace(s.URL(), ":right@", "", 1))
-	saysOneLine(t, err, driver.ErrRefused, "password is needed")
-	_, err = check(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
-	saysOneLine(t, err, driver.ErrRefused, "no node of a Redis Cluster")
-	_, err = check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
+	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "right", "secret", 1))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "wrong user name or password")
+	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), ":right@", "", 1))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "password is needed")
+	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
+	peer.SaysOneLine(t, err, driver.ErrRefused, "no node of a Redis Cluster")
+	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "redis:", "rediss:", 1))
 	require.Error(t, err)
 
 	replica := servers.NeedReplica(t, s)
-	_, err = check(t, replica.URL())
-	saysOneLine(t, err, driver.ErrRefused, "read-only replica")
-	_, err = check(t, s.URL()+"?replicas=2")
-	saysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, and 1 are connected")
+	_, err = peer.Check(t, openURL, replica.URL())
+	peer.SaysOneLine(t, err, driver.ErrRefused, "read-only replica")
+	_, err = peer.Check(t, openURL, s.URL()+"?replicas=2")
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, and 1 are connected")
+
+	cluster, _ := newCluster(t)
+	_, err = peer.Check(t, openURL, cluster.Nodes[0].URL())
+	peer.SaysOneLine(t, err, driver.ErrRefused, "use redis+cluster://")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
-	_, err = check(t, full.URL())
-	saysOneLine(t, err, driver.ErrUnavailable, "out of memory: raise maxmemory")
+	_, err = peer.Check(t, openURL, full.URL())
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory: raise maxmemory")
 	n := newNode(t, full.URL(), "a", Options{})
-	_, err = n.try(n.request(t.Name()))
-	saysOneLine(t, err, driver.ErrUnavailable, "out of memory")
+	_, err = n.Try(n.Request(t.Name()))
+	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory")
 }
 
 func TestCheckTLS(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
-	_, err := check(t, s.URL())
-	saysOneLine(t, err, driver.ErrRefused, "TLS")
-	notices, err := check(t, s.URL()+"?skip_verify=true")
+	_, err := peer.Check(t, openURL, s.URL())
+	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
+	notices, err := peer.Check(t, openURL, s.URL()+"?skip_verify=true")
 	require.NoError(t, err)
-	require.Equal(t, []string{"persistence"}, ids(notices))
-	client := goredis.NewClient(&goredis.Options{Addr: s.Addr(), TLSConfig: s.TLSConfig()})
-	defer func() { _ = client.Close() }()
-	n := nodeOn(t, client, "tls", Options{})
-	frees(t, n.takes(n.request(t.Name())))
-}
-
-func TestCheckClusterNode(t *testing.T) {
-	t.Parallel()
-	c := servers.NeedCluster(t, servers.RedisOptions{})
-	_, err := check(t, c.Nodes[0].URL())
-	saysOneLine(t, err, driver.ErrRefused, "use redis+cluster://")
+	require.Equal(t, []string{"persistence"}, peer.IDs(notices))
+	n := nodeOn(t, newClient(t, s.URL(), func(o *goredis.Options) { o.TLSConfig = s.TLSConfig() }), "tls", Options{})
+	n.Frees(n.Takes(n.Request(t.Name())))
 }
 
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	for _, v := range []struct {
 		o    servers.RedisOptions
+		set  []any
 		want []string
 	}{
-		{servers.RedisOptions{AppendOnly: true}, nil},
-		{servers.RedisOptions{}, []string{"persistence"}},
-		{servers.RedisOptions{Save: "3600 1"}, []string{"persistence"}},
-		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb", MaxMemoryPolicy: "volatile-lru"}, []string{"eviction-policy"}},
-		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lfu"}, []string{"eviction-policy"}},
-		{servers.RedisOptions{AppendOnly: true, MaxMemory: "1gb"}, nil},
-		{servers.RedisOptions{AppendOnly: true, MaxMemoryPolicy: "allkeys-lfu"}, nil}, // nothing is evicted without a limit
-		{servers.RedisOptions{AppendOnly: true, Config: []string{"maxclients 4"}}, []string{"connections"}},
+		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "allkeys-lfu"}, nil}, // nothing is evicted without a limit
+		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory-policy", "volatile-lru", "maxmemory", "1gb"}, []string{"eviction-policy"}},
+		{servers.RedisOptions{AppendOnly: true}, []any{"maxmemory", "1gb"}, nil},
+		{servers.RedisOptions{}, []any{"save", ""}, []string{"persistence"}},
+		{servers.RedisOptions{}, []any{"save", "3600 1"}, []string{"persistence"}},
+		{servers.RedisOptions{AppendOnly: true, Config: []string{"maxclients 4"}}, []any{"save", ""}, []string{"connections"}},
 	} {
 		s := servers.NeedRedis(t, v.o)
-		notices, err := check(t, s.URL())
+		do(t, s, append([]any{"CONFIG", "SET"}, v.set...)...)
+		notices, err := peer.Check(t, openURL, s.URL())
 		require.NoError(t, err)
-		require.Equal(t, v.want, ids(notices), "%+v", v.o)
-		for _, n := range notices {
-			require.NotEmpty(t, n.Text)
-			require.NotEmpty(t, n.Remedy)
-		}
+		require.Equal(t, v.want, peer.IDs(notices), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
 	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
 	servers.NeedReplica(t, master)
-	notices, err := check(t, master.URL())
+	notices, err := peer.Check(t, openURL, master.URL())
 	require.NoError(t, err)
-	require.Equal(t, []string{"replication", "min-replicas"}, ids(notices))
+	require.Equal(t, []string{"replication", "min-replicas"}, peer.IDs(notices))
 	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
-	notices, err = check(t, master.URL()+"?replicas=1")
+	notices, err = peer.Check(t, openURL, master.URL()+"?replicas=1")
 	require.NoError(t, err)
 	require.Empty(t, notices)
 }
@@ -132,9 +104,9 @@ func TestCheckClock(t *testing.T) {
 		want []string
 	}{{0, nil}, {time.Minute, []string{"clock-offset"}}, {-2 * time.Minute, []string{"clock-offset"}}} {
 		require.NoError(t, s.JumpClock(v.jump))
-		notices, err := check(t, s.URL())
+		notices, err := peer.Check(t, openURL, s.URL())
 		require.NoError(t, err)
-		require.Equal(t, v.want, ids(notices), v.jump)
+		require.Equal(t, v.want, peer.IDs(notices), v.jump)
 	}
 }
 
@@ -149,6 +121,7 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"noconfig on >secret ~* &* +@all -config",
 		"noinfo on >secret ~* &* +@all -config -info",
 		"nokeys on >secret ~other:* &* +@all",
+		"silent on >secret ~* resetchannels +@all -config",
 		"noset on >secret ~* &* +@all -set",
 		"noeval on >secret ~* &* +@all -evalsha",
 	}})
@@ -156,49 +129,57 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"lockport": {"persistence?"},
 		"noconfig": {"persistence?"},
 		"noinfo":   {"info?"},
+		"silent":   {"persistence?", "publish", "subscribe"},
 	} {
-		notices, err := check(t, s.UserURL(user, "secret"))
+		notices, err := peer.Check(t, openURL, s.UserURL(user, "secret"))
 		require.NoError(t, err, user)
-		require.Equal(t, want, ids(notices), user)
-	}
-	n := newNode(t, s.UserURL("lockport", "secret"), "a", Options{})
-	for _, req := range []driver.Request{n.request(t.Name()), n.reading(t.Name()), n.permit(t.Name())} {
-		lease := n.takes(req)
-		_, err := n.renews(lease)
-		require.NoError(t, err)
-		_, err = n.Inspect(t.Context(), t.Name())
-		require.NoError(t, err)
-		frees(t, lease)
-		n.abandons(req)
+		require.Equal(t, want, peer.IDs(notices), user)
 	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
-		_, err := check(t, s.UserURL(user, "secret"))
-		saysOneLine(t, err, driver.ErrRefused, what)
+		_, err := peer.Check(t, openURL, s.UserURL(user, "secret"))
+		peer.SaysOneLine(t, err, driver.ErrRefused, what)
 		n := newNode(t, s.UserURL(user, "secret"), "a", Options{})
-		_, err = n.try(n.request(t.Name()))
-		saysOneLine(t, err, driver.ErrRefused, "")
+		_, err = n.Try(n.Request(t.Name()))
+		peer.SaysOneLine(t, err, driver.ErrRefused, "")
 	}
 
-	// What the page names suffices for everything.
-	u := s.UserURL("lockport", "secret")
+	// Who may neither publish nor subscribe has locks like everybody else; waiters look again every 250 ms.
+	u := s.UserURL("silent", "secret")
 	a, b := newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
-	lease := a.takes(a.request(t.Name()))
-	req := b.request(t.Name())
-	b.waits(req)
-	woken := b.notified(req)
-	_, err = a.renews(lease)
-	require.NoError(t, err)
-	frees(t, lease)
-	eventually(t, woken)
-	lease = b.takes(req)
-	found, err := a.List(t.Context(), t.Name())
-	require.NoError(t, err)
-	require.Len(t, found, 1)
-	again := b.request(t.Name())
-	got, released, err := b.Requeue(t.Context(), lease, again)
+	lease, waiting := a.Takes(a.Request(t.Name())), b.Request(t.Name())
+	defer b.Notify(waiting, func() {})()
+	require.Equal(t, pollUnheard, b.Waits(waiting).Poll)
+	a.Frees(lease)
+	b.Frees(b.Takes(waiting))
+
+	// What the page names suffices for everything.
+	u = s.UserURL("lockport", "secret")
+	a, b = newNode(t, u, "a", Options{}), newNode(t, u, "b", Options{})
+	for _, req := range []func(*node) driver.Request{
+		func(n *node) driver.Request { return n.Request(t.Name()) },
+		func(n *node) driver.Request { return n.reading(t.Name()) },
+		func(n *node) driver.Request { return n.permit(t.Name()) },
+	} {
+		held, req := a.Request(t.Name()), req(b)
+		if req.Permits > 0 {
+			held = a.permit(t.Name())
+			defer a.Frees(a.Takes(a.permit(t.Name())))
+		}
+		lease := a.Takes(held)
+		b.Waits(req)
+		woken := b.Notified(req)
+		_, err := a.Renews(lease)
+		require.NoError(t, err)
+		a.Frees(lease)
+		peer.Eventually(t, woken)
+		b.Takes(req)
+		found, err := a.List(t.Context(), t.Name())
+		require.NoError(t, err)
+		require.Len(t, found, 1)
+		require.NoError(t, a.Break(t.Context(), t.Name(), req.Owner))
+		b.Abandons(b.Request(t.Name()))
+	}
+	_, released, err := a.Requeue(t.Context(), a.Takes(a.Request(t.Name())), a.Request(t.Name()))
 	require.NoError(t, released)
 	require.NoError(t, err)
-	require.NotNil(t, got)
-	require.NoError(t, a.Break(t.Context(), t.Name(), again.Owner))
-	b.abandons(b.request(t.Name()))
 }

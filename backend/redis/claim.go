@@ -25,13 +25,6 @@ func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
 	return c
 }
 
-// keys are the keys of a name.
-type keys struct {
-	lock, queue string
-	last        string // the last token of the server, or of the slot
-	older       string // the last token of the name, of an earlier release of lockport
-}
-
 // What the side keys are for.
 const (
 	queueKey        = "queue"
@@ -41,24 +34,50 @@ const (
 	permitsQueueKey = "permits-queue"
 )
 
-func (b *Backend) keysOf(lock string) keys {
-	return keys{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster()), redisscript.Side(lock, tokenKey)}
+// keysOf are the keys of the lock with the key, as the scripts take them that grant: the lock, the queue, the last token of the server or of the slot, and that
+// of the name, of an earlier release of lockport. Other scripts take the first two.
+func (b *Backend) keysOf(lock string) []string {
+	return []string{lock, redisscript.Side(lock, queueKey), redisscript.LastToken(lock, b.pipe.Cluster()), redisscript.Side(lock, tokenKey)}
 }
 
-// all are the keys as the scripts take them that grant.
-func (k keys) all() []string { return []string{k.lock, k.queue, k.last, k.older} }
-
-// own are those that the other scripts take.
-func (k keys) own() []string { return []string{k.lock, k.queue} }
-
-func (c *claim) keys() keys { return c.b.keysOf(c.b.layout.Key(c.Req.Name)) }
-
-// queue is the key of the queue in which the claim waits.
-func (c *claim) queue() string {
-	if c.Req.Permits > 0 {
-		return redisscript.Side(c.b.layout.Key(c.Req.Name), permitsQueueKey)
+// besideKeys are those for the readers of a lock or, with permits, for the permits of its name: these have a queue of their own. Last comes the set of holders.
+func (b *Backend) besideKeys(lock string, permits int) []string {
+	keys, holders := b.keysOf(lock), readersKey
+	if permits > 0 {
+		keys[1], holders = redisscript.Side(lock, permitsQueueKey), permitsKey
 	}
-	return c.keys().queue
+	return append(keys, redisscript.Side(lock, holders))
+}
+
+// beside says that the claim holds its name beside others: that of a reader, or one for a permit.
+func (c *claim) beside() bool { return c.Req.Shared || c.Req.Permits > 0 }
+
+// keys are the keys of the claim.
+func (c *claim) keys() []string {
+	lock := c.b.layout.Key(c.Req.Name)
+	if c.beside() {
+		return c.b.besideKeys(lock, c.Req.Permits)
+	}
+	return c.b.keysOf(lock)
+}
+
+// call makes a call of script, with what its arguments have behind the claim's value; or of the script that does the same beside others, where owner and number
+// of permits stand for the value.
+func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Script, []any) {
+	keys, who := c.keys(), []any{c.value()}
+	switch {
+	case c.beside():
+		script, who = script.Beside(), []any{c.Req.Owner, c.Req.Permits}
+	case script == redisscript.Renew, script == redisscript.Release: // of which there are many in a request
+		keys = keys[:2]
+	}
+	return script, script.Call(keys, append(who, argv...)...)
+}
+
+// run runs what call makes.
+func (c *claim) run(ctx context.Context, script *redisscript.Script, argv ...any) redisscript.Reply {
+	script, args := c.call(script, argv...)
+	return c.b.pipe.Run(ctx, script, args)
 }
 
 // value is what the claim writes into the lock.
@@ -86,18 +105,11 @@ func (c *claim) As(target any) bool {
 
 // Release implements driver.Lease, in one request.
 func (c *claim) Release(ctx context.Context) error {
-	r := c.b.release(ctx, c)
+	r := c.run(ctx, redisscript.Release)
 	if r.Err != nil {
 		return r.Err
 	}
 	return c.released(r.Value)
-}
-
-func (b *Backend) release(ctx context.Context, c *claim) redisscript.Reply {
-	if c.beside() {
-		return b.pipe.Run(ctx, redisscript.ReleaseBeside, c.call(redisscript.ReleaseBeside, flag(false)), false)
-	}
-	return b.pipe.Run(ctx, redisscript.Release, redisscript.Release.Call(c.keys().own(), c.value()), false)
 }
 
 // released makes the outcome of a release of what the server said.

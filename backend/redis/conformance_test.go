@@ -24,11 +24,11 @@ func TestConformanceCluster(t *testing.T) {
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:
-		return redisscript.Acquire.Names(request) || redisscript.Requeue.Names(request) || redisscript.AcquireBeside.Names(request)
+		return redisscript.Acquire.Names(request) || redisscript.Requeue.Names(request)
 	case conformance.OpRenew:
-		return redisscript.Renew.Names(request) || redisscript.RenewBeside.Names(request)
+		return redisscript.Renew.Names(request)
 	case conformance.OpRelease:
-		return redisscript.Release.Names(request) || redisscript.ReleaseBeside.Names(request)
+		return redisscript.Release.Names(request)
 	}
 	return true
 }

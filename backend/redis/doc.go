@@ -14,7 +14,7 @@
 //   - A holder whose key is deleted or overwritten is told at its next renewal: within a third of the TTL and 100 ms.
 //   - Readers (lockport.Shared) hold a name together, and never beside a writer, also not beside one of another language. Of n permits
 //     (lockport.Permits) n at most are held at a time.
-//   - A claim is one request, a release another. What many goroutines ask for goes as one pipeline, and 500 locks are renewed by one
+//   - A claim is one request, a release another. What many goroutines ask for goes as one pipeline, and 512 locks are renewed by one
 //     script.
 //
 // # Non-guarantees

@@ -2,48 +2,63 @@ package redis
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
-	"errors"
+	"fmt"
 	"net/url"
+	"os"
+	"sync"
 	"testing"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
-const soon = 5 * time.Second
+const soon = peer.Soon
 
-// newClient is a client with go-redis' own settings.
-func newClient(t testing.TB, rawURL string) *goredis.Client {
+// openURL opens a backend as Open does, without looking at the server.
+func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	return b, err
+}
+
+func TestMain(m *testing.M) {
+	conformance.WorkerMain(openURL)
+	os.Exit(m.Run())
+}
+
+// newClient is a client with go-redis' own settings, but for what set changes.
+func newClient(t testing.TB, rawURL string, set ...func(*goredis.Options)) *goredis.Client {
 	o, err := goredis.ParseURL(rawURL)
 	require.NoError(t, err)
+	for _, s := range set {
+		s(o)
+	}
 	c := goredis.NewClient(o)
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// promptClient is a client that heeds the deadlines of contexts, as those that Open makes.
-func promptClient(t testing.TB, rawURL string) *goredis.Client {
-	o, err := goredis.ParseURL(rawURL)
-	require.NoError(t, err)
-	o.ContextTimeoutEnabled = true
-	c := goredis.NewClient(o)
-	t.Cleanup(func() { _ = c.Close() })
-	return c
+// prompt makes a client heed the deadlines of contexts, as those do that Open makes.
+func prompt(o *goredis.Options) { o.ContextTimeoutEnabled = true }
+
+func newCluster(t testing.TB) (*servers.Cluster, *goredis.ClusterClient) {
+	c := servers.NeedCluster(t, servers.RedisOptions{})
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: c.Addrs()})
+	t.Cleanup(func() { _ = client.Close() })
+	return c, client
 }
 
-// node is a backend of its own, as good as another machine, and claims in its name.
+// node is a backend of its own, as good as another machine.
 type node struct {
 	*Backend
-	t    testing.TB
-	name string
+	*peer.Peer
 }
 
 func newNode(t testing.TB, rawURL, name string, o Options) *node {
@@ -53,53 +68,81 @@ func newNode(t testing.TB, rawURL, name string, o Options) *node {
 func nodeOn(t testing.TB, c goredis.UniversalClient, name string, o Options) *node {
 	b, err := NewBackend(c, o)
 	require.NoError(t, err)
+	return nodeOf(t, b, name)
+}
+
+// nodeOf is a node with the backend b.
+func nodeOf(t testing.TB, b driver.Backend, name string) *node {
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
-	return &node{Backend: b, t: t, name: name}
+	own := b.(*Backend)
+	return &node{own, &peer.Peer{T: t, Of: b, Name: name, Heard: own.claims.Heard}}
 }
 
-// request is a claim that is ready to wait.
-func (n *node) request(name string) driver.Request {
-	var id [16]byte
-	_, _ = rand.Read(id[:])
-	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + n.name, TTL: 10 * time.Second, Queue: true}
+// shared are nodes on the server that tests share.
+func shared(t testing.TB) (s *servers.Redis, a, b, c *node) {
+	s = servers.SharedRedis(t)
+	return s, newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
 }
 
-func (n *node) try(req driver.Request) (driver.Lease, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	return n.TryAcquire(ctx, req)
+// proxied is a node that reaches s through a proxy.
+func proxied(t *testing.T, s *servers.Redis, set ...func(*goredis.Options)) (*node, *faultproxy.Proxy) {
+	proxy, err := faultproxy.New(s.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	return nodeOn(t, newClient(t, s.URL(), append(set, func(o *goredis.Options) { o.Addr = proxy.Addr() })...), "proxied", Options{}), proxy
 }
 
-// takes claims, which must succeed.
-func (n *node) takes(req driver.Request) driver.Lease {
-	n.t.Helper()
-	lease, err := n.try(req)
-	require.NoError(n.t, err)
-	return lease
+// reading is a reader's claim that is ready to wait.
+func (n *node) reading(name string) driver.Request {
+	req := n.Request(name)
+	req.Shared = true
+	return req
 }
 
-// waits claims, which must find the name held, and returns the error.
-func (n *node) waits(req driver.Request) *driver.HeldError {
-	n.t.Helper()
-	_, err := n.try(req)
-	var h *driver.HeldError
-	require.ErrorAs(n.t, err, &h)
-	return h
+// permit is a claim of one of two permits that is ready to wait.
+func (n *node) permit(name string) driver.Request {
+	req := n.Request(name)
+	req.Permits = 2
+	return req
 }
 
-// renews renews lease.
-func (n *node) renews(lease driver.Lease) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	return driver.Renew(ctx, n.Backend, lease)
+// many claims so many names, many at once, and frees does with leases.
+func (n *node) many(locks int) ([]driver.Lease, []driver.Renewal) {
+	leases := make([]driver.Lease, locks)
+	atOnce(locks, func(i int) { leases[i], _ = n.Try(n.Request(fmt.Sprint(n.T.Name(), i))) })
+	for _, l := range leases {
+		require.NotNil(n.T, l)
+	}
+	return leases, make([]driver.Renewal, locks)
 }
 
-// frees releases lease.
-func frees(t testing.TB, lease driver.Lease) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), soon)
-	defer cancel()
-	require.NoError(t, lease.Release(ctx))
+func (n *node) freesAll(leases []driver.Lease) {
+	errs := make([]error, len(leases))
+	atOnce(len(leases), func(i int) { errs[i] = n.Releases(leases[i]) })
+	for _, err := range errs {
+		require.NoError(n.T, err)
+	}
+}
+
+// atOnce calls f for the numbers below n, from 50 goroutines.
+func atOnce(n int, f func(i int)) {
+	const goroutines = 50
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			for i := g; i < n; i += goroutines {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// asked counts the scripts that the server has run.
+func (n *node) asked(s *servers.Redis) string {
+	info, err := s.Info(n.T.Context(), "commandstats")
+	require.NoError(n.T, err)
+	return info["cmdstat_evalsha"]
 }
 
 // do runs a command, past the backend.
@@ -110,37 +153,19 @@ func do(t testing.TB, s *servers.Redis, args ...any) any {
 	return reply
 }
 
-// keysOf are the keys that Redis has for name.
-func keysOf(t testing.TB, s *servers.Redis, name string) []string {
+// key is the key of the lock on name; side one that accompanies it.
+func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }
+
+func side(name, what string) string { return redisscript.Side(key(name), what) }
+
+// leaves checks that Redis has nothing for name.
+func leaves(t testing.TB, s *servers.Redis, name string) {
 	t.Helper()
-	k := makeKeys(defaultLayout.Key(name))
-	var found []string
-	for _, key := range []string{k.lock, k.queue, k.older} {
-		if do(t, s, "EXISTS", key) == int64(1) {
-			found = append(found, key)
-		}
+	for _, k := range []string{key(name), side(name, queueKey), side(name, tokenKey), side(name, readersKey), side(name, permitsKey), side(name, permitsQueueKey)} {
+		require.Equal(t, int64(0), do(t, s, "EXISTS", k), k)
 	}
-	return found
-}
-
-// isHeld reports whether err is ErrHeld.
-func isHeld(err error) bool { return errors.Is(err, driver.ErrHeld) }
-
-var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
-
-// via is rawURL with another address.
-func via(t *testing.T, rawURL, addr string) string {
-	u, err := url.Parse(rawURL)
-	require.NoError(t, err)
-	u.Host = addr
-	return u.String()
 }
 
 func clusterURL(c *servers.Cluster) string {
 	return "redis+cluster://" + c.Addrs()[0] + "?" + url.Values{"addr": c.Addrs()[1:]}.Encode()
-}
-
-// makeKeys are the keys of the lock with the key lock, on one server.
-func makeKeys(lock string) keys {
-	return (&Backend{pipe: redisscript.NewPipe(nil, 0, 0)}).keysOf(lock)
 }

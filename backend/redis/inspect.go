@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -21,7 +22,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 		return driver.Status{Name: name}, err
 	}
 	if !locks[0].Held {
-		permits, err := b.inspectBeside(ctx, []string{name}, false)
+		permits, err := b.inspectBeside(ctx, []string{name}, 1)
 		if err != nil || permits[0].Held || locks[0].Waiters == 0 {
 			return permits[0], err
 		}
@@ -31,59 +32,65 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 
 // inspectLocks looks at the locks of names.
 func (b *Backend) inspectLocks(ctx context.Context, names []string) ([]driver.Status, error) {
-	all, err := b.inspectAll(ctx, names, redisscript.Inspect, func(lock string) []any {
-		return redisscript.Inspect.Call(b.keysOf(lock).own())
-	}, func(name string, r redisscript.Reply) (driver.Status, error) {
-		st, err := redisscript.Inspected(r)
-		st.Name = name
-		return st, err
-	})
-	var shared []string
-	var at []int
-	for i, st := range all {
-		if st.Shared {
-			shared, at = append(shared, st.Name), append(at, i)
-		}
-	}
-	if err != nil || len(shared) == 0 {
-		return all, err
-	}
-	readers, err := b.inspectBeside(ctx, shared, true)
-	for i, st := range readers {
-		all[at[i]] = st
-	}
-	return all, err
-}
-
-// inspectBeside looks at the readers of names, or at their permits.
-func (b *Backend) inspectBeside(ctx context.Context, names []string, shared bool) ([]driver.Status, error) {
-	permits := 1
-	if shared {
-		permits = 0
-	}
-	return b.inspectAll(ctx, names, redisscript.InspectBeside, func(lock string) []any {
-		return redisscript.InspectBeside.Call(b.besideKeys(lock, permits), "", permits)
-	}, func(name string, r redisscript.Reply) (driver.Status, error) {
-		return besideStatus(name, shared, r)
-	})
-}
-
-// inspectAll asks a script about names, by the calls that call makes for their locks, and reads what it replies for each.
-func (b *Backend) inspectAll(ctx context.Context, names []string, script *redisscript.Script, call func(lock string) []any,
-	read func(name string, r redisscript.Reply) (driver.Status, error)) ([]driver.Status, error) {
 	calls, all := make([][]any, len(names)), make([]driver.Status, len(names))
 	for i, name := range names {
-		calls[i] = call(b.layout.Key(name))
+		calls[i] = redisscript.Inspect.Call(b.keysOf(b.layout.Key(name)))
 	}
-	for i, r := range b.pipe.RunAll(ctx, script, calls, false) {
+	for i, r := range b.pipe.RunAll(ctx, redisscript.Inspect, calls) {
 		r.Err = redischeck.Explain(r.Err)
-		st, err := read(names[i], r)
+		st, err := redisscript.Inspected(r)
+		st.Name = names[i]
+		if err == nil && st.Shared {
+			var readers []driver.Status
+			if readers, err = b.inspectBeside(ctx, names[i:i+1], 0); err == nil {
+				st = readers[0]
+			}
+		}
 		if err != nil {
 			return all, err
 		}
 		all[i] = st
 	}
 	return all, nil
+}
+
+// inspectBeside looks at the permits of names or, if permits is 0, at their readers.
+func (b *Backend) inspectBeside(ctx context.Context, names []string, permits int) ([]driver.Status, error) {
+	calls, all := make([][]any, len(names)), make([]driver.Status, len(names))
+	for i, name := range names {
+		calls[i] = redisscript.InspectBeside.Call(b.besideKeys(b.layout.Key(name), permits), "", permits)
+	}
+	for i, r := range b.pipe.RunAll(ctx, redisscript.InspectBeside, calls) {
+		r.Err = redischeck.Explain(r.Err)
+		st, err := besideStatus(names[i], permits == 0, r)
+		if err != nil {
+			return all, err
+		}
+		all[i] = st
+	}
+	return all, nil
+}
+
+// besideStatus makes a status of what beside_inspect.lua replied for name.
+func besideStatus(name string, shared bool, r redisscript.Reply) (driver.Status, error) {
+	reply, _ := r.Value.([]any)
+	n := numbers(reply)
+	if r.Err == nil && (n[0] < 0 || n[1] < 0) {
+		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)
+	}
+	if r.Err != nil || len(reply) < 4 { // nobody has it
+		return driver.Status{Name: name, Waiters: int(n[1])}, r.Err
+	}
+	var all []driver.Status
+	for holder := range slices.Chunk(reply[2:], 2) {
+		st := driver.Status{Name: name, Held: true, Shared: shared, Permits: int(n[0]), Waiters: int(n[1])}
+		st.Owner, _ = holder[0].(string)
+		ms, _ := holder[1].(int64)
+		st.Expires = time.Now().Add(time.Duration(ms) * time.Millisecond)
+		all = append(all, st)
+	}
+	all[0].Others = all[1:]
+	return all[0], nil
 }
 
 // List implements driver.Inspector. It walks through all keys of the database: on a server with many others it takes its time. A name whose lock and
@@ -120,7 +127,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	if err != nil {
 		return nil, err
 	}
-	beside, err := b.inspectBeside(ctx, slices.Collect(maps.Keys(permits)), false)
+	beside, err := b.inspectBeside(ctx, slices.Collect(maps.Keys(permits)), 1)
 	if err != nil {
 		return nil, err
 	}
@@ -154,27 +161,19 @@ func (b *Backend) eachNode(ctx context.Context, f func(context.Context, goredis.
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	keys := b.keysOf(b.layout.Key(name))
-	values := []string{redisscript.Value(owner), owner}
-	if owner == redisscript.NotAString {
-		values = []string{""}
+	lock := b.layout.Key(name)
+	run := func(script *redisscript.Script, keys []string, argv ...any) (over bool, err error) {
+		r := b.pipe.Run(ctx, script, script.Call(keys, argv...))
+		return r.Err != nil || r.Value == int64(1), r.Err
 	}
-	for _, value := range values {
-		r := b.pipe.Run(ctx, redisscript.Break, redisscript.Break.Call(keys.own(), value), false)
-		if r.Err != nil {
-			return r.Err
-		}
-		if r.Value == int64(1) {
-			return nil
+	for _, value := range redisscript.ValuesOf(owner) {
+		if over, err := run(redisscript.Break, b.keysOf(lock), value); over {
+			return err
 		}
 	}
 	for permits := range 2 {
-		r := b.pipe.Run(ctx, redisscript.ReleaseBeside, redisscript.ReleaseBeside.Call(b.besideKeys(keys.lock, permits), owner, permits, flag(true)), false)
-		if r.Err != nil {
-			return r.Err
-		}
-		if r.Value == int64(1) {
-			return nil
+		if over, err := run(redisscript.Release.Beside(), b.besideKeys(lock, permits), owner, permits, flag(true)); over {
+			return err
 		}
 	}
 	return fmt.Errorf("%w: that owner no longer has it", driver.ErrLost)

@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/lockport/lockport/internal/lockurl"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -31,12 +32,10 @@ const (
 
 // prepare checks o and puts in the defaults.
 func (o *Options) prepare(client goredis.UniversalClient) (redisscript.Layout, error) {
-	layout := redisscript.Layout{Prefix: o.Prefix}
-	switch {
-	case o.NoPrefix && o.Prefix != "":
-		return layout, fmt.Errorf("the options NoPrefix and Prefix %q exclude each other", o.Prefix)
-	case !o.NoPrefix && o.Prefix == "":
-		layout.Prefix = redisscript.DefaultPrefix
+	prefix, err := lockurl.Prefix(o.Prefix, o.NoPrefix, redisscript.DefaultPrefix)
+	layout := redisscript.Layout{Prefix: prefix}
+	if err != nil {
+		return layout, err
 	}
 	if err := layout.Check(); err != nil {
 		return layout, err

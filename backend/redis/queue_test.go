@@ -7,175 +7,143 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/servers"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestQueueIsFirstInFirstOut(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
+	s, a, b, c := shared(t)
 	name := t.Name()
-	lease := a.takes(a.request(name))
-	first, second := b.request(name), c.request(name)
-	b.waits(first)
-	c.waits(second)
-	b.waits(first) // looks again, and keeps its place
-	frees(t, lease)
+	lease := a.Takes(a.Request(name))
+	first, second := b.Request(name), c.Request(name)
+	b.Waits(first)
+	c.Waits(second)
+	b.Waits(first) // looks again, and keeps its place
+	a.Frees(lease)
 
-	require.LessOrEqual(t, c.waits(second).ExpiresIn, 250*time.Millisecond, "it is the turn of somebody else")
-	again := a.request(name)
-	a.waits(again)
-	try := a.request(name)
+	require.LessOrEqual(t, c.Waits(second).ExpiresIn, 250*time.Millisecond, "it is the turn of somebody else")
+	again := a.Request(name)
+	a.Waits(again)
+	try := a.Request(name)
 	try.Queue = false
-	a.waits(try) // a single attempt does not overtake either
+	a.Waits(try) // a single attempt does not overtake either
 
-	lease = b.takes(first)
+	lease = b.Takes(first)
 	require.True(t, lease.Grant().Contended)
-	frees(t, lease)
-	a.waits(again)
-	lease = c.takes(second)
-	frees(t, lease)
-	lease = a.takes(again)
+	a.Frees(lease)
+	a.Waits(again)
+	lease = c.Takes(second)
+	a.Frees(lease)
+	lease = a.Takes(again)
 	require.False(t, lease.Grant().Contended)
-	frees(t, lease)
-	require.Empty(t, keysOf(t, s, name))
+	a.Frees(lease)
+	leaves(t, s, name)
 }
 
 func TestHeadThatDoesNotComeIsSkipped(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
+	s, a, b, c := shared(t)
 	name := t.Name()
 	for _, end := range []func(driver.Lease){
-		func(l driver.Lease) { frees(t, l) },
-		func(driver.Lease) { do(t, s, "DEL", defaultLayout.Key(name)) }, // as an expiry, which tells nobody
+		func(l driver.Lease) { a.Frees(l) },
+		func(driver.Lease) { do(t, s, "DEL", key(name)) }, // as an expiry, which tells nobody
 	} {
-		lease := a.takes(a.request(name))
-		dead, alive := b.request(name), c.request(name)
-		b.waits(dead)
-		c.waits(alive)
+		lease := a.Takes(a.Request(name))
+		dead, alive := b.Request(name), c.Request(name)
+		b.Waits(dead)
+		c.Waits(alive)
 		end(lease)
 		start := time.Now()
-		h := c.waits(alive)
+		h := c.Waits(alive)
 		require.Positive(t, h.ExpiresIn)
 		require.LessOrEqual(t, h.ExpiresIn, 250*time.Millisecond)
 		time.Sleep(h.ExpiresIn + time.Millisecond) // its turn passes
-		lease = c.takes(alive)
+		lease = c.Takes(alive)
 		require.Less(t, time.Since(start), soon)
-		frees(t, lease)
-		b.abandons(dead)
+		a.Frees(lease)
+		b.Abandons(dead)
 	}
-	require.Empty(t, keysOf(t, s, name))
+	leaves(t, s, name)
 }
 
 func TestManyDeadWaitersVanish(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
+	s, a, b, _ := shared(t)
 	name := t.Name()
-	lease := a.takes(a.request(name))
-	b.waits(b.request(name))
-	b.waits(b.request(name))
-	frees(t, lease)
-	alive := a.request(name)
+	lease := a.Takes(a.Request(name))
+	b.Waits(b.Request(name))
+	b.Waits(b.Request(name))
+	a.Frees(lease)
+	alive := a.Request(name)
 	var h *driver.HeldError
 	for range 2 {
-		h = a.waits(alive)
+		h = a.Waits(alive)
 		time.Sleep(h.ExpiresIn + time.Millisecond)
 	}
-	frees(t, a.takes(alive))
-	require.Empty(t, keysOf(t, s, name))
+	a.Frees(a.Takes(alive))
+	leaves(t, s, name)
 }
 
 func TestHeadStaysHeadWhenAForeignClientWasQuicker(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
+	s, a, b, c := shared(t)
 	name := t.Name()
-	lease := a.takes(a.request(name))
-	first, second := b.request(name), c.request(name)
-	b.waits(first)
-	c.waits(second)
-	frees(t, lease)
-	require.Equal(t, "OK", do(t, s, "SET", defaultLayout.Key(name), "foreign", "NX", "PX", 10_000))
-	b.waits(first)
+	lease := a.Takes(a.Request(name))
+	first, second := b.Request(name), c.Request(name)
+	b.Waits(first)
+	c.Waits(second)
+	a.Frees(lease)
+	require.Equal(t, "OK", do(t, s, "SET", key(name), "foreign", "NX", "PX", 10_000))
+	b.Waits(first)
 	time.Sleep(300 * time.Millisecond) // its turn would have passed
-	do(t, s, "DEL", defaultLayout.Key(name))
-	c.waits(second)
-	frees(t, b.takes(first))
-	frees(t, c.takes(second))
+	do(t, s, "DEL", key(name))
+	c.Waits(second)
+	b.Frees(b.Takes(first))
+	c.Frees(c.Takes(second))
 }
 
 func TestAbandonedHeadPassesItsTurnOn(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b, c := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{}), newNode(t, s.URL(), "c", Options{})
+	s, a, b, c := shared(t)
 	name := t.Name()
-	lease := a.takes(a.request(name))
-	first, second := b.request(name), c.request(name)
-	b.waits(first)
-	c.waits(second)
-	woken := c.notified(second)
-	frees(t, lease)
-	b.abandons(first)
-	eventually(t, woken)
-	frees(t, c.takes(second))
-	require.Empty(t, keysOf(t, s, name))
+	lease := a.Takes(a.Request(name))
+	first, second := b.Request(name), c.Request(name)
+	b.Waits(first)
+	c.Waits(second)
+	woken := c.Notified(second)
+	a.Frees(lease)
+	b.Abandons(first)
+	peer.Eventually(t, woken)
+	c.Frees(c.Takes(second))
+	leaves(t, s, name)
 }
 
 func TestRequeueGoesBehindWhoWaits(t *testing.T) {
 	t.Parallel()
-	s := servers.SharedRedis(t)
-	a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
+	s, a, b, _ := shared(t)
 	name := t.Name()
-	lease := a.takes(a.request(name))
-	waiter := b.request(name)
-	b.waits(waiter)
-	woken := b.notified(waiter)
-	again := a.request(name)
+	lease := a.Takes(a.Request(name))
+	waiter := b.Request(name)
+	b.Waits(waiter)
+	woken := b.Notified(waiter)
+	again := a.Request(name)
 	got, released, err := a.Requeue(t.Context(), lease, again)
 	require.NoError(t, released)
-	require.True(t, isHeld(err), "%v", err)
+	require.ErrorIs(t, err, driver.ErrHeld)
 	require.Nil(t, got)
-	eventually(t, woken)
-	a.waits(again)
-	lease = b.takes(waiter)
+	peer.Eventually(t, woken)
+	a.Waits(again)
+	lease = b.Takes(waiter)
 	require.True(t, lease.Grant().Contended)
-	frees(t, lease)
-	lease = a.takes(again)
+	a.Frees(lease)
+	lease = a.Takes(again)
 
 	// Nobody waits: granted at once, with a greater token.
-	last := a.request(name)
+	last := a.Request(name)
 	got, released, err = a.Requeue(t.Context(), lease, last)
 	require.NoError(t, released)
 	require.NoError(t, err)
 	require.Greater(t, got.Grant().Token, lease.Grant().Token)
-	frees(t, got)
-	require.Empty(t, keysOf(t, s, name))
-}
-
-// abandons gives req up.
-func (n *node) abandons(req driver.Request) {
-	n.t.Helper()
-	require.NoError(n.t, n.Abandon(n.t.Context(), req))
-}
-
-// notified registers for hints.
-func (n *node) notified(req driver.Request) <-chan struct{} {
-	woken := make(chan struct{}, 100)
-	listened := n.claims.Heard(req.Owner)
-	n.t.Cleanup(n.Notify(req, func() { woken <- struct{}{} }))
-	if !listened {
-		eventually(n.t, woken) // it listens now
-	}
-	return woken
-}
-
-func eventually(t testing.TB, c <-chan struct{}) {
-	t.Helper()
-	select {
-	case <-c:
-	case <-time.After(soon):
-		require.Fail(t, "nothing happened")
-	}
+	a.Frees(got)
+	leaves(t, s, name)
 }

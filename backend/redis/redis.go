@@ -114,24 +114,19 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 		return nil, err
 	}
 	sent := time.Now()
-	if c.beside() {
-		r := b.pipe.Run(ctx, redisscript.AcquireBeside, c.call(redisscript.AcquireBeside, c.ms(), flag(req.Queue)), b.o.Replicas > 0)
-		lease, err := b.claimed(ctx, c, sent, r)
-		b.claims.Answered(c, req.Queue, err)
-		return lease, err
-	}
-	args := []any{c.value(), c.ms(), flag(req.Queue), b.requests.Add(1)}
-	r := b.pipe.Run(ctx, redisscript.Acquire, redisscript.Acquire.Call(c.keys().all(), args...), b.o.Replicas > 0)
+	args := []any{c.ms(), flag(req.Queue), b.requests.Add(1)}
+	r := c.run(ctx, redisscript.Acquire, args...)
 	if errors.Is(r.Err, redisscript.ErrImpatient) && ctx.Err() == nil {
-		r = b.pipe.Run(ctx, redisscript.Again, redisscript.Again.Call(c.keys().all(), args...), b.o.Replicas > 0)
+		r = c.run(ctx, redisscript.Again, args...)
 		if r.Err != nil && !errors.Is(r.Err, driver.ErrUnknown) { // the first request may yet be carried out
 			r.Err = errors.Join(fmt.Errorf("%w: after a request that was not answered: %v", driver.ErrUnknown, r.Err), ctx.Err())
 		}
 	}
 	lease, err := b.claimed(ctx, c, sent, r)
 	b.claims.Answered(c, req.Queue, err)
-	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue {
-		b.contends(ctx, c)
+	if held, ok := err.(*driver.HeldError); ok && held.Holder.Shared && req.Queue && !c.beside() { // c is a writer: the readers are to hear of it
+		keys := b.besideKeys(b.layout.Key(req.Name), 0)
+		_ = b.pipe.Run(ctx, redisscript.Contend, redisscript.Contend.Call(keys, req.Owner, 0)) // if it is lost: c looks again, and readers ask
 	}
 	return lease, err
 }
@@ -240,7 +235,7 @@ func numbers(reply []any) (n [3]int64) {
 // giveBack releases a grant that too few replicas acknowledged.
 func (b *Backend) giveBack(ctx context.Context, c *claim, acked int) error {
 	what := fmt.Sprintf("only %d of %d replicas acknowledged the lock within %v", acked, b.o.Replicas, b.o.WaitTimeout)
-	if r := b.release(ctx, c); r.Err != nil {
+	if r := c.run(ctx, redisscript.Release); r.Err != nil {
 		return fmt.Errorf("%w: %s, and it could not be given back: %v", driver.ErrUnknown, what, r.Err)
 	}
 	return fmt.Errorf("%w: %s", driver.ErrUnavailable, what)
@@ -255,11 +250,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	if unresolved {
 		ms = late.Milliseconds()
 	}
-	script, call := redisscript.Abandon, redisscript.Abandon.Call(c.keys().own(), c.value(), ms)
-	if c.beside() {
-		script, call = redisscript.AbandonBeside, c.call(redisscript.AbandonBeside, ms)
-	}
-	r := b.pipe.Run(ctx, script, call, false)
+	r := c.run(ctx, redisscript.Abandon, ms)
 	if r.Err != nil {
 		return r.Err
 	}
@@ -274,22 +265,16 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 
 // askWhetherContended tells those of the members for whose name somebody waits.
 func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redisclaims.Member) {
-	holders := make([]*claim, len(members))
+	calls := make([][]any, len(members))
 	for i, m := range members {
-		holders[i] = m.(*claim)
+		calls[i] = redisscript.Waiting.Call(m.(*claim).keys()[1:2]) // the queue
 	}
-	call := func(part []*claim) []any {
-		queues := make([]string, len(part))
-		for i, c := range part {
-			queues[i] = c.queue()
+	for i, r := range b.pipe.RunAll(ctx, redisscript.Waiting, calls) {
+		list, _ := r.Value.([]any)
+		if r.Err == nil && numbers(list)[0] > 0 {
+			members[i].Base().Req.Contended()
 		}
-		return redisscript.Waiting.Call(queues)
 	}
-	b.forEach(ctx, holders, redisscript.Waiting, call, false, func(c *claim, reply any, r redisscript.Reply) {
-		if waiting, ok := reply.(int64); r.Err == nil && ok && waiting > 0 {
-			c.Req.Contended()
-		}
-	})
 }
 
 // Requeue implements driver.Requeuer.
@@ -300,7 +285,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 		return nil, err, err
 	}
 	sent := time.Now()
-	r := b.pipe.Run(ctx, redisscript.Requeue, redisscript.Requeue.Call(c.keys().all(), from.value(), c.value(), c.ms()), b.o.Replicas > 0)
+	r := b.pipe.Run(ctx, redisscript.Requeue, redisscript.Requeue.Call(b.keysOf(b.layout.Key(req.Name)), from.value(), c.value(), c.ms()))
 	reply, _ := r.Value.([]any)
 	if r.Err == nil && len(reply) != 2 {
 		r.Err = fmt.Errorf("%w: the script replied %v", driver.ErrUnknown, r.Value)

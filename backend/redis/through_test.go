@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -65,21 +66,20 @@ func (h *seeing) takes(scripts ...*redisscript.Script) (n int) {
 // Every request on behalf of a lock goes through the caller's client, whose hooks see it; so would its tracer, its limiter and its metrics.
 func TestHooksSeeEveryCommand(t *testing.T) {
 	t.Parallel()
-	single := func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL()) }
-	prompt := func(t *testing.T) goredis.UniversalClient { return promptClient(t, servers.SharedRedis(t).URL()) }
-	sentinel := func(t *testing.T) goredis.UniversalClient {
-		s := servers.NeedSentinel(t, servers.SentinelOptions{})
-		b, err := openURL(t.Context(), s.URL())
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = b.Close() })
-		return b.(*Backend).client
-	}
-	cluster := func(t *testing.T) goredis.UniversalClient {
-		c := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: servers.NeedCluster(t, servers.RedisOptions{}).Addrs()})
-		t.Cleanup(func() { _ = c.Close() })
-		return c
-	}
-	for name, connect := range map[string]func(*testing.T) goredis.UniversalClient{"single": single, "prompt": prompt, "sentinel": sentinel, "cluster": cluster} {
+	for name, connect := range map[string]func(*testing.T) goredis.UniversalClient{
+		"single": func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL()) },
+		"prompt": func(t *testing.T) goredis.UniversalClient { return newClient(t, servers.SharedRedis(t).URL(), prompt) },
+		"cluster": func(t *testing.T) goredis.UniversalClient {
+			_, client := newCluster(t)
+			return client
+		},
+		"sentinel": func(t *testing.T) goredis.UniversalClient {
+			b, err := openURL(t.Context(), servers.NeedSentinel(t, servers.SentinelOptions{}).URL())
+			require.NoError(t, err)
+			t.Cleanup(func() { _ = b.Close() })
+			return b.(*Backend).client
+		},
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			client := connect(t)
@@ -90,34 +90,30 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 				t.Helper()
 				require.Positive(t, hook.takes(scripts...), what)
 			}
-			for range 3 { // also once the connection is ready
-				lease := a.takes(a.request(t.Name()))
-				sees("acquire", redisscript.Acquire, redisscript.Again)
-				_, err := a.renews(lease)
+			for _, req := range []func(string) driver.Request{a.Request, a.reading, a.permit, a.Request} { // the last on a connection that is ready
+				lease := a.Takes(req(t.Name()))
+				sees("acquire", redisscript.Acquire)
+				_, err := a.Renews(lease)
 				require.NoError(t, err)
 				sees("renew", redisscript.Renew)
-				req := b.request(t.Name())
-				b.waits(req)
-				sees("wait", redisscript.Acquire, redisscript.Again)
-				b.abandons(req)
+				b.Abandons(req(t.Name()))
 				sees("abandon", redisscript.Abandon)
-				again, released, err := a.Requeue(t.Context(), lease, a.request(t.Name()))
-				require.NoError(t, released)
-				require.NoError(t, err)
-				sees("release and wait again", redisscript.Requeue)
 				_, err = b.Inspect(t.Context(), t.Name())
 				require.NoError(t, err)
 				sees("inspect", redisscript.Inspect)
-				frees(t, again)
+				a.Frees(lease)
 				sees("release", redisscript.Release)
 			}
+			again, released, err := a.Requeue(t.Context(), a.Takes(a.Request(t.Name())), a.Request(t.Name()))
+			require.NoError(t, released)
+			require.NoError(t, err)
+			sees("release and wait again", redisscript.Requeue)
+			require.NoError(t, b.Break(t.Context(), t.Name(), again.(*claim).Req.Owner))
+			sees("break", redisscript.Break)
 			leases, _ := a.many(200)
-			require.Positive(t, hook.takes(redisscript.Acquire, redisscript.Again), "many at once")
+			sees("many at once", redisscript.Acquire)
 			a.freesAll(leases)
 			sees("many releases", redisscript.Release)
-			lease := a.takes(a.request(t.Name()))
-			require.NoError(t, b.Break(t.Context(), t.Name(), lease.(*claim).Req.Owner))
-			sees("break", redisscript.Break)
 		})
 	}
 }
@@ -126,16 +122,15 @@ func TestHooksSeeEveryCommand(t *testing.T) {
 func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
-	for i, connect := range []func(testing.TB, string) *goredis.Client{newClient, promptClient} {
+	for i, set := range [][]func(*goredis.Options){nil, {prompt}} {
 		name := fmt.Sprint(t.Name(), i)
-		_, proxy := proxied(t, s, Options{})
-		n := nodeOn(t, connect(t, via(t, s.URL(), proxy.Addr())), "a", Options{})
+		n, proxy := proxied(t, s, set...)
 		client, err := lockport.New(n.Backend)
 		require.NoError(t, err)
 		lock, err := client.Acquire(t.Context(), name)
 		require.NoError(t, err)
-		lease, waiting := n.takes(n.request(name+"2")), n.request(name+"2")
-		n.waits(waiting)
+		lease, waiting := n.Takes(n.Request(name+"2")), n.Request(name+"2")
+		n.Waits(waiting)
 		for _, call := range []func(ctx context.Context) error{
 			func(ctx context.Context) error { _, err := client.Acquire(ctx, name+"3"); return err },
 			func(ctx context.Context) error { _, err := client.TryAcquire(ctx, name+"4"); return err },
@@ -165,14 +160,13 @@ func TestCallsReturnThoughTheServerIsSilent(t *testing.T) {
 func TestLoneClaimIsCancelled(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
-	_, proxy := proxied(t, s, Options{})
-	n := nodeOn(t, promptClient(t, via(t, s.URL(), proxy.Addr())), "a", Options{})
-	frees(t, n.takes(n.request(t.Name()))) // a connection is ready
+	n, proxy := proxied(t, s, prompt)
+	n.Frees(n.Takes(n.Request(t.Name()))) // a connection is ready
 	proxy.Freeze()
 	ctx, cancel := context.WithCancel(t.Context())
 	time.AfterFunc(20*time.Millisecond, cancel)
 	start := time.Now()
-	_, err := n.TryAcquire(ctx, n.request(t.Name()))
+	_, err := n.TryAcquire(ctx, n.Request(t.Name()))
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.Less(t, time.Since(start), time.Second)
@@ -183,24 +177,20 @@ func TestLoneClaimIsCancelled(t *testing.T) {
 func TestPoolOfOne(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
-	o, err := goredis.ParseURL(s.URL())
-	require.NoError(t, err)
-	o.PoolSize = 1
-	server := goredis.NewClient(o)
-	defer func() { _ = server.Close() }()
-	a, b := nodeOn(t, server, "a", Options{}), newNode(t, s.URL(), "b", Options{})
-	lease := b.takes(b.request(t.Name()))
-	req := a.request(t.Name())
-	a.waits(req)
-	woken := a.notified(req)
+	one := func(o *goredis.Options) { o.PoolSize = 1 }
+	a, b := nodeOn(t, newClient(t, s.URL(), one), "a", Options{}), newNode(t, s.URL(), "b", Options{})
+	lease := b.Takes(b.Request(t.Name()))
+	req := a.Request(t.Name())
+	a.Waits(req)
+	woken := a.Notified(req)
 	leases, results := a.many(500)
 	a.RenewBatch(t.Context(), leases, results)
 	for _, r := range results {
 		require.NoError(t, r.Err)
 	}
-	frees(t, lease)
-	eventually(t, woken)
-	frees(t, a.takes(req))
+	a.Frees(lease)
+	peer.Eventually(t, woken)
+	a.Frees(a.Takes(req))
 	a.freesAll(leases)
 }
 
@@ -209,38 +199,36 @@ func TestFirstRequestThatArrivesLate(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{})
 	for _, taken := range []bool{false, true} {
-		_, proxy := proxied(t, s, Options{})
-		n := nodeOn(t, promptClient(t, via(t, s.URL(), proxy.Addr())), "prompt", Options{})
+		n, proxy := proxied(t, s, prompt)
 		other := newNode(t, s.URL(), "other", Options{})
 		name := fmt.Sprint(t.Name(), taken)
-		frees(t, n.takes(n.request(name))) // a connection is ready
+		n.Frees(n.Takes(n.Request(name))) // a connection is ready
 		var lease driver.Lease
 		if taken {
-			lease = other.takes(other.request(name))
+			lease = other.Takes(other.Request(name))
 		}
 		proxy.Freeze() // connections that there are
 		time.AfterFunc(200*time.Millisecond, proxy.Restore)
-		req := n.request(name)
+		req := n.Request(name)
 		req.Queue = false
 		start := time.Now()
-		own, err := n.try(req)
+		own, err := n.Try(req)
 		require.Greater(t, time.Since(start), 80*time.Millisecond)
 		if taken {
 			require.ErrorIs(t, err, driver.ErrHeld)
-			frees(t, lease)
+			n.Frees(lease)
 		} else {
 			require.NoError(t, err)
-			frees(t, own)
+			n.Frees(own)
 		}
-		require.Equal(t, int64(0), do(t, s, "EXISTS", defaultLayout.Key(name)))
-		keys, sent := n.keysOf(defaultLayout.Key(name)), n.requests.Load()
-		first := redisscript.Acquire.Call(keys.all(), redisscript.Value(req.Owner), 10_000, "0", sent)
-		r := n.pipe.Run(t.Context(), redisscript.Acquire, first, false) // as the network may deliver it
+		keys, sent := n.keysOf(key(name)), n.requests.Load()
+		first := redisscript.Acquire.Call(keys, redisscript.Value(req.Owner), 10_000, "0", sent)
+		r := n.pipe.Run(t.Context(), redisscript.Acquire, first) // as the network may deliver it
 		require.NoError(t, r.Err)
 		require.Equal(t, []any{int64(abandoned)}, r.Value)
-		require.Equal(t, int64(0), do(t, s, "EXISTS", keys.lock))
-		require.LessOrEqual(t, do(t, s, "PTTL", keys.queue).(int64), late.Milliseconds())
-		lease = other.takes(other.request(name))
-		frees(t, lease)
+		require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]))
+		require.LessOrEqual(t, do(t, s, "PTTL", keys[1]).(int64), late.Milliseconds())
+		lease = other.Takes(other.Request(name))
+		n.Frees(lease)
 	}
 }

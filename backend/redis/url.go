@@ -5,13 +5,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func init() {
@@ -38,14 +38,22 @@ var params = []lockport.Param{
 
 // open makes a backend of a URL, with a client of its own.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
-	q := u.Query()
-	o, err := takeOptions(q)
+	p := lockurl.Of(u)
+	o := Options{WaitTimeout: p.Duration("wait_timeout")}
+	if text := p.Text("replicas"); text != "" {
+		var err error
+		if o.Replicas, err = strconv.Atoi(text); err != nil {
+			p.Fail("bad number %q of the URL parameter replicas", text)
+		}
+	}
+	o.Prefix, o.NoPrefix = p.Prefix()
+	rest, err := p.Rest()
 	if err != nil {
 		return nil, err
 	}
 	base, kind, _ := strings.Cut(u.Scheme, "+")
 	own := *u
-	own.Scheme, own.RawQuery = base, q.Encode()
+	own.Scheme, own.RawQuery = base, rest.Encode()
 	client, err := connect(kind, own.String())
 	if err != nil {
 		return nil, err
@@ -57,30 +65,6 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	}
 	b.ownClient = true
 	return b, nil
-}
-
-// takeOptions takes our parameters out of q.
-func takeOptions(q url.Values) (o Options, err error) {
-	take := func(name string) (value string, ok bool) {
-		ok = q.Has(name)
-		value = q.Get(name)
-		q.Del(name)
-		return value, ok
-	}
-	if prefix, ok := take("prefix"); ok {
-		o.Prefix, o.NoPrefix = prefix, prefix == ""
-	}
-	if text, ok := take("replicas"); ok {
-		if o.Replicas, err = strconv.Atoi(text); err != nil {
-			return o, fmt.Errorf("bad number %q of the URL parameter replicas", text)
-		}
-	}
-	if text, ok := take("wait_timeout"); ok {
-		if o.WaitTimeout, err = time.ParseDuration(text); err != nil {
-			return o, fmt.Errorf("bad duration %q of the URL parameter wait_timeout: want something like 500ms", text)
-		}
-	}
-	return o, nil
 }
 
 // connect makes a client without I/O. It heeds contexts, and tries once what the lockport client tries again itself.

@@ -99,8 +99,8 @@ func TestNewRefuses(t *testing.T) {
 		require.Error(t, err, "%+v", v)
 	}
 	n := nodeOn(t, client, "a", Options{})
-	req := n.request("x")
+	req := n.Request("x")
 	req.TTL = 0
-	_, err := n.try(req)
+	_, err := n.Try(req)
 	require.ErrorIs(t, err, driver.ErrRefused)
 }

@@ -20,9 +20,9 @@ func TestWireGolden(t *testing.T) {
 	n := newNode(t, s.URL(), "golden", Options{})
 	name := "golden/{a}%" + t.Name()
 	key := "lockport:golden/%7Ba%7D%25" + t.Name()
-	req := n.request(name)
+	req := n.Request(name)
 	req.TTL = 9999500 * time.Microsecond
-	lease := n.takes(req)
+	lease := n.Takes(req)
 	require.Equal(t, "lp1:"+req.Owner, do(t, s, "GET", key))
 	ttl := do(t, s, "PTTL", key).(int64)
 	require.LessOrEqual(t, ttl, int64(10_000), "rounded up to milliseconds")
@@ -34,31 +34,31 @@ func TestWireGolden(t *testing.T) {
 	require.Equal(t, int64(-2), do(t, s, "PTTL", "lockport.side:{"+key+"}:queue"))
 
 	other := newNode(t, s.URL(), "other", Options{})
-	waiter := other.request(name)
-	other.waits(waiter)
+	waiter := other.Request(name)
+	other.Waits(waiter)
 	queue := "lockport.side:{" + key + "}:queue"
 	require.Equal(t, []any{waiter.Owner, "1"}, do(t, s, "ZRANGE", queue, 0, -1, "WITHSCORES"))
 	require.LessOrEqual(t, do(t, s, "PTTL", queue).(int64), int64(30_000))
 
-	frees(t, lease)
-	frees(t, other.takes(waiter))
-	require.Empty(t, keysOf(t, s, name))
+	n.Frees(lease)
+	other.Frees(other.Takes(waiter))
+	leaves(t, s, name)
 }
 
 func TestPrefixMayBeEmpty(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedRedis(t)
 	n := newNode(t, s.URL(), "x", Options{NoPrefix: true})
-	lease := n.takes(n.request(t.Name()))
+	lease := n.Takes(n.Request(t.Name()))
 	require.Equal(t, int64(1), do(t, s, "EXISTS", t.Name()))
 	found, err := n.List(t.Context(), t.Name())
 	require.NoError(t, err)
 	require.Len(t, found, 1)
-	frees(t, lease)
+	n.Frees(lease)
 	n = newNode(t, s.URL(), "x", Options{Prefix: "app/"})
-	lease = n.takes(n.request(t.Name()))
+	lease = n.Takes(n.Request(t.Name()))
 	require.Equal(t, int64(1), do(t, s, "EXISTS", "app/"+t.Name()))
-	frees(t, lease)
+	n.Frees(lease)
 }
 
 // What redislock, redsync and node-redlock do: SET NX PX with a random value, and compare and delete.
@@ -68,10 +68,10 @@ func TestForeignValuesExclude(t *testing.T) {
 	n := newNode(t, s.URL(), "x", Options{})
 	const compareAndDelete = `if redis.call("get", KEYS[1]) == ARGV[1] then return redis.call("del", KEYS[1]) end return 0`
 	name := t.Name()
-	key := defaultLayout.Key(name)
+	key := key(name)
 	require.Equal(t, "OK", do(t, s, "SET", key, "Zm9yZWlnbg==", "NX", "PX", 5000))
-	req := n.request(name)
-	h := n.waits(req)
+	req := n.Request(name)
+	h := n.Waits(req)
 	require.Equal(t, pollForeign, h.Poll, "nobody will tell of the release")
 	require.InDelta(t, 5*time.Second, h.ExpiresIn, float64(time.Second))
 	st, err := n.Inspect(t.Context(), name)
@@ -81,35 +81,35 @@ func TestForeignValuesExclude(t *testing.T) {
 	require.Equal(t, 1, st.Waiters)
 	require.Zero(t, st.Token)
 	require.Equal(t, int64(1), do(t, s, "EVAL", compareAndDelete, 1, key, "Zm9yZWlnbg=="))
-	lease := n.takes(req)
+	lease := n.Takes(req)
 	require.Nil(t, do(t, s, "SET", key, "x", "NX", "PX", 5000), "we exclude them")
 	require.Equal(t, int64(0), do(t, s, "EVAL", compareAndDelete, 1, key, "x"))
-	frees(t, lease)
+	n.Frees(lease)
 
 	// Without a TTL, as an old SETNX leaves it.
 	require.Equal(t, "OK", do(t, s, "SET", key, "for ever"))
-	h = n.waits(n.request(name))
+	h = n.Waits(n.Request(name))
 	require.Zero(t, h.ExpiresIn)
 	require.ErrorIs(t, n.Break(t.Context(), name, "somebody else"), driver.ErrLost)
 	require.NoError(t, n.Break(t.Context(), name, "for ever"))
-	do(t, s, "DEL", makeKeys(key).queue)
+	do(t, s, "DEL", side(name, queueKey))
 
 	// As Redisson: a hash.
 	do(t, s, "HSET", key, "thread", 1)
-	require.Equal(t, pollForeign, n.waits(n.request(name)).Poll)
+	require.Equal(t, pollForeign, n.Waits(n.Request(name)).Poll)
 	st, err = n.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Foreign)
 	require.NoError(t, n.Break(t.Context(), name, st.Owner))
-	do(t, s, "DEL", makeKeys(key).queue)
+	do(t, s, "DEL", side(name, queueKey))
 
 	// A lease whose key was overwritten with something else changes nothing of it.
-	lease = n.takes(n.request(name))
+	lease = n.Takes(n.Request(name))
 	do(t, s, "DEL", key)
 	do(t, s, "HSET", key, "thread", 1)
-	_, err = n.renews(lease)
+	_, err = n.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrLost)
-	lease = n.takes(n.request(name + "2"))
+	lease = n.Takes(n.Request(name + "2"))
 	do(t, s, "DEL", key+"2")
 	do(t, s, "HSET", key+"2", "thread", 1)
 	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost)
@@ -126,18 +126,19 @@ func TestRedisPy(t *testing.T) {
 	py := func(script string) string {
 		t.Helper()
 		out, err := exec.Command(python, "-c", "import redis, sys\nr = redis.Redis.from_url(sys.argv[1])\n"+
-			"lock = lambda: redis.lock.Lock(r, sys.argv[2], timeout=5, blocking=False)\n"+script, s.URL(), defaultLayout.Key(name)).CombinedOutput()
+			"lock = lambda: redis.lock.Lock(r, sys.argv[2], timeout=5, blocking=False)\n"+script, s.URL(), key(name)).CombinedOutput()
 		require.NoError(t, err, string(out))
 		return strings.TrimSpace(string(out))
 	}
-	lease := n.takes(n.request(name))
-	require.Equal(t, "False", py("print(lock().acquire())"))
-	frees(t, lease)
-	require.Equal(t, "True", py("print(lock().acquire())"))
-	req := n.request(name)
-	req.Queue = false
-	require.Equal(t, pollForeign, n.waits(req).Poll)
-	do(t, s, "DEL", defaultLayout.Key(name))
+	for _, req := range []driver.Request{n.Request(name), n.reading(name)} {
+		lease := n.Takes(req)
+		require.Equal(t, "False", py("print(lock().acquire())"))
+		n.Frees(lease)
+		require.Equal(t, "True", py("print(lock().acquire())"))
+		req.Queue = false
+		require.Equal(t, pollForeign, n.Waits(req).Poll)
+		do(t, s, "DEL", key(name))
+	}
 	require.Equal(t, "True False True", py("l = lock(); a = l.acquire(); b = lock().acquire(); l.release(); print(a, b, lock().acquire())"))
-	do(t, s, "DEL", defaultLayout.Key(name))
+	do(t, s, "DEL", key(name))
 }

@@ -74,10 +74,10 @@ const (
 )
 
 func (b *Backend) newClaim(req driver.Request) redisclaims.Member {
-	lock, queue := b.layout.KeyAndSide(req.Name, queueKey)
+	lock := b.layout.Key(req.Name)
 	c := &claim{
 		b: b, value: redisscript.Value(req.Owner),
-		keys:  [2]string{lock, queue},
+		keys:  [2]string{lock, redisscript.Side(lock, queueKey)},
 		place: min(max(time.Now().UnixMicro(), 1), maxPlace),
 		votes: make([]vote, len(b.nodes)),
 	}

@@ -122,11 +122,7 @@ func (b *Backend) scan(ctx context.Context, pattern string) (names []string, err
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	key := b.layout.Key(name)
 	keys := []string{key, redisscript.Side(key, queueKey)}
-	values := []string{redisscript.Value(owner), owner}
-	if owner == redisscript.NotAString {
-		values = []string{""}
-	}
-	for _, value := range values {
+	for _, value := range redisscript.ValuesOf(owner) {
 		replies, err := b.askAll(ctx, redisscript.Break, keys, value)
 		if err != nil {
 			return err

@@ -16,10 +16,9 @@ type Claim struct {
 	queued bool   // a server may have it in its queue
 	hinted bool   // told to try, while nobody was registered for that
 	held   bool
-	since  time.Duration // when that began, after the start of the process
-	wake   func()        // nil: nobody is registered
-	called uint64        // the servers that have told it that its turn has come, since it last asked
-	broken uint64        // those that have told it that it was broken by force
+	wake   func() // nil: nobody is registered
+	called uint64 // the servers that have told it that its turn has come, since it last asked
+	broken uint64 // those that have told it that it was broken by force
 }
 
 // Base implements Member.

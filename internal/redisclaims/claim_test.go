@@ -67,7 +67,11 @@ func TestEarlyCallsCount(t *testing.T) {
 		for server := range called {
 			r.told(server, "w"+request.Owner)
 		}
-		require.Eventually(t, func() bool { return r.Hinted(request.Owner) }, 5*time.Second, time.Millisecond)
+		require.Eventually(t, func() bool {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			return m.Base().hinted
+		}, 5*time.Second, time.Millisecond)
 		woken := make(chan struct{}, 1)
 		r.Notify(request, func() { woken <- struct{}{} })()
 		require.Len(t, woken, 1, "at once")

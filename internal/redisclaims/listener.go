@@ -8,6 +8,8 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // ChannelPrefix begins the names of channels; the client that listens follows. The scripts publish the letter w and an owner id: its turn
@@ -18,9 +20,9 @@ const ChannelPrefix = "lockport.wake:"
 func clientOf(owner string) string { return owner[min(len(owner), 33):] }
 
 const (
-	pingAfter    = 3 * time.Second // of silence on the connection; no answer in the same time again means that it is dead
-	relistenSoon = 50 * time.Millisecond
-	relistenMost = time.Second      // after many failures in a row
+	pingAfter    = 3 * time.Second       // of silence on the connection; no answer in the same time again means that it is dead
+	relistenSoon = 50 * time.Millisecond // after a connection that worked
+	relisten     = time.Second
 	relistenLate = 30 * time.Second // where the user may not subscribe
 )
 
@@ -36,10 +38,6 @@ type listener struct {
 	pubsub  *goredis.PubSub // nil: not running
 	closed  bool
 	running sync.WaitGroup
-}
-
-func newListener(r *Registry, server int, client goredis.UniversalClient) *listener {
-	return &listener{r: r, server: server, client: client, clients: make(map[string]bool)}
 }
 
 // heard says whether what is published for client arrives.
@@ -80,14 +78,14 @@ func (l *listener) listen(client string) {
 // run receives until the registry is closed.
 func (l *listener) run() {
 	ctx := l.r.ctx
-	pinged, failures := false, 0
+	pinged := false
 	for ctx.Err() == nil {
 		l.mu.Lock()
 		pubsub := l.pubsub
 		l.mu.Unlock()
 		got, err := pubsub.ReceiveTimeout(ctx, pingAfter)
 		if err == nil {
-			pinged, failures = false, 0
+			pinged = false
 			switch m := got.(type) {
 			case *goredis.Message:
 				l.r.told(l.server, m.Payload)
@@ -106,22 +104,23 @@ func (l *listener) run() {
 			}
 		}
 		pinged = false
-		l.deaf()
-		l.pause(err, min(relistenSoon<<min(failures, 8), relistenMost))
-		failures++
+		d := relisten
+		if l.deaf() {
+			d = relistenSoon
+		}
+		if reply := goredis.Error(nil); errors.As(err, &reply) {
+			d = relistenLate
+		}
+		select {
+		case <-time.After(d):
+			l.renew()
+		case <-ctx.Done():
+		}
 	}
 }
 
-// pause waits for d, or longer where the server refuses, and begins anew on another connection.
-func (l *listener) pause(err error, d time.Duration) {
-	if reply := goredis.Error(nil); errors.As(err, &reply) {
-		d = relistenLate
-	}
-	select {
-	case <-time.After(d):
-	case <-l.r.ctx.Done():
-		return
-	}
+// renew begins to listen on another connection.
+func (l *listener) renew() {
 	l.mu.Lock()
 	old := l.pubsub
 	if l.closed {
@@ -139,10 +138,9 @@ func (l *listener) pause(err error, d time.Duration) {
 	_ = pubsub.Subscribe(l.r.ctx, channels...)
 }
 
-// deaf notes that nothing is heard any more. Those who wait look again, and from then on poll.
-func (l *listener) deaf() {
+// deaf notes that nothing is heard any more, and says whether something was. Those who wait look again, and from then on poll.
+func (l *listener) deaf() (was bool) {
 	l.mu.Lock()
-	was := false
 	for client, heard := range l.clients {
 		was = was || heard
 		l.clients[client] = false
@@ -151,6 +149,7 @@ func (l *listener) deaf() {
 	if was {
 		callAll(l.r.waitersOf(""))
 	}
+	return was
 }
 
 // listening notes that client is listened for. What was published before is made up for: those who wait look again, and those who
@@ -175,10 +174,7 @@ func callAll(all []func()) {
 	}
 }
 
-// closeTime is how long close waits for go-redis, which may be waiting for a server that is silent.
-const closeTime = time.Second
-
-// close ends the listening. The registry's context has been cancelled.
+// close ends the listening, whose context is over. It does not wait for long for go-redis, which may be waiting for a server that is silent.
 func (l *listener) close() {
 	l.mu.Lock()
 	l.closed = true
@@ -187,14 +183,10 @@ func (l *listener) close() {
 	if pubsub == nil {
 		return
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = pubsub.Close() // ends a receive under way
-		l.running.Wait()
-	}()
-	select {
-	case <-done:
-	case <-time.After(closeTime):
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = redisscript.Guard(ctx, func() error {
+		defer l.running.Wait()
+		return pubsub.Close() // ends a receive under way
+	})
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
-	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 
@@ -30,23 +28,17 @@ type Registry struct {
 	listeners []*listener
 	ctx       context.Context
 	cancel    context.CancelFunc
-	armed     atomic.Bool            // lookAtHolders is on its way
-	known     atomic.Pointer[string] // the client last listened for: as a rule there is one
 
 	mu      sync.Mutex
 	members map[string]Member
-	closed  bool
 }
 
-// started is when the process was, more or less.
-var started = time.Now()
-
-// New makes a registry. It does no I/O before a claim waits, or is held for longer than a moment.
+// New makes a registry. It does no I/O before a claim waits or is held.
 func New(o Options) *Registry {
 	r := &Registry{o: o, members: make(map[string]Member)}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	for i, client := range o.Servers {
-		r.listeners = append(r.listeners, newListener(r, i, client))
+		r.listeners = append(r.listeners, &listener{r: r, server: i, client: client, clients: make(map[string]bool)})
 	}
 	return r
 }
@@ -84,8 +76,8 @@ func (r *Registry) Answered(m Member, queue bool, err error) {
 	c.queued = c.queued || queue
 	switch {
 	case err == nil:
-		c.asking, c.queued, c.held, c.since = false, false, true, time.Since(started)
-		r.watchHolder(c)
+		c.asking, c.queued, c.held = false, false, true
+		r.listen(c.Req.Owner)
 	case errors.Is(err, driver.ErrHeld), errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused):
 		c.asking = false
 		if !c.queued {
@@ -142,7 +134,7 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 	if hinted {
 		wake()
 	}
-	r.listen(clientOf(req.Owner))
+	r.listen(req.Owner)
 	return func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
@@ -150,6 +142,13 @@ func (r *Registry) Notify(req driver.Request, wake func()) (stop func()) {
 		if !c.asking && !c.queued && !c.held {
 			r.retire(m)
 		}
+	}
+}
+
+// listen begins to listen, in the background, for what the servers have to tell owner's client.
+func (r *Registry) listen(owner string) {
+	for _, l := range r.listeners {
+		l.listen(clientOf(owner))
 	}
 }
 
@@ -166,9 +165,6 @@ func (r *Registry) Heard(owner string) bool {
 
 // Close ends the listening.
 func (r *Registry) Close() {
-	r.mu.Lock()
-	r.closed = true
-	r.mu.Unlock()
 	r.cancel()
 	var all sync.WaitGroup
 	for _, l := range r.listeners {
@@ -195,7 +191,7 @@ func (r *Registry) holdersOf(client string) (holders []Member) {
 	defer r.mu.Unlock()
 	for _, m := range r.members {
 		c := m.Base()
-		if c.held && c.Req.Contended != nil && clientOf(c.Req.Owner) == client && len(holders) < maxAsked {
+		if c.held && c.Req.Contended != nil && clientOf(c.Req.Owner) == client {
 			holders = append(holders, m)
 		}
 	}
@@ -216,12 +212,4 @@ func (r *Registry) told(server int, word string) {
 	if call != nil {
 		call()
 	}
-}
-
-// Hinted says whether owner was called while nobody was registered to be woken for it, so that Notify will wake at once.
-func (r *Registry) Hinted(owner string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.members[owner]
-	return m != nil && m.Base().hinted
 }

@@ -22,11 +22,11 @@ var ErrImpatient = errors.New("not answered at once")
 
 // alone makes c on the caller's goroutine, which saves two switches between goroutines: more than a local Redis takes for the script. A client with
 // ContextTimeoutEnabled heeds the deadlines of contexts, though not their cancellation, on which a claim, unlike a release, must return soon: so it gets a deadline
-// of its own. It needs a connection that is ready. false: another way is to be taken.
+// of its own. false: another way is to be taken.
 func (p *Pipe) alone(ctx context.Context, c call) (Reply, bool) {
 	claim := c.script == Acquire
-	if p.single == nil || !claim && c.script != Release || c.acks || ctx.Err() != nil || p.closed.Load() || time.Now().UnixNano() < p.slow.Load() ||
-		p.single.PoolStats().IdleConns == 0 {
+	if p.single == nil || !claim && c.script != Release || p.waits(c.script) || ctx.Err() != nil || p.closed.Load() ||
+		time.Now().UnixNano() < p.slow.Load() {
 		return Reply{}, false
 	}
 	sooner := ctx

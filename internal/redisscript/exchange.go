@@ -28,7 +28,7 @@ type request struct {
 func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 	replies := make([]Reply, len(calls))
 	for todo := p.plan(calls); len(todo) > 0; {
-		ack := p.exchange(ctx, n, calls, todo)
+		ack := p.exchange(ctx, n, todo)
 		var again []*request
 		for _, r := range todo {
 			value, err := r.cmd.outcome()
@@ -39,7 +39,7 @@ func (p *Pipe) send(ctx context.Context, n *node, calls []call) []Reply {
 			case len(r.calls) > 1 && errors.As(err, &reply): // none has run: an error of one alone is among the replies
 				again = append(again, apart(calls, r.calls)...)
 			default:
-				r.deliver(calls, replies, value, err, ack)
+				r.deliver(replies, value, err, ack)
 			}
 		}
 		todo = again
@@ -73,16 +73,14 @@ func (p *Pipe) plan(calls []call) (requests []*request) {
 	return requests
 }
 
+// first is what goes before all else.
+var first = []*Script{Release, releaseBeside, Acquire}
+
 func rank(s *Script) int {
-	switch s {
-	case Release:
-		return 0
-	case ReleaseBeside:
-		return 1
-	case Acquire:
-		return 2
+	if i := slices.Index(first, s); i >= 0 {
+		return i
 	}
-	return 3
+	return len(first)
 }
 
 // apart makes a request of each of the calls at.
@@ -116,10 +114,8 @@ type acks struct {
 }
 
 // exchange sends requests and waits for their outcomes.
-func (p *Pipe) exchange(ctx context.Context, n *node, calls []call, requests []*request) (ack acks) {
-	waits := slices.ContainsFunc(requests, func(r *request) bool {
-		return slices.ContainsFunc(r.calls, func(i int) bool { return calls[i].acks })
-	})
+func (p *Pipe) exchange(ctx context.Context, n *node, requests []*request) (ack acks) {
+	waits := slices.ContainsFunc(requests, func(r *request) bool { return p.waits(r.script) })
 	var through interface {
 		Process(ctx context.Context, cmd goredis.Cmder) error
 		Pipeline() goredis.Pipeliner
@@ -170,7 +166,7 @@ func (p *Pipe) learn(ctx context.Context, requests []*request) {
 }
 
 // deliver makes replies of the outcome of r.
-func (r *request) deliver(calls []call, replies []Reply, value any, err error, ack acks) {
+func (r *request) deliver(replies []Reply, value any, err error, ack acks) {
 	list := []any{value}
 	if len(r.calls) > 1 && err == nil {
 		if list, _ = value.([]any); len(list) != len(r.calls) {
@@ -185,7 +181,7 @@ func (r *request) deliver(calls []call, replies []Reply, value any, err error, a
 		reply := Reply{Value: list[i]}
 		if failed, ok := list[i].(error); ok && len(r.calls) > 1 {
 			reply = Reply{Err: Classify(failed, true)}
-		} else if calls[j].acks {
+		} else if r.script.acks {
 			if reply.Acked = ack.n; ack.err != nil {
 				reply.Err = fmt.Errorf("%w: waiting for replicas: %w", driver.ErrUnknown, ack.err)
 			}

@@ -109,14 +109,15 @@ func TestWaitIsOnlyTheirsWhoAsked(t *testing.T) {
 	client := goredis.NewClient(optionsOf(t, s.UserURL("some", "secret")))
 	defer func() { _ = client.Close() }()
 	p := NewPipe(client, 1, time.Second)
+	kept := NewScript(echo.source).lasting()
 	for range 2 {
-		replies := sends(t, p, 2, call{script: echo, args: echoArgs(1), acks: true}, call{script: echo, args: echoArgs(2)})
+		replies := sends(t, p, 2, call{script: kept, args: echoArgs(1)}, call{script: echo, args: echoArgs(2)})
 		require.ErrorIs(t, replies[0].Err, driver.ErrUnknown)
 		require.ErrorContains(t, replies[0].Err, "waiting for replicas")
 		require.ErrorContains(t, replies[0].Err, "NOPERM")
 		require.Equal(t, Reply{Value: "2"}, replies[1])
 	}
 	does(t, s, "SCRIPT", "FLUSH")
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), true).Err, driver.ErrUnknown)
-	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1), false).Err)
+	require.ErrorIs(t, p.Run(t.Context(), kept, echoArgs(1)).Err, driver.ErrUnknown)
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(1)).Err)
 }

@@ -13,6 +13,14 @@ import (
 // NotAString is the owner that Inspect gives of a key of another type: Redisson's locks are hashes.
 const NotAString = "(a foreign value that is no string)"
 
+// ValuesOf are the values that a lock may have that Inspect says is owner's; "" stands for one that is no string.
+func ValuesOf(owner string) []string {
+	if owner == NotAString {
+		return []string{""}
+	}
+	return []string{Value(owner), owner}
+}
+
 // Inspected makes a status of what the script Inspect replied. Of a lock that readers hold it says so, and not who they are.
 func Inspected(r Reply) (st driver.Status, err error) {
 	if r.Err != nil {

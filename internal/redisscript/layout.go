@@ -53,13 +53,6 @@ const sidePrefix = "lockport.side:{"
 // Side is the key that accompanies the lock with the key for the purpose what.
 func Side(key, what string) string { return sidePrefix + key + "}:" + what }
 
-// KeyAndSide are the key of the lock on name, and the one that accompanies it for the purpose what, out of which the first is cut.
-func (l Layout) KeyAndSide(name, what string) (key, side string) {
-	key = l.Key(name)
-	side = Side(key, what)
-	return side[len(sidePrefix) : len(sidePrefix)+len(key)], side
-}
-
 // SideOf is the key of the lock that the side key for what accompanies.
 func SideOf(side, what string) (key string, ok bool) {
 	key, ok = strings.CutPrefix(side, sidePrefix)

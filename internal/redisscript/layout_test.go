@@ -21,8 +21,6 @@ func TestLayoutGolden(t *testing.T) {
 		require.NoError(t, l.Check())
 		require.Equal(t, v.key, l.Key(v.name))
 		require.Equal(t, v.queue, Side(v.key, "queue"))
-		lock, queue := l.KeyAndSide(v.name, "queue")
-		require.Equal(t, []string{v.key, v.queue}, []string{lock, queue})
 		name, ok := l.Name(v.key)
 		require.True(t, ok)
 		require.Equal(t, v.name, name)

@@ -42,7 +42,6 @@ type node struct {
 type call struct {
 	script   *Script
 	args     []any
-	acks     bool      // wait for replicas
 	deadline time.Time // of the caller's context; zero: none
 }
 
@@ -53,8 +52,8 @@ type Reply struct {
 	Err   error // classified; nil if the script ran
 }
 
-// NewPipe makes a pipe through client, which it does not close. With replicas > 0 the calls that ask for it wait until so many replicas have
-// acknowledged them, for waitTime at most. NewPipe does no I/O.
+// NewPipe makes a pipe through client, which it does not close. With replicas > 0 what is to last waits until so many replicas have
+// acknowledged it, for waitTime at most. NewPipe does no I/O.
 func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duration) *Pipe {
 	p := &Pipe{client: client, replicas: replicas, waitTime: waitTime, nodes: make(map[string]*node)}
 	switch c := client.(type) {
@@ -68,15 +67,18 @@ func NewPipe(client goredis.UniversalClient, replicas int, waitTime time.Duratio
 	return p
 }
 
+// waits says whether a call of script waits for replicas.
+func (p *Pipe) waits(script *Script) bool { return p.replicas > 0 && script.acks }
+
 // Cluster reports whether the keys are spread over nodes.
 func (p *Pipe) Cluster() bool { return p.cluster != nil }
 
 // Close has later calls fail. Those under way go on.
 func (p *Pipe) Close() { p.closed.Store(true) }
 
-// Run runs script with args, made by script.Call. acks says that the call is to wait for replicas.
-func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) Reply {
-	c := call{script: script, args: args, acks: acks && p.replicas > 0}
+// Run runs script with args, made by script.Call.
+func (p *Pipe) Run(ctx context.Context, script *Script, args []any) Reply {
+	c := call{script: script, args: args}
 	c.deadline, _ = ctx.Deadline()
 	defer p.busy.Add(-1)
 	if p.busy.Add(1) == 1 {
@@ -100,7 +102,7 @@ func (p *Pipe) Run(ctx context.Context, script *Script, args []any, acks bool) R
 const maxPipeline = 512
 
 // RunAll runs script once for each of args, in as few pipelines as it can. The replies are in the same order.
-func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bool) []Reply {
+func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any) []Reply {
 	replies := make([]Reply, len(args))
 	parts := make(map[*node][]int)
 	for i := range args {
@@ -117,7 +119,7 @@ func (p *Pipe) RunAll(ctx context.Context, script *Script, args [][]any, acks bo
 			for at := range slices.Chunk(part, maxPipeline) {
 				calls := make([]call, len(at))
 				for i, j := range at {
-					calls[i] = call{script: script, args: args[j], acks: acks && p.replicas > 0}
+					calls[i] = call{script: script, args: args[j]}
 				}
 				for i, r := range p.sendFor(ctx, n, calls) {
 					r.Err = alsoOf(ctx, r.Err)

@@ -59,7 +59,7 @@ func TestPipeGivesEachItsReply(t *testing.T) {
 		wg.Go(func() {
 			for i := range 40 {
 				n := 100*g + i
-				r := p.Run(t.Context(), echo, echoArgs(n), false)
+				r := p.Run(t.Context(), echo, echoArgs(n))
 				if r.Err != nil || r.Value != fmt.Sprint(n) {
 					t.Errorf("reply %v, %v, want %d", r.Value, r.Err, n)
 				}
@@ -72,7 +72,7 @@ func TestPipeGivesEachItsReply(t *testing.T) {
 		args = append(args, echoArgs(i))
 	}
 	before := proxy.Requests()
-	for i, r := range p.RunAll(t.Context(), echo, args, false) {
+	for i, r := range p.RunAll(t.Context(), echo, args) {
 		require.NoError(t, r.Err)
 		require.Equal(t, fmt.Sprint(i), r.Value)
 	}
@@ -85,9 +85,9 @@ func TestPipeLoadsScripts(t *testing.T) {
 	flushed := NewScript("return 'flushed' .. ARGV[1]")
 	for range 2 {
 		does(t, s, "SCRIPT", "FLUSH")
-		require.Equal(t, Reply{Value: "flushed1"}, p.Run(t.Context(), flushed, flushed.Call([]string{"k"}, 1), false))
+		require.Equal(t, Reply{Value: "flushed1"}, p.Run(t.Context(), flushed, flushed.Call([]string{"k"}, 1)))
 		does(t, s, "SCRIPT", "FLUSH")
-		for i, r := range p.RunAll(t.Context(), flushed, [][]any{flushed.Call([]string{"k"}, 0), flushed.Call([]string{"l"}, 1)}, false) {
+		for i, r := range p.RunAll(t.Context(), flushed, [][]any{flushed.Call([]string{"k"}, 0), flushed.Call([]string{"l"}, 1)}) {
 			require.Equal(t, Reply{Value: fmt.Sprint("flushed", i)}, r)
 		}
 	}
@@ -96,7 +96,7 @@ func TestPipeLoadsScripts(t *testing.T) {
 // Callers leave when their contexts end, although go-redis does not heed those, and the pipe serves others afterwards.
 func TestPipeLetsCallersGo(t *testing.T) {
 	p, proxy, _ := proxied(t)
-	require.NoError(t, p.Run(t.Context(), echo, echoArgs(0), false).Err)
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(0)).Err)
 	proxy.Freeze()
 	for _, deadline := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -106,13 +106,13 @@ func TestPipeLetsCallersGo(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 5 {
 			wg.Go(func() {
-				if err := p.Run(ctx, echo, echoArgs(1), false).Err; err == nil || ctx.Err() == nil {
+				if err := p.Run(ctx, echo, echoArgs(1)).Err; err == nil || ctx.Err() == nil {
 					t.Errorf("returned %v before the end of its context", err)
 				}
 			})
 		}
 		wg.Go(func() {
-			if r := p.RunAll(ctx, echo, [][]any{echoArgs(1), echoArgs(2)}, false); r[1].Err == nil {
+			if r := p.RunAll(ctx, echo, [][]any{echoArgs(1), echoArgs(2)}); r[1].Err == nil {
 				t.Error("no error")
 			}
 		})
@@ -127,12 +127,12 @@ func TestPipeLetsCallersGo(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for _, r := range append(p.RunAll(ctx, echo, [][]any{echoArgs(1)}, false), p.Run(ctx, echo, echoArgs(1), false)) {
+	for _, r := range append(p.RunAll(ctx, echo, [][]any{echoArgs(1)}), p.Run(ctx, echo, echoArgs(1))) {
 		require.ErrorIs(t, r.Err, driver.ErrUnavailable, "it was certainly not sent")
 		require.ErrorIs(t, r.Err, context.Canceled)
 	}
 	proxy.Restore()
-	require.NoError(t, p.Run(t.Context(), echo, echoArgs(2), false).Err, "the pipe is as good as before")
+	require.NoError(t, p.Run(t.Context(), echo, echoArgs(2)).Err, "the pipe is as good as before")
 }
 
 // go-redis sends nothing again of which it does not know the outcome, alone or in a pipeline.
@@ -140,10 +140,10 @@ func TestPipeSendsOnce(t *testing.T) {
 	p, proxy, s := proxied(t)
 	count := NewScript("return redis.call('INCR', KEYS[1])")
 	args := count.Call([]string{t.Name()})
-	require.NoError(t, p.Run(t.Context(), count, args, false).Err)
+	require.NoError(t, p.Run(t.Context(), count, args).Err)
 	for i, run := range []func() Reply{
-		func() Reply { return p.Run(t.Context(), count, args, false) },
-		func() Reply { return p.RunAll(t.Context(), count, [][]any{args}, false)[0] },
+		func() Reply { return p.Run(t.Context(), count, args) },
+		func() Reply { return p.RunAll(t.Context(), count, [][]any{args})[0] },
 	} {
 		dropped := proxy.DropReply(count.Names)
 		require.ErrorIs(t, run().Err, driver.ErrUnknown)
@@ -159,12 +159,12 @@ func TestPipeKnowsWhatItHasNotSent(t *testing.T) {
 	defer func() { _ = client.Close() }()
 	client.AddHook(looking{})
 	p := NewPipe(client, 0, 0)
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), false).Err, driver.ErrUnavailable)
-	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}, false) {
+	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, driver.ErrUnavailable)
+	for _, r := range p.RunAll(t.Context(), echo, [][]any{echoArgs(1), echoArgs(2)}) {
 		require.ErrorIs(t, r.Err, driver.ErrUnavailable)
 	}
 	p.Close()
-	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1), false).Err, goredis.ErrClosed)
+	require.ErrorIs(t, p.Run(t.Context(), echo, echoArgs(1)).Err, goredis.ErrClosed)
 }
 
 // looking is a hook that looks at each command, as tracers do.
@@ -186,23 +186,4 @@ func (looking) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.Pro
 		}
 		return next(ctx, cmds)
 	}
-}
-
-// One connection is enough for any number of goroutines.
-func TestPipeOnOneConnection(t *testing.T) {
-	o := optionsOf(t, servers.SharedRedis(t).URL())
-	o.PoolSize = 1
-	p := pipeOf(t, o)
-	var wg sync.WaitGroup
-	for i := range 100 {
-		wg.Go(func() {
-			if r := p.Run(t.Context(), echo, echoArgs(i), false); r.Err != nil {
-				t.Error(r.Err)
-			}
-			if r := p.RunAll(t.Context(), echo, [][]any{echoArgs(i)}, false)[0]; r.Err != nil {
-				t.Error(r.Err)
-			}
-		})
-	}
-	wg.Wait()
 }

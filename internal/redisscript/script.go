@@ -14,26 +14,41 @@ import (
 type Script struct {
 	source string
 	sha    string
-	name   any     // sha, boxed once
+	acks   bool    // what it does is to last: replicas are waited for where that is asked of the pipe
 	many   *Script // does for many locks what this does for one; nil: there is none
+	other  *Script // see Beside
+}
+
+// lasting says that replicas are to have what s does.
+func (s *Script) lasting() *Script {
+	s.acks = true
+	return s
 }
 
 // together says that many does for many locks what s does for one.
 func (s *Script) together(many *Script) *Script {
-	s.many = many
+	s.many, many.acks = many, s.acks
 	return s
 }
+
+// beside says that other does for readers and permits what s does for a claim that holds its name alone.
+func (s *Script) beside(other *Script) *Script {
+	s.other = other
+	return s
+}
+
+// Beside is the script that does for readers and permits what s does for a claim that holds its name alone.
+func (s *Script) Beside() *Script { return s.other }
 
 // NewScript makes a script of its source.
 func NewScript(source string) *Script {
 	sum := sha1.Sum([]byte(source)) // what Redis calls a script by
-	sha := hex.EncodeToString(sum[:])
-	return &Script{source: source, sha: sha, name: sha}
+	return &Script{source: source, sha: hex.EncodeToString(sum[:])}
 }
 
 // Call returns the arguments of a call of s: those of EVALSHA.
 func (s *Script) Call(keys []string, argv ...any) []any {
-	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.name, len(keys))
+	args := append(make([]any, 0, 3+len(keys)+len(argv)), "evalsha", s.sha, len(keys))
 	for _, k := range keys {
 		args = append(args, k)
 	}
@@ -47,9 +62,9 @@ func (s *Script) withSource(args []any) []any {
 	return full
 }
 
-// Names reports whether request, as it goes to the server, calls s, for one lock or many.
+// Names reports whether request, as it goes to the server, calls s, for one lock or many, alone or beside others.
 func (s *Script) Names(request []byte) bool {
-	return s.many != nil && s.many.Names(request) || bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
+	return s.many != nil && s.many.Names(request) || s.other != nil && s.other.Names(request) || bytes.Contains(request, []byte(s.sha)) || bytes.Contains(request, []byte(s.source))
 }
 
 // command is a call of a script that go-redis may not send twice. It knows whether go-redis has begun to write it.

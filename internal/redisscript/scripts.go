@@ -12,23 +12,23 @@ var lua embed.FS
 // last tokens. What a file relies on stands before it, and
 // the easy case before what only the others need.
 var (
-	Acquire = compose("token", "easy", "queue", "claim", "acquire").
+	Acquire = compose("token", "easy", "queue", "claim", "acquire").lasting().beside(acquireBeside).
 		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"))
-	Release = compose("release", "queue", "wake").together(compose("shadow", "one", "release", "queue", "wake", "each"))
-	Again   = compose("token", "queue", "claim", "again")
-	Requeue = compose("token", "queue", "claim", "requeue")
-	Renew   = compose("renew", "renewed")
-	Attach  = compose("queue", "attach")
+	Renew   = compose("queue", "renew").lasting().beside(renewBeside).together(compose("shadow", "one", "queue", "renew", "each"))
+	Release = compose("release", "queue", "wake").beside(releaseBeside).together(compose("shadow", "one", "release", "queue", "wake", "each"))
+	Abandon = compose("queue", "abandon").beside(compose("queue", "beside", "beside_abandon"))
+	Again   = compose("token", "queue", "claim", "again").lasting()
+	Requeue = compose("token", "queue", "claim", "requeue").lasting()
+	Attach  = compose("queue", "attach").lasting()
 )
 
-// The scripts of readers and of those that have permits, for a server whose word alone counts: their keys are those of the scripts that grant, and the
-// set of holders.
+// Those of readers and of claims for permits. Their keys are those of the scripts that grant, and the set of holders.
 var (
-	AcquireBeside = compose("token", "queue", "beside", "beside_acquire").
+	acquireBeside = compose("token", "queue", "beside", "beside_acquire").lasting().
 			together(compose("shadow", "token", "one", "queue", "beside", "beside_acquire", "each"))
-	RenewBeside   = compose("queue", "beside", "beside_renew").together(compose("shadow", "one", "queue", "beside", "beside_renew", "each"))
-	ReleaseBeside = compose("queue", "beside", "beside_release").together(compose("shadow", "one", "queue", "beside", "beside_release", "each"))
-	AbandonBeside = compose("queue", "beside", "beside_abandon")
+	renewBeside = compose("queue", "beside", "beside_renew").lasting().
+			together(compose("shadow", "one", "queue", "beside", "beside_renew", "each"))
+	releaseBeside = compose("queue", "beside", "beside_release").together(compose("shadow", "one", "queue", "beside", "beside_release", "each"))
 	InspectBeside = compose("queue", "beside", "beside_inspect")
 	Contend       = compose("queue", "beside", "beside_contend")
 )
@@ -37,13 +37,12 @@ var (
 var (
 	QuorumAcquire = compose("clock", "easy", "queue", "claim", "quorum_acquire")
 	QuorumRelease = compose("quorum_release", "queue", "quorum_wake")
-	QuorumRenew   = compose("renew", "quorum_renewed")
+	QuorumRenew   = compose("quorum_renew")
 	QuorumRetake  = compose("queue", "quorum_retake")
 )
 
 // The scripts for both.
 var (
-	Abandon = compose("queue", "abandon")
 	Waiting = compose("waiting")
 	Inspect = compose("queue", "inspect")
 	Break   = compose("queue", "break")

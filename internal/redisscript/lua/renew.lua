@@ -1,14 +1,7 @@
--- KEYS: locks. ARGV: their values, then their TTLs in ms. Makes replies: for each 1, or who else has it, or 0 if nobody
--- has. renewed.lua or quorum_renewed.lua ends it.
-local n, replies = #KEYS, {}
-for i = 1, n do
-  local holder = redis.pcall('GET', KEYS[i])
-  if holder == ARGV[i] then
-    redis.call('PEXPIRE', KEYS[i], ARGV[n + i])
-    replies[i] = 1
-  elseif type(holder) == 'table' then
-    replies[i] = ''
-  else
-    replies[i] = holder or 0
-  end
+-- Behind queue.lua. ARGV: value, TTL in ms. Returns how many wait, or {who else has the lock, '' if that is no string, 0 if nobody has}.
+local holder = redis.pcall('GET', KEYS[1])
+if holder ~= ARGV[1] then
+  return {type(holder) == 'table' and '' or holder or 0}
 end
+redis.call('PEXPIRE', KEYS[1], ARGV[2])
+return waiting()

@@ -1,0 +1,17 @@
+-- Renews locks on one server of several. KEYS: locks. ARGV: their values, then their TTLs in ms. Returns for each 1, or who else has it, or 0 if nobody
+-- has; and last its clock, in ms.
+local n, replies = #KEYS, {}
+for i = 1, n do
+  local holder = redis.pcall('GET', KEYS[i])
+  if holder == ARGV[i] then
+    redis.call('PEXPIRE', KEYS[i], ARGV[n + i])
+    replies[i] = 1
+  elseif type(holder) == 'table' then
+    replies[i] = ''
+  else
+    replies[i] = holder or 0
+  end
+end
+local time = redis.call('TIME')
+replies[n + 1] = time[1] * 1000 + math.floor(time[2] / 1000)
+return replies

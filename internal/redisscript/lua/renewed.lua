@@ -1,2 +1,0 @@
--- The end of renew.lua.
-return replies
