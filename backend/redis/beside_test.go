@@ -189,31 +189,6 @@ func TestAbandonedClaimsBesideAreRefused(t *testing.T) {
 	n.Frees(lease)
 }
 
-// A renewal counts from before it was sent, and an attached claim has its whole TTL.
-func TestValidityBeside(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n := newNode(t, s.URL(), "x", Options{})
-	for _, req := range []driver.Request{n.reading(t.Name()), n.permit(t.Name())} {
-		lease := n.Takes(req)
-		do(t, s, "CLIENT", "PAUSE", 1000)
-		asked := time.Now()
-		until, err := n.Renews(lease)
-		require.NoError(t, err)
-		require.WithinDuration(t, asked.Add(req.TTL), until, 500*time.Millisecond)
-		n.Frees(lease)
-	}
-	req := n.Request(t.Name())
-	req.TTL = time.Second
-	lease := n.Takes(req)
-	require.NoError(t, n.Detach(t.Context(), lease))
-	next := n.Request(t.Name())
-	attached, err := n.Attach(t.Context(), next, req.Owner, lease.Grant().Token)
-	require.NoError(t, err)
-	require.InDelta(t, 10_000, do(t, s, "PTTL", key(t.Name())), 3000)
-	n.Frees(attached)
-}
-
 // Who comes in by its turn calls the next, as long as there is room: a release calls one alone, and an expiry nobody.
 func TestNextComesInToo(t *testing.T) {
 	t.Parallel()

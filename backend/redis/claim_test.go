@@ -10,7 +10,6 @@ import (
 
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
-	"github.com/lockport/lockport/internal/redisscript"
 )
 
 // A claim that arrives after it was abandoned is refused: the network may deliver late what it was given before.
@@ -57,53 +56,6 @@ func TestAbandonLeavesNothing(t *testing.T) {
 	a.Takes(held) // a new claim of the same owner, since nothing was on its way
 	b.Waits(try)
 	require.Zero(t, b.claims.Len(), "a single attempt is forgotten at once")
-}
-
-func TestUnknownReleaseIsMadeOnce(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n, proxy := proxied(t, s)
-	n.Frees(n.Takes(n.Request(t.Name()))) // the server knows the scripts
-	lease := n.Takes(n.Request(t.Name()))
-	dropped := proxy.DropReply(redisscript.Release.Names)
-	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrUnknown)
-	<-dropped
-	other := newNode(t, s.URL(), "other", Options{})
-	next := other.Takes(other.Request(t.Name()))
-	require.ErrorIs(t, lease.Release(t.Context()), driver.ErrLost, "the first attempt has freed it, as the client concludes")
-	n.Frees(next)
-}
-
-func TestReleaseThatCameTooLateIsALoss(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	n := newNode(t, s.URL(), "a", Options{})
-	lease := n.Takes(n.Request(t.Name()))
-	do(t, s, "DEL", key(t.Name()))
-	err := lease.Release(t.Context())
-	require.ErrorIs(t, err, driver.ErrLost)
-	require.ErrorContains(t, err, "gone")
-	lease = n.Takes(n.Request(t.Name()))
-	do(t, s, "SET", key(t.Name()), "somebody")
-	_, err = n.Renews(lease)
-	require.ErrorIs(t, err, driver.ErrLost)
-	require.ErrorContains(t, err, "somebody")
-	do(t, s, "DEL", key(t.Name()))
-}
-
-func TestNobodyIsSentTwice(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedRedis(t, servers.RedisOptions{})
-	n, proxy := proxied(t, s)
-	n.Frees(n.Takes(n.Request(t.Name())))
-	do(t, s, "CONFIG", "RESETSTAT")
-	dropped := proxy.DropReply(redisscript.Acquire.Names)
-	req := n.Request(t.Name())
-	_, err := n.Try(req)
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	<-dropped
-	require.Contains(t, n.asked(s), "calls=1,", "go-redis would have tried again")
-	n.Abandons(req)
 }
 
 func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -11,29 +10,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-func TestHolderIsToldThatSomebodyWaits(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedRedis(t)
-	for _, early := range []bool{false, true} { // the waiter comes before the holder listens, or after
-		a, b := newNode(t, s.URL(), "a", Options{}), newNode(t, s.URL(), "b", Options{})
-		name := fmt.Sprint(t.Name(), early)
-		req := a.Request(name)
-		contended := make(chan struct{}, 100)
-		req.Contended = func() { contended <- struct{}{} }
-		lease := a.Takes(req)
-		if !early {
-			require.Eventually(t, func() bool { return a.claims.Heard(req.Owner) }, soon, time.Millisecond,
-				"who holds for longer than a moment listens")
-			require.Empty(t, contended)
-		}
-		waiter := b.Request(name)
-		b.Waits(waiter)
-		peer.Eventually(t, contended)
-		a.Frees(lease)
-		b.Frees(b.Takes(waiter))
-	}
-}
 
 func TestBrokenHolderIsToldAtOnce(t *testing.T) {
 	t.Parallel()

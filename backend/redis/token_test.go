@@ -73,23 +73,6 @@ func TestTokensRise(t *testing.T) {
 	require.Equal(t, int64(0), do(t, s, "EXISTS", keys[0]), "an error grants nothing")
 }
 
-// A claim whose reply was lost has a token of its own when it is asked for again. One that finds the name held is told by whom.
-func TestClaimIsToldTheHolder(t *testing.T) {
-	t.Parallel()
-	_, a, b, _ := shared(t)
-	req := a.Request(t.Name())
-	lease := a.Takes(req)
-	a.claims.Leave(lease.(*claim)) // as if it had not come
-	again := a.Takes(req)
-	require.Greater(t, again.Grant().Token, lease.Grant().Token)
-	require.Equal(t, driver.Status{Owner: req.Owner}, a.Waits(req).Holder, "it has it already")
-	h := b.Waits(b.Request(t.Name()))
-	require.Equal(t, driver.Status{Owner: req.Owner}, h.Holder)
-	require.InDelta(t, 10*time.Second, h.ExpiresIn, 1e9)
-	a.Frees(again)
-	require.Equal(t, driver.Status{}, a.Waits(a.Request(t.Name())).Holder, "nobody has it, and somebody else is to have it next")
-}
-
 // In a Cluster there is one last token for each slot in use, which has its slot.
 func TestTokensInACluster(t *testing.T) {
 	t.Parallel()

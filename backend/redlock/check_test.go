@@ -214,19 +214,6 @@ func TestCallersClientsStayOpen(t *testing.T) {
 	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
 
-// Who looks at locks where too few nodes serve is told which do not, each once, and why.
-func TestLookErrors(t *testing.T) {
-	t.Parallel()
-	b, err := openURL(t.Context(), "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
-	require.NoError(t, err)
-	defer func() { require.NoError(t, b.Close()) }()
-	const all = "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)"
-	_, err = b.(driver.Inspector).List(t.Context(), "")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, all)
-	_, err = b.(driver.Inspector).Inspect(t.Context(), "x")
-	peer.SaysOneLine(t, err, driver.ErrUnavailable, all)
-}
-
 func TestClocksOfNodes(t *testing.T) {
 	t.Parallel()
 	b, err := openURL(t.Context(), "redlock://:secret@a,b,c")

@@ -18,35 +18,41 @@ import (
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
-// peersOf are as many peers as there are nodes, each of whom asks another node first.
-func peersOf(t testing.TB, x *nodes) (peers []*client) {
+// clientsOf are as many clients as there are nodes, each of whom asks another node first.
+func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 	for i := range x.servers {
 		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
 		addrs = slices.Concat(addrs[i:], addrs[:i])
 		p := newClient(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
 		p.Frees(p.Takes(p.Request("warm-up")))
-		peers = append(peers, p)
+		clients = append(clients, p)
 	}
-	return peers
+	return clients
 }
 
-// Votes that are split are given back by all but one, who gets them, although nobody waits; also with a node that says nothing.
+// Votes that are split are given back by all but one, who gets them, although nobody waits; also with a node that says nothing. Nodes that are far away are no
+// reason to fail: the name is held, by one or by nobody yet.
 func TestSplitVotesResolve(t *testing.T) {
 	t.Parallel()
-	for _, hung := range []bool{false, true} {
+	for _, arrangement := range []string{"well", "hung", "distant"} {
 		x := plainNodes(t, 5)
-		peers := peersOf(t, x)
-		if hung {
+		clients := clientsOf(t, x)
+		switch arrangement {
+		case "hung":
 			x.proxies[4].Freeze()
+		case "distant":
+			for _, p := range x.proxies {
+				p.Delay(50 * time.Millisecond) // there, and as long back
+			}
 		}
-		for round := range 30 {
+		for round := range 20 {
 			var granted atomic.Int64
 			var all sync.WaitGroup
-			for _, p := range peers {
+			for _, c := range clients {
 				all.Go(func() {
-					req := p.Request(fmt.Sprint("x", hung, round))
+					req := c.Request(fmt.Sprint("x", round))
 					req.Queue = false
-					if _, err := p.Try(req); err == nil {
+					if _, err := c.Try(req); err == nil {
 						granted.Add(1)
 					} else if !errors.Is(err, driver.ErrHeld) {
 						t.Error(err)
@@ -54,33 +60,12 @@ func TestSplitVotesResolve(t *testing.T) {
 				})
 			}
 			all.Wait()
-			require.Equal(t, int64(1), granted.Load(), "round %d, hung: %t", round, hung)
+			if arrangement == "distant" {
+				require.LessOrEqual(t, granted.Load(), int64(1))
+			} else {
+				require.Equal(t, int64(1), granted.Load(), "round %d, %s", round, arrangement)
+			}
 		}
-	}
-}
-
-// Nodes that are far away are no reason to fail: the name is held, by one or by nobody yet.
-func TestSplitVotesOfDistantNodes(t *testing.T) {
-	t.Parallel()
-	x := plainNodes(t, 3)
-	peers := peersOf(t, x)
-	for _, p := range x.proxies {
-		p.Delay(50 * time.Millisecond) // there, and as long back
-	}
-	for round := range 10 {
-		var all sync.WaitGroup
-		for _, p := range peers {
-			all.Go(func() {
-				req := p.Request(fmt.Sprint("x", round))
-				req.Queue = false
-				if lease, err := p.Try(req); err == nil {
-					p.Frees(lease)
-				} else if !errors.Is(err, driver.ErrHeld) {
-					t.Error(err)
-				}
-			})
-		}
-		all.Wait()
 	}
 }
 
@@ -114,16 +99,16 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 	a := newClient(t, x.url(), "a")
 	lease := a.Takes(a.Request("x"))
 	var reqs []driver.Request
-	var peers []*client
+	var clients []*client
 	for i := range 3 {
 		p := newClient(t, x.url(), fmt.Sprint(i))
 		req := p.Request("x")
 		_ = p.claims.Enter(req) // begins to wait
 		<-time.After(time.Millisecond)
-		peers, reqs = append(peers, p), append(reqs, req)
+		clients, reqs = append(clients, p), append(reqs, req)
 	}
 	for _, i := range []int{2, 0, 1} {
-		peers[i].Waits(reqs[i])
+		clients[i].Waits(reqs[i])
 	}
 	var want []any
 	for _, r := range reqs {
@@ -135,14 +120,15 @@ func TestAllNodesHaveOneOrder(t *testing.T) {
 			return slices.Equal(got, want)
 		}, soon, time.Millisecond)
 	}
-	a.Frees(lease)
-	require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond)
-	for i, p := range peers {
-		for j := i + 1; j < len(peers); j++ {
-			require.LessOrEqual(t, peers[j].Waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
+	for i, c := range clients {
+		a.Frees(lease)
+		require.Eventually(t, func() bool { return x.having(t, key("x")) == 0 }, soon, time.Millisecond, "a release waits for a majority alone")
+		for j := i + 1; j < len(clients); j++ {
+			require.LessOrEqual(t, clients[j].Waits(reqs[j]).ExpiresIn, 250*time.Millisecond)
 		}
-		p.Frees(p.Takes(reqs[i]))
+		lease = c.Takes(reqs[i])
 	}
+	a.Frees(lease)
 	x.empty(t, "x")
 }
 
@@ -163,40 +149,6 @@ func TestWaiterIsWoken(t *testing.T) {
 		b.Frees(b.Takes(req)) // at once: a majority has called
 	}
 	x.empty(t, "x")
-}
-
-func TestTenThousandRenewalsAreAFewRoundTrips(t *testing.T) {
-	x := plainNodes(t, 3)
-	a := newClient(t, x.proxied(), "a")
-	const locks = 10_000
-	leases, results := make([]driver.Lease, locks), make([]driver.Renewal, locks)
-	var all sync.WaitGroup
-	for part := range 50 {
-		all.Go(func() {
-			for i := part; i < locks; i += 50 {
-				req := a.Request(fmt.Sprint(i))
-				req.TTL = time.Minute
-				leases[i], _ = a.Try(req)
-			}
-		})
-	}
-	all.Wait()
-	for _, l := range leases {
-		require.NotNil(t, l)
-	}
-	a.RenewBatch(t.Context(), leases[:1], results[:1]) // the servers know the script
-	var before [3]int64
-	for i, p := range x.proxies {
-		before[i] = p.Requests()
-	}
-	a.RenewBatch(t.Context(), leases, results)
-	for i, p := range x.proxies {
-		require.LessOrEqual(t, p.Requests()-before[i], int64(200), "reads of the proxy, of 32 KiB at most")
-	}
-	for _, r := range results {
-		require.NoError(t, r.Err)
-		require.Greater(t, time.Until(r.Until), 50*time.Second)
-	}
 }
 
 func TestValidityKeepsADrift(t *testing.T) {
