@@ -30,12 +30,11 @@ func main() {
 	match := flag.String("case", "", "run cases only whose ids contain this text")
 	docs := flag.String("docs", "", "write referee.md, referee.json and referee.svg into this folder")
 	again := flag.Bool("page", false, "judge nothing: with -docs, render the page from the results that are there")
-	junit := flag.String("junit", "", "write the last run of each library as JUnit XML into this file")
 	verbose := flag.Bool("v", false, "print each case as it ends")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	judge := func() error { return run(ctx, *library, *match, *runs, *docs, *junit, *verbose) }
+	judge := func() error { return run(ctx, *library, *match, *runs, *docs, *verbose) }
 	if *again {
 		judge = func() error { return render(*docs) }
 	}
@@ -64,10 +63,9 @@ type Result struct {
 	Cells   []Cell
 	Unable  map[string]string           // cases that did not come as far as their rule, with what hindered them
 	Counts  map[conformance.Outcome]int // of the last run, all cases
-	last    conformance.Report
 }
 
-func run(ctx context.Context, library, match string, runs int, docs, junit string, verbose bool) error {
+func run(ctx context.Context, library, match string, runs int, docs string, verbose bool) error {
 	subjects := libraries.Subjects()
 	if library != "" {
 		s, err := libraries.Named(library)
@@ -84,15 +82,6 @@ func run(ctx context.Context, library, match string, runs int, docs, junit strin
 		}
 		page.Results = append(page.Results, r)
 		fmt.Print(r.text())
-	}
-	if junit != "" {
-		var last []conformance.Report
-		for _, r := range page.Results {
-			last = append(last, r.last)
-		}
-		if err := os.WriteFile(junit, conformance.JUnit(last...), 0o644); err != nil {
-			return err
-		}
 	}
 	if docs == "" {
 		return nil
@@ -156,9 +145,8 @@ func judged(ctx context.Context, s libraries.Subject, match string, runs int, ve
 		}
 		reports = append(reports, report)
 	}
-	r.last = reports[len(reports)-1]
-	r.last.Backend = s.Name
-	r.Counts[conformance.Pass], r.Counts[conformance.Fail], r.Counts[conformance.NotRun] = r.last.Passed, r.last.Failed, r.last.NotRun
+	last := reports[len(reports)-1]
+	r.Counts[conformance.Pass], r.Counts[conformance.Fail], r.Counts[conformance.NotRun] = last.Passed, last.Failed, last.NotRun
 	r.Cells, r.Unable = judge(s, reports)
 	r.Took = time.Since(began).Round(time.Second)
 	return r, nil

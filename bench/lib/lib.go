@@ -26,8 +26,6 @@ type Library struct {
 	How          string // what is called, and which settings are not the defaults
 	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
 	Waits bool
-	// Beside: holders of a name do not exclude each other.
-	Beside bool
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
 	Only []string
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
@@ -54,7 +52,7 @@ const (
 )
 
 // All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
-var All = slices.Concat(ours(), besides(), []Library{
+var All = append(ours(), []Library{
 	theirs(libraries.Redislock, Library{
 		Family: "redis", Renewal: loopEach,
 		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
@@ -65,11 +63,6 @@ var All = slices.Concat(ours(), besides(), []Library{
 	theirs(libraries.Rueidislock, Library{
 		Family: "redis", Renewal: itself,
 		How: "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
-	}),
-	theirs(libraries.RueidislockTracking, Library{
-		Family: "redis", Name: "rueidislock, loop tracking", Renewal: itself,
-		How:  "WithContext with loop tracking, which is its default, TryNextAfter of 1s, and the returned cancel",
-		Only: []string{"cycle", "own-"},
 	}),
 	{
 		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: nothing, How: "two round trips that do nothing",
@@ -128,7 +121,7 @@ var All = slices.Concat(ours(), besides(), []Library{
 		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: nothing, Open: openBareNATS,
 		How: "a publish of a key with a TTL that expects the key's last revision, and one of a marker in its place",
 	},
-})
+}...)
 
 const (
 	goredisModule = "github.com/redis/go-redis/v9"

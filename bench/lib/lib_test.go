@@ -44,12 +44,7 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	a, b := open(), open()
 	release, err := a.Acquire(ctx, "name", true)
 	require.NoError(t, err)
-	if l.Beside {
-		beside, err := b.Acquire(ctx, "name", true)
-		require.NoError(t, err)
-		require.NoError(t, beside(ctx))
-	}
-	if l.Name == Pings || l.Beside {
+	if l.Name == Pings {
 		require.NoError(t, release(ctx))
 		return
 	}

@@ -5,86 +5,54 @@ import (
 	"crypto/rand"
 	"database/sql"
 	"errors"
+	"fmt"
 	"hash/fnv"
 	"net/url"
-	"sync"
 
 	_ "github.com/go-sql-driver/mysql"
-	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
-// connections has one for each hold and each waiter.
-type connections[T any] struct {
-	open func(ctx context.Context) (T, error)
+// most is how many connections a floor has at most: one for each hold and each waiter, and fewer than the server's limit.
+const most = 700
 
-	mu   sync.Mutex
-	free []T
-}
-
-func (c *connections[T]) give(conn T) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.free = append(c.free, conn)
-}
-
-func (c *connections[T]) take(ctx context.Context) (conn T, err error) {
-	c.mu.Lock()
-	if n := len(c.free); n > 0 {
-		defer c.mu.Unlock()
-		conn, c.free = c.free[n-1], c.free[:n-1]
-		return conn, nil
-	}
-	c.mu.Unlock()
-	return c.open(ctx)
-}
-
-// acquire takes a lock on a connection of its own, with functions that ask whether it was granted, and whether it was held. A connection with an error may be
-// broken, and is not used again.
-func (c *connections[T]) acquire(ctx context.Context, lock, unlock func(ctx context.Context, conn T) (bool, error)) (measure.Release, error) {
-	conn, err := c.take(ctx)
-	if err != nil {
+// onConnection takes a lock on a connection of its own, with functions that ask whether it was granted, and whether it was held. done gives the connection
+// back to its pool, which does not use it again if it is broken.
+func onConnection(ctx context.Context, lock, unlock func(context.Context) (bool, error), done func()) (measure.Release, error) {
+	granted, err := lock(ctx)
+	if err := heldIf(err == nil && !granted, err); err != nil {
+		done()
 		return nil, err
-	}
-	granted, err := lock(ctx, conn)
-	if err != nil {
-		return nil, err
-	}
-	if !granted {
-		c.give(conn)
-		return nil, lockport.ErrHeld
 	}
 	return func(ctx context.Context) error {
-		held, err := unlock(ctx, conn)
-		if err == nil {
-			c.give(conn)
-		}
-		return unlessHeld(held, err)
+		defer done()
+		return unlessHeld(unlock(ctx))
 	}, nil
 }
 
-func openAdvisory(_ context.Context, c measure.Config) (measure.Locker, error) {
-	conns := &connections[*pgx.Conn]{open: func(ctx context.Context) (*pgx.Conn, error) { return pgx.Connect(ctx, c.URL) }}
-	end := func() error {
-		for _, conn := range conns.free {
-			_ = conn.Close(context.Background()) // the server may have ended it
-		}
-		return nil
+func openAdvisory(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
+	pool, err := pgxpool.New(ctx, fmt.Sprint(c.URL, "?pool_max_conns=", most))
+	if err != nil {
+		return l, err
 	}
-	return measure.Locker{Close: end, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
+	return measure.Locker{Close: func() error { pool.Close(); return nil }, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
+		conn, err := pool.Acquire(ctx)
+		if err != nil {
+			return nil, err
+		}
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(name))
-		ask := func(query string) func(context.Context, *pgx.Conn) (bool, error) {
-			return func(ctx context.Context, conn *pgx.Conn) (yes bool, err error) {
+		ask := func(query string) func(context.Context) (bool, error) {
+			return func(ctx context.Context) (yes bool, err error) {
 				err = conn.QueryRow(ctx, query, int64(h.Sum64())).Scan(&yes)
 				return yes, err
 			}
 		}
 		query := either(wait, "SELECT true FROM pg_advisory_lock($1)", "SELECT pg_try_advisory_lock($1)")
-		return conns.acquire(ctx, ask(query), ask("SELECT pg_advisory_unlock($1)"))
+		return onConnection(ctx, ask(query), ask("SELECT pg_advisory_unlock($1)"), conn.Release)
 	}}, nil
 }
 
@@ -128,16 +96,20 @@ func openNamed(_ context.Context, c measure.Config) (l measure.Locker, err error
 	if err != nil {
 		return l, err
 	}
-	conns := &connections[*sql.Conn]{open: db.Conn}
+	db.SetMaxIdleConns(most)
 	return measure.Locker{Close: db.Close, Acquire: func(ctx context.Context, name string, wait bool) (measure.Release, error) {
-		ask := func(query string, args ...any) func(context.Context, *sql.Conn) (bool, error) {
-			return func(ctx context.Context, conn *sql.Conn) (bool, error) {
+		conn, err := db.Conn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		ask := func(query string, args ...any) func(context.Context) (bool, error) {
+			return func(ctx context.Context) (bool, error) {
 				var yes sql.NullInt64
 				err := conn.QueryRowContext(ctx, query, args...).Scan(&yes)
 				return yes.Int64 == 1, err
 			}
 		}
 		seconds := either(wait, 3600, 0) // as good as for ever
-		return conns.acquire(ctx, ask("SELECT GET_LOCK(?, ?)", name, seconds), ask("SELECT RELEASE_LOCK(?)", name))
+		return onConnection(ctx, ask("SELECT GET_LOCK(?, ?)", name, seconds), ask("SELECT RELEASE_LOCK(?)", name), func() { _ = conn.Close() })
 	}}, nil
 }

@@ -167,11 +167,7 @@ func (s section) Headlines() (lines []string) {
 		}
 		head = append(head, c.title)
 		for i, l := range s.Libraries {
-			text := ""
-			if f := scenario.Row(l.Name).Figure(c.figure); f.Each != nil {
-				text = number(report.SpreadOf(f.Each).Median)
-			}
-			rows[i] = append(rows[i], text)
+			rows[i] = append(rows[i], median(scenario.Row(l.Name), c.figure))
 		}
 	}
 	lines = []string{line(head), rule(len(head))}
@@ -184,73 +180,38 @@ func (s section) Headlines() (lines []string) {
 // rule is the second line of a table: names on the left, figures on the right.
 func rule(columns int) string { return "|---|" + strings.Repeat("---:|", columns-1) }
 
-// headlines are the figures whose ratios are shown, by the beginning of a scenario's name.
-var headlines = [][2]string{
-	{"cycle", "p50"}, {"own-", "cycles"}, {"contend-", "hand-offs"}, {"handoff-", "p50"}, {"mixed-", "its share"}, {"queue-", "p50"},
-	{"waiters-", "requests"}, {"held-", "requests"}, {"takeover", "p50"},
-}
-
-// headline is the figure that a scenario is about.
-func (s Scenario) headline() string {
-	for _, h := range headlines {
-		if strings.HasPrefix(s.Name, h[0]) {
-			return h[1]
-		}
-	}
-	return ""
-}
-
 // Heading says what is measured.
 func (s Scenario) Heading() string { return sentence(s.Title) }
 
-// Table has a row for each library, a column for each figure's median, and one for the ratios of the headline to each reference: lockport's own, and
-// the first of the bare commands that take a lock.
+// Table has a row for each library, and a column for each figure's median.
 func (s Scenario) Table() (lines []string) {
 	var columns []measure.Figure
-	var references []measure.Row
-	about := s.headline()
-	compared := map[string]bool{lib.Ours: true, lib.Floor: true}
 	for _, row := range s.Rows {
 		if len(row.Figures) > len(columns) {
 			columns = row.Figures
-		}
-		if compared[row.Kind] && row.Library != lib.Pings && len(s.Rows) > 1 && row.Figure(about).Each != nil {
-			compared[row.Kind] = false
-			references = append(references, row)
 		}
 	}
 	head := []string{""}
 	for _, c := range columns {
 		head = append(head, strings.TrimSpace(c.Name+" "+c.Unit))
 	}
-	for _, r := range references {
-		head = append(head, about+": × "+r.Library)
-	}
 	lines = []string{line(head), rule(len(head))}
 	for _, row := range s.Rows {
 		cells := []string{row.Library}
 		for _, c := range columns {
-			text := ""
-			if f := row.Figure(c.Name); f.Each != nil {
-				text = number(report.SpreadOf(f.Each).Median)
-			}
-			cells = append(cells, text)
-		}
-		for _, r := range references {
-			text := ""
-			if spread := ratio(row, r, about); spread.N > 0 && r.Library != row.Library {
-				text = between(number(spread.Median), spread)
-			}
-			cells = append(cells, text)
+			cells = append(cells, median(row, c.Name))
 		}
 		lines = append(lines, line(cells))
 	}
 	return lines
 }
 
-// ratio is the spread of the ratios of a figure to another row's.
-func ratio(mine, other measure.Row, figure string) report.Spread {
-	return report.SpreadOf(mine.Ratios(other, figure))
+// median is that of a figure of a row; empty without.
+func median(row measure.Row, figure string) string {
+	if f := row.Figure(figure); f.Each != nil {
+		return number(report.SpreadOf(f.Each).Median)
+	}
+	return ""
 }
 
 // Notes say which libraries were not measured, or not in all turns.
