@@ -68,7 +68,7 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 			return nil, err
 		}
 	}
-	r.Missing = merge(append(missing, more...))
+	r.Missing = once(append(missing, more...))
 	r.Subjects = present(r, all, servers.Versions(ctx))
 	r.Seconds = time.Since(r.Began).Seconds()
 	return r, ctx.Err()
@@ -86,21 +86,14 @@ func present(r *report.Report, all []subject, versions map[string]string) (seen 
 	return seen
 }
 
-// merge has each program that is missing once.
-func merge(all []report.Missing) (merged []report.Missing) {
-	for _, m := range all {
-		i := slices.IndexFunc(merged, func(have report.Missing) bool { return have.Program == m.Program })
-		if i < 0 {
-			merged = append(merged, m)
-			continue
-		}
-		for _, s := range m.Subjects {
-			if !slices.Contains(merged[i].Subjects, s) {
-				merged[i].Subjects = append(merged[i].Subjects, s)
-			}
+// once has each element once.
+func once[T comparable](all []T) (some []T) {
+	for _, one := range all {
+		if !slices.Contains(some, one) {
+			some = append(some, one)
 		}
 	}
-	return merged
+	return some
 }
 
 // Scenarios are the names that [Options.Scenarios] may have: the parts, the hazards, and what is measured.

@@ -66,12 +66,6 @@ func TestPresent(t *testing.T) {
 	require.Equal(t, "etcd 3.4.23", got[2].Servers)
 }
 
-func TestMerge(t *testing.T) {
-	require.Equal(t, []report.Missing{{Program: "etcd", Subjects: []string{"etcd", "other"}}, {Program: "java", Subjects: []string{"zookeeper"}}}, merge([]report.Missing{
-		{Program: "etcd", Subjects: []string{"etcd"}}, {Program: "java", Subjects: []string{"zookeeper"}}, {Program: "etcd", Subjects: []string{"etcd", "other"}},
-	}))
-}
-
 // A folder may have pictures of somebody's own; those of an earlier report are replaced.
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new", "folder")

@@ -42,7 +42,7 @@ func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []repo
 		tell("starting")
 		running, err := s.start(ctx)
 		if absent := new(servers.NotInstalled); ctx.Err() == nil && errors.As(err, &absent) {
-			missing = append(missing, report.Missing{Subjects: []string{s.Name}, Program: absent.Program, Install: absent.Install})
+			missing = append(missing, report.Missing{Subject: s.Name, Program: absent.Program, Install: absent.Install})
 			done += len(chosen)
 			continue
 		}

@@ -111,7 +111,7 @@ func TestServersThatAreNotThere(t *testing.T) {
 	seen, told, err := o.costs(t.Context(), []subject{absent("a", missing), absent("b", missing)}, short)
 	require.NoError(t, err)
 	require.Empty(t, seen)
-	require.Equal(t, []report.Missing{{Subjects: []string{"a"}, Program: "lockd", Install: "get it"}, {Subjects: []string{"b"}, Program: "lockd", Install: "get it"}}, told)
+	require.Equal(t, []report.Missing{{Subject: "a", Program: "lockd", Install: "get it"}, {Subject: "b", Program: "lockd", Install: "get it"}}, told)
 	require.Equal(t, "1 of 2", last, "when the second begins")
 	_, _, err = o.costs(t.Context(), []subject{absent("Lockd", errors.New("no room"))}, short)
 	require.EqualError(t, err, "the servers of Lockd: no room")

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -96,7 +95,7 @@ func conclude(c *console, r *report.Report, dir string) error {
 		return err
 	}
 	for _, m := range r.Missing {
-		c.say("not installed: %s, for %s; to install it: %s", m.Program, strings.Join(m.Subjects, ", "), m.Install)
+		c.say("not installed: %s, for %s; to install it: %s", m.Program, m.Subject, m.Install)
 	}
 	html := filepath.Join(dir, compare.HTMLFile)
 	if absolute, err := filepath.Abs(html); err == nil {

@@ -68,7 +68,7 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 			all = append(all, told)
 		}
 		if needed := new(servers.NotInstalled); errors.As(errors.Join(c.errors...), &needed) {
-			missing = append(missing, report.Missing{Subjects: []string{c.subject}, Program: needed.Program, Install: needed.Install})
+			missing = append(missing, report.Missing{Subject: c.subject, Program: needed.Program, Install: needed.Install})
 		}
 	}
 	if ctx.Err() != nil {

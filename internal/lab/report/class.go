@@ -28,28 +28,18 @@ type look struct {
 	Class Class
 	// Key names its icon and its colours, Short is a word for narrow tables.
 	Key, Short string
-	// Means explains it; Harm begins a finding about it.
-	Means, Harm string
+	Means      string // explains it
 }
 
 var looks = []look{
-	{Safe, "safe", "safe", "No two clients believed they held the lock at once, and it became free in time.", ""},
-	{Unavailable, "unavailable", "away", "As safe, but nobody could get the lock while the fault lasted.", ""},
-	{
-		lateLanded, "safe", "*", "As its class says, and yet a write by an older holder landed after a newer one had the lock.",
-		"A write by an older holder landed after a newer one had the lock",
-	},
-	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy.", "Waiting clients kept the server busy"},
-	{Misled, "misled", "wrong", "A caller got a wrong answer.", "A caller got a wrong answer"},
-	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended.", "Nobody could get the lock any more"},
-	{
-		Fenced, "fenced", "fenced", "Two clients believed they held the lock; their tokens told them apart, and the late write was refused.",
-		"Two clients believed they held the lock at once; the fencing token told them apart",
-	},
-	{
-		Unsafe, "unsafe", "UNSAFE", "Two clients believed they held the lock, and the late write was not refused.",
-		"Two clients believed they held the lock at once, and the late write was not refused",
-	},
+	{Safe, "safe", "safe", "No two clients believed they held the lock at once, and it became free in time."},
+	{Unavailable, "unavailable", "away", "As safe, but nobody could get the lock while the fault lasted."},
+	{lateLanded, "safe", "*", "As its class says, and yet a write by an older holder landed after a newer one had the lock."},
+	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy."},
+	{Misled, "misled", "wrong", "A caller got a wrong answer."},
+	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended."},
+	{Fenced, "fenced", "fenced", "Two clients believed they held the lock; their tokens told them apart, and the late write was refused."},
+	{Unsafe, "unsafe", "UNSAFE", "Two clients believed they held the lock, and the late write was not refused."},
 }
 
 // lateLanded is said of a cell beside a class that does not say it.
@@ -70,7 +60,7 @@ func lookOf(c Class) look {
 	if i := slices.IndexFunc(looks, func(l look) bool { return l.Class == c }); i >= 0 {
 		return looks[i]
 	}
-	return look{c, "unavailable", string(c), "", ""}
+	return look{c, "unavailable", string(c), ""}
 }
 
 // severity orders classes from the best; an unknown one is the best of all.

@@ -54,7 +54,7 @@ const Article = "article"
 
 // Missing is a server that was not found.
 type Missing struct {
-	Subjects []string `json:"subjects"` // of which something could not be run
-	Program  string   `json:"program"`
-	Install  string   `json:"install"` // the command that installs it
+	Subject string `json:"subject"` // of which something could not be run
+	Program string `json:"program"`
+	Install string `json:"install"` // the command that installs it
 }

@@ -22,7 +22,7 @@ func sample(t testing.TB) *Report {
 	some := []string{"H1", "H7", "H11", "H12"}
 	r.Hazards = slices.DeleteFunc(r.Hazards, func(h Hazard) bool { return !slices.Contains(some, h.ID) })
 	r.Cells = slices.DeleteFunc(r.Cells, func(c Cell) bool { return !slices.Contains(some, c.Hazard) })
-	r.Missing = []Missing{{Subjects: []string{"postgres"}, Program: "pgbouncer", Install: "apt-get install pgbouncer"}}
+	r.Missing = []Missing{{Subject: "postgres", Program: "pgbouncer", Install: "apt-get install pgbouncer"}}
 	return r
 }
 
