@@ -42,21 +42,18 @@ type Backend struct {
 	deaf     bool              // the server cannot tell
 }
 
-// defaultPoll is Options.Poll where a TTL allows it.
-const defaultPoll = time.Second
+// poll is after how long a waiter that is not on a connection of its own looks again, or a third of the TTL if that is less.
+const poll = time.Second
 
 // maxDial bounds the opening of a session, as does the TTL.
 const maxDial = 5 * time.Second
 
 // New makes a Backend, of Options that were checked. It does no I/O.
 func New(s Server, o Options) *Backend {
-	if o.Poll <= 0 {
-		o.Poll = min(defaultPoll, o.TTL/3)
-	}
 	caps := o.Capabilities
 	caps.Ends, caps.FixedTTL, caps.Prompt = driver.EndsSession, o.TTL, true
 	b := &Backend{
-		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: o.Poll},
+		server: s, o: o, caps: caps, errHeld: &driver.HeldError{Poll: min(poll, o.TTL/3)},
 		table: make(map[Key][]*claim), dead: make(map[string]*claim), watches: make(map[Key]*watch),
 	}
 	b.ctx, b.cancel = context.WithCancel(context.Background())

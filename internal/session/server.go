@@ -124,12 +124,9 @@ type Options struct {
 	TTL time.Duration
 
 	// Blockers is how many names at most wait on connections of their own, in the server's queue. 0: none, all look again when they are told or
-	// after Poll. A lock that was got by waiting lives on its connection until it is released, which counts as one of them. With 0 a backend hides
+	// once a second. A lock that was got by waiting lives on its connection until it is released, which counts as one of them. With 0 a backend hides
 	// Backend.Wait: what is a driver.Waiter must be able to wait.
 	Blockers int
-
-	// Poll is after how long a waiter that is not on a connection of its own looks again. Default: 1 s, or a third of TTL if that is less.
-	Poll time.Duration
 
 	// Beat, if positive, is after how long without a request a session with locks is asked for a sign of life: where Conn.Listen cannot tell that a
 	// connection has ended. The loss of the locks is told within about this time.
