@@ -140,3 +140,19 @@ func TestWaitGoesOnInTurns(t *testing.T) {
 	require.NoError(t, wait.Err)
 	require.True(t, wait.OK)
 }
+
+// A session that waits says nothing: its server's system ends it when the client's machine is gone, a quarter of the TTL after the TTL.
+func TestSessionsOfGoneMachinesEnd(t *testing.T) {
+	t.Parallel()
+	a := dialled(t, serverAt(t, with(t, database(t).URL(), "ttl", "10s")))
+	require.NoError(t, a.stop())
+	for setting, want := range map[string]string{
+		"idle_session_timeout": "10000", "tcp_user_timeout": "12500", "client_connection_check_interval": "2500",
+		"tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2", "tcp_keepalives_count": "3",
+	} {
+		var got string
+		require.NoError(t, a.link.conn.QueryRow(t.Context(), `SELECT setting FROM pg_settings WHERE name = $1`, once, setting).Scan(&got))
+		require.Equal(t, want, got, setting)
+	}
+	a.listen()
+}

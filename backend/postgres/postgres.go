@@ -69,19 +69,14 @@ func newBackend(open opener, o Options) (*Backend, error) {
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	engine
+	*engine
 	server   *server
 	layout   layout
 	blockers int
 }
 
 // engine is what all backends of sessions have in common.
-type engine interface {
-	driver.Backend
-	driver.Waiter
-	driver.Notifier
-	driver.BatchRenewer
-}
+type engine = session.Backend
 
 const backendName = "postgres"
 

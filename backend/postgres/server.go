@@ -88,19 +88,17 @@ func (s *server) connect(ctx context.Context) (*link, facts, error) {
 
 // look asks the server what it is.
 func (s *server) look(ctx context.Context, c *pgx.Conn) (f facts, err error) {
-	version := c.PgConn().ParameterStatus("server_version")
-	if f.version = majorVersion(version); f.version < minVersion {
-		return f, fmt.Errorf("%w: the server is PostgreSQL %s, but %d or newer is needed", driver.ErrRefused, version, minVersion)
-	}
 	err = c.QueryRow(ctx, `SELECT pid::bigint, (extract(epoch FROM backend_start) * 1000000)::bigint, pg_is_in_recovery(),
 		current_setting('max_locks_per_transaction')::bigint *
-			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint)
-		FROM pg_stat_get_activity(pg_backend_pid())`, once).
-		Scan(&f.pid, &f.began, &f.recovering, &f.slots)
-	if err != nil {
+			(current_setting('max_connections')::bigint + current_setting('max_prepared_transactions')::bigint),
+		current_setting('server_version_num')::int / 10000 FROM pg_stat_get_activity(pg_backend_pid())`, once).
+		Scan(&f.pid, &f.began, &f.recovering, &f.slots, &f.version)
+	switch {
+	case err != nil:
 		return f, err
-	}
-	if f.recovering {
+	case f.version < minVersion:
+		return f, fmt.Errorf("%w: the server is PostgreSQL %d, but %d or newer is needed", driver.ErrRefused, f.version, minVersion)
+	case f.recovering:
 		const text = "the server is a read-only replica, on which locks exclude nobody elsewhere: connect to the primary"
 		if s.primary.Load() { // a fail-over is under way, perhaps
 			return f, fmt.Errorf("%w: %s", driver.ErrUnavailable, text)
@@ -118,16 +116,6 @@ const once = pgx.QueryExecModeExec
 func run(ctx context.Context, c *pgx.Conn, sql string) error {
 	_, err := c.Exec(ctx, sql, pgx.QueryExecModeSimpleProtocol)
 	return err
-}
-
-// majorVersion is the number that server_version begins with: "15.18 (Debian…)", "17beta1".
-func majorVersion(text string) int {
-	end := 0
-	for end < len(text) && text[end] >= '0' && text[end] <= '9' {
-		end++
-	}
-	n, _ := strconv.Atoi(text[:end])
-	return n
 }
 
 // room says for how many of n more locks there is room in the server's table, and what is wrong if that is not all: ours may fill half of it, since
