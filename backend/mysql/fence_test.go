@@ -2,7 +2,6 @@ package mysql
 
 import (
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -81,33 +80,6 @@ func TestOldRowsArePruned(t *testing.T) {
 		require.NoError(t, a.do(ops...))
 	}
 	require.Zero(t, ask(t, admin, "SELECT COUNT(*) FROM lockport_fence WHERE id='%s'", old))
-}
-
-// TestManySessionsDrawNewTokensAtOnce: rows that are new to the table are where InnoDB sees deadlocks.
-func TestManySessionsDrawNewTokensAtOnce(t *testing.T) {
-	m := servers.SharedMariaDB(t)
-	s := newBackend(t, m, Options{})
-	var all sync.WaitGroup
-	for range 8 {
-		a := dialFor(t, s)
-		all.Go(func() {
-			for range 40 {
-				var ops []*session.Op
-				for range 16 {
-					ops = append(ops, &session.Op{Kind: session.Try, Key: newKey()})
-				}
-				if err := a.do(ops...); err != nil {
-					t.Error(err)
-				}
-				for _, op := range ops {
-					if !op.OK || op.Token == 0 {
-						t.Error(op.OK, op.Token, op.Err)
-					}
-				}
-			}
-		})
-	}
-	all.Wait()
 }
 
 // TestDatabasesShareLocks: GET_LOCK is the server's, whatever database a client is in. Tokens of different tables rise together, by the clock.

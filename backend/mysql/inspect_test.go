@@ -196,16 +196,3 @@ func TestBreakThatIsLostEnds(t *testing.T) {
 	require.ErrorIs(t, result(t, done), driver.ErrUnknown)
 	require.NotZero(t, holderOf(t, m, name))
 }
-
-// TestBreakCountsLocksHeldForLong: for longer than rows of locks that nobody takes are kept.
-func TestBreakCountsLocksHeldForLong(t *testing.T) {
-	m := servers.NeedMariaDB(t, servers.MariaDBOptions{})
-	a, b := newBackend(t, m, Options{}), newBackend(t, m, Options{})
-	long, short, owner := newName(), newName(), newOwner()
-	claims(t, a, owner, long)
-	exec(t, adminOf(t, m), "UPDATE lockport_fence SET at=at-INTERVAL %d HOUR", int(keepRows.Hours())+1)
-	claims(t, a, owner, short)
-	dialFor(t, b) // which prunes
-	require.ErrorIs(t, b.Break(t.Context(), short, owner), driver.ErrRefused)
-	require.NotZero(t, holderOf(t, m, long))
-}

@@ -41,9 +41,4 @@ func TestExactKeys(t *testing.T) {
 		_, err := l.key(name)
 		require.ErrorIs(t, err, driver.ErrRefused, name)
 	}
-	s := &server{o: Options{ExactKeys: true}}
-	require.NoError(t, s.checkKey("Nightly"), "on MariaDB names have case")
-	s.foldsCase.Store(true)
-	require.NoError(t, s.checkKey("nightly"))
-	require.ErrorIs(t, s.checkKey("Nightly"), driver.ErrRefused, "on MySQL they have none")
 }

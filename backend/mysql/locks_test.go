@@ -129,6 +129,7 @@ func TestRowThatIsGone(t *testing.T) {
 func TestKeyThatIsRefused(t *testing.T) {
 	b := newBackend(t, servers.SharedMariaDB(t), Options{NoTokens: true, ExactKeys: true})
 	a := dialFor(t, b)
+	require.NoError(t, a.one(session.Try, "Weekly").Err, "on MariaDB names have case")
 	b.server.foldsCase.Store(true) // as MySQL does
 	op := a.one(session.Try, "Nightly")
 	require.False(t, op.OK)
