@@ -2,10 +2,7 @@ package sqlfence_test
 
 import (
 	"context"
-	"crypto/sha256"
-	"database/sql"
 	"errors"
-	"fmt"
 	"log/slog"
 	"os"
 	"strings"
@@ -16,6 +13,7 @@ import (
 	_ "github.com/lockport/lockport/backend/mysql"
 	_ "github.com/lockport/lockport/backend/postgres"
 	_ "github.com/lockport/lockport/backend/redis"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence/sqlfence"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -50,7 +48,7 @@ func TestPostgres(t *testing.T) {
 	}
 	t.Run("database/sql", func(t *testing.T) { testDoor(t, d) })
 	t.Run("column", func(t *testing.T) { testColumn(t, d) })
-	testLate(t, target, target+"?ttl=30s", d.terminatePostgres, "postgres", "pgx", "postgres column")
+	testLate(t, target, target+"?ttl=30s", "postgres", "pgx", "postgres column")
 }
 
 func TestMariaDB(t *testing.T) { testMySQL(t, servers.MariaDBOptions{}) }
@@ -66,7 +64,7 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 		testGuard(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true&interpolateParams=true"))
 	})
 	t.Run("column", func(t *testing.T) { testColumn(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true")) })
-	testLate(t, target, server.URL()+"?ttl=30s", d.terminateMySQL, "mysql", "mysql column")
+	testLate(t, target, server.URL()+"?ttl=30s", "mysql", "mysql column")
 }
 
 func testDoor(t *testing.T, d door) {
@@ -79,47 +77,36 @@ func testDoor(t *testing.T, d door) {
 
 // testLate has holders write late that lost their locks without knowing: to each kind of store, and to the first without its fence. Locks on
 // Redis expire while their holder is stopped; those on the database itself are lost since their session is terminated.
-func testLate(t *testing.T, store, locks string, terminate func(context.Context, []string) error, kinds ...string) {
+func testLate(t *testing.T, store, locks string, kinds ...string) {
 	for i, kind := range kinds {
 		ways := []string{fencetest.ByToken, fencetest.Bare}[:max(1, 2-i)]
 		t.Run("late/stopped/"+kind, func(t *testing.T) {
 			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: servers.SharedRedis(t).URL()}, nil, ways...)
 		})
 		t.Run("late/terminated/"+kind, func(t *testing.T) {
-			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminate, ways...)
+			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), ways...)
 		})
 	}
 }
 
-// terminatePostgres terminates the sessions that have locks.
-func (d door) terminatePostgres(ctx context.Context, _ []string) error {
-	var ended int
-	err := d.db.QueryRowContext(ctx, "SELECT count(pg_terminate_backend(pid, 5000)) FROM "+
-		"(SELECT DISTINCT pid FROM pg_locks WHERE locktype = 'advisory' AND granted) AS holders").Scan(&ended)
-	if err == nil && ended == 0 {
-		err = errors.New("no session had locks")
-	}
-	return err
-}
-
-// terminateMySQL kills the sessions that have the locks of these names.
-func (d door) terminateMySQL(ctx context.Context, names []string) error {
-	holders := map[int64]bool{}
-	for _, name := range names {
-		var id sql.NullInt64
-		key := fmt.Sprintf("%x", sha256.Sum256([]byte("lockport:"+name)))
-		if err := d.db.QueryRowContext(ctx, "SELECT IS_USED_LOCK(?)", key).Scan(&id); err != nil {
+// terminates ends the sessions that have the locks of some names.
+func terminates(locks string) func(context.Context, []string) error {
+	return func(ctx context.Context, names []string) error {
+		b, _, err := lockport.DefaultMux().OpenBackend(locks)
+		if err != nil {
 			return err
 		}
-		if id.Valid && !holders[id.Int64] {
-			holders[id.Int64] = true
-			if err := d.exec(ctx, fmt.Sprintf("KILL %d", id.Int64)); err != nil {
+		defer func() { _ = b.Close() }()
+		ended := errors.New("no session had locks")
+		for _, name := range names {
+			st, err := b.(driver.Inspector).Inspect(ctx, name)
+			if err != nil {
 				return err
 			}
+			if st.Held { // otherwise the session has ended with another name's
+				ended = b.(driver.SessionBreaker).BreakSession(ctx, name, st.Owner)
+			}
 		}
+		return ended
 	}
-	if len(holders) == 0 {
-		return errors.New("no session had locks")
-	}
-	return nil
 }
