@@ -89,17 +89,6 @@ func TestTxn(t *testing.T) {
 	})
 }
 
-// Where the fence has something else, nobody writes.
-func TestNoFence(t *testing.T) {
-	p := newPlace(t, servers.SharedEtcd(t))
-	g := registers(t, p.fence, 5)
-	p.put(p.fence.Key(), "x\n")
-	err := write(t.Context(), g, p.data, "x")
-	require.ErrorContains(t, err, "a place of its own")
-	errs.OneLine(t, err)
-	require.Empty(t, p.get(p.data))
-}
-
 func TestBadInput(t *testing.T) {
 	p := newPlace(t, servers.SharedEtcd(t))
 	_, err := New(nil, "k")

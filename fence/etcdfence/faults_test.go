@@ -64,46 +64,38 @@ func TestServerGone(t *testing.T) {
 	require.Eventually(t, func() bool { return write(t.Context(), g, p.data, "x") == nil }, soon, 10*time.Millisecond, "etcd keeps the fence")
 }
 
-// The rights that the page names suffice, and without them the error says so.
+// The rights that the page names suffice, also for what is nested (GHSA-rfx7-8w68-q57q), and without them the error says so.
 func TestPrivileges(t *testing.T) {
-	for version, o := range map[string]servers.EtcdOptions{"installed": {}, "current": {Current: true}} {
-		t.Run(version, func(t *testing.T) {
-			o.RootPassword = "root-secret"
-			s := servers.NeedEtcd(t, o)
-			login := func(user, password string) *clientv3.Client {
-				c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, Logger: zap.NewNop()})
-				require.NoError(t, err)
-				t.Cleanup(func() { _ = c.Close() })
-				return c
-			}
-			root := login("root", o.RootPassword)
-			for user, keys := range map[string][]string{"may": {"fence", "data"}, "narrow": {"data"}} {
-				_, err := root.UserAdd(t.Context(), user, "user-secret")
-				require.NoError(t, err)
-				_, err = root.RoleAdd(t.Context(), user)
-				require.NoError(t, err)
-				for _, key := range keys {
-					_, err = root.RoleGrantPermission(t.Context(), user, key, "", clientv3.PermissionType(clientv3.PermReadWrite))
-					require.NoError(t, err)
-				}
-				_, err = root.UserGrantRole(t.Context(), user, user)
-				require.NoError(t, err)
-			}
-			g := registers(t, newFence(t, login("may", "user-secret"), "fence"), 5)
-			require.NoError(t, write(t.Context(), g, "data", "x"))
-			err := write(t.Context(), g, "elsewhere", "x")
-			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			errs.OneLine(t, err)
-			if o.Current { // GHSA-rfx7-8w68-q57q
-				_, err = g.Txn(t.Context()).If(clientv3.Compare(clientv3.Version("data"), ">", 0)).Then(clientv3.OpPut("elsewhere", "x")).Commit()
-				require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			}
-			_, err = newFence(t, login("narrow", "user-secret"), "fence").Register(t.Context(), 6)
-			require.ErrorIs(t, err, rpctypes.ErrPermissionDenied)
-			errs.OneLine(t, err)
-			_, err = newFence(t, newClient(t, s.Addr()), "fence").Register(t.Context(), 6)
-			require.ErrorIs(t, err, rpctypes.ErrUserEmpty)
-			errs.OneLine(t, err)
-		})
+	s := servers.NeedEtcd(t, servers.EtcdOptions{Current: true, RootPassword: "root-secret"})
+	login := func(user, password string) *clientv3.Client {
+		c, err := clientv3.New(clientv3.Config{Endpoints: []string{s.Addr()}, Username: user, Password: password, Logger: zap.NewNop()})
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = c.Close() })
+		return c
+	}
+	root := login("root", "root-secret")
+	for user, keys := range map[string][]string{"may": {"fence", "data"}, "narrow": {"data"}} {
+		_, err := root.UserAdd(t.Context(), user, "user-secret")
+		require.NoError(t, err)
+		_, err = root.RoleAdd(t.Context(), user)
+		require.NoError(t, err)
+		for _, key := range keys {
+			_, err = root.RoleGrantPermission(t.Context(), user, key, "", clientv3.PermissionType(clientv3.PermReadWrite))
+			require.NoError(t, err)
+		}
+		_, err = root.UserGrantRole(t.Context(), user, user)
+		require.NoError(t, err)
+	}
+	g := registers(t, newFence(t, login("may", "user-secret"), "fence"), 5)
+	require.NoError(t, write(t.Context(), g, "data", "x"))
+	_, nested := g.Txn(t.Context()).If(clientv3.Compare(clientv3.Version("data"), ">", 0)).Then(clientv3.OpPut("elsewhere", "x")).Commit()
+	_, narrow := newFence(t, login("narrow", "user-secret"), "fence").Register(t.Context(), 6)
+	_, nobody := newFence(t, newClient(t, s.Addr()), "fence").Register(t.Context(), 6)
+	for _, denied := range []struct{ err, why error }{
+		{write(t.Context(), g, "elsewhere", "x"), rpctypes.ErrPermissionDenied}, {nested, rpctypes.ErrPermissionDenied},
+		{narrow, rpctypes.ErrPermissionDenied}, {nobody, rpctypes.ErrUserEmpty},
+	} {
+		require.ErrorIs(t, denied.err, denied.why)
+		errs.OneLine(t, denied.err)
 	}
 }

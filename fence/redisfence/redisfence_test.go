@@ -41,28 +41,6 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// Where the fence has something else, nobody writes.
-func TestNoFence(t *testing.T) {
-	p := newPlace(t)
-	g := registers(t, p.fence, 5)
-	refused := func(says string) {
-		t.Helper()
-		_, err := p.fence.Register(t.Context(), 6)
-		require.ErrorContains(t, err, "a place of its own")
-		for how, write := range writes {
-			err := write(t.Context(), g, p.data, how)
-			require.ErrorContains(t, err, says)
-			errs.OneLine(t, err)
-		}
-	}
-	require.NoError(t, p.client.Set(t.Context(), p.fence.Key(), "x\n", 0).Err())
-	refused("a place of its own")
-	require.NoError(t, p.client.Del(t.Context(), p.fence.Key()).Err())
-	require.NoError(t, p.client.RPush(t.Context(), p.fence.Key(), "5").Err())
-	refused("")
-	require.Empty(t, p.get(p.data))
-}
-
 func TestBadInput(t *testing.T) {
 	p := newPlace(t)
 	_, err := New(nil, "k")
@@ -79,6 +57,10 @@ func TestBadInput(t *testing.T) {
 	require.Error(t, g.Do(t.Context()).Err())
 	require.ErrorContains(t, g.Do(t.Context(), "SETX", p.data).Err(), "nknown")
 	require.Empty(t, p.get(p.data))
+	list := newFence(t, p.client, p.data)
+	require.NoError(t, p.client.RPush(t.Context(), p.data, "5").Err())
+	_, err = list.Register(t.Context(), 6)
+	require.ErrorContains(t, err, "a place of its own")
 }
 
 func TestSetExpires(t *testing.T) {

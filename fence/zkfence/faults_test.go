@@ -1,10 +1,8 @@
 package zkfence
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -87,22 +85,6 @@ func TestEnsemble(t *testing.T) {
 	require.Error(t, err, "a newer holder has registered")
 	require.Error(t, write(ctx, old, "/data", "late"))
 	require.NoError(t, write(t.Context(), newer, "/data", "new"))
-}
-
-// What a call left to itself when its context ended ends too.
-func TestNothingIsLeftBehind(t *testing.T) {
-	p := newPlaceOn(t, servers.NeedZooKeeper(t, servers.ZooKeeperOptions{}))
-	g := registers(t, p.fence, 5)
-	require.NoError(t, p.server.Freeze())
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer cancel()
-	require.ErrorIs(t, write(ctx, g, p.data, "x"), driver.ErrUnknown)
-	require.NoError(t, p.server.Thaw())
-	require.Eventually(t, func() bool {
-		all := make([]byte, 1<<20)
-		all = all[:runtime.Stack(all, true)]
-		return !bytes.Contains(all, []byte("fencecheck.Await"))
-	}, soon, 10*time.Millisecond)
 }
 
 func TestServerGone(t *testing.T) {

@@ -25,6 +25,7 @@ func TestCases(t *testing.T) {
 			require.Equal(t, []string{p.fence.place.Format(token)}, children)
 		},
 		Remove: func(name string) { p.remove(path(name)) },
+		Beside: true,
 		Odd:    []string{"5", "x", "00000000000000000000", "0000000000000000005x", "99999999999999999999"},
 		Put: func(name, odd string) func() {
 			_, err := p.conn.Create(path(name)+"/"+odd, nil, 0, zk.WorldACL(zk.PermAll))

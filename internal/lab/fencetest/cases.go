@@ -24,6 +24,7 @@ type Subject struct {
 	Remove func(name string)                       // removes the fence
 	Odd    []string                                // what is no token
 	Put    func(name, odd string) (undo func())    // has odd stored in the fence; undo requires that it is still there
+	Beside bool                                    // Put stores it beside the token, which is still there
 }
 
 // fixture is a subject in a test, and one name of its store.
@@ -144,15 +145,19 @@ func missingFence(f *fixture) {
 	f.Stale(f, gone(f.Context(), 1), 5, 6)
 }
 
-// Nobody registers where the fence has something else, which is left alone.
+// Nobody registers or writes where the fence has something else, which is left alone.
 func somethingElse(f *fixture) {
-	f.registers(5)
+	holder := f.registers(5)
 	for _, odd := range f.Odd {
 		undo := f.Put(f.name, odd)
 		for _, token := range []lockport.Token{4, 5, 6} {
 			_, err := f.register(token)
 			f.fails(err, "a place of its own")
 			want(f, !errors.Is(err, fence.ErrStale), "%q: %v", odd, err)
+		}
+		if !f.Beside {
+			f.fails(holder(f.Context(), 1), "a place of its own")
+			f.has(0)
 		}
 		undo()
 	}
