@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +57,10 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if o.list {
+	switch {
+	case len(o.cases()) == 0:
+		return usagef("no case matches --run %q", o.match)
+	case o.list:
 		return listCases(c.out, o)
 	}
 	ctx, stop := interruptible(ctx) // the cases under way still end
@@ -83,10 +87,7 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		return failf(exitFailed, "%v", err)
 	}
 	defer closeProxies()
-	report, total := runSuite(ctx, lines, cfg, o)
-	if total == 0 {
-		return usagef("no case matches --run %q", o.match)
-	}
+	report := runSuite(ctx, lines, cfg, o)
 	if report.Error == "" {
 		summarize(lines, report)
 	}
@@ -98,13 +99,15 @@ func (o conformOptions) wants(k conformance.Case) bool {
 	return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
 }
 
+// cases are those that o selects.
+func (o conformOptions) cases() []conformance.Case {
+	return slices.DeleteFunc(conformance.Cases(), func(k conformance.Case) bool { return !o.wants(k) })
+}
+
 // listCases writes the cases that o selects with their rules, and what they need.
 func listCases(w io.Writer, o conformOptions) error {
 	var b strings.Builder
-	for _, k := range conformance.Cases() {
-		if !o.wants(k) {
-			continue
-		}
+	for _, k := range o.cases() {
 		fmt.Fprintf(&b, "%s\n    %s\n", k.ID(), k.Rule)
 		if len(k.Needs) > 0 {
 			fmt.Fprintf(&b, "    needs %s\n", strings.Join(k.Needs, ", "))
@@ -171,18 +174,9 @@ func withSessionTTL(rawURL string) string {
 	return rawURL
 }
 
-// runSuite runs the cases that o selects, writes a line for each as it ends, and returns how many they are.
-func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) (conformance.Report, int) {
-	total := 0
-	for _, k := range conformance.Cases() {
-		if o.wants(k) {
-			total++
-		}
-	}
-	if total == 0 {
-		return conformance.Report{}, 0
-	}
-	done := 0
+// runSuite runs the cases that o selects, and writes a line for each as it ends.
+func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) conformance.Report {
+	total, done := len(o.cases()), 0
 	progress := func(r conformance.Result) {
 		done++
 		fmt.Fprintf(w, "[%*d/%d] %-7s %s", len(fmt.Sprint(total)), done, total, r.Outcome, r.ID())
@@ -195,7 +189,7 @@ func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o confor
 			fmt.Fprintf(w, " (%v)\n", r.Took.Round(time.Millisecond))
 		}
 	}
-	return conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress)), total
+	return conformance.Run(ctx, cfg, conformance.Match(o.wants), conformance.Progress(progress))
 }
 
 // summarize writes the last line.

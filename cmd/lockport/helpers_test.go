@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -189,13 +188,3 @@ func holds(t *testing.T, url, name string) *process {
 
 // folder is the URL of a folder of locks for one test.
 func folder(t *testing.T) string { return "file://" + t.TempDir() }
-
-// counted is the number in the file.
-func counted(t *testing.T, file string) int {
-	t.Helper()
-	text, err := os.ReadFile(filepath.Clean(file))
-	require.NoError(t, err)
-	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	require.NoError(t, err)
-	return n
-}

@@ -28,14 +28,10 @@ func TestRunIsTransparent(t *testing.T) {
 		stdin, stdout, stderr string
 	}{
 		{command: []string{"sh", "-c", "exit 0"}},
-		{command: []string{"sh", "-c", "exit 1"}, code: 1},
-		{command: []string{"sh", "-c", "exit 3"}, code: 3},
 		{command: []string{"sh", "-c", "exit 75"}, code: 75},
-		{command: []string{"sh", "-c", "exit 79"}, code: 79},
 		{command: []string{"sh", "-c", "exit 255"}, code: 255},
 		{command: []string{"sh", "-c", "kill -TERM $$"}, code: 128 + 15},
 		{command: []string{"sh", "-c", "kill -KILL $$"}, code: 128 + 9},
-		{command: []string{"sh", "-c", "kill -SEGV $$"}, code: 128 + 11},
 		{command: []string{"sh", "-c", "cat; echo warning >&2"}, stdin: "one\ntwo\n", stdout: "one\ntwo\n", stderr: "warning\n"},
 		{command: []string{"sh", "-c", `echo "$1"`, "sh", "--help"}, stdout: "--help\n"},
 		{command: []string{script, "this"}, stdout: "ran with this\n"},
@@ -191,20 +187,12 @@ func TestRunMinHold(t *testing.T) {
 // TestRunCounter lets many processes increment a counter under the lock. Without it, most increments are lost.
 func TestRunCounter(t *testing.T) {
 	t.Parallel()
-	file := filepath.Join(t.TempDir(), "counter")
-	incrementUnder(t, folder(t), file, 8, 15)
-	require.Equal(t, 8*15, counted(t, file))
-}
-
-// increment adds one to the number in the file $0, as unsafely as can be.
-const increment = `n=0; [ ! -e "$0" ] || read n <"$0"; echo $((n+1)) >"$0"`
-
-// incrementUnder increments the number in file, each time under the lock "counter", in each of several goroutines.
-func incrementUnder(t *testing.T, url, file string, goroutines, each int) {
+	const increment = `n=0; [ ! -e "$0" ] || read n <"$0"; echo $((n+1)) >"$0"` // of the number in the file $0, as unsafely as can be
+	url, file := folder(t), filepath.Join(t.TempDir(), "counter")
 	var all sync.WaitGroup
-	for range goroutines {
+	for range 8 {
 		all.Go(func() {
-			for range each {
+			for range 6 {
 				p := prepare(url, "run", "counter", "--", "sh", "-c", increment, file)
 				p.WaitDelay = patience
 				if err := p.Run(); err != nil {
@@ -215,4 +203,7 @@ func incrementUnder(t *testing.T, url, file string, goroutines, each int) {
 		})
 	}
 	all.Wait()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "48\n", string(text))
 }
