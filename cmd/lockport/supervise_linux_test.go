@@ -29,7 +29,7 @@ func TestSuperviseRemoval(t *testing.T) {
 		"heeds":             {`trap 'echo asked >>"$0"; sleep 0.3; echo cleaned up >>"$0"; exit 0' TERM; ` + loop, 20 * time.Minute, "running", "asked\ncleaned up\n"},
 		"ignores":           {`trap 'echo asked >>"$0"' TERM; ` + loop, 300 * time.Millisecond, "running", "asked\n"},
 		"must be continued": {`trap 'echo asked >>"$0"; exit 0' TERM; echo $$ >>"$0"; kill -STOP $$; ` + loop, 20 * time.Minute, "stopped", "asked\n"},
-		"its child ignores": {`(trap "" TERM; sleep 1000 & wait) & echo $$ >>"$0"; wait`, 100 * time.Millisecond, "running", ""},
+		"its child ignores": {`(trap "" TERM; echo $$ >>"$0"; sleep 1000 & wait) & wait`, 100 * time.Millisecond, "running", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
