@@ -10,12 +10,10 @@ import (
 	"github.com/lockport/lockport/leader"
 )
 
-// Lead has the workers of a storm lead by leader.Run. Its fields are flaws, to test judges with.
+// Lead has the workers of a storm lead by leader.Run.
 type Lead struct {
-	// Late is for how long a worker leads on after its context has ended.
+	// Late is for how long a worker leads on after its context has ended: a flaw, to test judges with.
 	Late time.Duration
-	// Early is to release the lock when the term begins.
-	Early bool
 }
 
 // lead campaigns for a name until the worker is asked to end, and tells of each term as of a hold.
@@ -41,9 +39,6 @@ func (w *worker) lead(op int64, name string, r *rand.Rand, l Lead) {
 			late, end := context.WithCancel(context.WithoutCancel(ctx))
 			context.AfterFunc(ended, func() { time.AfterFunc(l.Late, end) })
 			ctx = late
-		}
-		if l.Early {
-			go func() { _ = term.Release(ctx) }()
 		}
 		stay := w.TTL / 4
 		if r.IntN(2) == 0 {
