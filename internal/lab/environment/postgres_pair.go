@@ -59,16 +59,14 @@ func (p *PostgresPair) CatchUp(ctx context.Context) error {
 	a := postgresAdmin(p.Primary)
 	defer func() { _ = a.Close() }()
 	// A commit that waits for the disk takes along what was written before it: only what is on disk is sent.
-	var upTo string
-	if err := a.row(ctx, &upTo, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text"); err != nil {
+	var upTo []string
+	return inOrder(ctx, a.running(), func(ctx context.Context) (err error) {
+		upTo, err = texts(ctx, a, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
 		return err
-	}
-	return Eventually(ctx, func(ctx context.Context) error {
-		there, err := texts(ctx, a, "SELECT 'it' FROM pg_stat_replication WHERE replay_lsn >= $1::text::pg_lsn", upTo)
-		if err == nil && len(there) == 0 {
-			err = errors.New("the replica has not caught up")
-		}
-		return err
+	}, func(ctx context.Context) error {
+		return Eventually(ctx, func(ctx context.Context) error {
+			return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // an error until it has caught up
+		})
 	})
 }
 

@@ -108,14 +108,6 @@ func (a *admin) running(statements ...string) func(ctx context.Context) error {
 	return func(ctx context.Context) error { return a.Run(ctx, statements...) }
 }
 
-// row asks for one row as soon as the server lets the administrator in.
-func (a *admin) row(ctx context.Context, to any, query string, args ...any) error {
-	if err := a.Run(ctx); err != nil {
-		return err
-	}
-	return a.QueryRowContext(ctx, query, args...).Scan(to)
-}
-
 // texts asks for rows of one text.
 func texts(ctx context.Context, on interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)

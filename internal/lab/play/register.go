@@ -44,7 +44,7 @@ func newRegister() (*register, error) {
 	}
 	r := &register{listener: l, numbers: make(map[string]number)}
 	server := rpc.NewServer()
-	if err := server.RegisterName("register", &registerService{r}); err != nil {
+	if err := server.RegisterName("register", r); err != nil {
 		return nil, err
 	}
 	go func() {
@@ -66,25 +66,22 @@ func (r *register) lost(name string) int64 {
 	return r.numbers[name].accepted - r.numbers[name].value
 }
 
-// registerService is what clients call.
-type registerService struct{ r *register }
-
-// Do carries out an update.
-func (s *registerService) Do(u Update, answer *Update) (err error) {
+// Do carries out an update, as package rpc calls it.
+func (r *register) Do(u Update, answer *Update) error {
 	*answer = u
 	do := func() error {
-		s.r.mu.Lock()
-		defer s.r.mu.Unlock()
+		r.mu.Lock()
+		defer r.mu.Unlock()
 		if u.Write {
-			s.r.numbers[u.Name] = number{u.Value, s.r.numbers[u.Name].accepted + 1}
+			r.numbers[u.Name] = number{u.Value, r.numbers[u.Name].accepted + 1}
 		}
-		answer.Value = s.r.numbers[u.Name].value
+		answer.Value = r.numbers[u.Name].value
 		return nil
 	}
 	if u.Token == 0 {
 		return do()
 	}
-	err = s.r.fence.Do(context.Background(), u.Name, u.Token, do) // which registers no other token before it has been written
+	err := r.fence.Do(context.Background(), u.Name, u.Token, do) // which registers no other token before it has been written
 	if errors.As(err, &answer.Stale) {
 		return nil
 	}
