@@ -62,6 +62,7 @@ func TestCells(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers, and takes minutes")
 	}
+	t.Parallel()
 	t.Logf("to replay: -seed=%d", *seedFlag)
 	r := newRecord()
 	t.Cleanup(func() { r.finish(t) })

@@ -21,6 +21,7 @@ func TestLeaders(t *testing.T) {
 	if testing.Short() {
 		t.Skip("not run: starts servers")
 	}
+	t.Parallel()
 	common := func(fault string) play.Act {
 		all := faults.Common(false)
 		return all[slices.IndexFunc(all, func(c play.Cell) bool { return c.Fault == fault })].Inject
