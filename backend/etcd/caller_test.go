@@ -128,3 +128,16 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	require.NoError(t, n.Abandon(t.Context(), other))
 	require.Equal(t, []string{"Range"}, since())
 }
+
+// counter counts what etcd receives.
+func counter(t *testing.T, s *servers.Etcd) func() int64 {
+	last, err := requestsOf(t.Context(), s)
+	require.NoError(t, err)
+	return func() int64 {
+		now, err := requestsOf(t.Context(), s)
+		require.NoError(t, err)
+		n := now - last
+		last = now
+		return n
+	}
+}

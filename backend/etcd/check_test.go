@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -282,17 +281,4 @@ func TestInspect(t *testing.T) {
 	list, err = n.List(t.Context(), "many")
 	require.NoError(t, err)
 	require.Len(t, list, 2*listPage+10)
-}
-
-func TestClassesOfErrors(t *testing.T) {
-	t.Parallel()
-	ctx := context.Background()
-	broken := errors.New("broken")
-	require.ErrorIs(t, classify(ctx, broken, true), driver.ErrUnknown)
-	require.ErrorIs(t, classify(ctx, broken, false), driver.ErrUnavailable)
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	require.ErrorIs(t, classify(ended, broken, true), driver.ErrUnknown)
-	require.ErrorIs(t, classify(ended, broken, true), context.Canceled)
-	require.NoError(t, classify(ended, nil, true))
 }

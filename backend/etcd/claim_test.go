@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -99,55 +98,6 @@ func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	frees(t, before)
 }
 
-// Another process can abandon a claim that it knows nothing of but its owner.
-func TestAbandonByOwnerAlone(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	a, b := newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b")
-	req := a.request("x")
-	lease := a.takes(req)
-	require.NoError(t, b.Abandon(t.Context(), b.request("x")))
-	other := b.request("x")
-	other.Queue = false
-	_, err := b.try(other)
-	require.ErrorIs(t, err, driver.ErrHeld)
-	require.NoError(t, b.Abandon(t.Context(), req))
-	require.ErrorIs(t, release(lease), driver.ErrLost)
-	frees(t, b.takes(b.request("x")))
-}
-
-// Many claims on one name by one backend, as a client never makes them: one has it, and no two stand at the same place.
-func TestOneBatchHasOneClaimOfAName(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	var mu sync.Mutex
-	held, places := 0, make(map[int64]bool)
-	var all sync.WaitGroup
-	for i := range 64 {
-		req := n.request("x")
-		req.Queue = i%4 > 0
-		all.Go(func() {
-			_, err := n.try(req)
-			n.mu.Lock()
-			c := n.claims[req.Owner]
-			n.mu.Unlock()
-			mu.Lock()
-			defer mu.Unlock()
-			if err == nil {
-				held++
-			}
-			if c != nil {
-				places[c.rev] = true
-			}
-		})
-	}
-	all.Wait()
-	require.Equal(t, 1, held)
-	require.GreaterOrEqual(t, len(places), 48)
-	require.Len(t, keysOf(t, newClient(t, s.URL()), "x"), len(places))
-}
-
 // A request that etcd rejects does not spoil its batch for the others.
 func TestBatchOfWhichOneIsRejected(t *testing.T) {
 	t.Parallel()
@@ -173,27 +123,6 @@ func TestBatchOfWhichOneIsRejected(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestLeaseIsKeptWhileInUse(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	req := n.request("x")
-	first := n.takes(req)
-	frees(t, first)
-	for end := time.Now().Add(2 * req.TTL); time.Now().Before(end); {
-		lease := n.takes(n.request("x"))
-		require.Same(t, first.(*claim).lease, lease.(*claim).lease)
-		require.Greater(t, time.Until(lease.Grant().Until), req.TTL/2)
-		frees(t, lease)
-		<-time.After(req.TTL / 10)
-	}
-	// One that nobody used for long is not trusted with a claim.
-	<-time.After(req.TTL - req.TTL/5)
-	lease := n.takes(n.request("x"))
-	require.NotSame(t, first.(*claim).lease, lease.(*claim).lease)
-	frees(t, lease)
 }
 
 func TestClosingLeavesTheCallersClientOpen(t *testing.T) {

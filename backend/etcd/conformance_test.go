@@ -15,7 +15,8 @@ func TestConformanceCurrent(t *testing.T) {
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "etcd").Unproxied(openBackend), environment.Breakable())
+	environment.OnlyInSoak(t)
+	conformance.Test(t, environment.Need(t, "etcd").Unproxied(openBackend))
 }
 
 // conform runs the suite on one server.

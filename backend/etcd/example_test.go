@@ -33,22 +33,6 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// By URL, as configuration has it.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "etcds://app:secret@etcd-1:2379,etcd-2:2379,etcd-3:2379?ca=/etc/ssl/etcd.pem")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
-}
-
 // The lock's key, to be compared by a transaction on the same cluster that must do nothing once the lock is lost.
 func ExampleKey() {
 	ctx := context.Background()

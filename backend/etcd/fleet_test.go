@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -22,81 +23,49 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Other processes are this test binary, told by these variables where to count.
-const (
-	counterURL  = "LOCKPORT_TEST_ETCD_COUNTER_URL"
-	counterFile = "LOCKPORT_TEST_ETCD_COUNTER_FILE"
-
-	counts = 40 // of each process
-)
-
-// count is the main function of such a process: it increments the number in a file under a lock.
-func count(target, file string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	c, err := lockport.Open(ctx, target)
-	if err != nil {
-		return err
-	}
-	for range counts {
-		l, err := c.Acquire(ctx, "counter")
-		if err != nil {
-			return err
-		}
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return err
-		}
-		n, err := strconv.Atoi(strings.TrimSpace(string(text)))
-		if err != nil {
-			return err
-		}
-		if err := os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600); err != nil {
-			return err
-		}
-		if err := l.Release(ctx); err != nil {
-			return err
-		}
-	}
-	return c.Close()
-}
-
-// Processes of lockport and of "etcdctl lock" increment a number in a file; no increment is lost.
+// Clients of lockport and "etcdctl lock" increment a number in a file; no increment is lost.
 func TestCounterWithEtcdctl(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
-	script := filepath.Join(t.TempDir(), "increment")
-	require.NoError(t, os.WriteFile(script, []byte("#!/bin/sh\nn=$(cat \"$1\"); echo $((n + 1)) >\"$1\"\n"), 0o700))
-	self, err := os.Executable()
-	require.NoError(t, err)
-
-	const ours, theirs, turns = 4, 4, 8
-	var all sync.WaitGroup
-	start := func(env []string, name string, args ...string) {
-		cmd := exec.Command(name, args...)
-		cmd.Env = append(os.Environ(), env...)
-		if out, err := cmd.CombinedOutput(); err != nil {
-			t.Errorf("%s %q: %v: %s", filepath.Base(name), args, err, out)
+	number := func() (n int, err error) {
+		text, err := os.ReadFile(file)
+		if err == nil {
+			n, err = strconv.Atoi(strings.TrimSpace(string(text)))
 		}
+		return n, err
 	}
-	for range ours {
-		all.Go(func() { start([]string{counterURL + "=" + s.URL(), counterFile + "=" + file}, self) })
-	}
-	for range theirs {
+	const clients, counts, turns = 4, 40, 8
+	var all sync.WaitGroup
+	for range clients {
+		c := newLocker(t, s.URL(), 2*time.Second)
+		all.Go(func() {
+			for range counts {
+				err := lockport.Do(t.Context(), c, "counter", func(context.Context, *lockport.Lock) error {
+					n, err := number()
+					if err != nil {
+						return err
+					}
+					return os.WriteFile(file, []byte(strconv.Itoa(n+1)), 0o600)
+				})
+				assert.NoError(t, err)
+			}
+		})
 		all.Go(func() {
 			for range turns {
-				start([]string{"ETCDCTL_API=3"}, etcdctl, "--endpoints", s.Addr(), "lock", defaultPrefix+"counter",
-					script, file)
+				cmd := exec.Command(etcdctl, "--endpoints", s.Addr(), "lock", "--", defaultPrefix+"counter", "sh", "-c", `n=$(cat "$0"); echo $((n + 1)) >"$0"`, file)
+				cmd.Env = append(os.Environ(), "ETCDCTL_API=3")
+				out, err := cmd.CombinedOutput()
+				assert.NoError(t, err, "%s", out)
 			}
 		})
 	}
 	all.Wait()
-	text, err := os.ReadFile(file)
+	n, err := number()
 	require.NoError(t, err)
-	require.Equal(t, strconv.Itoa(ours*counts+theirs*turns), strings.TrimSpace(string(text)))
+	require.Equal(t, clients*(counts+turns), n)
 }
 
 // concurrency.Mutex and lockport wait for each other in the order in which they came.

@@ -3,7 +3,6 @@ package etcd
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -163,49 +162,6 @@ func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 		lease, err := n.try(n.request("y"))
 		return err == nil && release(lease) == nil
 	}, "a connection")
-}
-
-// lateStream hands on what it receives later.
-type lateStream struct {
-	grpc.ClientStream
-	by time.Duration
-}
-
-func (s lateStream) RecvMsg(m any) error {
-	err := s.ClientStream.RecvMsg(m)
-	<-time.After(s.by)
-	return err
-}
-
-// A keep-alive that is answered after a renewal has given it up counts for the next.
-func TestLateKeepAliveCounts(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNodeOn(t, newCallers(t, s, grpc.WithChainStreamInterceptor(
-		func(ctx context.Context, d *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, o ...grpc.CallOption) (grpc.ClientStream, error) {
-			stream, err := next(ctx, d, cc, method, o...)
-			if strings.HasSuffix(method, "KeepAlive") {
-				stream = lateStream{stream, 600 * time.Millisecond}
-			}
-			return stream, err
-		})))
-	lease := n.takes(n.request("x"))
-	renew := func() (time.Time, error) {
-		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-		defer cancel()
-		return driver.Renew(ctx, n, lease)
-	}
-	began := time.Now()
-	_, err := renew()
-	require.ErrorIs(t, err, driver.ErrUnknown)
-	<-time.After(700 * time.Millisecond)
-	until, err := renew()
-	require.NoError(t, err)
-	require.True(t, until.After(lease.Grant().Until))
-	require.Less(t, until.Sub(began), 2100*time.Millisecond, "from before it was sent")
-	_, err = renew()
-	require.ErrorIs(t, err, driver.ErrUnknown, "the same answer counts once")
-	frees(t, lease)
 }
 
 // A waiter whose look is not answered looks again, and keeps its lease alive meanwhile.

@@ -7,8 +7,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
-
-	"github.com/lockport/lockport"
 )
 
 func TestURLs(t *testing.T) {
@@ -58,21 +56,6 @@ func TestBadURLs(t *testing.T) {
 		require.NotContains(t, err.Error(), "secret")
 		require.NotContains(t, err.Error(), "\n")
 	}
-}
-
-func TestSchemes(t *testing.T) {
-	n := 0
-	for _, s := range lockport.DefaultMux().Schemes() {
-		if s.Name != "etcd" && s.Name != "etcds" {
-			continue
-		}
-		n++
-		b, err := openBackend(t.Context(), s.Example)
-		require.NoError(t, err, "the example of %s", s.Name)
-		require.NoError(t, b.Close())
-		require.Equal(t, s.Capabilities.Backend, b.Capabilities().Backend)
-	}
-	require.Equal(t, 2, n)
 }
 
 func TestNewRefuses(t *testing.T) {
