@@ -14,7 +14,8 @@ func TestConformance(t *testing.T) {
 }
 
 func TestConformanceEnsemble(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openURL), environment.Breakable())
+	environment.OnlyInSoak(t)
+	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openURL))
 }
 
 // The cases on a connection of the caller's that need no fault of a network's.

@@ -7,7 +7,6 @@ import (
 	"log"
 	"time"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/zookeeper"
 )
 
@@ -26,22 +25,6 @@ func Example() {
 	defer lock.Release(ctx)
 	token, _ := lock.Token()
 	fmt.Println("working under fencing token", token)
-}
-
-// By URL, as configuration has it.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "zookeeper://user:password@zk-1:2181,zk-2:2181,zk-3:2181/locks?ttl=10s")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
 }
 
 // With TLS, digest authentication, and a session of 30 s.

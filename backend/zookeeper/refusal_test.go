@@ -47,21 +47,6 @@ func TestTTLBelowTheServersMinimum(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A server that grants a shorter session is believed, not what was asked for.
-func TestTTLAboveTheServersMaximum(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
-	b := newBackend(t, Options{TTL: 2 * time.Second}, s.Addr())
-	lease := takes(t, b, request(b, t.Name()))
-	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
-	c, _ := newClient(t, Options{TTL: 2 * time.Second}, s.Addr())
-	lock := acquires(t, c, t.Name()+"2")
-	time.Sleep(4 * time.Second)
-	require.NoError(t, lock.Err(), "it is renewed often enough for the session that was granted")
-	_, err := lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
-	oneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s", "TTL 1m0s")
-}
-
 // idsOf returns the IDs of notices, "?" behind those that are unknown.
 func idsOf(t *testing.T, notices []driver.Notice) (ids []string) {
 	t.Helper()
@@ -96,11 +81,6 @@ func TestCheckNotices(t *testing.T) {
 	_, err := raw.SetACL(membersPath, zk.AuthACL(zk.PermAll), -1)
 	require.NoError(t, err)
 	require.Equal(t, []string{"quorum?"}, found(t, Options{TTL: 2 * time.Second}, s.Addr()))
-}
-
-func noticesOfAnEnsemble(t *testing.T, e *servers.Ensemble) {
-	require.Empty(t, found(t, Options{TTL: 5 * time.Second}, e.Addrs()...))
-	require.Equal(t, []string{"endpoints"}, found(t, Options{TTL: 5 * time.Second}, e.Addrs()[0]))
 }
 
 func TestJudgeMembers(t *testing.T) {

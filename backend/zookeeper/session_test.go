@@ -43,28 +43,6 @@ func TestConfirmation(t *testing.T) {
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }
 
-// All servers are tried without a pause; when all were tried in vain, go-zookeeper pauses and fails what was not sent.
-func TestHosts(t *testing.T) {
-	t.Parallel()
-	h := &hosts{servers: []string{"a", "b"}}
-	require.NoError(t, h.Init(nil))
-	require.Equal(t, 2, h.Len())
-	round := func() (tried []string, pauses []bool) {
-		for range 5 {
-			server, pause := h.Next()
-			tried, pauses = append(tried, server), append(pauses, pause)
-		}
-		return tried, pauses
-	}
-	for range 2 {
-		tried, pauses := round()
-		require.Equal(t, []bool{false, false, true, false, true}, pauses)
-		require.NotEqual(t, tried[0], tried[1])
-		require.Equal(t, tried[0], tried[2])
-		h.Connected()
-	}
-}
-
 // A server that hangs up while the shortest session is tried, as a busy one does when it has ended that before its answer, is asked again.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()

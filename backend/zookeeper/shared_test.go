@@ -143,6 +143,8 @@ func TestGrantedTimeout(t *testing.T) {
 	}
 	_, err := New(nil, Options{TTL: time.Minute})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
+	_, err = lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
+	oneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s", "TTL 1m0s")
 }
 
 // Without its log, a connection's session timeout and its servers' tick are what the caller says, and Check says so.
