@@ -36,23 +36,24 @@ type Member interface {
 // away, or still on its way to release.
 const patienceOfCalled = 10 * time.Millisecond
 
+// turn lets the claim try: it returns what is to be called for that, outside the mutex, if anybody is registered.
+func (c *Claim) turn() (wake func()) {
+	c.hinted = c.hinted || c.wake == nil
+	return c.wake
+}
+
 // toldOf notes a word of a server about m and returns what is to be called, outside the mutex, if anything.
 func (r *Registry) toldOf(m Member, word byte, server int) func() {
 	c := m.Base()
 	switch word {
 	case 'w':
-		first := c.called == 0
+		first, asked := c.called == 0, c.asked
 		c.called |= 1 << server
-		switch {
-		case bits.OnesCount64(c.called) < r.o.Quorum:
-			if first {
-				asked := c.asked
-				time.AfterFunc(patienceOfCalled, func() { r.calledBySome(m, asked) })
-			}
-		case c.wake != nil:
-			return c.wake
-		default:
-			c.hinted = true
+		if bits.OnesCount64(c.called) >= r.o.Quorum {
+			return c.turn()
+		}
+		if first {
+			time.AfterFunc(patienceOfCalled, func() { r.calledBySome(c, asked) })
 		}
 	case 'c':
 		return c.Req.Contended
@@ -66,16 +67,11 @@ func (r *Registry) toldOf(m Member, word byte, server int) func() {
 }
 
 // calledBySome lets a claim try that fewer servers than the quorum have called, unless it has tried since it had asked so often.
-func (r *Registry) calledBySome(m Member, asked uint32) {
+func (r *Registry) calledBySome(c *Claim, asked uint32) {
 	r.mu.Lock()
-	c := m.Base()
 	var wake func()
-	switch {
-	case c.asked != asked || c.held:
-	case c.wake != nil:
-		wake = c.wake
-	default:
-		c.hinted = true
+	if c.asked == asked && !c.held {
+		wake = c.turn()
 	}
 	r.mu.Unlock()
 	if wake != nil {
