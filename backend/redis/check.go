@@ -51,7 +51,7 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 	if err != nil || info == nil {
 		return err
 	}
-	if err := redischeck.Version(info); err != nil {
+	if err := redischeck.Settings(ctx, node, info, connectionsNeeded, persistenceRemedy, all); err != nil {
 		return err
 	}
 	if info["role"] == "slave" {
@@ -65,9 +65,6 @@ func (b *Backend) checkNode(ctx context.Context, node goredis.Cmdable, all *noti
 		return err
 	}
 	all.Add(notice.Clock(ahead)...)
-	redischeck.Connections(info, connectionsNeeded, all)
-	redischeck.Eviction(info, all)
-	redischeck.Persistence(ctx, node, info, persistenceRemedy, all)
 	return nil
 }
 

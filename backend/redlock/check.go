@@ -82,12 +82,9 @@ func (b *Backend) judgeInfo(ctx context.Context, n *node, c *nodeCheck) error {
 	case info["cluster_enabled"] == "1":
 		return fmt.Errorf("%w: it is a node of a Redis Cluster: a node of Redlock stands alone", driver.ErrRefused)
 	}
-	if err := redischeck.Version(info); err != nil {
+	if err := redischeck.Settings(ctx, n.client, info, connectionsNeeded, persistenceRemedy, &c.notices); err != nil {
 		return err
 	}
-	redischeck.Connections(info, connectionsNeeded, &c.notices)
-	redischeck.Eviction(info, &c.notices)
-	redischeck.Persistence(ctx, n.client, info, persistenceRemedy, &c.notices)
 	if fsync := n.client.ConfigGet(ctx, "appendfsync").Val()["appendfsync"]; info["aof_enabled"] == "1" && fsync != "always" && fsync != "" {
 		c.notices.Add(driver.Notice{ID: "persistence",
 			Text:   "A node writes to its disk some time after it has granted a lock: when it crashes, it forgets the latest, and may grant them again.",

@@ -59,11 +59,15 @@ func Info(ctx context.Context, node goredis.Cmdable, all *notice.List) (info map
 	return info, ahead, nil
 }
 
-// Connections checks whether the server has connections left for a client that needs so many.
-func Connections(info map[string]string, need int, all *notice.List) {
+// Settings refuses a server that is too old, and adds notices: whether it has connections left for a client that needs so many, and whether it forgets locks when its
+// memory is full or when it restarts. remedy says what to do against the last.
+func Settings(ctx context.Context, node goredis.Cmdable, info map[string]string, connections int, remedy string, all *notice.List) error {
 	used, _ := strconv.Atoi(info["connected_clients"])
 	limit, _ := strconv.Atoi(info["maxclients"])
-	all.Add(notice.Connections(used, limit, need)...)
+	all.Add(notice.Connections(used, limit, connections)...)
+	evicts(info, all)
+	persists(ctx, node, info, remedy, all)
+	return version(info)
 }
 
 // parseInfo reads what INFO says.
@@ -77,23 +81,22 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// Version refuses a server that is too old.
-func Version(info map[string]string) error {
-	version := info["redis_version"]
-	parts := strings.SplitN(version, ".", 3)
+// version refuses a server that is too old.
+func version(info map[string]string) error {
+	said := info["redis_version"]
+	parts := strings.SplitN(said, ".", 3)
 	if len(parts) < 2 {
 		return nil // not told: the commands will tell
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])
 	if err1 == nil && err2 == nil && (major < minMajor || major == minMajor && minor < minMinor) {
-		return fmt.Errorf("%w: Redis %s is too old: %d.%d or newer is needed", driver.ErrRefused, version, minMajor, minMinor)
+		return fmt.Errorf("%w: Redis %s is too old: %d.%d or newer is needed", driver.ErrRefused, said, minMajor, minMinor)
 	}
 	return nil
 }
 
-// Eviction looks whether the server forgets locks when its memory is full.
-func Eviction(info map[string]string, all *notice.List) {
+func evicts(info map[string]string, all *notice.List) {
 	switch policy, limit := info["maxmemory_policy"], info["maxmemory"]; {
 	case policy == "":
 		all.Add(driver.Notice{ID: "eviction-policy", Unknown: true,
@@ -106,8 +109,7 @@ func Eviction(info map[string]string, all *notice.List) {
 	}
 }
 
-// Persistence looks whether the server forgets locks when it restarts. remedy says what to do then.
-func Persistence(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *notice.List) {
+func persists(ctx context.Context, node goredis.Cmdable, info map[string]string, remedy string, all *notice.List) {
 	if info["aof_enabled"] == "1" {
 		return
 	}
