@@ -88,6 +88,11 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 		Row: measure.Row{Library: l.Name, Kind: l.Kind}, Config: measure.Config{URL: s.URL, Family: l.Family, Library: l.Name},
 		Locks: letters.ReplaceAllString("bench-"+sc.Name+"-"+l.Name, ""), Load: s.Load, Try: l.Kind == lib.Floor, Kill: strings.HasPrefix(sc.Name, "waiters-"),
 	}
+	on.NotRun = l.NotRun
+	if l.Turn != nil {
+		turn := sc.Scenario
+		turn.Do, on.Floor = l.Turn, &turn
+	}
 	if most := sc.most(l); most > 0 && sc.N > most {
 		on.NotRun = fmt.Sprintf("not with more than %d: %s", most, l.WhyMost)
 	}

@@ -59,6 +59,14 @@ func scenarios(p plan) (all []scenario) {
 		}, func(lib.Library) bool { return true }, any)
 	}
 	for _, c := range []struct {
+		name, title string
+		n           int
+	}{{"beside-1", "one goroutine takes a name, as a reader or a permit or alone", 1}, {"beside-64", "64 goroutines of one process, beside each other on one name", 64}} {
+		add(measure.Scenario{
+			Name: c.name, Title: c.title, Do: measure.Cycle, N: c.n, Samples: mostCycles, For: p.cycle, TTL: ttl, Count: c.n == 1,
+		}, func(l lib.Library) bool { return l.Beside || c.n == 1 && l.Kind != lib.Variant }, any)
+	}
+	for _, c := range []struct {
 		name, title  string
 		processes, n int
 	}{

@@ -26,6 +26,8 @@ type Library struct {
 	How          string // what is called, and which settings are not the defaults
 	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
 	Waits bool
+	// Beside: holders of a name do not exclude each other.
+	Beside bool
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
 	Only []string
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
@@ -33,6 +35,9 @@ type Library struct {
 	WhyMost               string
 	// Open opens it for a process. ctx bounds the opening alone.
 	Open func(ctx context.Context, c measure.Config) (measure.Locker, error)
+	// Turn measures a turn of a library that Go cannot call, in place of Open and the scenario; NotRun says what is missing for it.
+	Turn   func(ctx context.Context, s measure.Scenario, on *measure.Subject, turn int) ([]measure.Figure, error)
+	NotRun string
 }
 
 // The kinds of libraries.
@@ -52,7 +57,7 @@ const (
 )
 
 // All are the libraries, each family's in the order in which they are shown: ours, theirs, and the floors.
-var All = append(ours(), []Library{
+var All = slices.Concat(ours(), besides(), redisson(), []Library{
 	theirs(libraries.Redislock, Library{
 		Family: "redis", Renewal: loopEach,
 		How:         "Obtain with LinearBackoff(100ms), which is the one of its examples, and Release",
@@ -63,6 +68,11 @@ var All = append(ours(), []Library{
 	theirs(libraries.Rueidislock, Library{
 		Family: "redis", Renewal: itself,
 		How: "WithContext with NoLoopTracking, which is its fastest, TryNextAfter of 1s, and the returned cancel",
+	}),
+	theirs(libraries.RueidislockTracking, Library{
+		Family: "redis", Name: "rueidislock, loop tracking", Renewal: itself,
+		How:  "WithContext with loop tracking, which is its default, TryNextAfter of 1s, and the returned cancel",
+		Only: []string{"cycle", "own-"},
 	}),
 	{
 		Family: "redis", Name: Pings, Kind: Floor, Module: goredisModule, Renewal: nothing, How: "two round trips that do nothing",
@@ -121,7 +131,7 @@ var All = append(ours(), []Library{
 		Family: "nats", Name: "publish twice", Kind: Floor, Module: "github.com/nats-io/nats.go", Renewal: nothing, Open: openBareNATS,
 		How: "a publish of a key with a TTL that expects the key's last revision, and one of a marker in its place",
 	},
-}...)
+})
 
 const (
 	goredisModule = "github.com/redis/go-redis/v9"

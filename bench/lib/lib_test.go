@@ -22,7 +22,7 @@ func TestLibraries(t *testing.T) {
 			servers.NeedInstalled(t, err, f.Kind)
 			t.Cleanup(func() { require.NoError(t, s.Close()) })
 			for _, l := range All {
-				if l.Family == f.Name {
+				if l.Family == f.Name && l.Open != nil {
 					t.Run(l.Name, func(t *testing.T) { takesAndReleases(t, l, s.URL) })
 				}
 			}
@@ -44,7 +44,12 @@ func takesAndReleases(t *testing.T, l Library, url string) {
 	a, b := open(), open()
 	release, err := a.Acquire(ctx, "name", true)
 	require.NoError(t, err)
-	if l.Name == Pings {
+	if l.Beside {
+		beside, err := b.Acquire(ctx, "name", true)
+		require.NoError(t, err)
+		require.NoError(t, beside(ctx))
+	}
+	if l.Name == Pings || l.Beside {
 		require.NoError(t, release(ctx))
 		return
 	}

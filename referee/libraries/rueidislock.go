@@ -13,37 +13,44 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Rueidislock is with NoLoopTracking, which is its fastest.
-var Rueidislock = Subject{
-	Name: "rueidislock", Library: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
-	Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1 and NoLoopTracking, as in the README, KeyValidity 2s and TryNextAfter 1s; its context tells of a loss",
-	Promises: map[string]string{
-		"P1":  "README: \"If the KeyMajority is satisfied within the KeyValidity duration, the invocation is successful and a ctx is returned as the lock\"",
-		"P3a": "README: \"The returned ctx will be canceled automatically and immediately once the KeyMajority is not held anymore, for example: Redis are down\"",
-		"P3b": "README: \"… Acquired keys have been deleted by other programs or administrators\"",
-		"P5":  "README: \"KeyValidity: 5s — lock validity period before it expires\"",
-		"P7":  "README: \"The waiting Locker.WithContext will try acquiring the lock again automatically and immediately once it has been released\"",
-		"P9":  "README: the name is the end of the keys",
-	},
-	Explained: map[string]string{
-		"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
-		"liveness/server-gone": "rueidislock-outage, below",
-	},
-	Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL},
-	Open: func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
-		return openRueidislock(rawURL, s.TTL)
-	},
-	Remove: removeKey("rueidislock:0:"),
-	IsOp: redisWords(map[conformance.Op][]string{
-		conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRelease: {"del"},
-	}),
+// Rueidislock is with NoLoopTracking, which is its fastest, and RueidislockTracking with its own setting. The latter is not judged.
+var (
+	Rueidislock         = rueidislockWith(true)
+	RueidislockTracking = rueidislockWith(false)
+)
+
+func rueidislockWith(noLoop bool) Subject {
+	return Subject{
+		Name: "rueidislock", Library: "rueidislock", Module: "github.com/redis/rueidis", Environment: "redis",
+		Use: "TryWithContext, WithContext and the returned cancel, with KeyMajority 1 and NoLoopTracking, as in the README, KeyValidity 2s and TryNextAfter 1s; its context tells of a loss",
+		Promises: map[string]string{
+			"P1":  "README: \"If the KeyMajority is satisfied within the KeyValidity duration, the invocation is successful and a ctx is returned as the lock\"",
+			"P3a": "README: \"The returned ctx will be canceled automatically and immediately once the KeyMajority is not held anymore, for example: Redis are down\"",
+			"P3b": "README: \"… Acquired keys have been deleted by other programs or administrators\"",
+			"P5":  "README: \"KeyValidity: 5s — lock validity period before it expires\"",
+			"P7":  "README: \"The waiting Locker.WithContext will try acquiring the lock again automatically and immediately once it has been released\"",
+			"P9":  "README: the name is the end of the keys",
+		},
+		Explained: map[string]string{
+			"silence/frozen": rueidisLate, "silence/slow": rueidisLate, "crash/stopped-holder": rueidisLate,
+			"liveness/server-gone": "rueidislock-outage, below",
+		},
+		Caps: driver.Capabilities{Ends: driver.EndsSession, Wake: driver.WakeQueue, FixedTTL: sessionTTL},
+		Open: func(_ context.Context, rawURL string, s Settings) (library.Client, error) {
+			return openRueidislock(rawURL, s.TTL, noLoop)
+		},
+		Remove: removeKey("rueidislock:0:"),
+		IsOp: redisWords(map[conformance.Op][]string{
+			conformance.OpAcquire: {"\r\nnx\r\n"}, conformance.OpRelease: {"del"},
+		}),
+	}
 }
 
 const rueidisLate = "rueidislock-late, below"
 
-func openRueidislock(rawURL string, validity time.Duration) (library.Client, error) {
+func openRueidislock(rawURL string, validity time.Duration, noLoop bool) (library.Client, error) {
 	locker, err := rueidislock.NewLocker(rueidislock.LockerOption{
-		ClientOption: rueidis.ClientOption{InitAddress: hosts(rawURL)}, KeyMajority: 1, NoLoopTracking: true, KeyValidity: validity,
+		ClientOption: rueidis.ClientOption{InitAddress: hosts(rawURL)}, KeyMajority: 1, NoLoopTracking: noLoop, KeyValidity: validity,
 		// With the default of 20 ms, a server that once takes longer leaves WithContext waiting for a name that nobody has: its own undoing
 		// of the request that came too late is not told to it, with NoLoopTracking. A busy machine would decide what is seen.
 		TryNextAfter: time.Second,

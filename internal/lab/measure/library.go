@@ -34,6 +34,11 @@ type Release func(ctx context.Context) error
 
 // Open opens lockport on c.URL.
 func Open(ctx context.Context, c Config, options ...lockport.Option) (Locker, error) {
+	return OpenFor(ctx, c, nil, options...)
+}
+
+// OpenFor is Open for holds with some options: readers, for instance.
+func OpenFor(ctx context.Context, c Config, holds []lockport.AcquireOption, options ...lockport.Option) (Locker, error) {
 	client, err := lockport.Open(ctx, c.URL, append(options, lockport.TTL(c.TTL), lockport.Logger(nil))...)
 	if err != nil {
 		return Locker{}, err
@@ -43,7 +48,7 @@ func Open(ctx context.Context, c Config, options ...lockport.Option) (Locker, er
 		if wait {
 			acquire = client.Acquire
 		}
-		lock, err := acquire(ctx, name)
+		lock, err := acquire(ctx, name, holds...)
 		if err != nil {
 			return nil, err
 		}
