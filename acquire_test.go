@@ -66,28 +66,6 @@ func TestErrorsSayWhat(t *testing.T) {
 	})
 }
 
-// Whoever waits costs the server one waiter, however many they are.
-func TestOneWaiterPerProcess(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		c, b := w.client()
-		var waiting []*acquiring
-		for range 50 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		status, err := b.Inspect(w.ctx, "a")
-		require.NoError(t, err)
-		require.Equal(t, 1, status.Waiters)
-		require.Equal(t, 2, b.Calls(memorytest.Claim), "one TryAcquire, one Wait")
-		w.release(l)
-		for _, a := range waiting {
-			w.release(a.got())
-		}
-		require.Equal(t, 2, b.Calls(memorytest.Claim))
-	})
-}
-
 func TestOutageIsRiddenOutOnlyByThoseWhoWaited(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client()
@@ -113,25 +91,6 @@ func TestOutageIsRiddenOutOnlyByThoseWhoWaited(t *testing.T) {
 	})
 }
 
-// A claim whose outcome is unknown is undone before those who wait make another.
-func TestUnknownOutcomeWhileOthersWait(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, 0) // the first attempt finds it held
-		b.LoseNextReply(memorytest.Claim)
-		waiting := w.begin(c, "a")
-		w.release(l)
-		start := time.Now()
-		second := waiting.got()
-		require.LessOrEqual(t, time.Since(start), time.Second)
-		require.NotZero(t, b.Calls(memorytest.Abandon))
-		w.release(second)
-		w.nobodyHolds("a")
-	})
-}
-
 func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Second))
@@ -139,30 +98,6 @@ func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 		_, err := c.TryAcquire(w.ctx, "a")
 		require.ErrorIs(t, err, lockport.ErrUnavailable)
 		require.ErrorContains(t, err, "too late")
-		w.nobodyHolds("a")
-	})
-}
-
-func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		other := w.begin(c, "a", lockport.TTL(time.Minute))
-		w.release(l)
-		l = other.got()
-		require.Equal(t, 2, b.Calls(memorytest.Claim))
-		deadline, _ := l.Deadline()
-		require.Greater(t, time.Until(deadline), 50*time.Second)
-
-		short := w.begin(c, "a", lockport.TTL(2*time.Second))
-		long := w.begin(c, "a", lockport.TTL(3*time.Second))
-		short.cancel() // the claim that was to be made for it is made for the next
-		require.True(t, short.finished())
-		w.release(l)
-		l = long.got()
-		deadline, _ = l.Deadline()
-		require.InDelta(t, 3, time.Until(deadline).Seconds(), 0.5)
-		w.release(l)
 		w.nobodyHolds("a")
 	})
 }

@@ -107,43 +107,6 @@ func TestHandOffNeedsValidity(t *testing.T) {
 	})
 }
 
-func TestMinHoldKeepsTheLock(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client(lockport.MinHold(time.Minute))
-		l := w.acquire(c, "a")
-		start := time.Now()
-		w.sleep(time.Second)
-		w.release(l)
-		require.Equal(t, time.Second, time.Since(start), "Release does not wait")
-		require.NoError(t, l.Release(w.ctx))
-		_, err := c.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		other, _ := w.client()
-		_, err = other.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrHeld)
-		here, there := w.begin(c, "a"), w.begin(other, "a")
-		w.sleep(58 * time.Second)
-		require.False(t, here.finished())
-		require.False(t, there.finished())
-		require.NotZero(t, b.Calls(memorytest.Renew))
-		w.sleep(time.Second)
-		require.True(t, there.finished(), "too long for a hand-off")
-		w.release(there.got())
-		here.got()
-	})
-}
-
-func TestMinHoldIsNoPromiseOfALostLock(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client(lockport.MinHold(time.Minute))
-		l := w.acquire(c, "a")
-		w.release(l)
-		b.Server().LoseSilently("a")
-		w.sleep(ttl)
-		w.release(w.acquire(c, "a"))
-	})
-}
-
 // TestOnlyBehindThoseKnownToWait leaves the name free for a moment, for clients that poll, unless another is known to wait.
 func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 	bubble(t, func(w *world) {

@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,28 +12,6 @@ import (
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
-
-func TestCancelledWaiterLeavesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, hb := w.client()
-		l := w.acquire(holder, "a")
-		c, b := w.client()
-		first, second := w.begin(c, "a"), w.begin(c, "a")
-		first.cancel()
-		require.True(t, first.finished())
-		require.ErrorIs(t, first.err, context.Canceled)
-		require.ErrorIs(t, first.err, lockport.ErrHeld)
-		require.Zero(t, b.Calls(memorytest.Abandon), "somebody still waits")
-		second.cancel()
-		require.True(t, second.finished())
-		require.Equal(t, 1, b.Calls(memorytest.Abandon))
-		status, err := hb.Inspect(w.ctx, "a")
-		require.NoError(t, err)
-		require.Zero(t, status.Waiters)
-		w.release(l)
-		w.nobodyHolds("a")
-	})
-}
 
 // leaves is a backend whose caller gives up when the server has answered him.
 type leaves struct {
@@ -47,39 +24,6 @@ func (b leaves) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	b.caller()
 	time.Sleep(time.Millisecond)
 	return lease, err
-}
-
-// tells is a backend that counts who wants to be told, and tells nobody.
-type tells struct {
-	driver.Backend
-	listening *atomic.Int64
-}
-
-func (b tells) Notify(driver.Request, func()) (stop func()) {
-	b.listening.Add(1)
-	return func() { b.listening.Add(-1) }
-}
-
-// Who has got the lock, or has gone, need not be told any more that it is free.
-func TestNobodyIsToldAnyMore(t *testing.T) {
-	bubble(t, func(w *world) {
-		holder, _ := w.client()
-		l := w.acquire(holder, "a")
-		var listening atomic.Int64
-		c := w.on(tells{plain{memorytest.NewBackend(w.server, nil)}, &listening})
-		gone := w.begin(c, "a")
-		require.EqualValues(t, 1, listening.Load())
-		gone.cancel()
-		require.True(t, gone.finished())
-		require.Zero(t, listening.Load())
-		waiting := w.begin(c, "a")
-		require.EqualValues(t, 1, listening.Load())
-		w.release(l)
-		w.release(waiting.got())
-		synctest.Wait()
-		require.Zero(t, listening.Load())
-		require.NoError(t, c.Close())
-	})
 }
 
 // A place in the server's queue is given up also if the caller has gone when he is told of it, or is told later that he cannot have the lock.
@@ -112,51 +56,6 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 		w.release(l)
 		w.nobodyHolds("a")
 	})
-}
-
-// The server grants the lock at the moment at which the caller gives up.
-func TestCancelledWhileTheGrantIsOnItsWay(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		b.DelayNext(memorytest.Claim, time.Second)
-		a := w.begin(c, "a")
-		a.cancel()
-		require.True(t, a.finished())
-		require.ErrorIs(t, a.err, context.Canceled)
-		w.nobodyHolds("a")
-
-		// The reply is lost: the claim may be held, and is undone, also against a server that fails for a while.
-		b.LoseNextReply(memorytest.Claim)
-		for range 3 {
-			b.FailNext(memorytest.Abandon, nil)
-		}
-		_, err := c.TryAcquire(w.ctx, "a")
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		w.sleep(time.Second)
-		w.nobodyHolds("a")
-		require.Equal(t, 5, b.Calls(memorytest.Abandon))
-	})
-}
-
-func TestHandOffToACancelledWaiterGoesOn(t *testing.T) {
-	for i := range 400 { // each order of the race between the hand-off and the cancellation
-		bubble(t, func(w *world) {
-			c, _ := w.client()
-			l := w.acquire(c, "a")
-			first, second := w.begin(c, "a"), w.begin(c, "a")
-			if i%2 == 0 {
-				go first.cancel()
-			} else {
-				first.cancel()
-			}
-			w.release(l)
-			if first.finished(); first.err == nil {
-				w.release(first.got())
-			}
-			w.release(second.got())
-			w.nobodyHolds("a")
-		})
-	}
 }
 
 // Who makes the claim gives up before it is granted: those who came meanwhile get the name all the same.

@@ -15,34 +15,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-func TestReleaseIgnoresItsContext(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		l := w.acquire(c, "a")
-		ctx, cancel := context.WithCancel(w.ctx)
-		cancel()
-		require.NoError(t, l.Release(ctx))
-		w.nobodyHolds("a")
-	})
-}
-
-func TestReleaseIsBounded(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		b.Pause()
-		start := time.Now()
-		err := l.Release(w.ctx)
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.Equal(t, 5*time.Second, time.Since(start))
-		require.ErrorIs(t, l.Err(), lockport.ErrReleased)
-		require.Equal(t, err, l.Release(w.ctx), "a repeated call returns what the first did")
-		b.Resume()
-		w.sleep(2 * time.Second)
-		w.nobodyHolds("a") // undone in the background, long before the TTL ends
-	})
-}
-
 // forgetful is a backend that says of a repeated release that the claim is gone, since it cannot know by whom.
 type forgetful struct {
 	*memorytest.Backend
@@ -119,35 +91,6 @@ func TestContextsOfRequestsEnd(t *testing.T) {
 	})
 }
 
-func TestReleaseThatFailsIsUndoneLater(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		b.FailNext(memorytest.Release, nil)
-		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrUnavailable)
-		w.nobodyHolds("a")
-		l = w.acquire(c, "a")
-		b.FailNext(memorytest.Release, fmt.Errorf("%w: no privilege", driver.ErrRefused))
-		require.ErrorIs(t, l.Release(w.ctx), lockport.ErrRefused)
-	})
-}
-
-func TestReleaseJoinsTheRenewal(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		b.DelayNext(memorytest.Renew, time.Second)
-		for b.Calls(memorytest.Renew) == 0 {
-			w.sleep(10 * time.Millisecond)
-			synctest.Wait()
-		}
-		start := time.Now()
-		w.release(l)
-		require.InDelta(t, 1, time.Since(start).Seconds(), 0.02)
-		w.nobodyHolds("a")
-	})
-}
-
 func TestConcurrentReleases(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -164,21 +107,6 @@ func TestConcurrentReleases(t *testing.T) {
 			require.Equal(t, time.Second, time.Since(start), "each returns when it is done")
 		}
 		require.Equal(t, 1, b.Calls(memorytest.Release))
-	})
-}
-
-func TestCloseIsBounded(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		for i := range 1000 {
-			w.acquire(c, fmt.Sprint(i))
-		}
-		b.Pause()
-		start := time.Now()
-		err := c.Close()
-		require.ErrorIs(t, err, lockport.ErrUnavailable)
-		require.ErrorContains(t, err, "1000 locks")
-		require.LessOrEqual(t, time.Since(start), 10*time.Second)
 	})
 }
 
@@ -222,18 +150,6 @@ func TestContextEndsWithTheHold(t *testing.T) {
 	})
 }
 
-func TestDo(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		err := lockport.Do(w.ctx, c, "", nil)
-		require.ErrorIs(t, err, lockport.ErrInvalidName)
-		require.PanicsWithValue(t, "oops", func() {
-			_ = lockport.Do(w.ctx, c, "a", func(context.Context, *lockport.Lock) error { panic("oops") })
-		})
-		w.nobodyHolds("a")
-	})
-}
-
 // What ran while the locker was closed under it may have overlapped somebody else's work.
 func TestDoSaysThatTheLockerWasClosed(t *testing.T) {
 	bubble(t, func(w *world) {
@@ -262,12 +178,4 @@ func TestCloseTellsALoss(t *testing.T) {
 			require.True(t, isClosed(l.Lost()))
 		})
 	}
-}
-
-func TestAs(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, _ := w.client()
-		var target *int
-		require.False(t, w.acquire(c, "a").As(&target))
-	})
 }

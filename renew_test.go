@@ -2,7 +2,6 @@ package lockport_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -17,25 +16,6 @@ import (
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
 )
-
-func TestRenewalKeepsTheLock(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		for range 100 {
-			w.sleep(ttl / 3)
-			require.True(t, l.Valid())
-			deadline, ok := l.Deadline()
-			require.True(t, ok)
-			require.Greater(t, time.Until(deadline), ttl/2)
-		}
-		require.InDelta(t, 100, b.Calls(memorytest.Renew), 34)
-		w.release(l)
-		renewed := b.Calls(memorytest.Renew)
-		w.sleep(10 * ttl)
-		require.Equal(t, renewed, b.Calls(memorytest.Renew), "a lock that was released is not renewed")
-	})
-}
 
 // Nothing is heard from the server: the hold ends before anybody else can have the name.
 func TestSilenceEndsTheHoldInTime(t *testing.T) {
@@ -91,23 +71,6 @@ func TestErrComparesTheClock(t *testing.T) {
 	}
 }
 
-func TestRenewalIsTriedUntilTheDeadline(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		for range 5 {
-			b.FailNext(memorytest.Renew, fmt.Errorf("%w: gone", driver.ErrUnknown))
-		}
-		deadline, _ := l.Deadline()
-		w.sleep(ttl / 2)
-		unmoved, _ := l.Deadline()
-		require.Equal(t, deadline, unmoved, "a renewal whose outcome is unknown moves nothing")
-		w.sleep(ttl)
-		require.True(t, l.Valid())
-		require.Greater(t, b.Calls(memorytest.Renew), 5)
-	})
-}
-
 // A renewal that succeeds at the very instant at which the deadline passes, whichever is seen first, revives nothing.
 func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
@@ -137,47 +100,6 @@ func (l tardyLease) Renew(ctx context.Context) (time.Time, error) {
 	return until, err
 }
 
-// The loss of a claim while many wait for it here wakes the next one.
-func TestLossWhileOthersWait(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		l := w.acquire(c, "a")
-		var waiting []*acquiring
-		for range 30 {
-			waiting = append(waiting, w.begin(c, "a"))
-		}
-		for i, a := range waiting {
-			if i%2 == 0 {
-				b.Server().Lose("a", errors.New("deleted"))
-			} else {
-				b.Server().LoseSilently("a")
-			}
-			next := a.got()
-			require.ErrorIs(t, l.Err(), lockport.ErrLost)
-			require.Greater(t, w.token(next), w.token(l))
-			l = next
-		}
-		w.release(l)
-	})
-}
-
-// One lease of a batch fails, the others do not.
-func TestBatchOfWhichOneIsLost(t *testing.T) {
-	bubble(t, func(w *world) {
-		c, b := w.client()
-		var locks []*lockport.Lock
-		for i := range 10 {
-			locks = append(locks, w.acquire(c, fmt.Sprint(i)))
-		}
-		b.Server().LoseSilently("3")
-		w.sleep(ttl / 3)
-		for i, l := range locks {
-			require.Equal(t, i != 3, l.Valid(), i)
-		}
-		require.Equal(t, 1, b.Calls(memorytest.Renew))
-	})
-}
-
 // plain hides the optional interfaces of a backend.
 type plain struct{ driver.Backend }
 
@@ -199,37 +121,6 @@ func TestPlainBackend(t *testing.T) {
 		w.release(waiting.got())
 		require.NoError(t, c.Close())
 		w.nobodyHolds("7")
-	})
-}
-
-// wrapper wraps a backend and says so.
-type wrapper struct {
-	driver.Backend
-	claims *atomic.Int64
-}
-
-func (b wrapper) Unwrap() driver.Backend { return b.Backend }
-
-func (b wrapper) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	b.claims.Add(1)
-	return b.Backend.TryAcquire(ctx, req)
-}
-
-func TestWrapperLosesNothing(t *testing.T) {
-	bubble(t, func(w *world) {
-		b := wrapper{memorytest.NewBackend(w.server, nil), new(atomic.Int64)}
-		c := w.on(b)
-		l := w.acquire(c, "a")
-		waiting := w.begin(c, "a")
-		other, _ := w.client()
-		foreign := w.begin(other, "a")
-		w.acquire(c, "b")
-		w.sleep(ttl)
-		w.release(l)
-		w.release(foreign.got())
-		w.release(waiting.got())
-		require.EqualValues(t, 2, b.claims.Load(), "waiting and requeueing went past TryAcquire")
-		require.NoError(t, c.Close())
 	})
 }
 
