@@ -150,6 +150,17 @@ func TestContextEndsWithTheHold(t *testing.T) {
 	})
 }
 
+// A fn that panics leaves no lock.
+func TestDoPanics(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		require.PanicsWithValue(t, "oops", func() {
+			_ = lockport.Do(w.ctx, c, "a", func(context.Context, *lockport.Lock) error { panic("oops") })
+		})
+		w.nobodyHolds("a")
+	})
+}
+
 // What ran while the locker was closed under it may have overlapped somebody else's work.
 func TestDoSaysThatTheLockerWasClosed(t *testing.T) {
 	bubble(t, func(w *world) {

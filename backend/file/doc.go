@@ -16,8 +16,8 @@
 //     On macOS and FreeBSD a busy process can keep all others from the lock.
 //   - Readers (lockport.Shared), on Linux: they have the name together, and never beside a writer. A reader that comes does not go before a writer that
 //     is next. Permits (lockport.Permits): never more than n are held, and another n is refused while one is. Both end as locks do.
-//   - A claim that waits costs one descriptor, one that is held too, and a reader's two. No goroutine runs; one timer does while something is held. It looks at the folder
-//     four times a second, and at the files only when the folder has changed.
+//   - A claim that waits costs one descriptor, one that is held too, and a reader's two. No goroutine runs; one timer does while something is held: it looks at
+//     the files four times a second.
 //
 // # Non-guarantees
 //

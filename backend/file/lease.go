@@ -75,14 +75,16 @@ func (l *lease) gone() error {
 }
 
 // freshen has the files of the lease look used.
-func (l *lease) freshen() {
-	l.lockedFile.freshen()
-	if l.note != nil {
-		l.note.freshen()
+func (l *lease) freshen(now time.Time) {
+	paths := []string{l.path}
+	switch {
+	case l.note != nil:
+		paths = append(paths, l.note.path)
+	case l.req.Permits > 0:
+		paths = append(paths, filepath.Join(filepath.Dir(l.path), gateName(l.req.Name)))
 	}
-	if l.req.Permits > 0 {
-		now := time.Now()
-		_ = os.Chtimes(filepath.Join(filepath.Dir(l.path), gateName(l.req.Name)), now, now)
+	for _, path := range paths {
+		_ = os.Chtimes(path, now, now)
 	}
 }
 
@@ -115,9 +117,6 @@ func (f *lockedFile) write(r record, at int, line string) (err error) {
 	f.slot, err = writeRecord(f.file, r, at)
 	return err
 }
-
-// freshen writes the record again.
-func (f *lockedFile) freshen() { _, _ = f.file.WriteAt(f.record.encode(), int64(f.slot)*slotSize) }
 
 // unlock writes, if it is to, that the lock is free, for people to read, and frees it. What is locked is decided by the lock alone, so a record
 // that cannot be written is no error. The lock is removed first, since a child that is just being started has a copy of the

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -41,6 +42,11 @@ func TestRecord(t *testing.T) {
 		}
 		r.held = false
 	}
+	longest := record{held: true, token: driver.MaxToken, since: time.UnixMicro(1<<62 - 1), owner: strings.Repeat("~", driver.MaxOwnerLength)}
+	require.Len(t, longest.encode(), slotSize)
+	got, ok := decode(longest.encode())
+	require.True(t, ok)
+	require.Equal(t, longest, got)
 }
 
 // The golden vectors of the documentation, of what stands beside the file of a lock: changing one is a major version.
@@ -61,7 +67,7 @@ func TestFilesBesideALock(t *testing.T) {
 	}
 }
 
-// Readers and permits go by the layout, and what nobody has used for a week is removed, whatever it is.
+// Readers and permits go by the layout.
 func TestFilesOfReadersAndPermits(t *testing.T) {
 	dir := t.TempDir()
 	b := newBackend(t, dir)
@@ -76,33 +82,14 @@ func TestFilesOfReadersAndPermits(t *testing.T) {
 	for _, kind := range []string{reader, permit} {
 		lines[numbered(stem("x"), kind, 1)] = nameLine("x")
 	}
-	old := time.Now().Add(-unused - time.Minute)
 	for name, line := range lines {
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		require.NoError(t, err)
 		require.Equal(t, line, string(text[headerSize:]), name)
-		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
 	}
 	files, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	require.Len(t, files, len(lines))
-
-	other := newBackend(t, dir) // which has not looked yet
-	for i, req := range []driver.Request{{Shared: true}, {Permits: 1}} {
-		req.Name, req.Owner = "x", goldenOwner+string(rune('a'+i))
-		_, err := other.TryAcquire(t.Context(), req)
-		require.NoError(t, err)
-		old = time.Now().Add(-unused - time.Minute)
-	}
-	for name := range lines {
-		require.NoError(t, os.Chtimes(filepath.Join(dir, name), old, old))
-	}
-	_, err = other.TryAcquire(t.Context(), driver.Request{Name: "y", Owner: goldenOwner})
-	require.NoError(t, err)
-	other.pruning.Wait()
-	left, err := os.ReadDir(dir)
-	require.NoError(t, err)
-	require.Len(t, left, len(lines), "of what is held, only the gate was removed, and there is a new file")
 }
 
 // Of claims of permits at the same time, each has a token of its own, and greater than that of any permit, whatever the clock says.
@@ -110,11 +97,7 @@ func TestTokensOfPermits(t *testing.T) {
 	const n = 4
 	dir := t.TempDir()
 	last := uint64(time.Now().Add(time.Hour).UnixMicro())
-	f, err := os.Create(filepath.Join(dir, numbered(stem("x"), permit, 2)))
-	require.NoError(t, err)
-	_, err = writeRecord(f, record{token: last, since: goldenTime, owner: goldenOwner}, 0)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	put(t, filepath.Join(dir, numbered(stem("x"), permit, 2)), record{token: last})
 	var backends []*Backend
 	for range n {
 		backends = append(backends, newBackend(t, dir))
@@ -144,13 +127,9 @@ func TestTokensOfPermits(t *testing.T) {
 // While readers have a file, its record names nobody, also where a writer was killed before.
 func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
 	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, FileName("x")))
-	require.NoError(t, err)
-	_, err = writeRecord(f, record{held: true, token: 1, since: goldenTime, owner: goldenOwner}, 0)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	put(t, filepath.Join(dir, FileName("x")), record{held: true, token: 1})
 	b := newBackend(t, dir)
-	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "reader", Shared: true})
+	_, err := b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "reader", Shared: true})
 	require.NoError(t, err)
 	_, err = b.TryAcquire(t.Context(), driver.Request{Name: "x", Owner: "writer"})
 	var held *driver.HeldError
@@ -158,13 +137,15 @@ func TestReadersClearTheRecordOfADeadWriter(t *testing.T) {
 	require.Empty(t, held.Holder.Owner)
 }
 
-// The longest owner fits into a slot.
-func TestLongestRecord(t *testing.T) {
-	r := record{held: true, token: driver.MaxToken, since: time.UnixMicro(1<<62 - 1), owner: string(bytes.Repeat([]byte("~"), driver.MaxOwnerLength))}
-	require.Len(t, r.encode(), slotSize)
-	got, ok := decode(r.encode())
-	require.True(t, ok)
-	require.Equal(t, r, got)
+// put makes the file at path with r as its only record.
+func put(t *testing.T, path string, r record) {
+	t.Helper()
+	r.since, r.owner = goldenTime, goldenOwner
+	f, err := os.Create(path)
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = writeRecord(f, r, 0)
+	require.NoError(t, err)
 }
 
 func lockIn(t *testing.T, dir string) (uint64, error) {
@@ -246,30 +227,19 @@ func TestTokenSurvives(t *testing.T) {
 	last = requireNext(t, dir, last)
 
 	// The clock was set back: the file is ahead of it.
-	f, err := os.OpenFile(path, os.O_RDWR, 0)
-	require.NoError(t, err)
 	last += uint64(time.Hour.Microseconds())
-	_, err = writeRecord(f, record{token: last, since: goldenTime, owner: goldenOwner}, 0)
-	require.NoError(t, err)
-	require.NoError(t, f.Close())
+	put(t, path, record{token: last})
 	next := requireNext(t, dir, last)
 	require.Equal(t, last+2, next, "readers may have had the one between")
 
 	// Both: refused, since nothing is left to tell what was given.
 	require.NoError(t, os.Truncate(path, 0))
 	require.NoError(t, os.Chtimes(path, time.Time{}, time.Now().Add(time.Hour)))
-	_, err = lockIn(t, dir)
+	_, err := lockIn(t, dir)
 	require.ErrorIs(t, err, driver.ErrRefused)
 	require.ErrorContains(t, err, "clock was set back")
-}
 
-func TestGreatestToken(t *testing.T) {
-	dir := t.TempDir()
-	f, err := os.Create(filepath.Join(dir, FileName("x")))
-	require.NoError(t, err)
-	defer f.Close()
-	_, err = writeRecord(f, record{token: driver.MaxToken, since: goldenTime, owner: goldenOwner}, 0)
-	require.NoError(t, err)
+	put(t, path, record{token: driver.MaxToken})
 	_, err = lockIn(t, dir)
 	require.ErrorIs(t, err, driver.ErrRefused)
 }

@@ -4,8 +4,6 @@ package file
 
 import "syscall"
 
-func changeTime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }
-
 // mountLocal is MNT_LOCAL, the flag of file systems on this machine's own disks.
 const mountLocal = 0x1000
 

@@ -2,8 +2,6 @@ package file
 
 import "syscall"
 
-func changeTime(st *syscall.Stat_t) int64 { return st.Ctim.Nano() }
-
 // shared are the file systems whose locks other machines have a part in, by the number that statfs(2) gives (linux/magic.h and
 // the file systems' sources).
 var shared = map[uint32]string{

@@ -20,5 +20,4 @@ func tryShared(*os.File) (bool, error)        { return false, errUnsupported }
 func unflock(*os.File) error                  { return errUnsupported }
 func ownerOf(fs.FileInfo) int                 { return -1 }
 func isForAll(string) bool                    { return false }
-func changedAt(string) int64                  { return 0 }
 func remoteness(string) (string, bool, error) { return "", false, errUnsupported }

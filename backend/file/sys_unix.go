@@ -70,16 +70,6 @@ func flock(f *os.File, how int) (bool, error) {
 	}
 }
 
-// changedAt is when something in the folder dir was last made, renamed or removed; 0 if that cannot be told. It is the time of change, not of
-// modification, which a program can set.
-func changedAt(dir string) int64 {
-	var st syscall.Stat_t
-	if err := syscall.Stat(dir, &st); err != nil {
-		return 0
-	}
-	return changeTime(&st)
-}
-
 // ownerOf is the user id of a file's owner.
 func ownerOf(fi fs.FileInfo) int {
 	if st, ok := fi.Sys().(*syscall.Stat_t); ok {

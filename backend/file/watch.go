@@ -13,21 +13,16 @@ import (
 const (
 	// watchPeriod is how often a Backend that holds something looks whether its files are still there.
 	watchPeriod = 250 * time.Millisecond
-	// settling is how long after a change of the folder its time of change may stay the same although it changes again: the grain of the coarsest
-	// file system's clock is 2 s.
-	settling = 3 * time.Second
-	// freshen is how often the files of leases are written to again: many systems remove files that have not changed for days from
-	// /tmp, and so does prune.
+	// freshen is how often the files of leases get the present time: many systems remove files that have not changed for days from /tmp, and so does
+	// prune.
 	freshen = time.Hour
 )
 
-// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. A look asks for the folder's
-// time of change first, so that many locks in a folder that nobody changes cost no more than one. The backend's mutex guards it.
+// watch finds lock files that were removed or replaced while held: from a timer, so that nothing runs while nothing is held. The backend's mutex guards
+// it.
 type watch struct {
-	timer   *time.Timer // nil: nothing is held
-	changed int64       // the folder's time of change
-	seen    time.Time   // when that was seen first
-	fresh   time.Time   // when the files were last written to again, or the watch began
+	timer *time.Timer // nil: nothing is held
+	fresh time.Time   // when the files last got the present time, or the watch began
 }
 
 // start watches what b holds. The caller has b's mutex.
@@ -46,22 +41,10 @@ func (w *watch) stop() {
 	}
 }
 
-// isSettled says that no file was removed or replaced since the last look. The caller has the mutex.
-func (w *watch) isSettled(changed int64, now time.Time) bool {
-	if changed == 0 || changed != w.changed {
-		w.changed, w.seen = changed, now
-	}
-	return now.Sub(w.seen) > settling
-}
-
 // look tells the holders of files that are gone, and looks again later if anything is held.
 func (b *Backend) look() {
-	changed := changedAt(b.dir.path) // before the files: what changes after this is for the next look
 	b.mu.Lock()
-	var leases []*lease
-	if !b.watch.isSettled(changed, time.Now()) {
-		leases = slices.Collect(maps.Values(b.held))
-	}
+	leases := slices.Collect(maps.Values(b.held))
 	b.mu.Unlock()
 	for _, l := range leases {
 		if !l.isHere() {
@@ -78,7 +61,7 @@ func (b *Backend) look() {
 		if time.Since(w.fresh) > freshen {
 			w.fresh = time.Now()
 			for _, l := range b.held {
-				l.freshen()
+				l.freshen(w.fresh)
 			}
 		}
 		w.timer.Reset(watchPeriod)
