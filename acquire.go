@@ -51,7 +51,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 			return outer.enter(w)
 		}
 	}
-	mine, err := c.enqueue(w, name)
+	q, mine, err := c.enqueue(w, name)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	case <-w.ready:
 		return w.lock, w.err
 	case <-ctx.Done():
-		return nil, c.leave(w, ctx.Err())
+		return nil, c.leave(q, w, ctx.Err())
 	}
 }
 
@@ -74,7 +74,8 @@ func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []Ac
 	if err := checkName(name); err != nil {
 		return nil, err
 	}
-	w := &waiter{ctx: ctx, try: try, acquisition: c.cfg.acquisition}
+	w := &waiter{ctx: ctx, acquisition: c.cfg.acquisition}
+	w.try = try
 	for _, o := range opts {
 		if o == nil {
 			continue
@@ -91,54 +92,51 @@ func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []Ac
 	return w, ctx.Err()
 }
 
-// enqueue puts w into the queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
+// enqueue puts w into its queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
 // background.
-func (c *Client) enqueue(w *waiter, name string) (mine *claim, err error) {
+func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.closed {
-		return nil, ErrClosed
+		return nil, nil, ErrClosed
 	}
-	q := c.queueOf(name, w.mode)
+	q = c.queueOf(name, w.mode)
 	if cl := q.newest; cl != nil {
 		now := c.now()
 		if q.head == nil && cl.mayJoin(w, now) {
-			w.queue = q
 			q.push(w)
 			cl.join(w, now)
-			return nil, nil
+			return q, nil, nil
 		}
 		q = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
-		return nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
+		return nil, nil, q.heldHere(fmt.Errorf("%w: this process holds or is acquiring it", ErrHeld))
 	case q.claim == nil && q.head == nil:
 		q.blocked = nil
 	}
-	w.queue = q
 	q.push(w)
 	q.crowdsOut(c)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
-		return c.newClaim(q), nil
+		return q, c.newClaim(q), nil
 	}
 	w.ready = make(chan struct{})
 	if q.claim == nil {
 		c.startClaim(q)
 	}
-	return nil, nil
+	return q, nil, nil
 }
 
-// leave takes w, whose context has ended with cause, out of its queue. What it was given meanwhile goes on to the next.
-func (c *Client) leave(w *waiter, cause error) error {
+// leave takes w, whose context has ended with cause, out of q. What it was given meanwhile goes on to the next.
+func (c *Client) leave(q *queue, w *waiter, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	q := w.queue
 	blocked := q.blocked
 	if blocked == ErrHeld {
 		blocked = q.heldHere(blocked)
 	}
-	if !w.done {
+	if !w.done() {
 		q.drop(w)
 		c.tidy(q)
 	} else if w.lock != nil {
@@ -147,7 +145,7 @@ func (c *Client) leave(w *waiter, cause error) error {
 		}
 	}
 	switch {
-	case w.done && w.err != nil:
+	case w.err != nil:
 		return fmt.Errorf("%w; before that: %w", cause, w.err)
 	case blocked != nil:
 		return fmt.Errorf("%w while waiting: %w", cause, blocked)

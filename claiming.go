@@ -64,14 +64,14 @@ func (cl *claim) runHere(w *waiter) {
 	defer func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if o.gaveUp = o.gaveUp && !w.done; o.gaveUp {
+		if o.gaveUp = o.gaveUp && !w.done(); o.gaveUp {
 			cl.queue.drop(w)
 		}
 		if cl.conclude(&o) {
 			ctx := cl.ownContext(w.ctx)
 			c.inBackground(func() { cl.run(ctx, o) })
 		}
-		if !w.done {
+		if !w.done() {
 			w.ready = make(chan struct{})
 		}
 	}()

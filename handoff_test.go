@@ -91,6 +91,18 @@ func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
 	})
 }
 
+// A claim is not handed on to a caller with another TTL.
+func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		other := w.begin(c, "a", lockport.TTL(time.Minute))
+		w.release(l)
+		deadline, _ := other.got().Deadline()
+		require.Greater(t, time.Until(deadline), 50*time.Second)
+	})
+}
+
 // A claim that can hardly be believed any more is not handed on.
 func TestHandOffNeedsValidity(t *testing.T) {
 	bubble(t, func(w *world) {

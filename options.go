@@ -52,6 +52,7 @@ type acquisition struct {
 	maxHold time.Duration
 	minHold time.Duration
 	reenter bool
+	try     bool // it does not wait
 }
 
 type clientOption func(*config) error

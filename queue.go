@@ -26,17 +26,16 @@ type queue struct {
 // waiter is one call of Acquire or TryAcquire.
 type waiter struct {
 	acquisition
-	try  bool
-	done bool // lock or err is set
-
 	ctx   context.Context // the caller's
-	ready chan struct{}   // closed when lock or err is set; nil: the caller makes the claim, and is not waiting
+	ready chan struct{}   // closed when it is done; nil: the caller makes the claim, and is not waiting
 	lock  *Lock
 	err   error
 
-	queue      *queue
 	prev, next *waiter
 }
+
+// done says that its wait has ended. The client's mutex is held.
+func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
 func (q *queue) push(w *waiter) {
 	w.prev = q.tail
@@ -90,7 +89,7 @@ func (q *queue) granted() []*claim {
 // answer ends w's wait. The client's mutex is held.
 func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	q.remove(w)
-	w.lock, w.err, w.done = lock, err, true
+	w.lock, w.err = lock, err
 	if w.ready != nil {
 		close(w.ready)
 	}
