@@ -64,7 +64,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl.joinRenewal(ctx)
-	switch e := l.over(); {
+	switch e := l.over(c.now()); {
 	case e != nil:
 		return t, e.err
 	case cl.renewing:

@@ -73,12 +73,12 @@ func (l *Lock) Err() error {
 	e := l.ended.Load()
 	if e == nil {
 		c := l.claim.client
-		deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
-		if deadline == never || c.now() < deadline {
+		deadline, now := min(time.Duration(l.claim.deadline.Load()), l.limit), c.now()
+		if deadline == never || now < deadline {
 			return nil
 		}
 		c.mu.Lock()
-		e = l.over()
+		e = l.over(now)
 		c.mu.Unlock()
 		if e == nil { // renewed just now
 			return nil
@@ -87,10 +87,10 @@ func (l *Lock) Err() error {
 	return l.claim.client.fail("hold", l.Name(), e.err)
 }
 
-// over is how the hold has ended, if need be at this moment, by the clock; nil: it has not. The mutex is held.
-func (l *Lock) over() *end {
+// over is how the hold has ended, if need be now, by the clock; nil: it has not. The mutex is held.
+func (l *Lock) over(now time.Duration) *end {
 	if l.ended.Load() == nil {
-		l.claim.expire(l.claim.client.now())
+		l.claim.expire(now)
 	}
 	return l.ended.Load()
 }
@@ -132,7 +132,7 @@ func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel cont
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := func(e *end) { cancelCause(c.fail("hold", l.Name(), e.err)) }
-	if e := l.over(); e != nil {
+	if e := l.over(c.now()); e != nil {
 		ends(e)
 	} else {
 		l.watch(ctx, ends)

@@ -39,10 +39,11 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 	c := l.claim.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e := l.over(); e != nil {
+	now := c.now()
+	if e := l.over(now); e != nil {
 		return nil, fmt.Errorf("the outer hold has ended: %w", e.err)
 	}
-	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: c.now(), limit: l.limit}
+	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: now, limit: l.limit}
 	inner.observe(w)
 	l.watch(inner, inner.endWith)
 	return inner, nil

@@ -20,7 +20,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	c := l.claim.client
 	c.mu.Lock()
 	now := c.now()
-	if e := l.over(); e != nil {
+	if e := l.over(now); e != nil {
 		c.mu.Unlock()
 		if e.lost {
 			return c.fail("release", l.Name(), e.err)
