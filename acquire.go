@@ -100,7 +100,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	if c.closed {
 		return nil, nil, ErrClosed
 	}
-	q = c.queueOf(name, w.mode)
+	q, first := c.queueOf(name, w.mode)
 	if cl := q.newest; cl != nil {
 		now := c.now()
 		if q.head == nil && cl.mayJoin(w, now) {
@@ -108,7 +108,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 			cl.join(w, now)
 			return q, nil, nil
 		}
-		q = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
+		q, first = c.queueOf(name, w.mode) // a claim that has just expired may have been the last of its queue
 	}
 	switch {
 	case q.claim != nil && w.try && (!q.several() || q.blocked != nil):
@@ -117,7 +117,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		q.blocked = nil
 	}
 	q.push(w)
-	q.crowdsOut(c)
+	q.crowdsOut(first)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return q, c.newClaim(q), nil
 	}

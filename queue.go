@@ -118,25 +118,26 @@ func (q *queue) heldHere(err error) error {
 	return err
 }
 
-// queueOf returns the queue of name in mode m, made if need be. The mutex is held.
-func (c *Client) queueOf(name string, m mode) *queue {
-	first := c.queues[name]
-	for q := first; q != nil; q = q.also {
+// queueOf returns the queue of name in mode m, made if need be, and the first of those of the name. The mutex is held.
+func (c *Client) queueOf(name string, m mode) (q, first *queue) {
+	first = c.queues[name]
+	for q = first; q != nil; q = q.also {
 		if q.mode == m {
-			return q
+			return q, first
 		}
 	}
-	q := &queue{name: name, mode: m, also: first}
+	q = &queue{name: name, mode: m, also: first}
 	if m.several() {
 		q.beside = make(map[*claim]struct{})
 	}
 	c.queues[name] = q
-	return q
+	return q, q
 }
 
-// crowdsOut tells the claims of the same name in the other mode, with which those of q do not agree, that somebody waits. The mutex is held.
-func (q *queue) crowdsOut(c *Client) {
-	for o := c.queues[q.name]; o != nil; o = o.also {
+// crowdsOut tells the claims of the same name in the other mode, with which those of q do not agree, that somebody waits. first is the first queue of the
+// name. The mutex is held.
+func (q *queue) crowdsOut(first *queue) {
+	for o := first; o != nil; o = o.also {
 		if o.shared == q.shared || o.permits+q.permits > 0 {
 			continue
 		}
