@@ -6,7 +6,6 @@ import (
 	"os"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/bench/page"
 	"github.com/lockport/lockport/internal/lab/measure"
+	"github.com/lockport/lockport/referee/libraries"
 )
 
 // options say what is measured.
@@ -99,15 +99,9 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 	return on
 }
 
-// result is what results say of a library. Its version is that of its module in this program.
+// result is what results say of a library.
 func result(l lib.Library) page.Library {
-	r := page.Library{Family: l.Family, Name: l.Name, Kind: l.Kind, Module: l.Module, How: l.How, Renewal: l.Renewal}
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, m := range info.Deps {
-			if m.Path == l.Module {
-				r.Version = m.Version
-			}
-		}
+	return page.Library{
+		Family: l.Family, Name: l.Name, Kind: l.Kind, Module: l.Module, Version: libraries.Version(l.Module), How: l.How, Renewal: l.Renewal,
 	}
-	return r
 }

@@ -7,6 +7,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -118,7 +119,7 @@ func render(docs string) error {
 // judged runs the suite on servers of the library's own.
 func judged(ctx context.Context, s libraries.Subject, match string, runs int, verbose bool) (Result, error) {
 	began := time.Now()
-	r := Result{Subject: s.Name, Version: version(s.Module), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
+	r := Result{Subject: s.Name, Version: cmp.Or(libraries.Version(s.Module), "of this repository"), Use: s.Use, Runs: runs, Counts: make(map[conformance.Outcome]int)}
 	env, err := environment.Named(s.Environment)
 	if err != nil {
 		return r, err

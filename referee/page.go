@@ -7,7 +7,6 @@ import (
 	"html"
 	"regexp"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"text/template"
@@ -18,17 +17,6 @@ import (
 
 func newPage(runs int) *Page {
 	return &Page{Date: time.Now().UTC().Format(time.DateOnly), Runs: runs, Go: runtime.Version()}
-}
-
-// version is that of a module that this program is built with.
-func version(module string) string {
-	info, _ := debug.ReadBuildInfo()
-	for _, m := range info.Deps {
-		if m.Path == module {
-			return m.Version
-		}
-	}
-	return "of this repository"
 }
 
 // text is a result for people at a terminal.

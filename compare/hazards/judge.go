@@ -87,16 +87,10 @@ func judge(h *history.History, p *trial) verdict {
 	return v
 }
 
-// classOf is that of an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock, and was refused.
+// classOf is that of an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock. That
+// it was refused, judge looks at.
 func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
-	tried := false
-	for _, w := range v.writes {
-		if w.by == o.First && w.At >= o.Second.Got {
-			if tried = true; !w.refused() {
-				return report.Unsafe
-			}
-		}
-	}
+	tried := slices.ContainsFunc(v.writes, func(w write) bool { return w.by == o.First && w.At >= o.Second.Got })
 	if !tried || o.First.Token == 0 || o.Second.Token <= o.First.Token || len(h.TokenFaults()) > 0 {
 		return report.Unsafe
 	}

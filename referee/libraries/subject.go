@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -90,6 +91,18 @@ func Named(name string) (Subject, error) {
 		return Subject{}, fmt.Errorf("there is no library %q; there are %s", name, strings.Join(names, ", "))
 	}
 	return all[i], nil
+}
+
+// Version is that of a module with which this program is built; empty if it is not.
+func Version(module string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == module {
+				return m.Version
+			}
+		}
+	}
+	return ""
 }
 
 // hosts are the servers that a URL names. It is that of servers of our own, and has no error.

@@ -2,7 +2,6 @@ package measure
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"runtime"
 	"testing"
@@ -12,8 +11,6 @@ import (
 
 	_ "github.com/lockport/lockport/backend/file"
 	"github.com/lockport/lockport/internal/lab/worker"
-
-	"github.com/lockport/lockport/internal/lab/history"
 )
 
 func TestMain(m *testing.M) {
@@ -136,20 +133,6 @@ func TestWorkers(t *testing.T) {
 	w[0].Kill()
 	_, err = await(t.Context())
 	require.ErrorIs(t, err, worker.ErrEnded)
-}
-
-// Two processes tell the time alike: what one does before the other has the earlier instant.
-func TestClockIsShared(t *testing.T) {
-	w, err := kind.Start(t.Context(), config(t))
-	require.NoError(t, err)
-	defer w.Close()
-	for i := range 20 {
-		before := history.Now()
-		a, err := w.Ask(t.Context(), order{Do: "acquire", Name: fmt.Sprint(i), For: grantLimit})
-		require.NoError(t, err)
-		require.GreaterOrEqual(t, a.At, before)
-		require.LessOrEqual(t, a.At, history.Now())
-	}
 }
 
 func TestJudge(t *testing.T) {
