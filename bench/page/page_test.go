@@ -127,6 +127,7 @@ func TestOutcome(t *testing.T) {
 		{"a", []string{"x", "y"}, "≥", 2.1, "", "**no**: 2×"},
 		{"a", []string{"x"}, "≥", 9, "", "not certain: 10× (2 to 20)"},
 		{"a", nil, "≤", 20, "", "not certain: 20 (10 to 30)"},
+		{"a", nil, "≤", 10, "", "not certain: 20 (10 to 30)"}, // one turn of three
 		{"c", nil, "≤", 1, "", notMeasured},
 		{"a", []string{"z"}, "≤", 1, "", notMeasured},
 		{"a", []string{"idle"}, "≤", 1, "", notMeasured}, // to nothing there is no ratio
