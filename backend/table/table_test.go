@@ -126,7 +126,7 @@ func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 	})
 }
 
-// A repeated claim is granted once, and keeps its token. A repeated release changes nothing of the next holder's.
+// A repeated claim is granted once, and keeps its token. A claim that finds the name held, and a repeated release, change nothing of the holder's.
 func TestRepeatedStatements(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		first, err := b.TryAcquire(t.Context(), request("a", 1))
@@ -134,6 +134,10 @@ func TestRepeatedStatements(t *testing.T) {
 		again, err := b.TryAcquire(t.Context(), request("a", 1))
 		require.NoError(t, err)
 		require.Equal(t, first.Grant().Token, again.Grant().Token)
+		before := do(t, b, "SELECT * FROM {table}")
+		_, err = b.TryAcquire(t.Context(), request("a", 2))
+		require.ErrorIs(t, err, driver.ErrHeld)
+		require.Equal(t, before, do(t, b, "SELECT * FROM {table}"))
 		require.NoError(t, first.Release(t.Context()))
 		next, err := b.TryAcquire(t.Context(), request("a", 2))
 		require.NoError(t, err)
