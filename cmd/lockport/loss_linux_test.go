@@ -12,7 +12,7 @@ import (
 // backend does for that: its validity is as that of any backend with a TTL. The guard acts a fortieth of the TTL before its end, which a busy machine needs.
 func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 	t.Parallel()
-	const ttl = 4 * time.Second
+	const ttl = 8 * time.Second
 	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
 	group := p.group(t)
 	stopped := time.Now()
