@@ -188,16 +188,10 @@ var errOvertaken = errors.New("somebody else was quicker")
 // others from a permit that is free.
 func (b *Backend) tryPermit(ctx context.Context, c *claim) (p place, _ error) {
 	for {
-		client, err := b.ready(ctx)
-		if err != nil {
-			return p, classify(ctx, err, false)
-		}
 		from, to := c.rivals()
-		reading, cancel := connected(ctx, client)
-		r, err := client.Get(reading, from, clientv3.WithRange(to), clientv3.WithLimit(1))
-		cancel()
+		r, err := b.get(ctx, from, clientv3.WithRange(to), clientv3.WithLimit(1))
 		if err != nil {
-			return p, classify(ctx, err, false)
+			return p, err
 		}
 		for _, e := range entries(r) {
 			if err := c.otherPermits(b.layout.claimant(e)); err != nil {
@@ -324,12 +318,6 @@ func (c *claim) isLate() bool {
 
 // look looks where a claim stands that is at the server, or was.
 func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
-	client, err := b.ready(ctx)
-	if err != nil {
-		return place{}, classify(ctx, err, true)
-	}
-	ctx, cancel := connected(ctx, client)
-	defer cancel()
 	b.mu.Lock()
 	key, rev := c.key, c.rev
 	b.mu.Unlock()
@@ -338,13 +326,14 @@ func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
 		limit = 0 // all
 	}
 	from, to := c.rivals()
-	r, err := client.Txn(ctx).If(created(key, rev)).Then(
+	a := b.commit(ctx, request{when: []clientv3.Cmp{created(key, rev)}, then: []clientv3.Op{
 		opGet(from, to, limit, clientv3.SortDescend, clientv3.WithMaxCreateRev(rev-1), clientv3.WithKeysOnly()),
 		opGet(from, to, limit, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly()),
-	).Commit()
-	if err != nil {
-		return place{}, classify(ctx, err, true)
+	}})
+	if a.err != nil { // also where it was not sent: the claim is there, or was
+		return place{}, classify(ctx, a.err, true)
 	}
+	r := a.txn
 	if !r.Succeeded {
 		err := fmt.Errorf("%w: its place in the queue of etcd is gone: its lease has ended, or somebody has deleted it", driver.ErrUnavailable)
 		b.gone(c, err)

@@ -76,15 +76,11 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 	if err != nil {
 		return place{}, err
 	}
-	client, err := b.ready(ctx)
-	if err != nil {
-		return place{}, err
-	}
 	from, to := c.rivals()
-	found, err := client.Get(ctx, from, clientv3.WithRange(to), clientv3.WithMinCreateRev(rev), clientv3.WithMaxCreateRev(rev), clientv3.WithKeysOnly())
+	found, err := b.get(ctx, from, clientv3.WithRange(to), clientv3.WithMinCreateRev(rev), clientv3.WithMaxCreateRev(rev), clientv3.WithKeysOnly())
 	switch {
 	case err != nil:
-		return place{}, classify(ctx, err, false)
+		return place{}, err
 	case len(found.Kvs) == 0:
 		return place{}, errNotDetached
 	}

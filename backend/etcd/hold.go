@@ -119,21 +119,17 @@ const (
 func (b *Backend) confirm(all []*claim) {
 	ctx, cancel := context.WithTimeout(b.ctx, readLimit)
 	defer cancel()
-	client, err := b.ready(ctx)
 	for some := range slices.Chunk(all, readAtOnce) {
 		var read []clientv3.Op
 		for _, c := range some {
 			read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()))
 		}
-		var r *clientv3.TxnResponse
-		if err == nil {
-			r, err = client.Txn(ctx).Then(read...).Commit()
-		}
-		if err != nil {
+		a := b.commit(ctx, request{then: read})
+		if a.err != nil {
 			return
 		}
 		for i, c := range some {
-			if kvs := rangeAt(r, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
+			if kvs := rangeAt(a.txn, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
 				b.gone(c, errKeyGone)
 			}
 		}

@@ -41,12 +41,15 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return append(all, permits...), err
 }
 
+// get reads keys.
+func (b *Backend) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	return do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.GetResponse, error) {
+		return client.Get(ctx, key, opts...)
+	})
+}
+
 // read returns the status of every lock, and of all permits of a name, whose keys begin with within.
 func (b *Backend) read(ctx context.Context, within string) (all []driver.Status, err error) {
-	client, err := b.ready(ctx)
-	if err != nil {
-		return nil, err
-	}
 	var leases []clientv3.LeaseID // of the first holders of all
 	var keys []entry              // of one
 	is := ""                      // what they begin with
@@ -65,9 +68,9 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 	}
 	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(within)), clientv3.WithLimit(listPage)}
 	for from, more := cmp.Or(within, "\x00"), true; more; {
-		r, err := client.Get(ctx, from, opts...)
+		r, err := b.get(ctx, from, opts...)
 		if err != nil {
-			return nil, classify(ctx, err, false)
+			return nil, err
 		}
 		for _, e := range entries(r) {
 			if _, suffix, ok := b.layout.name(e.key); ok {
@@ -87,8 +90,10 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 	for i, id := range leases {
 		at, known := expires[id]
 		if !known {
-			r, err := client.TimeToLive(ctx, id)
-			if err = classify(ctx, err, false); err != nil && !isRejected(err) { // gone, or not to be asked for
+			r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
+				return client.TimeToLive(ctx, id)
+			})
+			if err != nil && !isRejected(err) { // gone, or not to be asked for
 				return nil, err
 			}
 			if err == nil && r.TTL > 0 {
@@ -113,13 +118,9 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 
 // removeOwner deletes the key of owner within what belongs to name; if holder, only where it is that of a holder.
 func (b *Backend) removeOwner(ctx context.Context, name, within, owner string, holder bool) (removed bool, err error) {
-	client, err := b.ready(ctx)
+	r, err := b.get(ctx, within, clientv3.WithPrefix())
 	if err != nil {
 		return false, err
-	}
-	r, err := client.Get(ctx, within, clientv3.WithPrefix())
-	if err != nil {
-		return false, classify(ctx, err, false)
 	}
 	keys := entries(r)
 	if holder {

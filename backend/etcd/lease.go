@@ -46,16 +46,13 @@ func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
 
 // grant has etcd make a lease. Its errors are classified.
 func (b *Backend) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
-	client, err := b.ready(ctx)
-	if err != nil {
+	var sent time.Time
+	r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
+		sent = time.Now()
+		return client.Grant(ctx, int64(ttl/time.Second))
+	})
+	if err != nil { // it may be there, but nothing is attached to it
 		return nil, err
-	}
-	ctx, cancel := connected(ctx, client)
-	defer cancel()
-	sent := time.Now()
-	r, err := client.Grant(ctx, int64(ttl/time.Second))
-	if err != nil {
-		return nil, classify(ctx, err, false) // it may be there, but nothing is attached to it
 	}
 	least := time.Duration(r.TTL) * time.Second
 	if least > ttl {
@@ -134,13 +131,11 @@ func (b *Backend) keep(l *lease, must bool) *call {
 func (b *Backend) keepAlive(l *lease, sent time.Time) error {
 	ctx, cancel := context.WithTimeout(b.ctx, l.ttl)
 	defer cancel()
-	client, err := b.ready(ctx)
+	r, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
+		return client.KeepAliveOnce(ctx, l.id)
+	})
 	if err != nil {
 		return err
-	}
-	r, err := client.KeepAliveOnce(ctx, l.id)
-	if err != nil {
-		return classify(ctx, err, true)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,12 +22,8 @@ type link struct {
 
 	mu         sync.Mutex
 	client     *clientv3.Client
-	connecting *call     // makes the own client; nil: not now
-	reset      time.Time // when gRPC's pause before the next attempt to connect was last cut short
+	connecting *call // makes the own client; nil: not now
 }
-
-// resetEvery is how often that pause is cut short: it grows to two minutes, and lockport pauses by itself.
-const resetEvery = time.Second
 
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
@@ -62,12 +58,7 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 		case connectivity.Shutdown:
 			return nil, errClosed
 		case connectivity.TransientFailure:
-			l.mu.Lock()
-			defer l.mu.Unlock()
-			if time.Since(l.reset) >= resetEvery {
-				l.reset = time.Now()
-				conn.ResetConnectBackoff()
-			}
+			conn.ResetConnectBackoff() // which grows to two minutes, and lockport pauses by itself
 			return nil, errUnreachable
 		}
 		conn.Connect()
@@ -77,24 +68,27 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// patience is how long a request has for itself before connected looks after it: most need less, and cost no goroutine.
+// patience is how long a request has for itself before do looks after it: most need less, and cost no goroutine.
 const patience = 50 * time.Millisecond
 
-// connected is ctx, but ends soon when there is no connection any more, too: clientv3 would keep what it has not sent until there is another.
-func connected(ctx context.Context, client *clientv3.Client) (context.Context, context.CancelFunc) {
-	conn := client.ActiveConnection()
-	if conn == nil {
-		return ctx, func() {}
+// do makes a request of the client, once that has a connection. f's context ends soon when there is none any more, too: clientv3 would keep what
+// it has not sent until there is another. The error is classified; late is what classify asks for.
+func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
+	client, err := b.ready(ctx)
+	if err != nil {
+		return answer, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	look := time.AfterFunc(patience, func() {
-		conn.WaitForStateChange(ctx, connectivity.Ready)
-		cancel()
-	})
-	return ctx, func() {
-		look.Stop()
-		cancel()
+	defer cancel()
+	if conn := client.ActiveConnection(); conn != nil {
+		look := time.AfterFunc(patience, func() {
+			conn.WaitForStateChange(ctx, connectivity.Ready)
+			cancel()
+		})
+		defer look.Stop()
 	}
+	answer, err = f(ctx, client)
+	return answer, classify(ctx, err, late)
 }
 
 // connect makes the own client, unless that is under way.

@@ -28,18 +28,16 @@ func (c *claim) Release(ctx context.Context) error {
 
 // delete releases c where etcd is out of space, which a transaction needs though it only deletes.
 func (c *claim) delete(ctx context.Context, full error) error {
-	client, err := c.b.ready(ctx)
-	if err != nil {
-		return err
-	}
 	c.b.mu.Lock()
 	again := c.spent
 	c.spent = true
 	c.b.mu.Unlock()
-	r, err := client.Delete(ctx, c.key)
+	r, err := do(ctx, c.b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.DeleteResponse, error) {
+		return client.Delete(ctx, c.key)
+	})
 	switch {
 	case err != nil:
-		return classify(ctx, err, true)
+		return err
 	case r.Deleted == 0 && !again: // by the transaction, perhaps
 		return full
 	}

@@ -63,14 +63,10 @@ func (b *Backend) send(ctx context.Context, all []request) []answer {
 
 // commit carries out one transaction.
 func (b *Backend) commit(ctx context.Context, r request) answer {
-	client, err := b.ready(ctx)
-	if err != nil {
-		return answer{err: err}
-	}
-	ctx, cancel := connected(ctx, client)
-	defer cancel()
-	txn, err := client.Txn(ctx).If(r.when...).Then(r.then...).Else(r.or...).Commit()
-	return answer{txn, classify(ctx, err, true)}
+	txn, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.TxnResponse, error) {
+		return client.Txn(ctx).If(r.when...).Then(r.then...).Else(r.or...).Commit()
+	})
+	return answer{txn, err}
 }
 
 // part is the answer to the transaction that is operation i of another.
