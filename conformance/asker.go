@@ -17,6 +17,8 @@ type asker struct {
 	what string // "TryAcquire"
 	ask  func(ctx context.Context, name string) *asked
 	lag  time.Duration // how long after an answer was settled others may find the name taken
+	// rival is the mode of a claim that is excluded by what is asked for, and by nothing else.
+	rival mode
 }
 
 // asked is the answer.
@@ -28,14 +30,17 @@ type asked struct {
 }
 
 // ask is through the driver: whoever asks undoes what may be held.
-func (p *party) ask() *asker {
-	return &asker{Env: p.e, what: "TryAcquire", ask: func(ctx context.Context, name string) *asked {
-		req := p.patientRequest(name)
+func (p *party) ask() *asker { return p.askAs((*party).request, (*party).request) }
+
+// askAs is ask for claims of another mode.
+func (p *party) askAs(as, rival mode) *asker {
+	return &asker{Env: p.e, what: "TryAcquire", rival: rival, ask: func(ctx context.Context, name string) *asked {
+		req := p.e.patiently(as(p, name))
 		lease, err := p.tryIn(ctx, req)
 		a := &asked{err: err, settle: func() { p.settle(req, lease, err) }, held: func(other *party) {}}
 		if err == nil {
 			a.token = lease.Grant().Token
-			a.held = func(other *party) { other.finds(name, "the claim was granted at last") }
+			a.held = func(other *party) { other.findsAs(rival(other, name), "the claim was granted at last") }
 		}
 		return a
 	}}
@@ -43,7 +48,7 @@ func (p *party) ask() *asker {
 
 // ask is through a client, which undoes in the background what nobody got.
 func (e *Env) ask(c *lockport.Client, lag time.Duration) *asker {
-	return &asker{Env: e, what: "Acquire", lag: lag, ask: func(ctx context.Context, name string) *asked {
+	return &asker{Env: e, what: "Acquire", lag: lag, rival: (*party).request, ask: func(ctx context.Context, name string) *asked {
 		lock, err := c.Acquire(ctx, name)
 		a := &asked{err: err, held: func(other *party) {}, settle: func() {
 			if err == nil {
@@ -84,7 +89,30 @@ func (a *asker) begin(name string) *call[*asked] {
 // settled settles an answer, after which other must get the name. It returns the token of other's claim.
 func (a *asker) settled(answer *asked, name string, other *party, how string) uint64 {
 	answer.settle()
-	return other.frees(name, a.lag, fmt.Sprintf("%s, %s, returned %v, and was undone where that says it may have had an effect", a.what, how, answer.err))
+	return a.frees(other, name, fmt.Sprintf("%s, %s, returned %v, and was undone where that says it may have had an effect", a.what, how, answer.err))
+}
+
+// frees is the party's for a rival.
+func (a *asker) frees(other *party, name, why string) uint64 {
+	return other.freesOf(a.rival(other, name), a.lag, why)
+}
+
+// abandonedMeanwhile cancels requests at random moments, and abandons them while they may still be on their way.
+func (p *party) abandonedMeanwhile(b *party, as, rival mode) {
+	e, name := p.e, p.e.name()
+	start := time.Now()
+	p.freesOf(as(p, e.name()), 0, "the name is new")
+	usual := time.Since(start)
+	for range 40 {
+		req := as(p, name)
+		w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return p.TryAcquire(ctx, req) })
+		<-time.After(rand.N(2*usual + time.Microsecond))
+		w.cancel()
+		p.abandon(req)
+		b.freesOf(rival(b, name), 0, "Abandon returned nil")
+		_, _ = w.ended(endTime, "its context has ended")
+		b.freesOf(rival(b, name), 0, "Abandon had returned nil")
+	}
 }
 
 // cancelledAtAnyMoment cancels requests at random moments.
@@ -164,7 +192,7 @@ func (a *asker) replyToClaimLost(other *party) {
 		"the claim was carried out and its reply lost, yet it was: %w", answer.err)
 	answer.held(other)
 	answer.settle()
-	a.rises(answer.token, other.frees(name, a.lag, "the claim was undone"))
+	a.rises(answer.token, a.frees(other, name, "the claim was undone"))
 	a.leftovers("the claim was undone, or released")
 }
 
@@ -211,7 +239,7 @@ func (a *asker) together(other *party, fault func(round int, ask func())) {
 		}
 		for i, w := range all {
 			why := fmt.Sprintf("%s, cut off together with others, returned %v, and was undone or released", a.what, w.result.err)
-			a.rises(w.result.token, other.frees(names[i], a.lag, why))
+			a.rises(w.result.token, a.frees(other, names[i], why))
 		}
 	}
 	a.leftovers("everything was undone or released")

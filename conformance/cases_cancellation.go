@@ -32,20 +32,7 @@ var cancellationCases = group("cancellation",
 	quick("at-any-moment", ruleCancellation+", and what is said to have had no effect had none (context cancelled at random moments of TryAcquire)",
 		func(e *Env) { e.party().ask().cancelledAtAnyMoment(e.party()) }),
 	quick("abandon-meanwhile", ruleCancellation+", also while the call whose context has ended is still on its way", func(e *Env) {
-		a, b, name := e.two()
-		start := time.Now()
-		a.connected()
-		usual := time.Since(start)
-		for range 40 {
-			req := a.request(name)
-			w := begin(e, "TryAcquire", func(ctx context.Context) (driver.Lease, error) { return a.TryAcquire(ctx, req) })
-			<-time.After(rand.N(2*usual + time.Microsecond))
-			w.cancel()
-			a.abandon(req)
-			b.free(name, "Abandon returned nil")
-			_, _ = w.ended(endTime, "its context has ended")
-			b.free(name, "Abandon had returned nil")
-		}
+		e.party().abandonedMeanwhile(e.party(), (*party).request, (*party).request)
 	}),
 	quick("queued", "P6 cancellation: a queued claim that is abandoned gives up its place: the name goes to the next", func(e *Env) {
 		if !e.caps.Queue {

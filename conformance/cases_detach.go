@@ -108,6 +108,16 @@ var detachCases = stated("detach", func(c driver.Capabilities) bool { return c.D
 		e.during(e.takeover(), e.ttl/10, func() { e.stays(attached, c, "the attached lock is renewed") })
 		e.release(attached)
 		c.free(name, "the attached lock was released")
+		first, second, unrenewed := e.party(), e.party(), e.name()
+		req := first.request(unrenewed)
+		lease := first.claimOf(req)
+		first.detaches(lease)
+		took, err := second.attaches(second.request(unrenewed), req.Owner, lease)
+		e.check(err, "Attach of a detached claim")
+		next := c.takes(unrenewed, e.takeover(), "an attached claim that is not renewed ends with its TTL")
+		early := time.Until(took.Grant().Until)
+		e.require(early <= 0, "the name was granted again %v before the validity of the attached claim ended", early)
+		c.release(next)
 	}),
 )
 

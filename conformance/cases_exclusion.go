@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -33,28 +32,8 @@ var exclusionCases = group("exclusion",
 	}),
 	full("a-claim-that-failed", "P1 exclusion: a claim that finds the name held does not prolong the holder's, nor shorten it", failedClaim),
 	quick("many-at-once", "P1 exclusion: of many claims sent at once, by several clients, exactly one is granted", func(e *Env) {
-		parties := []*party{e.party(), e.party(), e.party()}
-		for range 10 {
-			name := e.name()
-			var granted, unknown atomic.Int64
-			e.storm(12, func(ctx context.Context, i int) error {
-				p := parties[i%len(parties)]
-				req := p.request(name)
-				_, err := p.tryIn(ctx, req)
-				switch {
-				case err == nil:
-					granted.Add(1)
-				case errors.Is(err, driver.ErrUnknown): // a busy machine: it may be the one
-					p.abandon(req)
-					unknown.Add(1)
-				case !errors.Is(err, driver.ErrHeld):
-					return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
-				}
-				return nil
-			})
-			n := granted.Load()
-			e.require(n == 1 || n == 0 && unknown.Load() > 0, "of 12 claims at once %d were granted", n)
-		}
+		e.atOnce(func(p *party, name string, _ int) driver.Request { return p.request(name) },
+			func(_, n, unknown int64) bool { return n == 1 || n == 0 && unknown > 0 })
 	}),
 	quick("goroutines", ruleExclusion+" (goroutines of one client)",
 		contend(1, crowd{Goroutines: 8, Rounds: 25}, (*race).clients)),
@@ -72,6 +51,37 @@ var exclusionCases = group("exclusion",
 		e.crowds(SoakOptions{For: 1500 * time.Millisecond, Processes: 3, Goroutines: 24, Patience: 20 * time.Second}, ttl, new(SoakReport))
 	}).alone().within(90*time.Second),
 )
+
+// atOnce has three clients make 12 claims of a name at once, ten times. request makes the claims. right says whether so many can have been granted, of readers and
+// of others, and the outcome of so many be unknown.
+func (e *Env) atOnce(request func(p *party, name string, i int) driver.Request, right func(readers, others, unknown int64) bool) {
+	parties := []*party{e.party(), e.party(), e.party()}
+	for range 10 {
+		name := e.name()
+		var readers, others, unknown atomic.Int64
+		e.storm(12, func(ctx context.Context, i int) error {
+			p := parties[i%len(parties)]
+			req, granted := request(p, name, i), &others
+			if req.Shared {
+				granted = &readers
+			}
+			_, err := p.tryIn(ctx, req)
+			switch class(err) {
+			case nil:
+				granted.Add(1)
+			case driver.ErrUnknown: // a busy machine: it may be one
+				p.abandon(req)
+				unknown.Add(1)
+			case driver.ErrHeld:
+			default:
+				return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
+			}
+			return nil
+		})
+		e.require(right(readers.Load(), others.Load(), unknown.Load()), "of 12 claims at once %d readers and %d others were granted, and of %d the outcome is unknown",
+			readers.Load(), others.Load(), unknown.Load())
+	}
+}
 
 // failedClaim holds a name, unrenewed, while another claims it again and again.
 func failedClaim(e *Env) {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -36,17 +35,8 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		}
 	}),
 	quick("many-at-once", "P1 exclusion: of many who claim a permit at once, as many as there are get one", func(e *Env) {
-		parties := []*party{e.party(), e.party(), e.party()}
-		for range 10 {
-			name := e.name()
-			var granted, unknown atomic.Int64
-			e.storm(12, func(ctx context.Context, i int) error {
-				p := parties[i%len(parties)]
-				return p.counts(ctx, p.permit(name), &granted, &unknown)
-			})
-			n := granted.Load()
-			e.require(n == permits || n < permits && n+unknown.Load() >= permits, "of 12 claims of %d permits at once %d were granted", permits, n)
-		}
+		e.atOnce(func(p *party, name string, _ int) driver.Request { return p.permit(name) },
+			func(_, n, unknown int64) bool { return n == permits || n < permits && n+unknown >= permits })
 	}),
 	quick("granted-twice", "contract: a claim of a permit that is made again with the same owner, as after a lost reply, has one permit", func(e *Env) {
 		a, b, name := e.two()
@@ -73,21 +63,30 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		for range permits {
 			b.claimOf(b.permit(name))
 		}
+		a.abandonedMeanwhile(b, (*party).onlyPermit, (*party).onlyPermit)
 	}),
+	full("acquire-reply-lost", ruleReplyLost+" (of a permit)",
+		func(e *Env) { e.party().askAs((*party).onlyPermit, (*party).onlyPermit).replyToClaimLost(e.party()) }, "DropReply"),
+	full("cut-after-each-request", ruleReplyLost+" (of a permit, after any of its requests)", func(e *Env) {
+		cutAfterEachRequest(e, false, func() *asker { return e.party().askAs((*party).onlyPermit, (*party).onlyPermit) })
+	}, "CutAfter", "Direct"),
+	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).permit, (*party).permit) }),
 	quick("tokens", "P2 fencing: a later grant of a permit has a greater token", func(e *Env) {
 		a, b, name := e.two()
 		var last uint64
+		var held []driver.Lease
 		for i := range 3 * permits {
 			p := []*party{a, b}[i%2]
-			lease := p.claimOf(p.permit(name))
-			e.rises(last, lease.Grant().Token)
-			if last = lease.Grant().Token; i >= permits-1 {
-				p.release(lease)
+			held = append(held, p.claimOf(p.permit(name)))
+			last = e.rises(last, held[len(held)-1].Grant().Token)
+			if len(held) == permits {
+				a.release(held[0]) // a permit that others have come after
+				held = held[1:]
 			}
 		}
 	}),
 	quick("wakes", "P7 liveness: who waits for a permit gets one as soon as any of them was released", func(e *Env) {
-		a, b, name := e.client(), e.client(), e.name()
+		a, b, name := e.patient(), e.patient(), e.name() // no expiry wakes anybody
 		var locks []*lockport.Lock
 		for range permits {
 			locks = append(locks, e.acquire(a, name, lockport.Permits(permits)))
@@ -106,10 +105,11 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 			lease := b.claimOf(b.permit(name))
 			defer b.keepAlive(lease)()
 		}
+		next := e.begin(e.client(), name, lockport.Permits(permits))
+		next.notYet(10*time.Millisecond, "all permits are held")
 		e.check(a.Close(), "Close")
+		next.granted(e.takeover(), "a holder has died")
 		c := e.party()
-		next := c.takesOf(c.permit(name), e.takeover(), "a holder has died")
-		defer c.keepAlive(next)()
 		e.during(e.takeover(), e.ttl/10, func() { c.findsAs(c.permit(name), "the others live") })
 	}),
 	full("silent-holder", "P3a silence: a permit that is not renewed is free after its TTL, and not before the end of its validity", func(e *Env) {
@@ -148,5 +148,12 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 func (p *party) permit(name string) driver.Request {
 	req := p.request(name)
 	req.Permits = permits
+	return req
+}
+
+// onlyPermit makes one for the only permit of a name.
+func (p *party) onlyPermit(name string) driver.Request {
+	req := p.request(name)
+	req.Permits = 1
 	return req
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -31,22 +32,14 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		a.free(name, "all have released the name")
 	}),
 	quick("many-at-once", "P1 exclusion: of readers and writers who claim a name at once, either one writer is granted it or readers are", func(e *Env) {
-		parties := []*party{e.party(), e.party(), e.party()}
-		for range 10 {
-			name := e.name()
-			var readers, writers, unknown atomic.Int64
-			e.storm(12, func(ctx context.Context, i int) error {
-				p := parties[i%len(parties)]
-				req, granted := p.reading(name), &readers
-				if i%4 == 0 {
-					req, granted = p.request(name), &writers
-				}
-				return p.counts(ctx, req, granted, &unknown)
-			})
-			r, w := readers.Load(), writers.Load()
-			e.require(w == 0 || w == 1 && r == 0, "of 12 claims at once %d readers and %d writers were granted", r, w)
-			e.require(r+w+unknown.Load() > 0, "of 12 claims at once none was granted")
-		}
+		e.atOnce(func(p *party, name string, i int) driver.Request {
+			if i%4 == 0 {
+				return p.request(name)
+			}
+			return p.reading(name)
+		}, func(readers, writers, unknown int64) bool {
+			return (writers == 0 || writers == 1 && readers == 0) && readers+writers+unknown > 0
+		})
 	}),
 	quick("granted-twice", "contract: a reader's claim that is made again with the same owner is granted once", func(e *Env) {
 		a, b, name := e.two()
@@ -70,7 +63,14 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		a.abandon(req)
 		b.release(writer)
 		b.free(name, "the reader that waited was abandoned")
+		a.abandonedMeanwhile(b, (*party).reading, (*party).request)
 	}),
+	full("acquire-reply-lost", ruleReplyLost+" (a reader's)",
+		func(e *Env) { e.party().askAs((*party).reading, (*party).request).replyToClaimLost(e.party()) }, "DropReply"),
+	full("cut-after-each-request", ruleReplyLost+" (a reader's, after any of its requests)", func(e *Env) {
+		cutAfterEachRequest(e, false, func() *asker { return e.party().askAs((*party).reading, (*party).request) })
+	}, "CutAfter", "Direct"),
+	quick("inspected", ruleInspected, func(e *Env) { inspected(e, (*party).reading, (*party).request) }),
 	quick("tokens", "P2 fencing: a writer's token is greater than those of all readers and writers before it", func(e *Env) {
 		a, b, name := e.two()
 		var last uint64
@@ -86,10 +86,10 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		}
 	}),
 	quick("writer-wakes", "P7 liveness: a writer that waits gets the name when the last reader has released it", func(e *Env) {
-		a, b, name := e.client(), e.client(), e.name()
+		a, b, c, name := e.patient(), e.patient(), e.patient(), e.name() // no expiry wakes anybody
 		for range 5 {
 			here, there := e.acquire(a, name, lockport.Shared()), e.acquire(b, name, lockport.Shared())
-			writer := e.begin(e.client(), name)
+			writer := e.begin(c, name)
 			writer.notYet(20*time.Millisecond, "readers have the name")
 			e.release(here)
 			writer.notYet(20*time.Millisecond, "a reader has the name")
@@ -98,8 +98,8 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		}
 	}),
 	quick("readers-wake", "P7 liveness: readers that wait get the name together when the writer has released it", func(e *Env) {
-		writer, name := e.client(), e.name()
-		clients := []*lockport.Client{e.client(), e.client()}
+		writer, name := e.patient(), e.name()
+		clients := []*lockport.Client{e.patient(), e.patient()}
 		for range 5 {
 			held := e.acquire(writer, name)
 			var readers []*call[*lockport.Lock]
@@ -117,6 +117,8 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 			}
 		}
 	}),
+	quick("contended", "capabilities: where Contended is stated, a reader is told that a writer waits, or was told so with the grant",
+		func(e *Env) { contended(e, (*party).reading) }),
 	full("dead-reader", "P5 crash: a dead reader's claim ends in the stated time, and that of others stays", func(e *Env) {
 		a, b, name := e.two()
 		a.claimOf(a.reading(name))
@@ -150,10 +152,10 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		e.party().findsAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
 	full("writer-is-not-starved", "P7 liveness: readers that come and go, overlapping, do not keep a writer out", func(e *Env) {
-		e.servedBeside([]lockport.AcquireOption{lockport.Shared()}, nil)
+		e.servedBeside((*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
 	}),
 	full("readers-are-not-starved", "P7 liveness: writers that come and go do not keep a reader out", func(e *Env) {
-		e.servedBeside(nil, []lockport.AcquireOption{lockport.Shared()})
+		e.servedBeside((*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
 	}),
 	full("clients", ruleShared+" (three clients with six goroutines each, of which one writes)", func(e *Env) {
 		var readers, writers atomic.Int64
@@ -192,6 +194,39 @@ func stated(name string, is func(driver.Capabilities) bool, what string, cases .
 	return group(name, cases...)
 }
 
+const ruleReplyLost = "P6 cancellation: a claim whose reply was lost is counted once, and once Abandon has returned nil it is not held and never will be"
+
+const ruleInspected = "P3b removal: Inspect shows all who hold a name together, and Break ends the claim of the one that it names"
+
+// inspected has two claims hold a name together, of which one is broken. rival is the mode of one that the other keeps out.
+func inspected(e *Env, as, rival mode) {
+	a, b, name := e.two()
+	breaks, inspect := breaker(b), inspector(b)
+	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
+	told, stays := a.watchedAs(reqs[0]), b.claimOf(reqs[1])
+	stop := b.keepAlive(stays)
+	st := inspect(name)
+	e.require(st.Held && len(st.Others) == 1, "two hold the name, and Inspect says: %+v", st)
+	for _, holder := range append(st.Others, st) {
+		for i, req := range reqs {
+			if holder.Owner == req.Owner || e.namesSessionOf(holder.Owner, req.Owner) {
+				shown[i] = holder.Owner
+			}
+		}
+		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect gives a holder as %+v", holder)
+	}
+	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
+	e.check(breaks(name, shown[0]), "Break")
+	told.within("the claim was broken")
+	st = inspect(name)
+	e.require(st.Owner == shown[1] && len(st.Others) == 0, "one of two claims was broken, and Inspect says: %+v", st)
+	told.isLost()
+	stop()
+	e.check(b.renewsIfItMust(stays), "the renewal of a claim beside one that was broken")
+	b.release(stays)
+	a.freesOf(rival(a, name), soon, "one claim was broken, and the other released")
+}
+
 // reading makes a reader's request.
 func (p *party) reading(name string) driver.Request {
 	req := p.request(name)
@@ -199,37 +234,24 @@ func (p *party) reading(name string) driver.Request {
 	return req
 }
 
-// findsAs is finds for a request of the case's own.
-func (p *party) findsAs(req driver.Request, why string) {
-	lease, err := p.try(req)
-	p.e.refused(lease, err, why)
-}
-
-// counts makes a claim among many, and counts it in granted, or in unknown, if it is.
-func (p *party) counts(ctx context.Context, req driver.Request, granted, unknown *atomic.Int64) error {
-	_, err := p.tryIn(ctx, req)
-	switch class(err) {
-	case nil:
-		granted.Add(1)
-	case driver.ErrUnknown: // a busy machine: it may be one
-		p.abandon(req)
-		unknown.Add(1)
-	case driver.ErrHeld:
-	default:
-		return fmt.Errorf("a claim was neither granted nor ErrHeld: %w", err)
-	}
-	return nil
-}
-
-// servedBeside has two clients acquire a name with the options of many, again and again and overlapping, and checks that a third gets it with those of one.
-func (e *Env) servedBeside(many, one []lockport.AcquireOption) {
+// servedBeside has eight goroutines acquire a name with the options of many again and again and overlapping: two each of two clients, and one each of four, these
+// by other. It checks that another client gets it with those of one.
+func (e *Env) servedBeside(other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error), many, one []lockport.AcquireOption) {
 	name := e.name()
 	var holds atomic.Int64
+	clients := []*lockport.Client{e.client(), e.client(), e.client(), e.client(), e.client(), e.client()}
 	for i := range 8 {
-		c := e.client()
+		c, acquire := clients[i%6], other
+		if i%6 < 2 {
+			acquire = (*lockport.Client).Acquire
+		}
 		begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
 			for {
-				l, err := c.Acquire(ctx, name, many...)
+				l, err := acquire(c, ctx, name, many...)
+				if errors.Is(err, lockport.ErrHeld) && ctx.Err() == nil {
+					<-time.After(time.Millisecond)
+					continue
+				}
 				if err != nil {
 					return none, err
 				}

@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -27,13 +28,17 @@ var silenceCases = group("silence",
 		b.release(b.afterExpiry(lease, until, name))
 	}),
 	full("renewal", "P1 exclusion: a hold lasts as long as its holder wants, over many TTLs", func(e *Env) {
-		other, l := e.party(), e.acquire(e.client(), e.name())
-		first, renewed := l.Deadline()
-		e.during(3*e.ttl, e.ttl/10, func() { e.stays(l, other, "the holder has not released the name") })
-		last, _ := l.Deadline()
-		e.require(!renewed || last.After(first), "the Deadline has not moved in %v", 3*e.ttl)
-		e.release(l)
-		other.free(l.Name(), "the name was released")
+		other := e.party()
+		endures(e, "the holder has not released the name", false, func(l *lockport.Lock) {
+			first, renewed := l.Deadline()
+			e.during(3*e.ttl, e.ttl/10, func() {
+				if lease, err := other.try(other.request(l.Name())); l.Err() == nil {
+					e.refused(lease, err, "the holder has not released the name")
+				}
+			})
+			last, _ := l.Deadline()
+			e.require(l.Err() != nil || !renewed || last.After(first), "the Deadline has not moved in %v", 3*e.ttl)
+		})
 	}),
 	full("frozen", ruleSilence+" (the server says nothing)", func(e *Env) { toldBeforeGrant(e, e.freeze, false) }, "Freeze", "Direct"),
 	full("gone", ruleSilence+" (the server cannot be reached)", func(e *Env) { toldBeforeGrant(e, e.sever, true) }, "Sever", "Direct"),
@@ -69,14 +74,18 @@ var silenceCases = group("silence",
 	}, "DropReply"),
 )
 
-// endures has a lock held while its client's network is harmed, each time with enough of the TTL left to renew it. mayEnd says that it may be lost. Where it
+// endures has a lock held while its client's network may be harmed, each time with enough of the TTL left to renew it. mayEnd says that it may be lost. Where it
 // may not, is lost, and the machine has stalled, there was not enough left, and nothing was tried.
 func endures(e *Env, why string, mayEnd bool, harm func(*lockport.Lock)) {
 	other, look := e.open(cmp.Or(e.cfg.Direct, e.cfg.Target)).connected(), func() {}
 	e.unlessStalled(func() (ran bool) {
 		l := e.acquire(e.client(), e.name())
 		if e.cfg.Direct != "" { // the server may be what stalls
-			look = func() { _, _ = other.try(other.request(l.Name())) }
+			look = func() {
+				if lease, err := other.try(other.request(l.Name())); err == nil && !mayEnd && l.Err() == nil {
+					e.fail(fmt.Errorf("%s, yet another claim was granted (token %d)", why, lease.Grant().Token))
+				}
+			}
 		}
 		stalled := e.stalls(look)
 		harm(l)

@@ -82,21 +82,7 @@ var waitingCases = group("waiting",
 			e.require(got, "the name was released %s it asked, and for %v no hint came after which the name was to be had", when, soon)
 		}
 	}),
-	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, or was told so with the grant", func(e *Env) {
-		if !e.caps.Contended {
-			e.notRun("Capabilities.Contended is not stated")
-		}
-		a, b, name := e.two()
-		told, tell := signal()
-		req := a.request(name)
-		req.Contended = tell
-		lease := a.claimOf(req)
-		defer a.keepAlive(lease)()
-		e.require(!lease.Grant().Contended, "the grant says that another client waits, where none does")
-		e.require(len(told) == 0, "the holder was told that another client waits, where none does")
-		defer b.startsToWait(name)()
-		e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
-	}),
+	quick("contended", "capabilities: where Contended is stated, a holder is told that another client waits, or was told so with the grant", func(e *Env) { contended(e, (*party).request) }),
 	quick("order", "capabilities: where Fair is stated, clients are served in the order in which they began to wait, and no newcomer overtakes them", serverOrder),
 	full("dead-waiter", "P7 liveness: a waiting client that is gone keeps the name from the others no longer than the TTL", func(e *Env) {
 		a, b, name, lease := e.held()
@@ -112,6 +98,23 @@ var waitingCases = group("waiting",
 		e.party().frees(name, e.takeover(), "the holder has released the name, and who waited is gone")
 	}),
 )
+
+// contended has a client wait for a holder of this mode.
+func contended(e *Env, as mode) {
+	if !e.caps.Contended {
+		e.notRun("Capabilities.Contended is not stated")
+	}
+	a, b, name := e.two()
+	told, tell := signal()
+	req := as(a, name)
+	req.Contended = tell
+	lease := a.claimOf(req)
+	defer a.keepAlive(lease)()
+	e.require(!lease.Grant().Contended, "the grant says that another client waits, where none does")
+	e.require(len(told) == 0, "the holder was told that another client waits, where none does")
+	defer b.startsToWait(name)()
+	e.within(told, soon, "another client waits, and the holder was not told for %v", soon)
+}
 
 // signal is a channel that a callback sends to, however often it is called.
 func signal() (told chan struct{}, tell func()) {

@@ -22,6 +22,7 @@ func outside(f func()) {
 
 // produce calls the function name of Faults. If that cannot do what it is asked, the case is not run.
 func produce[T any](e *Env, name string, f func() (T, error)) (result T) {
+	e.faulty = e.cfg.Faults.Restore != nil
 	var err error
 	outside(func() { result, err = f() })
 	if errors.Is(err, ErrNoFault) || errors.Is(err, errors.ErrUnsupported) {
@@ -36,19 +37,13 @@ func (e *Env) inject(name string, err func() error) {
 	produce(e, name, func() (struct{}, error) { return struct{}{}, err() })
 }
 
-// lasting is inject for a fault that Restore must end.
-func (e *Env) lasting(name string, err func() error) {
-	e.faulty = true
-	e.inject(name, err)
-}
-
-func (e *Env) sever()  { e.lasting("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
-func (e *Env) freeze() { e.lasting("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
-func (e *Env) delay(d time.Duration) {
-	e.lasting("Delay", func() error { return e.cfg.Faults.Delay(e.ctx, d) })
-}
+func (e *Env) sever()   { e.inject("Sever", func() error { return e.cfg.Faults.Sever(e.ctx) }) }
+func (e *Env) freeze()  { e.inject("Freeze", func() error { return e.cfg.Faults.Freeze(e.ctx) }) }
 func (e *Env) restore() { outside(e.cfg.Faults.Restore) }
 func (e *Env) cut()     { e.inject("Cut", func() error { return e.cfg.Faults.Cut(e.ctx) }) }
+func (e *Env) delay(d time.Duration) {
+	e.inject("Delay", func() error { return e.cfg.Faults.Delay(e.ctx, d) })
+}
 func (e *Env) remove(name string) {
 	e.inject("Remove", func() error { return e.cfg.Faults.Remove(e.ctx, name) })
 }
@@ -66,14 +61,9 @@ func (e *Env) overwrite(name string) {
 	})
 }
 
-func (e *Env) dropReply(op Op) <-chan struct{} {
-	e.faulty = true
-	return produce(e, "DropReply", func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
-}
-
 // replyLost has f lose the reply to its request. If the fault finds no such request, nothing was tried, and the case is not run.
 func (e *Env) replyLost(op Op, f func()) {
-	lost := e.dropReply(op)
+	lost := produce(e, "DropReply", func() (<-chan struct{}, error) { return e.cfg.Faults.DropReply(e.ctx, op) })
 	f()
 	select {
 	case <-lost:
@@ -89,7 +79,6 @@ func (e *Env) afterEachRequest(most int, try func(n int, arm func() (cut <-chan 
 	for n := 1; n <= most && !enough; n++ {
 		var cut <-chan struct{}
 		try(n, func() <-chan struct{} {
-			e.faulty = true
 			cut = produce(e, "CutAfter", func() (<-chan struct{}, error) { return e.cfg.Faults.CutAfter(e.ctx, n) })
 			return cut
 		}, func() {

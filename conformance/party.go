@@ -98,14 +98,19 @@ func (p *party) request(name string) driver.Request {
 	return driver.Request{Name: name, Owner: randomHex(16) + ":" + p.id, TTL: p.e.ttl}
 }
 
-// patientRequest makes one for a claim that outlasts what a case waits for, where the session does not have one TTL.
-func (p *party) patientRequest(name string) driver.Request {
-	req := p.request(name)
-	if p.e.caps.FixedTTL == 0 {
-		req.TTL = p.e.longTTL()
+// patientRequest makes one for a claim that outlasts what a case waits for.
+func (p *party) patientRequest(name string) driver.Request { return p.e.patiently(p.request(name)) }
+
+// patiently gives req the TTL of patient clients, where the session does not have one TTL.
+func (e *Env) patiently(req driver.Request) driver.Request {
+	if e.caps.FixedTTL == 0 {
+		req.TTL = e.longTTL()
 	}
 	return req
 }
+
+// A mode makes the request of a claim: request, reading, or one of those for permits.
+type mode func(p *party, name string) driver.Request
 
 // queueing makes one that joins the queue, where there is one.
 func (p *party) queueing(name string) driver.Request {
@@ -157,8 +162,11 @@ func (p *party) claimOf(req driver.Request) driver.Lease {
 }
 
 // finds makes a claim that must be ErrHeld. why says why.
-func (p *party) finds(name, why string) {
-	lease, err := p.try(p.request(name))
+func (p *party) finds(name, why string) { p.findsAs(p.request(name), why) }
+
+// findsAs is finds for a request of the case's own.
+func (p *party) findsAs(req driver.Request, why string) {
+	lease, err := p.try(req)
 	p.e.refused(lease, err, why)
 }
 
@@ -171,16 +179,16 @@ func (e *Env) refused(lease driver.Lease, err error, why string) {
 }
 
 // free makes a claim that must be granted at once, releases it, and returns its token. why says why.
-func (p *party) free(name, why string) uint64 {
-	lease, err := p.try(p.request(name))
-	p.e.check(err, "%s, so a claim must be granted; it was", why)
-	p.release(lease)
-	return lease.Grant().Token
-}
+func (p *party) free(name, why string) uint64 { return p.frees(name, 0, why) }
 
 // frees is free for a claim that must be granted within d.
 func (p *party) frees(name string, d time.Duration, why string) uint64 {
-	lease := p.takes(name, d, why)
+	return p.freesOf(p.request(name), d, why)
+}
+
+// freesOf is frees for a request of the case's own.
+func (p *party) freesOf(req driver.Request, d time.Duration, why string) uint64 {
+	lease := p.takesOf(req, d, why)
 	p.release(lease)
 	return lease.Grant().Token
 }
@@ -338,9 +346,10 @@ func (p *party) afterExpiry(lease driver.Lease, until time.Time, name string) dr
 	return next
 }
 
-// rises checks that token comes after before, where there are tokens.
-func (e *Env) rises(before, token uint64) {
+// rises checks that token comes after before, where there are tokens, and returns it.
+func (e *Env) rises(before, token uint64) uint64 {
 	if e.caps.Token != driver.TokenNone && token <= before {
 		e.failf("P2 fencing: token %d was given after token %d", token, before)
 	}
+	return token
 }

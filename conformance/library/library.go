@@ -14,8 +14,9 @@ import (
 
 // Client is an open library. Its functions are safe for concurrent use.
 type Client struct {
-	// Take claims a name once, as a user of the library would, or waits for it. An error that is driver.ErrHeld says that somebody else has it; any
-	// other leaves open whether the claim has an effect. ctx bounds the claim alone.
+	// Take claims a name once, as a user of the library would, or waits for it. An error that is driver.ErrHeld says that somebody else has it, one that is
+	// driver.ErrUnavailable that nothing was asked; any other leaves open whether the claim has an effect. A Hold beside such an error is what undoes it.
+	// ctx bounds the claim alone.
 	Take func(ctx context.Context, c Claim) (*Hold, error)
 	// Close ends the client.
 	Close func() error
@@ -94,11 +95,17 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, b.caps.MinTTL)
 	}
 	h, err := b.client.Take(ctx, Claim{req.Name, req.TTL, wait})
-	if errors.Is(err, driver.ErrHeld) {
+	switch {
+	case errors.Is(err, driver.ErrHeld):
 		return nil, &driver.HeldError{Poll: pollEvery}
+	case errors.Is(err, driver.ErrUnavailable):
+		return nil, err
+	case err != nil && h != nil:
+		b.held.Store(req.Owner, h)
+	case err != nil:
+		b.sent.Store(req.Owner, time.Now())
 	}
 	if err != nil {
-		b.sent.Store(req.Owner, time.Now())
 		return nil, fmt.Errorf("%w: %w", driver.ErrUnknown, err)
 	}
 	if h.Lost != nil {
