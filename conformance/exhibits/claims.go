@@ -13,9 +13,9 @@ import (
 // claims are locks that grant what they should not.
 var claims = []Exhibit{
 	{"a-lock-for-each-client", "every client has a lock of its own", "",
-		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) driver.Backend {
+		caught{"exclusion/two-backends", "exclusion/clients", "exclusion/many-at-once", "contract/held"}, func(l *lock) {
 			l.hangUp()
-			return newLock(nil, l.net, l.shared)
+			l.as = newLock(nil, l.net, l.shared)
 		}},
 	{"look-then-take", "it looks whether the name is free, and takes it in a second request whoever has come between", "",
 		caught{"exclusion/many-at-once", "exclusion/crowd"}, claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
@@ -31,10 +31,10 @@ var claims = []Exhibit{
 			return l.sound.TryAcquire(ctx, req)
 		})},
 	{"session-re-enters", "the lock belongs to the connection, and lets its own client in again", "another claim was granted",
-		caught{"exclusion/two-claims"}, func(l *lock) driver.Backend {
+		caught{"exclusion/two-claims"}, func(l *lock) {
 			var mu sync.Mutex
 			mine := make(map[string]driver.Lease)
-			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				if again := mine[req.Name]; again != nil {
@@ -70,9 +70,9 @@ var claims = []Exhibit{
 	{"truncates-owners", "owner ids are cut off after 255 bytes", "",
 		caught{"contract/limits"}, asking(func(req *driver.Request) { req.Owner = req.Owner[:min(len(req.Owner), 255)] })},
 	{"repeats-tokens", "tokens are counted by each client for itself", "token",
-		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) driver.Backend {
+		caught{"fencing/holders", "fencing/reopened", "exclusion/crowd"}, func(l *lock) {
 			var last atomic.Uint64
-			return granting(func(l *lease) { l.grant.Token = last.Add(1) })(l)
+			l.grant = func(l *lease) { l.grant.Token = last.Add(1) }
 		}},
 	{"no-tokens", "tokens are stated, and there are none", "the token is 0",
 		caught{"contract/grant"}, granting(func(l *lease) { l.grant.Token = 0 })},
@@ -115,8 +115,8 @@ func (l *lock) takeFrom(ctx context.Context, name string, those func(owner strin
 }
 
 // claiming replaces how a claim is made, also before waiting.
-func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) {
+	return func(l *lock) {
 		l.claim = func(ctx context.Context, req driver.Request) (driver.Lease, error) { return claim(l, ctx, req) }
 		l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) {
 			if granted, err := claim(l, ctx, req); !isHeld(err) {
@@ -124,21 +124,20 @@ func claiming(claim func(*lock, context.Context, driver.Request) (driver.Lease, 
 			}
 			return l.sound.Wait(ctx, req)
 		}
-		return l
 	}
 }
 
 // granting changes leases.
-func granting(change func(*lease)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend { l.grant = change; return l }
+func granting(change func(*lease)) func(*lock) {
+	return func(l *lock) { l.grant = change }
 }
 
 // asking changes requests.
-func asking(change func(*driver.Request)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend { l.request = change; return l }
+func asking(change func(*driver.Request)) func(*lock) {
+	return func(l *lock) { l.request = change }
 }
 
 // naming changes names.
-func naming(change func(string) string) func(*lock) driver.Backend {
+func naming(change func(string) string) func(*lock) {
 	return asking(func(req *driver.Request) { req.Name = change(req.Name) })
 }

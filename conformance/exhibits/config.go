@@ -12,7 +12,7 @@ import (
 )
 
 // config is the suite's for the sound lock as spoil changes it, with several networks before a server of its own.
-func config(spoil func(*lock) driver.Backend) conformance.Config {
+func config(spoil func(*lock)) conformance.Config {
 	const target, direct = "wire://user:hunter2@localhost", "direct" // no error may show the password
 	server, shared := memory.NewServer(), new(sync.Map)
 	networks := make(map[string]*network)
@@ -28,7 +28,9 @@ func config(spoil func(*lock) driver.Backend) conformance.Config {
 		if target == direct {
 			return memory.NewBackend(memory.Options{Server: server}), nil
 		}
-		return spoil(newLock(server, networks[target], shared)), nil
+		l := newLock(server, networks[target], shared)
+		spoil(l)
+		return l.as, nil
 	}
 	return cfg
 }

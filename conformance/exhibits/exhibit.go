@@ -19,7 +19,7 @@ type Exhibit struct {
 	// CaughtBy are the cases that must fail, by their IDs. Others may fail too.
 	CaughtBy []string
 
-	spoil func(*lock) driver.Backend
+	spoil func(*lock)
 }
 
 // caught are the IDs of the cases that must fail.
@@ -34,16 +34,15 @@ func All() []Exhibit {
 }
 
 // Sound is the suite's Config for the lock of which the exhibits are made.
-func Sound() conformance.Config { return config(func(l *lock) driver.Backend { return l }) }
+func Sound() conformance.Config { return config(func(*lock) {}) }
 
 // Plain is Sound for a lock with none of the optional interfaces. Its waiters poll.
 func Plain() conformance.Config { return config(plainly) }
 
 // Untold is Sound for a lock whose server tells nobody that a claim has ended: holders learn it from their renewals.
 func Untold() conformance.Config {
-	return config(func(l *lock) driver.Backend {
+	return config(func(l *lock) {
 		l.request = untold
 		l.state = func(c *driver.Capabilities) { c.RemovalNotice = func(ttl time.Duration) time.Duration { return ttl } }
-		return l
 	})
 }

@@ -20,6 +20,7 @@ type lock struct {
 	hangUp func()    // ends the connection
 	waits  atomic.Int64
 
+	as      driver.Backend // what the suite gets: the lock, or what hides some of it
 	state   func(*driver.Capabilities)
 	request func(*driver.Request)
 	claim   func(context.Context, driver.Request) (driver.Lease, error)
@@ -46,13 +47,15 @@ type network struct {
 func newLock(server *memory.Server, net *network, shared *sync.Map) *lock {
 	b := memorytest.NewBackend(server, &net.Faults)
 	net.conns.Add(1)
-	return &lock{
+	l := &lock{
 		sound: b, net: net, shared: shared, hangUp: sync.OnceFunc(func() { net.conns.Add(-1) }),
 		state: func(*driver.Capabilities) {}, request: func(*driver.Request) {}, grant: func(*lease) {}, batch: func([]driver.Renewal) {},
 		claim: b.TryAcquire, wait: b.Wait, abandon: b.Abandon, inspect: b.Inspect, list: b.List, end: b.Break, check: b.Check,
 		detach: b.Detach, attach: b.Attach,
 		release: func(ctx context.Context, l *lease) error { return l.Lease.Release(ctx) },
 	}
+	l.as = l
+	return l
 }
 
 // take takes name from whoever holds it, past the network.

@@ -20,7 +20,7 @@ var modes = []Exhibit{
 	{"one-reader", "readers exclude each other", "a claim was not granted",
 		caught{"shared/readers-and-writers"}, asking(func(req *driver.Request) { req.Shared = false })},
 	{"overtaking-readers", "a writer does not queue, and readers come in beside readers whoever waits", "moments only",
-		caught{"shared/writer-is-not-starved"}, func(l *lock) driver.Backend {
+		caught{"shared/writer-is-not-starved"}, func(l *lock) {
 			l.state = func(c *driver.Capabilities) {
 				c.Wake, c.Fair, c.Contended = driver.WakeQueueOrPoll, driver.FairNone, false
 			}
@@ -31,7 +31,6 @@ var modes = []Exhibit{
 				}
 				return l.sound.Wait(ctx, req)
 			}
-			return l
 		}},
 	{"one-permit-more", "a permit more is granted than there are", "",
 		caught{"permits/counted", "permits/many-at-once", "permits/clients"}, asking(func(req *driver.Request) {
@@ -40,9 +39,9 @@ var modes = []Exhibit{
 			}
 		})},
 	{"permit-counted-twice", "a claim whose reply was lost, and which is made again, takes a second permit", "has one permit",
-		caught{"permits/granted-twice"}, func(l *lock) driver.Backend {
+		caught{"permits/granted-twice"}, func(l *lock) {
 			var seen sync.Map
-			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				if _, again := seen.LoadOrStore(req.Owner, true); again && req.Permits > 0 {
 					second := req
 					second.Owner = string(rune(req.Owner[0]^1)) + req.Owner[1:] // another, whatever it begins with
@@ -58,7 +57,7 @@ var modes = []Exhibit{
 			}
 		})},
 	{"readers-of-the-dead", "the readers' claim ends when its first reader's would, whoever else has joined", "",
-		caught{"shared/dead-reader"}, func(l *lock) driver.Backend {
+		caught{"shared/dead-reader"}, func(l *lock) {
 			first, _ := l.shared.LoadOrStore("first readers", new(sync.Map))
 			l.grant = func(granted *lease) {
 				if granted.req.Shared {
@@ -66,10 +65,9 @@ var modes = []Exhibit{
 					time.AfterFunc(time.Until(end.(time.Time)), func() { l.take(granted.req.Name) })
 				}
 			}
-			return l
 		}},
 	{"attach-without-looking", "whoever presents a ticket gets the lock, however often it was attached", "was not ErrLost",
-		caught{"detach/attached"}, func(l *lock) driver.Backend {
+		caught{"detach/attached"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, _ string, token uint64) (driver.Lease, error) {
 				l.take(req.Name)
 				granted, err := l.sound.TryAcquire(ctx, req)
@@ -80,10 +78,24 @@ var modes = []Exhibit{
 				late.grant.Token = token
 				return late, nil
 			}
-			return l
+		}},
+	{"attached-for-ever", "an attached lock does not end while it is not renewed", "an attached claim that is not renewed ends with its TTL",
+		caught{"detach/renewed"}, func(l *lock) {
+			l.attach = func(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
+				req.TTL *= 1000
+				return l.sound.Attach(ctx, req, owner, token)
+			}
+		}},
+	{"shows-one-holder", "Inspect says of one reader, or of one permit, who has it", "hold the name, and Inspect says",
+		caught{"shared/inspected", "permits/inspected"}, func(l *lock) {
+			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
+				st, err := l.sound.Inspect(ctx, name)
+				st.Others = nil
+				return st, err
+			}
 		}},
 	{"detached-for-ever", "a detached lock is renewed by the client that has given it up", "a detached claim ends with its TTL",
-		caught{"detach/expired"}, func(l *lock) driver.Backend {
+		caught{"detach/expired"}, func(l *lock) {
 			l.detach = func(_ context.Context, detached driver.Lease) error {
 				go func() {
 					for range 100 {
@@ -93,6 +105,5 @@ var modes = []Exhibit{
 				}()
 				return nil
 			}
-			return l
 		}},
 }

@@ -21,20 +21,19 @@ var outcomes = []Exhibit{
 		})},
 	{"never-abandons", "Abandon says that it is done, and does nothing: what was granted without a reply stays", "",
 		caught{"unknown/acquire-reply-lost", "cancellation/queued", "ownership/abandon-twice", "fencing/abandoned", "giving-up/many-cut-off", "giving-up/many-reply-lost",
-			"giving-up/among-many"}, func(l *lock) driver.Backend {
+			"giving-up/among-many", "shared/acquire-reply-lost", "permits/acquire-reply-lost"}, func(l *lock) {
 			l.abandon = func(context.Context, driver.Request) error { return nil }
-			return l
 		}},
 	{"believes-what-will-pass",
 		"a claim whose reply was lost is found when it is asked for again, and is not renewed: it belongs to the session before", "yet another claim was granted",
-		caught{"unknown/acquire-reply-lost-kept"}, func(l *lock) driver.Backend {
+		caught{"unknown/acquire-reply-lost-kept"}, func(l *lock) {
 			l.renew = func(ctx context.Context, l *lease) (time.Time, error) {
 				if _, found := l.lock.shared.Load(l.req.Owner); found {
 					return time.Now().Add(l.req.TTL), nil
 				}
 				return l.soundly(ctx)
 			}
-			return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
+			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 				granted, err := l.sound.TryAcquire(ctx, req)
 				if errors.Is(err, driver.ErrUnknown) {
 					l.shared.Store(req.Owner, true)
@@ -44,7 +43,8 @@ var outcomes = []Exhibit{
 			})(l)
 		}},
 	{"guesses-that-nothing-happened", "a claim whose reply was lost is said to have had no effect", "",
-		caught{"unknown/acquire-reply-lost", "unknown/cut-after-each-request", "unknown/many-cut-off"}, failing(func(err error) error {
+		caught{"unknown/acquire-reply-lost", "unknown/cut-after-each-request", "unknown/many-cut-off", "shared/cut-after-each-request",
+			"permits/cut-after-each-request"}, failing(func(err error) error {
 			if errors.Is(err, driver.ErrUnknown) {
 				return fmt.Errorf("%w: %v", driver.ErrUnavailable, err)
 			}
@@ -65,7 +65,7 @@ var outcomes = []Exhibit{
 }
 
 // failing changes the errors of claims.
-func failing(change func(error) error) func(*lock) driver.Backend {
+func failing(change func(error) error) func(*lock) {
 	return claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {
 		granted, err := l.sound.TryAcquire(ctx, req)
 		if err != nil {

@@ -36,18 +36,16 @@ var releases = []Exhibit{
 	{"says-nil-of-a-late-release", "a release that came too late is no error", "was not ErrLost",
 		caught{"ownership/late-release"}, releasing(func(ctx context.Context, l *lease) error { _ = l.Lease.Release(ctx); return nil })},
 	{"abandons-whoever-holds", "Abandon ends whatever claim there is", "",
-		caught{"ownership/abandon-of-others", "ownership/abandon-twice", "ownership/late-abandon"}, func(l *lock) driver.Backend {
+		caught{"ownership/abandon-of-others", "ownership/abandon-twice", "ownership/late-abandon"}, func(l *lock) {
 			l.abandon = func(_ context.Context, req driver.Request) error { l.take(req.Name); return nil }
-			return l
 		}},
 	{"breaks-whoever-holds", "Break does not look whose claim it ends", "Break of an owner that does not have the name",
-		caught{"removal/broken"}, func(l *lock) driver.Backend {
+		caught{"removal/broken"}, func(l *lock) {
 			l.end = func(_ context.Context, name, _ string) error { l.sound.Server().Lose(name, nil); return nil }
-			return l
 		}},
 }
 
 // releasing replaces how a lease is released.
-func releasing(release func(context.Context, *lease) error) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend { l.release = release; return l }
+func releasing(release func(context.Context, *lease) error) func(*lock) {
+	return func(l *lock) { l.release = release }
 }

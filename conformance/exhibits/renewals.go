@@ -40,12 +40,11 @@ var renewals = []Exhibit{
 			return until, err
 		})},
 	{"renews-out-of-order", "the results of a batch are in another order than its leases", "",
-		caught{"optional/batch"}, func(l *lock) driver.Backend {
+		caught{"optional/batch"}, func(l *lock) {
 			l.batch = slices.Reverse[[]driver.Renewal]
-			return l
 		}},
 	{"one-fails-all-fail", "renewals are one transaction: one claim that is gone fails those that went with it, and nobody is told otherwise", "",
-		caught{"loss/some-of-many", "optional/batch"}, func(l *lock) driver.Backend {
+		caught{"loss/some-of-many", "optional/batch"}, func(l *lock) {
 			l.request = untold
 			l.batch = func(results []driver.Renewal) {
 				isLost := func(r driver.Renewal) bool { return errors.Is(r.Err, driver.ErrLost) }
@@ -53,13 +52,12 @@ var renewals = []Exhibit{
 					copy(results, slices.Repeat(results[i:i+1], len(results)))
 				}
 			}
-			return l
 		}},
 	{"takes-anew-what-is-gone",
 		"a renewal that finds its claim gone takes it anew, and its holder never learns that it was free in between", "Lost is not closed",
-		caught{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, func(l *lock) driver.Backend {
+		caught{"loss/forgotten", "loss/forgotten-while-many-wait", "loss/forgotten-while-handed-on"}, func(l *lock) {
 			l.request = untold
-			return renewing(func(ctx context.Context, l *lease) (time.Time, error) {
+			renewing(func(ctx context.Context, l *lease) (time.Time, error) {
 				sent := time.Now()
 				until, err := l.soundly(ctx)
 				if errors.Is(err, driver.ErrLost) {
@@ -72,8 +70,8 @@ var renewals = []Exhibit{
 }
 
 // renewing replaces how a lease is renewed, in batches too.
-func renewing(renew func(context.Context, *lease) (time.Time, error)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend { l.renew = renew; return l }
+func renewing(renew func(context.Context, *lease) (time.Time, error)) func(*lock) {
+	return func(l *lock) { l.renew = renew }
 }
 
 // untold has the server tell nobody that a claim has ended.

@@ -27,21 +27,21 @@ var statements = []Exhibit{
 			}
 		})},
 	{"tells-after-the-next-grant", "no validity is stated, and the holder is told a TTL after the server has granted the name to another", "the holder said Valid",
-		caught{"silence/frozen"}, func(l *lock) driver.Backend {
+		caught{"silence/frozen"}, func(l *lock) {
 			l.grant = func(granted *lease) { granted.grant.Until = time.Time{} }
 			l.request = func(req *driver.Request) {
 				if lost := req.Lost; lost != nil {
 					time.AfterFunc(2*req.TTL, func() { lost(driver.ErrLost) })
 				}
 			}
-			return stating(func(c *driver.Capabilities) { c.Ends, c.RemovalNotice = driver.EndsSession, nil })(l)
+			l.state = func(c *driver.Capabilities) { c.Ends, c.RemovalNotice = driver.EndsSession, nil }
 		}},
 	{"hides-interfaces", "a wrapper without Unwrap hides the Waiter that its Capabilities state", "no driver.Waiter is found",
-		caught{"capabilities/interfaces"}, func(l *lock) driver.Backend { return plain{l} }},
+		caught{"capabilities/interfaces"}, func(l *lock) { l.as = plain{l} }},
 	{"changes-its-mind", "Capabilities are not the same at every call", "then",
-		caught{"capabilities/stated"}, func(l *lock) driver.Backend {
+		caught{"capabilities/stated"}, func(l *lock) {
 			var calls atomic.Int64
-			return stating(func(c *driver.Capabilities) { c.MinTTL = time.Duration(calls.Add(1)) })(l)
+			l.state = func(c *driver.Capabilities) { c.MinTTL = time.Duration(calls.Add(1)) }
 		}},
 	{"states-to-be-prompt", "Prompt is stated, and a claim returns when its client library likes to", "returned later than",
 		caught{"capabilities/prompt"}, failing(func(err error) error {
@@ -57,14 +57,13 @@ var statements = []Exhibit{
 	{"hides-its-tokens", "no tokens are stated, and there are some", "TokenNone",
 		caught{"contract/grant"}, stating(func(c *driver.Capabilities) { c.Token = driver.TokenNone })},
 	{"lists-by-pattern", "List takes its prefix for a pattern", "List of prefix",
-		caught{"optional/list"}, func(l *lock) driver.Backend {
+		caught{"optional/list"}, func(l *lock) {
 			l.list = func(ctx context.Context, prefix string) ([]driver.Status, error) {
 				return l.sound.List(ctx, strings.TrimSuffix(prefix, "*"))
 			}
-			return l
 		}},
 	{"looking-renews", "Inspect prolongs the claim that it looks at", "ends with its TTL",
-		caught{"optional/inspect-does-not-renew"}, func(l *lock) driver.Backend {
+		caught{"optional/inspect-does-not-renew"}, func(l *lock) {
 			l.grant = func(one *lease) { l.shared.Store(one.req.Name, one) }
 			l.inspect = func(ctx context.Context, name string) (driver.Status, error) {
 				if holder, ok := l.shared.Load(name); ok {
@@ -75,33 +74,29 @@ var statements = []Exhibit{
 				}
 				return l.sound.Inspect(ctx, name)
 			}
-			return l
 		}},
 	{"checking-releases", "Check releases what was claimed last", "another claim was granted",
-		caught{"optional/check"}, func(l *lock) driver.Backend {
+		caught{"optional/check"}, func(l *lock) {
 			var last driver.Request
 			l.request = func(req *driver.Request) { last = *req }
 			l.check = func(ctx context.Context) ([]driver.Notice, error) {
 				_ = l.sound.Abandon(ctx, last)
 				return l.sound.Check(ctx)
 			}
-			return l
 		}},
 	{"checking-is-silent", "a notice of Check does not say what to do", "lacks its ID, text or remedy",
-		caught{"optional/check"}, func(l *lock) driver.Backend {
+		caught{"optional/check"}, func(l *lock) {
 			l.check = func(context.Context) ([]driver.Notice, error) {
 				return []driver.Notice{{ID: "trouble", Text: "Something is wrong."}}, nil
 			}
-			return l
 		}},
 	{"checking-outstays", "Check waits for the server, whatever its context says", "after its context ended",
-		caught{"optional/check-silent-server"}, func(l *lock) driver.Backend {
+		caught{"optional/check-silent-server"}, func(l *lock) {
 			l.check = func(ctx context.Context) ([]driver.Notice, error) {
 				patient, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Second)
 				defer cancel()
 				return l.sound.Check(patient)
 			}
-			return l
 		}},
 	{"leaks-goroutines", "every claim leaves a goroutine behind", "no goroutine may be left",
 		caught{"contract/release", "errors/released"}, asking(func(*driver.Request) { go time.Sleep(10 * time.Second) })},
@@ -111,10 +106,10 @@ var statements = []Exhibit{
 			return l.sound.TryAcquire(ctx, req)
 		})},
 	{"leaks-connections", "Close leaves a connection open", "no connection may be left",
-		caught{"cost/connections"}, func(l *lock) driver.Backend { l.hangUp = func() {}; return l }},
+		caught{"cost/connections"}, func(l *lock) { l.hangUp = func() {} }},
 }
 
 // stating changes what a lock states of itself.
-func stating(change func(*driver.Capabilities)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend { l.state = change; return l }
+func stating(change func(*driver.Capabilities)) func(*lock) {
+	return func(l *lock) { l.state = change }
 }

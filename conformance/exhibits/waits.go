@@ -11,9 +11,12 @@ import (
 // waits are locks that let others wait wrongly.
 var waits = []Exhibit{
 	{"never-wakes", "a waiter is never told that the name is free, and is not asked to look again either", "",
-		caught{"waiting/notified", "liveness/hand-offs"}, func(l *lock) driver.Backend { return silently(l) }},
+		caught{"waiting/notified", "liveness/hand-offs"}, silently},
 	{"wakes-who-asked-in-time-only", "a release between the claim and the request to be notified is not told", "before it asked",
-		caught{"waiting/notified"}, func(l *lock) driver.Backend { return forgetful{silently(l)} }},
+		caught{"waiting/notified"}, func(l *lock) {
+			silently(l)
+			l.as = forgetful{l.as.(silent)}
+		}},
 	{"waits-for-ever", "Wait is not granted a name that was released", "was not granted it within",
 		caught{"waiting/wait", "waiting/long-wait"}, waiting(func(_ *lock, ctx context.Context, _ driver.Request) (driver.Lease, error) {
 			<-ctx.Done()
@@ -63,14 +66,13 @@ var waits = []Exhibit{
 			return l.sound.TryAcquire(ctx, req)
 		})},
 	{"never-says-contended", "Contended is stated, and holders are not told that others wait", "was not told",
-		caught{"waiting/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
+		caught{"waiting/contended", "shared/contended"}, asking(func(req *driver.Request) { req.Contended = nil })},
 }
 
 // waiting replaces how a claim waits.
-func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, error)) func(*lock) {
+	return func(l *lock) {
 		l.wait = func(ctx context.Context, req driver.Request) (driver.Lease, error) { return wait(l, ctx, req) }
-		return l
 	}
 }
 
@@ -78,17 +80,17 @@ func waiting(wait func(*lock, context.Context, driver.Request) (driver.Lease, er
 type plain struct{ driver.Backend }
 
 // plainly is a sound lock that is a driver.Backend and nothing more.
-func plainly(l *lock) driver.Backend {
+func plainly(l *lock) {
 	l.state = func(c *driver.Capabilities) {
 		c.Wake, c.Fair, c.Queue, c.Contended = driver.WakePoll, driver.FairNone, false, false
 	}
-	return plain{l}
+	l.as = plain{l}
 }
 
 // silent is a driver.Notifier that never wakes anybody.
 type silent struct{ plain }
 
-func silently(l *lock) silent {
+func silently(l *lock) {
 	l.state = func(c *driver.Capabilities) {
 		c.Wake, c.Fair, c.Queue = driver.WakeNotify, driver.FairNone, false
 	}
@@ -99,7 +101,7 @@ func silently(l *lock) silent {
 		}
 		return granted, err
 	}
-	return silent{plain{l}}
+	l.as = silent{plain{l}}
 }
 
 func (silent) Notify(driver.Request, func()) (stop func()) { return func() {} }
