@@ -18,27 +18,25 @@ const EtcdPrefix = "libraries/"
 
 // onEtcd drives the lock of etcd's own client: a concurrency.Session, and a concurrency.Mutex for each claim.
 func onEtcd(shared bool) opener {
-	return func(target string) (*lock, error) {
+	return func(target string) (driver.Backend, error) {
 		client, err := clientv3.New(clientv3.Config{Endpoints: []string{target}, Logger: zap.NewNop()})
 		if err != nil {
 			return nil, err
 		}
-		caps := driver.Capabilities{Backend: "etcd", Ends: driver.EndsSession, Token: driver.TokenData, FixedTTL: sessionTTL}
+		caps := driver.Capabilities{Backend: "etcd", Ends: driver.EndsSession, FixedTTL: sessionTTL}
 		return inSessions(caps, shared, func(context.Context) (session, error) {
 			s, err := concurrency.NewSession(client, concurrency.WithTTL(int(sessionTTL/time.Second)))
 			if err != nil {
 				return session{}, err
 			}
-			lock := func(ctx context.Context, name string) (func(context.Context) error, uint64, error) {
+			lock := func(ctx context.Context, name string) (func(context.Context) error, error) {
 				m := concurrency.NewMutex(s, EtcdPrefix+name)
 				unlock := func(ctx context.Context) error { return unless(m.Unlock(ctx), concurrency.ErrLockReleased) }
-				switch err := m.TryLock(ctx); {
-				case errors.Is(err, concurrency.ErrLocked):
-					return nil, 0, driver.ErrHeld
-				case err != nil:
-					return unlock, 0, err
+				err := m.TryLock(ctx)
+				if errors.Is(err, concurrency.ErrLocked) {
+					err = driver.ErrHeld
 				}
-				return unlock, uint64(m.Header().Revision), nil
+				return unlock, err
 			}
 			return session{lock, func(context.Context) error { return unless(s.Close(), rpctypes.ErrLeaseNotFound) }}, nil
 		}, client.Close), nil

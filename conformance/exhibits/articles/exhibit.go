@@ -28,9 +28,9 @@ type Exhibit struct {
 	// Nodes is how many servers it asks if not one.
 	Nodes int
 
-	client      func(*goredis.Options)     // changes how it connects to Redis
-	spoil       func(*lock) driver.Backend // replaces a step
-	open, sound opener                     // where it is not on Redis
+	client      func(*goredis.Options) // changes how it connects to Redis
+	spoil       func(*lock)            // replaces a step
+	open, sound opener                 // where it is not on Redis
 }
 
 // Server is a kind of servers, and with it the form of a target.
@@ -46,7 +46,7 @@ const (
 )
 
 // opener opens a lock at a target.
-type opener func(target string) (*lock, error)
+type opener func(target string) (driver.Backend, error)
 
 // All returns the broken locks of the articles, in the order of their hazards.
 func All() []Exhibit { return slices.Clone(taught) }
@@ -59,21 +59,21 @@ func Libraries() []Exhibit { return slices.Clone(libraries) }
 
 // Open opens x at a target of its Server. It does no I/O. The caller must Close it.
 func (x Exhibit) Open(_ context.Context, target string) (driver.Backend, error) {
-	l, err := x.openWith(x.open, x.client, target)
-	if err != nil || x.spoil == nil {
-		return l, err
+	if x.open != nil {
+		return x.open(target)
 	}
-	return x.spoil(l), nil
+	l, err := openRedis(x.Name, max(x.Nodes, 1), x.client, target)
+	if err != nil {
+		return nil, err
+	}
+	if x.spoil != nil {
+		x.spoil(l)
+	}
+	return l.as, nil
 }
 
 // OpenSound is Open for the lock of which x is made.
-func (x Exhibit) OpenSound(_ context.Context, target string) (driver.Backend, error) {
-	return x.openWith(x.sound, nil, target)
-}
-
-func (x Exhibit) openWith(open opener, client func(*goredis.Options), target string) (*lock, error) {
-	if open != nil {
-		return open(target)
-	}
-	return openRedis(x.Name, max(x.Nodes, 1), client, target)
+func (x Exhibit) OpenSound(ctx context.Context, target string) (driver.Backend, error) {
+	x.open, x.client, x.spoil = x.sound, nil, nil
+	return x.Open(ctx, target)
 }

@@ -44,7 +44,7 @@ var libraries = []Exhibit{
 		Name: "cleans-up-on-the-callers-context", Library: "blnk", Article: "https://github.com/blnkfinance/blnk/issues/354",
 		Is:       "the key is deleted on the context of the request that took it, and stays if that has ended",
 		CaughtBy: []string{"cancellation/after-each-request"}, Sees: []string{"must be granted"},
-		spoil: func(l *lock) driver.Backend {
+		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c *claim) (bool, error) {
 				got, err := take(context.WithoutCancel(ctx), c)
@@ -54,14 +54,13 @@ var libraries = []Exhibit{
 				}
 				return got, err
 			}
-			return l
 		},
 	},
 	{
 		Name: "extend-resurrects", Library: "redlock-rb", Article: "https://github.com/leandromoreira/redlock-rb/issues/36",
 		Is:       "extending a lost lock takes it again, and its holder never learns that it was free",
 		CaughtBy: []string{"loss/forgotten"}, Sees: []string{"Lost is not closed"},
-		spoil: func(l *lock) driver.Backend {
+		spoil: func(l *lock) {
 			prolong := l.prolong
 			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
 				ours, err := prolong(ctx, c)
@@ -70,7 +69,6 @@ var libraries = []Exhibit{
 				}
 				return ours, err
 			}
-			return l
 		},
 	},
 	{

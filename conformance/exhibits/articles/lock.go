@@ -18,6 +18,7 @@ type step func(ctx context.Context, c *claim) (bool, error)
 type lock struct {
 	rdb  *goredis.Client // of a lock in one Redis
 	caps driver.Capabilities
+	as   driver.Backend // what the suite gets: the lock, or what adds to it
 
 	key      func(name string) string
 	value    func(owner string) string // what the server says of the holder

@@ -96,19 +96,6 @@ func deletesKey(request []byte) bool {
 	return false
 }
 
-// lane is a way to the place through proxies.
-func (p place) lane(t *testing.T) (conformance.Lane, faultproxy.Group) {
-	var proxies faultproxy.Group
-	var addrs []string
-	for _, addr := range p.addrs {
-		proxy, err := faultproxy.New(addr)
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = proxy.Close() })
-		proxies, addrs = append(proxies, proxy), append(addrs, proxy.Addr())
-	}
-	return conformance.Lane{Target: p.target(addrs), Faults: proxies.Faults(p.isOp)}, proxies
-}
-
 // ttl is that of the cases on Redis. Some catch a lock in a fraction of it, which must be long on a busy machine too, or find nothing: that which lies
 // between GET and DEL is a quarter.
 const ttl = 2 * time.Second
@@ -116,21 +103,26 @@ const ttl = 2 * time.Second
 // config is the suite's for x. Of five servers the last one hangs, and there are no faults.
 func config(t *testing.T, x articles.Exhibit, nodes []*servers.Redis) conformance.Config {
 	p := at(t, x, nodes)
-	first, proxies := p.lane(t)
-	cfg := conformance.Config{Open: x.Open, Target: first.Target, Direct: p.target(p.addrs), Faults: first.Faults}
-	switch {
-	case x.Nodes > 1:
-		proxies[4].Freeze()
-		return conformance.Config{Open: open, Target: first.Target, MinTTL: 2 * ttl} // so that a sound lock gives each node enough on a busy machine
-	case x.Server != articles.Redis:
-		return cfg
+	if x.Nodes > 1 {
+		last, err := faultproxy.New(p.addrs[4])
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = last.Close() })
+		last.Freeze()
+		target := p.target(append(p.addrs[:4:4], last.Addr()))
+		return conformance.Config{Open: open, Target: target, MinTTL: 2 * ttl} // so that a sound lock gives each node enough on a busy machine
 	}
-	cfg.Open, cfg.MinTTL = open, ttl
-	addRedis(&cfg.Faults, nodes[0])
-	for range 5 {
-		lane, _ := p.lane(t)
-		addRedis(&lane.Faults, nodes[0])
-		cfg.Lanes = append(cfg.Lanes, lane)
+	lanes, end, err := faultproxy.Lanes(6, p.addrs[0], p.isOp)
+	require.NoError(t, err)
+	t.Cleanup(end)
+	for i := range lanes {
+		lanes[i].Target = p.target([]string{lanes[i].Target})
+		if x.Server == articles.Redis {
+			addRedis(&lanes[i].Faults, nodes[0])
+		}
+	}
+	cfg := conformance.Config{Open: x.Open, Target: lanes[0].Target, Direct: p.target(p.addrs), Faults: lanes[0].Faults}
+	if x.Server == articles.Redis {
+		cfg.Open, cfg.MinTTL, cfg.Lanes = open, ttl, lanes[1:]
 	}
 	return cfg
 }

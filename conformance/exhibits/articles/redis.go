@@ -61,6 +61,7 @@ func onRedis(rdb *goredis.Client, name string) *lock {
 		_, err := l.give(ctx, c)
 		return err == nil, err
 	}
+	l.as = l
 	return l
 }
 
@@ -97,6 +98,7 @@ func openRedis(name string, nodes int, change func(*goredis.Options), target str
 // inMost is a lock in several servers: whoever has most of them has it. They are asked one after the other.
 func inMost(nodes []*lock) *lock {
 	l := *nodes[0]
+	l.as = &l
 	l.valid = fromTheFirst
 	l.patience = func(ttl time.Duration) time.Duration { return ttl / 16 }
 	ask := func(of func(*lock) step) step {

@@ -16,13 +16,13 @@ type query func(ctx context.Context, name string) (bool, error)
 
 // inSQL is a session that locks by take and unlocks by free.
 func inSQL(take, free query, end func(context.Context) error) session {
-	return session{func(ctx context.Context, name string) (func(context.Context) error, uint64, error) {
+	return session{func(ctx context.Context, name string) (func(context.Context) error, error) {
 		unlock := func(ctx context.Context) error { _, err := free(ctx, name); return err }
 		taken, err := take(ctx, name)
 		if err == nil && !taken {
 			err = driver.ErrHeld
 		}
-		return unlock, 0, err
+		return unlock, err
 	}, end}
 }
 
@@ -44,7 +44,7 @@ func postgresCaps() driver.Capabilities {
 }
 
 // onPostgres is advisory locks of Postgres.
-func onPostgres(target string) (*lock, error) {
+func onPostgres(target string) (driver.Backend, error) {
 	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
 		conn, err := pgx.Connect(ctx, target)
 		if err != nil {
@@ -55,7 +55,7 @@ func onPostgres(target string) (*lock, error) {
 }
 
 // onPool is advisory locks whose queries take whatever connection of a pool is free.
-func onPool(target string) (*lock, error) {
+func onPool(target string) (driver.Backend, error) {
 	pool, err := pgxpool.New(context.Background(), target)
 	if err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func onPool(target string) (*lock, error) {
 
 // onMySQL is GET_LOCK of MariaDB or MySQL.
 func onMySQL(shared bool) opener {
-	return func(target string) (*lock, error) {
+	return func(target string) (driver.Backend, error) {
 		config, err := mysql.ParseDSN(target)
 		if err != nil {
 			return nil, err

@@ -25,7 +25,7 @@ const (
 
 // onTable is a lock in a table with these statements, each in a transaction of its own.
 func onTable(take, free string) opener {
-	return func(target string) (*lock, error) {
+	return func(target string) (driver.Backend, error) {
 		pool, err := pgxpool.New(context.Background(), target)
 		if err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func onTable(take, free string) opener {
 }
 
 // inTransactions holds a name by the row that a transaction has locked, on a connection of its own.
-func inTransactions(target string) (*lock, error) {
+func inTransactions(target string) (driver.Backend, error) {
 	return inSessions(postgresCaps(), false, func(ctx context.Context) (session, error) {
 		conn, err := pgx.Connect(ctx, target)
 		if err != nil {

@@ -81,12 +81,12 @@ var taught = []Exhibit{
 		Is:       "SETNX alone: a dead client's lock stays for ever",
 		CaughtBy: []string{"crash/claim", "crash/holder", "silence/expiry"},
 		Sees:     []string{"process was killed", "process was killed", "a claim that is not renewed ends with its TTL"},
-		spoil: func(l *lock) driver.Backend {
+		spoil: func(l *lock) {
 			l.prolong = func(ctx context.Context, c *claim) (bool, error) {
 				value, err := l.rdb.Get(ctx, c.key).Result()
 				return value == c.value, unlessNil(err)
 			}
-			return taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
+			taking(func(ctx context.Context, rdb *goredis.Client, c *claim) (bool, error) {
 				return rdb.SetNX(ctx, c.key, c.value, 0).Result()
 			})(l)
 		},
@@ -131,7 +131,7 @@ var taught = []Exhibit{
 		Is:       "owners are one of 9,001 numbers, and forked workers draw the same ones: a late release ends another worker's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal"},
 		Sees:     []string{notLost, grantedAgain, notLost},
-		spoil:    func(l *lock) driver.Backend { l.value = drawn(rand.New(rand.NewPCG(1, 2))); return l },
+		spoil:    func(l *lock) { l.value = drawn(rand.New(rand.NewPCG(1, 2))) },
 	},
 	{
 		Name: "thread-id-owner", Hazard: "H5", Article: "003",
@@ -139,7 +139,7 @@ var taught = []Exhibit{
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal", "ownership/abandon-of-others"},
 		Sees:     []string{notLost, grantedAgain, notLost, grantedAgain},
 		// One thread does all that a driver does.
-		spoil: func(l *lock) driver.Backend { l.value = func(string) string { return "1" }; return l },
+		spoil: func(l *lock) { l.value = func(string) string { return "1" } },
 	},
 	// They believe for too long.
 	{
@@ -200,13 +200,12 @@ var taught = []Exhibit{
 		Is:       "every failed claim counts as held: nobody learns that the server is gone",
 		CaughtBy: []string{"unknown/server-gone", "errors/acquire-server-gone"},
 		Sees:     []string{"lock is held by another client"},
-		spoil: func(l *lock) driver.Backend {
+		spoil: func(l *lock) {
 			take := l.take
 			l.take = func(ctx context.Context, c *claim) (bool, error) {
 				got, err := take(ctx, c)
 				return got && err == nil, nil
 			}
-			return l
 		},
 	},
 
@@ -235,35 +234,32 @@ var taught = []Exhibit{
 }
 
 // taking replaces how a lock in one Redis claims.
-func taking(take func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func taking(take func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
+	return func(l *lock) {
 		l.take = func(ctx context.Context, c *claim) (bool, error) { return take(ctx, l.rdb, c) }
-		return l
 	}
 }
 
 // giving replaces how a lock in one Redis releases.
-func giving(give func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func giving(give func(context.Context, *goredis.Client, *claim) (bool, error)) func(*lock) {
+	return func(l *lock) {
 		l.give = func(ctx context.Context, c *claim) (bool, error) { return give(ctx, l.rdb, c) }
-		return l
 	}
 }
 
 // believing replaces the validity. Each of several servers is waited for beyond the TTL, as by a client with its default timeouts.
-func believing(valid validity) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func believing(valid validity) func(*lock) {
+	return func(l *lock) {
 		l.valid = valid
 		l.patience = func(ttl time.Duration) time.Duration { return ttl + ttl/20 }
-		return l
 	}
 }
 
 // asking has waiters ask again and again.
-func asking(pause time.Duration) func(*lock) driver.Backend {
-	return func(l *lock) driver.Backend {
+func asking(pause time.Duration) func(*lock) {
+	return func(l *lock) {
 		l.caps.Wake = driver.WakeQueue
-		return spinning{l, pause}
+		l.as = spinning{l, pause}
 	}
 }
 

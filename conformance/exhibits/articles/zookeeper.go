@@ -11,22 +11,22 @@ import (
 
 // onZooKeeper drives the lock of go-zookeeper itself. That waits, and knows no context, so it is called only where nobody holds.
 func onZooKeeper(shared bool) opener {
-	return func(target string) (*lock, error) {
+	return func(target string) (driver.Backend, error) {
 		caps := driver.Capabilities{Backend: "zookeeper", Ends: driver.EndsSession, FixedTTL: 2 * sessionTTL}
 		return inSessions(caps, shared, func(context.Context) (session, error) {
 			conn, _, err := zk.Connect([]string{target}, 2*sessionTTL, zk.WithLogger(silent{}), zk.WithLogInfo(false))
 			var folders []string
-			lock := func(_ context.Context, name string) (func(context.Context) error, uint64, error) {
+			lock := func(_ context.Context, name string) (func(context.Context) error, error) {
 				folder := "/libraries/" + name
 				switch nodes, _, err := conn.Children(folder); {
 				case len(nodes) > 0:
-					return nil, 0, driver.ErrHeld
+					return nil, driver.ErrHeld
 				case err != nil && !errors.Is(err, zk.ErrNoNode):
-					return nil, 0, err
+					return nil, err
 				}
 				folders = append(folders, folder)
 				own := zk.NewLock(conn, folder, zk.WorldACL(zk.PermAll))
-				return func(context.Context) error { return unless(own.Unlock(), zk.ErrNotLocked) }, 0, own.Lock()
+				return func(context.Context) error { return unless(own.Unlock(), zk.ErrNotLocked) }, own.Lock()
 			}
 			return session{lock, func(context.Context) error {
 				for _, folder := range folders {
