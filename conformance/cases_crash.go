@@ -24,11 +24,11 @@ var crashCases = group("crash",
 		other, name, last := e.party(), e.name(), uint64(0)
 		for range 2 {
 			p := e.process()
-			held := p.do(order{Op: opClaim, Name: name})
-			e.rises(last, held.Token)
+			held := p.do(order{Op: opAcquire, Name: name}).Token / driver.TokensPerGrant
+			e.rises(last, held)
 			p.Kill()
 			last = other.frees(name, e.takeover(), "the holder's process was killed")
-			e.rises(held.Token, last)
+			e.rises(held, last)
 		}
 	}, "processes"),
 	full("waiter", "P7 liveness: a waiting process that was killed keeps the name from the others no longer than the TTL", func(e *Env) {

@@ -131,25 +131,36 @@ func noStarvation(e *Env) {
 	if !e.caps.Contended && e.caps.Fair == driver.FairNone {
 		e.notRun("neither Contended nor Fair is stated")
 	}
-	a, b, name := e.client(), e.client(), e.name()
+	c := e.client()
+	served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
+}
+
+// served has n goroutines, so many that one always waits, acquire a name again and again, each for hold or a few times as long, and checks that another client
+// gets it within limit, with the options of its own.
+func served(e *Env, limit time.Duration, n int, hold time.Duration, acquire func(ctx context.Context, name string, i int) (*lockport.Lock, error), own ...lockport.AcquireOption) {
+	c, name := e.client(), e.name()
 	var holds atomic.Int64
-	for range 16 { // so many that one always waits
+	for i := range n {
 		begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
 			for {
-				l, err := a.Acquire(ctx, name)
-				if err != nil {
+				l, err := acquire(ctx, name, i)
+				switch {
+				case err == nil:
+					holds.Add(1)
+					<-time.After(hold + time.Duration(i)*hold/2)
+					_ = l.Release(e.ctx)
+				case errors.Is(err, lockport.ErrHeld) && ctx.Err() == nil: // TryAcquire
+					<-time.After(time.Millisecond)
+				default:
 					return none, err
 				}
-				holds.Add(1)
-				<-time.After(100 * time.Microsecond)
-				_ = l.Release(e.ctx)
 			}
 		})
 	}
-	for range 5 {
+	for range 4 {
 		before := holds.Load()
-		e.eventually(soon, func() bool { return holds.Load() >= before+20 }, "the goroutines hand the name to each other")
-		e.release(e.acquireWithin(b, name, soon, "the other client holds the name for moments only"))
+		e.eventually(limit, func() bool { return holds.Load() >= before+16 }, "the others come and go")
+		e.release(e.acquireWithin(c, name, limit, "the others hold the name for moments only", own...))
 	}
 }
 

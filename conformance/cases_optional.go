@@ -95,23 +95,19 @@ var optionalCases = group("optional",
 		other.free(name, "it was released")
 	}),
 	full("check-silent-server", "contract: Check of a server that is silent returns soon after its context's end and is ErrUnavailable",
-		checkFails((*Env).freeze, func(e *Env, check func(context.Context) error) error { return e.endsInTime("Check", check) }), "Freeze"),
+		checkFails((*Env).freeze), "Freeze"),
 	full("check-server-gone", "P10 errors: Check of a server that is not there is ErrUnavailable, in time, in one line without the password",
-		checkFails((*Env).sever, func(e *Env, check func(context.Context) error) error {
-			ctx, cancel := e.timed()
-			defer cancel()
-			return check(ctx)
-		}), "Sever"),
+		checkFails((*Env).sever), "Sever"),
 )
 
-// checkFails is a case in which call makes a Check of a server that cannot be heard, on a connection that is there and on a new one.
-func checkFails(fault func(*Env), call func(e *Env, check func(context.Context) error) error) func(*Env) {
+// checkFails is a case of a Check of a server that cannot be heard, on a connection that is there and on a new one.
+func checkFails(fault func(*Env)) func(*Env) {
 	return func(e *Env) {
 		connected, fresh := e.party().connected(), e.party()
 		fault(e)
 		for _, p := range []*party{connected, fresh} {
 			checker := optional[driver.Checker](p)
-			err := call(e, func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
+			err := e.endsInTime("Check", func(ctx context.Context) error { return errOf(checker.Check(ctx)) })
 			e.is(err, "Check returned", driver.ErrUnavailable)
 			e.noPassword(err)
 		}

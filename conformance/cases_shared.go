@@ -2,7 +2,6 @@ package conformance
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -146,16 +145,18 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		e.remove(name)
 		here.within("the lock was removed at the server")
 		there.within("the lock was removed at the server")
-		writer := e.party().takes(name, e.takeover(), "the server forgot the readers")
+		c := e.party()
+		writer := c.takes(name, e.takeover(), "the server forgot the readers")
+		defer c.keepAlive(writer)()
 		here.isLost()
 		there.isLost()
 		e.party().findsAs(a.reading(name), fmt.Sprintf("a writer has the name (token %d)", writer.Grant().Token))
 	}, "Remove"),
 	full("writer-is-not-starved", "P7 liveness: readers that come and go, overlapping, do not keep a writer out", func(e *Env) {
-		e.servedBeside((*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
+		servedBeside(e, (*lockport.Client).TryAcquire, []lockport.AcquireOption{lockport.Shared()}, nil)
 	}),
 	full("readers-are-not-starved", "P7 liveness: writers that come and go do not keep a reader out", func(e *Env) {
-		e.servedBeside((*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
+		servedBeside(e, (*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
 	}),
 	full("clients", ruleShared+" (three clients with six goroutines each, of which one writes)", func(e *Env) {
 		var readers, writers atomic.Int64
@@ -204,7 +205,7 @@ func inspected(e *Env, as, rival mode) {
 	breaks, inspect := breaker(b), inspector(b)
 	reqs, shown := []driver.Request{as(a, name), as(b, name)}, make([]string, 2)
 	told, stays := a.watchedAs(reqs[0]), b.claimOf(reqs[1])
-	stop := b.keepAlive(stays)
+	stop, unheard := b.keepAlive(stays), a.keepAlive(told.lease)
 	st := inspect(name)
 	e.require(st.Held && len(st.Others) == 1, "two hold the name, and Inspect says: %+v", st)
 	for _, holder := range append(st.Others, st) {
@@ -216,6 +217,7 @@ func inspected(e *Env, as, rival mode) {
 		e.require(holder.Shared == reqs[0].Shared && (holder.Permits != 0) == (reqs[0].Permits > 0), "Inspect gives a holder as %+v", holder)
 	}
 	e.require(shown[0] != "" && shown[1] != "", "%s and %s hold the name, and Inspect says: %+v", reqs[0].Owner, reqs[1].Owner, st)
+	unheard()
 	e.check(breaks(name, shown[0]), "Break")
 	told.within("the claim was broken")
 	st = inspect(name)
@@ -234,39 +236,15 @@ func (p *party) reading(name string) driver.Request {
 	return req
 }
 
-// servedBeside has eight goroutines acquire a name with the options of many again and again and overlapping: two each of two clients, and one each of four, these
-// by other. It checks that another client gets it with those of one.
-func (e *Env) servedBeside(other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error), many, one []lockport.AcquireOption) {
-	name := e.name()
-	var holds atomic.Int64
+// servedBeside is served beside two goroutines each of two clients, and one each of four, these by other, with these options.
+func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, ...lockport.AcquireOption) (*lockport.Lock, error), many, own []lockport.AcquireOption) {
 	clients := []*lockport.Client{e.client(), e.client(), e.client(), e.client(), e.client(), e.client()}
-	for i := range 8 {
-		c, acquire := clients[i%6], other
-		if i%6 < 2 {
-			acquire = (*lockport.Client).Acquire
+	served(e, e.takeover(), 8, 2*time.Millisecond, func(ctx context.Context, name string, i int) (*lockport.Lock, error) {
+		if c := clients[i%6]; i%6 >= 2 {
+			return other(c, ctx, name, many...)
 		}
-		begin(e, "Acquire", func(ctx context.Context) (none struct{}, _ error) {
-			for {
-				l, err := acquire(c, ctx, name, many...)
-				if errors.Is(err, lockport.ErrHeld) && ctx.Err() == nil {
-					<-time.After(time.Millisecond)
-					continue
-				}
-				if err != nil {
-					return none, err
-				}
-				holds.Add(1)
-				<-time.After(time.Duration(2+i) * time.Millisecond)
-				_ = l.Release(e.ctx)
-			}
-		})
-	}
-	c := e.client()
-	for range 3 {
-		before := holds.Load()
-		e.eventually(e.takeover(), func() bool { return holds.Load() >= before+8 }, "the others come and go")
-		e.release(e.acquireWithin(c, name, e.takeover(), "the others hold the name for moments only", one...))
-	}
+		return clients[i%6].Acquire(ctx, name, many...)
+	}, own...)
 }
 
 // mill has goroutines of three clients acquire a name again and again, with what as says of each: its options, what it checks when it has the name, and what it does

@@ -34,7 +34,6 @@ type order struct {
 
 // The operations.
 const (
-	opClaim   = "claim"   // one claim through the driver, never renewed
 	opAcquire = "acquire" // Acquire through a client, which renews
 	opValid   = "valid"   // Valid and Err of a hold of acquire
 	opRelease = "release" // of a hold of acquire
@@ -43,7 +42,7 @@ const (
 
 // answer is what a worker says to an order.
 type answer struct {
-	Token uint64 `json:",omitempty"` // as lockport gives it, or, for claim, the driver's
+	Token uint64 `json:",omitempty"`
 	Valid bool   `json:",omitempty"`
 	Err   string `json:",omitempty"`
 	Lost  bool   `json:",omitempty"` // Err matches ErrLost
@@ -58,26 +57,22 @@ var workerMainCalled atomic.Bool
 func WorkerMain(open func(ctx context.Context, target string) (driver.Backend, error)) {
 	workerMainCalled.Store(true)
 	workers.Main(func(ctx context.Context, config workerConfig) (worker.Worker[order, answer], error) {
-		p := &peer{ctx: ctx, ttl: config.TTL}
-		p.open = func() (driver.Backend, error) { return open(context.Background(), config.Target) }
-		var err error
-		if p.backend, err = p.open(); err != nil {
+		p := &peer{ctx: ctx, open: func() (driver.Backend, error) { return open(context.Background(), config.Target) }}
+		b, err := p.open()
+		if err != nil {
 			return nil, err
 		}
-		p.client, err = lockport.New(p.backend, lockport.TTL(p.ttl), lockport.Logger(slog.New(slog.DiscardHandler)))
+		p.client, err = lockport.New(b, lockport.TTL(config.TTL), lockport.Logger(slog.New(slog.DiscardHandler)))
 		return p, err
 	})
 }
 
 // peer is the inside of a worker process.
 type peer struct {
-	ctx     context.Context // ends when the worker is to end
-	open    func() (driver.Backend, error)
-	backend driver.Backend
-	client  *lockport.Client
-	ttl     time.Duration
-
-	holds sync.Map // the locks of acquire, by their names
+	ctx    context.Context // ends when the worker is to end
+	open   func() (driver.Backend, error)
+	client *lockport.Client
+	holds  sync.Map // the locks of acquire, by their names
 }
 
 // Close implements [worker.Worker]. Nothing is given back: a worker that should release does so when it is told to.
@@ -96,12 +91,6 @@ func (p *peer) Do(o order) (a answer, _ error) {
 	case opValid:
 		lock := p.hold(o.Name)
 		a.Valid, err = lock.Valid(), lock.Err()
-	case opClaim:
-		var lease driver.Lease
-		owner := randomHex(16) + ":" + newPartyName()
-		if lease, err = p.backend.TryAcquire(ctx, driver.Request{Name: o.Name, Owner: owner, TTL: p.ttl}); err == nil {
-			a.Token = lease.Grant().Token
-		}
 	case opAcquire:
 		var lock *lockport.Lock
 		if lock, err = p.client.Acquire(ctx, o.Name); err == nil {
