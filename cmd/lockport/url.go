@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -79,13 +80,22 @@ func (s *server) named() ([]string, error) {
 	return urls, nil
 }
 
+const mostURL = 64 << 10 // bytes of a file with a URL
+
 // readURL reads a URL from a file, which keeps its password out of the list of processes.
 func readURL(file string) (string, error) {
-	text, err := os.ReadFile(file)
+	f, err := os.Open(file)
+	if err != nil {
+		return "", usagef("the file with the URL: %v", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, mostURL+1)) // some files have no end, /dev/zero for one
 	url := strings.TrimSpace(string(text))
 	switch {
 	case err != nil:
 		return "", usagef("the file with the URL: %v", err)
+	case len(text) > mostURL:
+		return "", usagef("the file %s is too long for one line with the URL of a lock server", file)
 	case url == "" || strings.ContainsAny(url, "\r\n"):
 		return "", usagef("the file %s must hold one line: the URL of a lock server", file)
 	}
