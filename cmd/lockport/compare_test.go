@@ -1,10 +1,23 @@
 package main
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare"
 )
+
+// The help names all that there is to choose.
+func TestCompareHelp(t *testing.T) {
+	v, err := findVerb("compare")
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(v.help()), " "), "hazards or costs; H1 to H15; "+strings.Join(compare.Scenarios()[17:], ", ")+". May")
+	for _, name := range compare.Subjects() {
+		require.Contains(t, v.help(), name)
+	}
+}
 
 func TestParseCompare(t *testing.T) {
 	o, err := parseCompare([]string{"--scenario", "H7,H8", "--scenario=cycle", "--backend", "redis,etcd", "--full", "--out", "x"})
