@@ -7,7 +7,7 @@
 //   - A hold ends when it was released, or when its TTL has passed since it was set or confirmed, by the server's clock. A holder that the server does not hear from
 //     knows that before. A holder whose row is deleted or overwritten is told at its next renewal: within a third of the TTL and 100 ms.
 //   - Fencing tokens rise for each name, by the server's clock also where the row was deleted or lost.
-//   - A claim is one statement, another one where the name is held; a release is one. 512 locks are renewed by one statement.
+//   - A claim is one statement, another one where the name is held; a release is one. 1024 locks are renewed by one statement.
 //   - A statement that is repeated, by database/sql or a proxy, is granted once. A claim that was given up is not granted when it arrives late.
 //
 // # Non-guarantees

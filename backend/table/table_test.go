@@ -188,7 +188,7 @@ func TestRenewalsTogether(t *testing.T) {
 			require.NoError(t, r.Err, n)
 		}
 		if d == MySQL {
-			require.EqualValues(t, 5, questions()-before)
+			require.EqualValues(t, 3, questions()-before)
 		}
 		do(t, b, "UPDATE {table} SET owner = 'somebody else' WHERE name = '7'")
 		do(t, b, "DELETE FROM {table} WHERE name = '2400'")

@@ -27,11 +27,19 @@ func ours() (all []Library) {
 			How: "the same with WithoutHandOff: every hold is the server's to give",
 		}, "", lockport.WithoutHandOff())
 	}
-	all = append(all, Library{Family: "table", Name: "lockport", Kind: Ours, Renewal: itself, Waits: true, How: "Acquire and Release of table+postgres",
-		Open: func(ctx context.Context, c measure.Config) (measure.Locker, error) {
-			c.URL = "table+" + c.URL + "?create=true&sslmode=disable"
+	onTable := func(mode string) func(context.Context, measure.Config) (measure.Locker, error) {
+		return func(ctx context.Context, c measure.Config) (measure.Locker, error) {
+			c.URL = "table+" + c.URL + "?create=true&sslmode=disable&default_query_exec_mode=" + mode
 			return measure.Open(ctx, c)
-		}})
+		}
+	}
+	all = append(all, Library{
+		Family: "table", Name: "lockport", Kind: Ours, Renewal: itself, Waits: true, Open: onTable("cache_statement"),
+		How: "Acquire and Release of table+postgres, with prepared statements, as pgx has them by default",
+	}, Library{
+		Family: "table", Name: "lockport, behind a pooler", Kind: Variant, Renewal: itself, Waits: true, Open: onTable("exec"), Only: []string{"cycle", "own-"},
+		How: "the same without prepared statements, as a URL has it by default",
+	})
 	add(Library{Family: "file", Name: "lockport", Kind: Ours, Renewal: session, Only: []string{"handoff-same", "takeover"}, How: "Acquire and Release"}, "")
 	return all
 }

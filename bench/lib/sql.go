@@ -56,9 +56,9 @@ func openAdvisory(ctx context.Context, c measure.Config) (l measure.Locker, err 
 	}}, nil
 }
 
-// openRows has a row for each name, through database/sql without prepared statements, as the table backend does.
+// openRows has a row for each name, through database/sql with prepared statements, which are pgx's default.
 func openRows(ctx context.Context, c measure.Config) (l measure.Locker, err error) {
-	db, err := sql.Open("pgx", c.URL+"?default_query_exec_mode=exec&sslmode=disable")
+	db, err := sql.Open("pgx", c.URL+"?sslmode=disable")
 	if err != nil {
 		return l, err
 	}
