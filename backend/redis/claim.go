@@ -68,7 +68,9 @@ func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Scri
 	switch {
 	case c.beside():
 		script, who = script.Beside(), []any{c.Req.Owner, c.Req.Permits}
-	case script == redisscript.Renew, script == redisscript.Release: // of which there are many in a request
+	case script == redisscript.Renew: // of which there are thousands in a request
+		keys = keys[:1]
+	case script == redisscript.Release:
 		keys = keys[:2]
 	}
 	return script, script.Call(keys, append(who, argv...)...)

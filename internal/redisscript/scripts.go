@@ -14,7 +14,7 @@ var lua embed.FS
 var (
 	Acquire = compose("token", "easy", "queue", "claim", "acquire").lasting().beside(acquireBeside).
 		together(compose("shadow", "token", "one", "easy", "queue", "claim", "acquire", "each"))
-	Renew   = compose("queue", "renew").lasting().beside(renewBeside).together(compose("shadow", "one", "queue", "renew", "each"))
+	Renew   = compose("renew").lasting().beside(renewBeside).together(compose("shadow", "one", "renew", "each")) // the key is the lock alone
 	Release = compose("release", "queue", "wake").beside(releaseBeside).together(compose("shadow", "one", "release", "queue", "wake", "each"))
 	Abandon = compose("queue", "abandon").beside(compose("queue", "beside", "beside_abandon"))
 	Again   = compose("token", "queue", "claim", "again").lasting()
