@@ -154,6 +154,7 @@ var columns = []struct{ scenario, figure, title string }{
 	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},
 	{"contend-4x16", "hand-offs", "one name, 4 × 16 goroutines, hand-offs/s"}, {"handoff-other", "p50", "hand-off to another process, µs"},
 	{"waiters-1000", "requests", "1,000 waiters, requests/s"}, {"held-10000", "requests", "10,000 held, requests/s"}, {"takeover", "p50", "takeover, ms"},
+	{"beside-1", "p50", "one goroutine, as a reader or permit, µs"}, {"beside-64", "cycles", "64 goroutines beside each other, cycles/s"},
 }
 
 // Headlines is a table with a row for each library, and the medians of columns. Those that the family was not measured for are left out.
