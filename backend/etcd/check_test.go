@@ -14,6 +14,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -133,7 +134,7 @@ func TestServerGone(t *testing.T) {
 	proxy := newProxy(t, s.Addr())
 	proxy.Freeze()
 	for _, user := range []string{"", "root:secret@"} {
-		b, err := openBackend(t.Context(), "etcd://"+user+proxy.Addr())
+		b, err := peer.Open(t.Context(), "etcd://"+user+proxy.Addr())
 		require.NoError(t, err)
 		n := &node{Backend: b.(*Backend), t: t}
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
@@ -190,7 +191,7 @@ func TestOutOfSpace(t *testing.T) {
 func TestNotices(t *testing.T) {
 	t.Parallel()
 	ids := func(rawURL string) (all []string) { // without that of the version, which depends on what is installed
-		b, err := openBackend(t.Context(), rawURL)
+		b, err := peer.Open(t.Context(), rawURL)
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = b.Close() })
 		ctx, cancel := context.WithTimeout(t.Context(), soon)
@@ -235,7 +236,7 @@ func TestPasswordInTheClear(t *testing.T) {
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {
-		b, err := openBackend(t.Context(), rawURL)
+		b, err := peer.Open(t.Context(), rawURL)
 		require.NoError(t, err)
 		require.Equal(t, want, b.(*Backend).link.clear(), rawURL)
 		require.NoError(t, b.Close())

@@ -6,6 +6,7 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConformance(t *testing.T) { conform(t, "etcd-suite") }
@@ -16,13 +17,13 @@ func TestConformanceCurrent(t *testing.T) {
 
 func TestConformanceCluster(t *testing.T) {
 	environment.OnlyInSoak(t)
-	conformance.Test(t, environment.Need(t, "etcd").Unproxied(openBackend))
+	conformance.Test(t, environment.Need(t, "etcd").Unproxied(peer.Open))
 }
 
 // conform runs the suite on one server.
 func conform(t *testing.T, name string, opts ...conformance.RunOption) {
 	r := environment.Need(t, name)
-	cfg := r.Config(t, openBackend, isOp)
+	cfg := r.Config(t, peer.Open, isOp)
 	server := r.Servers.(*environment.Etcd).Members[0]
 	cfg.Faults.Requests = func(ctx context.Context) (int64, error) { return requestsOf(ctx, server) } // a proxy counts answers to pings too
 	conformance.Test(t, cfg, opts...)

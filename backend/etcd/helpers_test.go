@@ -21,6 +21,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -65,7 +66,7 @@ type node struct {
 }
 
 func newNode(t testing.TB, rawURL, name string) *node {
-	b, err := openBackend(context.Background(), rawURL)
+	b, err := peer.Open(context.Background(), rawURL)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = b.Close() })
 	return &node{Backend: b.(*Backend), t: t, name: name}
@@ -143,7 +144,7 @@ func eventually(t testing.TB, ok func() bool, what string, args ...any) {
 
 // newLocker is a client of lockport on a backend of its own.
 func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client {
-	b, err := openBackend(context.Background(), rawURL)
+	b, err := peer.Open(context.Background(), rawURL)
 	require.NoError(t, err)
 	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
 	require.NoError(t, err)

@@ -1,24 +1,16 @@
 package etcd
 
 import (
-	"context"
 	"flag"
 	"os"
 	"testing"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// openBackend opens a backend as Open does, without looking at the server.
-func openBackend(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
-}
-
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(openBackend)
+	conformance.WorkerMain(peer.Open)
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
 		panic(err)

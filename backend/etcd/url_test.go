@@ -7,6 +7,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestURLs(t *testing.T) {
@@ -22,7 +24,7 @@ func TestURLs(t *testing.T) {
 		"etcds://a:1,b:2?servername=etcd.example.com": {endpoints: []string{"a:1", "b:2"}, prefix: "lockport/"},
 		"etcd://[::1]?prefix=%D0%B7%D0%B0%D0%BC/x":    {endpoints: []string{"[::1]:2379"}, prefix: "зам/x"},
 	} {
-		b, err := openBackend(t.Context(), rawURL)
+		b, err := peer.Open(t.Context(), rawURL)
 		require.NoError(t, err, rawURL)
 		e := b.(*Backend)
 		c := e.link.config
@@ -51,7 +53,7 @@ func TestBadURLs(t *testing.T) {
 		"etcds://u:secret@host?cert=x":                  "both or none",
 		"etcds://u:secret@host?cert=/nowhere&key=/none": "cert and key",
 	} {
-		_, err := openBackend(t.Context(), rawURL)
+		_, err := peer.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, what, rawURL)
 		require.NotContains(t, err.Error(), "secret")
 		require.NotContains(t, err.Error(), "\n")

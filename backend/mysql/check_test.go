@@ -11,13 +11,14 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // noticesOf is what Check says of a server.
 func noticesOf(t *testing.T, rawURL string) ([]driver.Notice, error) {
 	t.Helper()
-	b, err := openURL(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
 	ctx, cancel := context.WithTimeout(t.Context(), within)
@@ -38,7 +39,7 @@ func refused(t *testing.T, rawURL, text string) {
 	require.NotContains(t, err.Error(), ":secret")
 	require.NotContains(t, err.Error(), ":pw")
 
-	b, err := openURL(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	c, err := lockport.New(b, lockport.TTL(b.Capabilities().FixedTTL))
 	require.NoError(t, err)

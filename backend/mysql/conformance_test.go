@@ -5,16 +5,17 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "mysql").Config(t, openURL, isOp))
+	conformance.Test(t, environment.Need(t, "mysql").Config(t, peer.Open, isOp))
 }
 
 // TestConformanceMySQL is skipped where MySQL's own server is not installed.
 func TestConformanceMySQL(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "mysql-own").Config(t, openURL, isOp))
+	conformance.Test(t, environment.Need(t, "mysql-own").Config(t, peer.Open, isOp))
 }
 
 // TestConformanceBare is without tokens, and so without a table, with one connection to wait on, and without faults. The number of the holder's session is

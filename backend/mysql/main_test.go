@@ -6,19 +6,13 @@ import (
 	"os"
 	"testing"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// openURL opens a backend as Open does, without looking at the server.
-func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
-}
-
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(openURL)
+	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
 }
 
@@ -36,7 +30,7 @@ func isOp(op conformance.Op, request []byte) bool {
 }
 
 func openBare(ctx context.Context, rawURL string) (driver.Backend, error) {
-	b, err := openURL(ctx, rawURL)
+	b, err := peer.Open(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}

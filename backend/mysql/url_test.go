@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
 func opened(t *testing.T, rawURL string) (*server, *gomysql.Config) {
 	t.Helper()
-	b, err := openURL(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	u, err := url.Parse(rawURL)
@@ -83,7 +84,7 @@ func TestBadURLs(t *testing.T) {
 		"mysql://user:1?secret@h/d":                     "percent-encode",
 		"mysql://user:?secret/d@h:1/d":                  "percent-encode",
 	} {
-		_, err := openURL(t.Context(), query)
+		_, err := peer.Open(t.Context(), query)
 		require.Error(t, err, query)
 		require.ErrorContains(t, err, text, query)
 		require.NotContains(t, err.Error(), "secret", query)

@@ -8,11 +8,12 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	config := one.Need(t).Config(t, openLink, isOp)
+	config := one.Need(t).Config(t, peer.Open, isOp)
 	config.MinTTL = 2 * time.Second // of one, counted in whole seconds, a busy machine leaves too little for renewals
 	conformance.Test(t, config)
 }
@@ -20,7 +21,7 @@ func TestConformance(t *testing.T) {
 // A client asks one of three servers, so that no proxy can choose a request.
 func TestConformanceCluster(t *testing.T) {
 	environment.OnlyInSoak(t)
-	conformance.Test(t, three.Need(t).Unproxied(openLink))
+	conformance.Test(t, three.Need(t).Unproxied(peer.Open))
 }
 
 var claims, renewals = regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`), regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`)

@@ -13,24 +13,17 @@ import (
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 func TestMain(m *testing.M) {
 	play.WorkerMain()
-	conformance.WorkerMain(openLink)
+	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
-}
-
-// openLink opens a backend as Open does, without looking at the server.
-func openLink(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
 }
 
 var one, three = on("nats", "one NATS server", 1), on("nats-cluster", "three NATS servers", 3)

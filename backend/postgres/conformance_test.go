@@ -6,10 +6,11 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "postgres").Config(t, openBackend, isOp))
+	conformance.Test(t, environment.Need(t, "postgres").Config(t, peer.Open, isOp))
 }
 
 // isOp tells requests apart by the names of the statements that they carry out, or only prepare.

@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -83,7 +84,7 @@ func database(t testing.TB) place {
 // backendAt is a backend by URL, closed when the test ends.
 func backendAt(t testing.TB, rawURL string) *Backend {
 	t.Helper()
-	b, err := openBackend(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, b.Close()) })
 	return b.(*Backend)
@@ -92,7 +93,7 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 // serverAt is what opens sessions of a URL, without an engine.
 func serverAt(t testing.TB, rawURL string) *server {
 	t.Helper()
-	b, err := openBackend(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	return b.(*Backend).server
 }

@@ -1,22 +1,14 @@
 package postgres
 
 import (
-	"context"
 	"os"
 	"testing"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
-	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// openBackend opens a backend as Open does, without looking at the server.
-func openBackend(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
-}
-
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(openBackend)
+	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
 }

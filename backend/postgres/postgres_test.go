@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/session"
 )
@@ -28,7 +29,7 @@ func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Cl
 // backendAt2 is a backend by URL that its client closes.
 func backendAt2(t testing.TB, rawURL string) driver.Backend {
 	t.Helper()
-	b, err := openBackend(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	return b
 }

@@ -17,34 +17,34 @@ import (
 
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	_, err := peer.Check(t, openURL, "redis://:secret@127.0.0.1:1")
+	_, err := peer.Check(t, "redis://:secret@127.0.0.1:1")
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "is it running")
-	_, err = peer.Check(t, openURL, "redis://"+servers.NewFakeRedis(t, "5.0.14"))
+	_, err = peer.Check(t, "redis://"+servers.NewFakeRedis(t, "5.0.14"))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old: 6.2 or newer")
 
 	s := servers.NeedRedis(t, servers.RedisOptions{Password: "right"})
-	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "right", "secret", 1))
+	_, err = peer.Check(t, strings.Replace(s.URL(), "right", "secret", 1))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "wrong user name or password")
-	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), ":right@", "", 1))
+	_, err = peer.Check(t, strings.Replace(s.URL(), ":right@", "", 1))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "password is needed")
-	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
+	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "redis+cluster:", 1))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "no node of a Redis Cluster")
-	_, err = peer.Check(t, openURL, strings.Replace(s.URL(), "redis:", "rediss:", 1))
+	_, err = peer.Check(t, strings.Replace(s.URL(), "redis:", "rediss:", 1))
 	require.Error(t, err)
 
 	replica := servers.NeedReplica(t, s)
-	_, err = peer.Check(t, openURL, replica.URL())
+	_, err = peer.Check(t, replica.URL())
 	peer.SaysOneLine(t, err, driver.ErrRefused, "read-only replica")
-	_, err = peer.Check(t, openURL, s.URL()+"?replicas=2")
+	_, err = peer.Check(t, s.URL()+"?replicas=2")
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "acknowledged by 2 replicas, and 1 are connected")
 
 	cluster, _ := newCluster(t)
-	_, err = peer.Check(t, openURL, cluster.Nodes[0].URL())
+	_, err = peer.Check(t, cluster.Nodes[0].URL())
 	peer.SaysOneLine(t, err, driver.ErrRefused, "use redis+cluster://")
 
 	full := servers.NeedRedis(t, servers.RedisOptions{})
 	do(t, full, "CONFIG", "SET", "maxmemory", "1")
-	_, err = peer.Check(t, openURL, full.URL())
+	_, err = peer.Check(t, full.URL())
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "out of memory: raise maxmemory")
 	n := newNode(t, full.URL(), "a", Options{})
 	_, err = n.Try(n.Request(t.Name()))
@@ -54,9 +54,9 @@ func TestCheckErrors(t *testing.T) {
 func TestCheckTLS(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{TLS: true})
-	_, err := peer.Check(t, openURL, s.URL())
+	_, err := peer.Check(t, s.URL())
 	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
-	notices, err := peer.Check(t, openURL, s.URL()+"?skip_verify=true")
+	notices, err := peer.Check(t, s.URL()+"?skip_verify=true")
 	require.NoError(t, err)
 	require.Equal(t, []string{"persistence"}, peer.IDs(notices))
 	n := nodeOn(t, newClient(t, s.URL(), func(o *goredis.Options) { o.TLSConfig = s.TLSConfig() }), "tls", Options{})
@@ -79,18 +79,18 @@ func TestCheckNotices(t *testing.T) {
 	} {
 		s := servers.NeedRedis(t, v.o)
 		do(t, s, append([]any{"CONFIG", "SET"}, v.set...)...)
-		notices, err := peer.Check(t, openURL, s.URL())
+		notices, err := peer.Check(t, s.URL())
 		require.NoError(t, err)
 		require.Equal(t, v.want, peer.IDs(notices), "%+v", v)
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing")
 	}
 	master := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true})
 	servers.NeedReplica(t, master)
-	notices, err := peer.Check(t, openURL, master.URL())
+	notices, err := peer.Check(t, master.URL())
 	require.NoError(t, err)
 	require.Equal(t, []string{"replication", "min-replicas"}, peer.IDs(notices))
 	do(t, master, "CONFIG", "SET", "min-replicas-to-write", 1)
-	notices, err = peer.Check(t, openURL, master.URL()+"?replicas=1")
+	notices, err = peer.Check(t, master.URL()+"?replicas=1")
 	require.NoError(t, err)
 	require.Empty(t, notices)
 }
@@ -104,7 +104,7 @@ func TestCheckClock(t *testing.T) {
 		want []string
 	}{{0, nil}, {time.Minute, []string{"clock-offset"}}, {-2 * time.Minute, []string{"clock-offset"}}} {
 		require.NoError(t, s.JumpClock(v.jump))
-		notices, err := peer.Check(t, openURL, s.URL())
+		notices, err := peer.Check(t, s.URL())
 		require.NoError(t, err)
 		require.Equal(t, v.want, peer.IDs(notices), v.jump)
 	}
@@ -131,12 +131,12 @@ func TestCheckOfRestrictedUsers(t *testing.T) {
 		"noinfo":   {"info?"},
 		"silent":   {"persistence?", "publish", "subscribe"},
 	} {
-		notices, err := peer.Check(t, openURL, s.UserURL(user, "secret"))
+		notices, err := peer.Check(t, s.UserURL(user, "secret"))
 		require.NoError(t, err, user)
 		require.Equal(t, want, peer.IDs(notices), user)
 	}
 	for user, what := range map[string]string{"nokeys": "ACL is too narrow", "noset": "SET", "noeval": "evalsha"} {
-		_, err := peer.Check(t, openURL, s.UserURL(user, "secret"))
+		_, err := peer.Check(t, s.UserURL(user, "secret"))
 		peer.SaysOneLine(t, err, driver.ErrRefused, what)
 		n := newNode(t, s.UserURL(user, "secret"), "a", Options{})
 		_, err = n.Try(n.Request(t.Name()))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -107,7 +108,7 @@ func TestReplicasMustAcknowledge(t *testing.T) {
 func TestSentinelFailover(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedSentinel(t, servers.SentinelOptions{})
-	b, err := openURL(t.Context(), s.URL())
+	b, err := peer.Open(t.Context(), s.URL())
 	require.NoError(t, err)
 	n := nodeOf(t, b, "a")
 	_, err = n.Check(t.Context())
@@ -131,7 +132,7 @@ func TestSentinelFailover(t *testing.T) {
 func TestClusterSpreadsNames(t *testing.T) {
 	t.Parallel()
 	c, _ := newCluster(t)
-	b, err := openURL(t.Context(), clusterURL(c))
+	b, err := peer.Open(t.Context(), clusterURL(c))
 	require.NoError(t, err)
 	n := nodeOf(t, b, "a")
 	notices, err := n.Check(t.Context())
@@ -185,7 +186,7 @@ func TestCallerClientStaysOpen(t *testing.T) {
 	_, err := n.Try(n.Request(t.Name()))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 
-	b, err := openURL(t.Context(), s.URL())
+	b, err := peer.Open(t.Context(), s.URL())
 	require.NoError(t, err)
 	require.NoError(t, b.Close())
 	require.ErrorIs(t, b.(*Backend).client.Ping(t.Context()).Err(), goredis.ErrClosed)

@@ -5,19 +5,20 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis").Config(t, openURL, isOp))
+	conformance.Test(t, environment.Need(t, "redis").Config(t, peer.Open, isOp))
 }
 
 func TestConformanceSentinel(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-sentinel").Unproxied(openURL), environment.Breakable())
+	conformance.Test(t, environment.Need(t, "redis-sentinel").Unproxied(peer.Open), environment.Breakable())
 }
 
 func TestConformanceCluster(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(openURL), environment.Breakable("names", "optional"))
+	conformance.Test(t, environment.Need(t, "redis-cluster").Unproxied(peer.Open), environment.Breakable("names", "optional"))
 }
 
 // isOp recognises requests by the scripts that they call.

@@ -11,7 +11,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
@@ -22,14 +21,8 @@ import (
 
 const soon = peer.Soon
 
-// openURL opens a backend as Open does, without looking at the server.
-func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
-}
-
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(openURL)
+	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/redisscript"
 )
@@ -82,7 +83,7 @@ func TestTokensInACluster(t *testing.T) {
 		last := redisscript.LastToken(key, true)
 		require.Equal(t, do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", key), do(t, c.Nodes[0], "CLUSTER", "KEYSLOT", last), last)
 	}
-	b, err := openURL(t.Context(), clusterURL(c))
+	b, err := peer.Open(t.Context(), clusterURL(c))
 	require.NoError(t, err)
 	n := nodeOf(t, b, "a")
 	for range 2 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestURLs(t *testing.T) {
@@ -37,7 +38,7 @@ func TestURLs(t *testing.T) {
 			require.True(t, o.ContextTimeoutEnabled)
 		},
 	} {
-		b, err := openURL(t.Context(), rawURL)
+		b, err := peer.Open(t.Context(), rawURL)
 		require.NoError(t, err, rawURL)
 		look(b.(*Backend))
 		require.NoError(t, b.Close())
@@ -60,7 +61,7 @@ func TestBadURLs(t *testing.T) {
 		"redis+cluster://u:secret@host?db=1":                 "db",
 		"redis://u:secret@host?replicas=1&read_timeout=1s":   "read timeout",
 	} {
-		_, err := openURL(t.Context(), rawURL)
+		_, err := peer.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, what, rawURL)
 		require.NotContains(t, err.Error(), "secret")
 	}
@@ -74,7 +75,7 @@ func TestSchemes(t *testing.T) {
 			continue
 		}
 		n++
-		b, err := openURL(t.Context(), s.Example)
+		b, err := peer.Open(t.Context(), s.Example)
 		require.NoError(t, err, "the example of %s", s.Name)
 		require.Equal(t, s.Name, s.Example[:strings.Index(s.Example, ":")])
 		require.NoError(t, b.Close())

@@ -19,7 +19,7 @@ func urlOf(addrs ...string) string { return "redlock://" + strings.Join(addrs, "
 
 func TestCheckErrors(t *testing.T) {
 	t.Parallel()
-	_, err := peer.Check(t, openURL, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
+	_, err := peer.Check(t, "redlock://:secret@127.0.0.1:1,127.0.0.1:2,127.0.0.1:3")
 	peer.SaysOneLine(t, err, driver.ErrUnavailable, "3 of 3 nodes do not serve, and 2 are needed: 127.0.0.1:1, 127.0.0.1:2, 127.0.0.1:3: cannot be reached (connect: connection refused)")
 
 	x := plainNodes(t, 3)
@@ -27,21 +27,21 @@ func TestCheckErrors(t *testing.T) {
 	proxy, err := faultproxy.New(x.servers[0].Addr())
 	require.NoError(t, err)
 	defer func() { _ = proxy.Close() }()
-	_, err = peer.Check(t, openURL, urlOf(append(addrs, proxy.Addr())...))
+	_, err = peer.Check(t, urlOf(append(addrs, proxy.Addr())...))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
-	_, err = peer.Check(t, openURL, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
+	_, err = peer.Check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
 	replica := servers.NeedReplica(t, x.servers[0])
-	_, err = peer.Check(t, openURL, urlOf(append(addrs, replica.Addr())...))
+	_, err = peer.Check(t, urlOf(append(addrs, replica.Addr())...))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "a replica of")
 	cluster := servers.NeedCluster(t, servers.RedisOptions{})
-	_, err = peer.Check(t, openURL, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
+	_, err = peer.Check(t, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
 	peer.SaysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
 
 	locked := newNodes(t, 3, servers.RedisOptions{Password: "right"})
 	withSecret := strings.Replace(locked.url(), "redlock://", "redlock://:secret@", 1)
 	for rawURL, what := range map[string]string{withSecret: "wrong user name or password", locked.url(): "password is needed"} {
-		_, err = peer.Check(t, openURL, rawURL)
+		_, err = peer.Check(t, rawURL)
 		peer.SaysOneLine(t, err, driver.ErrRefused, what)
 		p := newClient(t, rawURL, "a")
 		_, err = p.Try(p.Request("x"))
@@ -50,7 +50,7 @@ func TestCheckErrors(t *testing.T) {
 	right := strings.Replace(locked.url(), "redlock://", "redlock://:right@", 1)
 	p := newClient(t, right, "a")
 	p.Frees(p.Takes(p.Request("x")))
-	_, err = peer.Check(t, openURL, strings.Replace(right, "redlock:", "redlocks:", 1))
+	_, err = peer.Check(t, strings.Replace(right, "redlock:", "redlocks:", 1))
 	require.Error(t, err)
 	require.NotContains(t, err.Error(), "right@")
 }
@@ -58,7 +58,7 @@ func TestCheckErrors(t *testing.T) {
 func TestCheckNotices(t *testing.T) {
 	t.Parallel()
 	well := newNodes(t, 3, servers.RedisOptions{AppendOnly: true})
-	notices, err := peer.Check(t, openURL, well.url())
+	notices, err := peer.Check(t, well.url())
 	require.NoError(t, err)
 	require.Empty(t, notices)
 	for i, s := range well.servers {
@@ -66,7 +66,7 @@ func TestCheckNotices(t *testing.T) {
 	}
 	servers.NeedReplica(t, well.servers[0])
 	evicting := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lru"})
-	notices, err = peer.Check(t, openURL, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
+	notices, err = peer.Check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, peer.IDs(notices))
 	for _, n := range notices {
@@ -74,10 +74,10 @@ func TestCheckNotices(t *testing.T) {
 		require.Contains(t, n.Text, "127.0.0.1:", "which node")
 	}
 	lazy := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"appendonly yes", "appendfsync everysec"}})
-	notices, err = peer.Check(t, openURL, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr()))
+	notices, err = peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), lazy.Addr()))
 	require.NoError(t, err)
 	require.Equal(t, []string{"persistence"}, peer.IDs(notices))
-	notices, err = peer.Check(t, openURL, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
+	notices, err = peer.Check(t, urlOf(well.servers[1].Addr(), well.servers[2].Addr(), "127.0.0.1:1"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"nodes-away"}, peer.IDs(notices))
 	require.NotContains(t, notices[0].Text, "[")
@@ -99,15 +99,15 @@ func TestTLS(t *testing.T) {
 	p := clientOf(t, b, "a")
 	p.Frees(p.Takes(p.Request("x")))
 	rawURL := strings.Replace(x.url(), "redlock:", "redlocks:", 1)
-	_, err = peer.Check(t, openURL, rawURL)
+	_, err = peer.Check(t, rawURL)
 	peer.SaysOneLine(t, err, driver.ErrRefused, "TLS")
-	_, err = peer.Check(t, openURL, rawURL+"?skip_verify=true")
+	_, err = peer.Check(t, rawURL+"?skip_verify=true")
 	require.NoError(t, err)
 }
 
 func TestURLs(t *testing.T) {
 	t.Parallel()
-	b, err := openURL(t.Context(), "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s")
+	b, err := peer.Open(t.Context(), "redlock://user:secret@h1,h2:7000/3?addr=[::1]:7001&prefix=app:&node_timeout=50ms&read_timeout=2s&ttl=3s")
 	require.NoError(t, err)
 	defer func() { _ = b.Close() }()
 	x := b.(*Backend)
@@ -118,12 +118,12 @@ func TestURLs(t *testing.T) {
 		require.Equal(t, []any{addr, 3, "user", "secret", 2 * time.Second}, []any{o.Addr, o.DB, o.Username, o.Password, o.ReadTimeout})
 		require.True(t, o.ContextTimeoutEnabled)
 	}
-	six, err := openURL(t.Context(), "redlock://[::1]:1?addr=[::1]:2&addr=[::1]:3")
+	six, err := peer.Open(t.Context(), "redlock://[::1]:1?addr=[::1]:2&addr=[::1]:3")
 	require.NoError(t, err)
 	require.Equal(t, "[::1]:3", six.(*Backend).nodes[2].addr)
 	require.NoError(t, six.Close())
 	for _, s := range lockport.DefaultMux().Schemes() {
-		b, err := openURL(t.Context(), s.Example)
+		b, err := peer.Open(t.Context(), s.Example)
 		require.NoError(t, err)
 		require.Len(t, b.(*Backend).nodes, 3)
 		require.NoError(t, b.Close())
@@ -148,7 +148,7 @@ func TestBadURLs(t *testing.T) {
 		"redlock://u:secret@h1,h2,h3/a/b":                  "path",
 		"redlocks://u:secret@h1,h2,h3?node_timeout=secret": "node_timeout",
 	} {
-		_, err := openURL(t.Context(), rawURL)
+		_, err := peer.Open(t.Context(), rawURL)
 		require.ErrorContains(t, err, what, rawURL)
 		require.NotContains(t, strings.ReplaceAll(err.Error(), `"secret" of`, ""), "secret")
 	}
@@ -208,7 +208,7 @@ func TestCallersClientsStayOpen(t *testing.T) {
 	}
 	_, err := a.Try(a.Request("x"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
-	own, err := openURL(t.Context(), x.url())
+	own, err := peer.Open(t.Context(), x.url())
 	require.NoError(t, err)
 	require.NoError(t, own.Close())
 	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
@@ -216,7 +216,7 @@ func TestCallersClientsStayOpen(t *testing.T) {
 
 func TestClocksOfNodes(t *testing.T) {
 	t.Parallel()
-	b, err := openURL(t.Context(), "redlock://:secret@a,b,c")
+	b, err := peer.Open(t.Context(), "redlock://:secret@a,b,c")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, b.Close()) }()
 	judge := func(ahead ...time.Duration) []driver.Notice {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConformance(t *testing.T) { conform(t, environment.Need(t, "redlock-saving")) }
@@ -25,7 +26,7 @@ func TestConformanceWithADeadNode(t *testing.T) {
 }
 
 func conform(t *testing.T, r *environment.Running) {
-	cfg := r.Config(t, openURL, isOp)
+	cfg := r.Config(t, peer.Open, isOp)
 	cfg.MinTTL, cfg.Lanes = 2*time.Second, cfg.Lanes[:2] // the nodes share one machine
 	conformance.Test(t, cfg, conformance.Parallel(4))
 }

@@ -11,7 +11,6 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
@@ -22,14 +21,8 @@ import (
 
 const soon = peer.Soon
 
-// openURL opens a backend as Open does, without looking at the servers.
-func openURL(_ context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
-	return b, err
-}
-
 func TestMain(m *testing.M) {
-	conformance.WorkerMain(openURL)
+	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
 }
 
@@ -40,7 +33,7 @@ type client struct {
 }
 
 func newClient(t testing.TB, rawURL, name string) *client {
-	b, err := openURL(t.Context(), rawURL)
+	b, err := peer.Open(t.Context(), rawURL)
 	require.NoError(t, err)
 	return clientOf(t, b, name)
 }

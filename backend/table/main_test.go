@@ -10,17 +10,17 @@ import (
 	"github.com/go-sql-driver/mysql"
 	_ "github.com/jackc/pgx/v5/stdlib"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 // made are the URLs whose tables this process has made.
 var made sync.Map
 
-// openURL opens a backend as Open does, without looking at the server, save that the first of a URL makes the table.
+// openURL is peer.Open, save that the first of a URL makes the table.
 func openURL(ctx context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	b, err := peer.Open(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,16 @@ import (
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func TestConformance(t *testing.T) {
-	conformance.Test(t, environment.Need(t, "zookeeper-suite").Config(t, openURL, isOp))
+	conformance.Test(t, environment.Need(t, "zookeeper-suite").Config(t, peer.Open, isOp))
 }
 
 func TestConformanceEnsemble(t *testing.T) {
 	environment.OnlyInSoak(t)
-	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(openURL))
+	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(peer.Open))
 }
 
 // The cases on a connection of the caller's that need no fault of a network's.
@@ -27,7 +28,7 @@ func TestConformanceShared(t *testing.T) {
 func TestConformanceReadWriteLock(t *testing.T) {
 	environment.OnlyInSoak(t)
 	open := func(ctx context.Context, url string) (driver.Backend, error) {
-		return openURL(ctx, url+"&read_write_lock=true")
+		return peer.Open(ctx, url+"&read_write_lock=true")
 	}
 	shared := conformance.Match(func(c conformance.Case) bool { return c.Group == "shared" })
 	conformance.Test(t, environment.Need(t, "zookeeper-suite").Config(t, open, isOp), shared)

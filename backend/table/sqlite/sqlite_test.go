@@ -17,10 +17,11 @@ import (
 	"github.com/lockport/lockport/backend/table"
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 func open(ctx context.Context, rawURL string) (driver.Backend, error) {
-	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	b, err := peer.Open(ctx, rawURL)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -140,10 +141,16 @@ func Eventually(t testing.TB, c <-chan struct{}) {
 	}
 }
 
-// Check checks the backend that open makes of rawURL.
-func Check(t testing.TB, open func(context.Context, string) (driver.Backend, error), rawURL string) ([]driver.Notice, error) {
+// Open opens the backend of a URL as lockport.Open does, without looking at the server.
+func Open(_ context.Context, rawURL string) (driver.Backend, error) {
+	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
+	return b, err
+}
+
+// Check checks the backend of rawURL.
+func Check(t testing.TB, rawURL string) ([]driver.Notice, error) {
 	t.Helper()
-	b, err := open(t.Context(), rawURL)
+	b, err := Open(t.Context(), rawURL)
 	if err != nil {
 		t.Fatal(err)
 	}
