@@ -52,28 +52,24 @@ func (b *Backend) besideKeys(lock string, permits int) []string {
 // beside says that the claim holds its name beside others: that of a reader, or one for a permit.
 func (c *claim) beside() bool { return c.Req.Shared || c.Req.Permits > 0 }
 
-// keys are the keys of the claim.
-func (c *claim) keys() []string {
-	lock := c.b.layout.Key(c.Req.Name)
-	if c.beside() {
-		return c.b.besideKeys(lock, c.Req.Permits)
-	}
-	return c.b.keysOf(lock)
-}
-
 // call makes a call of script, with what its arguments have behind the claim's value; or of the script that does the same beside others, where owner and number
 // of permits stand for the value.
 func (c *claim) call(script *redisscript.Script, argv ...any) (*redisscript.Script, []any) {
-	keys, who := c.keys(), []any{c.value()}
-	switch {
-	case c.beside():
-		script, who = script.Beside(), []any{c.Req.Owner, c.Req.Permits}
-	case script == redisscript.Renew: // of which there are thousands in a request
-		keys = keys[:1]
-	case script == redisscript.Release:
-		keys = keys[:2]
+	lock := c.b.layout.Key(c.Req.Name)
+	if c.beside() {
+		script = script.Beside()
+		return script, script.Call(c.b.besideKeys(lock, c.Req.Permits), append([]any{c.Req.Owner, c.Req.Permits}, argv...)...)
 	}
-	return script, script.Call(keys, append(who, argv...)...)
+	var keys []string
+	switch script {
+	case redisscript.Renew: // of which there are thousands in a request
+		keys = []string{lock}
+	case redisscript.Release:
+		keys = []string{lock, redisscript.Side(lock, queueKey)}
+	default:
+		keys = c.b.keysOf(lock)
+	}
+	return script, script.Call(keys, append([]any{c.value()}, argv...)...)
 }
 
 // run runs what call makes.

@@ -267,7 +267,8 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 func (b *Backend) askWhetherContended(ctx context.Context, _ int, members []redisclaims.Member) {
 	calls := make([][]any, len(members))
 	for i, m := range members {
-		calls[i] = redisscript.Waiting.Call(m.(*claim).keys()[1:2]) // the queue
+		req := m.Base().Req
+		calls[i] = redisscript.Waiting.Call(b.besideKeys(b.layout.Key(req.Name), req.Permits)[1:2]) // the queue
 	}
 	for i, r := range b.pipe.RunAll(ctx, redisscript.Waiting, calls) {
 		list, _ := r.Value.([]any)
