@@ -69,14 +69,19 @@ func newBackend(open opener, o Options) (*Backend, error) {
 
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
-	*engine
+	engine
 	server   *server
 	layout   layout
 	blockers int
 }
 
-// engine is what all backends of sessions have in common.
-type engine = session.Backend
+// engine is what all backends of sessions have in common. An interface: what else session.Backend exports is no part of Backend.
+type engine interface {
+	driver.Backend
+	driver.Waiter
+	driver.Notifier
+	driver.BatchRenewer
+}
 
 const backendName = "postgres"
 
