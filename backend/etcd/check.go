@@ -88,15 +88,12 @@ func checkMembers(endpoints []string, cluster *clientv3.MemberListResponse) []dr
 			voters++
 		}
 	}
-	switch {
-	case voters < 3:
-		return notice.Quorum(voters)
-	case len(endpoints) < 2:
-		return []driver.Notice{{ID: "endpoints",
-			Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),
-			Remedy: "Give it the others too: " + strings.Join(addrs, ", ") + "."}}
+	if few := notice.Quorum(voters); few != nil || len(endpoints) > 1 {
+		return few
 	}
-	return nil
+	return []driver.Notice{{ID: "endpoints",
+		Text:   fmt.Sprintf("Of %d members one endpoint is known to this client, which loses its locks when that one is away.", voters),
+		Remedy: "Give it the others too: " + strings.Join(addrs, ", ") + "."}}
 }
 
 // defaultQuota is etcd's default storage limit. Before 3.6 neither etcd nor clientv3 reports the one that is configured.

@@ -84,13 +84,10 @@ func (b *Backend) judgeMembers(text string) []driver.Notice {
 		}
 	}
 	voters = max(voters, 1)
-	switch {
-	case voters < 3:
-		return notice.Quorum(voters)
-	case b.ensemble != nil && len(b.ensemble.addresses) < 2:
-		return []driver.Notice{{ID: "endpoints",
-			Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
-			Remedy: "Name the others too."}}
+	if few := notice.Quorum(voters); few != nil || b.ensemble == nil || len(b.ensemble.addresses) > 1 {
+		return few
 	}
-	return nil
+	return []driver.Notice{{ID: "endpoints",
+		Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
+		Remedy: "Name the others too."}}
 }
