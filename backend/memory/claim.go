@@ -50,6 +50,9 @@ func (c *claim) outcome(now time.Time) (driver.Lease, error) {
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
+// Renew implements driver.Renewer.
+func (c *claim) Renew(ctx context.Context) (time.Time, error) { return driver.Renew(ctx, c.backend, c) }
+
 // renew prolongs c, by a request that was sent then. The mutex is held.
 func (c *claim) renew(sent, now time.Time) (until time.Time, err error) {
 	if err := c.lost(now); err != nil {
@@ -78,5 +81,5 @@ func (c *claim) lost(now time.Time) error {
 
 // Release implements driver.Lease.
 func (c *claim) Release(ctx context.Context) error {
-	return c.backend.call(ctx, func(_ *Server, now time.Time) error { return c.release(now) })
+	return c.backend.call(ctx, "Release", func(_ *Server, now time.Time) error { return c.release(now) })
 }

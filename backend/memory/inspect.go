@@ -13,7 +13,7 @@ import (
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, err error) {
 	st.Name = name
-	err = b.call(ctx, func(s *Server, now time.Time) error {
+	err = b.call(ctx, "Inspect", func(s *Server, now time.Time) error {
 		for _, permits := range []bool{true, false} { // the lock counts, if it is held
 			if e := s.entry(keyOf(name, permits), now); len(e.holders) > 0 {
 				st = e.status()
@@ -26,7 +26,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (st driver.Status, e
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) (all []driver.Status, err error) {
-	err = b.call(ctx, func(s *Server, now time.Time) error {
+	err = b.call(ctx, "List", func(s *Server, now time.Time) error {
 		for key := range s.names {
 			if e := s.entry(key, now); len(e.holders) > 0 && strings.HasPrefix(e.holders[0].req.Name, prefix) {
 				all = append(all, e.status())
@@ -54,7 +54,7 @@ func (c *claim) status() driver.Status {
 
 // Break implements driver.Breaker. The holder has been told when it returns.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	return b.call(ctx, func(s *Server, now time.Time) error {
+	return b.call(ctx, "Break", func(s *Server, now time.Time) error {
 		if !s.take(name, owner, fmt.Errorf("%w: it was broken by force", driver.ErrLost), now) {
 			return fmt.Errorf("%w: this owner does not hold the name", driver.ErrLost)
 		}
@@ -64,7 +64,7 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 
 // Check implements driver.Checker. There is nothing to find.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
-	return nil, b.call(ctx, func(*Server, time.Time) error { return nil })
+	return nil, b.call(ctx, "Check", func(*Server, time.Time) error { return nil })
 }
 
 // Lose takes name from its holders, as an operator who deletes the key would, and tells them, with reason in the chain; nil

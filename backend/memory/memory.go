@@ -13,9 +13,10 @@ import (
 // Backend is one client of a Server. It implements driver.Waiter, BatchRenewer, Requeuer, Inspector, Breaker and Checker. All methods may be called
 // concurrently.
 type Backend struct {
-	server *Server
-	open   context.Context // ends with Close
-	close  context.CancelFunc
+	server  *Server
+	network Network         // nil: none
+	open    context.Context // ends with Close
+	close   context.CancelFunc
 }
 
 var _ interface {
@@ -34,7 +35,7 @@ func NewBackend(o Options) *Backend {
 	if o.Server == nil {
 		o.Server = NewServer()
 	}
-	b := &Backend{server: o.Server}
+	b := &Backend{server: o.Server, network: o.Network}
 	b.open, b.close = context.WithCancel(context.Background())
 	return b
 }
@@ -65,9 +66,26 @@ var capabilities = driver.Capabilities{
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// call runs f, which has the server's mutex, unless ctx or the client has ended. That is looked at under the mutex: a caller that finds its context ended
+// call runs f at the server, across the network.
+func (b *Backend) call(ctx context.Context, method string, f func(s *Server, now time.Time) error) error {
+	ctx, reply, err := b.send(ctx, method)
+	if err != nil {
+		return err
+	}
+	return reply(b.serve(ctx, f))
+}
+
+// send is Network.Send.
+func (b *Backend) send(ctx context.Context, method string) (arrived context.Context, reply func(error) error, err error) {
+	if b.network == nil {
+		return ctx, func(err error) error { return err }, nil
+	}
+	return b.network.Send(ctx, method)
+}
+
+// serve runs f, which has the server's mutex, unless ctx or the client has ended. That is looked at under the mutex: a caller that finds its context ended
 // and calls Abandon must not be granted the name afterwards.
-func (b *Backend) call(ctx context.Context, f func(s *Server, now time.Time) error) error {
+func (b *Backend) serve(ctx context.Context, f func(s *Server, now time.Time) error) error {
 	s := b.server
 	s.mu.Lock()
 	defer s.unlock()
@@ -83,21 +101,37 @@ func (b *Backend) call(ctx context.Context, f func(s *Server, now time.Time) err
 // TryAcquire implements driver.Backend.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (lease driver.Lease, err error) {
 	sent := time.Now()
-	err = b.call(ctx, func(s *Server, now time.Time) error {
+	err = b.call(ctx, "TryAcquire", func(s *Server, now time.Time) error {
 		c, err := s.enter(b, req, req.Queue, sent, now)
 		if err == nil {
 			lease, err = c.outcome(now)
 		}
 		return err
 	})
-	return lease, err
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Wait implements driver.Waiter. A claim whose ctx ends keeps its place, and may be granted, until it is abandoned.
-func (b *Backend) Wait(ctx context.Context, req driver.Request) (lease driver.Lease, err error) {
+func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	sent := time.Now()
+	ctx, reply, err := b.send(ctx, "Wait")
+	if err != nil {
+		return nil, err
+	}
+	lease, err := b.wait(ctx, req, sent)
+	if err = reply(err); err != nil {
+		return nil, err
+	}
+	return lease, nil
+}
+
+// wait is Wait at the server.
+func (b *Backend) wait(ctx context.Context, req driver.Request, sent time.Time) (lease driver.Lease, err error) {
 	var c *claim
-	err = b.call(ctx, func(s *Server, now time.Time) (err error) {
+	err = b.serve(ctx, func(s *Server, now time.Time) (err error) {
 		c, err = s.enter(b, req, true, sent, now)
 		return err
 	})
@@ -120,7 +154,7 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (lease driver.Le
 
 // Abandon implements driver.Backend.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	return b.call(ctx, func(s *Server, now time.Time) error {
+	return b.call(ctx, "Abandon", func(s *Server, now time.Time) error {
 		if c := s.entry(keyOf(req.Name, req.Permits > 0), now).find(req.Owner); c != nil {
 			s.end(c, nil, now)
 		}
@@ -131,7 +165,7 @@ func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 // RenewBatch implements driver.BatchRenewer.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	sent := time.Now()
-	err := b.call(ctx, func(_ *Server, now time.Time) error {
+	err := b.call(ctx, "RenewBatch", func(_ *Server, now time.Time) error {
 		for i, l := range leases {
 			results[i].Until, results[i].Err = l.(*claim).renew(sent, now)
 		}
@@ -139,7 +173,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	})
 	if err != nil {
 		for i := range results {
-			results[i].Err = err
+			results[i] = driver.Renewal{Err: err}
 		}
 	}
 }
@@ -147,7 +181,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 // Requeue implements driver.Requeuer, in one step: req is put behind old first, and so behind all that wait.
 func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Request) (lease driver.Lease, gone, err error) {
 	sent := time.Now()
-	failed := b.call(ctx, func(s *Server, now time.Time) error {
+	failed := b.call(ctx, "Requeue", func(s *Server, now time.Time) error {
 		c, failed := s.enter(b, req, true, sent, now)
 		if failed == nil {
 			gone = old.(*claim).release(now)
@@ -163,7 +197,7 @@ func (b *Backend) Requeue(ctx context.Context, old driver.Lease, req driver.Requ
 
 // Detach implements driver.Attacher.
 func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
-	return b.call(ctx, func(_ *Server, now time.Time) error {
+	return b.call(ctx, "Detach", func(_ *Server, now time.Time) error {
 		_, err := lease.(*claim).renew(now, now)
 		return err
 	})
@@ -172,7 +206,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 // Attach implements driver.Attacher.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (lease driver.Lease, err error) {
 	sent := time.Now()
-	err = b.call(ctx, func(s *Server, now time.Time) error {
+	err = b.call(ctx, "Attach", func(s *Server, now time.Time) error {
 		e := s.entry(keyOf(req.Name, false), now)
 		if c := e.find(req.Owner); c != nil {
 			lease = c
@@ -189,7 +223,10 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 		lease = c
 		return nil
 	})
-	return lease, err
+	if err != nil {
+		return nil, err
+	}
+	return lease, nil
 }
 
 // Close implements driver.Backend. The claims that this client holds last until their TTL has passed, those that wait are gone,

@@ -180,13 +180,18 @@ func (s *Server) arm(e *entry) {
 
 // later has f, a callback of b's client, called by unlock. f may be nil.
 func (s *Server) later(b *Backend, f func()) {
-	if f != nil {
-		s.calls = append(s.calls, func() {
-			if b.open.Err() == nil {
-				f()
-			}
-		})
+	if f == nil {
+		return
 	}
+	call := func() {
+		if b.open.Err() == nil {
+			f()
+		}
+	}
+	if told := call; b.network != nil {
+		call = func() { b.network.Tell(told) }
+	}
+	s.calls = append(s.calls, call)
 }
 
 // unlock frees the mutex and then runs the callbacks, which may take locks of the client's.
