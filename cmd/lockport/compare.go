@@ -52,10 +52,13 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := reportFolder(o.out); err != nil {
+	made, err := reportFolder(o.out)
+	if made {
+		defer os.Remove(o.out) // which spares what is not empty
+	}
+	if err != nil {
 		return failf(exitFailed, "the report could not be written: %v", err)
 	}
-	defer os.Remove(o.out) // which spares what is not empty
 	folder, err := temporaryFolder()
 	if err != nil {
 		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR names the place)", err)
@@ -105,16 +108,22 @@ func conclude(c *console, r *report.Report, dir string) error {
 	return err
 }
 
-// reportFolder makes the folder for the report, and looks whether files can be written there, before three minutes have been spent.
-func reportFolder(dir string) error {
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return err
+// reportFolder makes the folder for the report unless it is there, and looks whether files can be written there, before three minutes have been spent. Made says
+// that it was not there.
+func reportFolder(dir string) (made bool, err error) {
+	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
+		return false, err
+	}
+	err = os.Mkdir(dir, 0o755)
+	made = err == nil
+	if err != nil && !errors.Is(err, os.ErrExist) {
+		return false, err
 	}
 	f, err := os.CreateTemp(dir, ".lockport-")
 	if err != nil {
-		return err
+		return made, err
 	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
+	return made, errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
 // temporaryFolder makes the folder in which all that this process starts has its temporary files, so that one removal takes all of them.
