@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"cmp"
 	"slices"
 	"time"
 
@@ -20,7 +19,7 @@ func (v *Verdict) inVain(p *play.Played) {
 		}
 	}
 	if p.Cell.Inject == nil {
-		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Events, refusedStale) {
+		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused }) {
 			v.breach("two believed to hold one lock, and the fence refused nobody")
 		}
 		return // what else a script is to show, its overlap says
@@ -31,11 +30,6 @@ func (v *Verdict) inVain(p *play.Played) {
 	if len(v.History.Spans) > 0 && !v.History.Contended() {
 		v.breach("no worker waited for a lock that another worker held")
 	}
-}
-
-// refusedStale says that the fence refused somebody for a newer token.
-func refusedStale(e history.Event) bool {
-	return e.Kind == history.Refused && e.Class == history.ClassStale
 }
 
 // deadlines looks for holds without one where they are stated to have one, which are then never seen to be valid for too long; and for those
@@ -67,16 +61,14 @@ func (v *Verdict) unavailable(a *environment.Environment) {
 		v.breach("the cell is stated to be unavailable, and it does not say from when to when (Away, Back)")
 	}
 	for _, away := range spells {
-		wanted := false
-		for _, t := range v.History.Attempts {
-			returned := cmp.Or(t.Got, t.Failed, t.Killed, v.History.End)
-			wanted = wanted || t.Asked < away.To && returned > away.From
+		for _, t := range v.History.Spans {
 			joined := t.Mode.Shared && t.HandedOn() && t.ClaimAsked < away.From // a reader that joins others needs no server as long as their claim is valid
 			if away.From < t.Got && t.Got < away.To && !joined {
 				v.breach("the cell is stated to be unavailable, and %s got a lock %v after nobody could",
 					t.String(), t.Got.Sub(away.From).Round(time.Millisecond))
 			}
 		}
+		wanted := v.History.Wanted(away)
 		if lasted := away.To.Sub(away.From); !wanted || lasted < a.TTL/awayPart {
 			v.breach("the cell is stated to be unavailable, and that is not shown: it lasted %v, and somebody wanted a lock: %t", lasted, wanted)
 		}

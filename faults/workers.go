@@ -143,7 +143,7 @@ func loseReplies(s *play.Phase) {
 // loseAcquireReply has a claim granted whose reply is lost, and its caller gone before it could ask again: somebody else gets the lock.
 func loseAcquireReply(s *play.Phase) {
 	hasty, patient := s.Two()
-	s.Warm(hasty).Release()
+	s.Warm(hasty)
 	s.Injected()
 	restore := links((*faultproxy.Proxy).BlackholeReplies)(s, hasty)
 	if _, err := hasty.Acquire(s.Name(), s.TTL/8); err == nil {
@@ -165,7 +165,7 @@ const looks = 10
 // lookAfterPause stops a process that holds several locks until all have ended, and waits for what its first looks say.
 func lookAfterPause(s *play.Phase) {
 	w := s.Worker()
-	s.Warm(w).Release()
+	s.Warm(w)
 	var left []*play.Hold
 	for i := range looks {
 		left = append(left, play.Must(w.Acquire(fmt.Sprintf("%s-%d", s.Name(), i), 10*s.TTL)))
@@ -223,7 +223,7 @@ func countValidity(s *play.Phase) {
 		play.Check(fmt.Errorf("no hold was renewed: %s", e.Err))
 		return e
 	}
-	renewed(func() *play.Hold { return s.Warm(w) })
+	renewed(func() *play.Hold { return s.Acquire(w) })
 	s.Injected()
 	links(func(l *faultproxy.Proxy) { l.Delay(late) })(s, w)
 	most := s.TTL - s.Environment.Margin - late
@@ -233,7 +233,7 @@ func countValidity(s *play.Phase) {
 		}
 	}
 	e := renewed(func() *play.Hold {
-		h := play.Must(w.AcquireAtLast(s.Name(), 10*s.TTL, 10*s.TTL)) // as Warm
+		h := play.Must(w.AcquireAtLast(s.Name(), 10*s.TTL, 10*s.TTL))
 		inTime("a claim", h.Deadline.Sub(history.Now()))
 		return h
 	})

@@ -40,8 +40,8 @@ func article(name string) articles.Exhibit {
 }
 
 // environmentOf is what the scenario is played on: the servers of running with the lock of an article, and the TTL, where the scenario has one. Only a scenario that
-// has the servers alone has them healed after a play, unless ctx has ended, for then they are about to be closed.
-func (s *scenario) environmentOf(ctx context.Context, running *environment.Running) *environment.Running {
+// has the servers alone has them healed after a play.
+func (s *scenario) environmentOf(running *environment.Running) *environment.Running {
 	r, e := *running, *running.Environment
 	r.Environment = &e
 	was := "ttl=" + e.TTL.String()                          // in URLs, where the TTL belongs to the session
@@ -61,11 +61,8 @@ func (s *scenario) environmentOf(ctx context.Context, running *environment.Runni
 		}
 		return at, nil
 	}
-	r.Heal = func(healing context.Context) error {
-		if !s.alone || ctx.Err() != nil {
-			return nil
-		}
-		return running.Heal(healing)
+	if !s.alone {
+		r.Heal = func(context.Context) error { return nil }
 	}
 	return &r
 }

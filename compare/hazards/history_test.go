@@ -8,17 +8,14 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/history"
 	byhand "github.com/lockport/lockport/internal/lab/history/text"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// readHistory makes a history of events as package text has them, of the lock of a phase without a name. A semicolon ends an event too.
-func readHistory(t *testing.T, text string) *history.History {
-	events := byhand.Events(strings.ReplaceAll(text, ";", "\n"))
-	for i := range events {
-		events[i].Name = strings.TrimPrefix(events[i].Name, "n")
-	}
-	h, err := newHistory(events)
+// judged is what a history shows of the lock "n". The history is written as package text reads it, and a semicolon ends an event too.
+func judged(t *testing.T, text string, found ...history.Event) report.Run {
+	h, err := history.NewHistory(append(byhand.Events(strings.ReplaceAll(text, ";", "\n")), found...))
 	require.NoError(t, err)
-	return h
+	return judge(h, "n")
 }
 
 // Two histories that others begin with.

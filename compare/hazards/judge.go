@@ -1,6 +1,7 @@
 package hazards
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,109 +10,70 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// What became of a late write, as report.Cell.LateWrite has it.
+// What became of late writes, as report.Cell.LateWrite has it.
 const (
 	refused = "refused"
 	landed  = "landed"
 )
 
-// verdict is what a play has shown.
-type verdict struct {
-	class    report.Class
-	observed string
-	late     string // refused, landed or nothing
-	overlaps []history.Overlap
-	writes   []write
-}
-
-// write is an attempt to write to what the lock protects. A write that failed for another reason than its token is none.
-type write struct {
-	history.Event
-	by   *history.Span
-	over *history.Span // the newest holder there had been before it, if that was a newer one
-}
-
-func (w *write) refused() bool { return w.Kind == history.Refused }
-
-// newHistory is the history of a play. A hold whose worker was seen to believe in it past its deadline lasts until it was last seen to.
-func newHistory(events []history.Event) (*history.History, error) {
-	h, err := history.NewHistory(events)
-	if err != nil {
-		return nil, err
+// lateWrite is what became of the late writes of runs: landed, if any did; empty if there were none.
+func lateWrite(runs ...report.Run) (what string) {
+	for _, r := range runs {
+		for _, l := range r.Lanes {
+			for _, w := range l.Writes {
+				switch {
+				case w.Late && !w.Refused:
+					return landed
+				case w.Late:
+					what = refused
+				}
+			}
+		}
 	}
+	return what
+}
+
+// judge says what a play has shown of the lock that it is about: what its script found, and what its workers believed and wrote.
+func judge(h *history.History, name string) report.Run {
+	r := timeline(h, name)
+	r.Class = report.Safe
+	overlaps, writes := h.Overlaps(), h.Writes()
+	var said []string
 	for _, e := range h.Events {
-		if s := holdOf(h, e); s != nil && e.Kind == history.Believed && e.Valid {
-			s.Until = max(s.Until, e.At)
+		if e.Kind == history.Found {
+			r.Class, said = report.Worse(r.Class, report.Class(e.Class)), append(said, e.Err)
 		}
 	}
-	return h, nil
-}
-
-// holdOf is the hold that an event is about; nil for none.
-func holdOf(h *history.History, e history.Event) *history.Span {
-	i := slices.IndexFunc(h.Spans, func(s *history.Span) bool { return s.Worker == e.Worker && s.Op == e.Op })
-	if i < 0 {
-		return nil
+	for i := range overlaps {
+		r.Class = report.Worse(r.Class, classOf(h, &overlaps[i], writes))
 	}
-	return h.Spans[i]
-}
-
-// judge says what a play has shown: what its script found, and what its workers believed and wrote.
-func judge(h *history.History, p *trial) verdict {
-	v := verdict{class: report.Worse(report.Safe, p.class), overlaps: h.Overlaps(), writes: writes(h)}
-	said := slices.Clone(p.observed)
-	for i := range v.overlaps {
-		v.class = report.Worse(v.class, v.classOf(h, &v.overlaps[i]))
-	}
-	if len(v.overlaps) > 0 {
-		said = append(said, tellOverlap(slices.MaxFunc(v.overlaps, func(a, b history.Overlap) int { return int(a.To.Sub(a.From) - b.To.Sub(b.From)) })))
+	if len(overlaps) > 0 {
+		said = append(said, tellOverlap(slices.MaxFunc(overlaps, func(a, b history.Overlap) int { return cmp.Compare(a.To-a.From, b.To-b.From) })))
 	} else if unavailable(h) {
-		v.class = report.Worse(v.class, report.Unavailable)
+		r.Class = report.Worse(r.Class, report.Unavailable)
 	}
-	late := slices.DeleteFunc(slices.Clone(v.writes), func(w write) bool { return w.over == nil })
+	late := slices.DeleteFunc(writes, func(w history.Write) bool { return w.Over == nil })
 	if len(late) > 0 { // one that landed tells more than one that was refused
-		telling := max(0, slices.IndexFunc(late, func(w write) bool { return !w.refused() }))
-		v.late = landed
-		if late[telling].refused() {
-			v.late = refused
-		}
-		said = append(said, tellLate(&late[telling]))
+		said = append(said, tellLate(&late[max(0, slices.IndexFunc(late, func(w history.Write) bool { return !w.Refused }))]))
 	}
-	if v.class == report.Fenced && v.late != refused {
-		v.class = report.Unsafe
+	if r.Class == report.Fenced && lateWrite(r) != refused {
+		r.Class = report.Unsafe
 	}
 	if len(said) == 0 {
 		said = append(said, "Nobody believed to hold a lock that somebody else held.")
 	}
-	v.observed = strings.Join(said, " ")
-	return v
+	r.Observed = strings.Join(said, " ")
+	return r
 }
 
 // classOf is that of an overlap. It is fenced if the tokens tell the two apart, and the older holder tried to write when the newer one had the lock. That
 // it was refused, judge looks at.
-func (v *verdict) classOf(h *history.History, o *history.Overlap) report.Class {
-	tried := slices.ContainsFunc(v.writes, func(w write) bool { return w.by == o.First && w.At >= o.Second.Got })
+func classOf(h *history.History, o *history.Overlap, writes []history.Write) report.Class {
+	tried := slices.ContainsFunc(writes, func(w history.Write) bool { return w.By == o.First && w.At >= o.Second.Got })
 	if !tried || o.First.Token == 0 || o.Second.Token <= o.First.Token || len(h.TokenFaults()) > 0 {
 		return report.Unsafe
 	}
 	return report.Fenced
-}
-
-// writes are all writes, in their order.
-func writes(h *history.History) (all []write) {
-	for _, e := range h.Events {
-		w := write{Event: e, by: holdOf(h, e)}
-		if w.by == nil || e.Kind != history.Wrote && (e.Kind != history.Refused || e.Class != history.ClassStale) {
-			continue
-		}
-		for _, s := range h.Spans {
-			if s.Name == w.by.Name && s.Got > w.by.Got && s.Got < e.At {
-				w.over = s
-			}
-		}
-		all = append(all, w)
-	}
-	return all
 }
 
 // unavailable says that there was a fault in which somebody wanted a lock, and nobody had one all the time, or could get one.
@@ -121,31 +83,10 @@ func unavailable(h *history.History) bool {
 		faulty = h.Injections()
 	}
 	return slices.ContainsFunc(faulty, func(f history.Spell) bool {
-		wanted, had := false, false
-		for _, s := range h.Attempts {
-			over, _ := ending(h, s)
-			wanted = wanted || s.Asked < f.To && over > f.From
-			had = had || s.Got != 0 && s.Got <= f.To && (s.Got >= f.From || s.Until >= f.To)
-		}
-		return wanted && !had
+		return h.Wanted(f) && !slices.ContainsFunc(h.Spans, func(s *history.Span) bool {
+			return s.Got <= f.To && (s.Got >= f.From || s.Until >= f.To)
+		})
 	})
-}
-
-// ending is when an attempt got the lock or was over, and for people how one ended that got nothing.
-func ending(h *history.History, s *history.Span) (over history.Instant, how string) {
-	switch {
-	case s.Got != 0:
-		return s.Got, ""
-	case s.Failed != 0 && s.Class == history.ClassTimedOut:
-		return s.Failed, "given up"
-	case s.Failed != 0 && s.Class == history.ClassHeld:
-		return s.Failed, said(s.Class)
-	case s.Failed != 0:
-		return s.Failed, string(s.Class)
-	case s.Killed != 0:
-		return s.Killed, "killed"
-	}
-	return h.End, "the end"
 }
 
 // tellOverlap tells people that two believed.
@@ -164,13 +105,13 @@ func tellOverlap(o history.Overlap) string {
 }
 
 // tellLate tells people what became of a late write.
-func tellLate(w *write) string {
+func tellLate(w *history.Write) string {
 	what := "landed, in spite of its token"
 	switch {
-	case w.refused():
+	case w.Refused:
 		what = "was refused, since its token is the older one"
-	case w.Token == 0:
+	case w.By.Token == 0:
 		what = "landed: without a token there is nothing to refuse it by"
 	}
-	return fmt.Sprintf("What %s wrote after %s had the lock %s.", lane(w.Worker), lane(w.over.Worker), what)
+	return fmt.Sprintf("What %s wrote after %s had the lock %s.", lane(w.By.Worker), lane(w.Over.Worker), what)
 }

@@ -2,10 +2,13 @@ package hazards
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/history"
+	byhand "github.com/lockport/lockport/internal/lab/history/text"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -97,28 +100,27 @@ func TestJudge(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			v := judge(readHistory(t, c.history), &trial{})
-			require.Equal(t, c.class, v.class, v.observed)
-			require.Equal(t, c.late, v.late)
-			require.Contains(t, v.observed, c.says)
+			if !strings.Contains(c.history, "spawned") {
+				c.history = "0 w1/0 spawned; 0 w2/0 spawned; " + c.history
+			}
+			r := judged(t, c.history)
+			require.Equal(t, c.class, r.Class, r.Observed)
+			require.Equal(t, c.late, lateWrite(r))
+			require.Contains(t, r.Observed, c.says)
 		})
 	}
 }
 
 // What a script found counts beside what is in the history, and is said first.
 func TestFoundCounts(t *testing.T) {
-	p := &trial{}
-	p.found(report.Safe, "First.")
-	p.found(report.Stuck, "Then %d.", 2)
-	v := judge(readHistory(t, oneAfterAnother), p)
-	require.Equal(t, report.Stuck, v.class)
-	require.Equal(t, "First. Then 2.", v.observed)
-	p = &trial{}
-	p.found(report.Fenced, "A believed.")
-	require.Equal(t, report.Unsafe, judge(readHistory(t, oneAfterAnother), p).class) // nothing was refused
-	p = &trial{}
-	p.found(report.Stuck, "First. Then 2.")
-	v = judge(readHistory(t, bothBelieve), p)
-	require.Equal(t, report.Unsafe, v.class)
-	require.Contains(t, v.observed, "First. Then 2. A and B both believed")
+	found := func(class report.Class, says string) history.Event {
+		return history.Event{At: byhand.At(1), Kind: history.Found, Class: history.Class(class), Err: says}
+	}
+	r := judged(t, oneAfterAnother, found(report.Safe, "First."), found(report.Stuck, "Then 2."))
+	require.Equal(t, report.Stuck, r.Class)
+	require.Equal(t, "First. Then 2.", r.Observed)
+	require.Equal(t, report.Unsafe, judged(t, oneAfterAnother, found(report.Fenced, "A believed.")).Class, "nothing was refused")
+	r = judged(t, bothBelieve, found(report.Stuck, "First."))
+	require.Equal(t, report.Unsafe, r.Class)
+	require.Contains(t, r.Observed, "First. A and B both believed")
 }

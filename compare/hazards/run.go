@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -106,7 +107,7 @@ func (r *runner) stage(e *environment.Environment, cells []*cell) {
 	<-r.starting
 	if err != nil {
 		for _, c := range cells {
-			c.add(result{}, err)
+			c.add(report.Run{}, err)
 			r.tell(c.plays, c.name())
 		}
 		return
@@ -150,30 +151,17 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 }
 
 // play plays the scenario and judges it. An error says that the play broke off.
-func (c *cell) play(ctx context.Context, running *environment.Running, n int) (result, error) {
-	p := &trial{}
-	script := func(phase *play.Phase) {
-		p.Phase = phase
-		defer func() {
-			if ctx.Err() != nil { // nobody waits for what is under way
-				for _, worker := range phase.Workers() {
-					worker.Kill()
-				}
-			}
-		}()
-		c.script(p)
-	}
-	played, err := play.Play(ctx, c.environmentOf(ctx, running), &play.Cell{Fault: c.hazard, Script: script}, uint64(n))
-	if p.Phase == nil {
-		return result{}, err
+func (c *cell) play(ctx context.Context, running *environment.Running, n int) (report.Run, error) {
+	played, err := play.Play(ctx, c.environmentOf(running), &play.Cell{Fault: c.hazard, Script: c.script, Belief: believed}, uint64(n))
+	if played == nil {
+		return report.Run{}, err
 	}
 	if len(played.Stuck) > 0 {
 		err = errors.Join(err, errors.New(played.Stuck[0]))
 	}
-	h, contradiction := newHistory(played.Events)
+	h, contradiction := history.NewHistory(played.Events)
 	if contradiction != nil {
-		return result{}, errors.Join(err, contradiction)
+		return report.Run{}, errors.Join(err, contradiction)
 	}
-	v := judge(h, p)
-	return result{timeline(h, p, &v), v.late}, err
+	return judge(h, played.Name), err
 }

@@ -80,33 +80,33 @@ func (noServers) Close() error               { return nil }
 
 // A late write that landed in any run is told, and of runs of one class the one in which it did.
 func TestALateWriteThatLandedIsTold(t *testing.T) {
-	one := func(class report.Class, observed, late string) result {
-		return result{report.Run{Class: class, Observed: observed}, late}
+	one := func(class report.Class, observed string, refused bool) report.Run {
+		return report.Run{Class: class, Observed: observed, Lanes: []report.Lane{{Writes: []report.Write{{Late: true, Refused: refused}}}}}
 	}
-	for says, results := range map[string][]result{
-		"2 landed":  {one(report.Safe, "1", refused), one(report.Safe, "2", landed)},
-		"3 landed":  {one(report.Safe, "1", landed), one(report.Fenced, "3", refused)},
-		"4 refused": {one(report.Safe, "1", refused), one(report.Fenced, "4", refused)},
+	for says, runs := range map[string][]report.Run{
+		"2 landed":  {one(report.Safe, "1", true), one(report.Safe, "2", false)},
+		"3 landed":  {one(report.Safe, "1", false), one(report.Fenced, "3", true)},
+		"4 refused": {one(report.Safe, "1", true), one(report.Fenced, "4", true)},
 	} {
-		c, _ := (&cell{scenario: &scenario{}, results: results}).report()
+		c, _ := (&cell{scenario: &scenario{}, runs: runs}).report()
 		require.Equal(t, says, c.Observed+" "+c.LateWrite)
 	}
 }
 
 // A run has a cell for each scenario that is asked for, with the worst class of its plays, and how many of them showed it.
 func TestCellsOfPlays(t *testing.T) {
-	at := func(hazard, subject, environment string, script script) scenario {
+	at := func(hazard, subject, environment string, script play.Act) scenario {
 		return scenario{hazard: hazard, subject: subject, setup: "a setup", environment: environment, script: script, plays: 3, alone: true}
 	}
 	n := 0
 	all := []scenario{
-		at("H1", "redis", "there", func(p *trial) { p.found(report.Safe, "Nothing.") }),
-		at("H2", "redis", "there", func(p *trial) {
+		at("H1", "redis", "there", func(s *play.Phase) { found(s, report.Safe, "Nothing.") }),
+		at("H2", "redis", "there", func(s *play.Phase) {
 			if n++; n != 1 {
-				p.found(report.Costly, "Time %d.", n)
+				found(s, report.Costly, "Time %d.", n)
 			}
 		}),
-		at("H3", "redis", "there", func(*trial) { play.Check(errors.New("something\nbroke")) }),
+		at("H3", "redis", "there", func(*play.Phase) { play.Check(errors.New("something\nbroke")) }),
 		at("H4", "redis", "missing", nil),
 		at("H5", "redis", "broken", nil),
 		{hazard: "H6", subject: "redis", notRun: "It cannot be."},
@@ -160,9 +160,9 @@ func TestPlaysThatBreakOff(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			n := -1
-			told := played(t, Options{}, func(p *trial) {
+			told := played(t, Options{}, func(s *play.Phase) {
 				n++
-				p.found(c.plays[n], "Found.")
+				found(s, c.plays[n], "Found.")
 				if n < len(c.plays)-1 {
 					play.Check(broke)
 				}
@@ -174,14 +174,14 @@ func TestPlaysThatBreakOff(t *testing.T) {
 }
 
 // played is the cell of a script on no servers.
-func played(t *testing.T, o Options, s script) report.Cell {
-	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: s}}, []environment.Environment{anEnvironment("there", nowhere)})
+func played(t *testing.T, o Options, act play.Act) report.Cell {
+	cells, _, err := run(t.Context(), o, []scenario{{hazard: "H1", subject: "file", environment: "there", full: o.Full, script: act}}, []environment.Environment{anEnvironment("there", nowhere)})
 	require.NoError(t, err)
 	return cells[0]
 }
 
 // A full run plays three times as often.
 func TestFullRun(t *testing.T) {
-	told := played(t, Options{Full: true}, func(*trial) {})
+	told := played(t, Options{Full: true}, func(*play.Phase) {})
 	require.Equal(t, []any{report.Safe, 0, 3}, []any{told.Class, told.Seen, told.Of})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/lockport/lockport/internal/lab/play"
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
@@ -33,11 +34,9 @@ type scenario struct {
 	full                     bool          // only full runs play it
 	plays                    int           // how often a quick run plays it (0 is once)
 	alone                    bool          // it harms the servers, so that nothing else can be played on them at the same time
-	script                   script
+	// script plays it. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
+	script play.Act
 }
-
-// script plays a scenario. What clients believed, wrote and were refused, the history tells; the script adds with found what that cannot show.
-type script = func(p *trial)
 
 // standing are the backends, in the order of the columns, and the servers on which each is by itself.
 var standing = []struct{ subject, environment, what string }{
@@ -96,7 +95,7 @@ func (s scenario) in(variant string) scenario {
 }
 
 // doing gives a scenario a setup and a script of its own.
-func (s scenario) doing(setup string, script script) scenario {
+func (s scenario) doing(setup string, script play.Act) scenario {
 	s.setup, s.script = setup, script
 	return s
 }
@@ -107,8 +106,8 @@ func none(hazard, subject, why string) scenario {
 }
 
 // harm is a scenario that harms servers of its own.
-func harm(hazard, subject, variant, environment, setup string, s script) scenario {
-	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: s, alone: true}
+func harm(hazard, subject, variant, environment, setup string, act play.Act) scenario {
+	return scenario{hazard: hazard, subject: subject, variant: variant, environment: environment, setup: setup, ttl: patientTTL, script: act, alone: true}
 }
 
 // with has the lock of an article take the place of lockport's.
@@ -132,8 +131,8 @@ func clientHazards() []scenario {
 	const stoppedA = "A has the lock and is stopped (SIGSTOP) until its TTL has passed and B has the lock"
 	const compared = "one Redis that keeps its data; A releases its lock; it has asked whose that is and been told, and what it sends next the network holds up until the TTL has passed and B " +
 		"has the lock; then that arrives; C asks for the lock"
-	row := func(hazard, variant string, plays int, setup string, s script) scenario {
-		return scenario{hazard: hazard, variant: variant, plays: plays, setup: setup, script: s}
+	row := func(hazard, variant string, plays int, setup string, act play.Act) scenario {
+		return scenario{hazard: hazard, variant: variant, plays: plays, setup: setup, script: act}
 	}
 	return slices.Concat(
 		everywhere(row("H1", "", 2, "A is cut off after the first request of its claim and killed (kill -9), in further rounds others after the second and the third; B asks for the lock then",

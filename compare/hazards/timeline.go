@@ -15,9 +15,9 @@ import (
 // drawing is a timeline in the making. Start is when there was first something to see: not the start of processes.
 type drawing struct {
 	*history.History
-	verdict  *verdict
 	start    history.Instant
 	attempts []*history.Span // to get the lock that the play is about
+	writes   []history.Write
 }
 
 // ms is an instant in milliseconds of the timeline.
@@ -27,7 +27,7 @@ func (d *drawing) ms(t history.Instant) float64 {
 
 func (d *drawing) bands(all []history.Spell) (bands []report.Band) {
 	for _, s := range all {
-		bands = append(bands, report.Band{From: d.ms(s.From), To: d.ms(s.To)})
+		bands = append(bands, report.Band{From: d.ms(s.From), To: d.ms(s.To), What: s.What})
 	}
 	return bands
 }
@@ -41,29 +41,29 @@ func lane(worker string) string {
 // names are the workers in a note.
 var names = regexp.MustCompile(`\bw[0-9]+\b`)
 
-// timeline draws a play: who held the lock when, and what was done to whom. Locks of other names are left out.
-func timeline(h *history.History, p *trial, v *verdict) report.Run {
-	d := &drawing{History: h, verdict: v, start: h.End}
+// timeline draws a play: who held the lock with that name when, and what was done to whom.
+func timeline(h *history.History, name string) report.Run {
+	d := &drawing{History: h, start: h.End, writes: h.Writes()}
 	for _, s := range h.Attempts {
-		if s.Name == p.Name() {
+		if s.Name == name {
 			d.attempts, d.start = append(d.attempts, s), min(d.start, s.Asked)
 		}
 	}
 	for _, s := range h.Injections() {
 		d.start = min(d.start, s.From)
 	}
-	r := report.Run{Class: v.class, Observed: v.observed, Took: d.ms(h.End), Faults: d.bands(h.Injections())}
+	r := report.Run{Took: d.ms(h.End), Faults: d.bands(h.Injections())}
 	for _, e := range h.Events {
 		forJudges := slices.Contains([]string{history.Injected, history.Healed, history.Away, history.Back}, e.Err) || strings.HasPrefix(e.Err, history.Removed)
 		switch {
 		case e.Kind == history.Spawned:
-			r.Lanes = append(r.Lanes, d.lane(p, e.Worker))
+			r.Lanes = append(r.Lanes, d.lane(e.Worker))
 		case e.Kind == history.Noted && !forJudges:
 			r.Marks = append(r.Marks, report.Mark{At: d.ms(e.At), What: names.ReplaceAllStringFunc(e.Err, lane)})
 		}
 	}
 	slices.SortStableFunc(r.Lanes, func(a, b report.Lane) int { return strings.Compare(a.Client, b.Client) })
-	for _, o := range v.overlaps {
+	for _, o := range h.Overlaps() {
 		r.Overlaps = append(r.Overlaps, report.Overlap{
 			From: d.ms(o.From), To: d.ms(o.To), Older: lane(o.First.Worker), Newer: lane(o.Second.Worker),
 			Tokens: [2]report.Token{report.Token(o.First.Token), report.Token(o.Second.Token)},
@@ -76,20 +76,11 @@ func timeline(h *history.History, p *trial, v *verdict) report.Run {
 const oneWait = 500 * time.Millisecond
 
 // lane is what one worker did. What it asked for again and again is one time of waiting.
-func (d *drawing) lane(p *trial, worker string) report.Lane {
-	l := report.Lane{Client: lane(worker), Stopped: d.bands(d.Stops(worker))}
+func (d *drawing) lane(worker string) report.Lane {
+	l := report.Lane{Client: lane(worker), Stopped: d.bands(d.Stops(worker)), Cut: d.bands(d.Cuts(worker))}
 	for _, e := range d.Events {
 		if e.Kind == history.Killed && e.Worker == worker {
 			l.Killed = d.ms(e.At)
-		}
-	}
-	for _, c := range p.Cuts {
-		if c.Worker == worker {
-			to := c.To
-			if to == 0 {
-				to = d.End
-			}
-			l.Cut = append(l.Cut, report.Band{From: d.ms(c.From), To: d.ms(to), What: c.What})
 		}
 	}
 	var vain history.Instant // when the last attempt was over, if nothing came of it
@@ -97,41 +88,46 @@ func (d *drawing) lane(p *trial, worker string) report.Lane {
 		if s.Worker != worker {
 			continue
 		}
-		over, how := ending(d.History, s)
-		switch {
-		case s.Got != 0:
-			l.Spans, vain = append(l.Spans, d.held(s)), 0
-			continue
-		case vain != 0 && s.Asked.Sub(vain) < oneWait:
-			last := &l.Spans[len(l.Spans)-1]
-			last.Until, last.Ending = d.ms(over), how
-		default:
-			l.Spans = append(l.Spans, report.Span{Asked: d.ms(s.Asked), Until: d.ms(over), Ending: how})
+		span := report.Span{Asked: d.ms(s.Asked), Until: d.ms(d.Over(s)), Ending: d.ending(s)}
+		if s.Got != 0 {
+			span.Held, span.Got, span.Until, span.Token = true, span.Until, max(span.Until, d.ms(s.Until)), report.Token(s.Token)
 		}
-		vain = over
+		if n := len(l.Spans); !span.Held && vain != 0 && s.Asked.Sub(vain) < oneWait {
+			l.Spans[n-1].Until, l.Spans[n-1].Ending = span.Until, span.Ending
+		} else {
+			l.Spans = append(l.Spans, span)
+		}
+		if vain = d.Over(s); span.Held {
+			vain = 0
+		}
 	}
-	for _, w := range d.verdict.writes {
-		if w.Worker == worker {
-			l.Writes = append(l.Writes, report.Write{At: d.ms(w.At), Refused: w.refused(), Late: w.over != nil})
+	for _, w := range d.writes {
+		if w.By.Worker == worker {
+			l.Writes = append(l.Writes, report.Write{At: d.ms(w.At), Refused: w.Refused, Late: w.Over != nil})
 		}
 	}
 	return l
 }
 
-// held is a hold.
-func (d *drawing) held(s *history.Span) report.Span {
-	how := "still held at the end"
-	switch s.Until {
-	case s.Releasing:
-		how = "released"
-	case s.Told:
-		how = "told that it was lost"
-	case s.Killed:
-		how = "killed"
-	case s.Deadline:
-		how = "the deadline passed"
+// ending says for people what ended a hold, or an attempt that got nothing.
+func (d *drawing) ending(s *history.Span) string {
+	switch {
+	case s.Got == 0 && s.Class == history.ClassTimedOut:
+		return "given up"
+	case s.Got == 0 && s.Class == history.ClassHeld:
+		return said(s.Class)
+	case s.Failed != 0:
+		return string(s.Class)
+	case s.Got == 0 && s.Killed == 0:
+		return "the end"
+	case s.Got == 0 || s.Until == s.Killed:
+		return "killed"
+	case s.Until == s.Releasing:
+		return "released"
+	case s.Until == s.Told:
+		return "told that it was lost"
+	case s.Until == s.Deadline:
+		return "the deadline passed"
 	}
-	return report.Span{
-		Asked: d.ms(s.Asked), Held: true, Got: d.ms(s.Got), Until: max(d.ms(s.Got), d.ms(s.Until)), Token: report.Token(s.Token), Ending: how,
-	}
+	return "still held at the end"
 }

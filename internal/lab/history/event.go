@@ -33,10 +33,14 @@ const (
 	Killed  Kind = "killed"    // is about to be killed with SIGKILL
 	Stopped Kind = "stopped"   // was stopped with SIGSTOP, and has stopped
 	Resumed Kind = "continued" // is about to be continued
+	Cut     Kind = "cut"       // its network is about to be harmed: Err says how ("silent")
+	Mended  Kind = "mended"    // its network is well again
 
 	// Noted is a note of the scheduler: Err is its text ("leader killed"). It is about no worker. Texts with a meaning of their own: see
 	// [Injected] and those below it.
 	Noted Kind = "noted"
+	// Found is what a script saw beside what events tell: Err is a sentence for people, Class what it amounts to.
+	Found Kind = "found"
 )
 
 // The notes that judges look for; "removed NAME" says that the server was made to forget the lock NAME.

@@ -33,6 +33,8 @@ type Span struct {
 	ClaimAsked Instant
 	// Deadline is the last one that the worker knew.
 	Deadline Instant
+	// Believed is when the worker was last seen to believe in the hold past its deadline.
+	Believed Instant
 	// Told is when the worker learned that the hold was lost, Killed when the worker was killed.
 	Told, Killed Instant
 	// Releasing and Released are when Release was called and when it returned, with ReleaseErr.
@@ -79,8 +81,7 @@ func NewHistory(events []Event) (*History, error) {
 func (h *History) beganWaiting(s *Span) Instant {
 	since := s.Asked
 	for _, o := range slices.Backward(h.Attempts) {
-		returned := cmp.Or(o.Got, o.Failed, o.Killed, h.End)
-		if o.Worker == s.Worker && o.Name == s.Name && o.Asked < since && returned >= since {
+		if o.Worker == s.Worker && o.Name == s.Name && o.Asked < since && h.Over(o) >= since {
 			since = o.Asked
 		}
 	}
@@ -112,6 +113,10 @@ func (h *History) gather() error {
 		case Got, Failed, Extended, Told, Releasing, Released:
 			if s == nil || !s.add(e) {
 				mistakes = append(mistakes, fmt.Errorf("%s: %s, which does not follow from what came before", e.About(), e.Kind))
+			}
+		case Believed:
+			if s != nil && e.Valid {
+				s.Believed = e.At
 			}
 		}
 	}
@@ -151,7 +156,7 @@ func (s *Span) believe(end Instant) {
 	for _, e := range []struct {
 		at   Instant
 		what string
-	}{{s.Killed, endedByKill}, {s.Deadline, "its deadline"}, {s.Told, "it was told of the loss"}, {s.Releasing, "it was released"}} {
+	}{{s.Killed, endedByKill}, {max(s.Deadline, s.Believed), "its deadline"}, {s.Told, "it was told of the loss"}, {s.Releasing, "it was released"}} {
 		if e.at != 0 && e.at <= s.Until {
 			s.Until, s.Ending = e.at, e.what
 		}

@@ -1,14 +1,18 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 )
 
-// Spell is a time in which something lasted, both ends included.
-type Spell struct{ From, To Instant }
+// Spell is a time in which something lasted, both ends included. What is how a network was harmed, and else empty.
+type Spell struct {
+	From, To Instant
+	What     string
+}
 
 // Injections are the faults that happened: each lasts until it was healed, until the next one, or to the end of the history.
 func (h *History) Injections() []Spell {
@@ -25,6 +29,19 @@ func (h *History) Stops(worker string) []Spell {
 	return h.spells(Event{Kind: Stopped, Worker: worker}, Event{Kind: Resumed, Worker: worker})
 }
 
+// Wanted says that somebody asked for a lock, or waited for one, in a part of a time.
+func (h *History) Wanted(in Spell) bool {
+	return slices.ContainsFunc(h.Attempts, func(s *Span) bool { return s.Asked < in.To && h.Over(s) > in.From })
+}
+
+// Over is when an attempt got the lock, failed, or ended with its worker or the history.
+func (h *History) Over(s *Span) Instant { return cmp.Or(s.Got, s.Failed, s.Killed, h.End) }
+
+// Cuts are when the network of a worker was harmed.
+func (h *History) Cuts(worker string) []Spell {
+	return h.spells(Event{Kind: Cut, Worker: worker}, Event{Kind: Mended, Worker: worker})
+}
+
 // stopped says that a worker was stopped for a part of the time between two instants.
 func (h *History) stopped(worker string, from, to Instant) bool {
 	return slices.ContainsFunc(h.Stops(worker), func(s Spell) bool { return s.From <= to && s.To >= from })
@@ -34,7 +51,10 @@ func (h *History) stopped(worker string, from, to Instant) bool {
 func (h *History) spells(begin, end Event) []Spell {
 	var all []Spell
 	for _, e := range h.Events {
-		like := Event{Kind: e.Kind, Worker: e.Worker, Err: e.Err}
+		like, what := Event{Kind: e.Kind, Worker: e.Worker, Err: e.Err}, ""
+		if e.Kind == Cut {
+			like.Err, what = "", e.Err
+		}
 		if like != begin && like != end {
 			continue
 		}
@@ -42,7 +62,7 @@ func (h *History) spells(begin, end Event) []Spell {
 			all[n-1].To = min(all[n-1].To, e.At)
 		}
 		if like == begin {
-			all = append(all, Spell{e.At, h.End})
+			all = append(all, Spell{e.At, h.End, what})
 		}
 	}
 	return all

@@ -15,7 +15,7 @@ import (
 )
 
 // Phase is one run of a cell: several workers, and a fault. Methods that could fail, and return no error, end the act that calls them: see
-// [Check]. Safe for concurrent use, save for Rand and Cuts.
+// [Check]. Safe for concurrent use, save for Rand.
 type Phase struct {
 	Environment *environment.Running
 	Cell        *Cell
@@ -25,8 +25,6 @@ type Phase struct {
 	TTL time.Duration
 	// Rand is where the choices of the scheduler come from.
 	Rand *rand.Rand
-	// Cuts are what [Phase.Apart] did.
-	Cuts []*Cut
 
 	name     string // what all lock names of the phase begin with
 	register *register
@@ -39,20 +37,13 @@ type Phase struct {
 	spawned int
 }
 
-// Cut is when the network of a worker was cut off, slow or silent. To is 0 until it is well again.
-type Cut struct {
-	Worker, What string
-	From, To     history.Instant
-}
-
-// Apart harms links of a worker until back heals them.
+// Apart harms links of a worker until back heals them. What says for people how it is harmed.
 func (s *Phase) Apart(w *Worker, what string, links faultproxy.Group, harm func(*faultproxy.Proxy)) (back func(heal func(*faultproxy.Proxy))) {
-	begun := &Cut{Worker: w.Name, What: what, From: history.Now()}
-	s.Cuts = append(s.Cuts, begun)
+	s.say(history.Event{Kind: history.Cut, Worker: w.Name, Err: what})
 	links.Each(harm)
 	return func(heal func(*faultproxy.Proxy)) {
 		links.Each(heal)
-		begun.To = history.Now()
+		s.say(history.Event{Kind: history.Mended, Worker: w.Name})
 	}
 }
 
@@ -111,6 +102,11 @@ func (s *Phase) await(ctx context.Context, w *Worker, from int, is func(history.
 // Note adds a remark to the history.
 func (s *Phase) Note(format string, args ...any) {
 	s.say(history.Event{Kind: history.Noted, Err: fmt.Sprintf(format, args...)})
+}
+
+// Found adds what a script has seen beside what events tell.
+func (s *Phase) Found(class history.Class, format string, args ...any) {
+	s.say(history.Event{Kind: history.Found, Class: class, Err: fmt.Sprintf(format, args...)})
 }
 
 // Injected notes that the fault is about to happen.

@@ -32,7 +32,9 @@ type Played struct {
 	Environment *environment.Environment
 	Cell        *Cell
 	Seed        uint64
-	Events      []history.Event
+	// Name is what Phase.Name was: that of a script's lock.
+	Name   string
+	Events []history.Event
 	// Lost are updates of the register that were accepted and then lost.
 	Lost int64
 	// Stuck says who did not get a lock in time after all was well again, and who did not end.
@@ -40,9 +42,9 @@ type Played struct {
 }
 
 // Play runs a phase of a cell of w. The seed decides the scheduler's choices, and what the workers mean to do. An error says
-// that the phase could not be run; what the locks did is in the result, also beside an error.
-func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*Played, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
+// that the phase could not be run; what the locks did is in the result, also beside an error. When caller ends, the workers are killed.
+func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) (*Played, error) {
+	ctx, cancel := context.WithTimeoutCause(caller, phaseTime, fmt.Errorf("the phase took longer than %v", phaseTime))
 	defer cancel()
 	register, err := newRegister()
 	if err != nil {
@@ -53,7 +55,12 @@ func Play(ctx context.Context, w *environment.Running, c *Cell, seed uint64) (*P
 	s := &Phase{
 		Environment: w, Cell: c, Ctx: ctx, TTL: w.TTL, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
 	}
-	played := &Played{Environment: w.Environment, Cell: c, Seed: seed}
+	defer context.AfterFunc(caller, func() { // nobody waits for what is under way
+		for _, worker := range s.Workers() {
+			worker.Kill()
+		}
+	})()
+	played := &Played{Environment: w.Environment, Cell: c, Seed: seed, Name: name}
 	names := []string{name}
 	if c.Script == nil {
 		names = []string{name + "-a", name + "-b", name + "-shared", name + "-permits"}

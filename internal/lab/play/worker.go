@@ -2,7 +2,9 @@ package play
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -138,6 +140,12 @@ type AcquireError struct {
 // Error gives the worker's words.
 func (e *AcquireError) Error() string { return e.Worker + ": " + e.Text }
 
+// IsRefusal says that err is an *[AcquireError] of one of the classes.
+func IsRefusal(err error, classes ...history.Class) bool {
+	refusal := new(AcquireError)
+	return errors.As(err, &refusal) && slices.Contains(classes, refusal.Class)
+}
+
 // Acquire has the worker acquire name, within the time limit of its own call, and waits for that. A refusal is an *[AcquireError].
 func (w *Worker) Acquire(name string, within time.Duration) (*Hold, error) {
 	return w.acquire(doAcquire, name, within)
@@ -175,9 +183,11 @@ const lasting = 20 * time.Second
 // Acquire has a worker acquire the phase's lock, which is free or soon will be. An Acquire whose first attempt takes longer than the TTL fails, and is begun anew.
 func (s *Phase) Acquire(w *Worker) *Hold { return Must(w.AcquireAtLast(s.name, lasting, lasting)) }
 
-// Warm is a hold by which what a client does but once, connecting for instance, is behind it.
-func (s *Phase) Warm(w *Worker) *Hold {
-	return Must(w.AcquireAtLast(s.name+"-before", lasting, lasting))
+// Warm has workers acquire and release another lock, so that what clients do but once, connecting for instance, is behind them.
+func (s *Phase) Warm(all ...*Worker) {
+	for _, w := range all {
+		Must(w.AcquireAtLast(s.name+"-before", lasting, lasting)).Release()
+	}
 }
 
 // Hold is a hold that a commanded worker has, as the parent sees it.
