@@ -3,29 +3,12 @@ package compare
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/internal/lab/report"
 )
-
-func TestCheck(t *testing.T) {
-	for _, good := range []Options{
-		{}, {Full: true}, {Scenarios: []string{"costs", "H3"}}, {Scenarios: []string{"handoff"}, URLs: []string{"redis://a"}}, {Subjects: []string{"etcd"}},
-	} {
-		require.NoError(t, good.Check(), "%+v", good)
-	}
-	for says, bad := range map[string]Options{
-		"unknown scenario": {Scenarios: []string{"H3", "h3"}},
-		"unknown backend":  {Subjects: []string{"redis", "memory"}},
-		"leave out --url":  {Scenarios: []string{"hazards"}, URLs: []string{"redis://a"}},
-		"--backend":        {Subjects: []string{"redis"}, URLs: []string{"redis://a"}},
-	} {
-		require.ErrorContains(t, bad.Check(), says)
-	}
-}
 
 // What is asked for is what is run: by part, by hazard, by what is measured, by backend.
 func TestMatch(t *testing.T) {
@@ -45,13 +28,6 @@ func TestMatch(t *testing.T) {
 		got := []bool{c.o.has("hazards"), c.o.has("costs"), c.o.match("H3", "redis"), c.o.match("H4", "redis"), c.o.match("cycle", "redis")}
 		require.Equal(t, []bool{c.hazards, c.costs, c.h3, c.h4, c.cyc}, got, "%+v", c.o)
 	}
-}
-
-// Every scenario has one name.
-func TestNames(t *testing.T) {
-	all := slices.Sorted(slices.Values(Scenarios()))
-	require.Len(t, slices.Compact(all), 2+15+3)
-	require.Equal(t, []string{"article", "file", "redis", "redlock", "etcd", "zookeeper", "postgres", "mysql", "table"}, Subjects())
 }
 
 func TestPresent(t *testing.T) {

@@ -91,8 +91,8 @@ func TestBrokenLock(t *testing.T) {
 		t.Skip("starts processes")
 	}
 	t.Parallel()
-	broken := subject{Subject: report.Subject{Name: "everybody"}, ttl: ownTTL, start: func(context.Context) (*measure.Servers, error) {
-		return &measure.Servers{URL: "everybody:"}, nil
+	broken := subject{Subject: report.Subject{Name: "memory"}, ttl: ownTTL, start: func(context.Context) (*measure.Servers, error) {
+		return &measure.Servers{URL: "memory:"}, nil // each process has locks of its own
 	}}
 	c := measured(t, broken, "cycle", "handoff")
 	require.Positive(t, c.Cycle.Acquire.N)

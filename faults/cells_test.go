@@ -100,30 +100,28 @@ func lap(t *testing.T, a *faults.Environment, n int, r *record) {
 	if *forTime == 0 {
 		slices.Sort(order)
 	}
-	playCell := func(w *environment.Running, c *play.Cell) {
+	playCell := func(c *play.Cell) {
 		if !t.Run(c.Fault, func(t *testing.T) { keepsItsWord(t, w, c, *seedFlag+uint64(n**phases), r) }) {
 			t.Logf("the servers of %s:\n%s", a.Name, w.Log())
 		}
 	}
-	// What harms no server is played side by side, by workers with links and locks of their own. Nobody heals what another needs.
-	harmless := *w
-	harmless.Heal = func(context.Context) error { return nil }
+	// What harms no server is played side by side, by workers with links and locks of their own.
 	var together sync.WaitGroup
 	places := make(chan struct{}, sideBySide)
 	for _, i := range order {
 		c := &a.Cells[i]
-		if faults.IsCommon(c) {
+		if c.Harmless {
 			places <- struct{}{}
 			together.Go(func() {
-				playCell(&harmless, c)
+				playCell(c)
 				<-places
 			})
 		}
 	}
 	together.Wait()
 	for _, i := range order {
-		if c := &a.Cells[i]; !faults.IsCommon(c) {
-			playCell(w, c)
+		if c := &a.Cells[i]; !c.Harmless {
+			playCell(c)
 		}
 	}
 }

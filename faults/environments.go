@@ -47,11 +47,8 @@ func All() []Environment {
 	return all
 }
 
-// IsCommon says that the fault is one of those of workers and their network, which harm no server.
-func IsCommon(c *play.Cell) bool { return find(Common(false), c.Fault) != nil }
-
 // OnlyInSoak says that the cell is for long runs: the environment is a variant, the fault comes under load, or an earlier environment shows it. That is one of the
-// same backend, or for [IsCommon] faults one whose locks end in the same way: what each backend does then, the conformance suite shows too.
+// same backend, or for harmless faults one whose locks end in the same way: what each backend does then, the conformance suite shows too.
 func OnlyInSoak(e *Environment, c *play.Cell) bool {
 	if e.Variant || c.Busy {
 		return true
@@ -64,7 +61,7 @@ func OnlyInSoak(e *Environment, c *play.Cell) bool {
 		if same == nil || same.Outcome != c.Outcome || same.Why != c.Why {
 			continue
 		}
-		if o.Backend == e.Backend || IsCommon(c) && o.Sessions == e.Sessions {
+		if o.Backend == e.Backend || c.Harmless && o.Sessions == e.Sessions {
 			return true
 		}
 	}

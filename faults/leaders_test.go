@@ -1,7 +1,6 @@
 package faults_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -34,8 +33,6 @@ func TestLeaders(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := environment.Need(t, name)
-			harmless := *w
-			harmless.Heal = func(context.Context) error { return nil } // what the others need
 			for fault, tt := range map[string]struct {
 				lead   play.Lead
 				inject play.Act
@@ -48,7 +45,7 @@ func TestLeaders(t *testing.T) {
 			} {
 				t.Run(fault, func(t *testing.T) {
 					t.Parallel()
-					played, err := play.Play(t.Context(), &harmless, &play.Cell{Fault: fault, Lead: &tt.lead, Inject: tt.inject}, *seedFlag)
+					played, err := play.Play(t.Context(), w, &play.Cell{Fault: fault, Harmless: true, Lead: &tt.lead, Inject: tt.inject}, *seedFlag)
 					require.NoError(t, err, "-seed=%d", *seedFlag)
 					require.Empty(t, played.Stuck)
 					h, err := history.NewHistory(played.Events)

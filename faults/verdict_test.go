@@ -69,6 +69,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"extended with a deadline in 1.95s", well + "150 w2/1 extended deadline 2100"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
+		{"a hold was lost 1s before its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 1990 w1/2 told name m: removed"},
 		{"told of silence: 1.101s, which is more than 10 times the 110ms", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
 		{"late return: 1.001s for 99 in 100", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 	} {

@@ -18,11 +18,15 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 	if !local {
 		common = append(common, networkCells...)
 	}
+	for i := range common {
+		common[i].Harmless = true
+	}
 	for _, c := range changed {
 		usual := find(common, c.Fault)
 		if c.Inject == nil {
 			c.Inject = usual.Inject
 		}
+		c.Harmless = true
 		*usual = c
 	}
 	return common
@@ -250,7 +254,7 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 		inject(s)
 		s.Grants(grants / 2)
 	}
-	c.Fault, c.Busy, c.Outcome = fault+"-under-load", true, play.Safe
+	c.Fault, c.Busy, c.Harmless, c.Outcome = fault+"-under-load", true, false, play.Safe
 	c.Why = "tokens rise with every grant; none repeats"
 	return append(slices.Clone(cells), c)
 }

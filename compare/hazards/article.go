@@ -39,30 +39,19 @@ func article(name string) articles.Exhibit {
 	return all[i]
 }
 
-// environmentOf is what the scenario is played on: the servers of running with the lock of an article, and the TTL, where the scenario has one. Only a scenario that
-// has the servers alone has them healed after a play.
-func (s *scenario) environmentOf(running *environment.Running) *environment.Running {
-	r, e := *running, *running.Environment
-	r.Environment = &e
-	was := "ttl=" + e.TTL.String()                          // in URLs, where the TTL belongs to the session
+// inEnvironment is the scenario as a cell of an environment.
+func (s *scenario) inEnvironment(e *environment.Environment) *play.Cell {
+	c := &play.Cell{Fault: s.hazard, Script: s.script, Belief: believed, Harmless: !s.alone, TTL: e.TTL}
 	if s.ttl != 0 && !e.Local && e.Backend != "zookeeper" { // whose servers allow no longer one
-		e.TTL = s.ttl
+		c.TTL = s.ttl
 	}
-	r.Endpoint = func() (*environment.Endpoint, error) {
-		at, err := running.Endpoint()
-		if err != nil {
-			return nil, err
+	c.URL = func(at string) string {
+		if s.lock == "" {
+			return strings.Replace(at, "ttl="+e.TTL.String(), "ttl="+c.TTL.String(), 1) // where the TTL belongs to the session
 		}
-		at.URL = strings.Replace(at.URL, was, "ttl="+e.TTL.String(), 1)
-		if s.lock != "" {
-			u, _ := url.Parse(at.URL)
-			u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.lock}}.Encode()
-			at.URL = u.String()
-		}
-		return at, nil
+		u, _ := url.Parse(at)
+		u.Scheme, u.RawQuery = articleScheme, url.Values{"lock": {s.lock}}.Encode()
+		return u.String()
 	}
-	if !s.alone {
-		r.Heal = func(context.Context) error { return nil }
-	}
-	return &r
+	return c
 }

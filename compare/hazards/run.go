@@ -152,7 +152,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 
 // play plays the scenario and judges it. An error says that the play broke off.
 func (c *cell) play(ctx context.Context, running *environment.Running, n int) (report.Run, error) {
-	played, err := play.Play(ctx, c.environmentOf(running), &play.Cell{Fault: c.hazard, Script: c.script, Belief: believed}, uint64(n))
+	played, err := play.Play(ctx, running, c.inEnvironment(running.Environment), uint64(n))
 	if played == nil {
 		return report.Run{}, err
 	}

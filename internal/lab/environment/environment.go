@@ -80,14 +80,10 @@ type Servers interface {
 // ErrNotHeld is returned when the lock that was to be taken away has no holder.
 var ErrNotHeld = errors.New("nobody holds the lock that was to be taken away")
 
-// Running is an [Environment] that runs. Endpoint and Heal are fields so that a user of a copy can replace them.
+// Running is an [Environment] that runs.
 type Running struct {
 	*Environment
 	Servers
-	// Endpoint makes a place for one more worker process. Two endpoints share nothing but the servers. Its user closes it.
-	Endpoint func() (*Endpoint, error)
-	// Heal is [Servers.Heal].
-	Heal func(ctx context.Context) error
 }
 
 // Open starts the servers. ctx bounds the start. The caller must Close them. A server that is not installed is a *servers.NotInstalled.
@@ -96,7 +92,7 @@ func (e *Environment) Open(ctx context.Context) (*Running, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Running{e, s, func() (*Endpoint, error) { return newEndpoint(s) }, s.Heal}, nil
+	return &Running{e, s}, nil
 }
 
 // Endpoint is how one worker process reaches the servers.
@@ -107,7 +103,8 @@ type Endpoint struct {
 	Links faultproxy.Group
 }
 
-func newEndpoint(s Servers) (*Endpoint, error) {
+// Endpoint makes a place for one more worker process. Two endpoints share nothing but the servers. Its user closes it.
+func (s *Running) Endpoint() (*Endpoint, error) {
 	p := &Endpoint{}
 	var through []string
 	for _, addr := range s.Addrs() {

@@ -45,6 +45,11 @@ type Cell struct {
 	Script Act
 	// Belief is for how long Both lets an overlap last, so that people see it. With one, no script waits until the older holder has learned of it.
 	Belief time.Duration
+	// TTL is that of the locks, where it is not the environment's, and URL what workers open in place of an endpoint's.
+	TTL time.Duration
+	URL func(endpoint string) string
+	// Harmless says that the fault is of workers and their network alone: the servers need not be healed, and others can be at work there meanwhile.
+	Harmless bool
 	// Busy makes workers hold as often as possible, rather than as long as it takes to be hit.
 	Busy bool
 	// Lead has the workers lead, rather than take and release locks.

@@ -1,6 +1,7 @@
 package play
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +54,7 @@ func Play(caller context.Context, w *environment.Running, c *Cell, seed uint64) 
 	defer register.close()
 	name := fmt.Sprintf("faults-%x-%x", seed, history.Now())
 	s := &Phase{
-		Environment: w, Cell: c, Ctx: ctx, TTL: w.TTL, Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
+		Environment: w, Cell: c, Ctx: ctx, TTL: cmp.Or(c.TTL, w.TTL), Rand: rand.New(rand.NewPCG(seed, 0)), register: register, changed: make(chan struct{}), name: name,
 	}
 	defer context.AfterFunc(caller, func() { // nobody waits for what is under way
 		for _, worker := range s.Workers() {
@@ -120,8 +121,10 @@ func (s *Phase) heal() error {
 		err = errors.Join(err, w.resume())
 		w.Endpoint.Links.Each((*faultproxy.Proxy).Restore)
 	}
-	if failed := s.Environment.Heal(ctx); failed != nil {
-		err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
+	if !s.Cell.Harmless {
+		if failed := s.Environment.Heal(ctx); failed != nil {
+			err = errors.Join(err, fmt.Errorf("the servers could not be healed: %w", failed))
+		}
 	}
 	if !s.healed.Load() {
 		s.Healed()

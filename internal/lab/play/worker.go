@@ -41,12 +41,16 @@ func (s *Phase) start() (*Worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("an endpoint for a worker: %w", err)
 	}
+	url := endpoint.URL
+	if s.Cell.URL != nil {
+		url = s.Cell.URL(url)
+	}
 	s.mu.Lock()
 	s.spawned++
 	w := &Worker{Name: fmt.Sprintf("w%d", s.spawned), Endpoint: endpoint, phase: s}
 	s.mu.Unlock()
 	s.say(history.Event{Kind: history.Spawned, Worker: w.Name})
-	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.hear}.Start(s.Ctx, config{w.Name, endpoint.URL, s.TTL, s.register.addr()})
+	w.process, err = process.Kind[config, order, history.Event]{Variable: kind.Variable, Line: s.hear}.Start(s.Ctx, config{w.Name, url, s.TTL, s.register.addr()})
 	if err != nil {
 		endpoint.Close()
 		return nil, fmt.Errorf("worker %s: %w", w.Name, err)
