@@ -2,6 +2,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 )
 
@@ -23,6 +25,7 @@ type Peer struct {
 	T     testing.TB
 	Of    driver.Backend
 	Name  string                  // in the owner ids of its requests
+	TTL   time.Duration           // of its requests; 0: 10 s
 	Heard func(owner string) bool // says whether the servers can wake the claim of owner
 }
 
@@ -30,7 +33,7 @@ type Peer struct {
 func (p *Peer) Request(name string) driver.Request {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
-	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + p.Name, TTL: 10 * time.Second, Queue: true}
+	return driver.Request{Name: name, Owner: hex.EncodeToString(id[:]) + ":test/1/" + p.Name, TTL: cmp.Or(p.TTL, 10*time.Second), Queue: true}
 }
 
 func soon() (context.Context, context.CancelFunc) {
@@ -131,14 +134,43 @@ func (p *Peer) Notified(req driver.Request) <-chan struct{} {
 	return woken
 }
 
-// Eventually waits for c.
-func Eventually(t testing.TB, c <-chan struct{}) {
+// Eventually waits for what comes on c.
+func Eventually[T any](t testing.TB, c <-chan T) (got T) {
 	t.Helper()
 	select {
-	case <-c:
+	case got = <-c:
 	case <-time.After(Soon):
 		t.Fatal("nothing happened")
 	}
+	return got
+}
+
+// Proxy makes a proxy to a server, for the time of the test.
+func Proxy(t testing.TB, addr string) *faultproxy.Proxy {
+	t.Helper()
+	proxy, err := faultproxy.New(addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = proxy.Close() })
+	return proxy
+}
+
+// Acquiring acquires in the background, until the end of the test at most, and returns what brings the lock.
+func Acquiring(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) <-chan *lockport.Lock {
+	ctx, cancel := context.WithCancel(context.Background())
+	got, done := make(chan *lockport.Lock, 1), make(chan struct{})
+	go func() {
+		defer close(done)
+		lock, err := c.Acquire(ctx, name, opts...)
+		if err == nil {
+			got <- lock
+		} else if ctx.Err() == nil {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+	return got
 }
 
 // Open opens the backend of a URL as lockport.Open does, without looking at the server.
