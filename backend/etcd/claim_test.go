@@ -8,18 +8,18 @@ import (
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // sends has the transaction of a claim on req ready, as if it had been sent and never answered.
 func (n *node) sends(req driver.Request) (*claim, request) {
-	n.t.Helper()
+	n.T.Helper()
 	c, err := n.enter(req)
-	require.NoError(n.t, err)
+	require.NoError(n.T, err)
 	l, err := n.take(context.Background(), c.req.TTL)
-	require.NoError(n.t, err)
+	require.NoError(n.T, err)
 	n.attach(c, l)
 	c.late = true
 	return c, n.claimTxn(c, req.Queue, 0)
@@ -34,13 +34,13 @@ func (n *node) arrives(r request) (succeeded bool, err error) {
 func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	n := newNode(t, s.URL(), "a")
+	etcd := newClient(t, s.Addr())
+	n := newNode(t, s.URL())
 	for _, as := range inMode {
 		for _, queue := range []bool{false, true} {
 			// The lease lives: other locks are on it.
-			other := n.takes(n.request("other"))
-			req := as(n.request("x"))
+			other := n.Takes(n.Request("other"))
+			req := as(n.Request("x"))
 			req.Queue = queue
 			c, txn := n.sends(req)
 			require.Same(t, other.(*claim).lease, c.lease)
@@ -49,17 +49,17 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.NoError(t, err)
 			require.False(t, entered)
 			require.Empty(t, keysOf(t, etcd, "x"))
-			_, err = n.try(req)
+			_, err = n.Try(req)
 			require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
 
 			// Nothing more is attached to that lease, so that it, and what says that the claim was abandoned, ends with its last lock.
-			fresh := n.takes(n.request("y"))
+			fresh := n.Takes(n.Request("y"))
 			require.NotSame(t, c.lease, fresh.(*claim).lease)
-			frees(t, fresh)
-			frees(t, other)
+			n.Frees(fresh)
+			n.Frees(other)
 
 			// The lease has ended.
-			req = as(n.request("x"))
+			req = as(n.Request("x"))
 			req.Queue = queue
 			c, txn = n.sends(req)
 			_, err = etcd.Revoke(t.Context(), c.lease.id)
@@ -76,12 +76,12 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	proxy := newProxy(t, s.Addr())
-	n := newNode(t, via(t, s.URL(), proxy.Addr()), "a")
-	before := n.takes(n.request("before"))
+	etcd := newClient(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
+	n := newNode(t, via(t, s.URL(), proxy.Addr()))
+	before := n.Takes(n.Request("before"))
 	proxy.Freeze()
-	req := n.request("x")
+	req := n.Request("x")
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	_, err := n.TryAcquire(ctx, req)
@@ -91,11 +91,11 @@ func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	defer stop()
 	require.Error(t, n.Abandon(short, req), "etcd has not been asked")
 	proxy.Restore()
-	eventually(t, func() bool { return n.Abandon(t.Context(), req) == nil }, "Abandon")
+	peer.Until(t, func() bool { return n.Abandon(t.Context(), req) == nil })
 	require.Empty(t, keysOf(t, etcd, "x"))
-	require.NotSame(t, before.(*claim).lease, n.takes(n.request("after")).(*claim).lease)
+	require.NotSame(t, before.(*claim).lease, n.Takes(n.Request("after")).(*claim).lease)
 	require.Empty(t, n.claims[req.Owner])
-	frees(t, before)
+	n.Frees(before)
 }
 
 // A request that etcd rejects does not spoil its batch for the others.
@@ -104,10 +104,10 @@ func TestBatchOfWhichOneIsRejected(t *testing.T) {
 	for what, o := range map[string]servers.EtcdOptions{"lease": {}, "limit": {Flags: []string{"--max-txn-ops=16"}}} {
 		t.Run(what, func(t *testing.T) {
 			t.Parallel()
-			n := newNode(t, servers.NeedEtcd(t, o).URL(), "a")
+			n := newNode(t, servers.NeedEtcd(t, o).URL())
 			var all []request
 			for i := range 20 {
-				c, r := n.sends(n.request(name(i)))
+				c, r := n.sends(n.Request(name(i)))
 				if what == "lease" && i == 7 {
 					r.then[0] = clientv3.OpPut(c.key, "", clientv3.WithLease(1))
 				}
@@ -123,22 +123,4 @@ func TestBatchOfWhichOneIsRejected(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestClosingLeavesTheCallersClientOpen(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	for range 2 {
-		c, err := New(etcd, Options{Prefix: "app/"}, lockport.TTL(2*time.Second))
-		require.NoError(t, err)
-		l, err := c.Acquire(t.Context(), "x")
-		require.NoError(t, err)
-		var key Key
-		require.True(t, l.As(&key))
-		require.Contains(t, key.Key, "app/x/")
-		require.NoError(t, c.Close())
-	}
-	_, err := etcd.Get(t.Context(), "x")
-	require.NoError(t, err)
 }

@@ -15,48 +15,38 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// detaches detaches a claim that n holds.
-func (n *node) detaches(lease driver.Lease) {
-	n.t.Helper()
-	require.NoError(n.t, n.Detach(context.Background(), lease))
-}
-
 // A detached claim keeps its key, which its process must not take for one of its own: it is attached elsewhere, and others wait behind it.
 func TestDetachedKey(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	a, b := newNode(t, s.URL(), "a"), newNode(t, s.URL(), "b")
-	req := a.request("x")
-	lease := a.takes(req)
+	etcd := newClient(t, s.Addr())
+	a, b := newNode(t, s.URL()), newNode(t, s.URL())
+	req, mine := a.Request("x"), b.Request("x")
+	lease := a.Takes(req)
 	before := keysOf(t, etcd, "x")[0]
-	a.detaches(lease)
-	require.ErrorIs(t, release(lease), driver.ErrLost, "it is not a's any more")
-	detached := keysOf(t, etcd, "x")[0]
-	require.NotEqual(t, before.Lease, detached.Lease)
-	mine := b.request("x")
+	require.NoError(t, a.Detach(t.Context(), lease))
+	require.ErrorIs(t, a.Releases(lease), driver.ErrLost, "it is not a's any more")
+	require.NotEqual(t, before.Lease, keysOf(t, etcd, "x")[0].Lease)
 	took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
 	require.NoError(t, err)
 	attached := keysOf(t, etcd, "x")[0]
 	require.Equal(t, []any{string(before.Key), before.CreateRevision, valueOf(mine.Owner)}, []any{string(attached.Key), attached.CreateRevision, string(attached.Value)})
 	var key Key
-	require.True(t, took.(*claim).As(&key))
+	require.True(t, took.(driver.LeaseAs).As(&key))
 	require.Equal(t, Key{Key: string(attached.Key), CreateRevision: attached.CreateRevision, Lease: attached.Lease}, key)
-	require.ErrorIs(t, a.Break(t.Context(), "x", req.Owner), driver.ErrLost)
 
-	next := a.request("x")
-	_, err = a.try(next)
-	require.ErrorIs(t, err, driver.ErrHeld)
-	require.Len(t, queued(t, etcd, "x", 2), 2, "it waits, with a key of its own")
-	frees(t, took)
-	frees(t, a.takes(next))
+	next := a.Request("x")
+	a.Waits(next)
+	queued(t, etcd, "x", 2) // with a key of its own
+	b.Frees(took)
+	a.Frees(a.Takes(next))
 }
 
 // An Attach whose answer was lost is granted once, and one that was abandoned never.
 func TestRepeatedAttach(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
+	etcd := newClient(t, s.Addr())
 	var cancel atomic.Bool
 	var repeat func() // sends what was cancelled
 	carryOut := false // before it is cancelled, too
@@ -71,17 +61,17 @@ func TestRepeatedAttach(t *testing.T) {
 		}
 		return status.Error(codes.Internal, "broken")
 	})
-	a := newNode(t, s.URL(), "a")
+	a := newNode(t, s.URL())
 	for _, carryOut = range []bool{true, false} {
-		req, mine := a.request("x"), b.request("x")
-		lease := a.takes(req)
-		a.detaches(lease)
+		req, mine := a.Request("x"), b.Request("x")
+		lease := a.Takes(req)
+		require.NoError(t, a.Detach(t.Context(), lease))
 		cancel.Store(true)
 		took, err := b.Attach(t.Context(), mine, req.Owner, lease.Grant().Token)
 		if carryOut {
 			require.NoError(t, err)
 			require.Equal(t, lease.Grant().Token, took.Grant().Token)
-			frees(t, took)
+			b.Frees(took)
 			repeat()
 			require.Empty(t, keysOf(t, etcd, "x"))
 			continue

@@ -12,57 +12,29 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// The TTL is longer than an election and some that nobody wins: those of two candidates at the same moment take a second or two each.
-func TestHoldsSurviveTheLeadersDeath(t *testing.T) {
-	t.Parallel()
-	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
-	a, b := newLocker(t, c.URL(), 9*time.Second), newLocker(t, c.URL(), 9*time.Second)
-	held := holds(t, a, "x")
-	waits := acquire(t, b, "x")
-	queued(t, newClient(t, c.URL()), "x", 2)
-	leader, err := c.Leader(t.Context())
-	require.NoError(t, err)
-	require.NoError(t, leader.Kill())
-	_, err = c.Leader(t.Context())
-	require.NoError(t, err)
-	before, _ := held.Deadline()
-	eventually(t, func() bool { now, _ := held.Deadline(); return now.After(before) }, "a renewal at the new leader")
-	require.NoError(t, held.Err())
-	select {
-	case <-waits.done:
-		require.FailNow(t, "granted to two", "%v", waits.err)
-	default:
-	}
-	require.NoError(t, held.Release(t.Context()))
-	next := waits.gets(t)
-	first, _ := held.Token()
-	second, _ := next.Token()
-	require.Greater(t, second, first)
-	require.NoError(t, next.Release(t.Context()))
-}
 
 func name(i int) string { return "lock-" + strconv.Itoa(i) }
 
 func TestLeaseRevokedBetweenTwoLocks(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	n := newNode(t, s.URL(), "a")
-	lease := n.takes(n.request("x"))
-	frees(t, lease)
+	etcd := newClient(t, s.Addr())
+	n := newNode(t, s.URL())
+	lease := n.Takes(n.Request("x"))
+	n.Frees(lease)
 	_, err := etcd.Revoke(t.Context(), lease.(*claim).lease.id)
 	require.NoError(t, err)
-	frees(t, n.takes(n.request("x")))
+	n.Frees(n.Takes(n.Request("x")))
 }
 
 // A waiter whose place in the queue is taken from it queues anew, whether its lease was revoked or its key deleted.
 func TestPlaceLostWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
+	etcd := newClient(t, s.Addr())
 	for what, take := range map[string]func(key string, lease int64) error{
 		"revoked": func(_ string, lease int64) error {
 			_, err := etcd.Revoke(context.Background(), clientv3.LeaseID(lease))
@@ -77,17 +49,17 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 			t.Parallel()
 			a, b := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
 			held := holds(t, a, what)
-			waits := acquire(t, b, what)
+			waits := peer.Acquiring(t, b, what)
 			place := queued(t, etcd, what, 2)[1]
 			require.NoError(t, take(string(place.Key), place.Lease))
 			if what == "revoked" {
-				eventually(t, func() bool {
+				peer.Until(t, func() bool {
 					kvs := keysOf(t, etcd, what)
 					return len(kvs) == 2 && kvs[1].CreateRevision > place.CreateRevision
-				}, "a new place in the queue")
+				})
 			}
 			require.NoError(t, held.Release(t.Context()))
-			require.NoError(t, waits.gets(t).Release(t.Context()))
+			require.NoError(t, peer.Eventually(t, waits).Release(t.Context()))
 		})
 	}
 }
@@ -96,8 +68,8 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 func TestRemovalThatWasCompactedAway(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	proxy := newProxy(t, s.Addr())
+	etcd := newClient(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
 	c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal looks
 	l := holds(t, c, "x")
 	<-time.After(4 * holderPatience) // the holder's watch has begun
@@ -111,7 +83,7 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 	_, err = etcd.Compact(t.Context(), p.Header.Revision, clientv3.WithCompactPhysical())
 	require.NoError(t, err)
 	proxy.Restore()
-	loses(t, l)
+	peer.Eventually(t, l.Lost())
 	require.NotErrorIs(t, l.Err(), lockport.ErrSilence)
 }
 
@@ -119,11 +91,11 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 func TestSilentMemberIsNoticed(t *testing.T) {
 	t.Parallel()
 	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
-	etcd := newClient(t, c.URL())
+	etcd := newClient(t, c.Nodes[0].Addr())
 	var addrs []string
 	var proxies []*faultproxy.Proxy
 	for _, addr := range c.Addrs() {
-		proxy := newProxy(t, addr)
+		proxy := peer.Proxy(t, addr)
 		addrs, proxies = append(addrs, proxy.Addr()), append(proxies, proxy)
 	}
 	var held []*lockport.Lock

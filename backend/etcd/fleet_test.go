@@ -2,7 +2,6 @@ package etcd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -30,12 +30,12 @@ func TestCounterWithEtcdctl(t *testing.T) {
 	etcdctl := servers.NeedProgram(t, "etcdctl", "etcd")
 	file := filepath.Join(t.TempDir(), "counter")
 	require.NoError(t, os.WriteFile(file, []byte("0"), 0o600))
-	number := func() (n int, err error) {
+	number := func() (int, error) {
 		text, err := os.ReadFile(file)
-		if err == nil {
-			n, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		if err != nil {
+			return 0, err
 		}
-		return n, err
+		return strconv.Atoi(strings.TrimSpace(string(text)))
 	}
 	const clients, counts, turns = 4, 40, 8
 	var all sync.WaitGroup
@@ -68,167 +68,114 @@ func TestCounterWithEtcdctl(t *testing.T) {
 	require.Equal(t, clients*(counts+turns), n)
 }
 
+// mutex is a concurrency.Mutex on x, with a session of its own.
+type mutex struct {
+	*concurrency.Mutex
+	session *concurrency.Session
+}
+
+func newMutex(t *testing.T, etcd *clientv3.Client) mutex {
+	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
+	require.NoError(t, err)
+	return mutex{concurrency.NewMutex(session, defaultPrefix+"x"), session}
+}
+
+// locking locks m in the background.
+func (m mutex) locking() <-chan error {
+	locked := make(chan error, 1)
+	go func() { locked <- m.Lock(context.Background()) }()
+	return locked
+}
+
 // concurrency.Mutex and lockport wait for each other in the order in which they came.
 func TestQueueWithMutex(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
-	require.NoError(t, err)
-	m := concurrency.NewMutex(session, defaultPrefix+"x")
-	require.NoError(t, m.Lock(t.Context()))
+	etcd := newClient(t, s.Addr())
+	first, third := newMutex(t, etcd), newMutex(t, etcd)
+	require.NoError(t, first.Lock(t.Context()))
 
 	ours := newLocker(t, s.URL(), 2*time.Second)
-	_, err = ours.TryAcquire(t.Context(), "x")
+	_, err := ours.TryAcquire(t.Context(), "x")
 	require.ErrorIs(t, err, lockport.ErrHeld)
-	status, err := newNode(t, s.URL(), "looks").Inspect(t.Context(), "x")
+	status, err := newNode(t, s.URL()).Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	require.True(t, status.Foreign)
-	require.Equal(t, fmt.Sprintf("%x", session.Lease()), status.Owner)
+	require.Equal(t, fmt.Sprintf("%x", first.session.Lease()), status.Owner)
 
-	second := acquire(t, ours, "x")
+	second := peer.Acquiring(t, ours, "x")
 	queued(t, etcd, "x", 2)
-	other, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
-	require.NoError(t, err)
-	third := make(chan error, 1)
-	mutex := concurrency.NewMutex(other, defaultPrefix+"x")
-	go func() { third <- mutex.Lock(context.Background()) }()
+	locked := third.locking()
 	queued(t, etcd, "x", 3)
-	require.NoError(t, m.Unlock(t.Context()))
-	l := second.gets(t)
-	select {
-	case err := <-third:
-		require.FailNow(t, "granted to two", "%v", err)
-	case <-time.After(50 * time.Millisecond):
-	}
+	require.NoError(t, first.Unlock(t.Context()))
+	l := peer.Eventually(t, second)
+	notYet(t, locked, "granted to two")
 	require.NoError(t, l.Release(t.Context()))
-	require.NoError(t, <-third)
+	require.NoError(t, peer.Eventually(t, locked))
 	_, err = ours.TryAcquire(t.Context(), "x")
 	require.ErrorIs(t, err, lockport.ErrHeld)
-	require.NoError(t, mutex.Unlock(t.Context()))
+	require.NoError(t, third.Unlock(t.Context()))
 }
 
 // A concurrency.Mutex and readers of lockport wait for each other in the order in which they came.
 func TestMutexBesideReaders(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	session, err := concurrency.NewSession(etcd, concurrency.WithTTL(5))
-	require.NoError(t, err)
-	m := concurrency.NewMutex(session, defaultPrefix+"x")
+	etcd := newClient(t, s.Addr())
+	m := newMutex(t, etcd)
 	a, b, c := newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second), newLocker(t, s.URL(), 2*time.Second)
 	first, second := holds(t, a, "x", lockport.Shared()), holds(t, b, "x", lockport.Shared())
 	require.ErrorIs(t, m.TryLock(t.Context()), concurrency.ErrLocked)
 
-	writer := &acquiring{done: make(chan struct{})}
-	go func() {
-		defer close(writer.done)
-		writer.err = m.Lock(context.Background())
-	}()
+	writer := m.locking()
 	queued(t, etcd, "x", 3)
-	later := acquire(t, c, "x", lockport.Shared())
+	later := peer.Acquiring(t, c, "x", lockport.Shared())
 	queued(t, etcd, "x", 4)
 	require.NoError(t, first.Release(t.Context()))
-	writer.waits(t, "a reader has it")
-	status, err := newNode(t, s.URL(), "looks").Inspect(t.Context(), "x")
+	notYet(t, writer, "a reader has it")
+	status, err := newNode(t, s.URL()).Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	require.Equal(t, []any{true, second.Owner(), 2, 0}, []any{status.Shared, status.Owner, status.Waiters, len(status.Others)})
 	require.NoError(t, second.Release(t.Context()))
-	writer.gets(t)
-	later.waits(t, "a writer has it")
+	require.NoError(t, peer.Eventually(t, writer))
+	notYet(t, later, "a writer has it")
 	_, err = a.TryAcquire(t.Context(), "x", lockport.Shared())
 	require.ErrorIs(t, err, lockport.ErrHeld)
 	require.NoError(t, m.Unlock(t.Context()))
-	require.NoError(t, later.gets(t).Release(t.Context()))
+	require.NoError(t, peer.Eventually(t, later).Release(t.Context()))
 }
 
-// Status and Break know readers and permits, each by its owner.
-func TestHoldersOfOneName(t *testing.T) {
+// Another number of permits is refused while some are in use. A permit that is not free is refused without a write: a key, even for a moment, would keep others
+// from a permit that gets free meanwhile.
+func TestPermitsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	for mode, as := range inMode {
-		if mode == "lock" {
-			continue
-		}
-		var owners []string
-		for range 4 {
-			req := as(n.request(mode))
-			if mode == "permit" {
-				req.Permits = 3
-			}
-			owners = append(owners, req.Owner)
-			_, err := n.try(req)
-			require.Equal(t, mode == "permit" && len(owners) > 3, errors.Is(err, driver.ErrHeld), "%v", err)
-		}
-		writer := n.request(mode)
-		_, _ = n.try(writer)
-		all, err := n.List(t.Context(), mode)
-		require.NoError(t, err)
-		st, err := n.Inspect(t.Context(), mode)
-		require.NoError(t, err)
-		if mode == "permit" {
-			require.Len(t, all, 2, "the lock, and the permits")
-			require.Equal(t, writer.Owner, st.Owner)
-			st = all[1]
-			require.Equal(t, []int{2, 1, 3}, []int{len(st.Others), st.Waiters, st.Permits})
-		} else {
-			require.Len(t, all, 1)
-			require.Equal(t, []any{3, 1, true}, []any{len(st.Others), st.Waiters, st.Shared})
-			require.ErrorIs(t, n.Break(t.Context(), mode, writer.Owner), driver.ErrLost, "it waits")
-		}
-		require.Equal(t, owners[0], st.Owner)
-		require.False(t, st.Foreign)
-		require.Positive(t, time.Until(st.Expires))
-		require.NoError(t, n.Break(t.Context(), mode, owners[1]))
-		require.ErrorIs(t, n.Break(t.Context(), mode, owners[1]), driver.ErrLost)
+	n, etcd := newNode(t, s.URL()), newClient(t, s.Addr())
+	permit := func(number int) driver.Request {
+		req := n.Request("x")
+		req.Permits, req.Queue = number, number > 1
+		return req
 	}
-	everything, err := n.List(t.Context(), "")
-	require.NoError(t, err)
-	require.Len(t, everything, 3)
-}
-
-func TestPermitsOfAnotherNumber(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	req := n.request("x")
-	req.Permits = 8
-	lease := n.takes(req)
+	lease := n.Takes(permit(8))
 	for _, number := range []int{1, 7, 9, 80, 1024} {
-		req := n.request("x")
-		req.Permits = number
-		_, err := n.try(req)
+		_, err := n.Try(permit(number))
 		require.ErrorIs(t, err, driver.ErrInvalidOption, "%d", number)
 		require.ErrorIs(t, err, driver.ErrRefused)
 	}
-	frees(t, lease)
-	req = n.request("x")
-	req.Permits = 80
-	frees(t, n.takes(req))
-}
+	n.Frees(lease)
+	n.Frees(n.Takes(permit(80)))
 
-// A permit that is not free is refused without a write: a key, even for a moment, would keep others from a permit that gets free meanwhile.
-func TestRefusedPermitIsNotEntered(t *testing.T) {
-	t.Parallel()
-	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n, etcd := newNode(t, s.URL(), "a"), newClient(t, s.URL())
-	req := inMode["permit"](n.request("x"))
-	lease := n.takes(req)
+	lease = n.Takes(permit(1))
 	revision := func() int64 {
 		r, err := etcd.Get(t.Context(), "x")
 		require.NoError(t, err)
 		return r.Header.Revision
 	}
 	before := revision()
-	for range 3 {
-		again := inMode["permit"](n.request("x"))
-		again.Queue = false
-		_, err := n.try(again)
-		require.ErrorIs(t, err, driver.ErrHeld)
-	}
+	n.Waits(permit(1))
+	n.Waits(permit(1))
 	require.Equal(t, before, revision())
-	frees(t, lease)
+	n.Frees(lease)
 }
 
 func TestWireGolden(t *testing.T) {
@@ -267,14 +214,14 @@ func TestWireGolden(t *testing.T) {
 
 	// And as they are on the server.
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	n := newNode(t, s.URL(), "a")
-	req := n.request("a/b")
-	lease := n.takes(req)
-	r, err := newClient(t, s.URL()).Get(t.Context(), "", clientv3.WithPrefix())
+	n := newNode(t, s.URL())
+	req := n.Request("a/b")
+	lease := n.Takes(req)
+	r, err := newClient(t, s.Addr()).Get(t.Context(), "", clientv3.WithPrefix())
 	require.NoError(t, err)
 	require.Len(t, r.Kvs, 1)
 	var key Key
-	require.True(t, lease.(*claim).As(&key))
+	require.True(t, lease.(driver.LeaseAs).As(&key))
 	require.Equal(t, fmt.Sprintf("lockport/a%%2Fb/%x", key.Lease), string(r.Kvs[0].Key))
 	require.Equal(t, "lp1:"+req.Owner, string(r.Kvs[0].Value))
 	require.Equal(t, Key{Key: string(r.Kvs[0].Key), CreateRevision: r.Kvs[0].CreateRevision, Lease: r.Kvs[0].Lease}, key)

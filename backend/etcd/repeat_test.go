@@ -10,13 +10,13 @@ import (
 	"github.com/stretchr/testify/require"
 	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -24,7 +24,7 @@ import (
 func TestRepeatedRequests(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
+	etcd := newClient(t, s.Addr())
 	var cancel, slow atomic.Bool
 	var repeat func() // sends what was cancelled once more
 	sent := 0
@@ -54,54 +54,54 @@ func TestRepeatedRequests(t *testing.T) {
 	// The first one was carried out.
 	var lease driver.Lease
 	for mode, as := range inMode {
-		req := as(n.request("x"))
+		req := as(n.Request("x"))
 		req.Queue = false
-		repeats(func() { lease = n.takes(req) })
+		repeats(func() { lease = n.Takes(req) })
 		require.EqualValues(t, keysOf(t, etcd, "x")[0].CreateRevision, lease.Grant().Token, mode)
-		frees(t, lease)
+		n.Frees(lease)
 	}
-	repeats(func() { lease = n.takes(n.request("x")) })
+	repeats(func() { lease = n.Takes(n.Request("x")) })
 	kvs := keysOf(t, etcd, "x")
 	require.Len(t, kvs, 1)
 	require.EqualValues(t, kvs[0].CreateRevision, lease.Grant().Token)
 	repeats(func() {
-		require.ErrorIs(t, release(lease), driver.ErrLost, "what etcd says: the core knows better, before the deadline")
+		require.ErrorIs(t, n.Releases(lease), driver.ErrLost, "what etcd says: the core knows better, before the deadline")
 	})
-	next := n.takes(n.request("x"))
+	next := n.Takes(n.Request("x"))
 	repeat()
 	require.Len(t, keysOf(t, etcd, "x"), 1, "a release that is late")
-	frees(t, next)
+	n.Frees(next)
 
 	// The first one arrives when the lock has been released, or abandoned.
 	slow.Store(true)
 	for mode, as := range inMode {
 		for _, queue := range []bool{false, true} {
-			req := as(n.request("x"))
+			req := as(n.Request("x"))
 			req.Queue = queue
-			repeats(func() { lease = n.takes(req) })
-			frees(t, lease)
+			repeats(func() { lease = n.Takes(req) })
+			n.Frees(lease)
 			repeat()
 			require.Empty(t, keysOf(t, etcd, "x"), mode)
 
-			other := n.request("x")
+			other := n.Request("x")
 			if mode == "permit" {
 				other.Permits = 1
 			}
-			held := n.takes(other)
+			held := n.Takes(other)
 			if mode == "permit" && !queue { // it asks for none where none is free
-				_, err := n.try(req)
+				_, err := n.Try(req)
 				require.ErrorIs(t, err, driver.ErrHeld)
-				frees(t, held)
+				n.Frees(held)
 				continue
 			}
 			repeats(func() {
-				_, err := n.try(req)
+				_, err := n.Try(req)
 				if !queue {
 					require.ErrorIs(t, err, driver.ErrUnknown, "it may arrive later, and be granted")
 				}
 			})
 			require.NoError(t, n.Abandon(t.Context(), req))
-			frees(t, held)
+			n.Frees(held)
 			repeat()
 			require.Empty(t, keysOf(t, etcd, "x"))
 		}
@@ -112,7 +112,7 @@ func TestRepeatedRequests(t *testing.T) {
 func TestOutOfSpaceAfterAll(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
+	etcd := newClient(t, s.Addr())
 	var full atomic.Bool
 	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		err := next(ctx, method, q, r, cc, o...)
@@ -121,16 +121,16 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 		}
 		return err
 	})
-	lease := n.takes(n.request("x"))
+	lease := n.Takes(n.Request("x"))
 	full.Store(true)
-	req := n.request("y")
-	_, err := n.try(req)
+	req := n.Request("y")
+	_, err := n.Try(req)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	_, released, err := n.Requeue(t.Context(), lease, n.request("x"))
+	_, released, err := n.Requeue(t.Context(), lease, n.Request("x"))
 	require.ErrorIs(t, released, driver.ErrUnknown)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	require.ErrorIs(t, release(lease), driver.ErrUnknown)
-	require.ErrorIs(t, release(lease), driver.ErrLost, "now it is certain")
+	require.ErrorIs(t, n.Releases(lease), driver.ErrUnknown)
+	require.ErrorIs(t, n.Releases(lease), driver.ErrLost, "now it is certain")
 	full.Store(false)
 	require.NoError(t, n.Abandon(t.Context(), req))
 	require.Empty(t, keysOf(t, etcd, "y"))
@@ -140,28 +140,20 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	proxy := newProxy(t, s.Addr())
-	config := newConfig([]string{proxy.Addr()})
+	proxy := peer.Proxy(t, s.Addr())
 	pause := backoff.Config{BaseDelay: time.Minute, Multiplier: 1, MaxDelay: time.Minute}
-	config.DialOptions = []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: time.Second})}
-	c, err := clientv3.New(*config)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = c.Close() })
-	n := newNodeOn(t, c)
-	frees(t, n.takes(n.request("x")))
+	n := newNodeOn(t, newClient(t, proxy.Addr(), grpc.WithConnectParams(grpc.ConnectParams{Backoff: pause, MinConnectTimeout: time.Second})))
+	n.Frees(n.Takes(n.Request("x")))
 	proxy.Cut()
-	eventually(t, func() bool {
+	peer.Until(t, func() bool {
 		start := time.Now()
-		_, err := n.try(n.request("x"))
+		_, err := n.Try(n.Request("x"))
 		require.Error(t, err)
 		require.Less(t, time.Since(start), soon/2)
 		return errors.Is(err, driver.ErrUnavailable)
-	}, "a refusal")
+	})
 	proxy.Restore()
-	eventually(t, func() bool {
-		lease, err := n.try(n.request("y"))
-		return err == nil && release(lease) == nil
-	}, "a connection")
+	n.Frees(n.TakesSoon(n.Request("y")))
 }
 
 // A waiter whose look is not answered looks again, and keeps its lease alive meanwhile.
@@ -176,11 +168,11 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 		}
 		return next(ctx, method, q, r, cc, o...)
 	})
-	holder := newNode(t, s.URL(), "holder")
-	held := holder.takes(holder.request("x"))
-	req := n.request("x")
-	_, err := n.try(req)
-	require.ErrorIs(t, err, driver.ErrHeld)
+	holder := newNode(t, s.URL())
+	held := holder.Takes(holder.Request("x"))
+	req := n.Request("x")
+	req.TTL = 2 * time.Second
+	n.Waits(req)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
 	granted := make(chan error, 1)
@@ -192,10 +184,10 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 	}()
 	<-time.After(100 * time.Millisecond) // it watches the holder's key
 	silent.Store(true)
-	frees(t, held)
+	n.Frees(held)
 	freed := time.Now()
 	require.NoError(t, <-granted)
 	require.False(t, silent.Load())
 	require.Less(t, time.Since(freed), req.TTL)
-	require.EqualValues(t, keysOf(t, newClient(t, s.URL()), "x")[0].CreateRevision, lease.Grant().Token)
+	require.EqualValues(t, keysOf(t, newClient(t, s.Addr()), "x")[0].CreateRevision, lease.Grant().Token)
 }

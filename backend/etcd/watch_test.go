@@ -12,6 +12,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -108,15 +109,15 @@ func TestJoiningTheSharedWatch(t *testing.T) {
 func TestSharedWatch(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
-	etcd := newClient(t, s.URL())
-	n := newNode(t, s.URL(), "a")
+	etcd := newClient(t, s.Addr())
+	n := newNode(t, s.URL())
 	lost := make(chan int, 100)
 	var leases []*claim
 	takes := func(i int) {
-		req := n.request(name(i))
+		req := n.Request(name(i))
 		req.TTL = time.Minute // no renewal looks
 		req.Lost = func(error) { lost <- i }
-		leases = append(leases, n.takes(req).(*claim))
+		leases = append(leases, n.Takes(req).(*claim))
 	}
 	removes := func(i int) {
 		t.Helper()
@@ -134,19 +135,18 @@ func TestSharedWatch(t *testing.T) {
 		takes(i)
 	}
 	removes(0)
-	eventually(t, shares, "a watch for all")
+	peer.Until(t, shares)
 	removes(1)
 	takes(len(leases))
 	removes(len(leases) - 1)
-	other, waits := newNode(t, s.URL(), "other"), n.request("waits")
-	held := other.takes(other.request("waits"))
-	_, err := n.try(waits)
-	require.ErrorIs(t, err, driver.ErrHeld)
+	other, waits := newNode(t, s.URL()), n.Request("waits")
+	held := other.Takes(other.Request("waits"))
+	n.Waits(waits)
 	granted := make(chan error, 1)
 	go func() { _, err := n.Wait(t.Context(), waits); granted <- err }()
 	<-time.After(holderPatience)
 	start := time.Now()
-	frees(t, held)
+	n.Frees(held)
 	require.NoError(t, <-granted)
 	require.Less(t, time.Since(start), lookEvery/2)
 	require.NoError(t, n.Abandon(t.Context(), waits))
@@ -154,7 +154,7 @@ func TestSharedWatch(t *testing.T) {
 		if i == ownWatches {
 			removes(i)
 		}
-		if err := release(c); !errors.Is(err, driver.ErrLost) {
+		if err := n.Releases(c); !errors.Is(err, driver.ErrLost) {
 			require.NoError(t, err)
 		}
 	}
