@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -24,19 +23,15 @@ func TestCheckErrors(t *testing.T) {
 
 	x := plainNodes(t, 3)
 	addrs := []string{x.servers[0].Addr(), x.servers[1].Addr()}
-	proxy, err := faultproxy.New(x.servers[0].Addr())
-	require.NoError(t, err)
-	defer func() { _ = proxy.Close() }()
-	_, err = peer.Check(t, urlOf(append(addrs, proxy.Addr())...))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "are one server, which would have two votes")
-	_, err = peer.Check(t, urlOf(append(addrs, servers.NewFakeRedis(t, "5.0.14"))...))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "5.0.14 is too old")
-	replica := servers.NeedReplica(t, x.servers[0])
-	_, err = peer.Check(t, urlOf(append(addrs, replica.Addr())...))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "a replica of")
-	cluster := servers.NeedCluster(t, servers.RedisOptions{})
-	_, err = peer.Check(t, urlOf(append(addrs, cluster.Nodes[0].Addr())...))
-	peer.SaysOneLine(t, err, driver.ErrRefused, "a node of a Redis Cluster")
+	for third, what := range map[string]string{
+		x.proxies[0].Addr():                                            "are one server, which would have two votes",
+		servers.NewFakeRedis(t, "5.0.14"):                              "5.0.14 is too old",
+		servers.NeedReplica(t, x.servers[0]).Addr():                    "a replica of",
+		servers.NeedCluster(t, servers.RedisOptions{}).Nodes[0].Addr(): "a node of a Redis Cluster",
+	} {
+		_, err = peer.Check(t, urlOf(append(addrs, third)...))
+		peer.SaysOneLine(t, err, driver.ErrRefused, what)
+	}
 
 	locked := newNodes(t, 3, servers.RedisOptions{Password: "right"})
 	withSecret := strings.Replace(locked.url(), "redlock://", "redlock://:secret@", 1)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -37,6 +38,16 @@ func (x *nodes) foreign(t testing.TB, which ...int) {
 	}
 }
 
+// waitsUntil waits until ok, which is called with the mutex held.
+func (c *claim) waitsUntil(t testing.TB, ok func() bool) {
+	t.Helper()
+	peer.Until(t, func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return ok()
+	})
+}
+
 // taint makes a claim on x that the first node grants and the others, which have it for somebody else, do not; the request to give the vote back is held
 // up on its way to the first node, and given up.
 func (x *nodes) taint(t *testing.T, a *client) driver.Request {
@@ -51,20 +62,12 @@ func (x *nodes) taint(t *testing.T, a *client) driver.Request {
 		_, err := a.Try(req)
 		done <- err
 	}()
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.votes[0].state == granted
-	}, soon, time.Millisecond)
+	c.waitsUntil(t, func() bool { return c.votes[0].state == granted })
 	x.proxies[0].Freeze()
 	x.proxies[1].Restore()
 	x.proxies[2].Restore()
 	require.ErrorIs(t, <-done, driver.ErrHeld)
-	require.Eventually(t, func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return c.votes[0].dead
-	}, soon, time.Millisecond)
+	c.waitsUntil(t, func() bool { return c.votes[0].dead })
 	return req
 }
 
@@ -77,7 +80,7 @@ func TestVoteThatIsBeingGivenBackDoesNotCount(t *testing.T) {
 	do(t, x.servers[1], "DEL", key("x"))
 	a.Waits(req)
 	x.proxies[0].Restore()
-	require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, time.Millisecond)
+	peer.Until(t, func() bool { return a.reaches(0) == nil })
 	a.Waits(req)
 	do(t, x.servers[2], "DEL", key("x"))
 	a.Frees(a.TakesSoon(req))
@@ -117,7 +120,7 @@ func (x *nodes) detour(t *testing.T) (a *client, another func()) {
 	})
 	return a, func() {
 		way.Store(x.servers[0].Addr())
-		require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, 10*time.Millisecond)
+		peer.Until(t, func() bool { return a.reaches(0) == nil })
 	}
 }
 
@@ -137,7 +140,7 @@ func TestLateGiveBackTakesNothing(t *testing.T) {
 	_, err := a.Renews(lease)
 	require.ErrorIs(t, err, driver.ErrUnknown, "one that counts, one that may go, one that is gone")
 	x.proxies[0].Restore() // here it comes
-	require.Eventually(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
+	peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
 }
 
 // Where nothing but such a node is left for a majority, another claim must be made.
@@ -166,23 +169,16 @@ func TestReleaseBeforeARetake(t *testing.T) {
 		x := plainNodes(t, 3)
 		a, another := x.detour(t)
 		lease := a.Takes(a.Request("x")).(*claim)
-		require.Eventually(t, func() bool { return x.having(t, key("x")) == 3 }, soon, time.Millisecond)
+		x.full(t, "x")
 		do(t, x.servers[0], "DEL", key("x"))
 		x.proxies[0].Freeze()
 		seconds, err := strconv.ParseInt(do(t, x.servers[0], "TIME").([]any)[0].(string), 10, 64)
 		require.NoError(t, err)
 		at := time.Now()
 		a.nodes[0].inOrder("x", func() { lease.retakeAt(0, 1000*seconds, at) })
-		is := func(what *bool) func() bool {
-			return func() bool {
-				lease.mu.Lock()
-				defer lease.mu.Unlock()
-				return *what
-			}
-		}
-		require.Eventually(t, is(&lease.votes[0].flying), soon, time.Millisecond)
+		lease.waitsUntil(t, func() bool { return lease.votes[0].flying })
 		if lost {
-			require.Eventually(t, is(&lease.votes[0].loose), soon, time.Millisecond)
+			lease.waitsUntil(t, func() bool { return lease.votes[0].loose })
 			another()
 		}
 		a.Frees(lease)
@@ -192,8 +188,8 @@ func TestReleaseBeforeARetake(t *testing.T) {
 			a.nodes[0].settle(ctx)
 		}
 		x.proxies[0].Restore()
-		require.Eventually(t, func() bool { return a.reaches(0) == nil }, soon, time.Millisecond)
-		require.Eventually(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) }, soon, time.Millisecond)
+		peer.Until(t, func() bool { return a.reaches(0) == nil })
+		peer.Until(t, func() bool { return do(t, x.servers[0], "EXISTS", key("x")) == int64(0) })
 		require.Never(t, func() bool { return lost && do(t, x.servers[0], "EXISTS", key("x")) == int64(1) }, 200*time.Millisecond, time.Millisecond)
 	}
 }

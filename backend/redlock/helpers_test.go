@@ -2,7 +2,6 @@ package redlock
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -61,8 +60,6 @@ func clientOn(t testing.TB, x *nodes, set func(i int, o *goredis.Options)) *clie
 	return clientOf(t, b, "a")
 }
 
-var defaultLayout = redisscript.Layout{Prefix: redisscript.DefaultPrefix}
-
 // nodes are servers behind a proxy each.
 type nodes struct {
 	servers []*servers.Redis
@@ -74,31 +71,24 @@ func newNodes(t testing.TB, n int, o servers.RedisOptions) *nodes {
 	x := &nodes{dead: make(map[int]bool)}
 	for range n {
 		s := servers.NeedRedis(t, o)
-		proxy, err := faultproxy.New(s.Addr())
-		require.NoError(t, err)
-		t.Cleanup(func() { _ = proxy.Close() })
-		x.servers, x.proxies = append(x.servers, s), append(x.proxies, proxy)
+		x.servers, x.proxies = append(x.servers, s), append(x.proxies, peer.Proxy(t, s.Addr()))
 	}
 	return x
 }
 
-// url leads past the proxies.
-func (x *nodes) url() string {
+func urlTo[S interface{ Addr() string }](nodes ...S) string {
 	var addrs []string
-	for _, s := range x.servers {
-		addrs = append(addrs, s.Addr())
+	for _, n := range nodes {
+		addrs = append(addrs, n.Addr())
 	}
 	return "redlock://" + strings.Join(addrs, ",")
 }
 
+// url leads past the proxies.
+func (x *nodes) url() string { return urlTo(x.servers...) }
+
 // proxied is the URL through the proxies.
-func (x *nodes) proxied() string {
-	var addrs []string
-	for _, p := range x.proxies {
-		addrs = append(addrs, p.Addr())
-	}
-	return "redlock://" + strings.Join(addrs, ",")
-}
+func (x *nodes) proxied() string { return urlTo(x.proxies...) }
 
 func (x *nodes) kill(t testing.TB, which ...int) {
 	for _, i := range which {
@@ -107,25 +97,10 @@ func (x *nodes) kill(t testing.TB, which ...int) {
 	}
 }
 
-// leftovers are the keys that a node has for names that start with prefix.
-func leftovers(ctx context.Context, s *servers.Redis, prefix string) ([]string, error) {
-	reply, err := s.Do(ctx, "KEYS", "*"+redisscript.GlobEscape(defaultLayout.Key(prefix))+"*")
-	if err != nil {
-		return nil, err
-	}
-	var left []string
-	keys, _ := reply.([]any)
-	for _, k := range keys {
-		key := fmt.Sprint(k)
-		if _, queue := redisscript.SideOf(key, queueKey); queue {
-			// An abandoned claim may be remembered for its minute.
-			if n, err := s.Do(ctx, "ZCOUNT", key, "-inf", "(4000000000000000"); err != nil || n == int64(0) {
-				continue
-			}
-		}
-		left = append(left, key)
-	}
-	return left, nil
+// leftovers counts what a node has of name: the lock, and claims in its queue that are not abandoned, which it remembers for a minute.
+func leftovers(t testing.TB, s *servers.Redis, name string) int64 {
+	queue := redisscript.Side(key(name), queueKey)
+	return do(t, s, "EXISTS", key(name)).(int64) + do(t, s, "ZCOUNT", queue, "-inf", "(4000000000000000").(int64)
 }
 
 // do runs a command, past the backend.
@@ -150,18 +125,21 @@ func (x *nodes) having(t testing.TB, key string) int {
 // empty waits until no living node keeps anything of name but abandoned claims.
 func (x *nodes) empty(t testing.TB, name string) {
 	t.Helper()
-	var all []string
-	require.Eventually(t, func() bool {
-		all = nil
+	peer.Until(t, func() bool {
+		var left int64
 		for i, s := range x.servers {
 			if !x.dead[i] {
-				left, err := leftovers(context.Background(), s, name)
-				require.NoError(t, err)
-				all = append(all, left...)
+				left += leftovers(t, s, name)
 			}
 		}
-		return len(all) == 0
-	}, soon, 10*time.Millisecond, "%v", &all)
+		return left == 0
+	})
+}
+
+// full waits until all nodes have the lock on name: a claim waits for a majority alone.
+func (x *nodes) full(t testing.TB, name string) {
+	t.Helper()
+	peer.Until(t, func() bool { return x.having(t, key(name)) == len(x.servers) })
 }
 
 func (x *nodes) restartEmpty(t testing.TB, which ...int) {
@@ -196,7 +174,7 @@ func plainNodes(t testing.TB, n int) *nodes {
 	return newNodes(t, n, servers.RedisOptions{})
 }
 
-func key(name string) string { return fmt.Sprint("lockport:", name) }
+func key(name string) string { return redisscript.Layout{Prefix: redisscript.DefaultPrefix}.Key(name) }
 
 // answer is what becomes of a call of a script on one node.
 func (c *client) answer(i int, script *redisscript.Script, keys []string, argv ...any) error {
