@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 	"github.com/lockport/lockport/internal/recent"
 )
@@ -21,12 +22,12 @@ import (
 func TestCreationThatComesLate(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy := newProxy(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
 	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	name := fresh(t)
 	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
 	require.NoError(t, err)
-	frees(t, takes(t, b, request(b, name)))
+	b.Frees(b.Takes(request(b, name)))
 	proxy.Freeze()
 	req := request(b, name)
 	_, err = b.TryAcquire(within(t, 100*time.Millisecond), req)
@@ -53,7 +54,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	b := newBackend(t, Options{}, s.Addr())
-	frees(t, takes(t, b, request(b, t.Name())))
+	b.Frees(b.Takes(request(b, t.Name())))
 	for what, spoil := range map[string]func(*claim){
 		"abandoned":     func(c *claim) { c.abandoned = true },
 		"other session": func(c *claim) { c.session = 1 },
@@ -81,7 +82,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 	s := servers.SharedZooKeeper(t)
 	o := Options{TTL: 30 * time.Second}
 	b := newBackend(t, o, s.Addr())
-	first := takes(t, b, request(b, t.Name()))
+	first := b.Takes(request(b, t.Name())).(*claim)
 	ahead, owner := first.node(), first.session
 	ctx, cancel := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
@@ -124,7 +125,7 @@ func TestDeduction(t *testing.T) {
 		_, czxid, err := b.get(c.node())
 		require.NoError(t, err)
 		require.Equal(t, uint64(czxid), c.Grant().Token)
-		frees(t, c)
+		b.Frees(c)
 		return known
 	}
 	require.True(t, deduced(), "nobody was ever there")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -41,5 +42,5 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.False(t, all[0].Foreign)
 	require.NoError(t, lock.Release(t.Context()))
 	_, err = b.Inspect(within(t, soon), "hidden")
-	oneLine(t, err, lockport.ErrRefused, "the ACL does not let this user", "/hidden")
+	peer.SaysOneLine(t, err, lockport.ErrRefused, "/hidden")
 }

@@ -1,17 +1,19 @@
 package zookeeper
 
 import (
-	"errors"
+	"crypto/rand"
 	"regexp"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-zookeeper/zk"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -23,7 +25,7 @@ func TestLayout(t *testing.T) {
 	b := newBackend(t, Options{Chroot: top + "/locks"}, s.Addr())
 	const name = "a/b é"
 	req := request(b, name)
-	lease := takes(t, b, req)
+	lease := b.Takes(req)
 	children, _, err := raw.Children(top + "/locks/a%2Fb%20%C3%A9")
 	require.NoError(t, err)
 	require.Len(t, children, 1)
@@ -35,36 +37,36 @@ func TestLayout(t *testing.T) {
 	require.Equal(t, sessionOf(b), stat.EphemeralOwner)
 	require.Equal(t, uint64(stat.Czxid), lease.Grant().Token)
 	var node Node
-	require.True(t, lease.As(&node))
+	require.True(t, lease.(driver.LeaseAs).As(&node))
 	require.Equal(t, Node{Path: path, Session: stat.EphemeralOwner, Czxid: stat.Czxid}, node)
-	frees(t, lease)
+	b.Frees(lease)
 	// Containers, all of them: the server removes them.
 	require.Eventually(t, func() bool {
 		gone, _, err := raw.Exists(top)
 		require.NoError(t, err)
 		return !gone
 	}, 2*soon, 50*time.Millisecond)
-	frees(t, takes(t, b, request(b, name)))
+	b.Frees(b.Takes(request(b, name)))
 }
 
 // The token is the transaction that created the node, however many others are created at the same time.
-func tokenIsCzxid(t *testing.T, e *servers.Ensemble) {
+func TestTokenIsTheTransaction(t *testing.T) {
+	t.Parallel()
+	s := servers.SharedZooKeeper(t)
 	var running sync.WaitGroup
-	for _, addr := range e.Addrs() {
-		b := newBackend(t, Options{}, addr)
+	for range 3 {
+		b := newBackend(t, Options{}, s.Addr())
 		for range 8 {
 			running.Go(func() {
 				for range 20 {
-					lease, err := try(b, request(b, t.Name()+ownerPrefix(request(b, "").Owner)))
-					if err != nil {
-						t.Error(err)
+					lease, err := b.Try(request(b, t.Name()+rand.Text()))
+					if !assert.NoError(t, err) {
 						return
 					}
 					_, czxid, err := b.get(lease.(*claim).node())
-					err = errors.Join(err, lease.Release(t.Context()))
-					if err != nil || uint64(czxid) != lease.Grant().Token {
-						t.Errorf("token %d, czxid %d, %v", lease.Grant().Token, czxid, err)
-					}
+					assert.NoError(t, err)
+					assert.Equal(t, uint64(czxid), lease.Grant().Token)
+					assert.NoError(t, lease.Release(t.Context()))
 				}
 			})
 		}
@@ -86,10 +88,10 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, st.Held && st.Foreign)
 	require.Contains(t, st.Owner, `"10.1.2.3" _c_`)
-	granted := acquiring(t, c, t.Name())
+	granted := peer.Acquiring(t, c, t.Name())
 	waits(t, b, t.Name(), 2)
 	require.NoError(t, theirs.Unlock())
-	ours := granted()
+	ours := peer.Eventually(t, granted)
 	locked := make(chan error, 1)
 	again := zk.NewLock(raw, "/"+t.Name(), zk.WorldACL(zk.PermAll))
 	go func() { locked <- again.Lock() }()
@@ -102,7 +104,7 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, err)
 	require.ErrorIs(t, b.Break(within(t, soon), t.Name(), "somebody"), driver.ErrLost)
 	require.NoError(t, b.Break(within(t, soon), t.Name(), st.Owner))
-	frees(t, takes(t, b, request(b, t.Name())))
+	b.Frees(b.Takes(request(b, t.Name())))
 }
 
 // A node of the lock whose data somebody changes is still there, and its holder still holds.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 
 	"github.com/lockport/lockport/conformance"
@@ -18,11 +19,11 @@ import (
 func TestLostReply(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy := newProxy(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
 	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	other := newBackend(t, Options{TTL: 8 * time.Second}, s.Addr())
 	name := t.Name()
-	frees(t, takes(t, b, request(b, name)))
+	b.Frees(b.Takes(request(b, name)))
 
 	for _, outage := range []time.Duration{0, time.Second} {
 		dropped := proxy.DropReply(func(p []byte) bool { return isOp(conformance.OpAcquire, p) })
@@ -31,9 +32,9 @@ func TestLostReply(t *testing.T) {
 		var lease driver.Lease
 		go func() {
 			var err error
-			lease, err = try(b, req)
+			lease, err = b.Try(req)
 			for errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown) {
-				lease, err = try(b, req)
+				lease, err = b.Try(req)
 			}
 			done <- err
 		}()
@@ -49,7 +50,7 @@ func TestLostReply(t *testing.T) {
 		require.Equal(t, req.Owner, st.Owner)
 		require.Zero(t, st.Waiters, "a second node was created")
 		require.Equal(t, st.Token, lease.Grant().Token)
-		frees(t, lease)
+		b.Frees(lease)
 	}
 }
 
@@ -57,20 +58,20 @@ func TestLostReply(t *testing.T) {
 func TestAbandonAfterOutage(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy := newProxy(t, s.Addr())
+	proxy := peer.Proxy(t, s.Addr())
 	b := newBackend(t, Options{}, proxy.Addr())
 	other := newBackend(t, Options{}, s.Addr())
 	name := t.Name()
-	frees(t, takes(t, b, request(b, name)))
+	b.Frees(b.Takes(request(b, name)))
 	req := request(b, name)
-	takes(t, b, req)
+	b.Takes(req)
 	proxy.Cut()
 	require.Eventually(t, func() bool { return sessionOf(b) == 0 }, soon, 10*time.Millisecond)
 	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown)
 	proxy.Restore()
 	require.Eventually(t, func() bool { return b.Abandon(within(t, soon), req) == nil }, soon, 10*time.Millisecond)
-	frees(t, takes(t, other, request(other, name)))
-	frees(t, takes(t, b, request(b, name)))
+	other.Frees(other.Takes(request(other, name)))
+	b.Frees(b.Takes(request(b, name)))
 }
 
 // A creation that a stopped server has in its buffers may be carried out when the server goes on, in a session that was given up meanwhile. Abandon is certain only when
@@ -84,7 +85,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	name := t.Name()
 	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
 	require.NoError(t, err)
-	frees(t, takes(t, b, request(b, name)))
+	b.Frees(b.Takes(request(b, name)))
 	given := sessionOf(b)
 	require.NoError(t, s.Freeze())
 	req := request(b, name)

