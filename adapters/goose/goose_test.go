@@ -3,7 +3,6 @@ package gooselock_test
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	gooselock "github.com/lockport/lockport/adapters/goose"
@@ -55,21 +55,17 @@ func TestAtOnceBehindPgBouncer(t *testing.T) {
 
 func TestKilled(t *testing.T) {
 	s := migrations.New(t)
-	if migrated, err := s.Killed(); !migrated || err != nil {
-		t.Errorf("the process that follows migrated: %v, %v", migrated, err)
-	}
-	if tables := s.Tables(); len(tables) != len(migrations.Steps) {
-		t.Errorf("there are %v", tables)
-	}
+	migrated, err := s.Killed()
+	require.NoError(t, err)
+	require.True(t, migrated, "by the process that follows")
+	require.Len(t, s.Tables(), len(migrations.Steps))
 }
 
 func TestLost(t *testing.T) {
 	s := migrations.New(t)
 	outcome := s.Lost(up)
 	s.Open()
-	if err := outcome(); !errors.Is(err, lockport.ErrLost) {
-		t.Errorf("Up without its lock returned %v", err)
-	}
+	require.ErrorIs(t, outcome(), lockport.ErrLost)
 }
 
 // What README recommends.
@@ -81,55 +77,37 @@ func TestLostInDo(t *testing.T) {
 			return err
 		})
 	})
-	// The gate stays closed.
-	if err := outcome(); !errors.Is(err, lockport.ErrLost) {
-		t.Errorf("Do without its lock returned %v", err)
-	}
-	if tables := s.Tables(); len(tables) != 1 {
-		t.Errorf("there are %v", tables)
-	}
+	require.ErrorIs(t, outcome(), lockport.ErrLost, "the gate stays closed")
+	require.Len(t, s.Tables(), 1)
 }
 
 func TestLocker(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	locks, err := lockport.Open(ctx, servers.SharedRedis(t).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer locks.Close()
 	ours, theirs := gooselock.New(locks, t.Name()), gooselock.New(locks, t.Name())
-	check := func(what string, err error, wanted ...error) {
-		t.Helper()
-		if (err == nil) != (len(wanted) == 0) {
-			t.Errorf("%s returned %v, not %v", what, err, wanted)
-		}
-		for _, w := range wanted {
-			if !errors.Is(err, w) {
-				t.Errorf("%s returned %v, not %v", what, err, w)
-			}
-		}
-	}
 	blocked := func() {
 		t.Helper()
 		soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
-		check("Lock of what is held", theirs.Lock(soon, nil), context.DeadlineExceeded, lockport.ErrHeld)
+		err := theirs.Lock(soon, nil)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.ErrorIs(t, err, lockport.ErrHeld)
 	}
 
-	if ours.Unlock(ctx, nil) == nil {
-		t.Error("Unlock succeeds without Lock")
-	}
-	check("Lock", ours.Lock(ctx, nil))
+	require.Error(t, ours.Unlock(ctx, nil), "without Lock")
+	require.NoError(t, ours.Lock(ctx, nil))
 	blocked()
 
 	// Lost, and another Provider with the same Locker has it: neither call of Unlock ends what the other Provider has.
 	status, err := locks.Inspect(ctx, t.Name())
-	check("Inspect", err)
-	check("Break", locks.Break(ctx, t.Name(), status.Owner))
-	check("Lock", ours.Lock(ctx, nil))
-	check("Unlock", ours.Unlock(ctx, nil), lockport.ErrLost)
+	require.NoError(t, err)
+	require.NoError(t, locks.Break(ctx, t.Name(), status.Owner))
+	require.NoError(t, ours.Lock(ctx, nil))
+	require.ErrorIs(t, ours.Unlock(ctx, nil), lockport.ErrLost)
 	blocked()
-	check("Unlock", ours.Unlock(ctx, nil))
-	check("Lock", theirs.Lock(ctx, nil))
+	require.NoError(t, ours.Unlock(ctx, nil))
+	require.NoError(t, theirs.Lock(ctx, nil))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/golang-migrate/migrate/v4/database/pgx/v5"
 	databasetest "github.com/golang-migrate/migrate/v4/database/testing"
 	"github.com/golang-migrate/migrate/v4/source/iofs"
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	migratelock "github.com/lockport/lockport/adapters/migrate"
@@ -66,45 +67,31 @@ func TestAtOnce(t *testing.T) { migrations.New(t).AtOnce() }
 // As after every migration that failed, golang-migrate wants a person to look.
 func TestKilled(t *testing.T) {
 	s := migrations.New(t)
-	if migrated, err := s.Killed(); migrated || err == nil || err.Error() != (migrate.ErrDirty{Version: 2}).Error() {
-		t.Errorf("the process that follows migrated: %v, %v", migrated, err)
-	}
+	migrated, err := s.Killed()
+	require.False(t, migrated, "by the process that follows")
+	require.EqualError(t, err, migrate.ErrDirty{Version: 2}.Error())
 	m, err := open(s.DB, s.Locks)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Force(1); err != nil {
-		t.Error(err)
-	}
-	if err := m.Up(); err != nil {
-		t.Error(err)
-	}
+	require.NoError(t, err)
+	require.NoError(t, m.Force(1))
+	require.NoError(t, m.Up())
 }
 
 func TestLost(t *testing.T) {
 	s := migrations.New(t)
 	outcome := s.Lost(up)
 	s.Open()
-	if err := outcome(); !errors.Is(err, lockport.ErrLost) {
-		t.Errorf("Up without its lock returned %v", err)
-	}
-	if tables := s.Tables(); len(tables) != 2 {
-		t.Errorf("there are %v", tables)
-	}
+	require.ErrorIs(t, outcome(), lockport.ErrLost)
+	require.Len(t, s.Tables(), 2)
 }
 
 // What golang-migrate asks of every driver, and what is special to this one.
 func TestDriver(t *testing.T) {
 	locks, err := lockport.Open(t.Context(), servers.SharedRedis(t).URL(), lockport.TTL(migrations.TTL))
-	if err != nil {
-		t.Fatal(err)
-	}
+	require.NoError(t, err)
 	defer locks.Close()
 	opened := func(name string, wait time.Duration) database.Driver {
-		d, err := migratelock.New(&pgx.Postgres{}, locks, t.Name()+name, wait).Open(servers.SharedPostgres(t).URL())
-		if err != nil {
-			t.Fatal(err)
-		}
+		d, err := migratelock.New(&pgx.Postgres{}, locks, name, wait).Open(servers.SharedPostgres(t).URL())
+		require.NoError(t, err)
 		return d
 	}
 
@@ -117,78 +104,44 @@ func TestDriver(t *testing.T) {
 	t.Run("locked", func(t *testing.T) {
 		first, second := opened(t.Name(), time.Minute), opened(t.Name(), 100*time.Millisecond)
 		defer second.Close()
-		if err := first.Unlock(); !errors.Is(err, database.ErrNotLocked) {
-			t.Errorf("Unlock before Lock returned %v", err)
-		}
-		if err := first.Lock(); err != nil {
-			t.Fatal(err)
-		}
-		if err := second.Lock(); !errors.Is(err, database.ErrLocked) || !errors.Is(err, lockport.ErrHeld) {
-			t.Errorf("Lock of what another driver has locked returned %v", err)
-		}
-		// As after a LockTimeout that was too short.
-		if err := first.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := second.Lock(); err != nil {
-			t.Errorf("Lock of what Close has released returned %v", err)
-		}
-		if err := second.Unlock(); err != nil {
-			t.Error(err)
-		}
+		require.ErrorIs(t, first.Unlock(), database.ErrNotLocked)
+		require.NoError(t, first.Lock())
+		err := second.Lock()
+		require.ErrorIs(t, err, database.ErrLocked)
+		require.ErrorIs(t, err, lockport.ErrHeld)
+		require.NoError(t, first.Close(), "as after a LockTimeout that was too short")
+		require.NoError(t, second.Lock())
+		require.NoError(t, second.Unlock())
 	})
 
 	t.Run("closed", func(t *testing.T) {
 		first, second := opened(t.Name(), time.Minute), opened(t.Name(), time.Minute)
 		defer first.Close()
-		if err := first.Lock(); err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, first.Lock())
 		waiting := make(chan error)
 		go func() { waiting <- second.Lock() }()
-		if err := second.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := <-waiting; !errors.Is(err, context.Canceled) {
-			t.Errorf("Close ended Lock with %v", err)
-		}
+		require.NoError(t, second.Close())
+		require.ErrorIs(t, <-waiting, context.Canceled)
 	})
 
 	t.Run("lost", func(t *testing.T) {
 		d := opened(t.Name(), time.Minute)
 		defer d.Close()
-		if err := d.Lock(); err != nil {
-			t.Fatal(err)
-		}
-		status, err := locks.Inspect(t.Context(), "TestDriver"+t.Name())
-		if err == nil {
-			err = locks.Break(t.Context(), status.Name, status.Owner)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		require.NoError(t, d.Lock())
+		status, err := locks.Inspect(t.Context(), t.Name())
+		require.NoError(t, err)
+		require.NoError(t, locks.Break(t.Context(), status.Name, status.Owner))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := servers.Poll(ctx, func() error {
-			if err := d.SetVersion(1, true); err == nil {
+		require.NoError(t, servers.Poll(ctx, func() error {
+			if d.SetVersion(1, true) == nil {
 				return errors.New("the lock is held")
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
-		for _, call := range []struct {
-			method string
-			err    error
-		}{
-			{"Run", d.Run(strings.NewReader("SELECT 1"))},
-			{"SetVersion", d.SetVersion(1, false)},
-			{"Drop", d.Drop()},
-			{"Unlock", d.Unlock()},
-		} {
-			if !errors.Is(call.err, lockport.ErrLost) {
-				t.Errorf("%s without the lock returned %v", call.method, call.err)
-			}
-		}
+		}))
+		require.ErrorIs(t, d.Run(strings.NewReader("SELECT 1")), lockport.ErrLost)
+		require.ErrorIs(t, d.SetVersion(1, false), lockport.ErrLost)
+		require.ErrorIs(t, d.Drop(), lockport.ErrLost)
+		require.ErrorIs(t, d.Unlock(), lockport.ErrLost)
 	})
 }

@@ -23,7 +23,7 @@ type Machine struct {
 	Ahead    time.Duration // of its clock
 	Interval time.Duration // whole seconds that divide a minute
 	TTL      time.Duration
-	MinHold  time.Duration
+	MinHold  time.Duration // of the runs
 }
 
 // full is set for 100 ticks and clocks that are a second apart. Else it is 12 ticks and half a second.
@@ -43,7 +43,7 @@ func (m Machine) Spec() string { return fmt.Sprintf("*/%d * * * * *", m.Interval
 
 // Open opens the lock server, and tells the test that this machine is up.
 func (m Machine) Open(ctx context.Context) (*lockport.Client, error) {
-	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL), lockport.MinHold(m.MinHold))
+	client, err := lockport.Open(ctx, m.URL, lockport.TTL(m.TTL))
 	say(event{Up: err == nil})
 	return client, err
 }
