@@ -232,6 +232,7 @@ func TestStorage(t *testing.T) {
 	require.NoError(t, ours.Lock(ctx, name))
 	lose(ourLocks)
 	require.NoError(t, ours.Lock(ctx, name))
+	require.ErrorIs(t, ours.RenewLockLease(ctx, name, time.Hour), lockport.ErrLost)
 	require.ErrorIs(t, ours.Unlock(ctx, name), lockport.ErrLost)
 	try(theirs, false)
 	require.NoError(t, ours.Unlock(ctx, name))

@@ -2,11 +2,9 @@ package otellock_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -22,7 +20,6 @@ import (
 
 	"github.com/lockport/lockport"
 	otellock "github.com/lockport/lockport/adapters/otel"
-	"github.com/lockport/lockport/backend/memory/memorytest"
 )
 
 // telemetry is an SDK whose spans and metrics a test can look at.
@@ -69,7 +66,7 @@ func (s *telemetry) values() map[string]float64 {
 	return all
 }
 
-// ended returns the ended spans of that name, in a line each: duration, parent, attributes, status, events.
+// ended returns the ended spans of that name, in a line each: parent, attributes, status, events.
 func (s *telemetry) ended(name string) (lines []string) {
 	parents := make(map[trace.SpanID]string)
 	for _, span := range s.spans.Started() {
@@ -83,7 +80,7 @@ func (s *telemetry) ended(name string) (lines []string) {
 		if span.Name() != name {
 			continue
 		}
-		line := fmt.Sprintf("%v below %q {%s}", span.EndTime().Sub(span.StartTime()), parents[span.Parent().SpanID()], encode(span.Attributes()))
+		line := fmt.Sprintf("below %q {%s}", parents[span.Parent().SpanID()], encode(span.Attributes()))
 		if status := span.Status(); status.Code != codes.Unset {
 			line += fmt.Sprintf(" %s: %s", status.Code, status.Description)
 		}
@@ -98,107 +95,71 @@ func (s *telemetry) ended(name string) (lines []string) {
 func TestTelemetry(t *testing.T) {
 	want := map[string]float64{
 		"lockport.waiting {call} {backend=memory}":                            0,
-		"lockport.held {lock} {backend=memory}":                               0,
+		"lockport.held {lock} {backend=memory}":                               1,
 		"lockport.acquire.duration count s {backend=memory,outcome=acquired}": 3,
 		"lockport.acquire.duration sum s {backend=memory,outcome=acquired}":   3,
 		"lockport.acquire.duration count s {backend=memory,outcome=held}":     1,
 		"lockport.acquire.duration sum s {backend=memory,outcome=held}":       0,
 		"lockport.acquire.duration count s {backend=memory,outcome=timeout}":  1,
 		"lockport.acquire.duration sum s {backend=memory,outcome=timeout}":    2,
-		"lockport.hold.duration count s {backend=memory}":                     3,
-		"lockport.hold.duration sum s {backend=memory}":                       5 + 1 + 2,
+		"lockport.hold.duration count s {backend=memory}":                     2,
+		"lockport.hold.duration sum s {backend=memory}":                       5 + 1,
 		"lockport.losses {lock} {backend=memory,reason=removed}":              1,
 		"lockport.losses {lock} {backend=memory,reason=silence}":              0,
 		"lockport.losses {lock} {backend=memory,reason=max_hold}":             0,
 		"lockport.losses {lock} {backend=memory,reason=outer_released}":       0,
-		"lockport.renewal.failures {renewal} {backend=memory}":                0,
-		"lockport.renewal.validity count 1 {backend=memory}":                  1,
+		"lockport.renewal.failures {renewal} {backend=memory}":                1,
+		"lockport.renewal.validity count 1 {backend=memory}":                  2,
+		"lockport.renewal.validity sum 1 {backend=memory}":                    0.75,
 	}
 	acquires := []string{
-		`0s below "job" {backend=memory,handed_off=false,outcome=acquired,token=1024}`,
-		`0s below "job" {backend=memory,outcome=held}`,
-		`2s below "job" {backend=memory,outcome=timeout} Error: context deadline exceeded while waiting: lock is held by another client`,
-		`3s below "job" {backend=memory,handed_off=false,outcome=acquired,token=2048}`,
-		`0s below "job" {backend=memory,handed_off=false,outcome=acquired,token=3072}`,
+		`below "job" {backend=memory,handed_off=false,outcome=acquired,token=1024}`,
+		`below "job" {backend=memory,outcome=held}`,
+		`below "job" {backend=memory,outcome=timeout} Error: context deadline exceeded`,
+		`below "job" {backend=memory,handed_off=true,outcome=acquired,token=1025}`,
+		`below "job" {backend=memory,handed_off=false,outcome=acquired,token=2048}`,
 	}
 	for _, names := range []bool{false, true} {
-		synctest.Test(t, func(t *testing.T) {
-			s := observe(t, names)
-			b := memorytest.NewBackend(nil, nil)
-			c, err := lockport.New(b, lockport.TTL(12*time.Second), lockport.Logger(nil), lockport.Observe(s.hooks))
-			require.NoError(t, err)
-			ctx, job := s.tracer.Start(t.Context(), "job")
-			first, err := c.Acquire(ctx, "nightly")
-			require.NoError(t, err)
-			_, err = c.TryAcquire(ctx, "nightly")
-			require.ErrorIs(t, err, lockport.ErrHeld)
-			soon, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			_, err = c.Acquire(soon, "nightly")
-			require.ErrorIs(t, err, context.DeadlineExceeded)
-			go func() {
-				next, err := c.Acquire(ctx, "nightly")
-				require.NoError(t, err)
-				time.Sleep(time.Second)
-				require.NoError(t, next.Release(ctx))
-			}()
-			time.Sleep(3 * time.Second)
-			require.NoError(t, first.Release(ctx))
-			time.Sleep(2 * time.Second)
-			canceled, cancel := context.WithCancel(ctx)
-			lost, err := c.Acquire(canceled, "nightly")
-			require.NoError(t, err)
-			cancel() // which a hold outlives, and so must what is measured of it
-			time.Sleep(2 * time.Second)
-			b.Server().Lose("nightly", errors.New("by a test"))
-			<-lost.Lost()
-			synctest.Wait()
-			job.End()
-			require.NoError(t, c.Close())
-
-			without := func(s string) string { // the name, which is to be everywhere or nowhere
-				require.Equal(t, names, strings.Contains(s, "name=nightly"), s)
-				return strings.Replace(s, ",name=nightly", "", 1)
-			}
-			got := make(map[string]float64)
-			for series, value := range s.values() {
-				got[without(series)] = value
-			}
-			const left = "lockport.renewal.validity sum 1 {backend=memory}"
-			require.InDelta(t, 0.62, got[left], 0.05)
-			delete(got, left)
-			require.Equal(t, want, got)
-			var lines []string
-			for _, line := range s.ended("lockport.acquire") {
-				line, _, _ = strings.Cut(line, ": by ") // the process
-				lines = append(lines, without(line))
-			}
-			require.Equal(t, acquires, lines)
-			jobs := s.ended("job")
-			require.Len(t, jobs, 1)
-			require.Contains(t, without(jobs[0]), ` lockport.lost {backend=memory,reason=removed}`)
-		})
-	}
-}
-
-// A server that falls silent shows in the metrics before the lock is lost, and then as a loss, also on the span of the work.
-func TestSilence(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s, faults := observe(t, false), new(memorytest.Faults)
-		c, err := lockport.New(memorytest.NewBackend(nil, faults), lockport.TTL(12*time.Second), lockport.Logger(nil), lockport.Observe(s.hooks))
-		require.NoError(t, err)
+		s := observe(t, names)
 		ctx, job := s.tracer.Start(t.Context(), "job")
-		lock, err := c.Acquire(ctx, "job")
-		require.NoError(t, err)
-		faults.Fail(lockport.ErrUnavailable)
-		<-lock.Lost()
-		synctest.Wait()
-		require.EqualValues(t, 1, s.values()["lockport.losses {lock} {backend=memory,reason=silence}"])
-		require.Positive(t, s.values()["lockport.renewal.failures {renewal} {backend=memory}"])
-		require.Len(t, job.(sdktrace.ReadOnlySpan).Events(), 1)
-		faults.Restore()
-		require.NoError(t, c.Close())
-	})
+		acquire := func(e lockport.AcquireEvent) context.Context {
+			e.Backend, e.Name = "memory", "nightly"
+			ctx := s.hooks.AcquireStart(ctx, lockport.AcquireEvent{Backend: e.Backend, Name: e.Name})
+			s.hooks.AcquireDone(ctx, e)
+			return ctx
+		}
+		first := acquire(lockport.AcquireEvent{Token: 1024})
+		acquire(lockport.AcquireEvent{Err: lockport.ErrHeld})
+		acquire(lockport.AcquireEvent{Wait: 2 * time.Second, Err: &lockport.Error{Op: "acquire", Name: "name=nightly", Err: context.DeadlineExceeded}})
+		acquire(lockport.AcquireEvent{Token: 1025, HandedOff: true, Wait: 3 * time.Second})
+		lost, cancel := context.WithCancel(acquire(lockport.AcquireEvent{Token: 2048}))
+		cancel() // which a hold outlives, and so must what is measured of it
+		renewed := lockport.RenewEvent{Backend: "memory", Name: "nightly", TTL: 8 * time.Second, Left: 5 * time.Second}
+		s.hooks.Renewed(renewed)
+		renewed.Left, renewed.Err = time.Second, lockport.ErrUnavailable
+		s.hooks.Renewed(renewed)
+		s.hooks.Released(lockport.HoldEvent{Context: first, Backend: "memory", Name: "nightly", Held: 5 * time.Second})
+		s.hooks.Lost(lockport.HoldEvent{Context: lost, Backend: "memory", Name: "nightly", Held: time.Second, Err: lockport.ErrLost})
+		job.End()
+
+		without := func(line string) string { // the name, which is to be everywhere or nowhere
+			require.Equal(t, names, strings.Contains(line, "name=nightly"), line)
+			return strings.Replace(line, ",name=nightly", "", 1)
+		}
+		got := make(map[string]float64)
+		for series, value := range s.values() {
+			got[without(series)] = value
+		}
+		require.Equal(t, want, got)
+		var lines []string
+		for _, line := range s.ended("lockport.acquire") {
+			lines = append(lines, without(line))
+		}
+		require.Equal(t, acquires, lines)
+		jobs := s.ended("job")
+		require.Len(t, jobs, 1)
+		require.Contains(t, without(jobs[0]), ` lockport.lost {backend=memory,reason=removed}`)
+	}
 }
 
 // What it costs: the hooks of a cycle.

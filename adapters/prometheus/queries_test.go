@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/stretchr/testify/require"
@@ -19,23 +18,21 @@ import (
 // labelsOf returns the labels of each series that Metrics has, and those that a scrape adds.
 func labelsOf(t *testing.T) map[string][]string {
 	series := make(map[string][]string)
-	synctest.Test(t, func(t *testing.T) {
-		m, r := register(t, promlock.Options{})
-		require.NoError(t, use(t, m).Close())
-		families, err := r.Gather()
-		require.NoError(t, err)
-		for _, f := range families {
-			labels := []string{"job", "instance"}
-			for _, l := range f.GetMetric()[0].GetLabel() {
-				labels = append(labels, l.GetName())
-			}
-			series[f.GetName()] = labels
-			if f.GetType() == dto.MetricType_HISTOGRAM {
-				series[f.GetName()+"_count"], series[f.GetName()+"_sum"], series[f.GetName()+"_bucket"] = labels, labels, append(labels, "le")
-				delete(series, f.GetName())
-			}
+	m, r := register(t, promlock.Options{})
+	use(t.Context(), m.Hooks())
+	families, err := r.Gather()
+	require.NoError(t, err)
+	for _, f := range families {
+		labels := []string{"job", "instance"}
+		for _, l := range f.GetMetric()[0].GetLabel() {
+			labels = append(labels, l.GetName())
 		}
-	})
+		series[f.GetName()] = labels
+		if f.GetType() == dto.MetricType_HISTOGRAM {
+			series[f.GetName()+"_count"], series[f.GetName()+"_sum"], series[f.GetName()+"_bucket"] = labels, labels, append(labels, "le")
+			delete(series, f.GetName())
+		}
+	}
 	return series
 }
 
