@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"maps"
@@ -18,13 +19,14 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"anchor": anchor, "capital": capital, "part": part, "ratio": ratio, "thousands": history.Thousands[int],
+	"list":     func(names []string) string { return cmp.Or(strings.Join(names, ", "), "–") },
 	"sentence": func(s string) string { return capital(strings.TrimSuffix(s, ".") + ".") },
 }).Parse(pageText))
 
 // page is what the template renders.
 type page struct {
 	Views   []*view
-	Common  []usual
+	Common  []*usual
 	Run     Run
 	Timings []timing
 	Missed  []string
@@ -36,31 +38,45 @@ type page struct {
 func Render(environments []Environment, m Measured) string {
 	p := page{Run: m.Run, Timings: timings}
 	for _, c := range Common(false) {
-		p.Common = append(p.Common, usual{Cell: c})
+		p.Common = append(p.Common, &usual{Cell: c})
 	}
 	told := make(map[string][2]string)
 	for i := range environments {
-		v := newView(&environments[i], m)
+		v := p.add(&environments[i], m)
 		v.cite(told)
-		for j := range p.Common {
-			p.Common[j].add(v)
-		}
-		p.Views = append(p.Views, v)
 		p.Missed = append(p.Missed, v.missed()...)
-		p.Overlapped += v.Safe.Overlapped
-		p.Phases += v.Safe.Phases
-		for _, c := range v.cells {
-			if !c.Outcome.IsSafe() && !c.Argued && c.Figures.Phases > 0 {
-				p.Unsafe++
-				p.Shown += min(1, c.Figures.Overlapped)
-			}
-		}
 	}
 	var out strings.Builder
 	if err := pageTemplate.Execute(&out, p); err != nil {
 		panic(err) // the template is part of the program
 	}
 	return out.String()
+}
+
+// add adds an environment with its figures.
+func (p *page) add(e *Environment, m Measured) *view {
+	v := &view{Environment: e, Sum: m.Arrangements[e.Name]}
+	p.Views = append(p.Views, v)
+	for i := range e.Cells {
+		c := seen{Cell: &e.Cells[i], Figures: m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
+		switch {
+		case c.Outcome.IsSafe():
+			p.Overlapped += c.Figures.Overlapped
+			p.Phases += c.Figures.Phases
+		case !c.Argued && c.Figures.Phases > 0:
+			p.Unsafe++
+			p.Shown += min(1, c.Figures.Overlapped)
+		}
+		for _, u := range p.Common {
+			if c.Fault == u.Fault && c.Outcome == u.Outcome && c.Why == u.Why {
+				u.Figures.Add(c.Figures)
+				u.In++
+				c.usual = true
+			}
+		}
+		v.cells = append(v.cells, c)
+	}
+	return v
 }
 
 // Named are the versions with their names. Go says "go1.26" of itself.
@@ -75,6 +91,7 @@ func (r Run) Named() (all []string) {
 type seen struct {
 	*play.Cell
 	Figures history.Figures
+	usual   bool // it is a common fault that ends as usual
 	// As is where the same reason stands: "FAULT", "[ENVIRONMENT]" or both. Empty: nowhere above.
 	As string
 }
@@ -86,58 +103,21 @@ type usual struct {
 	In      int // how many environments
 }
 
-func (u *usual) add(v *view) {
-	for _, c := range v.cells {
-		if c.Fault == u.Fault && c.Outcome == u.Outcome && c.Why == u.Why {
-			u.Figures.Add(c.Figures)
-			u.In++
-		}
-	}
-}
-
 // view is an environment with its figures.
 type view struct {
 	*Environment
 	Sum   history.Figures // of all cells
-	Safe  struct{ Overlapped, Phases int }
 	cells []seen
 }
 
-func newView(e *Environment, m Measured) *view {
-	v := &view{Environment: e, Sum: m.Arrangements[e.Name]}
-	for i := range e.Cells {
-		c := seen{Cell: &e.Cells[i], Figures: m.Cells[CellKey(&e.Environment, &e.Cells[i])]}
-		v.cells = append(v.cells, c)
-		if c.Outcome.IsSafe() {
-			v.Safe.Overlapped += c.Figures.Overlapped
-			v.Safe.Phases += c.Figures.Phases
-		}
-	}
-	return v
-}
-
 // With names the faults with an outcome.
-func (v *view) With(o play.Outcome) string {
-	var names []string
+func (v *view) With(o play.Outcome) (faults []string) {
 	for _, c := range v.cells {
 		if c.Outcome == o {
-			names = append(names, c.Fault)
+			faults = append(faults, c.Fault)
 		}
 	}
-	if names == nil {
-		return "–"
-	}
-	return strings.Join(names, ", ")
-}
-
-// Count is how many faults have an outcome.
-func (v *view) Count(o play.Outcome) (n int) {
-	for _, c := range v.cells {
-		if c.Outcome == o {
-			n++
-		}
-	}
-	return n
+	return faults
 }
 
 // cite has each reason said once: a cell whose reason stands further above, in told by reason, says where.
@@ -167,12 +147,8 @@ func find(all []play.Cell, fault string) *play.Cell {
 }
 
 // Own are the faults of which something else is stated than usual, the worst first.
-func (v *view) Own() (own []seen) {
-	for _, c := range v.cells {
-		if u := find(Common(false), c.Fault); u == nil || u.Outcome != c.Outcome || u.Why != c.Why {
-			own = append(own, c)
-		}
-	}
+func (v *view) Own() []seen {
+	own := slices.DeleteFunc(slices.Clone(v.cells), func(c seen) bool { return c.usual })
 	slices.SortStableFunc(own, func(a, b seen) int { return int(b.Outcome) - int(a.Outcome) })
 	return own
 }
@@ -188,9 +164,8 @@ func (v *view) missed() (all []string) {
 		f := &c.Figures
 		disproved := c.Outcome.IsSafe() == (f.Overlapped > 0) && !(c.Argued && f.Overlapped == 0)
 		add(f.Phases > 0 && disproved, "%s: stated to be %s, but two believed in %s phases.", c.Fault, c.Outcome, part(f.Overlapped, f.Phases))
-		for _, t := range timings {
-			worst, bound := t.of(f).Quantiles().Max, t.stated(&v.Environment.Environment, c.Cell)
-			add(worst > bound, "%s, %s: %v (stated: %v).", c.Fault, t.Name, rounded(worst), rounded(bound))
+		for _, text := range exceeded(f, &v.Environment.Environment, c.Cell, 1) {
+			add(true, "%s, %s.", c.Fault, text)
 		}
 	}
 	late := v.Sum.LateReturn.Quantiles().P99

@@ -58,18 +58,16 @@ func rounded(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
-// slow looks for what took far longer than it is stated to.
-func (v *Verdict) slow(e *environment.Environment, c *play.Cell) {
+// exceeded are the timings in figures of a cell that are longer than patience times what is stated.
+func exceeded(f *history.Figures, e *environment.Environment, c *play.Cell, patience time.Duration) (all []string) {
 	for _, t := range timings {
-		worst, stated := t.of(&v.Figures).Quantiles().Max, t.stated(e, c)
-		if t.Name == "killed holder" && e.Sessions {
+		worst, stated := t.of(f).Quantiles().Max, t.stated(e, c)
+		if patience > 1 && t.Name == "killed holder" && e.Sessions {
 			stated = max(stated, time.Second) // who does not wait in the server's queue asks so often
 		}
-		if worst > play.Patience*stated {
-			v.breach("%s: %v, which is more than %d times the %v that are stated", t.Name, worst, play.Patience, stated)
+		if worst > patience*stated {
+			all = append(all, fmt.Sprintf("%s: %v (stated: %v)", t.Name, rounded(worst), rounded(stated)))
 		}
 	}
-	if late := v.Figures.LateReturn.Quantiles().P99; late > play.Patience*promptly {
-		v.breach("late return: %v for 99 in 100, which is more than %d times the %v that are stated", late, play.Patience, promptly)
-	}
+	return all
 }

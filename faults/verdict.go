@@ -49,7 +49,12 @@ func Judge(p *play.Played) (*Verdict, error) {
 		}
 	}
 	v.believed()
-	v.slow(p.Environment, p.Cell)
+	for _, text := range exceeded(&v.Figures, p.Environment, p.Cell, play.Patience) {
+		v.breach("%s, and it took more than %d times that", text, play.Patience)
+	}
+	if late := v.Figures.LateReturn.Quantiles().P99; late > play.Patience*promptly {
+		v.breach("late return: %v for 99 in 100 (stated: %v), and it took more than %d times that", late, promptly, play.Patience)
+	}
 	return v, nil
 }
 

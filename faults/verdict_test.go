@@ -70,7 +70,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 believed valid deadline 1890"},
 		{"Valid was true 5ms after the deadline", well + "1895 w1/1 checked valid deadline 1890"},
 		{"a hold was lost 1s before its deadline", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 1990 w1/2 told name m: removed"},
-		{"told of silence: 1.101s, which is more than 10 times the 110ms", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
+		{"told of silence: 1.101s (stated: 110ms), and it took more than 10 times that", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
 		{"late return: 1.001s for 99 in 100", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 	} {
 		require.Contains(t, breaches(t, storm(play.Safe), c.text), c.want)

@@ -163,19 +163,14 @@ func (s *Phase) holds(from, n int) error {
 // Holder waits until workers hold locks, and returns one of them at random.
 func (s *Phase) Holder() *Worker {
 	for {
-		held := make(map[string]map[int64]bool) // the holds of each worker
 		events := s.Events()
-		for _, e := range events {
-			switch e.Kind {
-			case history.Spawned:
-				held[e.Worker] = make(map[int64]bool)
-			case history.Got:
-				held[e.Worker][e.Op] = true
-			case history.Told, history.Releasing:
-				delete(held[e.Worker], e.Op)
+		held := make(map[string]bool) // by the name of a worker
+		for _, hold := range Must(history.NewHistory(events)).Spans {
+			if hold.Told == 0 && hold.Releasing == 0 {
+				held[hold.Worker] = true
 			}
 		}
-		if some := slices.DeleteFunc(s.Workers(), func(w *Worker) bool { return len(held[w.Name]) == 0 }); len(some) > 0 {
+		if some := slices.DeleteFunc(s.Workers(), func(w *Worker) bool { return !held[w.Name] }); len(some) > 0 {
 			return some[s.Rand.IntN(len(some))]
 		}
 		if err := s.holds(len(events), 1); err != nil {
