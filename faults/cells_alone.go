@@ -5,12 +5,13 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // forgets is the one cell of environments with a single server that keeps its claims and its counter of tokens on its disk. Of several servers, as many as
 // decide together would have to lose their disks.
 func forgets(counter string) []play.Cell {
-	return []play.Cell{{Fault: "server-restarted-empty", Outcome: play.Unsafe, Script: restartedEmpty, Tries: 3,
+	return []play.Cell{{Fault: "server-restarted-empty", Outcome: report.Unsafe, Script: restartedEmpty, Tries: 3,
 		Why: "A server without its data, or restored from a backup, grants held locks again. Its " + counter + " restarts, so tokens repeat: the resource must " +
 			"forget the tokens it has seen."}}
 }

@@ -5,17 +5,18 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // fileCells are the faults of a folder of one machine.
 var fileCells = slices.Concat(
-	Common(true, play.Cell{Fault: "holder-stopped", Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
+	Common(true, play.Cell{Fault: "holder-stopped", Outcome: report.Safe, Why: "a stopped process (SIGSTOP) keeps its lock as long as it exists"}),
 	[]play.Cell{
-		{Fault: "file-removed", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, true), Gone: true, Tries: 5,
+		{Fault: "file-removed", Outcome: report.Fenced, Script: removedOpenly(remove, true), Gone: true, Tries: 5,
 			Why: "the next client creates and locks a new file; the holder checks for its file four times a second"},
-		{Fault: "folder-replaced", Outcome: play.UnsafeFenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
+		{Fault: "folder-replaced", Outcome: report.Fenced, Script: removedOpenly(replaceFolder, true), Gone: true, Tries: 5,
 			Why: "as when all files are removed; tokens of new files start at the time of day, ahead of earlier ones"},
-		{Fault: "folder-away", Outcome: play.Unavailable, Inject: unavailable(folderAway, 2, 0.1, 1),
+		{Fault: "folder-away", Outcome: report.Unavailable, Inject: unavailable(folderAway, 2, 0.1, 1),
 			Why: "holders learn that their files are gone; a missing file cannot be locked"},
 	})
 

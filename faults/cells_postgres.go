@@ -12,15 +12,16 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // postgresCells are the faults of one PostgreSQL.
 var postgresCells = slices.Concat(Common(false, closedBothWays...), sessionCells("session-terminated"), []play.Cell{
-	{Fault: "lock-table-full", Outcome: play.Safe, Inject: lockTableFull,
+	{Fault: "lock-table-full", Outcome: report.Safe, Inject: lockTableFull,
 		Why: "holders renew and release; new claims fail until there is room"},
-	{Fault: "too-many-connections", Outcome: play.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
-	{Fault: "idle-sessions-ended", Outcome: play.Safe, Script: shorterTimeout(setPostgresTimeout),
+	{Fault: "too-many-connections", Outcome: report.Safe, Inject: usedUp(connectPostgres), Why: whyTooMany},
+	{Fault: "idle-sessions-ended", Outcome: report.Safe, Script: shorterTimeout(setPostgresTimeout),
 		Why: "a shorter idle_session_timeout on the server does not apply: each session sets its own"},
 })
 
@@ -74,14 +75,14 @@ var (
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.
 var postgresPoolerCells = slices.Concat(Common(false, closedBothWays...), []play.Cell{
-	{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
-	{Fault: "pooler-killed", Outcome: play.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
+	{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(pooled.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
+	{Fault: "pooler-killed", Outcome: report.Unavailable, Inject: unavailable(pooler.killed, 0.25, 0.1, 0.5), Recovery: isBack,
 		Why: "both sides see their connections closed: the server frees the locks, holders know within milliseconds, and the pooler is away for at least 500 ms"},
-	{Fault: "pooler-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
+	{Fault: "pooler-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(pooler.restart), Gone: true, Tries: 10,
 		Why: "the server frees the locks when the pooler's connections close; a holder with a silent link believes until its deadline"},
-	{Fault: "pooler-paused", Outcome: play.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
+	{Fault: "pooler-paused", Outcome: report.Unavailable, Inject: unavailable(pooler.frozen, 1, 0.1, 1),
 		Why: "holders hear nothing and give up before the server ends their sessions"},
-	{Fault: "client-idle-timeout", Outcome: play.Safe, Script: shorterTimeout(setClientIdleTimeout),
+	{Fault: "client-idle-timeout", Outcome: report.Safe, Script: shorterTimeout(setClientIdleTimeout),
 		Why: "in session mode PgBouncer does not count a client with a session as idle"},
 })
 
@@ -92,13 +93,13 @@ func setClientIdleTimeout(s *play.Phase, d time.Duration) {
 
 // postgresFailoverCells are the faults of a PostgreSQL whose replica is promoted.
 var postgresFailoverCells = []play.Cell{
-	{Fault: "failover", Outcome: play.Safe, Inject: failOver,
+	{Fault: "failover", Outcome: report.Safe, Inject: failOver,
 		Why: "the replica knows no locks, but a killed primary's system closes its connections, so holders learn it within milliseconds"},
-	{Fault: "failover-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
+	{Fault: "failover-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence((*play.Phase).FailOver), Gone: true, Tries: 10,
 		Why: "the replica grants held locks at once; if the primary's machine or network is lost, nobody tells its holders before their deadline"},
-	{Fault: "split-brain", Outcome: play.UnsafeFenced, Script: splitBrain, Gone: true,
+	{Fault: "split-brain", Outcome: report.Fenced, Script: splitBrain, Gone: true,
 		Why: "the replica does not know the locks of the primary, which lives on; its promotion advances the token sequence, so its tokens are greater"},
-	{Fault: "split-brain-and-crash", Outcome: play.Unsafe, Script: splitBrainAndCrash,
+	{Fault: "split-brain-and-crash", Outcome: report.Unsafe, Script: splitBrainAndCrash,
 		Why: "a crash of the old primary, which lives on, advances its sequence just as far: both give the same tokens"},
 }
 

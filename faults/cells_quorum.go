@@ -9,6 +9,7 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -32,30 +33,30 @@ const whyWatched = "The holder's watch reports it within milliseconds, in which 
 func etcdCells(pausedTries int) []play.Cell {
 	revoked := named((*environment.Etcd).RevokeLease)
 	return slices.Concat(Common(false), []play.Cell{
-		{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: leaderless,
+		{Fault: "leader-killed", Outcome: report.Safe, Inject: leaderKilled, Recovery: leaderless,
 			Why: "Keys and leases are on a majority; the next leader restarts every lease's TTL."},
-		{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: leaderless,
+		{Fault: "follower-killed", Outcome: report.Safe, Inject: followerKilled, Recovery: leaderless,
 			Why: "The others are a majority, and clients connect to them."},
-		{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
+		{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.5), Recovery: leaderless,
 			Why: "A leader that resumes within half of the TTL revokes no lease that was kept alive."},
-		{Fault: "leader-paused", Outcome: play.UnsafeFenced, Script: etcdLeaderPaused, Tries: pausedTries,
+		{Fault: "leader-paused", Outcome: report.Fenced, Script: etcdLeaderPaused, Tries: pausedTries,
 			Why: "A leader that resumes after more than the TTL may revoke leases that the next leader kept alive. Holders may learn it after the next grant."},
-		{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: leaderless,
+		{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
 			Why: "Without a majority it ends no lease; the next leader restarts every lease's TTL."},
-		{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: leaderless,
+		{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
 			Why: "It confirms nothing alone; its clients ask another member."},
-		{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: leaderless,
+		{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 			Why: "One member alone grants nothing. With a majority again, every lease's TTL restarts."},
-		{Fault: "cluster-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: leaderless,
+		{Fault: "cluster-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
 			Why: "Keys and leases are on disk; the new leader restarts every lease's TTL."},
 		// What an operator can do to a claim comes twice: behind the holder's back, and on a network that is well.
-		{Fault: "lease-revoked-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(revoked), Gone: true,
+		{Fault: "lease-revoked-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(revoked), Gone: true,
 			Why: "Revoking a lease deletes its keys at once; a holder with a silent link believes until its deadline."},
-		{Fault: "lease-revoked", Outcome: play.UnsafeFenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
-		{Fault: "key-deleted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
+		{Fault: "lease-revoked", Outcome: report.Fenced, Script: removedOpenly(revoked, false), Gone: true, Argued: true, Why: whyWatched},
+		{Fault: "key-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
 			Why: "The next waiter is granted at once; a holder with a silent link believes until its deadline."},
-		{Fault: "key-deleted", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
-		{Fault: "out-of-space", Outcome: play.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
+		{Fault: "key-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
+		{Fault: "out-of-space", Outcome: report.Safe, Inject: lasting(until(fillEtcd, at((*environment.Etcd).MakeSpace)), 0.5, 1.5),
 			Why: "Renewals and releases need no space; queued waiters have their keys. New claims fail until the alarm is disarmed."},
 	})
 }
@@ -121,27 +122,27 @@ var endSession = named((*environment.ZooKeeper).EndSession)
 
 // zooKeeperCells are the faults of an ensemble.
 var zooKeeperCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "leader-killed", Outcome: play.Safe, Inject: leaderKilled, Recovery: leaderless,
+	{Fault: "leader-killed", Outcome: report.Safe, Inject: leaderKilled, Recovery: leaderless,
 		Why: "Nodes and sessions are on a quorum; the next leader restarts every session's timeout."},
-	{Fault: "follower-killed", Outcome: play.Safe, Inject: followerKilled, Recovery: leaderless,
+	{Fault: "follower-killed", Outcome: report.Safe, Inject: followerKilled, Recovery: leaderless,
 		Why: "The others are a quorum; clients move their sessions to them."},
-	{Fault: "leader-paused-briefly", Outcome: play.Safe, Inject: spared(leader.frozen, 0.1, 0.9), Recovery: leaderless,
+	{Fault: "leader-paused-briefly", Outcome: report.Safe, Inject: spared(leader.frozen, 0.1, 0.9), Recovery: leaderless,
 		Why: "A leader ends sessions only with a quorum, which follows it still or follows another leader."},
-	{Fault: "leader-paused", Outcome: play.Safe, Inject: spared(leader.frozen, 1.25, 2), Recovery: leaderless,
+	{Fault: "leader-paused", Outcome: report.Safe, Inject: spared(leader.frozen, 1.25, 2), Recovery: leaderless,
 		Why: "When it resumes, it would expire sessions that the next leader kept alive, but it has no quorum."},
-	{Fault: "follower-cut", Outcome: play.Safe, Inject: followerCut, Recovery: leaderless,
+	{Fault: "follower-cut", Outcome: report.Safe, Inject: followerCut, Recovery: leaderless,
 		Why: "It answers pings for a while, unknown to the leader; validity counts only what a quorum confirmed."},
-	{Fault: "leader-cut", Outcome: play.Safe, Inject: leaderCut, Recovery: leaderless,
+	{Fault: "leader-cut", Outcome: report.Safe, Inject: leaderCut, Recovery: leaderless,
 		Why: "It believes to lead for a while, but without a quorum it grants and confirms nothing."},
-	{Fault: "majority-killed", Outcome: play.Unavailable, Inject: majorityKilled, Recovery: leaderless,
+	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: majorityKilled, Recovery: leaderless,
 		Why: "One node alone serves nobody. With a quorum again, every session's timeout restarts."},
-	{Fault: "ensemble-restarted", Outcome: play.Unavailable, Inject: allKilled, Recovery: leaderless,
+	{Fault: "ensemble-restarted", Outcome: report.Unavailable, Inject: allKilled, Recovery: leaderless,
 		Why: "Nodes and sessions are on disk; the new leader restarts every session's timeout."},
-	{Fault: "session-ended-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(endSession), Gone: true,
+	{Fault: "session-ended-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(endSession), Gone: true,
 		Why: "Ending a session deletes its nodes at once; a holder with a silent link believes until its deadline."},
-	{Fault: "session-ended", Outcome: play.UnsafeFenced, Script: removedOpenly(endSession, false), Gone: true, Argued: true,
+	{Fault: "session-ended", Outcome: report.Fenced, Script: removedOpenly(endSession, false), Gone: true, Argued: true,
 		Why: "Its server tells the holder within milliseconds, in which the next waiter may be granted."},
-	{Fault: "node-deleted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
+	{Fault: "node-deleted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
 		Why: "The next in line has the lock when the node is gone; a holder whose link is silent does not hear of it, and believes until its deadline."},
-	{Fault: "node-deleted", Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
+	{Fault: "node-deleted", Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true, Why: whyWatched},
 })

@@ -8,6 +8,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // afterClocks is within which time somebody acquires again after clocks were set back by a TTL of 2 s at most.
@@ -15,27 +16,27 @@ const afterClocks = 2*2*time.Second + time.Second
 
 // redisCells are the faults of a Redis that keeps its data.
 var redisCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "server-killed", Outcome: play.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
+	{Fault: "server-killed", Outcome: report.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
 		Why: "with appendfsync always the server returns with every lock it acknowledged"},
-	{Fault: "server-killed-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
+	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
 		Why: "holds end before their keys expire"},
-	{Fault: "server-paused", Outcome: play.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
+	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
 		Why: "a resumed server runs old requests by the clock of that moment"},
-	{Fault: "server-paused-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
+	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
 		Why: "holds end before the keys expire; later renewals find them gone"},
-	{Fault: "disk-full", Outcome: play.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
+	{Fault: "disk-full", Outcome: report.Unavailable, Inject: contested(unavailable(redisDiskFull, 0.25, 1, 1.5)),
 		Why: "a Redis that cannot save snapshots (MISCONF) refuses every write, so holds end; with appendfsync always it exits instead"},
-	{Fault: "clock-set-back", Outcome: play.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,
+	{Fault: "clock-set-back", Outcome: report.Safe, Inject: granting.clocksBack(0.1), Recovery: afterClocks,
 		Why: "keys expire by the server's clock: a dead holder's lock lasts longer by the size of the jump"},
-	{Fault: "out-of-memory", Outcome: play.Safe, Inject: redisFull,
+	{Fault: "out-of-memory", Outcome: report.Safe, Inject: redisFull,
 		Why: "a full server (noeviction) refuses new claims; renewals and releases need no memory, and queued waiters get the lock in turn"},
-	{Fault: "lock-evicted", Outcome: play.UnsafeFenced, Script: overtaken(redisEvicts), Tries: overtakenTries,
+	{Fault: "lock-evicted", Outcome: report.Fenced, Script: overtaken(redisEvicts), Tries: overtakenTries,
 		Why: "under a memory limit with an allkeys policy Redis evicts locks; the holder learns it at its next renewal"},
-	{Fault: "server-restarted-empty", Outcome: play.UnsafeFenced, Script: overtaken(granting.wiped), Tries: overtakenTries,
+	{Fault: "server-restarted-empty", Outcome: report.Fenced, Script: overtaken(granting.wiped), Tries: overtakenTries,
 		Why: "a server without its data grants held locks again; tokens start from its clock and still rise"},
-	{Fault: "lock-deleted", Outcome: play.UnsafeFenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "lock-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DEL frees the lock at once; the holder learns it at its next renewal"},
-	{Fault: "clock-set-forward", Outcome: play.UnsafeFenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
+	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
 		Why: "keys expire by the server's clock: set forward, it ends locks early"},
 })
 

@@ -9,30 +9,31 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // redisFailoverCells are how a lock fares when its master is replaced, and nobody waited for the replica.
 var redisFailoverCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-lost-behind-cut-link", Outcome: play.UnsafeFenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Fenced, Script: redisMasterLostUnseen, Tries: overtakenTries,
 		Why: "the promoted replica never received the lock and grants it again; tokens start from its clock and still rise"},
-	{Fault: "two-masters", Outcome: play.UnsafeFenced, Script: redisTwoMasters, Tries: overtakenTries,
+	{Fault: "two-masters", Outcome: report.Fenced, Script: redisTwoMasters, Tries: overtakenTries,
 		Why: "holders connected to the old master keep renewing there as long as it lives; the new master grants the same locks"},
-	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, redisMasterReplaced), Argued: true,
+	{Fault: "master-killed", Outcome: report.Fenced, Inject: play.InOrder((*play.Phase).Injected, redisMasterReplaced), Argued: true,
 		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it; no trial lost a lock"},
-	{Fault: "replica-killed", Outcome: play.Safe, Inject: contested(lasting(redisReplicaKilled, 0.1, 1)),
+	{Fault: "replica-killed", Outcome: report.Safe, Inject: contested(lasting(redisReplicaKilled, 0.1, 1)),
 		Why: "the master serves without its replica"},
 })
 
 // redisReplicasCells are how a lock fares when its master is replaced, and every grant and renewal waited for the only replica.
 var redisReplicasCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "master-killed", Outcome: play.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
+	{Fault: "master-killed", Outcome: report.Safe, Inject: contested(play.InOrder((*play.Phase).Injected, redisMasterReplaced)),
 		Why: "the only replica has every acknowledged lock. One of several may be promoted without having acknowledged: that is unsafe but fenced"},
-	{Fault: "master-lost-behind-cut-link", Outcome: play.Safe, Inject: contested(redisMasterReplacedUnseen),
+	{Fault: "master-lost-behind-cut-link", Outcome: report.Safe, Inject: contested(redisMasterReplacedUnseen),
 		Why: "a grant without the replica's acknowledgement is given back, and such a renewal extends nothing"},
-	{Fault: "link-cut", Outcome: play.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
+	{Fault: "link-cut", Outcome: report.Unavailable, Inject: contested(unavailable(until(lag, redisFollow), 0.25, 1, 1.5)),
 		Why: "without its replica the master's grants are given back (ErrUnavailable), and holds end"},
-	{Fault: "replica-killed", Outcome: play.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
+	{Fault: "replica-killed", Outcome: report.Unavailable, Inject: contested(unavailable(redisReplicaKilled, 0.25, 1, 1.5)),
 		Why: "too few replicas remain to acknowledge a grant"},
 })
 
@@ -95,11 +96,11 @@ func redisTwoMasters(s *play.Phase) {
 const replaced = 6 * time.Second
 
 var redisSentinelCells = slices.Concat(Common(true), []play.Cell{
-	{Fault: "master-killed-behind-cut-link", Outcome: play.UnsafeFenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
+	{Fault: "master-killed-behind-cut-link", Outcome: report.Fenced, Script: sentinelMasterLostUnseen, Recovery: replaced, Tries: 12,
 		Why: "Sentinel promotes a replica that never received the lock; it grants it again if promotion takes less than the TTL"},
-	{Fault: "master-killed", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
+	{Fault: "master-killed", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Kill), Recovery: replaced, Argued: true,
 		Why: "Redis acknowledges before it replicates. On a healthy link the gap is so short that kill -9 rarely hits it"},
-	{Fault: "master-paused", Outcome: play.UnsafeFenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
+	{Fault: "master-paused", Outcome: report.Fenced, Inject: sentinelMasterGone((*servers.Redis).Freeze), Recovery: replaced, Argued: true,
 		Why: "a replaced master that resumes answers clients still connected to it until Sentinel demotes it"},
 })
 

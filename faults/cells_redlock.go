@@ -7,6 +7,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -19,25 +20,25 @@ const delayed = 1.05
 
 // redlockCells are the faults of five nodes that vote, and keep nothing. No token tells two holders apart.
 var redlockCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "minority-hung", Outcome: play.Safe, Inject: contested(lasting(someNodes(2).frozen, 0.5, 1.6)), Recovery: isBack,
+	{Fault: "minority-hung", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).frozen, 0.5, 1.6)), Recovery: isBack,
 		Why: "three of five votes make a lock; the client waits for a hung node only if the others have not decided"},
-	{Fault: "minority-killed", Outcome: play.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
+	{Fault: "minority-killed", Outcome: report.Safe, Inject: contested(lasting(someNodes(2).killed, delayed, 1.5)), Recovery: isBack,
 		Why: "three of five votes make a lock; an empty node that returns later than the TTL cannot vote twice"},
-	{Fault: "majority-hung", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
+	{Fault: "majority-hung", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).frozen, 0.25, 0.8, 1.3)), Recovery: isBack,
 		Why: "two votes make no lock; late votes are given back"},
-	{Fault: "majority-killed", Outcome: play.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
+	{Fault: "majority-killed", Outcome: report.Unavailable, Inject: contested(unavailable(someNodes(votes).killed, 0.25, delayed, 1.5)), Recovery: isBack,
 		Why: "two votes make no lock; the nodes return later than the TTL"},
-	{Fault: "clock-set-back", Outcome: play.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,
+	{Fault: "clock-set-back", Outcome: report.Safe, Inject: everyNode.clocksBack(0), Recovery: afterClocks,
 		Why: "votes for a dead holder last longer by the size of the jump"},
-	{Fault: "node-restarted-empty", Outcome: play.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
+	{Fault: "node-restarted-empty", Outcome: report.Unsafe, Script: bareMajority(nodes.wiped), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node that restarts empty within the TTL votes again, and one is enough"},
-	{Fault: "majority-restarted-empty", Outcome: play.Unsafe, Script: allVoted(someNodes(votes).wiped), Tries: overtakenTries,
+	{Fault: "majority-restarted-empty", Outcome: report.Unsafe, Script: allVoted(someNodes(votes).wiped), Tries: overtakenTries,
 		Why: "a majority that restarts empty within the TTL votes again; the holder learns it at its next renewal"},
-	{Fault: "clock-of-a-node-set-forward", Outcome: play.Unsafe, Script: bareMajority(nodes.clocksForward), Tries: overtakenTries,
+	{Fault: "clock-of-a-node-set-forward", Outcome: report.Unsafe, Script: bareMajority(nodes.clocksForward), Tries: overtakenTries,
 		Why: "the holder has three of five votes; one node expires its vote early, and one is enough"},
-	{Fault: "clocks-of-a-majority-set-forward", Outcome: play.Unsafe, Script: allVoted(someNodes(votes).clocksForward), Tries: overtakenTries,
+	{Fault: "clocks-of-a-majority-set-forward", Outcome: report.Unsafe, Script: allVoted(someNodes(votes).clocksForward), Tries: overtakenTries,
 		Why: "a majority expires its votes early and votes again; the holder learns it at its next renewal"},
-	{Fault: "lock-deleted", Outcome: play.Unsafe, Script: play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "lock-deleted", Outcome: report.Unsafe, Script: play.InOrder(allVoted(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DEL on the nodes frees the lock at once; the holder learns it at its next renewal"},
 })
 

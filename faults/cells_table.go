@@ -6,32 +6,33 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // tableCells are the faults of one SQL server with a table of locks.
 var tableCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "server-killed", Outcome: play.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
+	{Fault: "server-killed", Outcome: report.Safe, Inject: contested(lasting(granting.killed, 0.01, 0.2)), Recovery: isBack,
 		Why: "the server returns with every committed row"},
-	{Fault: "server-killed-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
+	{Fault: "server-killed-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.killed, 0.25, 0.5, 1.5)), Recovery: isBack,
 		Why: "holds end before their rows expire"},
-	{Fault: "server-paused", Outcome: play.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
+	{Fault: "server-paused", Outcome: report.Safe, Inject: contested(lasting(granting.frozen, 0.1, 0.9)), Recovery: isBack,
 		Why: "a resumed server runs old statements by the clock of that moment"},
-	{Fault: "server-paused-for-long", Outcome: play.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
+	{Fault: "server-paused-for-long", Outcome: report.Unavailable, Inject: contested(unavailable(granting.frozen, 0.25, 0.9, 1.6)), Recovery: isBack,
 		Why: "holds end before the rows expire; later renewals find them expired"},
-	{Fault: "row-deleted", Outcome: play.UnsafeFenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
+	{Fault: "row-deleted", Outcome: report.Fenced, Script: play.InOrder(overtaken(play.InOrder(removed, remove)), removedOpenly(remove, false)), Tries: overtakenTries,
 		Why: "an operator's DELETE frees the lock at once; the holder learns it at its next renewal. The next token is the server's clock and still rises"},
 })
 
 // tablePostgresCells are tableCells, where a clock can be set.
 var tablePostgresCells = slices.Concat(tableCells, []play.Cell{
-	{Fault: "clock-set-forward", Outcome: play.UnsafeFenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
+	{Fault: "clock-set-forward", Outcome: report.Fenced, Script: overtaken(play.InOrder(removed, granting.clocksForward)), Tries: overtakenTries,
 		Why: "a row expires by the server's clock: set forward, that ends locks early"},
 })
 
 // tableFailoverCells are how a lock fares when its row is not on the server that takes over.
 var tableFailoverCells = []play.Cell{
-	{Fault: "failover-of-a-lagging-replica", Outcome: play.UnsafeFenced, Script: lostWithItsRow, Gone: true, Tries: 10,
+	{Fault: "failover-of-a-lagging-replica", Outcome: report.Fenced, Script: lostWithItsRow, Gone: true, Tries: 10,
 		Why: "the promoted replica never got the row, and grants the lock again; the next token is its clock, and so still rises"},
 }
 
@@ -50,9 +51,9 @@ func lostWithItsRow(s *play.Phase) {
 
 // tablePoolerCells are the faults of a table behind PgBouncer, and of that.
 var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
-	{Fault: "pooler-killed", Outcome: play.Safe, Inject: contested(lasting(tablePooler.killed, 0.01, 0.2)), Recovery: isBack,
+	{Fault: "pooler-killed", Outcome: report.Safe, Inject: contested(lasting(tablePooler.killed, 0.01, 0.2)), Recovery: isBack,
 		Why: "no lock belongs to a connection"},
-	{Fault: "pooler-paused", Outcome: play.Safe, Inject: contested(lasting(tablePooler.frozen, 0.1, 0.9)), Recovery: isBack,
+	{Fault: "pooler-paused", Outcome: report.Safe, Inject: contested(lasting(tablePooler.frozen, 0.1, 0.9)), Recovery: isBack,
 		Why: "a resumed pooler forwards old statements; the server's clock of that moment applies"},
 })
 

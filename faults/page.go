@@ -12,6 +12,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 //go:embed page.md.tmpl
@@ -111,7 +112,7 @@ type view struct {
 }
 
 // With names the faults with an outcome.
-func (v *view) With(o play.Outcome) (faults []string) {
+func (v *view) With(o report.Class) (faults []string) {
 	for _, c := range v.cells {
 		if c.Outcome == o {
 			faults = append(faults, c.Fault)
@@ -149,7 +150,7 @@ func find(all []play.Cell, fault string) *play.Cell {
 // Own are the faults of which something else is stated than usual, the worst first.
 func (v *view) Own() []seen {
 	own := slices.DeleteFunc(slices.Clone(v.cells), func(c seen) bool { return c.usual })
-	slices.SortStableFunc(own, func(a, b seen) int { return int(b.Outcome) - int(a.Outcome) })
+	slices.SortStableFunc(own, func(a, b seen) int { return report.Compare(b.Outcome, a.Outcome) })
 	return own
 }
 

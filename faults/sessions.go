@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Why it is so, in several environments.
@@ -20,18 +21,18 @@ const isBack = 2 * time.Second
 // sessionCells are the faults of one server whose sessions hold the locks. ended is what its operators call a session that they have ended.
 func sessionCells(ended string) []play.Cell {
 	return []play.Cell{
-		{Fault: "server-killed", Outcome: play.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
-		{Fault: "server-restarted", Outcome: play.UnsafeFenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
+		{Fault: "server-killed", Outcome: report.Unavailable, Inject: unavailable(granting.killed, 0.25, 0.1, 0.5), Recovery: isBack, Why: whyKilled},
+		{Fault: "server-restarted", Outcome: report.Fenced, Inject: play.InOrder((*play.Phase).Injected, granting.restart, (*play.Phase).Healed), Recovery: isBack, Gone: true, Argued: true,
 			Why: "holders learn it within milliseconds and the server takes longer to start, but it does not wait for a slow holder"},
-		{Fault: "server-restarted-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
+		{Fault: "server-restarted-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(granting.restart), Gone: true, Tries: 10,
 			Why: "a restarted server knows no locks and grants at once; a holder with a silent link believes until its deadline"},
-		{Fault: "server-paused-briefly", Outcome: play.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
+		{Fault: "server-paused-briefly", Outcome: report.Safe, Inject: lasting(granting.frozen, 0.1, 0.9),
 			Why: "a paused server grants nothing; it then ends only sessions silent for a TTL, and their holders know"},
-		{Fault: "server-paused", Outcome: play.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
+		{Fault: "server-paused", Outcome: report.Unavailable, Inject: unavailable(granting.frozen, 1, 0.1, 1), Recovery: isBack,
 			Why: "holders hear nothing for a TTL and end their holds"},
-		{Fault: ended, Outcome: play.UnsafeFenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
+		{Fault: ended, Outcome: report.Fenced, Script: removedOpenly(remove, false), Gone: true, Argued: true,
 			Why: "the server frees an ended session's locks at once; its socket tells the holder within milliseconds, in which the next waiter may be granted"},
-		{Fault: ended + "-behind-silence", Outcome: play.UnsafeFenced, Script: endedBehindSilence(remove), Gone: true,
+		{Fault: ended + "-behind-silence", Outcome: report.Fenced, Script: endedBehindSilence(remove), Gone: true,
 			Why: "the server frees an ended session's locks at once; a holder with a silent link believes until its deadline"},
 	}
 }
@@ -39,10 +40,10 @@ func sessionCells(ended string) []play.Cell {
 // closedBothWays are those of the common faults in which a connection of a holder is closed: for locks that belong to a session the server, too, sees that.
 // By a script that is shown where the server closes it: see endedBehindSilence.
 var closedBothWays = []play.Cell{
-	{Fault: "holder-cut", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
-	{Fault: "holder-silent", Outcome: play.UnsafeFenced, Gone: true, Argued: true,
+	{Fault: "holder-cut", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
+	{Fault: "holder-silent", Outcome: report.Fenced, Gone: true, Argued: true,
 		Why: "in silence the holder's deadline comes first; if the silence ends with a closed connection, as when it is cut"},
-	{Fault: "replies-lost", Outcome: play.UnsafeFenced, Gone: true, Argued: true, Why: whyClosed},
+	{Fault: "replies-lost", Outcome: report.Fenced, Gone: true, Argued: true, Why: whyClosed},
 }
 
 // shorterTimeout has an administrator let sessions end after half a TTL of silence, by set, which is for sessions that are begun later, and a holder's link

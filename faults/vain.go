@@ -7,6 +7,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // inVain looks for what makes a phase a pass that shows nothing: a fault that did not happen, workers that were not in each other's way, holds
@@ -19,7 +20,7 @@ func (v *Verdict) inVain(p *play.Played) {
 		}
 	}
 	if p.Cell.Inject == nil {
-		if p.Cell.Outcome == play.UnsafeFenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused }) {
+		if p.Cell.Outcome == report.Fenced && v.Seen() && p.Environment.Tokens && !slices.ContainsFunc(v.History.Writes(), func(w history.Write) bool { return w.Refused }) {
 			v.breach("two believed to hold one lock, and the fence refused nobody")
 		}
 		return // what else a script is to show, its overlap says

@@ -5,6 +5,7 @@ import (
 
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Verdict is what a phase has shown.
@@ -34,13 +35,13 @@ func Judge(p *play.Played) (*Verdict, error) {
 			v.breach("the cell is stated to be %s, and two believed to hold one lock:\n%s", p.Cell.Outcome, o.Describe(h))
 		}
 	}
-	if p.Cell.Outcome == play.Unavailable {
+	if p.Cell.Outcome == report.Unavailable {
 		v.unavailable(p.Environment)
 	}
 	v.inVain(p)
 	v.early(p)
 	v.deadlines(p.Environment)
-	if p.Environment.Tokens && p.Cell.Outcome != play.Unsafe {
+	if p.Environment.Tokens && p.Cell.Outcome != report.Unsafe {
 		for _, t := range h.TokenFaults() {
 			v.breach("tokens must grow in the order of grants: %s", t.Describe(h))
 		}

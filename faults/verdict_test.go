@@ -12,10 +12,11 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	historytext "github.com/lockport/lockport/internal/lab/history/text"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // storm is a cell that is played as a storm.
-func storm(o play.Outcome) play.Cell {
+func storm(o report.Class) play.Cell {
 	return play.Cell{Fault: "f", Outcome: o, Inject: faults.Common(true)[0].Inject}
 }
 
@@ -50,8 +51,8 @@ const well = `
 `
 
 func TestNothingIsWrong(t *testing.T) {
-	require.Empty(t, breaches(t, storm(play.Safe), well))
-	require.Empty(t, breaches(t, storm(play.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
+	require.Empty(t, breaches(t, storm(report.Safe), well))
+	require.Empty(t, breaches(t, storm(report.Unavailable), well+"400 - noted: away\n 800 - noted: back\n"))
 	require.Empty(t, breaches(t, play.Cell{}, strings.ReplaceAll(well, "injected", "nothing")), "a script need not inject anything")
 }
 
@@ -73,7 +74,7 @@ func TestWhatIsWrong(t *testing.T) {
 		{"told of silence: 1.101s (stated: 110ms), and it took more than 10 times that", well + "1100 w1/2 asked name m\n 1110 w1/2 got name m token 1024 deadline 2990\n 4091 w1/2 told name m: silence"},
 		{"late return: 1.001s for 99 in 100", well + "1100 w1/2 asked limit 1200\n 2201 w1/2 failed: no"},
 	} {
-		require.Contains(t, breaches(t, storm(play.Safe), c.text), c.want)
+		require.Contains(t, breaches(t, storm(report.Safe), c.text), c.want)
 	}
 }
 
@@ -86,7 +87,7 @@ func TestWhatDoesNotShowThatNobodyAcquires(t *testing.T) {
 		{"got a lock 510ms after nobody could", well + "400 - noted: away\n 1000 - noted: back\n"},
 		{"got a lock 510ms after nobody could", well + "400 - noted: away\n"},
 	} {
-		require.Contains(t, breaches(t, storm(play.Unavailable), c.text), c.want, fmt.Sprint(c.text))
+		require.Contains(t, breaches(t, storm(report.Unavailable), c.text), c.want, fmt.Sprint(c.text))
 	}
 }
 
@@ -100,7 +101,7 @@ func TestAFenceIsSeenToRefuse(t *testing.T) {
 		40 w2/1 wrote token 2048 value 1
 		50 w1/1 %s
 	`
-	script := play.Cell{Outcome: play.UnsafeFenced}
+	script := play.Cell{Outcome: report.Fenced}
 	require.Empty(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class stale: stale")))
 	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "wrote token 1024 value 2")), "the fence refused nobody")
 	require.Contains(t, breaches(t, script, fmt.Sprintf(both, "refused token 1024 class other: the register is gone")), "the fence refused nobody")

@@ -9,6 +9,7 @@ import (
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // Common are the faults of workers, and unless local those of their network, which every environment has. They are safe, unless changed has a cell of the same
@@ -33,30 +34,30 @@ func Common(local bool, changed ...play.Cell) []play.Cell {
 }
 
 var workerCells = []play.Cell{
-	{Fault: "holder-killed", Outcome: play.Safe, Inject: killHolders,
+	{Fault: "holder-killed", Outcome: report.Safe, Inject: killHolders,
 		Why: "the lock of a killed process (kill -9) is granted again after its TTL, or when its session ends"},
-	{Fault: "holder-stopped", Outcome: play.Safe, Inject: play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2)),
+	{Fault: "holder-stopped", Outcome: report.Safe, Inject: play.InOrder(stopHolder(0.8, 1.2), stopHolder(1.2, 2)),
 		Why: "a process stopped (SIGSTOP) past its TTL finds its hold ended at its first check"},
 }
 
 var networkCells = []play.Cell{
-	{Fault: "holder-cut", Outcome: play.Safe, Inject: onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut)),
+	{Fault: "holder-cut", Outcome: report.Safe, Inject: onHolder(0.05, 1.5, links((*faultproxy.Proxy).Cut)),
 		Why: "a holder that cannot reconnect ends its hold before the server does"},
-	{Fault: "holder-silent", Outcome: play.Safe, Inject: onHolder(0.3, 1.7, silence),
+	{Fault: "holder-silent", Outcome: report.Safe, Inject: onHolder(0.3, 1.7, silence),
 		Why: "a holder with a silent (half-open) link ends its hold before the server does; late requests change nothing"},
-	{Fault: "holder-slow", Outcome: play.Safe, Inject: lasting(slow, 1.5, 1.5),
+	{Fault: "holder-slow", Outcome: report.Safe, Inject: lasting(slow, 1.5, 1.5),
 		Why: "validity counts from when a request was sent, so slow replies shorten it"},
-	{Fault: "replies-lost", Outcome: play.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
+	{Fault: "replies-lost", Outcome: report.Safe, Inject: play.InOrder(loseReplies, onHolder(0.1, 1.2, links((*faultproxy.Proxy).BlackholeReplies))),
 		Why: "a request without a reply may have taken effect: it is undone or repeated until the outcome is certain"},
-	{Fault: "first-look", Outcome: play.Safe, Script: lookAfterPause,
+	{Fault: "first-look", Outcome: report.Safe, Script: lookAfterPause,
 		Why: "a process stopped past its deadline learns it at its first check, before any timer fires"},
-	{Fault: "holder-stopped-and-probed", Outcome: play.Safe, Script: probeUntilExpiry,
+	{Fault: "holder-stopped-and-probed", Outcome: report.Safe, Script: probeUntilExpiry,
 		Why: "a client that keeps asking for a stopped process's lock gets it after the TTL, not before"},
-	{Fault: "validity-from-sending", Outcome: play.Safe, Script: countValidity,
+	{Fault: "validity-from-sending", Outcome: report.Safe, Script: countValidity,
 		Why: "with slow replies the deadline is the TTL after the request was sent, not after the reply"},
-	{Fault: "acquire-reply-lost", Outcome: play.Safe, Script: loseAcquireReply,
+	{Fault: "acquire-reply-lost", Outcome: report.Safe, Script: loseAcquireReply,
 		Why: "the process that gave up undoes its claim, so others do not wait for its TTL"},
-	{Fault: "all-cut", Outcome: play.Unavailable, Inject: unavailable(cutAll, 0.25, 1, 1.5),
+	{Fault: "all-cut", Outcome: report.Unavailable, Inject: unavailable(cutAll, 0.25, 1, 1.5),
 		Why: "all holds end in time, and nobody acquires"},
 }
 
@@ -254,7 +255,7 @@ func underLoad(cells []play.Cell, fault string) []play.Cell {
 		inject(s)
 		s.Grants(grants / 2)
 	}
-	c.Fault, c.Busy, c.Harmless, c.Outcome = fault+"-under-load", true, false, play.Safe
+	c.Fault, c.Busy, c.Harmless, c.Outcome = fault+"-under-load", true, false, report.Safe
 	c.Why = "tokens rise with every grant; none repeats"
 	return append(slices.Clone(cells), c)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/lockport/lockport/faults"
 	"github.com/lockport/lockport/internal/lab/play"
+	"github.com/lockport/lockport/internal/lab/report"
 )
 
 // electionTime is the longest that an election is stated to take, and some more.
@@ -24,7 +25,7 @@ func TestCells(t *testing.T) {
 		"leader-wiped":  func(c *cluster, i int) error { _, err := c.LoseDisk(t.Context(), i); return err },
 	} {
 		t.Run(fault, func(t *testing.T) {
-			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: play.Safe, Recovery: electionTime, Inject: func(s *play.Phase) {
+			p, err := play.Play(t.Context(), r, &play.Cell{Fault: fault, Outcome: report.Safe, Recovery: electionTime, Inject: func(s *play.Phase) {
 				c := s.Environment.Servers.(*cluster)
 				i := play.Must(c.Leader(s.Ctx))
 				s.Injected()

@@ -34,7 +34,7 @@ func (c *cell) add(r report.Run, err error) {
 	if err != nil {
 		c.errors = append(c.errors, err)
 	}
-	if err == nil || report.Harmful(r.Class) {
+	if err == nil || !r.Class.IsSafe() {
 		c.runs = append(c.runs, r)
 	}
 }
@@ -75,8 +75,6 @@ func (c *cell) report() (r report.Cell, complete bool) {
 
 // worse says that a run tells more than another: its class is worse, or a late write landed in it alone.
 func worse(a, b report.Run) bool {
-	if a.Class != b.Class {
-		return report.Worse(a.Class, b.Class) == a.Class
-	}
-	return lateWrite(a) == landed && lateWrite(b) != landed
+	class := report.Compare(a.Class, b.Class)
+	return class > 0 || class == 0 && lateWrite(a) == landed && lateWrite(b) != landed
 }

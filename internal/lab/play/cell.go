@@ -4,41 +4,19 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/internal/lab/environment"
+	"github.com/lockport/lockport/internal/lab/report"
 )
-
-// Outcome is what a fault does to locks.
-type Outcome int
-
-// The outcomes.
-const (
-	// Safe: nobody believes to hold a lock that somebody else holds.
-	Safe Outcome = iota
-	// Unavailable: safe, and nobody acquires a lock while the fault lasts.
-	Unavailable
-	// UnsafeFenced: two can believe to hold a lock; their tokens still rise, so that a fence refuses the older one.
-	UnsafeFenced
-	// Unsafe: two can believe to hold a lock, and no token tells them apart.
-	Unsafe
-)
-
-// String names the outcome for people.
-func (o Outcome) String() string {
-	return [...]string{"safe", "unavailable", "unsafe but fenced", "unsafe"}[o]
-}
-
-// IsSafe says that no two may believe to hold a lock.
-func (o Outcome) IsSafe() bool { return o == Safe || o == Unavailable }
 
 // Cell is a fault that can happen in an environment, and what is stated of it.
 type Cell struct {
 	// Fault is its name: "holder-killed", "leader-paused".
 	Fault string
-	// Outcome is what is stated.
-	Outcome Outcome
+	// Outcome is what is stated. [report.Fenced]: two can believe to hold a lock, and their tokens rise, so that a fence refuses the older one.
+	Outcome report.Class
 	// Why says in a sentence, for people, why it is so, or what happens.
 	Why string
 	// Inject makes the fault while workers work, lets it last, and ends it. Heal restores what is broken for good. Its choices come from Rand alone, so
-	// that a seed replays them. With an Outcome of Unavailable it calls Away and Back.
+	// that a seed replays them. With [report.Unavailable] it calls Away and Back.
 	Inject Act
 	// Script, instead of Inject, leads commanded workers through one interleaving. Unsafe cells have one, unless the fault shows it by itself. Two
 	// workers must then be seen to believe that they hold the lock, within Tries plays (default 1).

@@ -2,7 +2,7 @@ package report
 
 import "slices"
 
-// Class is what was seen of a hazard.
+// Class is what was seen of a hazard, or is stated of a fault.
 type Class string
 
 // The classes, from the best to the worst.
@@ -63,16 +63,11 @@ func lookOf(c Class) look {
 	return look{c, "unavailable", string(c), ""}
 }
 
-// severity orders classes from the best; an unknown one is the best of all.
-func severity(c Class) int { return slices.Index(Classes(), c) }
+// Compare orders classes from the best to the worst. The empty class is better than all others.
+func Compare(a, b Class) int { return slices.Index(Classes(), a) - slices.Index(Classes(), b) }
 
-// Worse returns the worse of two classes. The empty class is better than all others.
-func Worse(a, b Class) Class {
-	if severity(a) >= severity(b) {
-		return a
-	}
-	return b
-}
+// Worse returns the worse of two classes.
+func Worse(a, b Class) Class { return slices.MaxFunc([]Class{a, b}, Compare) }
 
-// Harmful says that something happened which should not. A lock that nobody can get while the server is away is no harm.
-func Harmful(c Class) bool { return severity(c) > severity(Unavailable) }
+// IsSafe says that nothing happened which should not. A lock that nobody can get while the server is away is no harm.
+func (c Class) IsSafe() bool { return Compare(c, Unavailable) <= 0 }

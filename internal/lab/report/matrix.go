@@ -61,7 +61,7 @@ func (m row) All() []*entry { return slices.Concat(m.Cells...) }
 // Worst is its cell with the greatest harm; nil if there was none.
 func (m row) Worst() (worst *entry) {
 	for _, e := range m.All() {
-		if Harmful(e.Class) && (worst == nil || severity(e.Class) > severity(worst.Class)) {
+		if !e.Class.IsSafe() && (worst == nil || Compare(e.Class, worst.Class) > 0) {
 			worst = e
 		}
 	}
