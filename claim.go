@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,6 +42,10 @@ type claim struct {
 	keepUntil time.Duration
 	renewAt   time.Duration
 	due       time.Duration // when timers calls it; see there
+
+	releaser *Lock          // the hold whose Release gives the claim back; nil: none
+	released sync.WaitGroup // that release under way
+	outcome  error          // what that returned, readable once it is done
 
 	first Lock // the hold that it was made for
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,9 +31,6 @@ type Lock struct {
 	outer      *Lock              // of which this hold is a part; nil: none. Never changes.
 	lost       chan struct{}      // made when it is asked for
 	watchers   map[any]func(*end) // called when it ends: for contexts and inner holds
-
-	release sync.WaitGroup // the release under way
-	outcome error          // what Release returned, once that is done
 }
 
 // end is how a hold ended.

@@ -17,21 +17,26 @@ const releaseTimeout = 5 * time.Second
 // confirm it. The hold has ended all the same, and the client keeps trying in the background, but others may wait for up to the TTL.
 // Repeated calls do nothing and return the first result.
 func (l *Lock) Release(ctx context.Context) (err error) {
-	c := l.claim.client
+	c, cl := l.claim.client, l.claim
 	c.mu.Lock()
 	now := c.now()
 	if e := l.over(now); e != nil {
+		atServer := cl.releaser == l // else it was handed off, or closed
 		c.mu.Unlock()
-		if e.lost {
+		switch {
+		case e.lost:
 			return c.fail("release", l.Name(), e.err)
+		case atServer:
+			cl.released.Wait()
+			return cl.outcome
 		}
-		l.release.Wait() // not at all if it was handed off, or closed
-		return l.outcome
+		return nil
 	}
 	l.finish(released)
 	atServer := l.leaves(now) && c.begin()
 	if atServer {
-		l.release.Add(1)
+		cl.releaser = l
+		cl.released.Add(1)
 	}
 	c.mu.Unlock()
 	if atServer {
@@ -57,7 +62,7 @@ func (l *Lock) leaves(now time.Duration) (release bool) {
 // whatever the client library does. Of ctx only the values count.
 func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
-	defer l.release.Done() // also if the driver panics
+	defer cl.released.Done() // also if the driver panics
 	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	if c.caps.Prompt {
 		defer c.background.Done()
@@ -81,7 +86,7 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	if err != nil {
 		err = c.fail("release", l.Name(), err)
 	}
-	l.outcome = err
+	cl.outcome = err
 	return err
 }
 
