@@ -29,6 +29,17 @@ func TestHideHost(t *testing.T) {
 	})
 }
 
+// A context that has ended asks the backend for nothing, though the name is free.
+func TestEndedContextAcquiresNothing(t *testing.T) {
+	bubble(t, func(w *world) {
+		c := w.on(w.around(func(_ context.Context, method string, _ func()) { require.Fail(t, method) }))
+		ctx, cancel := context.WithCancel(w.ctx)
+		cancel()
+		_, err := c.Acquire(ctx, "a")
+		require.ErrorIs(t, err, context.Canceled)
+	})
+}
+
 func TestErrorsSayWhat(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()

@@ -126,6 +126,28 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
+// A reader that waits comes after sixteen writers of the same process, though the server cannot tell that it waits.
+func TestReaderIsNotStarved(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, _ := w.client()
+		l := w.acquire(c, "a")
+		reads := w.begin(c, "a", lockport.Shared())
+		var waiting []*acquiring
+		for range 17 {
+			waiting = append(waiting, w.begin(c, "a"))
+		}
+		for _, a := range waiting[:16] {
+			w.release(l)
+			require.False(t, reads.finished())
+			l = a.got()
+		}
+		w.release(l)
+		require.True(t, reads.finished())
+		w.release(reads.got())
+		w.release(waiting[16].got())
+	})
+}
+
 // MaxHold ends one reader's hold alone, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

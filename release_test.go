@@ -57,6 +57,24 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	}
 }
 
+// A release that the server does not confirm, twice, is ErrUnavailable. The hold has ended, and the client goes on in the background until the name is free.
+func TestReleaseThatIsNotConfirmed(t *testing.T) {
+	bubble(t, func(w *world) {
+		c, b := w.client()
+		l := w.acquire(c, "a")
+		for range 2 {
+			b.FailNext(memorytest.Release, driver.ErrUnknown)
+		}
+		err := l.Release(w.ctx)
+		require.ErrorIs(t, err, lockport.ErrUnavailable)
+		require.ErrorContains(t, err, "whether the lock was released is unknown")
+		require.ErrorIs(t, l.Err(), lockport.ErrReleased)
+		require.Equal(t, err, l.Release(w.ctx), "a repeated call does nothing")
+		w.sleep(ttl / 12)
+		w.nobodyHolds("a")
+	})
+}
+
 // keeps is a backend that keeps the contexts of its calls, and has somebody wait for their ends, as client libraries do.
 func (w *world) keeps(contexts *[]context.Context) around {
 	return w.around(func(ctx context.Context, _ string, call func()) {
