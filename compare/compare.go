@@ -46,7 +46,8 @@ func Run(ctx context.Context, o Options) (*report.Report, error) {
 	var missing, more []report.Missing
 	var err error
 	if o.has("hazards") {
-		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: o.progress("hazards")}); err != nil {
+		progress := func(done, total int, what string) { o.tell("hazards", done, total, what) }
+		if r.Cells, missing, err = hazards.Run(ctx, hazards.Options{Full: o.Full, Match: o.match, Progress: progress}); err != nil {
 			return nil, err
 		}
 		r.Hazards = slices.DeleteFunc(hazards.Hazards(), func(h report.Hazard) bool {
@@ -163,10 +164,6 @@ func partOf(name string) string {
 func (o *Options) match(name, subject string) bool {
 	return (len(o.Scenarios) == 0 || slices.Contains(o.Scenarios, name) || slices.Contains(o.Scenarios, partOf(name))) &&
 		(len(o.Subjects) == 0 || slices.Contains(o.Subjects, subject))
-}
-
-func (o *Options) progress(part string) func(done, total int, what string) {
-	return func(done, total int, what string) { o.tell(part, done, total, what) }
 }
 
 func (o *Options) tell(part string, done, total int, what string) {

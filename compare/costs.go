@@ -47,14 +47,20 @@ func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []repo
 			continue
 		}
 		if err == nil {
-			m := newMeasurement(s, running.URL, p)
+			m := &measurement{
+				plan: p, Config: measure.Config{URL: running.URL, TTL: s.ttl}, names: "lockport-compare-" + rand.Text()[:8] + "-",
+				costs: report.Costs{Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), Question: question(running.URL), NotRun: make(map[string]string)},
+			}
 			for _, c := range chosen {
 				tell(c.name)
-				m.run(ctx, c)
+				if err := c.measure(m, ctx); err != nil {
+					m.costs.NotRun[c.name] = "it failed: " + strings.Join(strings.Fields(err.Error()), " ")
+				}
 				done++
 				tell(c.name)
 			}
-			seen = append(seen, m.done())
+			m.costs.RoundTrip = report.QuantilesOf(m.roundTrips)
+			seen = append(seen, m.costs)
 			err = running.Close()
 		}
 		if ctx.Err() != nil {
@@ -65,28 +71,4 @@ func (o *Options) costs(ctx context.Context, all []subject, p plan) (seen []repo
 		}
 	}
 	return seen, missing, nil
-}
-
-func newMeasurement(s subject, url string, p plan) *measurement {
-	return &measurement{
-		plan: p, Config: measure.Config{URL: url, TTL: s.ttl}, names: "lockport-compare-" + rand.Text()[:8] + "-",
-		costs: report.Costs{
-			Subject: s.Name, Setup: s.setup, TTL: float64(s.ttl.Milliseconds()), Question: question(url), NotRun: make(map[string]string),
-		},
-	}
-}
-
-// run measures a scenario.
-func (m *measurement) run(ctx context.Context, c scenario) {
-	if ctx.Err() != nil {
-		return
-	}
-	if err := c.measure(m, ctx); err != nil {
-		m.costs.NotRun[c.name] = "it failed: " + strings.Join(strings.Fields(err.Error()), " ")
-	}
-}
-
-func (m *measurement) done() report.Costs {
-	m.costs.RoundTrip = report.QuantilesOf(m.roundTrips)
-	return m.costs
 }

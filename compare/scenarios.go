@@ -65,21 +65,18 @@ func alone(ctx context.Context, s measure.Scenario, all ...*measure.Subject) err
 	return nil
 }
 
-// on are locks of c that are measured.
-func (m *measurement) on(c measure.Config, names string) *measure.Subject {
-	return &measure.Subject{Config: c, Locks: m.names + names}
-}
-
 // inTurns has locks measured in turns with bare round trips, where a bare question can be asked: a machine is not equally fast at all times, and ratios
 // compare what was measured within a turn.
 func (m *measurement) inTurns(ctx context.Context, s measure.Scenario) (mine, bare measure.Row, err error) {
-	on := m.on(m.Config, s.Name)
+	on := &measure.Subject{Config: m.Config, Locks: m.names + s.Name}
 	if m.costs.Question == "" {
 		err = alone(ctx, s, on)
 		return on.Row, bare, err
 	}
-	pings := m.on(measure.Config{URL: m.URL, TTL: m.TTL, Library: pinging}, "")
-	pings.Floor = &measure.Scenario{Do: measure.Cycle, N: 1, Samples: mostCycles, For: m.pingTime}
+	pings := &measure.Subject{
+		Config: measure.Config{URL: m.URL, TTL: m.TTL, Library: pinging}, Locks: m.names,
+		Floor: &measure.Scenario{Do: measure.Cycle, N: 1, Samples: mostCycles, For: m.pingTime},
+	}
 	err = alone(ctx, s, pings, on)
 	m.roundTrips = append(m.roundTrips, pings.Samples["acquire"]...)
 	return on.Row, pings.Row, err
@@ -110,7 +107,7 @@ func (m *measurement) handOff(ctx context.Context) error {
 
 // takeover measures how long the locks of a process that is killed stay taken.
 func (m *measurement) takeover(ctx context.Context) error {
-	on := m.on(m.Config, "takeover")
+	on := &measure.Subject{Config: m.Config, Locks: m.names + "takeover"}
 	err := alone(ctx, measure.Scenario{Do: measure.Takeover, Turns: m.takeovers, Processes: takeoverProcesses, N: takeoverNames}, on)
 	if err == nil {
 		m.costs.Takeover = report.Takeover{Time: report.QuantilesOf(on.Samples["times"])}

@@ -104,10 +104,10 @@ type Endpoint struct {
 }
 
 // Endpoint makes a place for one more worker process. Two endpoints share nothing but the servers. Its user closes it.
-func (s *Running) Endpoint() (*Endpoint, error) {
+func (r *Running) Endpoint() (*Endpoint, error) {
 	p := &Endpoint{}
 	var through []string
-	for _, addr := range s.Addrs() {
+	for _, addr := range r.Addrs() {
 		link, err := faultproxy.New(addr)
 		if err != nil {
 			p.Close()
@@ -116,7 +116,7 @@ func (s *Running) Endpoint() (*Endpoint, error) {
 		p.Links = append(p.Links, link)
 		through = append(through, link.Addr())
 	}
-	p.URL = s.URL(through)
+	p.URL = r.URL(through)
 	return p, nil
 }
 
