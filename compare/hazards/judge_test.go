@@ -55,6 +55,10 @@ func TestJudge(t *testing.T) {
 				"2300 w1/1 refused class stale",
 			report.Unsafe, refused, "their tokens are 2048 and 1024",
 		},
+		{
+			"tokens that fall later", bothBelieve + writes("wrote", "refused class stale") + "2600 w2/1 releasing; 2610 w3/1 asked; 2620 w3/1 got token 512 deadline 4000",
+			report.Unsafe, refused, "",
+		},
 		{"refused once, and landed later", bothBelieve + writes("wrote", "refused class stale") + "2350 w1/1 wrote token 1024", report.Unsafe, landed, "landed, in spite"},
 		{
 			"unsafe first, and fenced later", bothBelieve + writes("wrote", "wrote") + "; 2400 w3/1 asked; 3500 w3/1 got token 3072 deadline 6000; 3600 w3/1 wrote token 3072; " +
