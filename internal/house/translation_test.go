@@ -14,7 +14,7 @@ import (
 )
 
 // README.zh-CN.md says what README.md says: whoever changes the one changes the other. No test can read both languages; this one compares what
-// does not depend on them. The words of the table are held by TestChineseTable, in cmd/lockport.
+// does not depend on them. The words of the table are held by TestTableInReadme, in cmd/lockport.
 func TestChineseReadme(t *testing.T) {
 	read := func(name string) string {
 		text, err := os.ReadFile(filepath.Join("..", "..", name))
