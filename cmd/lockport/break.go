@@ -12,91 +12,76 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// breakOptions is the command line of break.
-type breakOptions struct {
-	url   string
-	name  string
-	yes   bool
-	whole bool // --all-of-session
-	owner string
-}
-
-func parseBreak(args []string) (o breakOptions, err error) {
-	options := newOptions("break")
-	server := options.server()
-	options.BoolVar(&o.yes, "yes", false, "")
-	options.StringVar(&o.owner, "owner", o.owner, "")
-	options.BoolVar(&o.whole, "all-of-session", false, "")
-	err = options.parse(args)
-	names := options.Args()
-	switch {
-	case err != nil:
-		return o, err
-	case len(names) == 0:
-		return o, usagef("the lock's name is missing; try: lockport break --help")
-	case len(names) > 1:
-		return o, usagef("break takes one lock name: %q", names)
-	}
-	o.name = names[0]
-	o.url, err = server.url()
-	return o, err
-}
-
 // breakVerb is "lockport break".
 func breakVerb(ctx context.Context, c *console, args []string) error {
-	o, err := parseBreak(args)
+	options := newOptions("break")
+	server := options.server()
+	yes := options.Bool("yes", false, "")
+	owner := options.String("owner", "", "")
+	wholeSession := options.Bool("all-of-session", false, "")
+	err := options.parse(args)
 	switch {
 	case err != nil:
 		return err
-	case !o.yes && !(c.interactive && c.answers):
+	case options.NArg() == 0:
+		return usagef("the lock's name is missing; try: lockport break --help")
+	case options.NArg() > 1:
+		return usagef("break takes one lock name: %q", options.Args())
+	}
+	name := options.Arg(0)
+	url, err := server.url()
+	switch {
+	case err != nil:
+		return err
+	case !*yes && !(c.interactive && c.answers):
 		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
-	client, err := openView("break", o.url)
+	client, err := openView("break", url)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
 	caps := client.Capabilities()
-	st, err := inspect(ctx, client, o.name)
+	st, err := inspect(ctx, client, name)
 	if err != nil {
 		return err
 	}
 	if !st.Held {
-		return failf(exitFailed, "nobody holds %s", plain(o.name))
+		return failf(exitFailed, "nobody holds %s", plain(name))
 	}
-	if st, err = oneHolder(st, o.owner); err != nil {
+	if st, err = oneHolder(st, *owner); err != nil {
 		return err
 	}
 	_ = writeDetails(c.err, caps, st)
 	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
 		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", caps.Backend, instead(st, caps))
 	}
-	if !o.yes && !c.asks("End this hold?") {
+	if !*yes && !c.asks("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
 	}
 	limited, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	err = client.Break(limited, o.name, st.Owner)
+	err = client.Break(limited, name, st.Owner)
 	var shared *driver.SharedSessionError
 	if session, ok := driver.As[driver.SessionBreaker](client.Backend()); ok && errors.As(err, &shared) {
-		if !o.whole {
+		if !*wholeSession {
 			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, give --all-of-session",
 				shared.Session, losses(shared))
 		}
 		c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
-		if !o.yes && !c.asks("End the session?") {
+		if !*yes && !c.asks("End the session?") {
 			return failf(exitFailed, "nothing was ended")
 		}
 		limited, cancel := context.WithTimeout(ctx, lookLimit)
 		defer cancel()
-		err = session.BreakSession(limited, o.name, st.Owner)
+		err = session.BreakSession(limited, name, st.Owner)
 	}
 	switch {
 	case err == nil:
-		c.say("%s", ended(st, caps, clientTTL(o.url, caps)))
+		c.say("%s", ended(st, caps, clientTTL(url, caps)))
 		return nil
 	case errors.Is(err, driver.ErrLost):
-		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(o.name), who(st))
+		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(name), who(st))
 	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
 		return failf(exitUnavailable, "%v; the hold may have ended: check with lockport status", lookError(err))
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"strconv"
 	"time"
@@ -37,9 +38,11 @@ func (o options) count(to *int, name string) {
 	})
 }
 
-// parse takes the options out of args. Args has the rest.
+// parse takes the options out of args. Args has the rest. pflag.ErrHelp: they ask for help.
 func (o options) parse(args []string) error {
-	if err := o.Parse(args); err != nil {
+	if err := o.Parse(args); errors.Is(err, pflag.ErrHelp) {
+		return err
+	} else if err != nil {
 		return usagef("%s; try: lockport %s --help", oneLine(err.Error()), o.Name())
 	}
 	return nil
@@ -52,17 +55,4 @@ func (o options) parseAlone(args []string) error {
 		err = usagef("%s takes options only; try: lockport %s --help", o.Name(), o.Name())
 	}
 	return err
-}
-
-// wantsHelp says whether args ask for help, in front of "--".
-func wantsHelp(args []string) bool {
-	for _, arg := range args {
-		switch arg {
-		case "--":
-			return false
-		case "-h", "--help":
-			return true
-		}
-	}
-	return false
 }

@@ -1,12 +1,17 @@
+//go:build linux || darwin
+
 package main
 
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/lockport/lockport/compare"
 )
 
 func TestRunOptions(t *testing.T) {
@@ -18,10 +23,6 @@ func TestRunOptions(t *testing.T) {
 		{[]string{"a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1}},
 		{[]string{"a", "-n", "--", "-n", "--", "-w"}, runOptions{names: []string{"a"}, once: true, wait: -1, command: []string{"-n", "--", "-w"}}},
 		{[]string{"-w10s", "-", "--", "true"}, runOptions{names: []string{"-"}, wait: 10 * time.Second}},
-		{[]string{"-w0s", "a", "--", "true"}, runOptions{names: []string{"a"}, once: true}},
-		{[]string{"--min-hold=2m", "--on-lost=ignore", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, minHold: 2 * time.Minute, ignore: true}},
-		{[]string{"--shared", "b", "a", "--", "true"}, runOptions{names: []string{"b", "a"}, wait: -1, shared: true}},
-		{[]string{"--permits", "3", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, permits: 3}},
 		{[]string{"--ttl=9s", "a", "--", "true"}, runOptions{names: []string{"a"}, wait: -1, ttl: 9 * time.Second, ttlGiven: true, killAfter: 3 * time.Second}},
 		{[]string{"--url=redis://h?ttl=6s", "a", "--", "true"},
 			runOptions{names: []string{"a"}, wait: -1, url: "redis://h?ttl=6s", ttl: 6 * time.Second, killAfter: 2 * time.Second}},
@@ -71,7 +72,13 @@ func TestURLComesFromAFile(t *testing.T) {
 	} {
 		t.Setenv("LOCKPORT_URL", tt.url)
 		t.Setenv("LOCKPORT_URL_FILE", tt.file)
-		got, err := parseStatus(tt.args)
+		options := newOptions("status")
+		server := options.server()
+		err := options.parse(tt.args)
+		var got string
+		if err == nil {
+			got, err = server.url()
+		}
 		if tt.wantErr != "" {
 			require.ErrorContains(t, err, tt.wantErr, "%q", tt.args)
 			require.NotContains(t, err.Error(), "secret")
@@ -79,6 +86,140 @@ func TestURLComesFromAFile(t *testing.T) {
 			continue
 		}
 		require.NoError(t, err, "%q", tt.args)
-		require.Equal(t, tt.want, got.url, "%q", tt.args)
+		require.Equal(t, tt.want, got, "%q", tt.args)
 	}
+}
+
+// TestRefusals lists what can be wrong with a command line: the exit code, and a piece of the one line that says so.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	plain, noInterpreter, missing := filepath.Join(dir, "plain"), filepath.Join(dir, "no-interpreter"), filepath.Join(dir, "missing")
+	require.NoError(t, os.WriteFile(plain, []byte("#!/bin/sh\n"), 0o600))
+	require.NoError(t, os.WriteFile(noInterpreter, []byte("#!/no/such/interpreter\n"), 0o700))
+	url := folder(t)
+	long := strings.Repeat("x", 1025)
+	for _, tt := range []struct {
+		code int
+		line string
+		args []string
+	}{
+		{64, "the lock's name is missing", []string{"run"}},
+		{64, "the command is missing", []string{"run", "a", "--"}},
+		{64, "put -- between", []string{"run", "a", "true"}},
+		{64, "--shared and --permits exclude each other", []string{"run", "--shared", "--permits", "2", "a", "--", "true"}},
+		{64, "none twice", []string{"run", "a", "b", "a", "--", "true"}},
+		{64, "the lock's name is empty", []string{"run", "", "--", "true"}},
+		{64, "name", []string{"run", long, "--", "true"}},
+		{64, "name", []string{"run", "a\xff", "--", "true"}},
+		{64, `bad duration "soon"`, []string{"run", "-w", "soon", "a", "--", "true"}},
+		{64, "exclude each other", []string{"run", "-n", "-w1s", "a", "--", "true"}},
+		{64, "neither term nor ignore", []string{"run", "--on-lost", "cry", "a", "--", "true"}},
+		{64, "half of the TTL", []string{"run", "--ttl=3s", "--kill-after=2s", "a", "--", "true"}},
+		{64, "give at least 100ms", []string{"run", "--ttl=99ms", "a", "--", "true"}},
+		{64, "known: etcd, etcds, file, memory, mysql, postgres, postgresql, redis", []string{"run", "--url", "rdis://localhost", "a", "--", "true"}},
+		{64, "unknown scheme", []string{"run", "--url", "localhost:6379", "a", "--", "true"}},
+		{64, "cannot be parsed", []string{"run", "--url", "redis://u:secret@host:port", "a", "--", "true"}},
+		{64, `unknown URL parameter "prefix"`, []string{"run", "--url", "file:?prefix=x", "a", "--", "true"}},
+		{69, "there is no lock folder", []string{"run", "--url", "file://" + missing, "a", "--", "true"}},
+		{127, "command not found: no-such-command", []string{"run", "a", "--", "no-such-command"}},
+		{127, "command not found: " + missing, []string{"run", "a", "--", missing}},
+		{69, "no-such-host.invalid", []string{"run", "--url", "redis://no-such-host.invalid", "a", "--", "true"}},
+		{69, "running", []string{"run", "--url", "etcd://127.0.0.1:1", "a", "--", "true"}},
+		{69, "refused", []string{"run", "--url", "zookeeper://127.0.0.1:1", "a", "--", "true"}},
+		{69, "refused", []string{"run", "--url", "postgres://u:secret@127.0.0.1:1/db", "a", "--", "true"}},
+		{69, "refused", []string{"run", "--url", "mysql://u:secret@127.0.0.1:1/db", "a", "--", "true"}},
+		{69, "refused", []string{"run", "--url", "redlock://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3", "a", "--", "true"}},
+		{64, "the command lockport has none", []string{"run", "--url", "table+sqlite:///tmp/locks.db", "a", "--", "true"}},
+		{126, "permission denied", []string{"run", "a", "--", plain}},
+		{126, "cannot start /", []string{"run", "a", "--", "/"}},
+		{127, "cannot start " + noInterpreter, []string{"run", "a", "--", noInterpreter}},
+		{64, `unknown verb "rum"; known: run, status, break, doctor`, []string{"rum", "a", "--", "true"}},
+		{64, "the verb comes first, then its options: lockport VERB --url …; known: run, status", []string{"--url=redis://u:secret@host", "run", "a"}},
+
+		{64, "one lock name", []string{"status", "a", "b"}},
+		{64, "exclude each other", []string{"status", "--prefix", "a", "b"}},
+		{64, "empty", []string{"status", ""}},
+		{64, "1024", []string{"status", long}},
+		{64, "UTF-8", []string{"status", "\xff"}},
+		{64, "invisible to other processes", []string{"status", "--url", "memory:"}},
+		{64, "speed", []string{"status", "--url", "redis://127.0.0.1:1?speed=high"}},
+		{69, "refused", []string{"status", "--url", "redis://u:secret@127.0.0.1:1", "a"}},
+		{69, "/nowhere/at/all", []string{"status", "--url", "file:///nowhere/at/all", "a"}},
+		{69, "numbers", []string{"status", "--url", "postgres://u:secret@127.0.0.1:1/db?exact=true", "x"}},
+		{64, "name is missing", []string{"break"}},
+		{64, "one lock name", []string{"break", "--yes", "a", "b"}},
+		{64, "--yes", []string{"break", "a"}},
+		{64, "invisible to other processes", []string{"break", "--yes", "--url", "memory:", "a"}},
+		{69, "refused", []string{"break", "--yes", "--url", "redis://u:secret@127.0.0.1:1", "a"}},
+
+		{64, "options only", []string{"doctor", "x"}},
+		{64, "options only", []string{"doctor", "--", "x"}},
+		{64, `unknown scheme "gopher"`, []string{"doctor", "--url", "gopher://h"}},
+		{64, "TTL", []string{"doctor", "--url", "etcd://h?ttl=1ms"}},
+		{69, "is it running", []string{"doctor", "--url", "redis://:secret@127.0.0.1:1"}},
+		{69, "there is no lock folder", []string{"doctor", "--url", "file:///no/such/folder"}},
+
+		{64, "options only", []string{"conform", "file:"}},
+		{64, "flag: error parsing regexp", []string{"conform", "--run", "("}},
+		{64, "no case matches", []string{"conform", "--run", "^nothing$"}},
+		{64, "at least 1s", []string{"conform", "--soak", "1ms"}},
+		{64, "--soak runs no cases", []string{"conform", "--soak", "1s", "--short"}},
+		{64, "give --soak", []string{"conform", "--goroutines", "9"}},
+		{69, "there is no lock folder", []string{"conform", "--url", "file:///no/such/folder"}},
+
+		{64, `unknown scenario "H99"; known: hazards, costs, H1,`, []string{"compare", "--scenario", "H7,H99"}},
+		{64, `unknown backend "oracle"; known: article, file, redis,`, []string{"compare", "--backend", "oracle"}},
+		{64, "with --url the backends are those of the URLs", []string{"compare", "--url", "redis://u:secret@h", "--backend", "etcd"}},
+		{64, "hazards are shown on servers of our own only", []string{"compare", "--url", "redis://u:secret@h", "--scenario", "H7"}},
+		{64, "options only", []string{"compare", "redis://h"}},
+		{64, "--out needs the name of a folder", []string{"compare", "--out", ""}},
+		{64, "unknown flag: --fast", []string{"compare", "--fast"}},
+
+		{64, "", []string{"help", "nothing"}},
+		{64, "", []string{"help", "run", "conform"}},
+		{64, "", []string{"version", "x"}},
+		{64, "", []string{"backends", "x"}},
+	} {
+		t.Run(tt.args[0]+" "+tt.line, func(t *testing.T) {
+			t.Parallel()
+			refuses(t, url, tt.code, tt.line, tt.args...)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	code, all, _ := inside(t, "help")
+	require.Equal(t, 0, code)
+	for _, v := range verbs() {
+		require.Contains(t, all, "\n  "+v.name+" ")
+		for _, args := range [][]string{{v.name, "--help"}, {v.name, "-h"}, {"help", v.name}, {"--help", v.name}} {
+			code, stdout, stderr := inside(t, args...)
+			require.Equal(t, 0, code, "%q: %s", args, stderr)
+			require.Equal(t, v.help(), stdout, "%q", args)
+			require.Empty(t, stderr)
+		}
+		require.True(t, strings.HasPrefix(v.help(), "Usage: lockport "+v.name), v.name)
+		require.Contains(t, v.help(), "Example:\n  lockport "+v.name)
+		for line := range strings.Lines(v.help()) {
+			require.LessOrEqual(t, len(line), 130, line)
+		}
+	}
+	_, comparing, _ := inside(t, "help", "compare")
+	for _, choice := range append(compare.Subjects(), "hazards or costs; H1 to H15; "+strings.Join(compare.Scenarios()[17:], ", ")) {
+		require.Contains(t, comparing, choice)
+	}
+	code, stdout, stderr := inside(t)
+	require.Equal(t, 64, code)
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, "\n  run ")
+}
+
+func TestVersion(t *testing.T) {
+	t.Parallel()
+	stdout, _ := ran(t, 0, "file:", "version")
+	require.Regexp(t, `^lockport \S+ go1\.\S+ \w+/\w+\n$`, stdout)
+	same, _ := ran(t, 0, "file:", "--version")
+	require.Equal(t, stdout, same)
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/signal"
 	"syscall"
 	"time"
@@ -18,12 +17,7 @@ import (
 
 // keeper runs the command whenever this lockport leads.
 type keeper struct {
-	c       *console
-	o       runOptions
-	path    string
-	client  *lockport.Client
-	signals chan os.Signal
-
+	*runner
 	end       context.CancelCauseFunc // ends everything; an exitError is how lockport ends
 	unlisten  func()                  // what listens for signals while no command runs
 	unexplain func()                  // what explains why it takes long
@@ -31,18 +25,17 @@ type keeper struct {
 }
 
 // keep runs the command again and again, until a signal ends lockport.
-func keep(ctx context.Context, c *console, o runOptions, path string, signals chan os.Signal) error {
-	k := &keeper{c: c, o: o, path: path, signals: signals, unexplain: func() {}}
+func (r *runner) keep(ctx context.Context) error {
+	k := &keeper{runner: r, unexplain: func() {}}
 	ctx, k.end = context.WithCancelCause(ctx)
 	defer k.end(nil)
-	k.unlisten = onSignal(signals, k.end)
-	var err error
-	if k.client, err = open(ctx, c, o); err == nil {
-		err = leader.Run(ctx, k.client, o.names[0], k.lead, leader.Observe(k.observe))
+	k.unlisten = r.onSignal(k.end)
+	err := r.open(ctx)
+	if err == nil {
+		err = leader.Run(ctx, r.client, r.o.names[0], k.lead, leader.Observe(k.observe))
 		err = cmp.Or(context.Cause(ctx), libraryError(err))
 	}
 	k.unlisten()
-	closeClient(k.client, signals)
 	var exit *exitError
 	if !errors.As(context.Cause(ctx), &exit) {
 		return err
@@ -56,11 +49,11 @@ func keep(ctx context.Context, c *console, o runOptions, path string, signals ch
 // lead runs the command once.
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 	k.unlisten() // the command gets the signals now
-	defer func() { k.unlisten = onSignal(k.signals, k.end) }()
+	defer func() { k.unlisten = k.onSignal(k.end) }()
 	if ctx.Err() != nil {
 		return nil
 	}
-	code, asked, err := supervise(k.c, k.o, k.path, k.client.Capabilities().Backend, term, []*lockport.Lock{term}, k.signals)
+	code, asked, err := k.supervise(term, []*lockport.Lock{term})
 	signal.Reset(syscall.SIGTSTP) // without a command it stops lockport again
 	switch {
 	case err != nil:
@@ -81,7 +74,7 @@ func (k *keeper) observe(change leader.Change) {
 	k.unexplain = func() {}
 	switch change.State {
 	case leader.Campaigning:
-		k.unexplain = explainWaiting(context.Background(), k.c, k.client, k.o.names)
+		k.unexplain = k.explainWaiting(context.Background())
 	case leader.Idle:
 		if change.Pause == 0 {
 			k.last = change.Err

@@ -15,6 +15,15 @@ import (
 	"github.com/lockport/lockport"
 )
 
+// runner runs a command under a lock.
+type runner struct {
+	c       *console
+	o       runOptions
+	path    string         // of the command
+	signals chan os.Signal // that lockport gets
+	client  *lockport.Client
+}
+
 // runVerb is "lockport run".
 func runVerb(ctx context.Context, c *console, args []string) error {
 	o, err := parseRun(args)
@@ -29,19 +38,24 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	// has a lock to renew and a command to watch. SIGPIPE is caught rather than ignored: the command would inherit that.
 	signal.Ignore(syscall.SIGTTOU)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	signals := catchSignals()
-
+	r := &runner{c: c, o: o, path: path, signals: catchSignals()}
+	defer r.close()
 	if o.keep {
-		return keep(ctx, c, o, path, signals)
+		return r.keep(ctx)
 	}
+	return r.once(ctx)
+}
+
+// once runs the command once.
+func (r *runner) once(ctx context.Context) error {
 	started := time.Now()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	unlisten := onSignal(signals, end)
-	client, err := open(ctx, c, o)
+	unlisten := r.onSignal(end)
+	err := r.open(ctx)
 	var lock *lockport.Set
 	if err == nil {
-		lock, err = acquire(ctx, c, o, client, started)
+		lock, err = r.acquire(ctx, started)
 	}
 	unlisten()
 	if interrupted := interruption(ctx); interrupted != nil {
@@ -51,19 +65,18 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 		err = interrupted
 	}
 	if err != nil {
-		closeClient(client, signals)
 		return err
 	}
-	code, _, err := supervise(c, o, path, client.Capabilities().Backend, lock, lock.Locks(), signals)
-	return finish(c, o, client, lock, code, err, signals)
+	code, _, err := r.supervise(lock, lock.Locks())
+	return r.finish(lock, code, err)
 }
 
 // onSignal cancels when a signal ends lockport where no command runs, until stop is called.
-func onSignal(signals <-chan os.Signal, cancel context.CancelCauseFunc) (stop func()) {
+func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		if s := untilEnded(done, signals); s != 0 {
+		if s := r.untilEnded(done); s != 0 {
 			cancel(&exitError{code: signalCode(s)})
 		}
 	})
@@ -71,12 +84,12 @@ func onSignal(signals <-chan os.Signal, cancel context.CancelCauseFunc) (stop fu
 }
 
 // untilEnded waits for done, or for a signal that ends lockport where no command runs, which it returns.
-func untilEnded(done <-chan struct{}, signals <-chan os.Signal) syscall.Signal {
+func (r *runner) untilEnded(done <-chan struct{}) syscall.Signal {
 	for {
 		select {
 		case <-done:
 			return 0
-		case s := <-signals:
+		case s := <-r.signals:
 			if s != syscall.SIGWINCH && s != syscall.SIGCONT && s != syscall.SIGTSTP {
 				return s.(syscall.Signal)
 			}
@@ -84,47 +97,47 @@ func untilEnded(done <-chan struct{}, signals <-chan os.Signal) syscall.Signal {
 	}
 }
 
-// closeClient closes the client, which keeps the lock for as long as --min-hold wants, and undoes what is uncertain. A signal
+// close closes the client, which keeps the lock for as long as --min-hold wants, and undoes what is uncertain. A signal
 // ends that: what is left then ends with this process or with the TTL.
-func closeClient(client *lockport.Client, signals <-chan os.Signal) {
-	if client == nil {
+func (r *runner) close() {
+	if r.client == nil {
 		return
 	}
 	closed := make(chan struct{})
-	go func() { _ = client.Close(); close(closed) }()
-	untilEnded(closed, signals)
+	go func() { _ = r.client.Close(); close(closed) }()
+	r.untilEnded(closed)
 }
 
 // open opens the server.
-func open(ctx context.Context, c *console, o runOptions) (*lockport.Client, error) {
-	options := []lockport.Option{lockport.MinHold(o.minHold)}
-	if o.ttlGiven {
-		options = append(options, lockport.TTL(o.ttl))
+func (r *runner) open(ctx context.Context) (err error) {
+	options := []lockport.Option{lockport.MinHold(r.o.minHold)}
+	if r.o.ttlGiven {
+		options = append(options, lockport.TTL(r.o.ttl))
 	}
-	client, err := openServer(ctx, o.url, options...)
-	if err == nil && c.interactive {
-		for _, n := range client.Notices() {
+	r.client, err = openServer(ctx, r.o.url, options...)
+	if err == nil && r.c.interactive {
+		for _, n := range r.client.Notices() {
 			if !n.Unknown {
-				c.say("warning: %s %s", n.Text, n.Remedy)
+				r.c.say("warning: %s %s", n.Text, n.Remedy)
 			}
 		}
 	}
-	return client, err
+	return err
 }
 
 // acquire acquires the lock. -w counts from started.
-func acquire(ctx context.Context, c *console, o runOptions, client *lockport.Client, started time.Time) (lock *lockport.Set, err error) {
-	limited, cancel, waited := ctx, context.CancelFunc(func() {}), ""
+func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
+	o, limited, cancel, waited := r.o, ctx, context.CancelFunc(func() {}), ""
 	if o.once {
 		limited, cancel = context.WithTimeout(ctx, openLimit)
-		lock, err = lockport.TryAcquireAll(limited, client, o.names, o.mode()...)
+		lock, err = lockport.TryAcquireAll(limited, r.client, o.names, o.mode()...)
 	} else {
 		if o.wait >= 0 {
 			limited, cancel = context.WithDeadline(ctx, started.Add(o.wait))
 			waited = fmt.Sprintf("waited %v: ", o.wait)
 		}
-		stop := explainWaiting(ctx, c, client, o.names)
-		lock, err = lockport.AcquireAll(limited, client, o.names, o.mode()...)
+		stop := r.explainWaiting(ctx)
+		lock, err = lockport.AcquireAll(limited, r.client, o.names, o.mode()...)
 		stop()
 	}
 	cancel()
@@ -133,7 +146,7 @@ func acquire(ctx context.Context, c *console, o runOptions, client *lockport.Cli
 	} else if !errors.Is(err, lockport.ErrHeld) || ctx.Err() != nil {
 		return nil, libraryError(err)
 	}
-	name, by := holder(ctx, client, o.names)
+	name, by := holder(ctx, r.client, o.names)
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
@@ -142,8 +155,8 @@ const explainAfter = time.Second
 
 // explainWaiting tells a person at a terminal who has the lock, if Acquire takes long. stop ends that, and returns when
 // nothing more will be written.
-func explainWaiting(ctx context.Context, c *console, client *lockport.Client, names []string) (stop func()) {
-	if !c.interactive {
+func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
+	if !r.c.interactive {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -154,9 +167,9 @@ func explainWaiting(ctx context.Context, c *console, client *lockport.Client, na
 			return
 		case <-time.After(explainAfter):
 		}
-		name, by := holder(ctx, client, names)
+		name, by := holder(ctx, r.client, r.o.names)
 		if ctx.Err() == nil {
-			c.say("waiting for %q, held by %s", name, by)
+			r.c.say("waiting for %q, held by %s", name, by)
 		}
 	})
 	return func() { cancel(); explaining.Wait() }
@@ -164,20 +177,19 @@ func explainWaiting(ctx context.Context, c *console, client *lockport.Client, na
 
 // finish releases the lock and settles the exit code: a lock
 // that turns out to be lost counts more than what the command returned.
-func finish(c *console, o runOptions, client *lockport.Client, lock *lockport.Set, code int, failed error, signals <-chan os.Signal) error {
+func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 	err := lock.Release(context.Background())
 	switch {
 	case errors.Is(err, lockport.ErrLost):
 		if code != exitLost {
-			c.say("%v", err)
+			r.c.say("%v", err)
 		}
 		if failed == nil {
 			code = exitLost
 		}
 	case err != nil:
-		c.say("%v; the lock expires within %v", err, o.ttl)
+		r.c.say("%v; the lock expires within %v", err, r.o.ttl)
 	}
-	closeClient(client, signals)
 	if failed != nil {
 		return failed
 	}

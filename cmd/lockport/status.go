@@ -16,61 +16,44 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// statusOptions is the command line of status.
-type statusOptions struct {
-	url    string
-	name   string // empty: all
-	prefix string
-	json   bool
-}
-
-func parseStatus(args []string) (statusOptions, error) {
-	var o statusOptions
-	options := newOptions("status")
-	server := options.server()
-	options.StringVar(&o.prefix, "prefix", o.prefix, "")
-	options.BoolVar(&o.json, "json", false, "")
-	err := options.parse(args)
-	names := options.Args()
-	switch {
-	case err != nil:
-		return o, err
-	case len(names) > 1:
-		return o, usagef("status takes one lock name, or none: %q", names)
-	case len(names) == 1 && options.Changed("prefix"):
-		return o, usagef("a lock's name and --prefix exclude each other")
-	case len(names) == 1 && names[0] == "":
-		return o, usagef("the lock's name is empty")
-	case len(names) == 1:
-		o.name = names[0]
-	}
-	o.url, err = server.url()
-	return o, err
-}
-
 // statusVerb is "lockport status".
 func statusVerb(ctx context.Context, c *console, args []string) error {
-	o, err := parseStatus(args)
+	options := newOptions("status")
+	server := options.server()
+	prefix := options.String("prefix", "", "")
+	asJSON := options.Bool("json", false, "")
+	err := options.parse(args)
+	switch {
+	case err != nil:
+		return err
+	case options.NArg() > 1:
+		return usagef("status takes one lock name, or none: %q", options.Args())
+	case options.NArg() == 1 && options.Changed("prefix"):
+		return usagef("a lock's name and --prefix exclude each other")
+	case options.NArg() == 1 && options.Arg(0) == "":
+		return usagef("the lock's name is empty")
+	}
+	url, err := server.url()
 	if err != nil {
 		return err
 	}
-	client, err := openView("status", o.url)
+	client, err := openView("status", url)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	if o.name != "" {
-		return showOne(ctx, c, client, o)
+	if options.NArg() == 1 {
+		return showOne(ctx, c, client, options.Arg(0), *asJSON)
 	}
-	return showAll(ctx, c, client, o)
+	return showAll(ctx, c, client, *prefix, *asJSON)
 }
 
-func showOne(ctx context.Context, c *console, client *lockport.Client, o statusOptions) error {
-	st, err := inspect(ctx, client, o.name)
+func showOne(ctx context.Context, c *console, client *lockport.Client, name string, asJSON bool) error {
+	st, err := inspect(ctx, client, name)
 	switch {
 	case err != nil:
 		return err
-	case o.json:
+	case asJSON:
 		err = writeLocks(c.out, client, st)
 	default:
 		err = writeDetails(c.out, client.Capabilities(), st)
@@ -81,10 +64,10 @@ func showOne(ctx context.Context, c *console, client *lockport.Client, o statusO
 	return err
 }
 
-func showAll(ctx context.Context, c *console, client *lockport.Client, o statusOptions) error {
+func showAll(ctx context.Context, c *console, client *lockport.Client, prefix string, asJSON bool) error {
 	ctx, cancel := context.WithTimeout(ctx, lookLimit)
 	defer cancel()
-	all, err := client.List(ctx, o.prefix)
+	all, err := client.List(ctx, prefix)
 	incomplete := lookError(err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failf(exitUnavailable, "%v; name the lock: lockport status NAME", incomplete)
@@ -95,12 +78,12 @@ func showAll(ctx context.Context, c *console, client *lockport.Client, o statusO
 	slices.SortFunc(all, func(a, b lockport.Status) int { return cmp.Compare(a.Name, b.Name) })
 	err = nil
 	switch {
-	case o.json:
+	case asJSON:
 		err = writeLocks(c.out, client, all...)
 	case len(all) > 0:
 		err = writeTable(c.out, all)
-	case o.prefix != "":
-		c.say("no held lock has a name that starts with %s", strconv.Quote(o.prefix))
+	case prefix != "":
+		c.say("no held lock has a name that starts with %q", prefix)
 	default:
 		c.say("no lock is held (%s)", client.Capabilities().Backend)
 	}
@@ -117,8 +100,8 @@ type lockJSON struct {
 	PID     int        `json:"pid,omitempty"`
 	Label   string     `json:"label,omitempty"`
 	Token   uint64     `json:"token,omitempty,string"` // a number may have more digits than what reads it can hold
-	Since   *time.Time `json:"since,omitempty"`
-	Expires *time.Time `json:"expires,omitempty"`
+	Since   time.Time  `json:"since,omitzero"`
+	Expires time.Time  `json:"expires,omitzero"`
 	Waiters *int       `json:"waiters,omitempty"`
 	Shared  bool       `json:"shared,omitempty"`
 	Permits int        `json:"permits,omitempty"`
@@ -127,12 +110,7 @@ type lockJSON struct {
 
 // newLockJSON says what is known of one lock.
 func newLockJSON(st lockport.Status) lockJSON {
-	at := func(t time.Time) *time.Time {
-		if t = t.UTC().Truncate(time.Millisecond); t.IsZero() {
-			return nil
-		}
-		return &t
-	}
+	at := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 	j := lockJSON{
 		Name: st.Name, Held: st.Held, Foreign: st.Foreign, Owner: st.Owner, Host: st.Host, PID: st.PID, Label: st.Label, Token: uint64(st.Token),
 		Since: at(st.Since), Expires: at(st.Expires), Shared: st.Shared, Permits: st.Permits,

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -13,6 +15,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -78,12 +82,12 @@ func testStatusAndBreak(t *testing.T, url string) {
 	known := map[string][]any{ // token, since, expires, waiters
 		"redis": {false, false, true, true}, "postgres": {false, false, false, true}, "mysql": {true, true, false, false},
 	}
-	require.Equal(t, known[scheme], []any{st.Token != 0, st.Since != nil, st.Expires != nil, st.Waiters != nil})
-	if st.Since != nil {
-		require.WithinRange(t, *st.Since, began.Add(-2*time.Second), time.Now().Add(time.Second))
+	require.Equal(t, known[scheme], []any{st.Token != 0, !st.Since.IsZero(), !st.Expires.IsZero(), st.Waiters != nil})
+	if !st.Since.IsZero() {
+		require.WithinRange(t, st.Since, began.Add(-2*time.Second), time.Now().Add(time.Second))
 	}
-	if st.Expires != nil {
-		require.WithinRange(t, *st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
+	if !st.Expires.IsZero() {
+		require.WithinRange(t, st.Expires, time.Now().Add(-time.Second), time.Now().Add(17*time.Second))
 	}
 	stdout, _ = ran(t, 0, url, "status", name)
 	require.Regexp(t, `(?m)^holder +`+host+`, pid `+strconv.Itoa(holder.Process.Pid)+`, lockport$`, stdout)
@@ -165,4 +169,141 @@ func testList(t *testing.T, url string, st lockJSON) {
 	require.Len(t, lines, 4, stdout)
 	require.Equal(t, strings.Index(lines[0], "HOLDER")+len("ä")-1, strings.Index(lines[1], st.Host), "the columns are not aligned:\n%s", stdout)
 	require.Contains(t, lines[2], "jobsx  ")
+}
+
+// testForeignHolder: of a holder that is no client of lockport, status says so, and break does not promise that it stops.
+func testForeignHolder(t *testing.T, url string) {
+	_, err := servers.SharedRedis(t).Do(t.Context(), "SET", "lockport:theirs", "me, \x1b[31mthe shell")
+	require.NoError(t, err)
+	stdout, _ := ran(t, 0, url, "status", "theirs")
+	require.Contains(t, stdout, `foreign: "me, \x1b[31mthe shell"`+"\n")
+	st := statusJSON(t, url, "theirs")[0]
+	require.True(t, st.Held && st.Foreign)
+	require.Empty(t, st.Host+st.Label)
+	require.Zero(t, st.Token)
+	require.True(t, slices.ContainsFunc(statusJSON(t, url), func(l lockJSON) bool { return l.Name == "theirs" && l.Foreign }))
+	_, stderr := ran(t, 0, url, "break", "--yes", "theirs")
+	require.Contains(t, stderr, "it may be at work still")
+	ran(t, 1, url, "status", "theirs")
+}
+
+// TestHoldersOfFiles is on files what serverTests are on servers.
+func TestHoldersOfFiles(t *testing.T) {
+	t.Parallel()
+	testHolders(t, folder(t))
+}
+
+// testHolders: all readers, and all who have a permit, are shown, and one of them can be ended.
+func testHolders(t *testing.T, url string) {
+	for _, mode := range []string{"--shared", "--permits=4"} {
+		name, holders, pids := "holders"+mode, map[int]*process{}, []int(nil)
+		for range 3 {
+			p := start(t, url, "run", mode, name, "--", "sh", "-c", "echo ready; exec sleep 1000")
+			p.says(t, "ready")
+			holders[p.Process.Pid], pids = p, append(pids, p.Process.Pid)
+		}
+		slices.Sort(pids)
+		st := statusJSON(t, url, name)[0]
+		all := append([]lockJSON{st}, st.Others...)
+		var shown []int
+		for _, h := range all {
+			require.Equal(t, mode == "--shared", h.Shared)
+			require.Equal(t, mode != "--shared", h.Permits == 4 || h.Permits == -1) // databases do not know how many there are
+			shown = append(shown, h.PID)
+		}
+		slices.Sort(shown)
+		require.Equal(t, pids, shown)
+		stdout, _ := ran(t, 0, url, "status", name)
+		require.Regexp(t, `(?m)^(shared by +3 readers|permits +3 (of 4 )?are held.*)$`, stdout)
+
+		refuses(t, url, 64, "has 3 holders: give --owner", "break", "--yes", "--url", url, name)
+		one := all[1]
+		if scheme(url) == "file" {
+			_, stderr := ran(t, 69, url, "break", "--yes", "--owner", one.Owner, name)
+			require.Contains(t, stderr, "it ends with its process: kill "+strconv.Itoa(one.PID))
+			require.NoError(t, holders[one.PID].Process.Kill())
+			holders[one.PID].code(t)
+		} else {
+			ran(t, 0, url, "break", "--yes", "--owner", one.Owner, name)
+			require.Equal(t, 79, holders[one.PID].code(t), holders[one.PID].err.String())
+		}
+		eventually(t, func() bool { return len(statusJSON(t, url, name)[0].Others) == 1 }, "it is shown still")
+		for pid, p := range holders {
+			require.Equal(t, pid == one.PID, p.ended(), "another was ended")
+		}
+	}
+}
+
+func TestStatusOfFiles(t *testing.T) {
+	t.Parallel()
+	url := folder(t)
+	stdout, stderr := ran(t, 0, url, "status")
+	require.Empty(t, stdout)
+	require.Equal(t, "lockport: no lock is held (file)\n", stderr)
+	stdout, stderr = ran(t, 1, url, "status", "a")
+	require.Regexp(t, `^lock +a \(file\)\nholder +nobody\nwaiting +not known\n$`, stdout)
+	require.Empty(t, stderr)
+
+	holder := start(t, url, "run", "a", "b c", "ab", "\x1b[31mred\n", `"`, "é", "--", "sh", "-c", "echo ready; exec sleep 1000")
+	holder.says(t, "ready")
+	stdout, stderr = ran(t, 0, url, "status")
+	require.Empty(t, stderr)
+	var shown []string
+	for _, line := range strings.Split(strings.TrimSpace(stdout), "\n")[1:] {
+		shown = append(shown, regexp.MustCompile(`  +`).Split(line, 2)[0])
+	}
+	require.Equal(t, []string{`"\x1b[31mred\n"`, `"\""`, "a", "ab", `"b c"`, "é"}, shown, stdout)
+	stdout, _ = ran(t, 0, url, "status", "--prefix", "a")
+	require.Equal(t, 3, strings.Count(stdout, "\n"), stdout)
+	stdout, stderr = ran(t, 0, url, "status", "--prefix=x")
+	require.Empty(t, stdout)
+	require.Equal(t, "lockport: no held lock has a name that starts with \"x\"\n", stderr)
+	stdout, _ = ran(t, 0, url, "status", "--json", "--prefix=x")
+	require.JSONEq(t, `{"backend": "file", "locks": []}`, stdout)
+	stdout, _ = ran(t, 1, url, "status", "--json", "x")
+	require.JSONEq(t, `{"backend": "file", "locks": [{"name": "x", "held": false, "foreign": false}]}`, stdout)
+
+	stdout, stderr = ran(t, 69, url, "break", "--yes", "é")
+	require.Empty(t, stdout)
+	require.Contains(t, stderr, fmt.Sprintf("\nlockport: the backend file cannot end a hold by force: it ends with its process: kill %d (on ", holder.Process.Pid))
+	require.False(t, holder.ended())
+}
+
+func TestWho(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		st   lockport.Status
+		want string
+	}{
+		{lockport.Status{}, "nobody"},
+		{lockport.Status{Held: true, Host: "web1", PID: 4711, Label: "deploy"}, "web1, pid 4711, deploy"},
+		{lockport.Status{Held: true, Host: "\x1b[2J", PID: 4711, Label: "de\nploy"}, `"\x1b[2J", pid 4711, "de\nploy"`},
+		{lockport.Status{Held: true, Owner: "another form"}, `"another form"`},
+		{lockport.Status{Held: true, Foreign: true}, "foreign, unnamed"},
+		{lockport.Status{Held: true, Foreign: true, Owner: "\x1b[2J\xff"}, `foreign: "\x1b[2J\xff"`},
+		{lockport.Status{Held: true, Foreign: true, Owner: strings.Repeat("ä", 1000)}, "foreign: " + strings.Repeat("ä", 99) + "…"},
+	} {
+		require.Equal(t, tt.want, who(tt.st))
+	}
+	require.Equal(t, "its other locks, which are not known, would be lost", losses(&driver.SharedSessionError{Others: -1}))
+}
+
+func TestAge(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{
+		-time.Second: "0s", 1234 * time.Millisecond: "1.2s", 12345 * time.Millisecond: "12s", 26*time.Hour + time.Millisecond: "26h0m0s",
+	} {
+		require.Equal(t, want, age(d))
+	}
+}
+
+// One long name does not make all lines long.
+func TestTableOfLongNames(t *testing.T) {
+	t.Parallel()
+	var b strings.Builder
+	require.NoError(t, writeTable(&b, []lockport.Status{{Name: "a"}, {Name: strings.Repeat("ä", 512)}}))
+	lines := strings.Split(b.String(), "\n")
+	require.Regexp(t, "^a  +nobody ", lines[1])
+	require.Regexp(t, "^ä{59}…  nobody ", lines[2])
+	require.Less(t, len(lines[1]), 150)
 }

@@ -31,13 +31,11 @@ type hold interface {
 
 // supervisor watches a lock and the command that runs under it.
 type supervisor struct {
-	c       *console
-	o       runOptions
+	*runner
 	lock    hold
 	child   *child
 	guard   *guard
-	holding []*os.File // descriptors that are the lock
-	signals chan os.Signal
+	holding []*os.File              // descriptors that are the lock
 	passed  map[syscall.Signal]bool // on to the command, since lockport got them
 
 	lost   bool      // the lock is gone, or the command was ended because it would have been
@@ -47,16 +45,16 @@ type supervisor struct {
 
 // supervise runs the command under lock, which is locks, and returns its exit code when it has ended, or its whole group if it was ended for the
 // lock's sake. asked says that it ended because lockport was asked to. err says that it could not be started.
-func supervise(c *console, o runOptions, path, backend string, lock hold, locks []*lockport.Lock, signals chan os.Signal) (code int, asked bool, err error) {
-	s := &supervisor{c: c, o: o, lock: lock, signals: signals, passed: make(map[syscall.Signal]bool)}
+func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked bool, err error) {
+	s := &supervisor{runner: r, lock: lock, passed: make(map[syscall.Signal]bool)}
 	for _, one := range locks {
 		var f *os.File
 		if one.As(&f) {
 			s.holding = append(s.holding, f)
 		}
 	}
-	if s.child, err = startChild(path, o.command, environment(backend, locks)); err != nil {
-		return 0, false, failf(exitCannotStart, "cannot start %s: %v", o.command[0], rootCause(err))
+	if s.child, err = startChild(r.path, r.o.command, environment(r.client.Capabilities().Backend, locks)); err != nil {
+		return 0, false, failf(exitCannotStart, "cannot start %s: %v", r.o.command[0], rootCause(err))
 	}
 	defer takeBackForeground(s.child.group)
 	if s.guard, err = startGuard(s.child.group, s.holding); err != nil {
@@ -64,10 +62,10 @@ func supervise(c *console, o runOptions, path, backend string, lock hold, locks 
 		s.child.reap()
 		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
 	}
-	notify(signals, syscall.SIGTSTP) // the command stops first, or not at all
+	notify(r.signals, syscall.SIGTSTP) // the command stops first, or not at all
 
 	s.check(time.Now())
-	s.child.open(!s.lost || o.ignore)
+	s.child.open(!s.lost || r.o.ignore)
 	s.watch()
 	s.endGroup()
 	paused := s.guard.mayHaveKilled()

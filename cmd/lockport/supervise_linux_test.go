@@ -2,13 +2,16 @@ package main
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/memory"
@@ -49,19 +52,23 @@ func TestSuperviseRemoval(t *testing.T) {
 			if tt.removed == "before" {
 				server.Lose("a", nil)
 			}
+			var said strings.Builder
+			o := runOptions{names: []string{"a"}, command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
+			r := &runner{c: &console{err: &said}, o: o, path: "/bin/sh", signals: make(chan os.Signal, 1), client: client}
+			var code int
+			var asked bool
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
-					if group, _ := wrote(); group > 0 && (tt.removed == "running" || state(group) == "T") || tt.removed == "before" {
-						break
-					}
-				}
-				server.Lose("a", nil)
+				code, asked, err = r.supervise(lock, lock.Locks())
 			}()
-			var said strings.Builder
-			o := runOptions{names: []string{"a"}, command: []string{"sh", "-c", tt.script, file}, ttl: time.Hour, killAfter: tt.killAfter}
-			code, asked, err := supervise(&console{err: &said}, o, "/bin/sh", "memory", lock, lock.Locks(), make(chan os.Signal, 1))
+			if tt.removed != "before" {
+				eventually(t, func() bool {
+					group, _ := wrote()
+					return group > 0 && (tt.removed == "running" || state(group) == "T")
+				}, "it does not begin")
+				server.Lose("a", nil)
+			}
 			<-done
 			require.NoError(t, err)
 			require.False(t, asked)
@@ -77,4 +84,91 @@ func TestSuperviseRemoval(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestRunGuardActsWhereLockportCannot stops lockport, so that it neither renews nor ends its command. The memory
+// backend does for that: its validity is as that of any backend with a TTL. The guard acts a fortieth of the TTL before its end, which a busy machine needs.
+func TestRunGuardActsWhereLockportCannot(t *testing.T) {
+	t.Parallel()
+	const ttl = 8 * time.Second
+	p := start(t, "memory:?ttl="+ttl.String(), "run", "a", "--", "sh", "-c", family)
+	group := p.group(t)
+	stopped := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+	awaitState(t, p.Process.Pid, "T")
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	require.Less(t, time.Since(stopped), ttl, "somebody else could have had the lock while the command ran")
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	require.Equal(t, 79, p.code(t))
+	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
+}
+
+// TestGuardThatReadsLate: a guard that gets to run late heeds all that it was told meanwhile. It kills no group whose lock was renewed, and one whose lock
+// was not no sooner than it must.
+func TestGuardThatReadsLate(t *testing.T) {
+	t.Parallel()
+	victim := exec.Command("sleep", "1000")
+	victim.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	require.NoError(t, victim.Start())
+	group := victim.Process.Pid
+	t.Cleanup(func() { _ = victim.Process.Kill(); _ = victim.Wait() })
+	g, err := startGuard(group, nil)
+	require.NoError(t, err)
+	t.Cleanup(g.release)
+
+	require.NoError(t, g.process.Signal(syscall.SIGSTOP))
+	awaitState(t, g.process.Pid, "T")
+	over := time.Now().Add(10 * time.Millisecond)
+	g.tell(over)
+	eventually(t, func() bool { return time.Now().After(over) }, "time stands still")
+	g.tell(over.Add(time.Hour))
+	require.NoError(t, g.process.Signal(syscall.SIGCONT))
+	eventually(t, func() bool { // a guard that kills reads no more
+		unread, err := unix.IoctlGetInt(int(g.pipe.Fd()), unix.TIOCINQ)
+		return err == nil && unread == 0
+	}, "it reads nothing")
+	require.True(t, groupAlive(group), "the lock was renewed")
+
+	deadline := time.Now().Add(200 * time.Millisecond)
+	g.tell(deadline)
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	require.False(t, time.Now().Before(deadline))
+}
+
+func TestRunOnLostIgnore(t *testing.T) {
+	t.Parallel()
+	const ttl = time.Second
+	p := start(t, "memory:", "run", "--ttl", ttl.String(), "--on-lost", "ignore", "a", "--", "sh", "-c", `echo group=$$; while sleep 0.01; do :; done`)
+	group := p.group(t)
+	stopped := time.Now()
+	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
+	eventually(t, func() bool { return time.Since(stopped) > ttl }, "time stands still")
+	require.True(t, groupAlive(group))
+	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
+	eventually(t, func() bool { return p.err.String() != "" }, "the loss was not said")
+	require.Regexp(t, `^lockport: .*the command continues, because of --on-lost ignore\n$`, p.err.String())
+	require.True(t, groupAlive(group))
+	require.NoError(t, p.Process.Signal(syscall.SIGTERM))
+	require.Equal(t, 79, p.code(t))
+}
+
+// TestTerminalStopKeyAndTTL: a job that was stopped by Ctrl-Z cannot renew its lock, so its command is killed in time.
+func TestTerminalStopKeyAndTTL(t *testing.T) {
+	t.Parallel()
+	const ttl = 2 * time.Second
+	shell := onTerminal(t, "memory:?ttl="+ttl.String(), "sh", "-mc",
+		`"$0" run a -- sh -c 'echo group=$$; echo inside=1; read line'; echo stopped=$?; read line; fg; echo code=$?`, program())
+	shell.number(t, "inside")
+	group := shell.group(t)
+	shell.types(t, "\x1a")
+	shell.says(t, `lockport: stopped; unless continued within `)
+	require.Equal(t, 128+int(syscall.SIGTSTP), shell.number(t, "stopped"))
+	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
+	shell.types(t, "now\n")
+	require.Equal(t, 79, shell.number(t, "code"))
+}
+
+func awaitState(t *testing.T, pid int, want string) {
+	t.Helper()
+	eventually(t, func() bool { return state(pid) == want }, "%d is %q, not %q", pid, state(pid), want)
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 	"strings"
+
+	"github.com/spf13/pflag"
 )
 
 // verb is one thing that the command can do.
@@ -79,11 +82,10 @@ func dispatch(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	if wantsHelp(args[1:]) {
-		_, err := io.WriteString(c.out, v.help())
-		return err
+	if err = v.run(ctx, c, args[1:]); errors.Is(err, pflag.ErrHelp) {
+		_, err = io.WriteString(c.out, v.help())
 	}
-	return v.run(ctx, c, args[1:])
+	return err
 }
 
 // writeHelp lists the verbs.
@@ -104,7 +106,11 @@ without either, locks are files of this machine, and no server is needed.
 }
 
 func helpVerb(_ context.Context, c *console, args []string) error {
-	switch len(args) {
+	options := newOptions("help")
+	if err := options.parse(args); err != nil {
+		return err
+	}
+	switch options.NArg() {
 	case 0:
 		writeHelp(c.out)
 		return nil
@@ -112,7 +118,7 @@ func helpVerb(_ context.Context, c *console, args []string) error {
 	default:
 		return usagef("help takes one verb")
 	}
-	v, err := findVerb(args[0])
+	v, err := findVerb(options.Arg(0))
 	if err != nil {
 		return err
 	}
