@@ -86,12 +86,10 @@ func usagef(format string, args ...any) error { return failf(exitUsage, format, 
 
 // codeOf is the exit code for an error of the library before anything was run.
 func codeOf(err error) int {
-	switch {
-	case errors.Is(err, lockport.ErrHeld):
-		return exitHeld
-	case errors.Is(err, lockport.ErrUnavailable), errors.Is(err, lockport.ErrRefused), errors.Is(err, driver.ErrUnknown),
-		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, lockport.ErrLost):
-		return exitUnavailable
+	for _, class := range []error{lockport.ErrUnavailable, lockport.ErrRefused, lockport.ErrLost, driver.ErrUnknown, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(err, class) {
+			return exitUnavailable
+		}
 	}
 	return exitUsage // bad URL, scheme, parameter, TTL, name: all that is left
 }
