@@ -82,14 +82,10 @@ var importRules = []rule{
 			return !slices.ContainsFunc([]string{"backend", "cmd", "compare"}, r.under)
 		}),
 
-	importRule("porcupine is for the judge of linearizability alone, and that for tests: nobody who imports the library is linked with it.",
-		func(s *source) bool { return !isJudge(s.dir) && !s.test }, func(_ *source, r reference) bool {
-			return !strings.HasPrefix(r.path, "github.com/anishathalye/porcupine") && !(r.ours && isJudge(r.dir))
+	importRule("testify is for tests, and so is the judge of linearizability with porcupine: nobody who imports the library is linked with them.",
+		func(s *source) bool { return !s.test && s.dir != judge }, func(_ *source, r reference) bool {
+			return !under(r.path, "github.com/stretchr/testify") && !under(r.path, "github.com/anishathalye/porcupine") && !r.under(judge)
 		}),
-
-	importRule("testify is for the tests of this module alone.",
-		func(s *source) bool { return !s.test },
-		func(_ *source, r reference) bool { return !strings.HasPrefix(r.path, "github.com/stretchr/testify") }),
 
 	importRule("The package testing, and its flags, are not for programs that use the library.",
 		library, func(_ *source, r reference) bool {
@@ -100,12 +96,8 @@ var importRules = []rule{
 		func(s *source) bool { return shippedIn("conformance")(s) && s.name != "testing.go" },
 		func(_ *source, r reference) bool { return r.path != "testing" }),
 
-	importRule("A backend, and what backends share, never logs: what the client should log is an error or a driver.Notice.",
-		func(s *source) bool { return library(s) && s.dir != "." },
-		func(_ *source, r reference) bool { return r.path != "log" && r.path != "log/slog" }),
-
-	importRule("The root package logs through the log/slog.Logger that it was given.",
-		shippedIn("."), func(_ *source, r reference) bool { return r.path != "log" }),
+	importRule("The root package alone logs, through the log/slog.Logger that it was given: what it should log is an error or a driver.Notice.",
+		library, func(s *source, r reference) bool { return r.path != "log" && (s.dir == "." || r.path != "log/slog") }),
 
 	importRule("A request reaches its server through the client's own API: the library imports no wire protocol.",
 		library, func(_ *source, r reference) bool {
@@ -117,8 +109,8 @@ var importRules = []rule{
 		func(*source) bool { return true }, func(_ *source, r reference) bool { return r.local != "." }),
 }
 
-// isJudge says that a package judges whether histories are linearizable, with porcupine.
-func isJudge(dir string) bool { return under(dir, "internal/lab/history/linear") }
+// judge is the package that judges whether histories are linearizable.
+const judge = "internal/lab/history/linear"
 
 // isBackend picks the files of the backends, tests too.
 func isBackend(s *source) bool { return backendOf(s.dir) != "" && backendOf(s.dir) != "all" }

@@ -81,13 +81,13 @@ func (b block) module(t *tree) (dir, reason string, err error) {
 
 // pageBlocks are the blocks of all pages whose info begins with a language.
 func pageBlocks(t *tree, language string) (all []block) {
-	t.texts([]string{".md"}, func(page, text string) {
-		for _, b := range blocks(page, text) {
+	for _, page := range t.pages {
+		for _, b := range blocks(page.file, page.text) {
 			if first, _, _ := strings.Cut(b.info, " "); first == language {
 				all = append(all, b)
 			}
 		}
-	})
+	}
 	return all
 }
 

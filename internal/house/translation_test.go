@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -32,15 +31,6 @@ func TestChineseReadme(t *testing.T) {
 	}
 }
 
-// section is a part of a page, as far as it is the same in every language.
-type section struct {
-	level       string   // of its heading
-	links       []string // targets, pictures included, in order of the alphabet
-	numbers     []string // in the text and in tables, in order of the alphabet
-	code        []string // lines of code blocks; "comment" stands for each comment
-	rows, items int      // of tables and lists
-}
-
 var (
 	heading     = regexp.MustCompile(`^(#+) `)
 	htmlComment = regexp.MustCompile(`<!--.*?-->`)
@@ -50,14 +40,16 @@ var (
 	comment     = map[string]*regexp.Regexp{"sh": regexp.MustCompile(`(?:^|\s+)#.*$`), "go": regexp.MustCompile(`(?:^|\s+)//.*$`)}
 )
 
-// sections takes a page of Markdown apart, and lists the `code` in the text of each section. What stands before the first heading is a section too.
-func sections(page string) (all []section, spans [][]string) {
-	all, spans = []section{{}}, [][]string{nil}
+// sections takes a page of Markdown apart, and lists of each section what is the same in every language: the level of its heading, links, numbers, lines of
+// code ("comment" stands for each comment), rows and items. They are in the order of the alphabet. spans are the `code` in the text of each section. What
+// stands before the first heading is a section too.
+func sections(page string) (all, spans [][]string) {
+	all, spans = [][]string{nil}, [][]string{nil}
 	language, fenced := "", false
 	for line := range strings.Lines(page) {
 		line = strings.TrimRight(line, "\n")
 		if m := heading.FindStringSubmatch(line); m != nil && !fenced {
-			all, spans = append(all, section{level: m[1]}), append(spans, nil)
+			all, spans = append(all, []string{m[1]}), append(spans, nil)
 		}
 		here := &all[len(all)-1]
 		rest, fence := strings.CutPrefix(line, "```")
@@ -68,23 +60,22 @@ func sections(page string) (all []section, spans [][]string) {
 			if c := comment[language]; c != nil && !fence {
 				line = c.ReplaceAllString(line, " comment")
 			}
-			here.code = append(here.code, strings.TrimSpace(line))
+			*here = append(*here, "code: "+strings.TrimSpace(line))
 			continue
 		}
 		line = htmlComment.ReplaceAllString(line, "")
 		spans[len(spans)-1] = append(spans[len(spans)-1], codeSpan.FindAllString(line, -1)...)
 		line = codeSpan.ReplaceAllString(line, "")
-		for _, m := range linkTarget.FindAllStringSubmatch(line, -1) {
-			here.links = append(here.links, m[1])
-		}
-		here.numbers = append(here.numbers, number.FindAllString(linkTarget.ReplaceAllString(line, "]"), -1)...)
+		*here = append(*here, linkTarget.FindAllString(line, -1)...)
+		*here = append(*here, number.FindAllString(linkTarget.ReplaceAllString(line, "]"), -1)...)
 		if strings.HasPrefix(line, "|") {
-			here.rows++
+			*here = append(*here, "row")
 		} else if strings.HasPrefix(line, "- ") {
-			here.items++
+			*here = append(*here, "item")
 		}
-		slices.Sort(here.links)
-		slices.Sort(here.numbers)
+	}
+	for _, section := range all {
+		slices.Sort(section)
 	}
 	return all, spans
 }
@@ -98,8 +89,8 @@ func untranslated(english, chinese string) []string {
 	}
 	var lines []string
 	for i := range from {
-		if !reflect.DeepEqual(from[i], to[i]) {
-			lines = append(lines, fmt.Sprintf("section %d:\n  English: %+v\n  Chinese: %+v", i, from[i], to[i]))
+		if !slices.Equal(from[i], to[i]) {
+			lines = append(lines, fmt.Sprintf("section %d:\n  English: %q\n  Chinese: %q", i, from[i], to[i]))
 		}
 		for _, span := range fromSpans[i] { // the Chinese one may name more of them, and in other places
 			if !slices.Contains(toSpans[i], span) {

@@ -18,8 +18,12 @@ const module = "github.com/lockport/lockport"
 // tree is the source of the module.
 type tree struct {
 	fsys  fs.FS
-	files []*source
+	files []*source // not those of nested modules
+
+	pages, code []text // Markdown; Go and scripts: those of nested modules too
 }
+
+type text struct{ file, text string }
 
 // source is one Go file.
 type source struct {
@@ -51,43 +55,51 @@ func (r reference) under(dir string) bool { return r.ours && under(r.dir, dir) }
 
 func under(dir, top string) bool { return dir == top || strings.HasPrefix(dir, top+"/") }
 
-// readTree parses every Go file below the root of fsys, whatever system it is for.
+// readTree reads what is below the root of fsys, and parses every Go file of the module, whatever system it is for. It skips what the go command does
+// not look at either.
 func readTree(fsys fs.FS) (*tree, error) {
 	t := &tree{fsys: fsys}
+	nested := "none" // the latest folder of another module
 	err := fs.WalkDir(fsys, ".", func(file string, entry fs.DirEntry, err error) error {
+		name := entry.Name()
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir():
-			if file != "." && (skipped(entry.Name()) || t.has(file, "go.mod")) {
+		case file != "." && (name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_'):
+			if entry.IsDir() {
 				return fs.SkipDir
 			}
 			return nil
-		case !strings.HasSuffix(file, ".go") || skipped(entry.Name()):
+		case entry.IsDir():
+			if file != "." && t.has(file, "go.mod") {
+				nested = file
+			}
+			return nil
+		case !slices.Contains([]string{".md", ".go", ".sh"}, path.Ext(file)):
 			return nil
 		}
-		s, err := readSource(fsys, file)
+		content, err := fs.ReadFile(fsys, file)
 		if err != nil {
 			return err
 		}
+		if path.Ext(file) == ".md" {
+			t.pages = append(t.pages, text{file, string(content)})
+			return nil
+		}
+		t.code = append(t.code, text{file, string(content)})
+		if path.Ext(file) != ".go" || under(file, nested) {
+			return nil
+		}
+		s, err := parse(file, content)
 		t.files = append(t.files, s)
-		return nil
+		return err
 	})
 	return t, err
 }
 
-// skipped are what the go command does not look at either.
-func skipped(name string) bool {
-	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
-}
-
-func readSource(fsys fs.FS, file string) (*source, error) {
-	text, err := fs.ReadFile(fsys, file)
-	if err != nil {
-		return nil, err
-	}
-	s := &source{dir: path.Dir(file), name: path.Base(file), test: strings.HasSuffix(file, "_test.go"), set: token.NewFileSet()}
-	if s.syntax, err = parser.ParseFile(s.set, file, text, parser.SkipObjectResolution); err != nil {
+func parse(file string, content []byte) (s *source, err error) {
+	s = &source{dir: path.Dir(file), name: path.Base(file), test: strings.HasSuffix(file, "_test.go"), set: token.NewFileSet()}
+	if s.syntax, err = parser.ParseFile(s.set, file, content, parser.SkipObjectResolution); err != nil {
 		return nil, err
 	}
 	for _, spec := range s.syntax.Imports {
