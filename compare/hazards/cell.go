@@ -2,6 +2,7 @@ package hazards
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,14 +20,6 @@ type cell struct {
 	errors []error // of the plays that broke off
 }
 
-// name is the scenario's for people: "H7 redis (replicas=1)".
-func (c *cell) name() string {
-	if c.variant == "" {
-		return c.hazard + " " + c.subject
-	}
-	return c.hazard + " " + c.subject + " (" + c.variant + ")"
-}
-
 // add takes up a play. If it broke off, with err, only harm that it has shown counts.
 func (c *cell) add(r report.Run, err error) {
 	c.mu.Lock()
@@ -40,11 +33,9 @@ func (c *cell) add(r report.Run, err error) {
 }
 
 // report sums up the plays. It is not complete if there are none, nor a reason for that.
-func (c *cell) report() (r report.Cell, complete bool) {
-	r = report.Cell{Hazard: c.hazard, Subject: c.subject, Variant: c.variant, Setup: c.setup, NotRun: c.reason, Of: len(c.runs), Runs: c.runs}
-	if c.lock != "" {
-		r.Lock = article(c.lock).Is
-	}
+func (c *cell) report() (r *report.Cell, complete bool) {
+	r = c.planned()
+	r.NotRun, r.Of, r.Runs = c.reason, len(c.runs), c.runs
 	broken := ""
 	if len(c.errors) > 0 {
 		broken = strings.Join(strings.Fields(c.errors[0].Error()), " ")
@@ -55,12 +46,7 @@ func (c *cell) report() (r report.Cell, complete bool) {
 		}
 		return r, r.NotRun != ""
 	}
-	telling := c.runs[0]
-	for _, one := range c.runs[1:] {
-		if worse(one, telling) {
-			telling = one
-		}
-	}
+	telling := slices.MaxFunc(c.runs, func(a, b report.Run) int { return tells(a) - tells(b) })
 	r.Class, r.Observed, r.LateWrite = telling.Class, telling.Observed, lateWrite(c.runs...)
 	for _, one := range c.runs {
 		if one.Class == r.Class && r.Class != report.Safe {
@@ -73,8 +59,11 @@ func (c *cell) report() (r report.Cell, complete bool) {
 	return r, true
 }
 
-// worse says that a run tells more than another: its class is worse, or a late write landed in it alone.
-func worse(a, b report.Run) bool {
-	class := report.Compare(a.Class, b.Class)
-	return class > 0 || class == 0 && lateWrite(a) == landed && lateWrite(b) != landed
+// tells is how much a run tells: by its class, and of one class more if a late write landed.
+func tells(r report.Run) int {
+	n := 2 * report.Compare(r.Class, report.Safe)
+	if lateWrite(r) == landed {
+		n++
+	}
+	return n
 }

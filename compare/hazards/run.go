@@ -66,7 +66,7 @@ func run(ctx context.Context, o Options, scenarios []scenario, environments []en
 	running.Wait()
 	for _, c := range cells {
 		if told, complete := c.report(); complete {
-			all = append(all, told)
+			all = append(all, *told)
 		}
 		if needed := new(servers.NotInstalled); errors.As(errors.Join(c.errors...), &needed) {
 			missing = append(missing, report.Missing{Subject: c.subject, Program: needed.Program, Install: needed.Install})
@@ -108,7 +108,7 @@ func (r *runner) stage(e *environment.Environment, cells []*cell) {
 	if err != nil {
 		for _, c := range cells {
 			c.add(report.Run{}, err)
-			r.tell(c.plays, c.name())
+			r.tell(c.plays, c.planned().ID())
 		}
 		return
 	}
@@ -136,7 +136,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 	if r.ctx.Err() != nil {
 		return
 	}
-	r.tell(0, c.name())
+	r.tell(0, c.planned().ID())
 	for range 2 {
 		run, err := c.play(r.ctx, running, n)
 		if r.ctx.Err() != nil {
@@ -147,7 +147,7 @@ func (r *runner) play(running *environment.Running, c *cell, n int) {
 			break
 		}
 	}
-	r.tell(1, c.name())
+	r.tell(1, c.planned().ID())
 }
 
 // play plays the scenario and judges it. An error says that the play broke off.

@@ -38,6 +38,15 @@ type scenario struct {
 	script play.Act
 }
 
+// planned is what a report says of a scenario before it is played.
+func (s *scenario) planned() *report.Cell {
+	c := &report.Cell{Hazard: s.hazard, Subject: s.subject, Variant: s.variant, Setup: s.setup}
+	if s.lock != "" {
+		c.Lock = article(s.lock).Is
+	}
+	return c
+}
+
 // standing are the backends, in the order of the columns, and the servers on which each is by itself.
 var standing = []struct{ subject, environment, what string }{
 	{"file", "file", "a folder of one machine"}, {"redis", "redis", "one Redis that keeps its data"}, {"redlock", "redlock", "five Redis under Redlock"},
