@@ -39,13 +39,14 @@ func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	}
 	var notices []driver.Notice
 	members, err := client.MemberList(ctx)
+	err = classify(ctx, err, false)
 	switch {
-	case err != nil && isRejected(classify(ctx, err, false)):
+	case errors.Is(err, driver.ErrRefused):
 		notices = append(notices, driver.Notice{ID: "members", Unknown: true,
 			Text:   "The server does not let us ask for the members of its cluster, so it is not known whether one may fail.",
 			Remedy: "Look yourself (etcdctl member list)."})
 	case err != nil:
-		return nil, classify(ctx, err, false)
+		return nil, err
 	default:
 		notices = append(notices, checkMembers(client.Endpoints(), members)...)
 	}

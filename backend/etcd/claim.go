@@ -246,32 +246,20 @@ func (b *Backend) claimTxn(c *claim, queue bool, at int64) request {
 
 // enqueue sends the transaction of ask. For at, see claimTxn; with one, the error may be errOvertaken.
 func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, old *claim) (place, error) {
-	b.mu.Lock()
-	late := c.late
-	c.late = true
-	closing := c.closing
-	b.mu.Unlock()
-	if closing {
-		return place{}, errAbandoned
-	}
 	txn := b.claimTxn(c, queue, at)
 	if old != nil {
 		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
 	}
-	sent := time.Now()
-	r, err := b.write(ctx, txn)
-	if err == nil && old != nil {
+	r, err := b.put(ctx, c, txn)
+	if err != nil {
+		return place{}, err
+	}
+	if old != nil {
 		old.removed(part(r, 0).Succeeded)
 		r = part(r, 1)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
-		b.retire(c.lease)
-	}
-	if err != nil {
-		return place{}, err
-	}
 	if r.Succeeded {
 		c.rev = r.Header.Revision
 		var p place
@@ -308,6 +296,25 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, o
 		return place{}, errOvertaken
 	}
 	return place{}, errAbandoned
+}
+
+// put sends txn, which puts the key of c, unless that was abandoned, and notes whether it may arrive later, or again.
+func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
+	b.mu.Lock()
+	late, closing := c.late, c.closing
+	c.late = true
+	b.mu.Unlock()
+	if closing {
+		return nil, errAbandoned
+	}
+	sent := time.Now()
+	r, err := b.write(ctx, txn)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
+		b.retire(c.lease)
+	}
+	return r, err
 }
 
 func (c *claim) isLate() bool {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 
@@ -89,13 +88,11 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 		b.mu.Unlock()
 		return place{}, errAbandoned
 	}
-	late := c.late
-	c.lease, c.key, c.late = l, string(found.Kvs[0].Key), true
+	c.lease, c.key = l, string(found.Kvs[0].Key)
 	l.keys[c.key] = struct{}{}
 	k := b.keep(l, false)
 	b.mu.Unlock()
-	sent := time.Now()
-	r, err := b.write(ctx, request{
+	r, err := b.put(ctx, c, request{
 		name: c.req.Name,
 		when: []clientv3.Cmp{created(b.layout.tombstone(c.req.Owner), 0), created(c.key, rev), clientv3.Compare(clientv3.Value(c.key), "=", valueOf(owner))},
 		then: []clientv3.Op{clientv3.OpPut(c.key, valueOf(c.req.Owner), clientv3.WithLease(l.id)),
@@ -105,21 +102,16 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 	if isGone(err) { // somebody has revoked it
 		b.lost(l)
 	}
-	b.mu.Lock()
-	if c.late = late || err != nil && !certain(err) || time.Since(sent) > repeatedAfter; c.late {
-		b.retire(l)
-	}
 	if err != nil {
-		b.mu.Unlock()
 		return place{}, err
 	}
 	p := place{revision: r.Header.Revision}
 	if r.Succeeded {
 		p.others = len(rangeAt(r, 1).Kvs) > 0
 	} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
-		b.mu.Unlock()
 		return place{}, errNotDetached // and a request that arrives again finds the same
 	}
+	b.mu.Lock()
 	c.rev = rev
 	b.mu.Unlock()
 	_ = k.wait(ctx, true) // without it the validity is shorter

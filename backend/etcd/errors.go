@@ -34,16 +34,6 @@ var answers = []struct {
 	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lease that the lock was to be attached to has ended"},
 }
 
-// rejected is an error of a request that etcd has answered: it certainly had no effect.
-type rejected struct {
-	class error
-	text  string
-	cause error
-}
-
-func (e *rejected) Error() string   { return e.class.Error() + ": " + e.text }
-func (e *rejected) Unwrap() []error { return []error{e.class, e.cause} }
-
 // classify puts an error of clientv3 into a class of the driver. late: the request may have an effect later, or had it.
 func classify(ctx context.Context, err error, late bool) error {
 	if err == nil {
@@ -51,19 +41,19 @@ func classify(ctx context.Context, err error, late bool) error {
 	}
 	known := rpctypes.Error(err)
 	for _, a := range answers {
-		switch {
-		case !errors.Is(known, a.err):
-		case late && a.err == rpctypes.ErrNoSpace: // what fills etcd is carried out all the same
-			return fmt.Errorf("%w: %s (%w)", driver.ErrUnknown, a.text, a.err)
-		default:
-			return &rejected{a.class, fmt.Sprintf("%s (%s)", a.text, text(err)), a.err}
+		if !errors.Is(known, a.err) {
+			continue
 		}
+		if late && a.err == rpctypes.ErrNoSpace { // what fills etcd is carried out all the same
+			a.class = driver.ErrUnknown
+		}
+		return fmt.Errorf("%w: %s (%w)", a.class, a.text, a.err)
 	}
 	var answer rpctypes.EtcdError
 	if errors.As(known, &answer) {
 		switch answer.Code() {
 		case codes.InvalidArgument, codes.PermissionDenied, codes.Unauthenticated, codes.FailedPrecondition, codes.OutOfRange:
-			return &rejected{driver.ErrRefused, text(err), known}
+			return fmt.Errorf("%w: %w", driver.ErrRefused, known)
 		}
 	}
 	class, what := driver.ErrUnknown, "no answer from etcd yet"
@@ -100,12 +90,6 @@ func text(err error) string {
 // certain reports that a request whose error this is had no effect, and will have none.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
-}
-
-// isRejected reports that a classified error is of a request that etcd has rejected.
-func isRejected(err error) bool {
-	var r *rejected
-	return errors.As(err, &r)
 }
 
 // isFull reports that etcd is out of space.

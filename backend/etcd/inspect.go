@@ -3,6 +3,7 @@ package etcd
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -93,7 +94,7 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 			r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
 				return client.TimeToLive(ctx, id)
 			})
-			if err != nil && !isRejected(err) { // gone, or not to be asked for
+			if err != nil && !isGone(err) && !errors.Is(err, driver.ErrRefused) { // not to be asked for
 				return nil, err
 			}
 			if err == nil && r.TTL > 0 {

@@ -109,37 +109,33 @@ func (b *Backend) keep(l *lease, must bool) *call {
 	case l.asking != nil && time.Since(l.asking.began) < l.ttl/silentFor:
 		return l.asking
 	}
-	k := newCall()
-	l.asking = k
-	b.background(func() {
-		k.err = b.keepAlive(l, k.began)
-		b.mu.Lock()
-		if l.asking == k {
-			l.asking = nil
-		}
-		b.mu.Unlock()
-		if isGone(k.err) {
-			k.err = errLeaseGone
+	l.asking = b.begin(func(k *call) error {
+		err := b.keepAlive(l, k)
+		if isGone(err) {
 			b.lost(l)
+			return errLeaseGone
 		}
-		close(k.done)
+		return err
 	})
-	return k
+	return l.asking
 }
 
-// keepAlive asks etcd to keep l alive. The validity counts from before the request was sent.
-func (b *Backend) keepAlive(l *lease, sent time.Time) error {
+// keepAlive asks etcd to keep l alive, as k. The validity counts from before the request was sent.
+func (b *Backend) keepAlive(l *lease, k *call) error {
 	ctx, cancel := context.WithTimeout(b.ctx, l.ttl)
 	defer cancel()
 	r, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseKeepAliveResponse, error) {
 		return client.KeepAliveOnce(ctx, l.id)
 	})
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l.asking == k {
+		l.asking = nil
+	}
 	if err != nil {
 		return err
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if until := sent.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
+	if until := k.began.Add(min(time.Duration(r.TTL)*time.Second, l.ttl)); until.After(l.until) {
 		l.until = until
 	}
 	return nil

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"sync"
 	"time"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -20,7 +19,7 @@ import (
 type link struct {
 	config *clientv3.Config // of the own client; nil: the caller's
 
-	mu         sync.Mutex
+	// Guarded by Backend.mu.
 	client     *clientv3.Client
 	connecting *call // makes the own client; nil: not now
 }
@@ -33,16 +32,13 @@ var (
 // ready returns the client once it has a connection. clientv3 keeps a request until there is one, however long that takes; what ready
 // refuses was certainly not sent. Its errors are classified.
 func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
-	l := b.link
 	for {
-		l.mu.Lock()
-		client := l.client
-		l.mu.Unlock()
+		client, connecting := b.connect()
 		switch {
 		case b.ctx.Err() != nil:
 			return nil, errClosed
 		case client == nil:
-			if err := b.connect().wait(ctx, false); err != nil {
+			if err := connecting.wait(ctx, false); err != nil {
 				return nil, err
 			}
 			continue
@@ -91,43 +87,32 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	return answer, classify(ctx, err, late)
 }
 
-// connect makes the own client, unless that is under way.
-func (b *Backend) connect() *call {
+// connect returns the client, or what makes the own one.
+func (b *Backend) connect() (*clientv3.Client, *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.link
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.connecting != nil || l.client != nil {
-		return l.connecting
+	if l.client == nil && l.connecting == nil {
+		l.connecting = b.begin(func(*call) (err error) {
+			config := *l.config
+			config.Context = b.ctx
+			var client *clientv3.Client
+			if config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
+				err = l.dial(b.ctx)
+			}
+			if err == nil {
+				client, err = clientv3.New(config)
+			}
+			b.mu.Lock()
+			l.client, l.connecting = client, nil
+			b.mu.Unlock()
+			if certain(err) {
+				return err
+			}
+			return classify(context.Background(), err, false)
+		})
 	}
-	made := newCall()
-	if b.ctx.Err() != nil {
-		made.err = errClosed
-		close(made.done)
-		return made
-	}
-	l.connecting = made
-	b.background(func() {
-		config := *l.config
-		config.Context = b.ctx
-		var client *clientv3.Client
-		var err error
-		if config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
-			err = l.dial(b.ctx)
-		}
-		if err == nil {
-			client, err = clientv3.New(config)
-		}
-		if made.err = err; !certain(err) {
-			made.err = classify(context.Background(), err, false)
-		}
-		l.mu.Lock()
-		l.client, l.connecting = client, nil
-		l.mu.Unlock()
-		close(made.done)
-	})
-	return made
+	return l.client, l.connecting
 }
 
 // dial looks why etcd cannot be reached, by a connection of its own, since gRPC says it in words alone. nil: one of the endpoints can be.
@@ -174,7 +159,19 @@ type call struct {
 	err   error // classified; once done is closed
 }
 
-func newCall() *call { return &call{began: time.Now(), done: make(chan struct{})} }
+// begin begins f on a goroutine that Close waits for. The mutex is held.
+func (b *Backend) begin(f func(*call) error) *call {
+	c := &call{began: time.Now(), done: make(chan struct{}), err: errClosed}
+	if b.ctx.Err() != nil {
+		close(c.done)
+		return c
+	}
+	b.running.Go(func() {
+		c.err = f(c)
+		close(c.done)
+	})
+	return c
+}
 
 // wait waits until c, which may be nil, is done. late: as for classify.
 func (c *call) wait(ctx context.Context, late bool) error {

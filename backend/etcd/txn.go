@@ -44,7 +44,7 @@ func (b *Backend) send(ctx context.Context, all []request) []answer {
 		together.then = append(together.then, r.op())
 	}
 	a := b.commit(ctx, together)
-	if isRejected(a.err) { // perhaps because of one of them
+	if a.err != nil && certain(a.err) { // perhaps because of one of them
 		var each sync.WaitGroup
 		for i, r := range all {
 			each.Go(func() { answers[i] = b.commit(ctx, r) })
