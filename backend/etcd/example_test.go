@@ -35,23 +35,9 @@ func Example() {
 
 // The lock's key, to be compared by a transaction on the same cluster that must do nothing once the lock is lost.
 func ExampleKey() {
-	ctx := context.Background()
-	server, err := clientv3.New(clientv3.Config{Endpoints: []string{"localhost:2379"}})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer server.Close()
-	client, err := etcd.New(server, etcd.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	lock, err := client.Acquire(ctx, "account-7")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lock.Release(ctx)
-
+	var ctx context.Context
+	var server *clientv3.Client // that the client was made on
+	var lock *lockport.Lock
 	var k etcd.Key
 	lock.As(&k)
 	done, err := server.Txn(ctx).

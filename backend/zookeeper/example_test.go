@@ -7,6 +7,7 @@ import (
 	"log"
 	"time"
 
+	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/zookeeper"
 )
 
@@ -45,17 +46,7 @@ func ExampleOptions() {
 
 // The lock's own node, for people and for other clients of the ensemble.
 func ExampleNode() {
-	ctx := context.Background()
-	client, err := zookeeper.Connect([]string{"localhost:2181"}, zookeeper.Options{})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	lock, err := client.Acquire(ctx, "account-7")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer lock.Release(ctx)
+	var lock *lockport.Lock
 	var node zookeeper.Node
 	if lock.As(&node) {
 		fmt.Println("held by", node.Path)
