@@ -7,7 +7,6 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/backend/redlock"
 )
 
@@ -31,20 +30,4 @@ func Example() {
 	}
 	defer lock.Release(ctx)
 	fmt.Println("working while", lock.Valid(), "and without a fencing token")
-}
-
-// By URL, as configuration has it.
-func Example_url() {
-	ctx := context.Background()
-	client, err := lockport.Open(ctx, "redlock://redis-1:6379,redis-2:6379,redis-3:6379?node_timeout=200ms")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer client.Close()
-	err = lockport.Do(ctx, client, "nightly-report", func(ctx context.Context, l *lockport.Lock) error {
-		return ctx.Err() // ends when the lock is lost
-	})
-	if err != nil {
-		log.Print(err)
-	}
 }

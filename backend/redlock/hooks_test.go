@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/redisscript"
 )
 
@@ -66,7 +67,6 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 	}
 	b, err := NewBackend(clients, Options{})
 	require.NoError(t, err)
-	defer func() { require.NoError(t, b.Close()) }()
 	a := clientOf(t, b, "a")
 	lease := a.Takes(a.Request("x"))
 	_, err = a.Renews(lease)
@@ -90,4 +90,14 @@ func TestTheCallersClientsCarryEveryRequest(t *testing.T) {
 		}
 	}
 	require.True(t, hooks[0].saw(redisscript.QuorumRetake))
+
+	// Closing the backend leaves them open. Those of a URL are its own.
+	require.NoError(t, b.Close())
+	require.NoError(t, clients[0].Ping(t.Context()).Err())
+	_, err = a.Try(a.Request("x"))
+	require.ErrorIs(t, err, driver.ErrUnavailable)
+	own, err := peer.Open(t.Context(), x.url())
+	require.NoError(t, err)
+	require.NoError(t, own.Close())
+	require.ErrorIs(t, own.(*Backend).nodes[0].client.Ping(t.Context()).Err(), goredis.ErrClosed)
 }
