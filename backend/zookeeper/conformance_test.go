@@ -2,8 +2,6 @@ package zookeeper
 
 import (
 	"context"
-	"flag"
-	"os"
 	"testing"
 
 	"github.com/lockport/lockport/conformance"
@@ -11,15 +9,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/peer"
 )
-
-func TestMain(m *testing.M) {
-	conformance.WorkerMain(peer.Open)
-	flag.Parse()
-	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
-		panic(err)
-	}
-	os.Exit(m.Run())
-}
 
 func TestConformance(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "zookeeper-suite").Config(t, peer.Open, isOp))

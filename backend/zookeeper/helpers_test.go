@@ -3,7 +3,9 @@ package zookeeper
 import (
 	"cmp"
 	"context"
+	"flag"
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -11,10 +13,20 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
+
+func TestMain(m *testing.M) {
+	conformance.WorkerMain(peer.Open)
+	flag.Parse()
+	if err := flag.Set("test.parallel", "4"); err != nil { // they mostly wait
+		panic(err)
+	}
+	os.Exit(m.Run())
+}
 
 // soon is far more than anything takes that follows at once, on a busy machine too.
 const soon = 10 * time.Second
