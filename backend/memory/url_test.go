@@ -20,10 +20,11 @@ func TestURL(t *testing.T) {
 	require.Same(t, open("memory:url-test").Server(), open("memory:url-test?ttl=3s").Server())
 	require.NotSame(t, open("memory:").Server(), open("memory:url-test").Server())
 
-	lease := claim(t, open("memory:url-test"), request("x", "a"))
-	_, err := open("memory:url-test").TryAcquire(t.Context(), request("x", "b"))
+	a, b := on(t, open("memory:url-test"), "a"), on(t, open("memory:url-test"), "b")
+	lease := a.Takes(a.Request("x"))
+	_, err := b.Try(driver.Request{Name: "x", Owner: "b"})
 	require.ErrorIs(t, err, driver.ErrHeld)
-	release(t, lease)
+	a.Frees(lease)
 
 	for _, bad := range []string{"memory://host", "memory:///path", "memory:x?prefix=y", "memory:x#fragment"} {
 		_, _, err := lockport.DefaultMux().OpenBackend(bad)

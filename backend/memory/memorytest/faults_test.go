@@ -4,8 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,33 +13,24 @@ import (
 	"github.com/lockport/lockport/backend/memory"
 	"github.com/lockport/lockport/backend/memory/memorytest"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-const ttl = 10 * time.Second
+// client is one whose calls fail on demand.
+type client struct {
+	*memorytest.Backend
+	*peer.Peer
+}
 
-var owners atomic.Uint64
-
-// request is a claim of name by a new owner of client.
-func request(name, client string) driver.Request {
-	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:%s", owners.Add(1), client), TTL: ttl}
+func newClient(t testing.TB, name string, server *memory.Server, f *memorytest.Faults) client {
+	b := memorytest.NewBackend(server, f)
+	return client{b, &peer.Peer{T: t, Of: b, Name: name}}
 }
 
 // pair is two clients of one server.
-func pair() (*memory.Server, *memorytest.Backend, *memorytest.Backend) {
+func pair(t testing.TB) (client, client) {
 	s := memory.NewServer()
-	return s, memorytest.NewBackend(s, nil), memorytest.NewBackend(s, nil)
-}
-
-func claim(t testing.TB, b *memorytest.Backend, req driver.Request) driver.Lease {
-	t.Helper()
-	lease, err := b.TryAcquire(t.Context(), req)
-	require.NoError(t, err)
-	return lease
-}
-
-func release(t testing.TB, lease driver.Lease) {
-	t.Helper()
-	require.NoError(t, lease.Release(t.Context()))
+	return newClient(t, "a", s, nil), newClient(t, "b", s, nil)
 }
 
 // waited is the outcome of a Wait that runs in the background.
@@ -50,7 +39,7 @@ type waited struct {
 	err   error
 }
 
-func wait(ctx context.Context, b *memorytest.Backend, req driver.Request) <-chan waited {
+func wait(ctx context.Context, b client, req driver.Request) <-chan waited {
 	c := make(chan waited, 1)
 	go func() {
 		lease, err := b.Wait(ctx, req)
@@ -60,15 +49,15 @@ func wait(ctx context.Context, b *memorytest.Backend, req driver.Request) <-chan
 }
 
 func TestFailNext(t *testing.T) {
-	_, a, _ := pair()
+	a, _ := pair(t)
 	mine := errors.New("mine")
 	a.FailNext(memorytest.Claim, mine)
 	a.FailNext(memorytest.Claim, nil)
-	_, err := a.TryAcquire(t.Context(), request("x", "a"))
+	_, err := a.Try(a.Request("x"))
 	require.ErrorIs(t, err, mine)
-	_, err = a.TryAcquire(t.Context(), request("x", "a"))
+	_, err = a.Try(a.Request("x"))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
-	lease := claim(t, a, request("x", "a"))
+	lease := a.Takes(a.Request("x"))
 	require.Equal(t, 3, a.Calls(memorytest.Claim))
 
 	a.FailNext(memorytest.Renew, driver.ErrUnavailable)
@@ -77,18 +66,18 @@ func TestFailNext(t *testing.T) {
 	require.ErrorIs(t, results[0].Err, driver.ErrUnavailable)
 
 	a.FailNext(memorytest.Claim, driver.ErrUnknown)
-	req := request("x", "a")
+	req := a.Request("x")
 	req.Queue = true
 	_, gone, err := a.Requeue(t.Context(), lease, req)
 	require.ErrorIs(t, gone, driver.ErrUnknown)
 	require.ErrorIs(t, err, driver.ErrUnknown)
-	release(t, lease)
+	a.Frees(lease)
 }
 
 // The validity counts from the time the request was sent, not from its arrival.
 func TestDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, a, _ := pair()
+		a, _ := pair(t)
 		var lease driver.Lease
 		for _, delay := range []func(){
 			func() { a.Delay(3 * time.Second) },
@@ -96,16 +85,16 @@ func TestDelay(t *testing.T) {
 		} {
 			delay()
 			start := time.Now()
-			lease = claim(t, a, request(rand.Text(), "a"))
+			lease = a.Takes(a.Request(rand.Text()))
 			require.Equal(t, 3*time.Second, time.Since(start))
-			require.Equal(t, start.Add(ttl), lease.Grant().Until)
+			require.Equal(t, start.Add(10*time.Second), lease.Grant().Until)
 		}
 
 		sent := time.Now()
 		a.DelayNext(memorytest.Renew, time.Second)
 		until, err := driver.Renew(t.Context(), a, lease)
 		require.NoError(t, err)
-		require.Equal(t, sent.Add(ttl), until)
+		require.Equal(t, sent.Add(10*time.Second), until)
 
 		// Cut short, it does not arrive.
 		a.DelayNext(memorytest.Release, time.Minute)
@@ -116,16 +105,16 @@ func TestDelay(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		_, err = driver.Renew(t.Context(), a, lease)
 		require.NoError(t, err)
-		release(t, lease)
+		a.Frees(lease)
 	})
 }
 
 // A closed client does not stay blocked by a pause.
 func TestCloseEndsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, a, _ := pair()
+		a, _ := pair(t)
 		a.Pause()
-		w := wait(t.Context(), a, request("x", "a"))
+		w := wait(t.Context(), a, a.Request("x"))
 		synctest.Wait()
 		require.NoError(t, a.Close())
 		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
@@ -137,19 +126,18 @@ func TestFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.NewServer()
 		f := new(memorytest.Faults)
-		a := memorytest.NewBackend(s, f)
-		b := memorytest.NewBackend(s, f)
+		a, b := newClient(t, "a", s, f), newClient(t, "b", s, f)
 		told := make(chan error, 1)
-		req := request("x", "a")
+		req := a.Request("x")
 		req.Lost = func(err error) { told <- err }
-		lease := claim(t, a, req)
-		w := wait(t.Context(), b, request("x", "b"))
+		lease := a.Takes(req)
+		w := wait(t.Context(), b, b.Request("x"))
 		synctest.Wait()
 
 		f.Fail(driver.ErrUnavailable)
 		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
-		for _, c := range []*memorytest.Backend{a, b} {
-			_, err := c.TryAcquire(t.Context(), request("y", "c"))
+		for _, c := range []client{a, b} {
+			_, err := c.Try(b.Request("y"))
 			require.ErrorIs(t, err, driver.ErrUnavailable)
 		}
 		_, err := driver.Renew(t.Context(), a, lease)
@@ -158,48 +146,50 @@ func TestFail(t *testing.T) {
 		require.Empty(t, told)
 		f.Fail(nil)
 		require.ErrorIs(t, <-told, driver.ErrLost)
-		release(t, claim(t, a, request("y", "a")))
+		a.Frees(a.Takes(a.Request("y")))
 	})
 }
 
 // A cut fails the calls under way, also those that wait, and none that come later. What it cut off has reached the server.
 func TestCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, a, b := pair()
-		holder := claim(t, b, request("x", "b"))
-		waiting := request("x", "a")
+		a, b := pair(t)
+		holder := b.Takes(b.Request("x"))
+		waiting := a.Request("x")
 		w := wait(t.Context(), a, waiting)
 		synctest.Wait()
 		cut := a.CutAfter(2)
-		claim(t, a, request("y", "a"))
+		a.Takes(a.Request("y"))
 		require.Empty(t, w)
-		last := request("z", "a")
-		_, err := a.TryAcquire(t.Context(), last)
+		last := a.Request("z")
+		_, err := a.Try(last)
 		require.ErrorIs(t, err, driver.ErrUnknown)
 		<-cut
-		require.ErrorIs(t, (<-w).err, driver.ErrUnknown)
+		err = (<-w).err
+		require.ErrorIs(t, err, driver.ErrUnknown)
+		require.NotErrorIs(t, err, context.Canceled, "its context has not ended")
 		require.NoError(t, a.Abandon(t.Context(), waiting))
-		claim(t, a, last)
+		a.Takes(last)
 
-		waiting = request("x", "a")
+		waiting = a.Request("x")
 		a.CutAfter(1)
 		require.ErrorIs(t, (<-wait(t.Context(), a, waiting)).err, driver.ErrUnknown)
 		st, err := b.Inspect(t.Context(), "x")
 		require.NoError(t, err)
 		require.Equal(t, 1, st.Waiters, "it was cut off at the server")
-		release(t, holder)
-		claim(t, a, waiting)
+		b.Frees(holder)
+		a.Takes(waiting)
 	})
 }
 
 // Restore takes back all faults.
 func TestRestore(t *testing.T) {
-	_, a, _ := pair()
+	a, _ := pair(t)
 	a.Pause()
 	a.Fail(driver.ErrUnavailable)
 	a.Delay(time.Hour)
 	a.LoseNextReply(memorytest.Claim)
 	a.CutAfter(1)
 	a.Restore()
-	release(t, claim(t, a, request("x", "a")))
+	a.Frees(a.Takes(a.Request("x")))
 }
