@@ -167,9 +167,6 @@ func (c *conn) mark(ctx context.Context) error {
 var errProxy = fmt.Errorf("%w: the session is not one of the server's own: a proxy that shares sessions among clients (ProxySQL, MaxScale, RDS Proxy) "+
 	"stands before it, and would mix up who holds what: connect to the server itself", driver.ErrRefused)
 
-// ID implements session.Conn: the session's number, and its marker.
-func (c *conn) ID() string { return fmt.Sprintf("%d/%s", c.thread, c.marker) }
-
 // Close implements session.Conn.
 func (c *conn) Close() { c.discard() }
 
@@ -220,24 +217,20 @@ const waitRound = time.Minute
 
 // finish makes sure that an earlier session of ours has ended: until then it has its marker, and for a moment longer its other locks.
 func (c *conn) finish(ctx context.Context, op *session.Op) error {
-	thread, marker, ok := strings.Cut(op.ID, "/")
-	if !ok {
-		op.Err = fmt.Errorf("%w: %q identifies no session", driver.ErrRefused, op.ID)
-		return nil
-	}
+	earlier := op.Earlier.(*conn)
 	for look := range maxLooks { // it ends in its own time; if not yet, the engine asks again
-		r, err := c.row(ctx, fmt.Sprintf("SELECT SLEEP(%g),IS_USED_LOCK('%s'),(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID=%s)",
-			min(0.002, float64(look)), marker, thread))
+		r, err := c.row(ctx, fmt.Sprintf("SELECT SLEEP(%g),IS_USED_LOCK('%s'),(SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE ID=%d)",
+			min(0.002, float64(look)), earlier.marker, earlier.thread))
 		switch {
 		case err != nil:
 		case !r[1].Valid: // Another session may have its number since.
 			if op.OK = r.Number(2) == 0 || look == maxLooks-1; op.OK {
 				return nil
 			}
-		case r.Text(1) != thread:
-			err = fmt.Errorf("%w: the marker of session %s belongs to session %s", driver.ErrRefused, thread, r.Text(1))
+		case r.Number(1) != earlier.thread:
+			err = fmt.Errorf("%w: the marker of session %d belongs to session %s", driver.ErrRefused, earlier.thread, r.Text(1))
 		case look == 0:
-			if err = c.exec(ctx, "KILL "+thread); number(err) == errNoSuchThread {
+			if err = c.exec(ctx, fmt.Sprint("KILL ", earlier.thread)); number(err) == errNoSuchThread {
 				err = nil
 			}
 		}
@@ -255,8 +248,7 @@ func (c *conn) finish(ctx context.Context, op *session.Op) error {
 // maxLooks is how often finish looks whether a session has ended.
 const maxLooks = 10
 
-// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks: Await and Leave do
-// nothing on this server. A Ping asks for the session's own marker: a connection that something between here and the server has replaced is not taken for
+// question makes one statement of what ops ask of the session, a function for each, in their order, and returns the ops that it asks. A Ping asks for the session's own marker: a connection that something between here and the server has replaced is not taken for
 // the session. wait is for how long a Try waits. The answer is one digit for each function: 1, 0, or 2 for NULL.
 func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, asked []*session.Op) {
 	var functions []string
@@ -272,8 +264,6 @@ func (c *conn) question(ops []*session.Op, wait time.Duration) (query string, as
 			function = "RELEASE_LOCK(" + literal(cmp.Or(op.Slot, op.Key)) + ")"
 		case session.Ping:
 			function = "IS_USED_LOCK('" + c.marker + "')=CONNECTION_ID()"
-		default:
-			continue
 		}
 		functions, asked = append(functions, "COALESCE("+function+",2)"), append(asked, op)
 	}

@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	sqldriver "database/sql/driver"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -22,7 +21,6 @@ func TestConnDoesManyAtOnceAndInOrder(t *testing.T) {
 	two.takes(held)
 	before := one.takes(again)
 	ops := []*session.Op{{Kind: session.Try, Key: held}, {Kind: session.Free, Key: again}, {Kind: session.Ping}, {Kind: session.Try, Key: again}}
-	require.False(t, two.one(session.Await, again).OK, "this server tells nobody")
 	require.False(t, two.one(session.Free, again).OK, "it has nothing to free")
 	for len(ops) < session.MaxBatch {
 		ops = append(ops, &session.Op{Kind: session.Try, Key: newKey(), Name: "it's\x00 ünusual", Owner: `\"`})
@@ -78,26 +76,25 @@ func TestConnEndsAnEarlierSession(t *testing.T) {
 	proxy.Freeze() // the server does not learn of what follows
 	gone.Close()
 	b.finds(key)
-	end := func(id string) *session.Op {
-		op := &session.Op{Kind: session.End, ID: id}
+	end := func(earlier *conn) *session.Op {
+		op := &session.Op{Kind: session.End, Earlier: earlier}
 		require.Eventually(t, func() bool { require.NoError(t, b.do(op)); return op.OK || op.Err != nil }, within, time.Millisecond)
 		return op
 	}
-	require.True(t, end(gone.ID()).OK)
+	require.True(t, end(gone.conn).OK)
 	b.takes(key)
-	require.True(t, end(gone.ID()).OK)
+	require.True(t, end(gone.conn).OK)
 	// Another session that has the number is not taken for it.
 	other := dialFor(t, near)
-	require.True(t, end(fmt.Sprintf("%d/%snone", other.thread, markerPrefix)).OK)
+	require.True(t, end(&conn{thread: other.thread, marker: markerPrefix + "none"}).OK)
 	other.one(session.Ping, "")
-	require.Error(t, end("nonsense").Err)
 	// One that waits.
 	proxy.Restore()
 	waits := dialFor(t, far)
 	waits.waits(key)
 	require.Eventually(t, func() bool { return blockedIn(t, adminOf(t, m)) == waits.thread }, within, time.Millisecond)
 	proxy.Freeze()
-	require.True(t, end(waits.ID()).OK)
+	require.True(t, end(waits.conn).OK)
 	b.one(session.Free, key)
 	other.takes(key)
 }

@@ -99,34 +99,27 @@ func (s *server) notices(ctx context.Context, c *pgx.Conn, f facts) ([]driver.No
 		return nil, err
 	}
 	var notices []driver.Notice
-	if unsafe {
-		notices = append(notices, driver.Notice{
-			ID:     "fsync",
+	for _, n := range []struct {
+		found bool
+		driver.Notice
+	}{
+		{unsafe, driver.Notice{ID: "fsync",
 			Text:   "The setting fsync or full_page_writes is off, so that a crash of the machine can damage the database, and let fencing tokens repeat.",
-			Remedy: "Set fsync and full_page_writes to on.",
-		})
-	}
-	if used > f.slots/2 {
-		notices = append(notices, driver.Notice{
-			ID:     "lock-table",
+			Remedy: "Set fsync and full_page_writes to on."}},
+		{used > f.slots/2, driver.Notice{ID: "lock-table",
 			Text:   fmt.Sprintf("The server's lock table, which advisory locks share with everything else, has about %d entries and is filled with %d: where it is full, nobody can connect.", f.slots, used),
-			Remedy: "Raise max_locks_per_transaction.",
-		})
-	}
-	if overTCP && userTimeout == 0 || interval == 0 {
-		notices = append(notices, driver.Notice{
-			ID: "dead-clients",
+			Remedy: "Raise max_locks_per_transaction."}},
+		{overTCP && userTimeout == 0 || interval == 0, driver.Notice{ID: "dead-clients",
 			Text: "The server's system does not offer tcp_user_timeout or client_connection_check_interval, so that it may take hours to notice that a client which waits " +
 				"for a lock is gone, and grant it the lock.",
-			Remedy: "Run the server on Linux, or lower its system's keep-alive time.",
-		})
-	}
-	if s.single.Load() {
-		notices = append(notices, driver.Notice{
-			ID:     "pooler",
+			Remedy: "Run the server on Linux, or lower its system's keep-alive time."}},
+		{s.single.Load(), driver.Notice{ID: "pooler",
 			Text:   "A pooler such as PgBouncer is in between, at present in session mode: in another mode locks would not exclude.",
-			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL.",
-		})
+			Remedy: "Connect to the server itself; otherwise leave pool_mode = session, and client_idle_timeout at 0 or above the TTL."}},
+	} {
+		if n.found {
+			notices = append(notices, n.Notice)
+		}
 	}
 	return notices, nil
 }

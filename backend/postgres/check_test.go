@@ -2,7 +2,6 @@ package postgres
 
 import (
 	"context"
-	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
@@ -25,15 +25,7 @@ func refuses(t *testing.T, rawURL string, class error, text string) {
 	if err == nil {
 		_ = c.Close()
 	}
-	require.ErrorIs(t, err, class)
-	require.ErrorContains(t, err, text)
-	require.NotContains(t, err.Error(), "\n")
-	require.Less(t, len(err.Error()), 700)
-	u, parseErr := url.Parse(rawURL)
-	require.NoError(t, parseErr)
-	if password, ok := u.User.Password(); ok && len(password) > 2 {
-		require.NotContains(t, err.Error(), password)
-	}
+	peer.SaysOneLine(t, err, class, text)
 }
 
 func opens(t *testing.T, rawURL string) *lockport.Client {
@@ -47,18 +39,9 @@ func opens(t *testing.T, rawURL string) *lockport.Client {
 // notices are the IDs of what Check finds.
 func notices(t *testing.T, rawURL string) []string {
 	t.Helper()
-	found, err := backendAt(t, rawURL).Check(t.Context())
+	found, err := peer.Check(t, rawURL)
 	require.NoError(t, err)
-	var ids []string
-	for _, n := range found {
-		require.NotEmpty(t, n.Text)
-		require.NotEmpty(t, n.Remedy)
-		if n.Unknown {
-			n.ID += "?"
-		}
-		ids = append(ids, n.ID)
-	}
-	return ids
+	return peer.IDs(found)
 }
 
 func TestCheckErrors(t *testing.T) {

@@ -82,22 +82,20 @@ func TestTracerSeesEveryStatement(t *testing.T) {
 		{[]*session.Op{op(session.Free, 1), op(session.Try, 2), op(session.Try, 3)}, []string{"lp_free_lp_try"}},
 		{[]*session.Op{op(session.Free, 2)}, []string{"lp_free"}},
 		{[]*session.Op{op(session.Await, 4), op(session.Leave, 4)}, []string{"lp_await", "lp_leave"}},
-		{[]*session.Op{{Kind: session.End, ID: "1/1"}}, []string{"lp_end"}},
+		{[]*session.Op{{Kind: session.End, Earlier: &conn{pid: 1}}}, []string{"lp_end"}},
 	} {
 		ask(t, a, step.ops...)
 		require.Equal(t, step.want, tracer.taken())
 	}
-	require.NoError(t, receive(t, a.wait(t.Context(), op(session.Try, 5))))
+	require.NoError(t, receive(t, waits(t, a, op(session.Try, 5))))
 	require.Equal(t, []string{"lp_contend", "lp_wait"}, tracer.taken())
 
 	// The session has prepared no other statement.
-	require.NoError(t, a.stop())
 	prepared, err := a.link.conn.Query(t.Context(), `SELECT name FROM pg_prepared_statements WHERE name LIKE 'lp%'`, once)
 	require.NoError(t, err)
 	names, err := pgx.CollectRows(prepared, pgx.RowTo[string])
 	require.NoError(t, err)
 	require.Len(t, names, 9)
-	a.listen()
 }
 
 // A sql.DB of pgx lends its connections, and closes those that have served.

@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgtype"
 
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -22,24 +20,13 @@ type conn struct {
 	events session.Events
 	link   *link
 	pid    int64 // of the server's process
-	id     string
+	began  int64 // when that process began, in microseconds since 1970
 
 	statements *statements
 	prepared   map[string]bool
 	awaited    map[session.Key]bool
 	shares     map[session.Key]int // how often the session has a key in shared mode
 	used       int64               // of the server's lock table
-}
-
-// ID implements session.Conn: the process id at the server, and when that process began in microseconds since 1970.
-func (c *conn) ID() string { return c.id }
-
-// parseID takes apart what ID made.
-func parseID(id string) (pid int32, began int64, ok bool) {
-	p, b, _ := strings.Cut(id, "/")
-	n, err1 := strconv.ParseInt(p, 10, 32)
-	began, err2 := strconv.ParseInt(b, 10, 64)
-	return int32(n), began, err1 == nil && err2 == nil
 }
 
 // Close implements session.Conn.
@@ -181,19 +168,14 @@ func (c *conn) other(ctx context.Context, p *pgx.Conn, op *session.Op) error {
 	case session.Ping:
 		return c.ask(ctx, p, ops, c.statements.ping)
 	case session.End:
-		if pid, began, ok := parseID(op.ID); ok {
-			return c.ask(ctx, p, ops, c.statements.end, pid, began)
-		}
-		op.Err = fmt.Errorf("%w: %q is no session", driver.ErrRefused, op.ID)
+		earlier := op.Earlier.(*conn)
+		return c.ask(ctx, p, ops, c.statements.end, int32(earlier.pid), earlier.began)
 	case session.Await:
-		if op.OK = c.awaited[op.Key]; op.OK { // a second time would have to be left a second time
-			return nil
-		}
 		if _, op.Err = c.server.room(1); op.Err == nil {
 			return c.ask(ctx, p, ops, c.statements.await, key, hi, lo)
 		}
 	case session.Leave:
-		if op.OK = true; c.awaited[op.Key] {
+		if c.awaited[op.Key] {
 			return c.ask(ctx, p, ops, c.statements.leave, hi, lo)
 		}
 	}
@@ -342,7 +324,6 @@ func (c *conn) conclude(ctx context.Context, p *pgx.Conn, ops []*session.Op, row
 				c.took(op, -1)
 			}
 		case session.Await:
-			op.OK = true
 			c.awaited[op.Key] = true
 			c.uses(1)
 		case session.Leave:

@@ -90,90 +90,28 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 	return b.(*Backend)
 }
 
-// serverAt is what opens sessions of a URL, without an engine.
-func serverAt(t testing.TB, rawURL string) *server {
+// dialled is a session of its own, without the engine, closed when the test ends.
+func dialled(t testing.TB, s *server) *conn {
 	t.Helper()
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	return b.(*Backend).server
-}
-
-// talker is a session that a test asks, and that listens meanwhile, as the engine has it. What it tells comes through freed and contended.
-type talker struct {
-	*conn
-	freed, contended chan session.Key
-
-	listening atomic.Pointer[listening]
-}
-
-// listening is a Listen until stop ends it.
-type listening struct {
-	rest context.CancelFunc
-	over chan struct{} // closed when Listen has returned why
-	why  error
-}
-
-// dialled opens a session.
-func dialled(t testing.TB, s *server) *talker {
-	t.Helper()
-	a := &talker{freed: make(chan session.Key, 100), contended: make(chan session.Key, 100)}
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	c, err := s.dial(ctx, "host/1/test", session.Events{
-		Freed:     func(k session.Key) { a.freed <- k },
-		Contended: func(k session.Key) { a.contended <- k },
-	})
+	c, err := s.dial(ctx, "host/1/test", session.Events{Freed: func(session.Key) {}, Contended: func(session.Key) {}})
 	require.NoError(t, err)
-	a.conn = c
-	a.listen()
-	t.Cleanup(func() { _ = a.stop(); a.Close() })
-	return a
+	t.Cleanup(c.Close)
+	return c
 }
 
-// listen has the session listen until stop.
-func (a *talker) listen() {
-	ctx, cancel := context.WithCancel(context.Background())
-	l := &listening{rest: cancel, over: make(chan struct{})}
-	a.listening.Store(l)
-	go func() {
-		defer close(l.over)
-		l.why = a.Listen(ctx)
-	}()
-}
-
-// stop ends listening, and returns why the session has ended.
-func (a *talker) stop() error {
-	l := a.listening.Load()
-	l.rest()
-	<-l.over
-	return l.why
-}
-
-// do carries out ops and returns why the session has ended.
-func (a *talker) do(ctx context.Context, ops ...*session.Op) error {
-	if err := a.stop(); err != nil {
-		return err
-	}
-	defer a.listen()
-	return a.Do(ctx, ops)
-}
-
-// wait begins a Wait; what it returns comes through the channel.
-func (a *talker) wait(ctx context.Context, op *session.Op) <-chan error {
+// waits begins a Wait; what it returns comes through the channel.
+func waits(t testing.TB, c *conn, op *session.Op) <-chan error {
 	done := make(chan error, 1)
-	_ = a.stop()
-	go func() {
-		err := a.Wait(ctx, op)
-		a.listen()
-		done <- err
-	}()
+	go func() { done <- c.Wait(t.Context(), op) }()
 	return done
 }
 
-// ask carries out ops and returns when they are answered.
-func ask(t testing.TB, a *talker, ops ...*session.Op) {
+// ask carries out ops, all of which must be answered.
+func ask(t testing.TB, c *conn, ops ...*session.Op) {
 	t.Helper()
-	require.NoError(t, a.do(t.Context(), ops...))
+	require.NoError(t, c.Do(t.Context(), ops))
 	for _, op := range ops {
 		require.NoError(t, op.Err)
 	}

@@ -1,13 +1,11 @@
 package postgres
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/session"
 )
 
@@ -15,7 +13,7 @@ import (
 func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	t.Parallel()
 	const keys = 128
-	s := serverAt(t, with(t, database(t).URL(), "ttl", "10s"))
+	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
 	one := dialled(t, s)
 	many := dialled(t, s)
 	var newest uint64 // of the last key, written and read by who has it
@@ -35,9 +33,9 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 				return
 			default:
 			}
-			if o := op(session.Try, keys); askQuietly(one, o) == nil && o.OK {
+			if o := op(session.Try, keys); one.Do(t.Context(), []*session.Op{o}) == nil && o.OK {
 				takes("one", o.Token)
-				_ = askQuietly(one, op(session.Free, keys))
+				_ = one.Do(t.Context(), []*session.Op{op(session.Free, keys)})
 			}
 		}
 	}()
@@ -60,24 +58,4 @@ func TestBatchesDrawTokensInTheOrderOfTheirLocks(t *testing.T) {
 	close(stop)
 	<-ended
 	require.Empty(t, wrong)
-}
-
-// askQuietly is ask for another goroutine than the test's.
-func askQuietly(a *talker, ops ...*session.Op) error { return a.do(context.Background(), ops...) }
-
-// Who awaits a key that cannot be awaited just now is not deaf for others.
-func TestAwaitThatFailsMakesNobodyDeaf(t *testing.T) {
-	t.Parallel()
-	p := database(t)
-	c := dialled(t, serverAt(t, with(t, p.URL(), "ttl", "2s")))
-	hi, lo := side(1)
-	busy := admin(t, p.URL())
-	execute(t, busy, `SELECT pg_advisory_lock($1::int, $2::int)`, hi, lo)
-	await := op(session.Await, 1)
-	require.NoError(t, askQuietly(c, await))
-	require.ErrorIs(t, await.Err, driver.ErrUnavailable, "not: this server cannot tell")
-	execute(t, busy, `SELECT pg_advisory_unlock_all()`)
-	await = op(session.Await, 1)
-	ask(t, c, await)
-	require.True(t, await.OK)
 }

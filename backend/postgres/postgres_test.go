@@ -20,18 +20,12 @@ import (
 // clientAt is a client by URL, closed when the test ends.
 func clientAt(t testing.TB, rawURL string, opts ...lockport.Option) *lockport.Client {
 	t.Helper()
-	c, err := lockport.New(backendAt2(t, rawURL), append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
+	b, err := peer.Open(t.Context(), rawURL)
+	require.NoError(t, err)
+	c, err := lockport.New(b, append([]lockport.Option{lockport.Logger(nil)}, opts...)...)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, c.Close()) })
 	return c
-}
-
-// backendAt2 is a backend by URL that its client closes.
-func backendAt2(t testing.TB, rawURL string) driver.Backend {
-	t.Helper()
-	b, err := peer.Open(t.Context(), rawURL)
-	require.NoError(t, err)
-	return b
 }
 
 func acquire(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
@@ -259,7 +253,7 @@ func TestLockTableFull(t *testing.T) {
 func TestErrorBehindTheLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	s := serverAt(t, p.URL())
+	s := backendAt(t, p.URL()).server
 	c := dialled(t, s)
 	ask(t, c, op(session.Try, 1))
 	conn := admin(t, p.AdminURL())
@@ -269,7 +263,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 		for _, key := range keys {
 			ops = append(ops, op(session.Try, key))
 		}
-		require.NoError(t, c.do(t.Context(), ops...), "the session lives")
+		require.NoError(t, c.Do(t.Context(), ops), "the session lives")
 		for _, o := range ops {
 			require.ErrorIs(t, o.Err, driver.ErrRefused)
 			require.ErrorContains(t, o.Err, "used up")
@@ -279,7 +273,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 	}
 	reader, permit := op(session.Try, 6), op(session.Try, 7)
 	reader.Shared, permit.Slots = true, []session.Key{"8", "9"}
-	require.NoError(t, c.do(t.Context(), reader, permit))
+	require.NoError(t, c.Do(t.Context(), []*session.Op{reader, permit}))
 	for _, o := range []*session.Op{reader, permit} {
 		require.ErrorIs(t, o.Err, driver.ErrRefused)
 		require.False(t, o.OK)
@@ -295,7 +289,7 @@ func TestErrorBehindTheLock(t *testing.T) {
 func TestErrorBehindAReadersLock(t *testing.T) {
 	t.Parallel()
 	p := database(t)
-	c := dialled(t, serverAt(t, p.URL()))
+	c := dialled(t, backendAt(t, p.URL()).server)
 	reading := func(kind session.Kind) *session.Op {
 		o := op(kind, 1)
 		o.Shared = true
@@ -306,5 +300,5 @@ func TestErrorBehindAReadersLock(t *testing.T) {
 	conn := admin(t, p.AdminURL())
 	require.Equal(t, int64(1), query[int64](t, conn, `SELECT count(*) FROM locks`), "the other reader has it")
 	execute(t, conn, `SELECT setval('public.lockport_token', 9007199254740991)`)
-	require.Error(t, c.do(t.Context(), reading(session.Try)))
+	require.Error(t, c.Do(t.Context(), []*session.Op{reading(session.Try)}))
 }

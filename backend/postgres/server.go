@@ -51,7 +51,7 @@ func (s *server) dial(ctx context.Context, label string, e session.Events) (*con
 		return nil, err
 	}
 	c := &conn{
-		server: s, events: e, link: l, pid: f.pid, id: fmt.Sprintf("%d/%d", f.pid, f.began),
+		server: s, events: e, link: l, pid: f.pid, began: f.began,
 		statements: newStatements(s.tokens.draw()), prepared: make(map[string]bool), awaited: make(map[session.Key]bool), shares: make(map[session.Key]int),
 	}
 	err = l.use(func(p *pgx.Conn) error {

@@ -75,7 +75,7 @@ func TestValidityCountsFromWhatTheServerAnswered(t *testing.T) {
 }
 
 func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
+	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
 		ctx, cancel := context.WithCancel(t.Context())
 		o := h.try(ctx, request("a"))
 		o.pending(t)
@@ -95,6 +95,12 @@ func TestCallerLeavesBeforeItsTryIsSent(t *testing.T) {
 		first.is(t, nil)
 		require.Empty(t, c.asked())
 		h.abandon(t.Context(), req).is(t, nil)
+
+		ctx, cancel = context.WithCancel(t.Context())
+		o = h.wait(ctx, req)
+		cancel()
+		o.is(t, driver.ErrUnavailable)
+		require.Empty(t, h.accept().asked())
 	})
 }
 

@@ -39,7 +39,6 @@ type Backend struct {
 	table    map[Key][]*claim  // what our sessions have, ask for, or give back: several of a key where readers are among them
 	dead     map[string]*claim // by owner: those whose session has ended for us, and perhaps not for the server
 	watches  map[Key]*watch    // who wants to know when a key is free
-	deaf     bool              // the server cannot tell
 }
 
 // poll is after how long a waiter that is not on a connection of its own looks again, or a third of the TTL if that is less.

@@ -114,7 +114,6 @@ type handConn struct {
 	lastShared bool // of the first op of the last request
 }
 
-func (c *handConn) ID() string { return c.id }
 func (c *handConn) Close() {
 	require.False(c.h.t, c.closed, "closed twice")
 	c.closed = true
@@ -172,7 +171,10 @@ func (c *handConn) asked() string {
 		if i > 0 {
 			s += " "
 		}
-		s += kindLetters[op.Kind:op.Kind+1] + string(op.Key) + op.ID
+		s += kindLetters[op.Kind:op.Kind+1] + string(op.Key)
+		if op.Kind == End {
+			s += op.Earlier.(*handConn).id
+		}
 	}
 	if c.waits {
 		s += "!"

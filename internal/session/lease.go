@@ -145,7 +145,7 @@ func (b *Backend) certify(ctx context.Context, s *session) error {
 		if err != nil {
 			return err
 		}
-		k = m.ask(&Op{Kind: End, ID: s.conn.ID()}, nil)
+		k = m.ask(&Op{Kind: End, Earlier: s.conn}, nil)
 		k.then = func() { b.bury(s, k) }
 		s.burial = k
 	}

@@ -36,7 +36,7 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	for _, c := range b.table[key] {
 		c.contended = true
 	}
-	if w.on == nil && !b.deaf {
+	if w.on == nil {
 		if s, err := b.mainSession(); err == nil && s.conn != nil { // otherwise when it is live
 			s.listen(w)
 		}
@@ -70,12 +70,10 @@ func (s *session) listen(w *watch) {
 
 // listens draws the conclusions from the end of an Await: a key may have been freed before the server knew. mu is held.
 func (b *Backend) listens(w *watch, s *session) {
-	switch op := w.ask.op; {
+	switch {
 	case w.on != s:
-	case w.ask.err != nil, op.Err != nil:
+	case w.ask.err != nil, w.ask.op.Err != nil:
 		w.on = nil // the waiter looks again anyway, and the next session asks again
-	case !op.OK:
-		b.deaf, w.on = true, nil
 	default:
 		b.wake(w)
 	}

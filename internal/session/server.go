@@ -24,21 +24,22 @@ const (
 	// Ping shows the server that the session lives. OK is not looked at.
 	Ping
 	// Await makes this session one that waits for Key: from now on whoever frees Key tells Events.Freed of this session; its holder is told
-	// Events.Contended once. Awaiting a Key twice is as once. OK: it will be told. false: this server cannot tell.
+	// Events.Contended once. The engine awaits a Key once only until it has left it. OK is not looked at. A server that cannot tell is not asked: its
+	// backend hides Backend.Notify.
 	Await
 	// Leave ends Await. Leaving a Key that is not awaited does nothing. OK is not looked at.
 	Leave
-	// End makes sure that the session whose Conn.ID was Op.ID, an earlier one of ours whose connection has ended for us, has ended at the
-	// server too and with it all its locks and waits; it may have to terminate it. OK: it certainly has. false: not yet, it is ending.
+	// End makes sure that the session of Op.Earlier, whose connection has ended for us, has ended at the server too and with it all its locks and waits; it
+	// may have to terminate it. OK: it certainly has. false: not yet, it is ending.
 	End
 )
 
 // Op is one thing that a session does, and the answer. The engine does not touch an Op between its being handed to Conn and the return of that
 // call; after it Conn does not touch it.
 type Op struct {
-	Kind Kind
-	Key  Key    // of all but Ping and End
-	ID   string // of End
+	Kind    Kind
+	Key     Key  // of all but Ping and End
+	Earlier Conn // of End, which reads of it only by what the server knows the session, for ever and after a restart too
 
 	// Shared says of a Try that the Key is wanted beside other sessions that share it, and of a Free that it was taken so. Only with
 	// Capabilities.Shared.
@@ -86,13 +87,9 @@ type Events struct {
 
 // Conn is one session on a connection of its own. Its locks end with it.
 //
-// The engine calls Do, Wait, Listen and Close one at a time, on a goroutine of the session's own; ID concurrently with them. No context of
-// a caller reaches a Conn. An error of Do, Wait or Listen says that the connection has ended, or must, and why (a plain cause, without a class of package
+// The engine calls Do, Wait, Listen and Close one at a time, on a goroutine of the session's own. No context of a caller reaches a Conn. An error of Do, Wait or Listen says that the connection has ended, or must, and why (a plain cause, without a class of package
 // driver); the engine then calls Close, and takes the outcome of the ops under way as unknown.
 type Conn interface {
-	// ID identifies the session at the server for ever, never reused, also not after the server's restart. See End. It does no I/O.
-	ID() string
-
 	// Do carries out ops (at least one, at most MaxBatch; at most one Try or Free of a Key, save with Shared) in their order, or in one that nobody can tell from it, in
 	// as few requests as it can, and writes their answers. ctx ends with the session, or if Do takes longer than Options.TTL: Do then returns within
 	// milliseconds, with an error. Await and Leave, and what gets an Err, may be answered without asking the server: they alone confirm nothing of
@@ -124,8 +121,7 @@ type Options struct {
 	TTL time.Duration
 
 	// Blockers is how many names at most wait on connections of their own, in the server's queue. 0: none, all look again when they are told or
-	// once a second. A lock that was got by waiting lives on its connection until it is released, which counts as one of them. With 0 a backend hides
-	// Backend.Wait: what is a driver.Waiter must be able to wait.
+	// once a second. A lock that was got by waiting lives on its connection until it is released, which counts as one of them.
 	Blockers int
 
 	// Beat, if positive, is after how long without a request a session with locks is asked for a sign of life: where Conn.Listen cannot tell that a

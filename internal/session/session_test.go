@@ -161,14 +161,6 @@ func TestDialFails(t *testing.T) {
 	})
 }
 
-func TestLabelIsTheClients(t *testing.T) {
-	byHand(t, Options{}, func(t *testing.T, h *hand) {
-		h.try(t.Context(), request("a"))
-		require.Equal(t, "test", h.dials[0].label)
-		h.accept()
-	})
-}
-
 func TestIdleSessionIsClosedAndReplaced(t *testing.T) {
 	byHand(t, Options{}, func(t *testing.T, h *hand) {
 		c, lease := h.live(request("a"))
@@ -262,6 +254,33 @@ func TestRenewBatch(t *testing.T) {
 		o.is(t, driver.ErrUnknown)
 		c.answer("P")
 		h.b.RenewBatch(t.Context(), nil, nil)
+	})
+}
+
+func TestRenewalOfWhatIsGivenBackMeanwhile(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		c, lease := h.live(request("a"))
+		o := begin(func() (driver.Lease, error) { _, err := driver.Renew(t.Context(), h.b, lease); return nil, err })
+		require.Equal(t, "P", c.asked())
+		r := release(t.Context(), lease)
+		c.answer("P")
+		o.is(t, driver.ErrUnknown)
+		c.answer("Fa")
+		r.is(t, nil)
+	})
+}
+
+func TestCloseWaitsForWhatIsUnderWay(t *testing.T) {
+	byHand(t, Options{}, func(t *testing.T, h *hand) {
+		h.deaf = true
+		o := h.try(t.Context(), request("a"))
+		c := h.accept()
+		require.Equal(t, "Ta", c.asked())
+		closed := begin(func() (driver.Lease, error) { return nil, h.b.Close() })
+		closed.pending(t)
+		c.finish(errCut)
+		o.is(t, driver.ErrUnknown)
+		closed.is(t, nil)
 	})
 }
 

@@ -42,79 +42,52 @@ func TestWaitIsConfirmed(t *testing.T) {
 	})
 }
 
-func TestWaitIsGivenUp(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		ctx, cancel := context.WithCancel(t.Context())
-		o := h.wait(ctx, request("a"))
-		cancel()
-		o.is(t, driver.ErrUnavailable) // it was not sent
-		c := h.accept()
-
-		ctx, cancel = context.WithCancel(t.Context())
-		req := request("a")
-		o = h.wait(ctx, req)
-		require.Equal(t, "Ta!", c.asked())
-		cancel()
-		o.is(t, driver.ErrUnknown)
-		require.True(t, c.closed)
-		h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // as long as the session may be there it counts
-		abandoned := h.abandon(t.Context(), req)
-		h.accept().answer("Esession-0")
-		abandoned.is(t, nil)
-		next := h.wait(t.Context(), request("b"))
-		next.pending(t)
-		h.accept()
-	})
-}
-
-func TestWaitIsGivenUpWhileItIsConfirmed(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		ctx, cancel := context.WithCancel(t.Context())
-		req := request("a")
-		o := h.wait(ctx, req)
-		c := h.accept()
-		time.Sleep(handTTL / 4)
-		c.answer("Ta!")
-		require.Equal(t, "P", c.asked())
-		cancel()
-		o.is(t, driver.ErrUnknown)
-		require.True(t, c.closed)
-		abandoned := h.abandon(t.Context(), req)
-		h.accept().answer("Esession-0")
-		abandoned.is(t, nil)
-	})
-}
-
-func TestWaitWhoseSessionEnds(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		req := request("a")
-		o := h.wait(t.Context(), req)
-		h.accept().fail(errCut)
-		o.is(t, driver.ErrUnknown)
-		h.wait(t.Context(), req).is(t, driver.ErrUnknown) // the same owner: what was asked for comes first to its end
-		abandoned := h.abandon(t.Context(), req)
-		h.accept().answer("Esession-0")
-		abandoned.is(t, nil)
-		again := h.wait(t.Context(), req)
-		c := h.accept()
-		time.Sleep(handTTL / 4)
-		c.answer("Ta!")
-		c.fail(errCut)
-		again.is(t, driver.ErrUnknown)
-	})
-}
-
-func TestAbandonOfAWait(t *testing.T) {
-	byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
-		req := request("a")
-		o := h.wait(t.Context(), req)
-		c := h.accept()
-		abandoned := h.abandon(t.Context(), req) // before the context of Wait has ended
-		require.True(t, c.closed)
-		o.is(t, driver.ErrUnknown)
-		h.accept().answer("Esession-0")
-		abandoned.is(t, nil)
-	})
+// Whatever ends a wait, its outcome is unknown until the server says that its session has ended, and nobody is told of a loss.
+func TestWaitWhoseOutcomeIsUnknown(t *testing.T) {
+	for name, end := range map[string]func(h *hand, c *handConn, cancel func(), req driver.Request){
+		"given up":  func(_ *hand, _ *handConn, cancel func(), _ driver.Request) { cancel() },
+		"abandoned": func(h *hand, _ *handConn, _ func(), req driver.Request) { h.abandon(context.Background(), req) },
+		"cut":       func(_ *hand, c *handConn, _ func(), _ driver.Request) { c.fail(errCut) },
+	} {
+		for _, answer := range []string{"", "before", "after"} { // when the server grants it
+			if name != "given up" && answer == "after" {
+				continue
+			}
+			t.Run(name+" "+answer, func(t *testing.T) {
+				byHand(t, Options{Blockers: 1}, func(t *testing.T, h *hand) {
+					h.deaf = answer == "after"
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					req := request("a")
+					req.Lost = func(error) { t.Error("told of a claim that was not granted") }
+					o := h.wait(ctx, req)
+					c := h.accept()
+					require.Equal(t, "Ta!", c.asked())
+					if answer == "before" {
+						time.Sleep(handTTL / 4)
+						c.answer("Ta!")
+						require.Equal(t, "P", c.asked())
+					}
+					end(h, c, cancel, req)
+					o.is(t, driver.ErrUnknown)
+					require.Equal(t, answer != "after", c.closed)
+					h.wait(t.Context(), req).is(t, driver.ErrUnknown)       // the same owner: what was asked for comes first to its end
+					h.wait(t.Context(), request("b")).is(t, driver.ErrHeld) // as long as the session may be there it counts
+					abandoned := h.abandon(t.Context(), req)
+					abandoned.pending(t)
+					if answer == "after" {
+						c.answer("Ta!")
+						abandoned.pending(t)
+					}
+					h.accept().answer("Esession-0")
+					abandoned.is(t, nil)
+					next := h.wait(t.Context(), request("b"))
+					next.pending(t)
+					h.accept()
+				})
+			})
+		}
+	}
 }
 
 func TestNotify(t *testing.T) {
@@ -160,13 +133,15 @@ func TestNotify(t *testing.T) {
 		require.Empty(t, h.dials, "who is woken asks")
 		next := h.try(t.Context(), request("a"))
 		c = h.accept()
-		c.answer("Ta Aa", "a")
+		require.Equal(t, "Ta Aa", c.asked())
+		c.ops[1].Err = driver.ErrUnavailable
+		c.finish(nil)
 		next.is(t, driver.ErrHeld)
-		require.Equal(t, before+1, woken["a"], "this one cannot tell")
-		notify("b")
-		require.Empty(t, c.asked(), "and is not asked again")
+		require.Equal(t, before+1, woken["a"], "this one could not be asked to tell")
+		notify("a")
+		c.answer("Aa")
+		require.Equal(t, before+4, woken["a"])
 		stopA()
-		require.Empty(t, c.asked())
 	})
 }
 
@@ -181,22 +156,5 @@ func TestContended(t *testing.T) {
 		c.events.Contended("b")
 		c.events.Contended("c")
 		require.Equal(t, 1, contended)
-	})
-}
-
-func TestAs(t *testing.T) {
-	o := Options{As: func(c Conn, key Key, target any) bool {
-		s, ok := target.(*string)
-		if ok {
-			*s = c.ID() + " " + string(key)
-		}
-		return ok
-	}}
-	byHand(t, o, func(t *testing.T, h *hand) {
-		_, lease := h.live(request("a"))
-		var s string
-		require.True(t, lease.(driver.LeaseAs).As(&s))
-		require.Equal(t, "session-0 a", s)
-		require.False(t, lease.(driver.LeaseAs).As(new(int)))
 	})
 }
