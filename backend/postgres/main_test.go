@@ -1,6 +1,9 @@
 package postgres
 
 import (
+	"bytes"
+	"database/sql"
+	"errors"
 	"os"
 	"testing"
 
@@ -11,4 +14,27 @@ import (
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(peer.Open)
 	os.Exit(m.Run())
+}
+
+type ownDB struct {
+	*Backend
+	db *sql.DB
+}
+
+func (b ownDB) Close() error { return errors.Join(b.Backend.Close(), b.db.Close()) }
+
+// isOp tells requests apart by the names of the statements that they carry out, or only prepare.
+func isOp(op conformance.Op, request []byte) bool {
+	if op != conformance.OpAny && bytes.Contains(request, []byte("SELECT")) {
+		return false
+	}
+	switch op {
+	case conformance.OpAcquire:
+		return bytes.Contains(request, []byte("lp_try")) || bytes.Contains(request, []byte("lp_wait"))
+	case conformance.OpRenew:
+		return bytes.Contains(request, []byte("lp_ping"))
+	case conformance.OpRelease:
+		return bytes.Contains(request, []byte("lp_free"))
+	}
+	return true
 }
