@@ -29,7 +29,7 @@ func TestJudge(t *testing.T) {
 		{"nothing", oneAfterAnother, report.Safe, "", "Nobody believed to hold a lock that somebody else held."},
 		{
 			"fenced", bothBelieve + writes("wrote", "refused class stale"), report.Fenced, refused,
-			"A and B both believed to hold the lock for 400 ms; their tokens are 1024 and 2048. " +
+			"A and B both believed to hold the lock for 400ms; their tokens are 1024 and 2048. " +
 				"What A wrote after B had the lock was refused, since its token is the older one.",
 		},
 		{
@@ -63,12 +63,12 @@ func TestJudge(t *testing.T) {
 		{
 			"unsafe first, and fenced later", bothBelieve + writes("wrote", "wrote") + "; 2400 w3/1 asked; 3500 w3/1 got token 3072 deadline 6000; 3600 w3/1 wrote token 3072; " +
 				"3700 w2/1 refused token 2048 class stale",
-			report.Unsafe, landed, "A and B both believed to hold the lock for 400 ms",
+			report.Unsafe, landed, "A and B both believed to hold the lock for 400ms",
 		},
 		{
 			"believed past the deadline", "100 w1/1 asked; 110 w1/1 got token 1024 deadline 2000; 120 w2/1 asked; 2100 w2/1 got token 2048 deadline 4000; " +
 				"2150 w1/1 believed token 1024 deadline 2000 valid; 2200 w2/1 wrote token 2048; 2300 w1/1 refused token 1024 class stale; 2400 w1/1 told",
-			report.Fenced, refused, "A and B both believed to hold the lock for 50 ms",
+			report.Fenced, refused, "A and B both believed to hold the lock for 50ms",
 		},
 		{"one token for both", tokens(1024, 1024) + "wrote token 1024", report.Unsafe, landed, "both have the token 1024"},
 		{

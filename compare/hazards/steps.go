@@ -94,13 +94,5 @@ var (
 	restore = (*faultproxy.Proxy).Restore
 )
 
-// text is a duration for people, in milliseconds, or in seconds with two digits after the point.
-func text(d time.Duration) string {
-	switch {
-	case d < time.Millisecond:
-		return "less than 1 ms"
-	case d.Round(time.Millisecond) < time.Second:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	}
-	return fmt.Sprintf("%.2f s", d.Seconds())
-}
+// text is a duration for people.
+func text(d time.Duration) string { return report.Micros(float64(d.Microseconds())) }
