@@ -38,7 +38,7 @@ var looks = []look{
 	{Costly, "costly", "busy", "Nothing was lost, but waiting clients keep the server busy."},
 	{Misled, "misled", "wrong", "A caller got a wrong answer."},
 	{Stuck, "stuck", "stuck", "Nobody could get the lock any more, long after it should have ended."},
-	{Fenced, "fenced", "fenced", "Two clients believed they held the lock; their tokens told them apart, and the late write was refused."},
+	{Fenced, "fenced", "fenced", "Two clients believed they held the lock; tokens told them apart, and the late write was refused."},
 	{Unsafe, "unsafe", "UNSAFE", "Two clients believed they held the lock, and the late write was not refused."},
 }
 

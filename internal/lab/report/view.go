@@ -52,7 +52,7 @@ func (r *Report) Markdown(w io.Writer) error {
 	return texts().ExecuteTemplate(w, "report.md.tmpl", view{r})
 }
 
-// Summary is the report as text for a terminal of 100 columns: the matrix in short words, and the medians of the costs. A word in capitals is that of
+// Summary is the report as text for a terminal of 105 columns, as many as nine subjects need: the matrix in short words, and the medians of the costs. A word in capitals is that of
 // harm which nothing caught.
 func (r *Report) Summary() string {
 	var all, b strings.Builder
@@ -60,7 +60,7 @@ func (r *Report) Summary() string {
 		panic(err)
 	}
 	for line := range strings.Lines(all.String()) {
-		b.WriteString(cut(strings.TrimRight(printable(line, ""), " "), 100) + "\n")
+		b.WriteString(cut(strings.TrimRight(printable(line, ""), " "), 105) + "\n")
 	}
 	return b.String()
 }
