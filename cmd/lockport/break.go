@@ -59,7 +59,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	if !*yes && !c.asks("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
 	}
-	limited, cancel := context.WithTimeout(ctx, lookLimit)
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	err = client.Break(limited, name, st.Owner)
 	var shared *driver.SharedSessionError
@@ -72,7 +72,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 		if !*yes && !c.asks("End the session?") {
 			return failf(exitFailed, "nothing was ended")
 		}
-		limited, cancel := context.WithTimeout(ctx, lookLimit)
+		limited, cancel := context.WithTimeout(ctx, answerLimit)
 		defer cancel()
 		err = session.BreakSession(limited, name, st.Owner)
 	}

@@ -13,9 +13,6 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// doctorLimit bounds the whole check.
-const doctorLimit = 10 * time.Second
-
 // doctorVerb is "lockport doctor".
 func doctorVerb(ctx context.Context, c *console, args []string) error {
 	var asJSON bool
@@ -31,7 +28,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	}
 	interrupted, stop := interruptible(ctx)
 	defer stop(nil)
-	limited, cancel := context.WithTimeout(interrupted, doctorLimit)
+	limited, cancel := context.WithTimeout(interrupted, answerLimit)
 	defer cancel()
 	d, err := diagnose(limited, rawURL)
 	switch {

@@ -77,7 +77,7 @@ func testInterrupted(t *testing.T, direct string) {
 		require.NoError(t, p.Process.Signal(syscall.SIGINT))
 		began := time.Now()
 		require.Equal(t, 130, p.code(t), p.err.String())
-		require.Less(t, time.Since(began), doctorLimit/2)
+		require.Less(t, time.Since(began), answerLimit/2)
 		require.Empty(t, p.out.String()+p.err.String())
 	}
 }

@@ -12,9 +12,6 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// lookLimit bounds every look at locks, and every attempt to end one.
-const lookLimit = 10 * time.Second
-
 // openView makes a client for a verb that looks at locks. It is not checked by opening it, so that also a server that can hold no locks any more (a
 // replica, say) shows those that it has.
 func openView(verb, rawURL string) (*lockport.Client, error) {
@@ -34,7 +31,7 @@ func openView(verb, rawURL string) (*lockport.Client, error) {
 
 // inspect looks at one lock.
 func inspect(ctx context.Context, client *lockport.Client, name string) (lockport.Status, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	st, err := client.Inspect(ctx, name)
 	return st, lookError(err)

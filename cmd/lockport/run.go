@@ -129,7 +129,7 @@ func (r *runner) open(ctx context.Context) (err error) {
 func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport.Set, err error) {
 	o, limited, cancel, waited := r.o, ctx, context.CancelFunc(func() {}), ""
 	if o.once {
-		limited, cancel = context.WithTimeout(ctx, openLimit)
+		limited, cancel = context.WithTimeout(ctx, answerLimit)
 		lock, err = lockport.TryAcquireAll(limited, r.client, o.names, o.mode()...)
 	} else {
 		if o.wait >= 0 {

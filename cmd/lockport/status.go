@@ -65,7 +65,7 @@ func showOne(ctx context.Context, c *console, client *lockport.Client, name stri
 }
 
 func showAll(ctx context.Context, c *console, client *lockport.Client, prefix string, asJSON bool) error {
-	ctx, cancel := context.WithTimeout(ctx, lookLimit)
+	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	all, err := client.List(ctx, prefix)
 	incomplete := lookError(err)

@@ -21,8 +21,9 @@ func init() { logging.Disable() }
 // defaultURL needs no server: files in a folder that follows from the user id alone.
 const defaultURL = "file:"
 
-// openLimit bounds the first contact with the server, and the single attempt of run -n.
-const openLimit = 10 * time.Second
+// answerLimit bounds what a verb asks of a server, but for run once it is open: the first contact, a look, an attempt to end a hold, the whole of doctor's
+// check. It bounds the single attempt of run -n too.
+const answerLimit = 10 * time.Second
 
 // server is the lock server that the command line or the environment names.
 type server struct{ urls, files []string }
@@ -104,7 +105,7 @@ func readURL(file string) (string, error) {
 
 // openServer opens the server of a URL.
 func openServer(ctx context.Context, rawURL string, options ...lockport.Option) (*lockport.Client, error) {
-	limited, cancel := context.WithTimeout(ctx, openLimit)
+	limited, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	client, err := lockport.Open(limited, rawURL, append(options, lockport.Logger(nil))...)
 	if err != nil {
