@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"os"
 	"testing"
 	"time"
@@ -70,30 +69,20 @@ func say(e event) {
 	_, _ = os.Stdout.Write(append(line, '\n'))
 }
 
-const variable = "LOCKPORT_TICKS"
+// machines are worker processes. The only order, whose content is nothing, is to begin.
+var machines = worker.Kind[Machine, struct{}, struct{}]{Variable: "LOCKPORT_TICKS"}
+
+type machine func() error
+
+func (m machine) Do(struct{}) (struct{}, error) { return struct{}{}, m() }
+func (machine) Close()                          {}
 
 // Main is the first line of TestMain. In a machine's process it calls schedule, which runs job by the machine's schedule until ctx ends, and exits; in any
 // other process it returns at once.
 func Main(schedule func(ctx context.Context, m Machine, job func()) error) {
-	text := os.Getenv(variable)
-	if text == "" {
-		return
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // until the parent closes it, or dies
-		cancel()
-	}()
-	var m Machine
-	err := json.Unmarshal([]byte(text), &m)
-	if err == nil {
-		err = schedule(ctx, m, m.run)
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	machines.Main(func(ctx context.Context, m Machine) (worker.Worker[struct{}, struct{}], error) {
+		return machine(func() error { return schedule(ctx, m, m.run) }), nil
+	})
 }
 
 const (
@@ -110,34 +99,33 @@ func Run(t testing.TB, m Machine) {
 		n = 100
 	}
 	events := make(chan event, 1000)
-	var machines [2]*worker.Process
-	start := func(i int) {
-		its := m
+	start := func(i int) *worker.Handle[struct{}, struct{}] {
+		its, kind := m, machines
 		if i == 1 {
 			its.Ahead = 0
 		}
-		config, _ := json.Marshal(its)
-		p, err := worker.Rerun(func(line []byte) {
+		kind.Line = func(line []byte) {
 			e := event{Machine: i}
 			if json.Unmarshal(line, &e) == nil {
 				events <- e
 			}
-		}, variable+"="+string(config))
+		}
+		h, err := kind.Start(t.Context(), its)
 		if err != nil {
 			t.Fatal(err)
 		}
-		machines[i] = p
+		outcome := h.Send(struct{}{})
 		t.Cleanup(func() {
-			p.Kill()
-			if printed := p.Printed(); t.Failed() && printed != "" {
-				t.Logf("machine %d: %s", i, printed)
+			h.Kill()
+			if _, err := outcome(context.Background()); t.Failed() {
+				t.Logf("machine %d: %v", i, err)
 			}
 		})
+		return h
 	}
-	start(0)
+	ahead := start(0)
 	begun, ended := make(map[int64]int), make(map[int64]int)
 	var last, first, kill, back int64
-	var by [2]int // how many runs each machine began
 	kills := 0
 	timeout := time.After(time.Duration(n+20) * m.Interval)
 	for first == 0 || last < first+int64(n) {
@@ -159,32 +147,21 @@ func Run(t testing.TB, m Machine) {
 		case last == 0: // the one that is ahead has begun to work
 			start(1)
 		case kill != 0 && e.Tick >= kill && e.Machine == 0 && e.Tick < first+int64(n)-away:
-			machines[0].Kill()
+			ahead.Kill()
 			kills++
 			kill, back = e.Tick+between, e.Tick+away
 		case back != 0 && e.Tick >= back:
-			start(0)
-			back = 0
+			ahead, back = start(0), 0
 		}
 		last = e.Tick
 		begun[e.Tick]++
-		by[e.Machine]++
 	}
-	var once, missed, repeated, cut int
+	once, cut := true, 0
 	for tick := first; tick < first+int64(n); tick++ {
-		switch begun[tick] {
-		case 0:
-			missed++
-		case 1:
-			once++
-		default:
-			repeated++
-		}
+		once = once && begun[tick] == 1
 		cut += begun[tick] - ended[tick]
 	}
-	report := fmt.Sprintf("%s: %d ticks, clocks %v apart: %d run once, %d missed, %d run more than once; %d runs cut off by %d kills; by the machine ahead %d, by the other %d",
-		m.Job, n, m.Ahead, once, missed, repeated, cut, kills, by[0], by[1])
-	if t.Log(report); once != n || cut > kills || kills == 0 {
-		t.Errorf("not exactly once: begun %v, ended %v", begun, ended)
+	if !once || cut > kills || kills == 0 {
+		t.Errorf("not exactly once: begun %v, ended %v, %d kills", begun, ended, kills)
 	}
 }

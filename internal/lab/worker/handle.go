@@ -1,38 +1,86 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
+	"os/exec"
 	"sync"
 	"time"
 )
 
-// Handle is a worker of a [Kind] as its parent sees it. Safe for concurrent use. The caller must Close or Kill it.
+// Handle is a worker of a [Kind] as its parent sees it. Safe for concurrent use. The caller must Close, End or Kill it.
 type Handle[O, A any] struct {
 	*Process
+	line   func([]byte)
+	stderr bytes.Buffer // complete when the process is over
 
-	mu      sync.Mutex
-	line    func([]byte)
+	writing sync.Mutex // guards in
+	in      io.WriteCloser
+
+	mu      sync.Mutex // guards what follows
 	orders  int64
 	pending map[int64]chan answer[A]
 }
 
-// Start starts a worker with config and env, and returns when it has begun. ctx bounds the start alone.
+// Start runs this program again as a worker with config, and with env added to its environment, and returns when it has begun. ctx bounds the start alone.
+// When the worker's process is over, every line that it wrote has been heard.
 func (k Kind[C, O, A]) Start(ctx context.Context, config C, env ...string) (*Handle[O, A], error) {
-	ready := make(chan answer[A], 1)
-	h := &Handle[O, A]{line: k.Line, pending: map[int64]chan answer[A]{0: ready}}
-	var err error
-	if h.Process, err = Rerun(h.hear, append([]string{k.Variable + "=1", "GORACE=atexit_sleep_ms=0"}, env...)...); err != nil {
+	self, err := os.Executable()
+	if err != nil {
 		return nil, err
 	}
-	_ = h.Process.Send(config) // a worker that does not listen has ended
+	ready := make(chan answer[A], 1)
+	h := &Handle[O, A]{line: k.Line, pending: map[int64]chan answer[A]{0: ready}}
+	cmd := exec.Command(self)
+	cmd.Env = append(append(os.Environ(), k.Variable+"=1", "GORACE=atexit_sleep_ms=0"), env...)
+	cmd.Stdout, cmd.Stderr = &lines{tell: h.hear}, &h.stderr
+	if h.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if h.Process, err = Run(cmd); err != nil {
+		return nil, err
+	}
+	_ = h.write(config) // a worker that does not listen has ended
 	if _, err := h.await(ctx, ready); err != nil {
 		h.Kill()
 		return nil, fmt.Errorf("a worker cannot begin: %w", err)
 	}
 	return h, nil
+}
+
+// write writes v as one line of JSON to the worker's standard input.
+func (h *Handle[O, A]) write(v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	h.writing.Lock()
+	defer h.writing.Unlock()
+	_, err = h.in.Write(append(text, '\n'))
+	return err
+}
+
+// lines calls tell with each whole line that is written to it. What has no end was cut off with the process.
+type lines struct {
+	tell func([]byte)
+	rest []byte
+}
+
+func (l *lines) Write(text []byte) (int, error) {
+	l.rest = append(l.rest, text...)
+	for {
+		i := bytes.IndexByte(l.rest, '\n')
+		if i < 0 {
+			return len(text), nil
+		}
+		l.tell(l.rest[:i])
+		l.rest = l.rest[i+1:]
+	}
 }
 
 // hear passes an answer on.
@@ -59,7 +107,7 @@ func (h *Handle[O, A]) Send(o O) (await func(ctx context.Context) (A, error)) {
 	id := h.orders
 	h.pending[id] = to
 	h.mu.Unlock()
-	err := h.Process.Send(order[O]{id, o})
+	err := h.write(order[O]{id, o})
 	return func(ctx context.Context) (a A, _ error) {
 		if err != nil {
 			return a, fmt.Errorf("a worker does not listen: %w", err)
@@ -97,8 +145,30 @@ func (h *Handle[O, A]) await(ctx context.Context, from <-chan answer[A]) (A, err
 // Ask gives an order and waits for its answer.
 func (h *Handle[O, A]) Ask(ctx context.Context, o O) (A, error) { return h.Send(o)(ctx) }
 
-// CloseTime is how long Close waits for a worker: some libraries do not hear that nobody wants to wait any more.
-const CloseTime = 3 * time.Second
+// Printed returns what the worker wrote to its standard error, and nothing while it runs.
+func (h *Handle[O, A]) Printed() string {
+	if h.Alive() {
+		return ""
+	}
+	return string(bytes.TrimSpace(h.stderr.Bytes()))
+}
 
-// Close asks the worker to end in order, kills it if it has not after CloseTime, and returns when it has ended.
-func (h *Handle[O, A]) Close() { _ = h.End(CloseTime) }
+// End asks the worker to end in order, and returns when it has ended. If it has not after d, End kills it and returns an error.
+func (h *Handle[O, A]) End(d time.Duration) error {
+	h.writing.Lock()
+	_ = h.in.Close()
+	h.writing.Unlock()
+	select {
+	case <-h.Over():
+		return nil
+	case <-time.After(d):
+		h.Kill()
+		return fmt.Errorf("the process did not end within %v", d)
+	}
+}
+
+// closeTime is how long Close waits for a worker: some libraries do not hear that nobody wants to wait any more.
+const closeTime = 3 * time.Second
+
+// Close is End after 3 s.
+func (h *Handle[O, A]) Close() { _ = h.End(closeTime) }
