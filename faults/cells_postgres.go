@@ -69,8 +69,8 @@ func setPostgresTimeout(s *play.Phase, d time.Duration) {
 }
 
 var (
-	pooled = one(func(p *environment.Postgres) *servers.Postgres { return p.Server })
-	pooler = one(func(p *environment.Postgres) *servers.PgBouncer { return p.Pooler })
+	pooled = one(func(p *environment.Postgres) *servers.Server { return p.Server.Server })
+	pooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })
 )
 
 // postgresPoolerCells are the faults of a PostgreSQL behind PgBouncer, and of that.

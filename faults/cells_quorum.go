@@ -109,7 +109,7 @@ func etcdLeaderPaused(s *play.Phase) {
 
 // grantLeases makes leases of a second, which nobody keeps alive.
 func grantLeases(s *play.Phase, node *servers.Etcd) {
-	play.Check(environment.AtEtcd(node, func(c *clientv3.Client) error {
+	play.Check(node.Use(s.Ctx, func(c *clientv3.Client) error {
 		return environment.AtOnce(make([]struct{}, etcdRevokes), func(struct{}) error {
 			_, err := c.Grant(s.Ctx, 1)
 			return err

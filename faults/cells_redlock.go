@@ -53,7 +53,7 @@ func bareMajority(forget func(n nodes, s *play.Phase)) play.Act {
 		}
 		overtakes(s, older, newer, func(s *play.Phase) {
 			haveVoted(s, order[:votes])
-			forget(func(*play.Phase) []environment.Node { return order[:1] }, s)
+			forget(func(*play.Phase) []*servers.Server { return order[:1] }, s)
 		})
 	}
 }
@@ -68,10 +68,13 @@ func allVoted(damage play.Act) play.Act {
 }
 
 // haveVoted waits until nodes have the lock: the last vote of a majority may be counted before the node's answer to another question.
-func haveVoted(s *play.Phase, nodes []environment.Node) {
-	for _, n := range nodes {
+func haveVoted(s *play.Phase, nodes []*servers.Server) {
+	for _, n := range in[*environment.Redis](s).Members {
+		if !slices.Contains(nodes, n.Server) {
+			continue
+		}
 		s.Eventually(func(ctx context.Context) error {
-			there, err := n.(*servers.Redis).Do(ctx, "KEYS", "*"+s.Name()+"*") // of lockport, or of another lock
+			there, err := n.Do(ctx, "KEYS", "*"+s.Name()+"*") // of lockport, or of another lock
 			if keys, _ := there.([]any); err == nil && len(keys) == 0 {
 				err = fmt.Errorf("%s has not voted", n.Addr())
 			}

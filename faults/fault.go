@@ -43,13 +43,13 @@ func until(begin, end play.Act) fault {
 }
 
 // nodes selects the servers that a fault hits.
-type nodes func(s *play.Phase) []environment.Node
+type nodes func(s *play.Phase) []*servers.Server
 
 // killed kills servers, and frozen stops them with SIGSTOP. At the end they run again, all at the same time.
-func (n nodes) killed(s *play.Phase) func() { return n.hit(s, environment.Node.Kill) }
-func (n nodes) frozen(s *play.Phase) func() { return n.hit(s, environment.Node.Freeze) }
+func (n nodes) killed(s *play.Phase) func() { return n.hit(s, (*servers.Server).Kill) }
+func (n nodes) frozen(s *play.Phase) func() { return n.hit(s, (*servers.Server).Freeze) }
 
-func (n nodes) hit(s *play.Phase, blow func(environment.Node) error) func() {
+func (n nodes) hit(s *play.Phase, blow func(*servers.Server) error) func() {
 	those := n(s)
 	for _, node := range those {
 		s.Note("%s is hit", node.Addr())
@@ -64,31 +64,29 @@ func (n nodes) restart(s *play.Phase) { play.Check(n(s)[0].Restart(s.Ctx)) }
 // wiped kills servers and starts them again at once, without their data.
 func (n nodes) wiped(s *play.Phase) {
 	s.Note("servers are killed, lose their data and start again")
-	play.Check(environment.AtOnce(n(s), func(node environment.Node) error { return wipe(s, node) }))
+	play.Check(environment.AtOnce(n(s), func(node *servers.Server) error { return wipe(s, node) }))
 }
 
 // wipe loses the data of one server.
-func wipe(s *play.Phase, node environment.Node) error {
+func wipe(s *play.Phase, node *servers.Server) error {
 	if err := node.Kill(); err != nil {
 		return err
 	}
-	if disk, ok := node.(interface{ WipeData() error }); ok {
-		if err := disk.WipeData(); err != nil {
-			return err
-		}
+	if err := node.WipeData(); err != nil {
+		return err
 	}
 	return node.Restart(s.Ctx)
 }
 
 // granting is the server that grants the locks, and everyNode are all that do.
 var (
-	granting  nodes = func(s *play.Phase) []environment.Node { return s.Environment.Nodes()[:1] }
-	everyNode nodes = func(s *play.Phase) []environment.Node { return s.Environment.Nodes() }
+	granting  nodes = func(s *play.Phase) []*servers.Server { return s.Environment.Nodes()[:1] }
+	everyNode nodes = func(s *play.Phase) []*servers.Server { return s.Environment.Nodes() }
 )
 
 // someNodes are n servers at random.
 func someNodes(n int) nodes {
-	return func(s *play.Phase) (some []environment.Node) {
+	return func(s *play.Phase) (some []*servers.Server) {
 		all := s.Environment.Nodes()
 		for _, i := range s.Rand.Perm(len(all))[:n] {
 			some = append(some, all[i])
@@ -98,8 +96,8 @@ func someNodes(n int) nodes {
 }
 
 // one selects a single server.
-func one[S any, N environment.Node](of func(S) N) nodes {
-	return func(s *play.Phase) []environment.Node { return []environment.Node{of(in[S](s))} }
+func one[S any](of func(S) *servers.Server) nodes {
+	return func(s *play.Phase) []*servers.Server { return []*servers.Server{of(in[S](s))} }
 }
 
 // lasting has a fault last for between least and most TTLs.
@@ -146,7 +144,7 @@ func (n nodes) clocksForward(s *play.Phase) {
 	play.Check(servers.ClockInstalled())
 	s.Note("clocks are set forward by more than the TTL")
 	for _, node := range n(s) {
-		play.Check(node.(interface{ JumpClock(time.Duration) error }).JumpClock(s.BetweenTTLs(1, 2)))
+		play.Check(node.JumpClock(s.BetweenTTLs(1, 2)))
 	}
 }
 
@@ -158,7 +156,7 @@ func (n nodes) clocksBack(least float64) play.Act {
 		s.Injected()
 		w.Kill()
 		for _, node := range n(s) {
-			play.Check(node.(*servers.Redis).JumpClock(-s.BetweenTTLs(least, 1)))
+			play.Check(node.JumpClock(-s.BetweenTTLs(least, 1)))
 		}
 		s.Healed()
 		s.Pause(1, 1)
@@ -183,13 +181,13 @@ func (n nodes) cut(s *play.Phase) func() {
 }
 
 // leader is the member that leads.
-var leader nodes = func(s *play.Phase) []environment.Node {
+var leader nodes = func(s *play.Phase) []*servers.Server {
 	i := play.Must(s.Environment.Leader(s.Ctx))
 	return s.Environment.Nodes()[i : i+1]
 }
 
 // follower is the follower to which most workers are connected.
-var follower nodes = func(s *play.Phase) []environment.Node {
+var follower nodes = func(s *play.Phase) []*servers.Server {
 	leads, most, conns := play.Must(s.Environment.Leader(s.Ctx)), 0, -1
 	for i := range s.Environment.Nodes() {
 		has := 0

@@ -161,7 +161,7 @@ func waitFor(t *testing.T, ctx context.Context, url string, waiters int) (pid in
 	locks, err := open(ctx, url)
 	require.NoError(t, err)
 	defer locks.Close()
-	require.NoError(t, servers.Poll(ctx, func() error {
+	require.NoError(t, servers.Poll(ctx, func(ctx context.Context) error {
 		status, err := locks.Inspect(ctx, "issue_cert_"+site)
 		if err == nil && (!status.Held || status.Waiters != waiters) {
 			err = errors.New("others wait")

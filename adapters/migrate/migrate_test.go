@@ -133,7 +133,7 @@ func TestDriver(t *testing.T) {
 		require.NoError(t, locks.Break(t.Context(), status.Name, status.Owner))
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		require.NoError(t, servers.Poll(ctx, func() error {
+		require.NoError(t, servers.Poll(ctx, func(ctx context.Context) error {
 			if d.SetVersion(1, true) == nil {
 				return errors.New("the lock is held")
 			}

@@ -50,16 +50,10 @@ func on(name, title string, n int) *environment.Environment {
 }
 
 // cluster implements environment.Servers.
-type cluster struct{ *servers.NATSServers }
+type cluster struct{ *servers.NATS }
 
 func (c *cluster) URL(addrs []string) string { return "nats://" + strings.Join(addrs, ",") }
-
-func (c *cluster) Nodes() (all []environment.Node) {
-	for _, n := range c.NATSServers.Nodes {
-		all = append(all, n)
-	}
-	return all
-}
+func (c *cluster) Nodes() []*servers.Server  { return c.Servers() }
 
 // at lends a connection, and a context that ends: a watch whose server says nothing waits for ever.
 func (c *cluster) at(ctx context.Context, use func(ctx context.Context, js jetstream.JetStream) error) error {
@@ -82,7 +76,7 @@ func (c *cluster) Heal(ctx context.Context) error {
 	if err := environment.Revive(ctx, c.Nodes()...); err != nil {
 		return err
 	}
-	return environment.Eventually(ctx, func(ctx context.Context) error {
+	return servers.Poll(ctx, func(ctx context.Context) error {
 		return c.at(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 			n := len(c.Nodes())
 			if err := CreateBucket(ctx, js, Options{}, n); err != nil {
@@ -141,7 +135,7 @@ func (c *cluster) Leftovers(ctx context.Context, prefix string) (left []string, 
 }
 
 func (c *cluster) Restart(ctx context.Context, keepData bool) error {
-	return errors.Join(environment.AtOnce(c.NATSServers.Nodes, func(n *servers.NATS) error {
+	return errors.Join(environment.AtOnce(c.Nodes(), func(n *servers.Server) error {
 		if err := n.Kill(); err != nil || keepData {
 			return err
 		}
@@ -151,7 +145,7 @@ func (c *cluster) Restart(ctx context.Context, keepData bool) error {
 
 // Leader is the server that leads the bucket.
 func (c *cluster) Leader(ctx context.Context) (i int, err error) {
-	err = environment.Eventually(ctx, func(ctx context.Context) error {
+	err = servers.Poll(ctx, func(ctx context.Context) error {
 		return c.at(ctx, func(ctx context.Context, js jetstream.JetStream) error {
 			s, err := js.Stream(ctx, "KV_lockport")
 			if err != nil {
@@ -165,7 +159,7 @@ func (c *cluster) Leader(ctx context.Context) (i int, err error) {
 }
 
 func (c *cluster) LoseDisk(ctx context.Context, i int) (back bool, err error) {
-	n := c.NATSServers.Nodes[i]
+	n := c.Nodes()[i]
 	if err := n.Kill(); err != nil {
 		return false, err
 	}

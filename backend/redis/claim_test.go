@@ -114,8 +114,9 @@ func TestSentinelFailover(t *testing.T) {
 	_, err = n.Check(t.Context())
 	require.NoError(t, err)
 	lease := n.Takes(n.Request(t.Name()))
-	killed, err := s.KillMaster(t.Context())
+	killed, err := s.Master(t.Context())
 	require.NoError(t, err)
+	require.NoError(t, killed.Kill())
 	_, err = s.WaitFailover(t.Context(), killed)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {

@@ -4,7 +4,6 @@ import (
 	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
 	"github.com/lockport/lockport/internal/lab/play"
-	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // The scripts of this file take a lock away from its holder.
@@ -36,7 +35,7 @@ func removed(s *play.Phase, name string) {
 func articleDeleted(s *play.Phase, name string) {
 	s.Note("the key is deleted")
 	s.Removed(name)
-	play.Must(s.Environment.Nodes()[0].(*servers.Redis).Do(s.Ctx, "DEL", "lock:"+name))
+	play.Must(s.Environment.Servers.(*environment.Redis).Do(s.Ctx, "DEL", "lock:"+name))
 }
 
 // folderReplaced puts an empty folder in the place of that with the locks.

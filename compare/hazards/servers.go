@@ -112,7 +112,7 @@ func replicated(s *play.Phase) {
 func clockSetBack(s *play.Phase) {
 	wa, wb := s.Worker(), s.Worker()
 	play.Check(servers.ClockInstalled())
-	killed, node := dies(s, wa), s.Environment.Nodes()[0].(*servers.Redis)
+	killed, node := dies(s, wa), s.Environment.Nodes()[0]
 	s.Note("the clock is set back by an hour")
 	play.Check(node.JumpClock(-time.Hour))
 	next(s, wb, killed, "A was killed")

@@ -72,7 +72,7 @@ func TestEnsemble(t *testing.T) {
 	leader, err := e.Leader(t.Context())
 	require.NoError(t, err)
 	cut, other := 0, 1
-	if e.Nodes[cut] == leader {
+	if cut == leader {
 		cut, other = 1, 0
 	}
 	old := registers(t, fences[cut], 100)

@@ -7,69 +7,51 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // base is servers and how they are run. It lacks what they do not define themselves.
 type base struct {
-	all []server
+	all []*servers.Server
 	// hidden says that clients are not led to the servers themselves, but to the address that front tells, if it is not nil.
 	hidden bool
 	front  func() string
 	url    func(addrs []string) string
-	// quorum is that of the servers, and leader the one that leads; nil: none.
+	// quorum is that of the servers; nil: none.
 	quorum quorum
-	leader func(ctx context.Context) (Node, error)
 	// halt ends a server that is restarted; nil: none is. forgets says that it may lose its data meanwhile.
-	halt    func(server) error
+	halt    func(*servers.Server) error
 	forgets bool
 	// reset undoes faults in servers that run, and waits until they serve.
 	reset func(ctx context.Context) error
 }
 
-// server is what every server offers.
-type server interface {
-	Node
-	Dir() string
-	WipeData() error
-	Close() error
-	Log() string
-}
-
-func baseOf[N server](url func(addrs []string) string, all ...N) base {
-	b := base{url: url, reset: func(context.Context) error { return nil }}
-	for _, one := range all {
-		b.all = append(b.all, one)
-	}
-	return b
-}
-
-// quorum and cluster are what package servers offers of several servers together.
+// quorum is what package servers offers of several servers together.
 type quorum interface {
+	Servers() []*servers.Server
+	Leader(ctx context.Context) (int, error)
 	CutFromQuorum(i int)
 	Heal()
 	Close() error
 }
 
-type cluster[N server] interface {
-	quorum
-	Leader(ctx context.Context) (N, error)
+func baseOf(url func(addrs []string) string, all ...*servers.Server) base {
+	return base{all: all, url: url, reset: func(context.Context) error { return nil }}
 }
 
 // clusterOf is the base of the members of a cluster.
-func clusterOf[N server](c cluster[N], url func(addrs []string) string, all []N) base {
-	b := baseOf(url, all...)
-	b.quorum = c
-	b.leader = func(ctx context.Context) (Node, error) { return c.Leader(ctx) }
+func clusterOf(q quorum, url func(addrs []string) string) base {
+	b := baseOf(url, q.Servers()...)
+	b.quorum = q
 	return b
 }
 
-func (b *base) Nodes() (all []Node) {
-	for _, s := range b.all {
-		if !b.hidden {
-			all = append(all, s)
-		}
+func (b *base) Nodes() []*servers.Server {
+	if b.hidden {
+		return nil
 	}
-	return all
+	return b.all
 }
 
 func (b *base) Addrs() (all []string) {
@@ -103,7 +85,7 @@ func (b *base) Close() error {
 	if b.quorum != nil {
 		return b.quorum.Close()
 	}
-	return AtOnce(b.all, server.Close)
+	return AtOnce(b.all, (*servers.Server).Close)
 }
 
 func (b *base) Log() (all string) {
@@ -114,11 +96,10 @@ func (b *base) Log() (all string) {
 }
 
 func (b *base) Leader(ctx context.Context) (int, error) {
-	if b.leader == nil {
+	if b.quorum == nil {
 		return 0, lacks("nobody leads")
 	}
-	leader, err := b.leader(ctx)
-	return slices.Index(b.Nodes(), leader), err
+	return b.quorum.Leader(ctx)
 }
 
 // Restart has all be down at the same moment.
@@ -133,7 +114,7 @@ func (b *base) Restart(ctx context.Context, keepData bool) error {
 	if err := AtOnce(up, b.halt); err != nil {
 		return err
 	}
-	return AtOnce(up, func(s server) error {
+	return AtOnce(up, func(s *servers.Server) error {
 		if !keepData {
 			if err := s.WipeData(); err != nil {
 				return err
@@ -144,7 +125,7 @@ func (b *base) Restart(ctx context.Context, keepData bool) error {
 }
 
 // isDown reports whether a server is down. One that is frozen goes on.
-func isDown(s server) bool { return s.Thaw() != nil }
+func isDown(s *servers.Server) bool { return s.Thaw() != nil }
 
 // LoseDisk keeps the disk: etcd does not let a member back in that has forgotten everything.
 func (b *base) LoseDisk(ctx context.Context, i int) (back bool, err error) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/lockport/lockport/conformance/faultproxy"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Environment is an arrangement of servers that can be started.
@@ -51,7 +52,7 @@ type Servers interface {
 	URL(addrs []string) string
 	// Nodes are the servers that grant the locks together, in the order of Addrs. There are none where the locks are files, or where another server may
 	// take over.
-	Nodes() []Node
+	Nodes() []*servers.Server
 	// Heal makes the servers serve again, whatever was done to them, and returns when they do.
 	Heal(ctx context.Context) error
 	// Close ends the servers.

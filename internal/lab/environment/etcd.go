@@ -10,7 +10,6 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	clientv3 "go.etcd.io/etcd/client/v3"
-	"go.uber.org/zap"
 
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -35,16 +34,16 @@ func etcdURL(addrs []string) string { return "etcd://" + strings.Join(addrs, ","
 func startEtcds(o servers.EtcdOptions) starter {
 	o.Tick, o.Cuttable = EtcdTick, true
 	o.Flags = []string{fmt.Sprint("--quota-backend-bytes=", etcdQuota)}
-	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, etcdURL, c.Nodes), c.Nodes...) })
+	return starts(servers.StartEtcdCluster, o, func(c *servers.EtcdCluster) *Etcd { return etcdOf(clusterOf(c, etcdURL), c.Nodes...) })
 }
 
 func startEtcd(o servers.EtcdOptions) starter {
-	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(baseOf(etcdURL, s), s) })
+	return starts(servers.StartEtcd, o, func(s *servers.Etcd) *Etcd { return etcdOf(baseOf(etcdURL, s.Server), s) })
 }
 
 func etcdOf(b base, members ...*servers.Etcd) *Etcd {
 	e := &Etcd{b, members}
-	e.halt = server.Kill // one that is stopped looks for a successor, in vain when all are
+	e.halt = (*servers.Server).Kill // one that is stopped looks for a successor, in vain when all are
 	e.reset = func(ctx context.Context) error { return inOrder(ctx, e.serves, e.MakeSpace) }
 	return e
 }
@@ -52,19 +51,10 @@ func etcdOf(b base, members ...*servers.Etcd) *Etcd {
 // serves returns when each member answers a read for which it asks the leader.
 func (e *Etcd) serves(ctx context.Context) error {
 	return AtOnce(e.Members, func(node *servers.Etcd) error {
-		return AtEtcd(node, func(c *clientv3.Client) error {
-			return Eventually(ctx, func(ctx context.Context) error { _, err := c.Get(ctx, "serves"); return err })
+		return servers.Poll(ctx, func(ctx context.Context) error {
+			return node.Use(ctx, func(c *clientv3.Client) error { _, err := c.Get(ctx, "serves"); return err })
 		})
 	})
-}
-
-// AtEtcd lends a client of one member and no other.
-func AtEtcd(node *servers.Etcd, use func(c *clientv3.Client) error) error {
-	c, err := clientv3.New(clientv3.Config{Endpoints: []string{node.Addr()}, Logger: zap.NewNop()})
-	if err != nil {
-		return err
-	}
-	return errors.Join(use(c), c.Close())
 }
 
 // etcdKeys is what the keys of claims on name begin with; without the slash at the end, those on names that begin so.
@@ -74,7 +64,7 @@ func etcdKeys(name string) string {
 
 // withClaim calls use with the key whose claim holds the lock on name.
 func (e *Etcd) withClaim(ctx context.Context, name string, use func(c *clientv3.Client, claim *mvccpb.KeyValue) error) error {
-	return AtEtcd(e.Members[0], func(c *clientv3.Client) error {
+	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		r, err := c.Get(ctx, etcdKeys(name)+"/", clientv3.WithFirstCreate()...)
 		switch {
 		case err != nil:
@@ -111,7 +101,7 @@ func (e *Etcd) RevokeLease(ctx context.Context, name string) error {
 
 // Overwrite implements Servers.
 func (e *Etcd) Overwrite(ctx context.Context, name string) error {
-	return AtEtcd(e.Members[0], func(c *clientv3.Client) error {
+	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		_, err := c.Delete(ctx, etcdKeys(name)+"/", clientv3.WithPrefix())
 		if err == nil {
 			_, err = c.Put(ctx, etcdKeys(name)+"/694d71ddacfda227", "")
@@ -122,7 +112,7 @@ func (e *Etcd) Overwrite(ctx context.Context, name string) error {
 
 // Leftovers implements Servers.
 func (e *Etcd) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	err = AtEtcd(e.Members[0], func(c *clientv3.Client) error {
+	err = e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		for _, keys := range []string{etcdKeys(prefix), strings.Replace(etcdKeys(prefix), "/", "//permits/", 1)} {
 			r, err := c.Get(ctx, keys, clientv3.WithPrefix(), clientv3.WithKeysOnly())
 			if err != nil {
@@ -142,7 +132,7 @@ const ballast = "ballast"
 
 // Fill writes through a member until the cluster has no space left.
 func (e *Etcd) Fill(ctx context.Context, i int) error {
-	return AtEtcd(e.Members[i], func(c *clientv3.Client) error {
+	return e.Members[i].Use(ctx, func(c *clientv3.Client) error {
 		value := string(make([]byte, 1<<20))
 		for range 2 * etcdQuota / len(value) {
 			_, err := c.Put(ctx, ballast, value)
@@ -159,7 +149,7 @@ func (e *Etcd) Fill(ctx context.Context, i int) error {
 
 // MakeSpace does what the error of an etcd that is out of space says: compact, defragment, disarm the alarm.
 func (e *Etcd) MakeSpace(ctx context.Context) error {
-	return AtEtcd(e.Members[0], func(c *clientv3.Client) error {
+	return e.Members[0].Use(ctx, func(c *clientv3.Client) error {
 		alarms, err := c.AlarmList(ctx)
 		if err != nil || len(alarms.Alarms) == 0 {
 			return err

@@ -23,10 +23,10 @@ func startMySQL(own bool) starter {
 	o := servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": "60"}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
 		const key = "SHA2(CONCAT('lockport:', ?), 256)" // of a lock in SQL, for the name ?
-		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s), Admin: mySQLAdmin(s),
+		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s.Server), Admin: mySQLAdmin(s),
 			used: "SELECT id FROM (SELECT IS_USED_LOCK(" + key + ") AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(" + key + ",5)"}}
 		m.front = func() string { return cmp.Or(m.Spare.Load(), s).Addr() }
-		m.halt, m.forgets = server.Kill, true
+		m.halt, m.forgets = (*servers.Server).Kill, true
 		m.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
 		return m
 	})

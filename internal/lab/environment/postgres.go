@@ -27,8 +27,8 @@ type Postgres struct {
 }
 
 var startPostgres = starts(servers.StartPostgres, servers.PostgresOptions{}, func(s *servers.Postgres) *Postgres {
-	p := postgresOf(baseOf(sqlURL(s.URL()), s), s)
-	p.halt = server.Stop
+	p := postgresOf(baseOf(sqlURL(s.URL()), s.Server), s)
+	p.halt = (*servers.Server).Stop
 	return p
 })
 
@@ -105,7 +105,7 @@ func pooled[E Servers](mode string, size int, urlOf urls, arrange func(b base, s
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		b := baseOf[server](urlOf(pooler.URL()), pooler, s)
+		b := baseOf(urlOf(pooler.URL()), pooler.Server, s.Server)
 		b.hidden, b.front = true, pooler.Addr
 		return arrange(b, s, pooler), nil
 	}
@@ -129,7 +129,7 @@ func (p *Postgres) SetPooler(ctx context.Context, name string, d time.Duration) 
 	}
 	u.Path = "/pgbouncer" // its own console
 	u.RawQuery = "default_query_exec_mode=simple_protocol"
-	return Eventually(ctx, func(ctx context.Context) error {
+	return servers.Poll(ctx, func(ctx context.Context) error {
 		conn, err := pgx.Connect(ctx, u.String())
 		if err != nil {
 			return err

@@ -26,7 +26,7 @@ func startPostgresPair(urlOf urls) starter {
 		if err != nil {
 			return nil, errors.Join(err, primary.Close())
 		}
-		p := &PostgresPair{base: baseOf(urlOf(primary.URL()), replica, primary), Primary: primary, Replica: replica}
+		p := &PostgresPair{base: baseOf(urlOf(primary.URL()), replica.Server, primary.Server), Primary: primary, Replica: replica}
 		p.hidden, p.front = true, func() string { return p.Primary.Addr() }
 		return p, nil
 	}
@@ -42,12 +42,12 @@ func at(s *servers.Postgres, statements ...string) func(ctx context.Context) err
 
 // Heal makes the replica follow the primary, as a copy made anew if they have parted.
 func (p *PostgresPair) Heal(ctx context.Context) error {
-	return inOrder(ctx, running(p.Primary), p.rejoin, p.CatchUp)
+	return inOrder(ctx, running(p.Primary.Server), p.rejoin, p.CatchUp)
 }
 
 func (p *PostgresPair) rejoin(ctx context.Context) error {
 	if !p.parted {
-		return Revive(ctx, p.Replica)
+		return Revive(ctx, p.Replica.Server)
 	}
 	err := inOrder(ctx, at(p.Primary), func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Primary) })
 	p.parted = err != nil
@@ -64,7 +64,7 @@ func (p *PostgresPair) CatchUp(ctx context.Context) error {
 		upTo, err = texts(ctx, a, "SELECT pg_logical_emit_message(true, 'lockport', 'up to here')::text")
 		return err
 	}, func(ctx context.Context) error {
-		return Eventually(ctx, func(ctx context.Context) error {
+		return servers.Poll(ctx, func(ctx context.Context) error {
 			return a.Run(ctx, "SELECT 1 / count(*) FROM pg_stat_replication WHERE replay_lsn >= '"+upTo[0]+"'") // an error until it has caught up
 		})
 	})
@@ -90,7 +90,7 @@ func (p *PostgresPair) Lag(ctx context.Context) error {
 	p.parted = true
 	alone := at(p.Primary, "SELECT 1 / (count(*) = 0)::int FROM pg_stat_replication")
 	return inOrder(ctx, at(p.Replica, "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()"),
-		func(ctx context.Context) error { return Eventually(ctx, alone) })
+		func(ctx context.Context) error { return servers.Poll(ctx, alone) })
 }
 
 // Part is Lag. What the replica misses includes a thousand tokens.

@@ -16,7 +16,8 @@ import (
 // Redis is one Redis server, or several.
 type Redis struct {
 	base
-	nodes []*servers.Redis
+	// Members are the servers.
+	Members []*servers.Redis
 	// Do runs a command where the locks are.
 	Do func(ctx context.Context, args ...any) (any, error)
 	// quorum is how many nodes must keep an entry of a queue for that to count.
@@ -24,7 +25,11 @@ type Redis struct {
 }
 
 func redisOf(url func(addrs []string) string, nodes ...*servers.Redis) *Redis {
-	return &Redis{base: baseOf(url, nodes...), nodes: nodes, Do: nodes[0].Do}
+	r := &Redis{base: baseOf(url), Members: nodes, Do: nodes[0].Do}
+	for _, node := range nodes {
+		r.all = append(r.all, node.Server)
+	}
+	return r
 }
 
 // hiddenRedis are servers that clients find by themselves, or by one address for all.
@@ -47,7 +52,7 @@ func startRedis(ctx context.Context) (Servers, error) {
 		return nil, err
 	}
 	r := redisOf(redisURL(""), s)
-	r.halt, r.forgets = server.Stop, true
+	r.halt, r.forgets = (*servers.Server).Stop, true
 	r.reset = func(ctx context.Context) error {
 		return errors.Join(r.Set(ctx, "maxmemory", 0, "maxmemory-policy", "noeviction", "save", ""), r.SaveAgain(ctx))
 	}
@@ -73,18 +78,18 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 func startVoters(n int, save string) starter {
 	return func(ctx context.Context) (Servers, error) {
 		o := servers.RedisOptions{Save: save, Clock: save == "" && servers.ClockInstalled() == nil} // it runs a compiler, so not before it is needed
-		r := &Redis{quorum: n/2 + 1, base: baseOf[server](func(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" })}
-		r.halt, r.forgets = server.Stop, true
+		r := &Redis{quorum: n/2 + 1, base: baseOf(func(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" })}
+		r.halt, r.forgets = (*servers.Server).Stop, true
 		for range n {
 			node, err := servers.StartRedis(ctx, o)
 			if err != nil {
 				return nil, errors.Join(err, r.Close())
 			}
-			r.nodes, r.all = append(r.nodes, node), append(r.all, node)
+			r.Members, r.all = append(r.Members, node), append(r.all, node.Server)
 		}
 		r.Do = func(ctx context.Context, args ...any) (any, error) { // on all that run
-			return nil, AtOnce(r.nodes, func(node *servers.Redis) error {
-				if isDown(node) {
+			return nil, AtOnce(r.Members, func(node *servers.Redis) error {
+				if isDown(node.Server) {
 					return nil
 				}
 				_, err := node.Do(ctx, args...)
@@ -113,7 +118,7 @@ var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAf
 		return master.Do(ctx, args...)
 	}
 	for _, sentinel := range set.Sentinels {
-		r.all = append(r.all, sentinel)
+		r.all = append(r.all, sentinel.Server)
 	}
 	r.reset = set.Mend
 	return &RedisSentinel{r, set}
@@ -135,11 +140,11 @@ func (r *Redis) SaveAgain(ctx context.Context) error { return r.saves(ctx, 0o700
 
 // saves makes the server try to save a snapshot until that ends with the status ("ok", "err").
 func (r *Redis) saves(ctx context.Context, mode os.FileMode, status string) error {
-	if err := os.Chmod(filepath.Join(r.nodes[0].Dir(), "data"), mode); err != nil {
+	if err := os.Chmod(filepath.Join(r.Members[0].Dir(), "data"), mode); err != nil {
 		return err
 	}
-	return Eventually(ctx, func(ctx context.Context) error {
-		info, err := r.nodes[0].Info(ctx, "persistence")
+	return servers.Poll(ctx, func(ctx context.Context) error {
+		info, err := r.Members[0].Info(ctx, "persistence")
 		if got := info["rdb_last_bgsave_status"]; err == nil && got != status {
 			_, _ = r.Do(ctx, "BGSAVE") // which refuses while it is under way
 			err = fmt.Errorf("the last snapshot is %q, not %q", got, status)
@@ -169,8 +174,8 @@ func (r *Redis) Overwrite(ctx context.Context, name string) error {
 // for up to 30 s, as Redlock's page says. A majority must not keep it.
 func (r *Redis) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	at := make(map[string]int)
-	for _, node := range r.nodes {
-		if isDown(node) {
+	for _, node := range r.Members {
+		if isDown(node.Server) {
 			continue
 		}
 		reply, err := node.Do(ctx, "KEYS", "*"+redisscript.GlobEscape(RedisKey(prefix))+"*")

@@ -48,14 +48,14 @@ func (p *RedisPair) Promote(ctx context.Context) error {
 // Follow makes the replica run and copy the master.
 func (p *RedisPair) Follow(ctx context.Context) error {
 	p.Link.Restore()
-	return inOrder(ctx, running(p.Replica),
+	return inOrder(ctx, running(p.Replica.Server),
 		now(func() error { return p.Link.Retarget(p.Master.Addr()) }),
 		func(ctx context.Context) error { return p.Replica.Follow(ctx, p.Master, p.Link.Addr()) })
 }
 
 // Heal implements Servers.
 func (p *RedisPair) Heal(ctx context.Context) error {
-	return inOrder(ctx, running(p.Master), p.Master.Promote, p.Follow) // Promote does nothing if it is the master
+	return inOrder(ctx, running(p.Master.Server), p.Master.Promote, p.Follow) // Promote does nothing if it is the master
 }
 
 // Lag implements Servers.

@@ -38,20 +38,20 @@ func startPostgresRows(ctx context.Context) (Servers, error) {
 	if err != nil {
 		return nil, err
 	}
-	return postgresRows(baseOf(rowsURL(s.URL()), s), s), nil
+	return postgresRows(baseOf(rowsURL(s.URL()), s.Server), s), nil
 }
 
 func postgresRows(b base, s *servers.Postgres) *Rows {
 	r := &Rows{base: b, Admin: postgresAdmin(s), mark: "$1", now: "extract(epoch FROM clock_timestamp()) * 1000000"}
-	r.halt = server.Stop
+	r.halt = (*servers.Server).Stop
 	r.reset = r.Admin.running()
 	return r
 }
 
 func startMySQLRows(own bool) starter {
 	return starts(servers.StartMariaDB, servers.MariaDBOptions{MySQL: own}, func(s *servers.MariaDB) *Rows {
-		r := &Rows{base: baseOf(rowsURL(s.URL()), s), Admin: mySQLAdmin(s), mark: "?", now: "UNIX_TIMESTAMP() * 1000000"}
-		r.halt = server.Kill
+		r := &Rows{base: baseOf(rowsURL(s.URL()), s.Server), Admin: mySQLAdmin(s), mark: "?", now: "UNIX_TIMESTAMP() * 1000000"}
+		r.halt = (*servers.Server).Kill
 		r.reset = r.Admin.running()
 		return r
 	})

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // urls makes what makes the URLs of locks on a server, of its own URL.
@@ -92,7 +94,7 @@ func newAdmin(db *sql.DB) *admin {
 
 // Run runs statements as soon as the server lets the administrator in: it may be recovering from a crash.
 func (a *admin) Run(ctx context.Context, statements ...string) error {
-	if err := Eventually(ctx, a.PingContext); err != nil {
+	if err := servers.Poll(ctx, a.PingContext); err != nil {
 		return err
 	}
 	for _, statement := range statements {

@@ -34,13 +34,13 @@ func zooKeeperURL(ttl time.Duration) func(addrs []string) string {
 }
 
 var startEnsemble = starts(servers.StartEnsemble, servers.ZooKeeperOptions{Config: []string{zooKeeperSync}}, func(e *servers.Ensemble) *ZooKeeper {
-	return zooKeeperOf(clusterOf(e, zooKeeperURL(usualTTL), e.Nodes), e.Nodes...)
+	return zooKeeperOf(clusterOf(e, zooKeeperURL(usualTTL)), e.Nodes...)
 })
 
 func startZooKeeper(ttl time.Duration) starter {
 	return starts(servers.StartZooKeeper, servers.ZooKeeperOptions{}, func(s *servers.ZooKeeper) *ZooKeeper {
-		z := zooKeeperOf(baseOf(zooKeeperURL(ttl), s), s)
-		z.halt, z.forgets = server.Stop, true
+		z := zooKeeperOf(baseOf(zooKeeperURL(ttl), s.Server), s)
+		z.halt, z.forgets = (*servers.Server).Stop, true
 		return z
 	})
 }
@@ -61,7 +61,7 @@ func (z *ZooKeeper) Close() error {
 // zooKeeperServes waits until a quorum has written something through a node. That the node calls itself leader or follower is not enough: it does so for a while
 // after it has lost the others.
 func zooKeeperServes(ctx context.Context, node *servers.ZooKeeper) error {
-	return Eventually(ctx, func(ctx context.Context) error {
+	return servers.Poll(ctx, func(ctx context.Context) error {
 		return atZooKeeper(ctx, node, func(c *zk.Conn) error {
 			_, err := c.Create("/serves-", nil, zk.FlagEphemeral|zk.FlagSequence, zk.WorldACL(zk.PermAll))
 			return err

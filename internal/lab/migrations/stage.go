@@ -99,7 +99,7 @@ func (s *Stage) await(atGate, waiting int) (session int) {
 	s.t.Helper()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	if err := servers.Poll(ctx, func() error {
+	if err := servers.Poll(ctx, func(ctx context.Context) error {
 		var n int
 		err := s.gate.QueryRow(ctx, "SELECT count(*), coalesce(min(pid), 0) FROM pg_locks WHERE locktype = 'advisory' AND objid = 1 AND NOT granted "+
 			"AND database = (SELECT oid FROM pg_database WHERE datname = current_database())").Scan(&n, &session)
@@ -161,7 +161,7 @@ func (s *Stage) Killed() (migrated bool, err error) {
 	both[0].Kill()
 	ctx, cancel := context.WithTimeout(s.ctx, patience)
 	defer cancel()
-	if err := servers.Poll(ctx, func() error {
+	if err := servers.Poll(ctx, func(ctx context.Context) error {
 		var there bool
 		err := s.gate.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE pid = $1)", session).Scan(&there)
 		if there {

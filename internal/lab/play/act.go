@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/lockport/lockport/internal/lab/environment"
 	"github.com/lockport/lockport/internal/lab/history"
+	"github.com/lockport/lockport/internal/lab/servers"
 )
 
 // Act is a script, the injection of a fault, or a part of one.
@@ -81,7 +81,7 @@ func (s *Phase) Until(most time.Duration, is func() bool) bool {
 
 // Eventually tries until there is no error.
 func (s *Phase) Eventually(try func(ctx context.Context) error) {
-	Check(environment.Eventually(s.Ctx, try))
+	Check(servers.Poll(s.Ctx, try))
 }
 
 // Disbelieved waits until a worker knows that its hold has ended.

@@ -73,7 +73,7 @@ var clockMu sync.Mutex
 
 // JumpClock sets the time of day of a server with the option Clock forward by d, or back by -d. Jumps add up, and outlive the server's process: expiries meet
 // them at the next command, while a server's own timers mostly go by a clock that nobody sets.
-func (s *server) JumpClock(d time.Duration) error {
+func (s *Server) JumpClock(d time.Duration) error {
 	if !s.clock {
 		return fmt.Errorf("servers: this %s has no clock of its own", s.name)
 	}

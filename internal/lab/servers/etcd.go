@@ -43,21 +43,21 @@ type EtcdOptions struct {
 
 // Etcd is an etcd server. Safe for concurrent use.
 type Etcd struct {
-	*server
+	*Server
 	options EtcdOptions
 }
 
 // StartEtcd starts an etcd that stands alone.
 func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
-	port, err := freePort()
+	ports, err := freePorts(1)
 	if err != nil {
 		return nil, err
 	}
-	e, err := startEtcd(ctx, o, etcdRole{name: "alone", token: "alone", port: port})
+	e, err := startEtcd(ctx, o, ports, 0, "")
 	if err != nil || o.RootPassword == "" {
 		return e, err
 	}
-	if err := o.use(ctx, e.Addr(), func(c *clientv3.Client) error {
+	if err := e.Use(ctx, func(c *clientv3.Client) error {
 		_, err1 := c.UserAdd(ctx, "root", o.RootPassword)
 		_, err2 := c.RoleAdd(ctx, "root")
 		_, err3 := c.UserGrantRole(ctx, "root", "root")
@@ -69,29 +69,24 @@ func StartEtcd(ctx context.Context, o EtcdOptions) (*Etcd, error) {
 	return e, nil
 }
 
-// etcdRole is what an etcd is in a cluster. Without members it stands alone.
-type etcdRole struct {
-	name, token string
-	port        int
-	members     []string // of the cluster: "name=http://127.0.0.1:port"
-	proxy       string   // through which it speaks to the others; empty: directly
-}
-
-func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole) (*Etcd, error) {
+// startEtcd starts node i of those that have these ports. It speaks to the others through the proxy, or directly if that is empty.
+func startEtcd(ctx context.Context, o EtcdOptions, ports []int, i int, proxy string) (*Etcd, error) {
 	e := &Etcd{options: o}
 	k := kind{
-		name: "etcd", port: role.port, tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // one before 3.5 starts on amd64 alone
-		configure: func(context.Context, string, int) ([]string, error) { return role.flags(o), nil },
+		name: "etcd", port: ports[i], tls: o.TLS, env: []string{"ETCD_UNSUPPORTED_ARCH=" + runtime.GOARCH}, // one before 3.5 starts on amd64 alone
+		configure: func(context.Context, string, int) ([]string, error) { return o.flags(ports, i, proxy), nil },
 		ready: func(ctx context.Context, addr string) error {
-			status, err := o.status(ctx, addr)
-			if err == nil && status.Leader == 0 {
-				err = fmt.Errorf("etcd %s knows of no leader", addr)
-			}
-			return err
+			return o.use(ctx, addr, func(c *clientv3.Client) error {
+				status, err := c.Status(ctx, addr)
+				if err == nil && status.Leader == 0 {
+					err = errors.New("knows of no leader")
+				}
+				return err
+			})
 		},
 	}
-	if role.proxy != "" {
-		k.env = append(k.env, "HTTP_PROXY=socks5://"+role.proxy)
+	if proxy != "" {
+		k.env = append(k.env, "HTTP_PROXY=socks5://"+proxy)
 	}
 	var err error
 	if o.Current {
@@ -99,31 +94,30 @@ func startEtcd(ctx context.Context, o EtcdOptions, role etcdRole) (*Etcd, error)
 			return nil, err
 		}
 	}
-	e.server, err = start(ctx, k)
+	e.Server, err = start(ctx, k)
 	return e, err
 }
 
-// advertised is the URL by which the other nodes know this one. Go never uses a proxy for an address of the machine itself; it does
-// for the one that stands for all of them.
-func (r etcdRole) advertised() string {
-	if r.proxy == "" {
-		return "http://" + hostPort(r.port+peerOffset)
+func (o EtcdOptions) flags(ports []int, i int, proxy string) []string {
+	host := "127.0.0.1"
+	if proxy != "" { // Go never uses one for an address of the machine itself; it does for the one that stands for all of them
+		host = "0.0.0.0"
 	}
-	return fmt.Sprint("http://0.0.0.0:", r.port+peerOffset)
-}
-
-func (r etcdRole) flags(o EtcdOptions) []string {
+	var urls, members []string
+	for j, port := range ports {
+		urls = append(urls, fmt.Sprintf("http://%s:%d", host, port+peerOffset))
+		members = append(members, fmt.Sprintf("node%d=%s", j, urls[j]))
+	}
 	tick := cmp.Or(o.Tick, etcdTick).Milliseconds()
-	client := overTLS("http", o.TLS) + "://" + hostPort(r.port)
+	client := overTLS("http", o.TLS) + "://" + hostPort(ports[i])
 	flags := []string{
-		"--name=" + r.name,
+		fmt.Sprint("--name=node", i),
 		"--data-dir=data",
 		"--listen-client-urls=" + client,
 		"--advertise-client-urls=" + client,
-		"--listen-peer-urls=http://" + hostPort(r.port+peerOffset),
-		"--initial-advertise-peer-urls=" + r.advertised(),
-		"--initial-cluster=" + cmp.Or(strings.Join(r.members, ","), r.name+"="+r.advertised()),
-		"--initial-cluster-token=" + r.token,
+		"--listen-peer-urls=http://" + hostPort(ports[i]+peerOffset),
+		"--initial-advertise-peer-urls=" + urls[i],
+		"--initial-cluster=" + strings.Join(members, ","),
 		fmt.Sprint("--heartbeat-interval=", tick),
 		fmt.Sprint("--election-timeout=", electionTicks*tick),
 		"--bcrypt-cost=4", // passwords are checked at once
@@ -146,27 +140,26 @@ func (e *Etcd) URL() string {
 }
 
 // leads is whether the node believes that it leads.
-func (e *Etcd) leads(ctx context.Context) (bool, error) {
-	status, err := e.options.status(ctx, e.Addr())
-	return err == nil && status.Leader == status.Header.MemberId, err
-}
-
-// status asks one node alone.
-func (o EtcdOptions) status(ctx context.Context, addr string) (status *clientv3.StatusResponse, err error) {
-	err = o.use(ctx, addr, func(c *clientv3.Client) error {
-		status, err = c.Status(ctx, addr)
+func (e *Etcd) leads(ctx context.Context) (leads bool, err error) {
+	err = e.Use(ctx, func(c *clientv3.Client) error {
+		status, err := c.Status(ctx, e.Addr())
+		leads = err == nil && status.Leader == status.Header.MemberId
 		return err
 	})
-	return status, err
+	return leads, err
 }
 
-// use calls f with a client of one node, who is root there if there are users.
+// Use calls f with a client of this server and no other, who is root if there are users. The client's requests end with ctx.
+func (e *Etcd) Use(ctx context.Context, f func(c *clientv3.Client) error) error {
+	return e.options.use(ctx, e.Addr(), f)
+}
+
 func (o EtcdOptions) use(ctx context.Context, addr string, f func(c *clientv3.Client) error) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr) // clientv3 would wait a second before it tried again
 	if err != nil {
 		return err
 	}
-	config := clientv3.Config{Endpoints: []string{addr}, Context: ctx, Logger: zap.NewNop(), MaxUnaryRetries: 1}
+	config := clientv3.Config{Endpoints: []string{addr}, Context: ctx, Logger: zap.NewNop()}
 	if o.RootPassword != "" {
 		config.Username, config.Password = "root", o.RootPassword
 	}

@@ -12,12 +12,21 @@ import (
 type node interface {
 	running
 	Addr() string
+	self() *Server
 }
 
 // group is what all groups of servers have in common.
 type group[N node] struct {
 	// Nodes are the servers of the group.
 	Nodes []N
+}
+
+// Servers are what the nodes have in common, in their order.
+func (g *group[N]) Servers() (all []*Server) {
+	for _, n := range g.Nodes {
+		all = append(all, n.self())
+	}
+	return all
 }
 
 // Addrs are the nodes' addresses, for a client to begin with.

@@ -23,7 +23,7 @@ import (
 
 // store is a server that keeps its data, and a value in it.
 type store struct {
-	*server
+	*Server
 	put func(ctx context.Context, value string) error
 	get func(ctx context.Context) (string, error) // "": there is none
 }
@@ -38,25 +38,25 @@ var stores = map[string]func(t *testing.T) store{
 	},
 	"zookeeper": func(t *testing.T) store {
 		z := NeedZooKeeper(t, ZooKeeperOptions{})
-		return store{z.server, func(ctx context.Context, v string) error { return zkPut(ctx, z, v) },
+		return store{z.Server, func(ctx context.Context, v string) error { return zkPut(ctx, z, v) },
 			func(ctx context.Context) (string, error) { return zkGet(ctx, z) }}
 	},
 	"postgres": func(t *testing.T) store {
 		p := NeedPostgres(t, PostgresOptions{Durable: true})
-		return sqlStore(t, p.server, "pgx", p.URL())
+		return sqlStore(t, p.Server, "pgx", p.URL())
 	},
 	"mariadb": func(t *testing.T) store {
 		m := NeedMariaDB(t, MariaDBOptions{Durable: true})
-		return sqlStore(t, m.server, "mysql", m.DSN())
+		return sqlStore(t, m.Server, "mysql", m.DSN())
 	},
 	"mysql": func(t *testing.T) store {
 		m := NeedMariaDB(t, MariaDBOptions{MySQL: true})
-		return sqlStore(t, m.server, "mysql", m.DSN())
+		return sqlStore(t, m.Server, "mysql", m.DSN())
 	},
 }
 
 func redisStore(r *Redis) store {
-	return store{r.server, func(ctx context.Context, v string) error { _, err := r.Do(ctx, "SET", "k", v); return err },
+	return store{r.Server, func(ctx context.Context, v string) error { _, err := r.Do(ctx, "SET", "k", v); return err },
 		func(ctx context.Context) (string, error) {
 			reply, err := r.Do(ctx, "GET", "k")
 			v, _ := reply.(string)
@@ -65,11 +65,11 @@ func redisStore(r *Redis) store {
 }
 
 func etcdStore(e *Etcd) store {
-	return store{e.server, func(ctx context.Context, v string) error { return put(ctx, e, v) },
+	return store{e.Server, func(ctx context.Context, v string) error { return put(ctx, e, v) },
 		func(ctx context.Context) (string, error) { return get(ctx, e) }}
 }
 
-func sqlStore(t *testing.T, s *server, driver, dsn string) store {
+func sqlStore(t *testing.T, s *Server, driver, dsn string) store {
 	db, err := sql.Open(driver, dsn)
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = db.Close() })
@@ -83,13 +83,12 @@ func sqlStore(t *testing.T, s *server, driver, dsn string) store {
 	}}
 }
 
-// put and get retry nothing: an etcd refuses while its leader changes.
 func put(ctx context.Context, e *Etcd, value string) error {
-	return e.options.use(ctx, e.Addr(), func(c *clientv3.Client) error { _, err := c.Put(ctx, "k", value); return err })
+	return e.Use(ctx, func(c *clientv3.Client) error { _, err := c.Put(ctx, "k", value); return err })
 }
 
 func get(ctx context.Context, e *Etcd) (value string, err error) {
-	err = e.options.use(ctx, e.Addr(), func(c *clientv3.Client) error {
+	err = e.Use(ctx, func(c *clientv3.Client) error {
 		reply, err := c.Get(ctx, "k")
 		if err == nil && len(reply.Kvs) > 0 {
 			value = string(reply.Kvs[0].Value)
@@ -137,7 +136,7 @@ func TestKinds(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
 			s := start(t)
-			requireNotRoot(t, s.server)
+			requireNotRoot(t, s.Server)
 			soon(t, func(ctx context.Context) error { return s.put(ctx, "v") })
 			ends := []func() error{s.Stop, s.Kill, s.Freeze}
 			if kind == "redis, saved" {
@@ -205,7 +204,7 @@ func TestClock(t *testing.T) {
 }
 
 // requireNotRoot looks at the processes of a server and at their children.
-func requireNotRoot(t *testing.T, s *server) {
+func requireNotRoot(t *testing.T, s *Server) {
 	t.Helper()
 	if _, err := os.Stat("/proc/self/status"); err != nil {
 		return // no Linux
@@ -237,9 +236,9 @@ func TestFrozenMeansSilent(t *testing.T) {
 }
 
 func TestSharedServersAreNotTheTests(t *testing.T) {
-	for kind, s := range map[string]*server{
-		"redis": SharedRedis(t).server, "etcd": SharedEtcd(t).server, "zookeeper": SharedZooKeeper(t).server,
-		"postgres": SharedPostgres(t).server, "mariadb": SharedMariaDB(t).server,
+	for kind, s := range map[string]*Server{
+		"redis": SharedRedis(t).Server, "etcd": SharedEtcd(t).Server, "zookeeper": SharedZooKeeper(t).Server,
+		"postgres": SharedPostgres(t).Server, "mariadb": SharedMariaDB(t).Server,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			for _, control := range []func() error{
@@ -258,7 +257,7 @@ func TestSharedServersAreNotTheTests(t *testing.T) {
 // soon requires that try soon returns nil.
 func soon(t *testing.T, try func(ctx context.Context) error) {
 	t.Helper()
-	require.NoError(t, pollFor(t.Context(), try))
+	require.NoError(t, Poll(t.Context(), try))
 }
 
 // has requires that get soon works, and then returns want.

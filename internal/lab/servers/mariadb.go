@@ -54,7 +54,7 @@ type MariaDBOptions struct {
 // MariaDB is a MariaDB or MySQL server. It has an empty database "lockport", which the user "lockport" with a random
 // password may use as it likes, and nothing else. Safe for concurrent use.
 type MariaDB struct {
-	*server
+	*Server
 	options MariaDBOptions
 }
 

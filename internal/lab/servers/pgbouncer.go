@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,7 +22,7 @@ type PgBouncerOptions struct {
 
 // PgBouncer is a PgBouncer. Safe for concurrent use.
 type PgBouncer struct {
-	*server
+	*Server
 	password string
 }
 
@@ -49,13 +48,7 @@ func StartPgBouncer(ctx context.Context, o PgBouncerOptions) (*PgBouncer, error)
 				os.WriteFile(filepath.Join(dir, "pgbouncer.ini"), []byte(strings.Join(lines, "\n")+"\n"), 0o600),
 				os.WriteFile(filepath.Join(dir, "users"), []byte(users), 0o600))
 		},
-		ready: func(ctx context.Context, addr string) error {
-			conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
-			if err != nil {
-				return err
-			}
-			return conn.Close()
-		},
+		ready: accepts,
 	})
 	return &PgBouncer{s, o.Server.password}, err
 }

@@ -2,24 +2,28 @@ package servers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 )
 
-// stopPolling is an error that waiting longer will not cure.
-type stopPolling struct{ error }
+const (
+	// pollTime bounds a Poll: far more than a busy machine needs.
+	pollTime = time.Minute
+	// tryTime bounds one attempt, since a server that does not serve may not say so.
+	tryTime = 3 * time.Second
+)
 
-// Unwrap returns what stopped the polling.
-func (s stopPolling) Unwrap() error { return s.error }
-
-// Poll calls try until it returns nil or stopPolling, or ctx ends. Then the last thing that try said is in the error.
-func Poll(ctx context.Context, try func() error) error {
+// Poll calls try, each time for at most 3 s, until it returns nil, ctx ends, or a minute has passed. Then the last thing that try said is in the error.
+func Poll(ctx context.Context, try func(ctx context.Context) error) error {
 	const first, longest = 2 * time.Millisecond, 50 * time.Millisecond
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
+	defer cancel()
 	for pause := first; ; pause = min(2*pause, longest) {
-		err := try()
-		if err == nil || errors.As(err, new(stopPolling)) {
-			return err
+		trying, cancel := context.WithTimeout(ctx, tryTime)
+		err := try(trying)
+		cancel()
+		if err == nil {
+			return nil
 		}
 		select {
 		case <-time.After(pause):
@@ -27,11 +31,4 @@ func Poll(ctx context.Context, try func() error) error {
 			return fmt.Errorf("gave up: %w; last seen: %w", context.Cause(ctx), err)
 		}
 	}
-}
-
-// pollFor is Poll for at most startTime.
-func pollFor(ctx context.Context, try func(ctx context.Context) error) error {
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	return Poll(ctx, func() error { return try(ctx) })
 }

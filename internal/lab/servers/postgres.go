@@ -46,7 +46,7 @@ type PostgresOptions struct {
 // Postgres is a PostgreSQL server with a role lockport, who owns the database lockport and is no superuser. Passwords are random. Safe for
 // concurrent use.
 type Postgres struct {
-	*server
+	*Server
 	options         PostgresOptions
 	password, admin string // of the ordinary role and the superuser
 }
@@ -62,7 +62,7 @@ func StartPostgres(ctx context.Context, o PostgresOptions) (*Postgres, error) {
 	}
 	p := &Postgres{options: o}
 	var err error
-	p.server, err = start(ctx, kind{
+	p.Server, err = start(ctx, kind{
 		name: "postgres", tls: o.TLS, clock: o.Clock,
 		end:       syscall.SIGINT, // without waiting for the clients
 		family:    true,
@@ -171,7 +171,7 @@ func (p *Postgres) tool(ctx context.Context, dir string, input *strings.Reader, 
 	if err := errors.Join(err, user.own(dir)); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
+	ctx, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, path, args...)
 	cmd.Dir, cmd.SysProcAttr = dir, user.attributes()

@@ -24,7 +24,7 @@ type process struct {
 	*worker.Process
 }
 
-func (s *server) startProcess() (*process, error) {
+func (s *Server) startProcess() (*process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -48,9 +48,7 @@ func (p *process) kill() {
 	for _, c := range children {
 		_ = c.Kill()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
-	defer cancel()
-	_ = Poll(ctx, func() error {
+	_ = Poll(context.Background(), func(context.Context) error {
 		if slices.ContainsFunc(children, func(c *os.Process) bool { return worker.Running(c.Pid) }) {
 			return errors.New("its children are alive")
 		}

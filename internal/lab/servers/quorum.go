@@ -2,7 +2,6 @@ package servers
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"strings"
@@ -20,7 +19,6 @@ const (
 
 // member is one node of a quorum group.
 type member interface {
-	comparable
 	node
 	URL() string
 	leads(ctx context.Context) (bool, error)
@@ -41,13 +39,9 @@ type Ensemble struct{ quorumGroup[*ZooKeeper] }
 // StartEtcdCluster starts an etcd cluster, each node with the options o. It is ready when all serve, which takes etcd 2 s, since new
 // nodes ask each other about the past.
 func StartEtcdCluster(ctx context.Context, o EtcdOptions) (*EtcdCluster, error) {
-	c, token := new(EtcdCluster), rand.Text()
+	c := new(EtcdCluster)
 	return c, c.start(ctx, o.Cuttable, func(ctx context.Context, i int, ports []int, proxy string) (*Etcd, error) {
-		role := etcdRole{name: fmt.Sprint("node", i), token: token, port: ports[i], proxy: proxy}
-		for j, port := range ports {
-			role.members = append(role.members, fmt.Sprintf("node%d=%s", j, etcdRole{port: port, proxy: proxy}.advertised()))
-		}
-		return startEtcd(ctx, o, role)
+		return startEtcd(ctx, o, ports, i, proxy)
 	})
 }
 
@@ -77,15 +71,12 @@ func StartEnsemble(ctx context.Context, o ZooKeeperOptions) (*Ensemble, error) {
 
 // start calls node for each node, with the ports of all and the proxy through which it must speak to the others; empty: none.
 func (q *quorumGroup[N]) start(ctx context.Context, cuttable bool, node func(ctx context.Context, i int, ports []int, proxy string) (N, error)) error {
-	ports, proxies := make([]int, quorumNodes), make([]string, quorumNodes)
-	for i := range ports {
-		var err error
-		if ports[i], err = freePort(); err != nil {
-			return err
-		}
+	proxies := make([]string, quorumNodes)
+	ports, err := freePorts(quorumNodes)
+	if err != nil {
+		return err
 	}
 	if cuttable {
-		var err error
 		if q.quorumLinks, err = newQuorumLinks(ports); err != nil {
 			return err
 		}
@@ -93,7 +84,7 @@ func (q *quorumGroup[N]) start(ctx context.Context, cuttable bool, node func(ctx
 			proxies[i] = front.Addr().String()
 		}
 	}
-	err := q.startAll(ctx, quorumNodes, func(ctx context.Context, i int) (N, error) { return node(ctx, i, ports, proxies[i]) })
+	err = q.startAll(ctx, quorumNodes, func(ctx context.Context, i int) (N, error) { return node(ctx, i, ports, proxies[i]) })
 	if err != nil {
 		err = errors.Join(err, q.Close())
 	}
@@ -105,35 +96,37 @@ func (q *quorumGroup[N]) URL() string {
 	return q.Nodes[0].URL() + "," + strings.Join(q.Addrs()[1:], ",")
 }
 
-// Leader waits until exactly one node says that it leads, and returns it. One that is down, frozen or cut off does not, but for its last moments.
-func (q *quorumGroup[N]) Leader(ctx context.Context) (N, error) { return q.WaitFailover(ctx, *new(N)) }
+// Leader waits until exactly one node says that it leads, and returns its index. One that is down, frozen or cut off does not, but for its last moments.
+func (q *quorumGroup[N]) Leader(ctx context.Context) (i int, err error) {
+	return q.WaitFailover(ctx, -1)
+}
 
-// WaitFailover waits until exactly one node says that it leads and is not old, and returns it.
-func (q *quorumGroup[N]) WaitFailover(ctx context.Context, old N) (leader N, err error) {
-	err = pollFor(ctx, func(ctx context.Context) (err error) {
-		leader, err = q.leader(ctx)
-		if err == nil && leader == old {
-			err = fmt.Errorf("%s is still the leader", old.Addr())
+// WaitFailover waits until exactly one node says that it leads and is not the old one, and returns its index.
+func (q *quorumGroup[N]) WaitFailover(ctx context.Context, old int) (i int, err error) {
+	err = Poll(ctx, func(ctx context.Context) (err error) {
+		i, err = q.leader(ctx)
+		if err == nil && i == old {
+			err = fmt.Errorf("%s is still the leader", q.Nodes[i].Addr())
 		}
 		return err
 	})
-	return leader, err
+	return i, err
 }
 
 // leader asks every node once.
-func (q *quorumGroup[N]) leader(ctx context.Context) (leader N, err error) {
+func (q *quorumGroup[N]) leader(ctx context.Context) (leader int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, leaderTime)
 	defer cancel()
 	leads := make([]bool, len(q.Nodes))
 	errs := worker.AtOnce(q.Nodes, func(i int, node N) (err error) { leads[i], err = node.leads(ctx); return err })
 	leaders := 0
-	for i, node := range q.Nodes {
+	for i := range leads {
 		if leads[i] {
-			leader, leaders = node, leaders+1
+			leader, leaders = i, leaders+1
 		}
 	}
 	if leaders != 1 {
-		return leader, errors.Join(append(errs, fmt.Errorf("%d nodes say that they lead", leaders))...)
+		return 0, errors.Join(append(errs, fmt.Errorf("%d nodes say that they lead", leaders))...)
 	}
 	return leader, nil
 }

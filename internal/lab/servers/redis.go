@@ -42,7 +42,7 @@ type RedisOptions struct {
 
 // Redis is a Redis server. Safe for concurrent use.
 type Redis struct {
-	*server
+	*Server
 	options RedisOptions
 }
 
@@ -56,7 +56,7 @@ func StartRedis(ctx context.Context, o RedisOptions) (_ *Redis, err error) {
 			os.MkdirAll(dataDir(dir), 0o700), os.WriteFile(file, []byte(strings.Join(o.config(dir, port), "\n")+"\n"), 0o600))
 	}
 	k.ready = func(ctx context.Context, addr string) error { _, err := o.do(ctx, addr, "PING"); return err }
-	r.server, err = start(ctx, k)
+	r.Server, err = start(ctx, k)
 	return r, err
 }
 

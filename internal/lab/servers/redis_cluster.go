@@ -51,7 +51,7 @@ func (c *Cluster) join(ctx context.Context, i int) error {
 
 // ready waits until node i says that the cluster serves.
 func (c *Cluster) ready(ctx context.Context, i int) error {
-	return pollFor(ctx, func(ctx context.Context) error {
+	return Poll(ctx, func(ctx context.Context) error {
 		reply, err := c.Nodes[i].Do(ctx, "CLUSTER", "INFO")
 		if info := fields(reply); info["cluster_state"] != "ok" || info["cluster_known_nodes"] != fmt.Sprint(clusterMasters) {
 			err = errors.Join(err, fmt.Errorf("redis %s: not yet a whole cluster: %v", c.Nodes[i].Addr(), info))

@@ -54,7 +54,7 @@ func (r *Redis) Follow(ctx context.Context, master *Redis, via string) error {
 		return err
 	}
 	want := -1 // how much it must have read; -1: not known yet
-	return pollFor(ctx, func(ctx context.Context) error {
+	return Poll(ctx, func(ctx context.Context) error {
 		info, err := r.Info(ctx, "replication")
 		if err != nil || info["master_link_status"] != "up" {
 			return errors.Join(err, fmt.Errorf("redis %s: link to the master is %q", r.Addr(), info["master_link_status"]))

@@ -69,7 +69,7 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 
 // waitWhole waits until all sentinels know each other, and see the master and a replica.
 func (s *Sentinel) waitWhole(ctx context.Context) error {
-	return pollFor(ctx, func(ctx context.Context) error {
+	return Poll(ctx, func(ctx context.Context) error {
 		for _, sentinel := range s.Sentinels {
 			info, err := sentinel.Info(ctx, "sentinel")
 			if sees := info["master0"]; !strings.Contains(sees, ",status=ok,") || !strings.HasSuffix(sees, fmt.Sprint(",slaves=1,sentinels=", sentinels)) {
@@ -113,19 +113,10 @@ func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 	return nil, errors.Join(append(errs, fmt.Errorf("the sentinels do not agree on a master: %q", named))...)
 }
 
-// KillMaster kills the present master with SIGKILL and returns it. WaitFailover(ctx, killed) then waits for the next one.
-func (s *Sentinel) KillMaster(ctx context.Context) (killed *Redis, err error) {
-	master, err := s.Master(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return master, master.Kill()
-}
-
 // WaitFailover waits until the sentinels agree on a master other than old and that node is one, and returns it. After a
 // kill that takes DownAfter and about 2 s, now and then some seconds more.
 func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, err error) {
-	err = pollFor(ctx, func(ctx context.Context) (err error) {
+	err = Poll(ctx, func(ctx context.Context) (err error) {
 		if next, err = s.Master(ctx); err != nil {
 			return err
 		}
@@ -148,9 +139,7 @@ func (s *Sentinel) Mend(ctx context.Context) error {
 			}
 		}
 	}
-	err := pollFor(ctx, func(ctx context.Context) error {
-		ctx, cancel := context.WithTimeout(ctx, requestTime) // the master may be another one meanwhile
-		defer cancel()
+	err := Poll(ctx, func(ctx context.Context) error { // the master may be another one at the next try
 		master, err := s.WaitFailover(ctx, nil)
 		for _, node := range s.Nodes {
 			if err == nil && node != master {

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -14,8 +15,6 @@ import (
 )
 
 const (
-	// startTime bounds a start: far more than a busy machine needs.
-	startTime = 30 * time.Second
 	// stopTime is how long a server may take to end by itself.
 	stopTime = 5 * time.Second
 	// requestTime bounds one request to a server.
@@ -40,8 +39,8 @@ type kind struct {
 	ready func(ctx context.Context, addr string) error
 }
 
-// server is what all servers of one process have in common: a child with a port and a folder that stay the same over restarts.
-type server struct {
+// Server is what all servers have in common: a child of this process, with a port and a folder that stay the same over restarts. Safe for concurrent use.
+type Server struct {
 	kind
 	user   *lesser
 	dir    string
@@ -58,11 +57,11 @@ type server struct {
 type sharedKey struct{}
 
 // start runs a server of kind k in a new folder, and returns when it is ready.
-func start(ctx context.Context, k kind) (_ *server, err error) {
+func start(ctx context.Context, k kind) (_ *Server, err error) {
 	if k.clock {
 		k.env = append(k.env, clockEnv...)
 	}
-	s := &server{kind: k}
+	s := &Server{kind: k}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.Close())
@@ -97,7 +96,7 @@ func start(ctx context.Context, k kind) (_ *server, err error) {
 }
 
 // prepare makes the contents of the folder.
-func (s *server) prepare(ctx context.Context) (err error) {
+func (s *Server) prepare(ctx context.Context) (err error) {
 	if s.tls {
 		if err := writeTLS(s.dir); err != nil {
 			return err
@@ -115,7 +114,7 @@ func (s *server) prepare(ctx context.Context) (err error) {
 }
 
 // launch ends the child if there is one, starts another and waits until that is ready.
-func (s *server) launch(ctx context.Context) error {
+func (s *Server) launch(ctx context.Context) error {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -132,15 +131,14 @@ func (s *server) launch(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startTime)
-	defer cancel()
-	err = Poll(ctx, func() error {
-		ctx, cancel := context.WithTimeout(ctx, requestTime)
-		defer cancel()
-		defer context.AfterFunc(p.Context(), cancel)()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	ended := errors.New("it ended at its start")
+	defer context.AfterFunc(p.Context(), func() { cancel(ended) })()
+	err = Poll(ctx, func(ctx context.Context) error {
 		err := s.ready(ctx, s.addr)
 		if !p.Alive() { // whoever answers is another server
-			return stopPolling{errors.New("it ended at its start")}
+			return ended
 		}
 		return err
 	})
@@ -151,20 +149,20 @@ func (s *server) launch(ctx context.Context) error {
 }
 
 // Addr is the server's address, "127.0.0.1:port". It stays the same over restarts.
-func (s *server) Addr() string { return s.addr }
+func (s *Server) Addr() string { return s.addr }
 
 // Dir is the server's temporary folder, whose folder data has what it remembers.
-func (s *server) Dir() string { return s.dir }
+func (s *Server) Dir() string { return s.dir }
 
 // Pid is the process id of the server, or of the last process it had.
-func (s *server) Pid() int {
+func (s *Server) Pid() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proc.Pid()
 }
 
 // TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost; nil without TLS. The caller owns it.
-func (s *server) TLSConfig() *tls.Config {
+func (s *Server) TLSConfig() *tls.Config {
 	if !s.tls {
 		return nil
 	}
@@ -172,10 +170,10 @@ func (s *server) TLSConfig() *tls.Config {
 }
 
 // CAFile is the PEM file of the authority that signed the server's certificate. There is none without TLS.
-func (s *server) CAFile() string { return filepath.Join(s.dir, certFile) }
+func (s *Server) CAFile() string { return filepath.Join(s.dir, certFile) }
 
 // WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
-func (s *server) WipeData() error {
+func (s *Server) WipeData() error {
 	return s.control(func(p *process) error {
 		if p.Alive() {
 			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
@@ -190,26 +188,26 @@ func (s *server) WipeData() error {
 // Kill ends the server with SIGKILL, frozen or not, and returns when it is gone. Killing a server that is down does nothing.
 // Kill, Stop, Restart, Freeze, Thaw and WipeData do nothing to a shared server, and return an error that matches
 // [errors.ErrUnsupported].
-func (s *server) Kill() error {
+func (s *Server) Kill() error {
 	return s.control(func(p *process) error { p.kill(); return nil })
 }
 
 // Stop asks the server to end, so that it saves what it was told to save, and kills it 5 s later. It returns
 // when the server is gone. Stopping a server that is down does nothing.
-func (s *server) Stop() error {
+func (s *Server) Stop() error {
 	return s.control(func(p *process) error { p.stop(); return nil })
 }
 
 // Freeze stops the server's processes with SIGSTOP: its connections stay open and nothing answers. It is an error if
 // the server is down.
-func (s *server) Freeze() error { return s.control((*process).freeze) }
+func (s *Server) Freeze() error { return s.control((*process).freeze) }
 
 // Thaw lets a frozen server go on. It is an error if the server is down.
-func (s *server) Thaw() error { return s.control((*process).thaw) }
+func (s *Server) Thaw() error { return s.control((*process).thaw) }
 
 // Restart starts the server again on its port and in its folder, after Stop if it runs, and returns when it is ready.
 // What it remembers is what its options let it keep. ctx bounds the start.
-func (s *server) Restart(ctx context.Context) error {
+func (s *Server) Restart(ctx context.Context) error {
 	if err := s.control(func(*process) error { return nil }); err != nil {
 		return err
 	}
@@ -217,7 +215,7 @@ func (s *server) Restart(ctx context.Context) error {
 }
 
 // Close ends the server with SIGKILL and removes its folder. Further calls do nothing. A shared server is left as it is.
-func (s *server) Close() error {
+func (s *Server) Close() error {
 	if s == nil || s.shared {
 		return nil
 	}
@@ -231,19 +229,31 @@ func (s *server) Close() error {
 }
 
 // Log is the end of what the server printed, for messages.
-func (s *server) Log() string {
+func (s *Server) Log() string {
 	text, _ := os.ReadFile(filepath.Join(s.dir, logName))
 	return string(text[max(0, len(text)-4<<10):])
 }
 
 // control calls f with the server's process, unless the server is shared.
-func (s *server) control(f func(*process) error) error {
+func (s *Server) control(f func(*process) error) error {
 	if s.shared {
 		return fmt.Errorf("servers: this %s is shared; control one that the test started itself: %w", s.name, errors.ErrUnsupported)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return f(s.proc)
+}
+
+// self is what the servers of a group have in common.
+func (s *Server) self() *Server { return s }
+
+// accepts returns nil if the server accepts connections.
+func accepts(ctx context.Context, addr string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
 }
 
 // dataDir is where a server in the folder dir keeps what it remembers.

@@ -3,7 +3,6 @@
 package servers
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,6 +11,7 @@ import (
 	"os/user"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 )
@@ -76,28 +76,16 @@ var lastingFolder = sync.OnceValues(func() (string, error) {
 	return dir, errors.Join(os.Chmod(dir, 0o711), remover.Start())
 })
 
-// childrenOf are the children of the process pid: from /proc, see proc_pid_stat(5), and where there is none from ps.
+// childrenOf are the children of the process pid, which is stopped: from /proc, see proc_pid_task_children(5), and where there is none from pgrep.
 func childrenOf(pid int) (children []*os.Process) {
-	add := func(child, parent string) {
-		if id, err := strconv.Atoi(child); err == nil && parent == strconv.Itoa(pid) {
-			p, _ := os.FindProcess(id) // never fails on Unix
-			children = append(children, p)
-		}
+	list, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	if err != nil {
+		list, _ = exec.Command("pgrep", "-P", strconv.Itoa(pid)).Output()
 	}
-	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
-	for _, file := range stats {
-		stat, _ := os.ReadFile(file) // or it has ended
-		if f := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(f) > 1 {
-			add(filepath.Base(filepath.Dir(file)), string(f[1]))
-		}
-	}
-	if len(stats) == 0 {
-		list, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=").Output()
-		for line := range bytes.Lines(list) {
-			if f := bytes.Fields(line); len(f) == 2 {
-				add(string(f[0]), string(f[1]))
-			}
-		}
+	for field := range strings.FieldsSeq(string(list)) {
+		id, _ := strconv.Atoi(field)
+		child, _ := os.FindProcess(id) // never fails on Unix
+		children = append(children, child)
 	}
 	return children
 }

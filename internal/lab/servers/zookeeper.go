@@ -33,7 +33,7 @@ type ZooKeeperOptions struct {
 }
 
 // ZooKeeper is a ZooKeeper server. Safe for concurrent use.
-type ZooKeeper struct{ *server }
+type ZooKeeper struct{ *Server }
 
 // StartZooKeeper starts a ZooKeeper that stands alone.
 func StartZooKeeper(ctx context.Context, o ZooKeeperOptions) (*ZooKeeper, error) {

@@ -12,7 +12,7 @@ import (
 // the password by which a client attaches its session is made of the session's number alone. The client is told when it asks next. The server
 // must serve; in an ensemble it may be any. ctx bounds it.
 func (z *ZooKeeper) EndSession(ctx context.Context, session int64) error {
-	return Poll(ctx, func() error {
+	return Poll(ctx, func(ctx context.Context) error {
 		gone, err := z.endSession(ctx, session)
 		if err == nil && !gone {
 			err = fmt.Errorf("zookeeper %s: session %#x lives on", z.Addr(), session)
