@@ -57,4 +57,4 @@ var tablePoolerCells = slices.Concat(Common(false), []play.Cell{
 		Why: "a resumed pooler forwards old statements; the server's clock of that moment applies"},
 })
 
-var tablePooler = one(func(p *environment.Rows) *servers.Server { return p.Pooler.Server })
+var tablePooler = one(func(p *environment.Postgres) *servers.Server { return p.Pooler.Server })

@@ -59,7 +59,7 @@ func TestCheckNotices(t *testing.T) {
 		require.Equal(t, int64(0), do(t, s, "DBSIZE"), "Check leaves nothing on node %d", i)
 	}
 	servers.NeedReplica(t, well.servers[0])
-	evicting := servers.NeedRedis(t, servers.RedisOptions{MaxMemory: "1gb", MaxMemoryPolicy: "allkeys-lru"})
+	evicting := servers.NeedRedis(t, servers.RedisOptions{Config: []string{"maxmemory 1gb", "maxmemory-policy allkeys-lru"}})
 	notices, err = peer.Check(t, urlOf(well.servers[0].Addr(), well.servers[1].Addr(), evicting.Addr()))
 	require.NoError(t, err)
 	require.ElementsMatch(t, []string{"replication", "eviction-policy", "persistence"}, peer.IDs(notices))

@@ -69,13 +69,17 @@ func (r *Running) Unproxied(open func(ctx context.Context, url string) (driver.B
 	}
 	c.Lanes = slices.Repeat([]conformance.Lane{{Target: c.Target, Faults: c.Faults}}, lanes) // those faults touch single names
 	c.Faults.Restart = r.Restart
-	if p, ok := r.Servers.(*Postgres); ok {
+	p, _ := r.Servers.(*Postgres)
+	if p == nil {
+		return c
+	}
+	if locks, ok := p.Servers.(*sessions); ok {
 		c.Open = func(ctx context.Context, url string) (driver.Backend, error) {
 			b, err := open(ctx, url)
 			if err != nil {
 				return nil, err
 			}
-			return &noting{b, &p.names}, nil
+			return &noting{b, &locks.names}, nil
 		}
 	}
 	return c

@@ -13,21 +13,24 @@ import (
 
 // MySQL is one MariaDB or MySQL server.
 type MySQL struct {
-	sessions
+	Servers
 	Server *servers.MariaDB
+	// Admin are connections of the administrator.
+	Admin *admin
 	// Spare is where new clients are led, if it is set.
 	Spare atomic.Pointer[servers.MariaDB]
 }
 
-func startMySQL(own bool) starter {
-	o := servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": "60"}}
+// startMySQL starts a server that lets so many clients in.
+func startMySQL(own bool, clients string, locks layout) starter {
+	o := servers.MariaDBOptions{MySQL: own, Settings: map[string]string{"max_connections": clients}}
 	return starts(servers.StartMariaDB, o, func(s *servers.MariaDB) *MySQL {
-		const key = "SHA2(CONCAT('lockport:', ?), 256)" // of a lock in SQL, for the name ?
-		m := &MySQL{Server: s, sessions: sessions{base: baseOf(sqlURL(s.URL()), s.Server), Admin: mySQLAdmin(s),
-			used: "SELECT id FROM (SELECT IS_USED_LOCK(" + key + ") AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(" + key + ",5)"}}
-		m.front = func() string { return cmp.Or(m.Spare.Load(), s).Addr() }
-		m.halt, m.forgets = (*servers.Server).Kill, true
-		m.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
+		m := &MySQL{Server: s, Admin: mySQLAdmin(s)}
+		b := sqlBase{baseOf(locks.url(s.URL()), s.Server), m.Admin}
+		b.front = func() string { return cmp.Or(m.Spare.Load(), s).Addr() }
+		b.halt = (*servers.Server).Kill
+		b.reset = m.Admin.running("SET GLOBAL wait_timeout = DEFAULT")
+		m.Servers = locks.on(b)
 		return m
 	})
 }
@@ -39,10 +42,16 @@ func mySQLAdmin(s *servers.MariaDB) *admin {
 	return newAdmin(sql.OpenDB(connector))
 }
 
-// Leftovers implements Servers: locks that are held or waited for.
-func (m *MySQL) Leftovers(ctx context.Context, prefix string) ([]string, error) {
-	return texts(ctx, m.Admin, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
-		UNION ALL SELECT CONCAT('waits: ', name) FROM lockport_fence f
-		JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('%GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
-		len(prefix), prefix, len(prefix), prefix)
-}
+var mySQLSessions = layout{sqlURL, func(b sqlBase) Servers {
+	const key = "SHA2(CONCAT('lockport:', ?), 256)" // of a lock in SQL, for the name ?
+	b.forgets = true
+	return &sessions{
+		sqlBase: b, used: "SELECT id FROM (SELECT IS_USED_LOCK(" + key + ") AS id) AS used WHERE id IS NOT NULL", end: "KILL %s", lock: "SELECT GET_LOCK(" + key + ",5)",
+		leftovers: func(ctx context.Context, prefix string) ([]string, error) { // that are held or waited for
+			return texts(ctx, b.Admin, `SELECT CONCAT('held: ', name) FROM lockport_fence WHERE LEFT(name, ?) = ? AND IS_USED_LOCK(id) IS NOT NULL
+				UNION ALL SELECT CONCAT('waits: ', name) FROM lockport_fence f
+				JOIN information_schema.PROCESSLIST ON INFO LIKE CONCAT('%GET_LOCK(''', f.id, '''%') WHERE LEFT(name, ?) = ?`,
+				len(prefix), prefix, len(prefix), prefix)
+		},
+	}
+}}

@@ -23,20 +23,7 @@ func Need(t testing.TB, name string) *Running {
 // Need starts the servers for t and ends them with t. Servers that are not installed skip or fail t by the rules of package servers.
 func (e *Environment) Need(t testing.TB) *Running {
 	t.Helper()
-	if servers.WithoutServers() && !e.Local {
-		t.Skip("not run: needs " + e.Title + ", which -short does without")
-	}
-	r, err := e.Open(context.Background())
-	servers.NeedInstalled(t, err, e.Needs...)
-	t.Cleanup(func() {
-		if log := r.Log(); t.Failed() && log != "" {
-			t.Logf("%s said last:\n%s", e.Title, log)
-		}
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
+	return servers.Need(t, e.Title, func() (*Running, error) { return e.Open(context.Background()) }, e.Needs...)
 }
 
 // full says that every case is played on every environment: make soak sets this variable.

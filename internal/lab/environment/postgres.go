@@ -19,23 +19,35 @@ import (
 
 // Postgres is one PostgreSQL server.
 type Postgres struct {
-	sessions
+	Servers
 	Server *servers.Postgres
 	// Pooler stands before the server, if it is not nil.
 	Pooler *servers.PgBouncer
-	names  sync.Map // that were asked for: the server's keys do not tell them
+	// Admin are connections of the administrator.
+	Admin *admin
 }
 
-var startPostgres = starts(servers.StartPostgres, servers.PostgresOptions{}, func(s *servers.Postgres) *Postgres {
-	p := postgresOf(baseOf(sqlURL(s.URL()), s.Server), s)
-	p.halt = (*servers.Server).Stop
-	return p
-})
+func startPostgres(locks layout) starter {
+	return func(ctx context.Context) (Servers, error) {
+		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{Clock: servers.ClockInstalled() == nil}) // it runs a compiler, so not before it is needed
+		if err != nil {
+			return nil, err
+		}
+		return postgresOf(baseOf(locks.url(s.URL()), s.Server), locks, s, nil), nil
+	}
+}
 
-func postgresOf(b base, s *servers.Postgres) *Postgres {
-	p := &Postgres{Server: s, sessions: sessions{base: b, Admin: postgresAdmin(s), used: "SELECT pid::text " + lockRows + " AND granted",
-		end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}}
-	p.reset = p.Admin.running("ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+func postgresOf(b base, locks layout, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
+	p := &Postgres{Server: s, Pooler: pooler, Admin: postgresAdmin(s)}
+	b.reset = func(ctx context.Context) error {
+		err := p.Admin.Run(ctx, "ALTER SYSTEM RESET ALL", "SELECT pg_reload_conf()")
+		if err == nil && pooler != nil {
+			err = p.SetPooler(ctx, "client_idle_timeout", 0)
+		}
+		return err
+	}
+	b.halt = (*servers.Server).Stop
+	p.Servers = locks.on(sqlBase{b, p.Admin})
 	return p
 }
 
@@ -56,25 +68,29 @@ const (
 		FROM generate_series(1, 8) AS n)`
 )
 
-// Leftovers implements Servers, for names that a backend of Config was asked for.
-func (p *Postgres) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
-	conn, err := p.Admin.Conn(ctx) // one for all names, which may be hundreds
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = conn.Close() }()
-	for name := range p.names.Range {
-		if !strings.HasPrefix(name.(string), prefix) {
-			continue
+var postgresSessions = layout{sqlURL, func(b sqlBase) Servers {
+	s := &sessions{sqlBase: b, used: "SELECT pid::text " + lockRows + " AND granted",
+		end: "SELECT pg_terminate_backend(%s, 5000)", lock: "SELECT pg_try_advisory_lock(" + keyOfName + ")"}
+	s.leftovers = func(ctx context.Context, prefix string) (left []string, err error) { // for names that a backend of Config was asked for
+		conn, err := b.Admin.Conn(ctx) // one for all names, which may be hundreds
+		if err != nil {
+			return nil, err
 		}
-		rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a permit' "+permitRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
-		err = errors.Join(err, failed)
-		for _, what := range rows {
-			left = append(left, fmt.Sprint(name, ": ", what))
+		defer func() { _ = conn.Close() }()
+		for name := range s.names.Range {
+			if !strings.HasPrefix(name.(string), prefix) {
+				continue
+			}
+			rows, failed := texts(ctx, conn, "SELECT 'the lock' "+lockRows+" UNION ALL SELECT 'a permit' "+permitRows+" UNION ALL SELECT 'a waiter' "+sideRows, []byte(name.(string)))
+			err = errors.Join(err, failed)
+			for _, what := range rows {
+				left = append(left, fmt.Sprint(name, ": ", what))
+			}
 		}
+		return left, err
 	}
-	return left, err
-}
+	return s
+}}
 
 // noting is a backend that notes the names that it is asked for.
 type noting struct {
@@ -91,8 +107,8 @@ func (n *noting) TryAcquire(ctx context.Context, r driver.Request) (driver.Lease
 	return n.Backend.TryAcquire(ctx, r)
 }
 
-// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with the locks that arrange makes of them.
-func pooled[E Servers](mode string, size int, urlOf urls, arrange func(b base, s *servers.Postgres, pooler *servers.PgBouncer) E) starter {
+// pooled starts a PostgreSQL server behind a PgBouncer in a mode, with so many connections to the server.
+func pooled(mode string, size int, locks layout) starter {
 	return func(ctx context.Context) (Servers, error) {
 		s, err := servers.StartPostgres(ctx, servers.PostgresOptions{})
 		if err != nil {
@@ -105,20 +121,10 @@ func pooled[E Servers](mode string, size int, urlOf urls, arrange func(b base, s
 		if err != nil {
 			return nil, errors.Join(err, s.Close())
 		}
-		b := baseOf(urlOf(pooler.URL()), pooler.Server, s.Server)
+		b := baseOf(locks.url(pooler.URL()), pooler.Server, s.Server)
 		b.hidden, b.front = true, pooler.Addr
-		return arrange(b, s, pooler), nil
+		return postgresOf(b, locks, s, pooler), nil
 	}
-}
-
-func pooledPostgres(b base, s *servers.Postgres, pooler *servers.PgBouncer) *Postgres {
-	p := postgresOf(b, s)
-	p.Pooler = pooler
-	reset := p.reset
-	p.reset = func(ctx context.Context) error {
-		return inOrder(ctx, reset, func(ctx context.Context) error { return p.SetPooler(ctx, "client_idle_timeout", 0) })
-	}
-	return p
 }
 
 // SetPooler changes a setting of the pooler, in seconds, as its administrator does.

@@ -74,10 +74,10 @@ var startCluster = starts(servers.StartCluster, servers.RedisOptions{}, func(c *
 	return r
 })
 
-// startVoters starts n servers, which save their data by the rule save.
-func startVoters(n int, save string) starter {
+// startVoters starts n servers with further lines of configuration. Those that save nothing have clocks.
+func startVoters(n int, config ...string) starter {
 	return func(ctx context.Context) (Servers, error) {
-		o := servers.RedisOptions{Save: save, Clock: save == "" && servers.ClockInstalled() == nil} // it runs a compiler, so not before it is needed
+		o := servers.RedisOptions{Config: config, Clock: len(config) == 0 && servers.ClockInstalled() == nil} // it runs a compiler, so not before it is needed
 		r := &Redis{quorum: n/2 + 1, base: baseOf(func(addrs []string) string { return "redlock://" + strings.Join(addrs, ",") + "/0" })}
 		r.halt, r.forgets = (*servers.Server).Stop, true
 		for range n {

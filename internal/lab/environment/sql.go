@@ -16,6 +16,22 @@ import (
 // urls makes what makes the URLs of locks on a server, of its own URL.
 type urls func(server string) func(addrs []string) string
 
+// layout is how locks are kept on a SQL server: by sessions, or in rows.
+type layout struct {
+	url urls
+	on  func(b sqlBase) Servers
+}
+
+// sqlBase is SQL servers.
+type sqlBase struct {
+	base
+	// Admin are connections of the administrator.
+	Admin *admin
+}
+
+// Close implements Servers.
+func (b *sqlBase) Close() error { return errors.Join(b.Admin.Close(), b.base.Close()) }
+
 // sqlURL has a server's own URL with other addresses and our TTL.
 func sqlURL(server string) func(addrs []string) string {
 	return func(addrs []string) string {
@@ -27,11 +43,11 @@ func sqlURL(server string) func(addrs []string) string {
 
 // sessions are locks that belong to sessions with a SQL server.
 type sessions struct {
-	base
-	// Admin are connections of the administrator.
-	Admin *admin
+	sqlBase
 	// used asks for the ids of the sessions that have the lock on a name, end ends the session with an id, and lock asks for the lock on a name.
 	used, end, lock string
+	leftovers       func(ctx context.Context, prefix string) ([]string, error)
+	names           sync.Map // that were asked for, where the server's keys do not tell them
 
 	mu      sync.Mutex
 	foreign []*sql.Conn // those of somebody else, who took a lock's place
@@ -42,7 +58,12 @@ func (s *sessions) Close() error {
 	for _, conn := range s.foreign {
 		_ = conn.Close()
 	}
-	return errors.Join(s.Admin.Close(), s.base.Close())
+	return s.sqlBase.Close()
+}
+
+// Leftovers implements Servers.
+func (s *sessions) Leftovers(ctx context.Context, prefix string) ([]string, error) {
+	return s.leftovers(ctx, prefix)
 }
 
 // Remove ends the sessions that have the lock on name, and returns when they have it no more. Somebody who waits may have it then.

@@ -33,20 +33,20 @@ func All() []Environment {
 		onRedis("redis-failover", "Redis with a replica that is promoted", usualTTL, startRedisPair("")),
 		onRedis("redis-replicas", "Redis with a replica that acknowledges (replicas=1)", usualTTL, startRedisPair("?replicas=1&wait_timeout=300ms")),
 		onRedis("redis-sentinel", "Redis with a replica and three Sentinels", electionTTL, startSentinel),
-		onRedlock("redlock", "five Redis under Redlock, without persistence", 5, ""),
+		onRedlock("redlock", "five Redis under Redlock, without persistence", 5),
 		onEtcd("etcd", "three etcds", usualTTL, startEtcds(servers.EtcdOptions{})),
 		onEtcd("etcd-alone", "one etcd", patientTTL, startEtcd(servers.EtcdOptions{Tick: EtcdTick})),
 		current,
 		onZooKeeper("zookeeper", "three ZooKeepers", usualTTL, startEnsemble),
 		onZooKeeper("zookeeper-alone", "one ZooKeeper", patientTTL, startZooKeeper(patientTTL)),
-		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres, "postgres"),
+		onSQL("postgres", "postgres", "one PostgreSQL", startPostgres(postgresSessions), "postgres"),
 		onSQL("postgres", "postgres-failover", "a PostgreSQL with a replica, which is promoted", startPostgresPair(sqlURL), "postgres"),
-		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", pooled("session", 60, sqlURL, pooledPostgres), "postgres", "pgbouncer"),
-		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false), "mariadb"),
-		onRows("table-postgres", "a table of a PostgreSQL", startPostgresRows, "postgres"),
-		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", pooled("transaction", 20, rowsURL, pooledRows), "postgres", "pgbouncer"),
+		onSQL("postgres", "postgres-pgbouncer", "a PostgreSQL behind PgBouncer in session mode", pooled("session", 60, postgresSessions), "postgres", "pgbouncer"),
+		onSQL("mysql", "mysql", "one MariaDB", startMySQL(false, "60", mySQLSessions), "mariadb"),
+		onRows("table-postgres", "a table of a PostgreSQL", startPostgres(postgresRows), "postgres"),
+		onRows("table-pgbouncer", "a table of a PostgreSQL behind PgBouncer in transaction mode", pooled("transaction", 20, postgresRows), "postgres", "pgbouncer"),
 		onRows("table-failover", "a table of a PostgreSQL with a replica, which is promoted", startPostgresPair(rowsURL), "postgres"),
-		onRows("table-mysql", "a table of a MariaDB", startMySQLRows(false), "mariadb"),
+		onRows("table-mysql", "a table of a MariaDB", startMySQL(false, "500", mySQLRows), "mariadb"),
 	}
 }
 
@@ -54,13 +54,13 @@ func All() []Environment {
 func forSuites() []Environment {
 	return []Environment{
 		onRedis("redis-cluster", "a Redis Cluster", usualTTL, startCluster),
-		onRedlock("redlock-three", "three Redis under Redlock that save their data", 3, "3600 1"),
-		onRedlock("redlock-saving", "five Redis under Redlock that save their data", 5, "3600 1"),
+		onRedlock("redlock-three", "three Redis under Redlock that save their data", 3, saving),
+		onRedlock("redlock-saving", "five Redis under Redlock that save their data", 5, saving),
 		onEtcd("etcd-suite", "one etcd with short elections", usualTTL, startEtcd(servers.EtcdOptions{})),
 		onEtcd("etcd-current-suite", "one etcd of the current version", usualTTL, startEtcd(servers.EtcdOptions{Current: true})),
 		onZooKeeper("zookeeper-suite", "one ZooKeeper with short sessions", usualTTL, startZooKeeper(usualTTL)),
-		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true), "mysql"),
-		onRows("table-mysql-own", "a table of a MySQL", startMySQLRows(true), "mysql"),
+		onSQL("mysql", "mysql-own", "one MySQL", startMySQL(true, "60", mySQLSessions), "mysql"),
+		onRows("table-mysql-own", "a table of a MySQL", startMySQL(true, "500", mySQLRows), "mysql"),
 	}
 }
 
@@ -100,10 +100,12 @@ func onRedis(name, title string, ttl time.Duration, start starter) Environment {
 	return on("redis", name, title, ttl, ttl/3+100*time.Millisecond, start, "redis")
 }
 
-// onRedlock is n servers that know nothing of each other. save is when they write to the disk, and at their end: with a write for every change, five on one
-// machine are slow.
-func onRedlock(name, title string, n int, save string) Environment {
-	e := onRedis(name, title, usualTTL, startVoters(n, save))
+// saving is when servers write to the disk, and at their end: with a write for every change, five on one machine are slow.
+const saving = "save 3600 1"
+
+// onRedlock is n servers that know nothing of each other, with further lines of configuration.
+func onRedlock(name, title string, n int, config ...string) Environment {
+	e := onRedis(name, title, usualTTL, startVoters(n, config...))
 	e.Backend, e.Tokens, e.Readers, e.Permits = "redlock", false, false, false
 	e.Margin += usualTTL/100 + 2*time.Millisecond
 	return e

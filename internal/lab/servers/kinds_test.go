@@ -30,9 +30,11 @@ type store struct {
 
 // stores start one of each kind that keeps data.
 var stores = map[string]func(t *testing.T) store{
-	"redis":        func(t *testing.T) store { return redisStore(NeedRedis(t, RedisOptions{AppendOnly: true})) },
-	"redis, saved": func(t *testing.T) store { return redisStore(NeedRedis(t, RedisOptions{Save: "3600 1"})) },
-	"etcd":         func(t *testing.T) store { return etcdStore(NeedEtcd(t, EtcdOptions{})) },
+	"redis": func(t *testing.T) store { return redisStore(NeedRedis(t, RedisOptions{AppendOnly: true})) },
+	"redis, saved": func(t *testing.T) store {
+		return redisStore(NeedRedis(t, RedisOptions{Config: []string{"save 3600 1"}}))
+	},
+	"etcd": func(t *testing.T) store { return etcdStore(NeedEtcd(t, EtcdOptions{})) },
 	"etcd, current": func(t *testing.T) store {
 		return etcdStore(NeedEtcd(t, EtcdOptions{Current: true}))
 	},

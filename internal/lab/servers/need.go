@@ -59,7 +59,7 @@ type running interface {
 func needs[O any, S running](kind string, start func(context.Context, O) (S, error)) func(testing.TB, O) S {
 	return func(t testing.TB, o O) S {
 		t.Helper()
-		return need(t, kind, func() (S, error) { return start(context.Background(), o) })
+		return Need(t, kind, func() (S, error) { return start(context.Background(), o) }, kind)
 	}
 }
 
@@ -73,21 +73,22 @@ func shared[O any, S running](kind string, start func(context.Context, O) (S, er
 	})
 	return func(t testing.TB) S {
 		t.Helper()
-		return need(t, kind, once)
+		return Need(t, kind, once, kind)
 	}
 }
 
-// need returns what start makes, closed when t ends, or skips or fails t.
-func need[S running](t testing.TB, kind string, start func() (S, error)) S {
+// Need returns what start makes, closed when t ends, or skips or fails t by the rules of the package comment. title is for messages. What needs no kind of server
+// runs with -short, too, as everything does where LOCKPORT_TEST_SERVERS is set: scripts/clients.sh does that.
+func Need[S running](t testing.TB, title string, start func() (S, error), kinds ...string) S {
 	t.Helper()
-	if WithoutServers() {
-		t.Skip("needs " + kind + ", which -short does without")
+	if len(kinds) > 0 && testing.Short() && os.Getenv("LOCKPORT_TEST_SERVERS") == "" {
+		t.Skip("not run: needs " + title + ", which -short does without")
 	}
 	s, err := start()
-	NeedInstalled(t, err, kind)
+	NeedInstalled(t, err, kinds...)
 	t.Cleanup(func() {
 		if log := s.Log(); t.Failed() && log != "" {
-			t.Logf("%s said last:\n%s", kind, log)
+			t.Logf("%s said last:\n%s", title, log)
 		}
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -95,9 +96,6 @@ func need[S running](t testing.TB, kind string, start func() (S, error)) S {
 	})
 	return s
 }
-
-// WithoutServers reports whether tests start no servers: with -short, unless LOCKPORT_TEST_SERVERS is set, as scripts/clients.sh does.
-func WithoutServers() bool { return testing.Short() && os.Getenv("LOCKPORT_TEST_SERVERS") == "" }
 
 // NeedInstalled goes on with t if err is nil, and skips it if err is a *NotInstalled, unless LOCKPORT_TEST_REQUIRE is "all" or lists
 // its program or one of the kinds. Any other error fails t.

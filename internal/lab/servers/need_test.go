@@ -62,7 +62,7 @@ func TestNeed(t *testing.T) {
 			t.Setenv(requireVariable, c.require)
 			setShort(t, fmt.Sprint(c.short))
 			v := new(verdict).run(func(tb testing.TB) {
-				need(tb, "redis", func() (*Redis, error) { return nil, c.err })
+				Need(tb, "redis", func() (*Redis, error) { return nil, c.err }, "redis")
 			})
 			require.Contains(t, v.skipped, c.skipped)
 			require.Equal(t, c.skipped == "", v.skipped == "")

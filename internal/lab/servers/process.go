@@ -18,13 +18,8 @@ import (
 // logName is the file in a server's folder that gets its standard output and error.
 const logName = "server.log"
 
-// process is a running child. Once it has ended, its methods do nothing.
-type process struct {
-	kind
-	*worker.Process
-}
-
-func (s *Server) startProcess() (*process, error) {
+// startProcess starts the server's program.
+func (s *Server) startProcess() (*worker.Process, error) {
 	log, err := os.OpenFile(filepath.Join(s.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
@@ -38,13 +33,13 @@ func (s *Server) startProcess() (*process, error) {
 	if err != nil {
 		return nil, fmt.Errorf("servers: %w", err)
 	}
-	return &process{s.kind, p}, nil
+	return p, nil
 }
 
-// kill ends the child and its children with SIGKILL, stopped or not, and waits for their end.
-func (p *process) kill() {
-	children := p.children()
-	p.Kill()
+// kill ends the child and its children with SIGKILL, stopped or not, and waits for their end. The mutex is held, here and in what follows.
+func (s *Server) kill() {
+	children := s.children()
+	s.proc.Kill()
 	for _, c := range children {
 		_ = c.Kill()
 	}
@@ -57,20 +52,16 @@ func (p *process) kill() {
 }
 
 // children are the processes that the child has started, where signals are for them too. It is stopped first, so that it starts no others.
-func (p *process) children() []*os.Process {
-	if !p.family || !p.Alive() || p.Freeze() != nil {
+func (s *Server) children() []*os.Process {
+	if !s.family || !s.proc.Alive() || s.proc.Freeze() != nil {
 		return nil
 	}
-	return childrenOf(p.Pid())
+	return childrenOf(s.proc.Pid())
 }
 
-func (p *process) freeze() error { return p.signal(worker.Freeze, p.Freeze) }
-
-func (p *process) thaw() error { return p.signal(worker.Thaw, p.Thaw) }
-
 // signal is for the children first, and then for the child itself.
-func (p *process) signal(child func(*os.Process) error, itself func() error) error {
-	for _, c := range p.children() {
+func (s *Server) signal(child func(*os.Process) error, itself func() error) error {
+	for _, c := range s.children() {
 		if err := child(c); err != nil && !errors.Is(err, os.ErrProcessDone) {
 			return err
 		}
@@ -81,13 +72,15 @@ func (p *process) signal(child func(*os.Process) error, itself func() error) err
 	return errors.New("servers: the server is down")
 }
 
+func (s *Server) thaw() error { return s.signal(worker.Thaw, s.proc.Thaw) }
+
 // stop asks the child to end, and kills it if it has not after stopTime.
-func (p *process) stop() {
-	_ = p.Signal(cmp.Or(p.end, syscall.SIGTERM))
-	_ = p.thaw() // a stopped process takes no signal
+func (s *Server) stop() {
+	_ = s.proc.Signal(cmp.Or(s.end, syscall.SIGTERM))
+	_ = s.thaw() // a stopped process takes no signal
 	select {
-	case <-p.Over():
+	case <-s.proc.Over():
 	case <-time.After(stopTime):
-		p.kill()
+		s.kill()
 	}
 }

@@ -26,15 +26,11 @@ type RedisOptions struct {
 	// TLS serves TLS and nothing else. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
 	// Redis.TLSConfig and Redis.CAFile. Clients need no certificate.
 	TLS bool
-	// MaxMemory ("10mb") and MaxMemoryPolicy ("allkeys-lru") are Redis' own settings. Empty: no limit, noeviction.
-	MaxMemory, MaxMemoryPolicy string
-	// Save is when Redis saves its data to disk ("3600 1"), which Stop does too then. Empty: never.
-	Save string
 	// AppendOnly writes every change to disk before it is acknowledged.
 	AppendOnly bool
 	// Clock gives the server a clock of its own, which JumpClock sets. It needs gcc, and Linux: see ClockInstalled.
 	Clock bool
-	// Config are further lines of redis.conf: "notify-keyspace-events Ex".
+	// Config are further lines of redis.conf: "maxmemory 10mb". With "save 3600 1" Redis saves its data to disk, at Stop too.
 	Config []string
 
 	args []string // further arguments on the command line
@@ -74,6 +70,7 @@ func (o RedisOptions) login() (user, password string) {
 func (o RedisOptions) config(dir string, port int) []string {
 	lines := []string{
 		"bind 127.0.0.1",
+		`save ""`,
 		"repl-diskless-sync-delay 0", // a replica is in sync at once
 	}
 	set := func(name, value string) { lines = append(lines, name+" "+strconv.Quote(value)) }
@@ -83,7 +80,6 @@ func (o RedisOptions) config(dir string, port int) []string {
 		}
 	}
 	set("dir", dataDir(dir))
-	set("save", o.Save)
 	if o.TLS {
 		lines = append(lines, "port 0", fmt.Sprint("tls-port ", port), "tls-auth-clients no", "tls-replication yes")
 		set("tls-cert-file", filepath.Join(dir, certFile))
@@ -93,8 +89,6 @@ func (o RedisOptions) config(dir string, port int) []string {
 		lines = append(lines, fmt.Sprint("port ", port))
 	}
 	setIf("requirepass", o.Password)
-	setIf("maxmemory", o.MaxMemory)
-	setIf("maxmemory-policy", o.MaxMemoryPolicy)
 	if o.AppendOnly {
 		lines = append(lines, "appendonly yes", "appendfsync always")
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/lockport/lockport/internal/lab/worker"
 )
 
 const (
@@ -49,7 +51,7 @@ type Server struct {
 	shared bool // by all tests of this process
 
 	mu     sync.Mutex
-	proc   *process // the last one started; nil before the first start
+	proc   *worker.Process // the last one started; nil before the first start
 	closed bool
 }
 
@@ -121,7 +123,7 @@ func (s *Server) launch(ctx context.Context) error {
 		return fmt.Errorf("servers: %s is closed", s.name)
 	}
 	if s.proc != nil {
-		s.proc.stop()
+		s.stop()
 	}
 	p, err := s.startProcess()
 	if err == nil {
@@ -174,8 +176,8 @@ func (s *Server) CAFile() string { return filepath.Join(s.dir, certFile) }
 
 // WipeData removes everything that the server remembers, as if its disk had been lost. It is an error if the server is up.
 func (s *Server) WipeData() error {
-	return s.control(func(p *process) error {
-		if p.Alive() {
+	return s.control(func() error {
+		if s.proc.Alive() {
 			return fmt.Errorf("servers: stop the %s before its data are removed", s.name)
 		}
 		if err := os.RemoveAll(dataDir(s.dir)); err != nil {
@@ -189,26 +191,28 @@ func (s *Server) WipeData() error {
 // Kill, Stop, Restart, Freeze, Thaw and WipeData do nothing to a shared server, and return an error that matches
 // [errors.ErrUnsupported].
 func (s *Server) Kill() error {
-	return s.control(func(p *process) error { p.kill(); return nil })
+	return s.control(func() error { s.kill(); return nil })
 }
 
 // Stop asks the server to end, so that it saves what it was told to save, and kills it 5 s later. It returns
 // when the server is gone. Stopping a server that is down does nothing.
 func (s *Server) Stop() error {
-	return s.control(func(p *process) error { p.stop(); return nil })
+	return s.control(func() error { s.stop(); return nil })
 }
 
 // Freeze stops the server's processes with SIGSTOP: its connections stay open and nothing answers. It is an error if
 // the server is down.
-func (s *Server) Freeze() error { return s.control((*process).freeze) }
+func (s *Server) Freeze() error {
+	return s.control(func() error { return s.signal(worker.Freeze, s.proc.Freeze) })
+}
 
 // Thaw lets a frozen server go on. It is an error if the server is down.
-func (s *Server) Thaw() error { return s.control((*process).thaw) }
+func (s *Server) Thaw() error { return s.control(s.thaw) }
 
 // Restart starts the server again on its port and in its folder, after Stop if it runs, and returns when it is ready.
 // What it remembers is what its options let it keep. ctx bounds the start.
 func (s *Server) Restart(ctx context.Context) error {
-	if err := s.control(func(*process) error { return nil }); err != nil {
+	if err := s.control(func() error { return nil }); err != nil {
 		return err
 	}
 	return s.launch(ctx)
@@ -223,7 +227,7 @@ func (s *Server) Close() error {
 	defer s.mu.Unlock()
 	s.closed = true
 	if s.proc != nil {
-		s.proc.kill()
+		s.kill()
 	}
 	return os.RemoveAll(s.dir)
 }
@@ -234,14 +238,14 @@ func (s *Server) Log() string {
 	return string(text[max(0, len(text)-4<<10):])
 }
 
-// control calls f with the server's process, unless the server is shared.
-func (s *Server) control(f func(*process) error) error {
+// control calls f, with the mutex held, unless the server is shared.
+func (s *Server) control(f func() error) error {
 	if s.shared {
 		return fmt.Errorf("servers: this %s is shared; control one that the test started itself: %w", s.name, errors.ErrUnsupported)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return f(s.proc)
+	return f()
 }
 
 // self is what the servers of a group have in common.
