@@ -132,7 +132,7 @@ func sentinelMasterLostUnseen(s *play.Phase) {
 		play.Check(master.Kill())
 		// The newer worker comes as soon as one sentinel names another master: the older one's next renewal finds it soon too.
 		s.Eventually(func(ctx context.Context) error {
-			for _, sentinel := range set.Sentinels {
+			for _, sentinel := range set.Sentinels.Nodes {
 				named, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", set.MasterName())
 				if addr, ok := named.([]any); err == nil && ok && len(addr) == 2 && fmt.Sprint(addr[0], ":", addr[1]) != master.Addr() {
 					return nil

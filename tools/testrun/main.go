@@ -44,7 +44,6 @@ type run struct {
 
 	mu      sync.Mutex // guards what follows, and what is printed
 	left    []string   // folders that are not tested yet, the slowest first; without the waiting ones
-	busy    []string
 	done    int
 	results map[string]string // by folder: the lines of go test about its package
 	failed  error
@@ -62,13 +61,6 @@ func main() {
 		}
 	}
 	r.say("builds and tests %d packages", r.all)
-	go func() {
-		for range time.Tick(time.Minute) {
-			r.mu.Lock()
-			r.say("busy    %s", strings.Join(r.busy, ", "))
-			r.mu.Unlock()
-		}
-	}()
 	var all sync.WaitGroup
 	for i := range atOnce(r.flags) {
 		all.Go(func() {
@@ -136,9 +128,6 @@ func (r *run) next(front bool) (folder string) {
 
 // test runs go test in folder.
 func (r *run) test(folder string) {
-	r.mu.Lock()
-	r.busy = append(r.busy, folder)
-	r.mu.Unlock()
 	test := exec.Command("go", slices.Concat([]string{"test", "-json"}, r.flags)...)
 	test.Dir, test.Stderr = folder, os.Stderr
 	out, err := test.StdoutPipe()
@@ -170,7 +159,6 @@ func (r *run) test(folder string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.done++
-	r.busy = slices.DeleteFunc(r.busy, func(name string) bool { return name == folder })
 	cpu := test.ProcessState.UserTime() + test.ProcessState.SystemTime()
 	r.say("ends    %s: %s after %.1fs, %.1fs of processors with its build (%d of %d)", folder, end.Action, end.Elapsed, cpu.Seconds(), r.done, r.all)
 	for _, e := range output {

@@ -117,7 +117,7 @@ var startSentinel = starts(servers.StartSentinel, servers.SentinelOptions{DownAf
 		}
 		return master.Do(ctx, args...)
 	}
-	for _, sentinel := range set.Sentinels {
+	for _, sentinel := range set.Sentinels.Nodes {
 		r.all = append(r.all, sentinel.Server)
 	}
 	r.reset = set.Mend

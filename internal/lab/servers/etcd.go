@@ -31,8 +31,7 @@ type EtcdOptions struct {
 	Tick time.Duration
 	// RootPassword is that of the user root; everybody else is refused. Empty: no authentication. It is not for clusters.
 	RootPassword string
-	// TLS serves clients TLS and nothing else. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
-	// Etcd.TLSConfig and Etcd.CAFile. Clients need no certificate.
+	// TLS serves clients TLS and nothing else: see Server.TLSConfig.
 	TLS bool
 	// Cuttable has the nodes of a cluster speak to each other through this process, so that EtcdCluster.CutFromQuorum can cut them from
 	// each other; what they do takes a little longer then.

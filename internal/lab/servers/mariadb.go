@@ -44,8 +44,7 @@ type MariaDBOptions struct {
 	Settings map[string]string
 	// Durable has every commit synced to disk (innodb_flush_log_at_trx_commit = 1), as is the default of both servers.
 	Durable bool
-	// TLS serves TLS and nothing else. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
-	// MariaDB.TLSConfig and MariaDB.CAFile. Clients need no certificate.
+	// TLS serves TLS and nothing else: see Server.TLSConfig.
 	TLS bool
 	// MySQL starts MySQL's own server instead, if one is installed.
 	MySQL bool

@@ -32,8 +32,7 @@ const (
 type PostgresOptions struct {
 	// Settings are those of postgresql.conf, and win over ours: "max_connections": "20".
 	Settings map[string]string
-	// TLS has the server accept TLS too. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
-	// Postgres.TLSConfig and Postgres.CAFile. Clients need no certificate.
+	// TLS has the server accept TLS too: see Server.TLSConfig.
 	TLS bool
 	// Durable syncs to disk what is committed.
 	Durable bool

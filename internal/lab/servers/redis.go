@@ -23,8 +23,7 @@ type RedisOptions struct {
 	// Users are ACL rules as in redis.conf, without the word "user": "alice on >secret ~lockport:* &* +@all". They may switch
 	// the default user off: Do then works all the same, through a user of its own.
 	Users []string
-	// TLS serves TLS and nothing else. The certificate, for 127.0.0.1 and localhost, lives as long as this process: see
-	// Redis.TLSConfig and Redis.CAFile. Clients need no certificate.
+	// TLS serves TLS and nothing else: see Server.TLSConfig.
 	TLS bool
 	// AppendOnly writes every change to disk before it is acknowledged.
 	AppendOnly bool

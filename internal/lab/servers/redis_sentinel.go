@@ -29,7 +29,7 @@ type SentinelOptions struct {
 type Sentinel struct {
 	group[*Redis]
 	// Sentinels are the three sentinels.
-	Sentinels []*Redis
+	Sentinels group[*Redis]
 }
 
 // StartSentinel starts a set, ready when the replica is in sync and every sentinel knows it and every other sentinel.
@@ -54,13 +54,10 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 		fmt.Sprintf("sentinel down-after-milliseconds %s %d", masterName, cmp.Or(o.DownAfter, time.Second).Milliseconds()),
 		fmt.Sprintf("sentinel failover-timeout %s 3000", masterName),
 	}}
-	var watchers group[*Redis]
-	err := watchers.startAll(ctx, sentinels, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, config) })
-	s.Sentinels = watchers.Nodes
-	if err != nil {
+	if err := s.Sentinels.startAll(ctx, sentinels, func(ctx context.Context, _ int) (*Redis, error) { return StartRedis(ctx, config) }); err != nil {
 		return err
 	}
-	for _, sentinel := range s.Sentinels {
+	for _, sentinel := range s.Sentinels.Nodes {
 		// Sentinels look for each other every 2 s, and ask servers what they are every 10 s. Redis before 7.0 cannot be told to hurry.
 		_, _ = sentinel.Do(ctx, "SENTINEL", "DEBUG", "PUBLISH-PERIOD", "100", "INFO-PERIOD", "500")
 	}
@@ -70,7 +67,7 @@ func (s *Sentinel) start(ctx context.Context, o SentinelOptions) error {
 // waitWhole waits until all sentinels know each other, and see the master and a replica.
 func (s *Sentinel) waitWhole(ctx context.Context) error {
 	return Poll(ctx, func(ctx context.Context) error {
-		for _, sentinel := range s.Sentinels {
+		for _, sentinel := range s.Sentinels.Nodes {
 			info, err := sentinel.Info(ctx, "sentinel")
 			if sees := info["master0"]; !strings.Contains(sees, ",status=ok,") || !strings.HasSuffix(sees, fmt.Sprint(",slaves=1,sentinels=", sentinels)) {
 				return errors.Join(err, fmt.Errorf("sentinel %s sees %s", sentinel.Addr(), sees))
@@ -90,13 +87,13 @@ func (s *Sentinel) URL() string {
 func (s *Sentinel) MasterName() string { return masterName }
 
 // Addrs are the sentinels' addresses, for a client to begin with.
-func (s *Sentinel) Addrs() []string { return (&group[*Redis]{s.Sentinels}).Addrs() }
+func (s *Sentinel) Addrs() []string { return s.Sentinels.Addrs() }
 
 // Master returns the node that all sentinels which run call the master now.
 func (s *Sentinel) Master(ctx context.Context) (*Redis, error) {
 	var named []string
 	var errs []error
-	for _, sentinel := range s.Sentinels {
+	for _, sentinel := range s.Sentinels.Nodes {
 		reply, err := sentinel.Do(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", masterName)
 		if addr, _ := reply.([]any); len(addr) == 2 {
 			named = append(named, fmt.Sprint(addr[0], ":", addr[1]))
@@ -132,7 +129,7 @@ func (s *Sentinel) WaitFailover(ctx context.Context, old *Redis) (next *Redis, e
 // Mend makes the set whole again, whatever was done to its servers: it thaws what is frozen, restarts what is down, and has the other
 // node replicate the present master. It returns when all sentinels see that.
 func (s *Sentinel) Mend(ctx context.Context) error {
-	for _, r := range slices.Concat(s.Nodes, s.Sentinels) {
+	for _, r := range slices.Concat(s.Nodes, s.Sentinels.Nodes) {
 		if r.Thaw() != nil {
 			if err := r.Restart(ctx); err != nil {
 				return err
@@ -155,9 +152,9 @@ func (s *Sentinel) Mend(ctx context.Context) error {
 }
 
 // Log is the end of what the sentinels and nodes printed, for messages.
-func (s *Sentinel) Log() string { return (&group[*Redis]{s.Sentinels}).Log() + s.group.Log() }
+func (s *Sentinel) Log() string { return s.Sentinels.Log() + s.group.Log() }
 
 // Close ends all servers of the set and removes their folders.
 func (s *Sentinel) Close() error {
-	return errors.Join((&group[*Redis]{s.Sentinels}).Close(), s.group.Close())
+	return errors.Join(s.Sentinels.Close(), s.group.Close())
 }

@@ -163,7 +163,8 @@ func (s *Server) Pid() int {
 	return s.proc.Pid()
 }
 
-// TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost; nil without TLS. The caller owns it.
+// TLSConfig trusts the server's certificate, which is for 127.0.0.1 and localhost, and lives as long as this process; nil without TLS. Clients need no
+// certificate. The caller owns it.
 func (s *Server) TLSConfig() *tls.Config {
 	if !s.tls {
 		return nil
