@@ -98,18 +98,7 @@ func (q *quorumGroup[N]) URL() string {
 
 // Leader waits until exactly one node says that it leads, and returns its index. One that is down, frozen or cut off does not, but for its last moments.
 func (q *quorumGroup[N]) Leader(ctx context.Context) (i int, err error) {
-	return q.WaitFailover(ctx, -1)
-}
-
-// WaitFailover waits until exactly one node says that it leads and is not the old one, and returns its index.
-func (q *quorumGroup[N]) WaitFailover(ctx context.Context, old int) (i int, err error) {
-	err = Poll(ctx, func(ctx context.Context) (err error) {
-		i, err = q.leader(ctx)
-		if err == nil && i == old {
-			err = fmt.Errorf("%s is still the leader", q.Nodes[i].Addr())
-		}
-		return err
-	})
+	err = Poll(ctx, func(ctx context.Context) (err error) { i, err = q.leader(ctx); return err })
 	return i, err
 }
 
