@@ -32,6 +32,44 @@ func TestEndOfAnEarlierSession(t *testing.T) {
 	ask(t, a, op(session.Ping, 0))
 }
 
+// Notifications come through while requests follow one another without a pause: to the holder that somebody awaits or waits, and to those who await that
+// the lock, or a permit, is free.
+func TestNotifications(t *testing.T) {
+	t.Parallel()
+	s := backendAt(t, with(t, database(t).URL(), "ttl", "10s")).server
+	a, _, contended := talking(t, s)
+	b, freed, own := talking(t, s)
+	hears := func(c *conn, events chan session.Key) {
+		t.Helper()
+		for start := time.Now(); len(events) == 0 && time.Since(start) < soon; {
+			ask(t, c, op(session.Ping, 0))
+		}
+		require.Equal(t, session.Key("1"), receive(t, events))
+	}
+	ask(t, a, op(session.Try, 1))
+	ask(t, b, op(session.Await, 1))
+	hears(a, contended)
+	ask(t, a, op(session.Free, 1))
+	hears(b, freed)
+	for _, kind := range []session.Kind{session.Try, session.Free} {
+		permit := op(kind, 1)
+		if permit.Slot = "7"; kind == session.Try {
+			permit.Slot, permit.Slots = "", []session.Key{"7"}
+		}
+		ask(t, a, permit)
+	}
+	hears(b, freed)
+	ask(t, b, op(session.Leave, 1))
+	ask(t, a, op(session.Try, 1))
+	done := waits(t, b, op(session.Try, 1))
+	hears(a, contended)
+	ask(t, a, op(session.Free, 1))
+	require.NoError(t, receive(t, done))
+	ask(t, b, op(session.Free, 1))
+	require.Empty(t, freed, "it has left")
+	require.Empty(t, own, "no other waits for it")
+}
+
 // A wait that outlasts the server's lock_timeout goes on.
 func TestWaitGoesOnInTurns(t *testing.T) {
 	t.Parallel()

@@ -93,12 +93,20 @@ func backendAt(t testing.TB, rawURL string) *Backend {
 // dialled is a session of its own, without the engine, closed when the test ends.
 func dialled(t testing.TB, s *server) *conn {
 	t.Helper()
+	c, _, _ := talking(t, s)
+	return c
+}
+
+// talking is dialled, with what the session tells.
+func talking(t testing.TB, s *server) (c *conn, freed, contended chan session.Key) {
+	t.Helper()
+	freed, contended = make(chan session.Key, 100), make(chan session.Key, 100)
 	ctx, cancel := context.WithTimeout(t.Context(), soon)
 	defer cancel()
-	c, err := s.dial(ctx, "host/1/test", session.Events{Freed: func(session.Key) {}, Contended: func(session.Key) {}})
+	c, err := s.dial(ctx, "host/1/test", session.Events{Freed: func(k session.Key) { freed <- k }, Contended: func(k session.Key) { contended <- k }})
 	require.NoError(t, err)
 	t.Cleanup(c.Close)
-	return c
+	return c, freed, contended
 }
 
 // waits begins a Wait; what it returns comes through the channel.
