@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/lockport/lockport/driver"
@@ -118,11 +119,9 @@ func (c *claim) blocks() bool {
 // freeing is what the nodes say to a release or to Abandon. The claim's mutex guards it.
 type freeing struct {
 	errs    []error // by node; errSilent: no answer
-	pending int     // nodes that have not answered
-	freed   int     // those that have freed the lock
+	freed   int     // nodes that have freed the lock
 	notOurs int     // those that had nothing of the claim
-	over    int     // those that have nothing of it now
-	spared  int     // those that are not asked: they certainly have nothing of it
+	over    int     // those that have nothing of it now, or, not asked, never had
 }
 
 // free asks all nodes to free the claim, and waits until enough have, or until they had their time. A node remembers for a minute that it is to refuse a
@@ -142,11 +141,10 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 	for i := range c.votes {
 		v := &c.votes[i]
 		if v.state == failed && !v.open() && !unheard {
-			f.spared++
+			f.over++
 			continue
 		}
 		f.errs[i] = errSilent
-		f.pending++
 		first := true
 		ask := c.undoAt(context.WithoutCancel(ctx), i, request, func(u undo, r redisscript.Reply) {
 			f.errs[i] = r.Err
@@ -160,9 +158,6 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 			if r.Err == nil {
 				f.over++
 			}
-			if first {
-				f.pending--
-			}
 			first = false
 		})
 		if abandon && v.flying { // the node will refuse what it gets later
@@ -172,12 +167,12 @@ func (c *claim) free(ctx context.Context, abandon, unheard bool, enough func(*fr
 		}
 	}
 	ended := c.await(ctx, func() time.Duration {
-		if f.pending == 0 || enough(f) {
+		if !slices.Contains(f.errs, errSilent) || enough(f) {
 			return 0
 		}
 		return c.left(c.undoTimeout(), begun, func(i int) bool { return f.errs[i] == errSilent })
 	})
-	if f.over+f.spared >= c.b.quorum {
+	if f.over >= c.b.quorum {
 		c.b.claims.Leave(c)
 		return f, nil
 	}
