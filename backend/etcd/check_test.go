@@ -188,8 +188,8 @@ func TestCheckStatus(t *testing.T) {
 	require.Empty(t, checkStatus(&clientv3.StatusResponse{Version: "?"}))
 }
 
-// The suite inspects, lists and breaks; it does not fill a page, nor breaks a foreign client's lock.
-func TestListOfManyPages(t *testing.T) {
+// What the suite does not list and break: more than a page, a foreign client's lock, and who waits.
+func TestListAndBreak(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
@@ -197,10 +197,24 @@ func TestListOfManyPages(t *testing.T) {
 		_, err := etcd.Put(t.Context(), defaultLayout.of(name(i))+"foreign", "")
 		require.NoError(t, err)
 	}
+	st, err := n.Inspect(t.Context(), name(0))
+	require.NoError(t, err)
+	require.Equal(t, driver.Status{Name: name(0), Held: true, Owner: "foreign", Foreign: true, Token: st.Token}, st)
 	require.NoError(t, n.Break(t.Context(), name(0), "foreign"))
 	require.ErrorIs(t, n.Break(t.Context(), name(0), "foreign"), driver.ErrLost)
-	list, err := n.List(t.Context(), "lock-")
-	require.NoError(t, err)
-	require.Len(t, list, 2*listPage+9)
-	require.Equal(t, driver.Status{Name: list[7].Name, Held: true, Owner: "foreign", Foreign: true, Token: list[7].Token}, list[7])
+	held, waits := n.Takes(n.Request("x")), n.Request("x")
+	n.Waits(waits)
+	require.ErrorIs(t, n.Break(t.Context(), "x", waits.Owner), driver.ErrLost)
+	n.Frees(held)
+	n.Frees(n.Takes(waits))
+	permit := n.Request(name(1))
+	permit.Permits = 3
+	n.Takes(permit)
+	for _, prefix := range []string{"lock-", ""} {
+		list, err := n.List(t.Context(), prefix)
+		require.NoError(t, err)
+		require.Len(t, list, 2*listPage+10, "the locks that are left, and the permit")
+		i := slices.IndexFunc(list, func(st driver.Status) bool { return st.Permits > 0 })
+		require.Equal(t, []any{name(1), 3, permit.Owner}, []any{list[i].Name, list[i].Permits, list[i].Owner})
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
+	"github.com/lockport/lockport/internal/lab/peer"
 )
 
 var _ interface {
@@ -114,11 +115,9 @@ func FuzzKey(f *testing.F) {
 // pair is a backend behind a proxy, which has looked at the bucket, and another one past it.
 func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 	r := one.Need(t)
-	proxy, err := faultproxy.New(r.Addrs()[0])
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
+	proxy = peer.Proxy(t, r.Addrs()[0])
 	b, other = backend(t, connect(t, proxy.Addr())), backend(t, connect(t, r.URL(r.Addrs())))
-	_, err = b.Inspect(t.Context(), "x")
+	_, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	return proxy, b, other
 }
