@@ -112,6 +112,11 @@ func TestDeduction(t *testing.T) {
 	b := newBackend(t, Options{TTL: 10 * time.Second}, s.Addr())
 	name := fresh(t)
 	require.NoError(t, b.ready(within(t, soon)))
+	somebody := func() {
+		path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
+		require.NoError(t, err)
+		require.NoError(t, raw.Delete(path, -1))
+	}
 	deduced := func() bool {
 		t.Helper()
 		c := b.newClaim(request(b, name))
@@ -133,9 +138,15 @@ func TestDeduction(t *testing.T) {
 	b.released = recent.Values[int64]{}
 	require.False(t, deduced(), "nothing is known")
 	require.True(t, deduced())
-	path, err := raw.CreateProtectedEphemeralSequential("/"+name+"/lock-", nil, b.o.ACL)
-	require.NoError(t, err)
-	require.NoError(t, raw.Delete(path, -1))
+	somebody()
 	require.False(t, deduced(), "somebody was there")
 	require.True(t, deduced())
+	c := b.newClaim(request(b, name))
+	_, err := c.create(within(t, soon))
+	require.NoError(t, err)
+	somebody()
+	_, _, err = c.place(within(t, soon))
+	require.NoError(t, err)
+	require.Zero(t, c.czxid, "somebody came and went after it was created")
+	require.NoError(t, c.withdraw())
 }

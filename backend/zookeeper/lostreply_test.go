@@ -1,7 +1,6 @@
 package zookeeper
 
 import (
-	"errors"
 	"testing"
 	"time"
 
@@ -11,48 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/peer"
 	"github.com/lockport/lockport/internal/lab/servers"
-
-	"github.com/lockport/lockport/conformance"
 )
-
-// A node whose creation's reply was lost is found by its GUID, also when the servers were away for long.
-func TestLostReply(t *testing.T) {
-	t.Parallel()
-	s := servers.SharedZooKeeper(t)
-	proxy := peer.Proxy(t, s.Addr())
-	b := newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
-	other := newBackend(t, Options{TTL: 8 * time.Second}, s.Addr())
-	name := t.Name()
-	b.Frees(b.Takes(request(b, name)))
-
-	for _, outage := range []time.Duration{0, time.Second} {
-		dropped := proxy.DropReply(func(p []byte) bool { return isOp(conformance.OpAcquire, p) })
-		req := request(b, name)
-		done := make(chan error, 1)
-		var lease driver.Lease
-		go func() {
-			var err error
-			lease, err = b.Try(req)
-			for errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrUnknown) {
-				lease, err = b.Try(req)
-			}
-			done <- err
-		}()
-		<-dropped
-		if outage > 0 {
-			proxy.Cut()
-			time.Sleep(outage)
-			proxy.Restore()
-		}
-		require.NoError(t, <-done)
-		st, err := other.Inspect(within(t, soon), name)
-		require.NoError(t, err)
-		require.Equal(t, req.Owner, st.Owner)
-		require.Zero(t, st.Waiters, "a second node was created")
-		require.Equal(t, st.Token, lease.Grant().Token)
-		b.Frees(lease)
-	}
-}
 
 // A claim whose reply was lost, and then its session, is certainly gone only when a server says that the session is.
 func TestAbandonAfterOutage(t *testing.T) {
