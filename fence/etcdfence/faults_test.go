@@ -2,7 +2,6 @@ package etcdfence
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -12,38 +11,9 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 
-	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
-	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// Holders come and write at once: once a newer one has written, none that is older does.
-func TestRace(t *testing.T) {
-	p := newPlace(t, servers.SharedEtcd(t))
-	start := p.revision()
-	fencetest.Race(t, func() fencetest.Fence[*Guard] { return newFence(t, newClient(t, p.server.Addr()), p.fence.Key()) }, func(g *Guard, token lockport.Token) error {
-		return write(t.Context(), g, p.data, strconv.FormatUint(uint64(token), 10))
-	}, func() (all []lockport.Token) {
-		for revision := start + 1; revision <= p.revision(); revision++ { // etcd keeps the history
-			r, err := p.client.Get(t.Context(), p.data, clientv3.WithRev(revision))
-			require.NoError(t, err)
-			if len(r.Kvs) == 0 || r.Kvs[0].ModRevision != revision {
-				continue
-			}
-			n, err := strconv.ParseUint(string(r.Kvs[0].Value), 10, 64)
-			require.NoError(t, err)
-			all = append(all, lockport.Token(n))
-		}
-		return all
-	})
-}
-
-func (p *place) revision() int64 {
-	r, err := p.client.Get(p.t.Context(), p.data)
-	require.NoError(p.t, err)
-	return r.Header.Revision
-}
 
 func TestServerGone(t *testing.T) {
 	p := newPlace(t, servers.NeedEtcd(t, servers.EtcdOptions{}))

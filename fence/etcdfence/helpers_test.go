@@ -75,13 +75,6 @@ func (p *place) remove(key string) {
 	require.NoError(p.t, err)
 }
 
-func registers(t testing.TB, f *Fence, token lockport.Token) *Guard {
-	t.Helper()
-	g, err := f.Register(t.Context(), token)
-	require.NoError(t, err)
-	return g
-}
-
 // write writes value to key through a guard.
 func write(ctx context.Context, g *Guard, key, value string) error {
 	_, err := g.Commit(ctx, clientv3.OpPut(key, value))
@@ -122,10 +115,6 @@ func openLocks(ctx context.Context, addr string, ttl time.Duration) (*lockport.C
 
 func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
 
-// Holders that were stopped until their locks had expired go on, and write.
-func TestLateHolders(t *testing.T) {
-	s := servers.SharedEtcd(t)
-	fencetest.Late(t, fencetest.Place{Store: s.Addr(), Locks: s.Addr()}, nil, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
-}
+var registers = fencetest.Registers[*Guard]
 
 const errs fencetest.Errors = "etcdfence"

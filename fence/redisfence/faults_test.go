@@ -13,27 +13,11 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/lockport/lockport"
+	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// Holders come and write at once: once a newer one has written, none that is older does.
-func TestRace(t *testing.T) {
-	p := newPlace(t)
-	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
-		return g.Do(t.Context(), "RPUSH", p.data, uint64(token)).Err()
-	}, func() (all []lockport.Token) {
-		var tokens []uint64
-		require.NoError(t, p.client.LRange(t.Context(), p.data, 0, -1).ScanSlice(&tokens))
-		for _, token := range tokens {
-			all = append(all, lockport.Token(token))
-		}
-		return all
-	})
-}
 
 // A write whose reply is lost is not sent again, since it would be carried out twice: its outcome is unknown at once. The client of a Cluster tries
 // again more often than that of one server.
@@ -148,14 +132,16 @@ func TestPrivileges(t *testing.T) {
 // A write that was given up before its connection was ready may yet be sent: what becomes of it is unknown.
 func TestGivenUpBeforeItIsSent(t *testing.T) {
 	p := newPlace(t)
-	proxy := newProxy(t, p.server.Addr())
-	g := registers(t, p.at(proxy.Addr()), 5)
+	proxy, err := faultproxy.New(p.server.Addr())
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = proxy.Close() })
+	g := registers(t, newFence(t, newClient(t, p.server.URL(), proxy.Addr()), p.fence.Key()), 5)
 	require.NoError(t, g.Do(t.Context(), "INCR", p.data).Err())
 	proxy.KillConns()
 	proxy.Freeze()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	err := g.Do(ctx, "INCR", p.data).Err()
+	err = g.Do(ctx, "INCR", p.data).Err()
 	proxy.Restore()
 	require.Eventually(t, func() bool { return p.get(p.data) == "2" }, soon, time.Millisecond)
 	require.ErrorIs(t, err, driver.ErrUnknown)

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
-	"strconv"
 	"testing"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/memory"
 	_ "github.com/lockport/lockport/backend/redis"
-	"github.com/lockport/lockport/conformance/faultproxy"
 	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
@@ -56,11 +54,6 @@ func newFence(t testing.TB, c goredis.UniversalClient, key string) *Fence {
 	return f
 }
 
-// at is p's fence as seen by another client.
-func (p *place) at(addr string) *Fence {
-	return newFence(p.t, newClient(p.t, p.server.URL(), addr), p.fence.Key())
-}
-
 // get is the data, or what else is at a key.
 func (p *place) get(key string) string {
 	p.t.Helper()
@@ -71,23 +64,8 @@ func (p *place) get(key string) string {
 	return v
 }
 
-func registers(t testing.TB, f *Fence, token lockport.Token) *Guard {
-	t.Helper()
-	g, err := f.Register(t.Context(), token)
-	require.NoError(t, err)
-	return g
-}
-
-// newProxy is a proxy in front of s.
-func newProxy(t testing.TB, addr string) *faultproxy.Proxy {
-	proxy, err := faultproxy.New(addr)
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = proxy.Close() })
-	return proxy
-}
-
-// open opens the numbers of a Redis, for fencetest. They are written by write.
-func open(rawURL string, write writer) (*fencetest.Store, error) {
+// open opens the numbers of a Redis, for fencetest.
+func open(_ context.Context, rawURL string) (*fencetest.Store, error) {
 	o, err := goredis.ParseURL(rawURL)
 	if err != nil {
 		return nil, err
@@ -101,7 +79,7 @@ func open(rawURL string, write writer) (*fencetest.Store, error) {
 				return nil, err
 			}
 			return fencetest.Register(ctx, f, token, l, func(ctx context.Context, g *Guard, value int64) error {
-				return write(ctx, g, key(name), strconv.FormatInt(value, 10))
+				return g.Set(ctx, key(name), value, 0)
 			})
 		},
 		Bare: func(ctx context.Context, name string, value int64) error {
@@ -122,25 +100,10 @@ func openLocks(ctx context.Context, rawURL string, ttl time.Duration) (*lockport
 	return lockport.Open(ctx, rawURL, lockport.TTL(ttl), lockport.Logger(nil))
 }
 
-func TestMain(m *testing.M) {
-	stores := make(fencetest.Stores)
-	for how, write := range writes {
-		stores[how] = func(_ context.Context, rawURL string) (*fencetest.Store, error) { return open(rawURL, write) }
-	}
-	os.Exit(fencetest.Main(m, openLocks, stores))
-}
-
-// Holders that were stopped until their locks had expired go on, and write.
-func TestLateHolders(t *testing.T) {
-	url := servers.SharedRedis(t).URL()
-	fencetest.Late(t, fencetest.Place{Kind: "set", Store: url, Locks: url}, nil, fencetest.Bare, fencetest.ByToken, fencetest.ByLock)
-}
-
-// writer writes value to key through a guard.
-type writer = func(ctx context.Context, g *Guard, key, value string) error
+func TestMain(m *testing.M) { os.Exit(fencetest.Main(m, openLocks, fencetest.Stores{"": open})) }
 
 // writes are the ways to write value to key through a guard.
-var writes = map[string]writer{
+var writes = map[string]func(ctx context.Context, g *Guard, key, value string) error{
 	"set": func(ctx context.Context, g *Guard, key, value string) error { return g.Set(ctx, key, value, 0) },
 	"do": func(ctx context.Context, g *Guard, key, value string) error {
 		return g.Do(ctx, "SET", key, value).Err()
@@ -151,5 +114,7 @@ var writes = map[string]writer{
 }
 
 var setScript = NewScript("redis.call('set', KEYS[1], ARGV[1]) return #KEYS * 10 + #ARGV")
+
+var registers = fencetest.Registers[*Guard]
 
 const errs fencetest.Errors = "redisfence"

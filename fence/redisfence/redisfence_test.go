@@ -15,30 +15,26 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// What all fences promise, with each kind of write.
+// What all fences promise. Each kind of write is a script of Run's.
 func TestCases(t *testing.T) {
 	p := newPlace(t)
 	key := func(name string) string { return "fence:{" + name + "}" }
-	for how := range writes {
-		t.Run(how, func(t *testing.T) {
-			fencetest.Cases(t, fencetest.Subject{
-				Place:  fencetest.Place{Kind: how, Store: p.server.URL(), Locks: p.server.URL()},
-				Errors: errs, Addr: p.server.Addr(),
-				Stored: func(name string, token lockport.Token) {
-					require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
-				},
-				Remove: func(name string) { require.NoError(t, p.client.Del(t.Context(), key(name)).Err()) },
-				Odd:    []string{"", "0", "x", "12x", "-5", "1\n2", "x\n", "007", "123456789012345678901"},
-				Put: func(name, odd string) func() {
-					require.NoError(t, p.client.Set(t.Context(), key(name), odd, 0).Err())
-					return func() {
-						require.Equal(t, odd, p.get(key(name)))
-						require.NoError(t, p.client.Del(t.Context(), key(name)).Err())
-					}
-				},
-			})
-		})
-	}
+	fencetest.Cases(t, fencetest.Subject{
+		Place:  fencetest.Place{Store: p.server.URL(), Locks: p.server.URL()},
+		Errors: errs, Addr: p.server.Addr(),
+		Stored: func(name string, token lockport.Token) {
+			require.Equal(t, strconv.FormatUint(uint64(token), 10), p.get(key(name)))
+		},
+		Remove: func(name string) { require.NoError(t, p.client.Del(t.Context(), key(name)).Err()) },
+		Odd:    []string{"", "0", "x", "12x", "-5", "1\n2", "x\n", "007", "123456789012345678901"},
+		Put: func(name, odd string) func() {
+			require.NoError(t, p.client.Set(t.Context(), key(name), odd, 0).Err())
+			return func() {
+				require.Equal(t, odd, p.get(key(name)))
+				require.NoError(t, p.client.Del(t.Context(), key(name)).Err())
+			}
+		},
+	})
 }
 
 func TestBadInput(t *testing.T) {

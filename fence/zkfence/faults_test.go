@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -14,33 +13,8 @@ import (
 	"github.com/lockport/lockport"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/fence"
-	"github.com/lockport/lockport/internal/lab/fencetest"
 	"github.com/lockport/lockport/internal/lab/servers"
 )
-
-// Holders come and write at once, the first of all among them: once a newer one has written, none that is older does.
-func TestRace(t *testing.T) {
-	p := newPlace(t)
-	fencetest.Race(t, func() fencetest.Fence[*Guard] { return p.at(p.server.Addr()) }, func(g *Guard, token lockport.Token) error {
-		_, err := g.Multi(t.Context(), &zk.CreateRequest{
-			Path: p.data + "/" + strconv.FormatUint(uint64(token), 10) + "-", Acl: zk.WorldACL(zk.PermAll), Flags: zk.FlagSequence,
-		})
-		return err
-	}, func() []lockport.Token {
-		children, _, err := p.conn.Children(p.data)
-		require.NoError(t, err)
-		order := make([]lockport.Token, len(children)) // by the sequence number
-		for _, c := range children {
-			token, sequence, _ := strings.Cut(c, "-")
-			n, err := strconv.ParseUint(token, 10, 64)
-			require.NoError(t, err)
-			i, err := strconv.Atoi(sequence)
-			require.NoError(t, err)
-			order[i] = lockport.Token(n)
-		}
-		return order
-	})
-}
 
 // A server that is behind tells a holder nothing that the leader does not confirm.
 func TestEnsemble(t *testing.T) {

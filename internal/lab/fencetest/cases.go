@@ -39,7 +39,7 @@ type fixture struct {
 func Cases(t *testing.T, s Subject) {
 	for name, test := range map[string]func(*fixture){
 		"OlderHolder": olderHolder, "Tokens": tokens, "MissingFence": missingFence, "SomethingElse": somethingElse, "BadInput": badInput,
-		"LockOnTheSameServer": lockOnTheSameServer, "LateWrite": lateWrite, "ContextEnds": contextEnds,
+		"LockOnTheSameServer": lockOnTheSameServer, "LateWrite": lateWrite, "ContextEnds": contextEnds, "Race": race, "LateHolders": lateHolders,
 	} {
 		t.Run(name, func(t *testing.T) {
 			test((&fixture{T: t, Subject: s, name: rand.Text()}).at(s.Addr))
@@ -225,6 +225,9 @@ func lateWrite(f *fixture) {
 	f.Stale(f, <-done, 5, 6)
 	f.has(1)
 }
+
+// Holders that were stopped until their locks had expired go on, and write.
+func lateHolders(f *fixture) { Late(f.T, f.Place, nil, Bare, ByToken, ByLock) }
 
 // Every call returns soon after its context has ended, with the context's error: at once where that has ended before, and while the network is silent.
 func contextEnds(f *fixture) {

@@ -41,6 +41,14 @@ func Register[G any](ctx context.Context, f Fence[G], token lockport.Token, l *l
 	return func(ctx context.Context, value int64) error { return write(ctx, g, value) }, err
 }
 
+// Registers registers a holder, which must not be refused.
+func Registers[G any](t testing.TB, f Fence[G], token lockport.Token) G {
+	t.Helper()
+	g, err := f.Register(t.Context(), token)
+	must(t, err)
+	return g
+}
+
 // Place is where a store and locks are.
 type Place struct {
 	Kind  string // of the store, one of those that Main was given
