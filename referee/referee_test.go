@@ -167,15 +167,10 @@ func TestReproductions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			servers := environment.Need(t, name)
-			addrs := servers.Addrs()
-			if name == "postgres" {
-				url, _, _ := strings.Cut(servers.URL(addrs), "?")
-				addrs = []string{url}
-			}
 			for _, r := range all {
 				t.Run(r.Program, func(t *testing.T) {
 					t.Parallel()
-					out, err := exec.Command(folder+"/"+r.Program, addrs...).Output() // what clients log goes to the error output
+					out, err := exec.Command(folder+"/"+r.Program, servers.Addrs()...).Output() // what clients log goes to the error output
 					require.NoError(t, err, "%s", out)
 					require.Regexp(t, r.Prints, string(out))
 				})

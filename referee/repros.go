@@ -5,7 +5,7 @@ type Reproduction struct {
 	Program     string // its folder
 	Environment string // the servers that it needs, of package environment
 	Shows       string
-	Promised    string // by the words of the library's documentation; empty: it says nothing of it
+	Promised    string // by the words of the library's documentation
 	Why         string // the line of the library, or the issue, that explains it
 	Prints      string // what it prints at least, as a regular expression
 }
@@ -18,27 +18,6 @@ var Reproductions = []Reproduction{
 		`ErrLockNotHeld: "is returned when trying to release an inactive lock"`,
 		"go-redis sends a command again whose connection broke (options.go: MaxRetries, 3 by default); redis/go-redis#2985",
 		`Release: redislock: lock not held, keys that are left: 0`,
-	},
-	{
-		"redsync-taken", "redis",
-		"redsync: TryLock, whose reply was lost, returns ErrTaken although nobody else asked",
-		`ErrTaken: "happens when the lock is already taken in a quorum on nodes"`,
-		"the same: the second SET NX finds the key of the first; redis/go-redis#2985",
-		`the only TryLock: lock already taken, locked nodes: \[0\]\nthe next TryLock: <nil>`,
-	},
-	{
-		"redsync-orphan", "redis",
-		"redsync: TryLockContext, whose context ends before the reply, leaves the key for its expiry (go-redis with ContextTimeoutEnabled)",
-		"",
-		"mutex.go, lockContext: the clean-up uses the context that ended",
-		`(?s)TryLockContext: .*deadline exceeded.*somebody else's TryLock: lock already taken.*expires in 1m0s`,
-	},
-	{
-		"redsync-silent-node", "redlock",
-		"redsync: Extend waits for one silent server of five until the lock has expired",
-		"",
-		"mutex.go, actOnPoolsAsync: it waits for every server, without WithFailFast; Extend and Unlock set no timeout; go-redsync/redsync#140",
-		`Extend of a lock of 8s: false, redsync: failed to extend lock, after [12]\ds`,
 	},
 	{
 		"rueidislock-late", "redis",
@@ -88,33 +67,5 @@ var Reproductions = []Reproduction{
 		`Unlock: "If the lock is not currently acquired by this Lock instance than ErrNotLocked is returned."`,
 		"lock.go: lockPath is cleared by a successful delete alone; samuel/go-zookeeper#20",
 		`second has the lock\nfirst's Unlock: zk: node does not exist\nfirst's Unlock again: zk: node does not exist\nfirst's Lock: zk: trying to acquire a lock twice`,
-	},
-	{
-		"zk-orphan", "zookeeper-suite",
-		"zk.Lock: Lock fails as its connection breaks, and its node keeps everybody out while the session lives",
-		"",
-		"lock.go, LockWithData: an error of Children leaves the node; samuel/go-zookeeper#229",
-		`first's Lock: zk: connection closed\nfirst's Unlock: zk: not locked\nsecond's Lock waits`,
-	},
-	{
-		"zk-socket", "zookeeper-suite",
-		"zk.Conn: it never closes the socket on which it learned that its session expired",
-		"",
-		"conn.go, loop: ErrSessionExpired closes no connection, other errors do",
-		`a socket is open a second after Close`,
-	},
-	{
-		"goose-told", "postgres",
-		"goose's table lock: a holder whose lease passed to another is told at its Unlock alone",
-		"",
-		"lock/internal/table/locker.go, startHeartbeat: a failure is logged as a warning, which the default logger drops",
-		`first is told nothing until its Unlock: .*not held by this instance`,
-	},
-	{
-		"goose-retries", "postgres",
-		"goose's table lock: the retries of one Lock are missing at the locker's next Lock",
-		`NewPostgresTableLocker: "Lock and Unlock both retry on failure."`,
-		"lock/internal/table/locker.go, New: one retry.WithMaxRetries, which counts on, serves all calls",
-		`first Lock.*fails: true, after more than 2s: true\n.*second Lock.*fails: true, after more than 2s: false`,
 	},
 }
