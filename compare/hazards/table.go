@@ -163,7 +163,7 @@ func clientHazards() []scenario {
 		everywhere(row("H10", "", 1, "all that A sends and is sent comes 300 ms late (to ZooKeeper 100 ms), and when it has the lock its network falls silent, while B asks for the lock",
 			slowAnswers("what A sends and is sent comes 300 ms late", late(300*time.Millisecond))),
 			none("H10", "file", "There is no network between a process and the files of its machine, and nobody to be waited for."),
-			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 3 * time.Second}.doing("five Redis, the last of which does not "+
+			scenario{subject: report.Article, environment: "redlock", lock: "believes-from-the-last-answer", ttl: 5 * time.Second}.doing("five Redis, the last of which does not "+
 				"answer A, which waits for its answer and then takes the lock as had; B asks for the lock meanwhile", lastAnswer),
 			scenario{subject: "redlock"}.doing("five Redis, two of which do not answer A; when it has the lock its network falls silent as a whole, while B asks for the lock",
 				slowAnswers("two of the five servers do not answer A", hung)),
