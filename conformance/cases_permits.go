@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"fmt"
-	"sync/atomic"
 	"time"
 
 	"github.com/lockport/lockport"
@@ -35,8 +33,7 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		}
 	}),
 	quick("many-at-once", "P1 exclusion: of many who claim a permit at once, as many as there are get one", func(e *Env) {
-		e.atOnce(func(p *party, name string, _ int) driver.Request { return p.permit(name) },
-			func(_, n, unknown int64) bool { return n == permits || n < permits && n+unknown >= permits })
+		e.atOnce(permits, permits, func(int) mode { return (*party).permit })
 	}),
 	quick("granted-twice", "contract: a claim of a permit that is made again with the same owner, as after a lost reply, has one permit", func(e *Env) {
 		a, b, name := e.two()
@@ -128,19 +125,9 @@ var permitCases = stated("permits", func(c driver.Capabilities) bool { return c.
 		}
 	}),
 	full("clients", rulePermits+" (three clients with six goroutines each)", func(e *Env) {
-		var holders, most atomic.Int64
-		e.mill(func(int) ([]lockport.AcquireOption, func() error, func()) {
-			return []lockport.AcquireOption{lockport.Permits(permits)}, func() error {
-				n := holders.Add(1)
-				for old := most.Load(); n > old && !most.CompareAndSwap(old, n); old = most.Load() {
-				}
-				if n > permits {
-					return fmt.Errorf("%d hold one of %d permits", n, permits)
-				}
-				return nil
-			}, func() { holders.Add(-1) }
+		e.mill(permits, func(int) (int64, []lockport.AcquireOption) {
+			return 1, []lockport.AcquireOption{lockport.Permits(permits)}
 		})
-		e.require(most.Load() == permits, "of %d permits %d at most were held at a time", permits, most.Load())
 	}),
 )
 

@@ -31,13 +31,11 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		a.free(name, "all have released the name")
 	}),
 	quick("many-at-once", "P1 exclusion: of readers and writers who claim a name at once, either one writer is granted it or readers are", func(e *Env) {
-		e.atOnce(func(p *party, name string, i int) driver.Request {
+		e.atOnce(12, 1, func(i int) mode {
 			if i%4 == 0 {
-				return p.request(name)
+				return (*party).request
 			}
-			return p.reading(name)
-		}, func(readers, writers, unknown int64) bool {
-			return (writers == 0 || writers == 1 && readers == 0) && readers+writers+unknown > 0
+			return (*party).reading
 		})
 	}),
 	quick("granted-twice", "contract: a reader's claim that is made again with the same owner is granted once", func(e *Env) {
@@ -159,28 +157,14 @@ var sharedCases = stated("shared", func(c driver.Capabilities) bool { return c.S
 		servedBeside(e, (*lockport.Client).Acquire, nil, []lockport.AcquireOption{lockport.Shared()})
 	}),
 	full("clients", ruleShared+" (three clients with six goroutines each, of which one writes)", func(e *Env) {
-		var readers, writers atomic.Int64
-		e.mill(func(i int) ([]lockport.AcquireOption, func() error, func()) {
-			if i%6 > 0 {
-				return []lockport.AcquireOption{lockport.Shared()}, func() error {
-					readers.Add(1)
-					return beside("a reader", 0, writers.Load())
-				}, func() { readers.Add(-1) }
+		e.mill(18, func(i int) (int64, []lockport.AcquireOption) {
+			if i == 0 {
+				return 18, nil
 			}
-			return nil, func() error {
-				return beside("a writer", readers.Load(), writers.Add(1)-1)
-			}, func() { writers.Add(-1) }
+			return 1, []lockport.AcquireOption{lockport.Shared()}
 		})
 	}),
 )
-
-// beside is what one saw that acquired a name beside others that exclude it.
-func beside(who string, readers, writers int64) error {
-	if readers > 0 || writers > 0 {
-		return fmt.Errorf("%s has the name beside %d readers and %d writers", who, readers, writers)
-	}
-	return nil
-}
 
 // stated are the cases of a group that are not run where the backend does not state what they are about.
 func stated(name string, is func(driver.Capabilities) bool, what string, cases ...Case) []Case {
@@ -247,13 +231,13 @@ func servedBeside(e *Env, other func(*lockport.Client, context.Context, string, 
 	}, own...)
 }
 
-// mill has goroutines of three clients acquire a name again and again, with what as says of each: its options, what it checks when it has the name, and what it does
-// before it releases it. Every third attempt gives up soon.
-func (e *Env) mill(as func(i int) (opts []lockport.AcquireOption, enter func() error, leave func())) {
+// mill has three clients with six goroutines each acquire a name again and again. The name has so many places, as in atOnce: as says how many the i-th of a client's
+// goroutines takes, and with which options. Every third attempt gives up soon.
+func (e *Env) mill(places int64, as func(i int) (takes int64, opts []lockport.AcquireOption)) {
 	clients, name := []*lockport.Client{e.client(), e.client(), e.client()}, e.name()
-	var holds atomic.Int64
+	var holds, taken, full atomic.Int64
 	e.storm(18, func(ctx context.Context, i int) error {
-		opts, enter, leave := as(i / 3)
+		takes, opts := as(i / 3)
 		for round := range 20 {
 			patience := callTime + e.takeover()
 			if round%3 == 2 {
@@ -268,13 +252,16 @@ func (e *Env) mill(as func(i int) (opts []lockport.AcquireOption, enter func() e
 				}
 				continue
 			}
-			err = enter()
+			n := taken.Add(takes)
 			<-time.After(200 * time.Microsecond)
-			leave()
-			if err == nil {
-				err = l.Release(e.ctx)
+			taken.Add(-takes)
+			switch {
+			case n > places:
+				return fmt.Errorf("%d of %d places are taken at once, where a reader or a permit takes one, and a writer all", n, places)
+			case n == places:
+				full.Add(1)
 			}
-			if err != nil {
+			if err := l.Release(e.ctx); err != nil {
 				return err
 			}
 			holds.Add(1)
@@ -282,4 +269,5 @@ func (e *Env) mill(as func(i int) (opts []lockport.AcquireOption, enter func() e
 		return nil
 	})
 	e.require(holds.Load() >= 18*13, "of %d acquisitions with patience %d succeeded", 18*14, holds.Load())
+	e.require(full.Load() > 0, "the %d places were never all taken", places)
 }
