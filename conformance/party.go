@@ -142,13 +142,18 @@ func (p *party) tryIn(ctx context.Context, req driver.Request) (driver.Lease, er
 	defer cancel()
 	lease, err := p.TryAcquire(ctx, req)
 	if err == nil {
-		p.e.after(func() {
-			ctx, cancel := p.e.detached(callTime)
-			defer cancel()
-			_ = p.Abandon(ctx, req)
-		})
+		p.abandonAtEnd(req)
 	}
 	return lease, err
+}
+
+// abandonAtEnd abandons a claim when the case has ended.
+func (p *party) abandonAtEnd(req driver.Request) {
+	p.e.after(func() {
+		ctx, cancel := p.e.detached(callTime)
+		defer cancel()
+		_ = p.Abandon(ctx, req)
+	})
 }
 
 // claim makes a claim that must be granted, since nobody has the name.

@@ -79,7 +79,7 @@ var modes = []Exhibit{
 				return late, nil
 			}
 		}},
-	{"attached-for-ever", "an attached lock does not end while it is not renewed", "an attached claim that is not renewed ends with its TTL",
+	{"attached-for-ever", "an attached lock does not end while it is not renewed", "a claim that is not renewed ends with its TTL",
 		caught{"detach/renewed"}, func(l *lock) {
 			l.attach = func(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
 				req.TTL *= 1000
