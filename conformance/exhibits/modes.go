@@ -38,7 +38,7 @@ var modes = []Exhibit{
 				req.Permits++
 			}
 		})},
-	{"permit-counted-twice", "a claim whose reply was lost, and which is made again, takes a second permit", "has one permit",
+	{"permit-counted-twice", "a claim whose reply was lost, and which is made again, takes a second permit", "by an owner who claimed twice",
 		caught{"permits/granted-twice"}, func(l *lock) {
 			var seen sync.Map
 			claiming(func(l *lock, ctx context.Context, req driver.Request) (driver.Lease, error) {

@@ -13,7 +13,7 @@ var releases = []Exhibit{
 			l.lock.take(l.req.Name)
 			return nil
 		})},
-	{"compares-then-deletes", "GET, then DEL: a release that takes too long between the two ends the next holder's claim", "comparing and deleting are one step",
+	{"compares-then-deletes", "GET, then DEL: a release that takes too long between the two ends the next holder's claim", "",
 		caught{"ownership/slow-release"}, releasing(func(ctx context.Context, l *lease) error {
 			st, err := l.lock.sound.Inspect(ctx, l.req.Name)
 			if err != nil {

@@ -7,12 +7,12 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport/conformance"
+	"github.com/lockport/lockport/conformance/exhibits"
 	"github.com/lockport/lockport/conformance/exhibits/articles"
 	"github.com/lockport/lockport/driver"
 	"github.com/lockport/lockport/internal/lab/servers"
@@ -35,46 +35,9 @@ func open(ctx context.Context, target string) (driver.Backend, error) {
 	return nil, fmt.Errorf("no lock has the name %q", name)
 }
 
-// trial is a lock, the cases that are tried on it, and what must become of them.
-type trial struct {
-	kind string
-	articles.Exhibit
-	cfg  conformance.Config
-	ids  []string
-	want conformance.Outcome
-}
-
-// try runs trials, more at once than there are processors: they mostly wait for time to pass. A case that fails must say why.
-func try(t *testing.T, trials ...trial) {
-	reports := make([]conformance.Report, len(trials))
-	lanes := make(chan struct{}, 8)
-	var running sync.WaitGroup
-	for i, x := range trials {
-		running.Go(func() {
-			lanes <- struct{}{}
-			defer func() { <-lanes }()
-			reports[i] = conformance.Run(t.Context(), x.cfg, conformance.Match(func(c conformance.Case) bool { return slices.Contains(x.ids, c.ID()) }))
-		})
-	}
-	running.Wait()
-	for i, x := range trials {
-		t.Run(x.kind+"/"+x.Name, func(t *testing.T) {
-			require.Empty(t, reports[i].Error)
-			require.NotEmpty(t, reports[i].Results)
-			for _, id := range x.ids {
-				require.True(t, slices.ContainsFunc(reports[i].Results, func(r conformance.Result) bool { return r.ID() == id }), "%s is not in the suite", id)
-			}
-			for _, res := range reports[i].Results {
-				t.Logf("VERDICT %s %s | %s | %s", x.kind, x.Name, res.ID(), res.Outcome)
-				require.Equal(t, x.want, res.Outcome, "%s of a lock of which this is true: %s (%s)", res.ID(), x.Is, res.Message())
-				if x.want == conformance.Fail {
-					require.Contains(t, res.Message(), res.Rule)
-					require.Contains(t, []int{1, len(x.CaughtBy)}, len(x.Sees))
-					require.Contains(t, res.Reason, x.Sees[slices.Index(x.CaughtBy, res.ID())%len(x.Sees)])
-				}
-			}
-		})
-	}
+// trial is a lock, and cases of the suite that must have this outcome on it.
+func trial(kind string, x articles.Exhibit, cfg conformance.Config, ids []string, want conformance.Outcome) exhibits.Trial {
+	return exhibits.Trial{Kind: kind, Name: x.Name, Is: x.Is, Config: cfg, Cases: ids, Want: want, Sees: x.Sees}
 }
 
 func onRedis(x articles.Exhibit) bool { return x.Server == articles.Redis }
@@ -86,13 +49,13 @@ func TestArticles(t *testing.T) {
 	for range 5 {
 		nodes = append(nodes, servers.NeedRedis(t, servers.RedisOptions{}))
 	}
-	var trials []trial
+	var trials []exhibits.Trial
 	passes := make(map[string][]string) // what sound locks must pass
 	for _, x := range slices.Concat(articles.All(), articles.Libraries()) {
 		if !onRedis(x) {
 			continue
 		}
-		trials = append(trials, trial{"article", x, config(t, x, nodes), x.CaughtBy, conformance.Fail})
+		trials = append(trials, trial("article", x, config(t, x, nodes), x.CaughtBy, conformance.Fail))
 		base := "set-nx-px"
 		if x.Nodes > 1 {
 			base = "redlock"
@@ -106,9 +69,9 @@ func TestArticles(t *testing.T) {
 		}
 	}
 	for _, x := range articles.Sound() {
-		trials = append(trials, trial{"article-sound", x, config(t, x, nodes), passes[x.Name], conformance.Pass})
+		trials = append(trials, trial("article-sound", x, config(t, x, nodes), passes[x.Name], conformance.Pass))
 	}
-	try(t, trials...)
+	exhibits.Try(t, trials...)
 }
 
 // Each bug of a library, and each lock of an article that is not on Redis, fails its cases too, and the same lock without the bug passes them, there and then.
@@ -118,7 +81,8 @@ func TestLibraries(t *testing.T) {
 			t.Parallel()
 			without := config(t, x, nil)
 			without.Open = x.OpenSound
-			try(t, trial{"library", x, config(t, x, nil), x.CaughtBy, conformance.Fail}, trial{"library-sound", x, without, x.CaughtBy, conformance.Pass})
+			exhibits.Try(t, trial("library", x, config(t, x, nil), x.CaughtBy, conformance.Fail),
+				trial("library-sound", x, without, x.CaughtBy, conformance.Pass))
 		})
 	}
 }

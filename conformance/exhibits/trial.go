@@ -1,0 +1,60 @@
+package exhibits
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lockport/lockport/conformance"
+)
+
+// Trial is a lock, the cases that are tried on it, and what must become of each.
+type Trial struct {
+	Kind, Name string
+	// Is says in a sentence what the lock is.
+	Is     string
+	Config conformance.Config
+	// Cases are cases of the suite, by their IDs.
+	Cases []string
+	// Want is the outcome of each.
+	Want conformance.Outcome
+	// Sees is what the reason of each failure must contain: of all, or of each of Cases in its place.
+	Sees []string
+}
+
+// Try runs trials, more at once than there are processors: they mostly wait for time to pass.
+func Try(t *testing.T, trials ...Trial) {
+	reports := make([]conformance.Report, len(trials))
+	lanes := make(chan struct{}, 8)
+	var running sync.WaitGroup
+	for i, x := range trials {
+		running.Go(func() {
+			lanes <- struct{}{}
+			defer func() { <-lanes }()
+			reports[i] = conformance.Run(t.Context(), x.Config, conformance.Match(func(c conformance.Case) bool { return slices.Contains(x.Cases, c.ID()) }))
+		})
+	}
+	running.Wait()
+	for i, x := range trials {
+		t.Run(x.Kind+"/"+x.Name, func(t *testing.T) {
+			if len(x.Cases) == 0 {
+				t.Error("no case is tried")
+			}
+			for n, id := range x.Cases {
+				at := slices.IndexFunc(reports[i].Results, func(r conformance.Result) bool { return r.ID() == id })
+				if at < 0 {
+					t.Fatalf("%s is not in the suite. %s", id, reports[i].Error)
+				}
+				res := reports[i].Results[at]
+				t.Logf("VERDICT %s %s | %s | %s", x.Kind, x.Name, id, res.Outcome)
+				switch {
+				case res.Outcome != x.Want:
+					t.Errorf("%s must %s, where this is true of a lock: %s. %s", id, x.Want, x.Is, res.Message())
+				case x.Want == conformance.Fail && !strings.Contains(res.Reason, x.Sees[n%len(x.Sees)]):
+					t.Errorf("%s must say %q; it says: %s", id, x.Sees[n%len(x.Sees)], res.Reason)
+				}
+			}
+		})
+	}
+}
