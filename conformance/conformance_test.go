@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -178,15 +179,19 @@ func try(t *testing.T, cfg Config, c Case) Result {
 	return r.run(t.Context(), cfg, c)
 }
 
-// A case that fails, in any of the ways in which it can, says the rule and what was seen.
+// A case that fails, in any of the ways in which it can, says the rule and what was seen. One that finds out that it does not apply is not run.
 func TestFailuresAreReported(t *testing.T) {
 	seen := errors.New("what was seen")
-	for name, run := range map[string]func(context.Context, *Env) error{
-		"error":     func(context.Context, *Env) error { return seen },
-		"failf":     func(_ context.Context, e *Env) error { e.failf("it is: %w", seen); return nil },
-		"panic":     func(context.Context, *Env) error { panic(seen) },
-		"goroutine": func(_ context.Context, e *Env) error { e.fail(seen); return nil },
-		"storm": func(_ context.Context, e *Env) error {
+	for name, c := range map[string]struct {
+		run   func(context.Context, *Env) error
+		seen  string // default: what was seen
+		leave func(*Faults)
+	}{
+		"error":     {run: func(context.Context, *Env) error { return seen }},
+		"failf":     {run: func(_ context.Context, e *Env) error { e.failf("it is: %w", seen); return nil }},
+		"panic":     {run: func(context.Context, *Env) error { panic(seen) }},
+		"goroutine": {run: func(_ context.Context, e *Env) error { e.fail(seen); return nil }},
+		"storm": {run: func(_ context.Context, e *Env) error {
 			e.storm(3, func(ctx context.Context, i int) error {
 				if i == 2 {
 					return seen
@@ -195,43 +200,38 @@ func TestFailuresAreReported(t *testing.T) {
 				return nil
 			})
 			return nil
-		},
-		"restored": func(_ context.Context, e *Env) error {
-			e.faulty = true
-			return seen
-		},
+		}},
+		"restored": {run: func(_ context.Context, e *Env) error { e.faulty = true; return seen }},
+		"limit":    {run: func(ctx context.Context, _ *Env) error { <-ctx.Done(); return ctx.Err() }, seen: context.DeadlineExceeded.Error()},
+		"not run":  {run: func(_ context.Context, e *Env) error { e.notRun("no %s today", "queue"); return nil }, seen: "no queue today"},
+		"connection left": {run: func(context.Context, *Env) error { return nil }, seen: "no connection may be left", leave: func(f *Faults) {
+			n := 0
+			f.Conns = func(context.Context) (int, error) { n++; return n, nil }
+		}},
+		"key left": {run: func(context.Context, *Env) error { return nil }, seen: "-queue", leave: func(f *Faults) {
+			f.Leftovers = func(_ context.Context, prefix string) ([]string, error) { return []string{prefix + "queue"}, nil }
+		}},
 	} {
-		cfg := onMemory()
-		restored := false
-		cfg.Faults.Restore = func() { restored = true }
-		closed := false
-		res := try(t, cfg, Case{Run: func(ctx context.Context, e *Env) error {
-			e.after(func() { closed = true })
-			return run(ctx, e)
-		}})
-		require.Equal(t, Fail, res.Outcome, name)
-		require.Contains(t, res.Message(), "what was seen", name)
-		require.Contains(t, res.Message(), "P0 test: this is the rule", name)
-		require.True(t, closed, name)
-		require.Equal(t, name == "restored", restored, name)
+		t.Run(name, func(t *testing.T) {
+			cfg, restored, closed, want := onMemory(), false, false, Fail
+			cfg.Faults.Restore = func() { restored = true }
+			if c.leave != nil {
+				c.leave(&cfg.Faults)
+			}
+			if name == "not run" {
+				want = NotRun
+			}
+			res := try(t, cfg, Case{Alone: true, Limit: time.Second, Run: func(ctx context.Context, e *Env) error {
+				e.after(func() { closed = true })
+				return c.run(ctx, e)
+			}})
+			require.Equal(t, want, res.Outcome)
+			require.Contains(t, res.Reason, cmp.Or(c.seen, "what was seen"))
+			require.Contains(t, res.Message(), "P0 test: this is the rule")
+			require.True(t, closed)
+			require.Equal(t, name == "restored", restored)
+		})
 	}
-}
-
-// A case that finds out that it does not apply is not run.
-func TestNotRunWithAReason(t *testing.T) {
-	res := try(t, onMemory(), Case{Run: func(_ context.Context, e *Env) error { e.notRun("no %s today", "queue"); return nil }})
-	require.Equal(t, NotRun, res.Outcome)
-	require.Equal(t, "no queue today", res.Reason)
-}
-
-// A case's context ends at its limit, and its goroutines are shown when it hangs.
-func TestLimit(t *testing.T) {
-	res := try(t, onMemory(), Case{Limit: 20 * time.Millisecond, Run: func(ctx context.Context, _ *Env) error {
-		<-ctx.Done()
-		return ctx.Err()
-	}})
-	require.Equal(t, Fail, res.Outcome)
-	require.Contains(t, res.Reason, context.DeadlineExceeded.Error())
 }
 
 // Goroutines are a leak of the case that started them, directly or not, and of no other.
@@ -261,19 +261,6 @@ func TestGoroutineLeak(t *testing.T) {
 	require.Equal(t, Fail, second.Outcome)
 	require.Contains(t, second.Reason, "no goroutine may be left")
 	require.Contains(t, second.Reason, "TestGoroutineLeak")
-}
-
-// Keys and connections are leaks too.
-func TestServerLeaks(t *testing.T) {
-	idle := Case{Alone: true, Run: func(context.Context, *Env) error { return nil }}
-	cfg := onMemory()
-	n := 0
-	cfg.Faults.Conns = func(context.Context) (int, error) { n++; return n, nil }
-	require.Contains(t, try(t, cfg, idle).Reason, "no connection may be left")
-
-	cfg = onMemory()
-	cfg.Faults.Leftovers = func(_ context.Context, prefix string) ([]string, error) { return []string{prefix + "queue"}, nil }
-	require.Contains(t, try(t, cfg, idle).Reason, "queue")
 }
 
 // Cases that need the server to themselves have it. Those that produce a fault share it as far as there are lanes, each of which is one case's at a time.

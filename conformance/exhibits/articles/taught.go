@@ -131,7 +131,7 @@ var taught = []Exhibit{
 		Is:       "owners are one of 9,001 numbers, and forked workers draw the same ones: a late release ends another worker's lock",
 		CaughtBy: []string{"ownership/late-release", "ownership/late-abandon", "ownership/late-renewal"},
 		Sees:     []string{notLost, grantedAgain, notLost},
-		spoil:    func(l *lock) { l.value = drawn(rand.New(rand.NewPCG(1, 2))) },
+		spoil:    func(l *lock) { l.value = drawn() },
 	},
 	{
 		Name: "thread-id-owner", Hazard: "H5", Article: "003",
@@ -284,9 +284,10 @@ func (b spinning) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 	}
 }
 
-// drawn gives every owner a number of four digits (or 10,000), and the same one when it is asked again.
-func drawn(dice *rand.Rand) func(owner string) string {
+// drawn gives every owner a number of four digits (or 10,000), and the same one when it is asked again. Each lock draws the same ones.
+func drawn() func(owner string) string {
 	var mu sync.Mutex
+	dice := rand.New(rand.NewPCG(1, 2))
 	numbers := make(map[string]string)
 	return func(owner string) string {
 		mu.Lock()
