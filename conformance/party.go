@@ -303,7 +303,7 @@ func (p *party) keepAlive(lease driver.Lease) (stop func()) {
 			case err == nil:
 				valid = until
 			case ctx.Err() == nil && (errors.Is(err, driver.ErrLost) || late):
-				p.e.fail(errors.Join(errors.New("a renewal of a claim that is held failed"), err))
+				p.e.fail(errors.Join(errors.New("the holder has not released the name, yet its renewal failed"), err))
 				return struct{}{}, err
 			}
 		}

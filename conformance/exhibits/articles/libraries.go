@@ -19,7 +19,7 @@ var libraries = []Exhibit{
 	{
 		Name: "stale-unlock", Library: "clientv3/concurrency", Article: "https://github.com/etcd-io/etcd/issues/22082", Server: Etcd,
 		Is:       "Unlock, repeated after a lost reply, deletes what the same session has locked since",
-		CaughtBy: []string{"unknown/release-reply-lost-same-client"}, Sees: []string{grantedAgain},
+		CaughtBy: []string{"unknown/release-reply-lost-same-client"}, Sees: []string{releasedAnother},
 		open: onEtcd(true), sound: onEtcd(false),
 	},
 	{
