@@ -13,43 +13,28 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A server that does not answer holds nobody up beyond his context, also where a transaction is to be rolled back.
+// A guard in a transaction that began before the server fell silent fails within its context, and the transaction cannot be committed.
 func TestSilentServer(t *testing.T) {
 	run := func(t *testing.T, freeze, thaw func() error, ways ...door) {
-		type step struct {
-			d      door
-			f      *sqlfence.Fence
-			opened session // before the server falls silent
-		}
-		var steps []step
-		for _, d := range ways {
-			s := step{d: d, f: d.fence(t, table())}
-			require.NoError(t, d.register(soon(t), s.f, "n", 5))
-			s.opened = d.open(t)
-			steps = append(steps, s)
+		fences, opened := make([]*sqlfence.Fence, len(ways)), make([]session, len(ways))
+		for i, d := range ways {
+			fences[i], opened[i] = d.fence(t, table()), d.open(t)
 		}
 		require.NoError(t, freeze())
 		t.Cleanup(func() { require.NoError(t, thaw()) })
-		for _, s := range steps {
-			for _, call := range []func(ctx context.Context) error{
-				func(ctx context.Context) error { return s.opened.guard(ctx, s.f, "n", 6) },
-				func(ctx context.Context) error { return s.d.register(ctx, s.f, "n", 6) },
-			} {
-				ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-				failed := make(chan error, 1)
-				began := time.Now()
-				go func() { failed <- call(ctx) }()
-				select {
-				case err := <-failed:
-					require.Error(t, err)
-					require.NotErrorIs(t, err, fence.ErrStale)
-					t.Logf("returned after %v: %v", time.Since(began), err)
-				case <-time.After(20 * time.Second):
-					t.Fatal("hangs although its context has ended")
-				}
-				cancel()
+		for i, tx := range opened {
+			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+			failed := make(chan error, 1)
+			go func() { failed <- tx.guard(ctx, fences[i], "n", 6) }()
+			select {
+			case err := <-failed:
+				require.Error(t, err)
+				require.NotErrorIs(t, err, fence.ErrStale)
+			case <-time.After(20 * time.Second):
+				t.Fatal("hangs although its context has ended")
 			}
-			require.Error(t, s.opened.commit(t.Context()), "it was rolled back, or its connection is gone")
+			cancel()
+			require.Error(t, tx.commit(t.Context()), "it was rolled back, or its connection is gone")
 		}
 	}
 	t.Run("postgres", func(t *testing.T) {

@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/stretchr/testify/require"
 
 	"github.com/lockport/lockport"
 	_ "github.com/lockport/lockport/backend/mysql"
@@ -39,16 +42,21 @@ func openLocks(ctx context.Context, target string, ttl time.Duration) (*lockport
 
 // Each case on each server, which is started once.
 func TestPostgres(t *testing.T) {
-	target := servers.NeedPostgres(t, servers.PostgresOptions{}).URL()
+	server := servers.NeedPostgres(t, servers.PostgresOptions{})
+	target := server.URL()
 	d := viaSQL(t, sqlfence.Postgres, target)
-	t.Run("pgx", func(t *testing.T) { testDoor(t, viaPgx(t, target)) })
+	for kind, d := range map[string]door{"pgx": viaPgx(t, target), "postgres": d} {
+		t.Run(kind, func(t *testing.T) {
+			testDoor(t, d)
+			testCases(t, d, kind, target, server.Addr())
+		})
+	}
 	t.Run("savepoint", func(t *testing.T) { testSavepoint(t, viaPgx(t, target)) })
 	for _, mode := range []string{"exec", "simple_protocol"} { // as behind a pooler
 		t.Run(mode, func(t *testing.T) { testGuard(t, viaPgx(t, target+"?default_query_exec_mode="+mode)) })
 	}
-	t.Run("database/sql", func(t *testing.T) { testDoor(t, d) })
 	t.Run("column", func(t *testing.T) { testColumn(t, d) })
-	testLate(t, target, target+"?ttl=30s", "postgres", "pgx", "postgres column")
+	testTerminated(t, target, target+"?ttl=30s", "postgres", "postgres column")
 }
 
 func TestMariaDB(t *testing.T) { testMySQL(t, servers.MariaDBOptions{}) }
@@ -59,12 +67,13 @@ func testMySQL(t *testing.T, o servers.MariaDBOptions) {
 	server := servers.NeedMariaDB(t, o)
 	target := server.DSN()
 	d := viaSQL(t, sqlfence.MySQL, target)
-	t.Run("database/sql", func(t *testing.T) { testDoor(t, d) })
+	testDoor(t, d)
+	testCases(t, d, "mysql", target, server.Addr())
 	t.Run("found rows", func(t *testing.T) {
 		testGuard(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true&interpolateParams=true"))
 	})
 	t.Run("column", func(t *testing.T) { testColumn(t, viaSQL(t, sqlfence.MySQL, target+"?clientFoundRows=true")) })
-	testLate(t, target, server.URL()+"?ttl=30s", "mysql", "mysql column")
+	testTerminated(t, target, server.URL()+"?ttl=30s", "mysql", "mysql column")
 }
 
 func testDoor(t *testing.T, d door) {
@@ -75,16 +84,22 @@ func testDoor(t *testing.T, d door) {
 	}
 }
 
-// testLate has holders write late that lost their locks without knowing: to each kind of store, and to the first without its fence. Locks on
-// Redis expire while their holder is stopped; those on the database itself are lost since their session is terminated.
-func testLate(t *testing.T, store, locks string, kinds ...string) {
-	for i, kind := range kinds {
-		ways := []string{fencetest.ByToken, fencetest.Bare}[:max(1, 2-i)]
-		t.Run("late/stopped/"+kind, func(t *testing.T) {
-			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: servers.SharedRedis(t).URL()}, nil, ways...)
-		})
-		t.Run("late/terminated/"+kind, func(t *testing.T) {
-			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), ways...)
+// testCases holds a kind of store to what all fences promise. Its locks are on Redis, and expire while their holder is stopped.
+func testCases(t *testing.T, d door, kind, target, addr string) {
+	fencetest.Cases(t, fencetest.Subject{
+		Place:  fencetest.Place{Kind: kind, Store: target, Locks: servers.SharedRedis(t).URL()},
+		Errors: "sqlfence", Addr: addr, Max: math.MaxInt64, Transactional: true,
+		Stored: func(name string, token lockport.Token) {
+			require.EqualValues(t, token, d.number(t, "SELECT token FROM "+sqlfence.DefaultTable+" WHERE name = '"+name+"'"))
+		},
+	})
+}
+
+// testTerminated has holders write late whose locks, on the database itself, were lost since their session was terminated.
+func testTerminated(t *testing.T, store, locks string, kinds ...string) {
+	for _, kind := range kinds {
+		t.Run("terminated/"+kind, func(t *testing.T) {
+			fencetest.Late(t, fencetest.Place{Kind: kind, Store: store, Locks: locks}, terminates(locks), fencetest.ByToken)
 		})
 	}
 }

@@ -38,9 +38,13 @@ func fenced(open func(target string) (door, error), columned bool) func(context.
 					_, err := c.register(ctx, name, token)
 					return func(ctx context.Context, value int64) error { return c.update(ctx, name, token, value) }, err
 				}
+				err := d.register(ctx, f, name, token)
+				if err == nil {
+					err = d.exec(ctx, makeAccount[d.dialect], name)
+				}
 				return func(ctx context.Context, value int64) error {
 					return write(ctx, name, value, func(tx session) error { return tx.guard(ctx, f, name, token) })
-				}, d.register(ctx, f, name, token)
+				}, err
 			},
 			Bare: func(ctx context.Context, name string, value int64) error {
 				return write(ctx, name, value, func(session) error { return nil })
