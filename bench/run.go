@@ -40,13 +40,13 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 	r := newResults(o)
 	var s *measure.Servers
 	for _, sc := range scenarios(o.plan) {
-		var libraries []lib.Library
+		var all []lib.Library
 		for _, l := range lib.All {
 			if l.Family == f.Name && sc.takes(l) && o.match(f.Name, sc.Name, l.Name) {
-				libraries = append(libraries, l)
+				all = append(all, l)
 			}
 		}
-		if len(libraries) == 0 {
+		if len(all) == 0 {
 			continue
 		}
 		if s == nil {
@@ -58,10 +58,11 @@ func run(ctx context.Context, f lib.Family, o options) (*page.Results, error) {
 			defer func() { _ = s.Close() }() // it has nothing that anybody needs
 		}
 		var subjects []*measure.Subject
-		for _, l := range libraries {
+		for _, l := range all {
 			subjects = append(subjects, subject(l, sc, s))
-			if known := result(l); !slices.Contains(r.Libraries, known) {
-				r.Libraries = append(r.Libraries, known)
+			if !slices.ContainsFunc(r.Libraries, func(known lib.Library) bool { return known.Name == l.Name }) {
+				l.Version = libraries.Version(l.Module)
+				r.Libraries = append(r.Libraries, l)
 			}
 		}
 		err := sc.Run(ctx, func(turn int, on *measure.Subject) {
@@ -97,11 +98,4 @@ func subject(l lib.Library, sc scenario, s *measure.Servers) *measure.Subject {
 		on.NotRun = fmt.Sprintf("not with more than %d: %s", most, l.WhyMost)
 	}
 	return on
-}
-
-// result is what results say of a library.
-func result(l lib.Library) page.Library {
-	return page.Library{
-		Family: l.Family, Name: l.Name, Kind: l.Kind, Module: l.Module, Version: libraries.Version(l.Module), How: l.How, Renewal: l.Renewal,
-	}
 }

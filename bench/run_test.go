@@ -127,5 +127,4 @@ func TestGoals(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, seen, 101)
 }

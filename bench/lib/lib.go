@@ -17,28 +17,41 @@ import (
 	"github.com/lockport/lockport/referee/libraries"
 )
 
-// Library is one way to take locks on one family of servers.
+// Library is one way to take locks on one family of servers. Results store the fields that are for people.
 type Library struct {
 	Family, Name string // Name is as tables show it
 	Kind         string // one of Ours, Variant, Theirs, Floor
 	Module       string // the Go module whose version is shown; empty for lockport's own
-	Renewal      string // what keeps a hold alive for longer than the TTL
+	Version      string // of Module, in results
 	How          string // what is called, and which settings are not the defaults
+	Renewal      string // what keeps a hold alive for longer than the TTL
 	// Waits: Acquire can wait for a name. Without, the library is left out wherever somebody waits.
-	Waits bool
+	Waits bool `json:"-"`
 	// Beside: holders of a name do not exclude each other.
-	Beside bool
+	Beside bool `json:"-"`
 	// Only are the beginnings of the names of the scenarios in which there is something to see of it; none: all.
-	Only []string
+	Only []string `json:"-"`
 	// MostWaiters and MostHeld are how many of them it is asked for at most, and WhyMost says why; 0: any number.
-	MostWaiters, MostHeld int
-	WhyMost               string
+	MostWaiters, MostHeld int    `json:"-"`
+	WhyMost               string `json:"-"`
 	// Open opens it for a process. ctx bounds the opening alone.
-	Open func(ctx context.Context, c measure.Config) (measure.Locker, error)
-	// Turn measures a turn of a library that Go cannot call, in place of Open and the scenario; NotRun says what is missing for it.
-	Turn   func(ctx context.Context, s measure.Scenario, on *measure.Subject, turn int) ([]measure.Figure, error)
-	NotRun string
+	Open func(ctx context.Context, c measure.Config) (measure.Locker, error) `json:"-"`
+	// Turn measures a turn of a library that Go cannot call, in place of Open and the scenario.
+	Turn func(ctx context.Context, s measure.Scenario, on *measure.Subject, turn int) ([]measure.Figure, error) `json:"-"`
+	// NotRun says what is missing for Turn.
+	NotRun string `json:"-"`
 }
+
+// Source is the library's module and its version.
+func (l Library) Source() string {
+	if l.Version == "" {
+		return ""
+	}
+	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
+}
+
+// Looped says that somebody must write the renewals of the library's locks.
+func (l Library) Looped() bool { return strings.Contains(l.Renewal, "loop") }
 
 // The kinds of libraries.
 const (

@@ -138,17 +138,6 @@ func (s section) Setup() string {
 // Go is the version of Go.
 func (s section) Go() string { return strings.Replace(s.Machine.Go, "go", "Go ", 1) }
 
-// Source is the library's module and its version.
-func (l Library) Source() string {
-	if l.Version == "" {
-		return ""
-	}
-	return " (" + l.Module + " " + strings.TrimPrefix(l.Version, "v") + ")"
-}
-
-// Looped says that somebody must write the renewals of the library's locks.
-func (l Library) Looped() bool { return strings.Contains(l.Renewal, "loop") }
-
 // columns are the figures that the page shows of a family; the files have all others.
 var columns = []struct{ scenario, figure, title string }{
 	{"cycle", "p50", "cycle, µs"}, {"own-64", "cycles", "64 own names, cycles/s"}, {"contend-64", "hand-offs", "one name, 64 goroutines, hand-offs/s"},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/lockport/lockport/bench/lib"
 	"github.com/lockport/lockport/internal/lab/measure"
 )
 
@@ -31,7 +32,7 @@ func sample() *Results {
 		s.Rows = append(s.Rows, r)
 	}
 	s.Rows = append(s.Rows, measure.Row{Library: "bad", Kind: "theirs", NotRun: "it failed in every turn", Failed: []string{"turn 1: why"}})
-	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}, Libraries: []Library{{Name: "lockport"}, {Name: "slow <one>"}}}
+	return &Results{Made: time.Unix(1e9, 0).UTC(), Turns: 3, Scenarios: []Scenario{s}, Libraries: []lib.Library{{Name: "lockport"}, {Name: "slow <one>"}}}
 }
 
 func TestTable(t *testing.T) {

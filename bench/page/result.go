@@ -29,13 +29,8 @@ type Results struct {
 	// Comparable: everything was measured with the full times. Those of a quick run show that the program works, and no more.
 	Comparable bool
 	Servers    map[string]string // versions, by kind
-	Libraries  []Library
+	Libraries  []lib.Library
 	Scenarios  []Scenario
-}
-
-// Library is one that has been measured.
-type Library struct {
-	Family, Name, Kind, Module, Version, How, Renewal string
 }
 
 // Scenario is what was measured of one family's libraries.
