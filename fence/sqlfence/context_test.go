@@ -93,21 +93,3 @@ func TestCommitAndRollbackWithinTheContext(t *testing.T) {
 		})
 	}
 }
-
-// A transaction whose guard failed cannot be committed, also at once after a guard whose context had ended.
-func TestNoCommitAfterAGuardWithoutTime(t *testing.T) {
-	f, err := sqlfence.New(sqlfence.MySQL, "")
-	require.NoError(t, err)
-	thawed := make(chan struct{})
-	close(thawed)
-	db := sql.OpenDB(hanging{5, thawed})
-	defer db.Close()
-	ended, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 1000 {
-		tx, err := db.BeginTx(t.Context(), nil)
-		require.NoError(t, err)
-		require.ErrorIs(t, f.Guard(ended, tx, "n", 5), context.Canceled)
-		require.ErrorIs(t, tx.Commit(), sql.ErrTxDone)
-	}
-}
