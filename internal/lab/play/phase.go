@@ -164,13 +164,18 @@ func (s *Phase) holds(from, n int) error {
 func (s *Phase) Holder() *Worker {
 	for {
 		events := s.Events()
-		held := make(map[string]bool) // by the name of a worker
-		for _, hold := range Must(history.NewHistory(events)).Spans {
-			if hold.Told == 0 && hold.Releasing == 0 {
-				held[hold.Worker] = true
+		held := make(map[string]map[int64]bool) // the holds of each worker; a History of what goes on would take longer than that
+		for _, e := range events {
+			switch e.Kind {
+			case history.Spawned:
+				held[e.Worker] = make(map[int64]bool)
+			case history.Got:
+				held[e.Worker][e.Op] = true
+			case history.Told, history.Releasing:
+				delete(held[e.Worker], e.Op)
 			}
 		}
-		if some := slices.DeleteFunc(s.Workers(), func(w *Worker) bool { return !held[w.Name] }); len(some) > 0 {
+		if some := slices.DeleteFunc(s.Workers(), func(w *Worker) bool { return len(held[w.Name]) == 0 }); len(some) > 0 {
 			return some[s.Rand.IntN(len(some))]
 		}
 		if err := s.holds(len(events), 1); err != nil {
