@@ -2,6 +2,7 @@ package play
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -39,4 +40,23 @@ func TestAWorkerThatHasEndedIsNotWaitedFor(t *testing.T) {
 	}})
 	require.ErrorContains(t, err, "worker w1: the worker's process has ended")
 	require.Empty(t, stuck, "it was killed")
+}
+
+// A race inside go-zookeeper is not lockport's; one that has any other place is.
+func TestDataRaces(t *testing.T) {
+	const ours, recv, set = "github.com/lockport/lockport.(*Client).x", "github.com/go-zookeeper/zk.(*Conn).recvLoop", "github.com/go-zookeeper/zk.(*Conn).sendSetWatches"
+	race := func(a, b string) string {
+		return fmt.Sprintf("WARNING: DATA RACE\nWrite at 0x00c000460600 by goroutine 75:\n  %s()\n      conn.go:849 +0x68c\n  %s()\n      other.go:1\n\n"+
+			"Previous read at 0x00c000460600 by goroutine 18:\n  %s()\n      conn.go:614\n\nGoroutine 75 (running) created at:\n  %s()\n", a, ours, b, ours)
+	}
+	for printed, want := range map[string][2]int{
+		"":                                    {0, 0},
+		race(recv, set):                       {1, 1},
+		race(recv, set) + race(ours, set):     {2, 1},
+		race(ours, ours):                      {1, 0},
+		"WARNING: DATA RACE\nby nobody known": {1, 0},
+	} {
+		all, foreign := dataRaces(printed)
+		require.Equal(t, want, [2]int{all, foreign}, printed)
+	}
 }
