@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -200,7 +201,10 @@ func TestNotices(t *testing.T) {
 	}
 	execute(t, conn, `ALTER SEQUENCE public.lockport_token CACHE 1 INCREMENT 1 NO CYCLE`)
 	servers.NeedPostgres(t, servers.PostgresOptions{Primary: p})
-	require.Equal(t, []string{"fsync", "replication"}, notices(t, p.URL()))
+	require.Eventually(t, func() bool {
+		found, err := peer.Check(t, p.URL())
+		return err == nil && slices.Equal([]string{"fsync", "replication"}, peer.IDs(found))
+	}, peer.Soon, 10*time.Millisecond, "the replica, which serves, connects to the primary too")
 	execute(t, conn, "REVOKE SELECT ON pg_stat_replication FROM PUBLIC")
 	require.Equal(t, []string{"fsync", "catalog?"}, notices(t, p.URL()))
 	require.Empty(t, notices(t, servers.NeedPostgres(t, servers.PostgresOptions{Durable: true}).URL()))
