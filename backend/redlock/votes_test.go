@@ -23,7 +23,7 @@ func clientsOf(t testing.TB, x *nodes) (clients []*client) {
 	for i := range x.servers {
 		addrs := strings.Split(strings.TrimPrefix(x.proxied(), "redlock://"), ",")
 		addrs = slices.Concat(addrs[i:], addrs[:i])
-		p := newClient(t, "redlock://"+strings.Join(addrs, ",")+"?node_timeout=5s", fmt.Sprint(i)) // no node is late, however busy the machine
+		p := newClient(t, "redlock://"+strings.Join(addrs, ","), fmt.Sprint(i))
 		p.Frees(p.Takes(p.Request("warm-up")))
 		clients = append(clients, p)
 	}
