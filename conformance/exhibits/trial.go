@@ -41,10 +41,16 @@ func Try(t *testing.T, trials ...Trial) {
 			if len(x.Cases) == 0 {
 				t.Error("no case is tried")
 			}
+			if reports[i].Error != "" {
+				t.Error(reports[i].Error)
+			}
+			if n := len(x.Sees); x.Want == conformance.Fail && n != 1 && n != len(x.Cases) {
+				t.Fatalf("there are words for %d of %d cases", n, len(x.Cases))
+			}
 			for n, id := range x.Cases {
 				at := slices.IndexFunc(reports[i].Results, func(r conformance.Result) bool { return r.ID() == id })
 				if at < 0 {
-					t.Fatalf("%s is not in the suite. %s", id, reports[i].Error)
+					t.Fatalf("%s is not in the suite", id)
 				}
 				res := reports[i].Results[at]
 				t.Logf("VERDICT %s %s | %s | %s", x.Kind, x.Name, id, res.Outcome)
