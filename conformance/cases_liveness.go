@@ -135,8 +135,11 @@ func noStarvation(e *Env) {
 	served(e, soon, 16, 100*time.Microsecond, func(ctx context.Context, name string, _ int) (*lockport.Lock, error) { return c.Acquire(ctx, name) })
 }
 
-// served has n goroutines, so many that one always waits, acquire a name again and again, each for hold or a few times as long, and checks that another client
-// gets it within limit, with the options of its own.
+// starving is how many acquisitions by others, while a client waits, make it starved. Time alone does not: on a busy machine nobody gets far in it.
+const starving = 500
+
+// served has n goroutines, so many that one always waits, acquire a name again and again, each for hold or a few times as long. It checks that another client,
+// with the options of its own, gets the name within limit, or before the others have acquired it as often as starving.
 func served(e *Env, limit time.Duration, n int, hold time.Duration, acquire func(ctx context.Context, name string, i int) (*lockport.Lock, error), own ...lockport.AcquireOption) {
 	c, name := e.client(), e.name()
 	var holds atomic.Int64
@@ -160,7 +163,16 @@ func served(e *Env, limit time.Duration, n int, hold time.Duration, acquire func
 	for range 4 {
 		before := holds.Load()
 		e.eventually(limit, func() bool { return holds.Load() >= before+16 }, "the others come and go")
-		e.release(e.acquireWithin(c, name, limit, "the others hold the name for moments only", own...))
+		before = holds.Load()
+		begun := time.Now()
+		mine := begin(e, "Acquire", func(ctx context.Context) (*lockport.Lock, error) { return c.Acquire(ctx, name, own...) })
+		e.eventually(8*limit, func() bool {
+			starved := holds.Load() >= before+starving && time.Since(begun) > limit
+			return mine.isOver() || starved
+		}, "the others hold the name for moments only, so Acquire returns")
+		e.require(mine.isOver(), "the others hold the name for moments only, yet they acquired it %d times in %v while Acquire waited",
+			holds.Load()-before, time.Since(begun))
+		e.release(mine.granted(soon, "the others hold the name for moments only"))
 	}
 }
 
