@@ -18,7 +18,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A client whose interfaces are wrapped with package namespace has its locks and its watches there, and excludes nobody elsewhere.
+// A client wrapped with package namespace keeps its locks and watches in that namespace, and excludes nobody outside.
 func TestNamespaces(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -40,14 +40,15 @@ func TestNamespaces(t *testing.T) {
 	for _, kv := range r.Kvs {
 		require.Regexp(t, "^team-[ab]/lockport/x/", string(kv.Key))
 	}
-	<-time.After(4 * holderPatience) // of the holder's watch
+	<-time.After(4 * watchDelay) // until the holder's watch has begun
 	go func() { _, err := again.Wait(t.Context(), next); granted <- err }()
 	require.NoError(t, a.Break(t.Context(), "x", req.Owner))
 	require.ErrorIs(t, peer.Eventually(t, lost), driver.ErrLost)
 	require.NoError(t, peer.Eventually(t, granted))
 }
 
-// An interceptor of the caller's connection sees every request of a lock's life, and nothing else is sent. Closing the backend leaves the connection open.
+// An interceptor of the caller's connection sees every request for a lock, and no other is sent. Closing the backend leaves the
+// connection open.
 func TestInterceptorSeesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -88,7 +89,7 @@ func TestInterceptorSeesEveryRequest(t *testing.T) {
 	_, err = n.Renews(lease)
 	require.NoError(t, err)
 	peer.Until(t, func() bool { mu.Lock(); defer mu.Unlock(); return len(seen) >= 3 })
-	<-time.After(4 * holderPatience)
+	<-time.After(4 * watchDelay)
 	require.Equal(t, []string{"LeaseKeepAlive", "Txn", "Watch"}, since())
 	n.Frees(lease)
 	require.Equal(t, []string{"Txn"}, since())

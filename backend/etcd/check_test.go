@@ -60,8 +60,8 @@ func TestAuthentication(t *testing.T) {
 				require.NoError(t, peer.Eventually(t, next).Release(t.Context()))
 			}
 			for rawURL, what := range map[string]string{
-				as("root", "not-the-secret"): "user, or not with this password", as("nobody", "secret"): "user, or not with this password",
-				as("", ""): "user", as("elsewhere", "user-secret"): "grant a role of its readwrite on their prefix",
+				as("root", "not-the-secret"): "rejected the user or password", as("nobody", "secret"): "rejected the user or password",
+				as("", ""): "user", as("elsewhere", "user-secret"): "grant one of its roles readwrite on their prefix",
 			} {
 				_, err := peer.Check(t, rawURL)
 				peer.SaysOneLine(t, err, driver.ErrRefused, what)
@@ -85,7 +85,7 @@ func TestTLS(t *testing.T) {
 		class  error
 		what   string
 	}{
-		{base, driver.ErrRefused, "the TLS handshake with etcd failed, check the CA"},
+		{base, driver.ErrRefused, "the TLS handshake with etcd failed: check the CA"},
 		{base + "?servername=elsewhere&ca=" + url.QueryEscape(s.CAFile()), driver.ErrRefused, "elsewhere"},
 		{strings.Replace(base, "etcds:", "etcd:", 1), driver.ErrUnavailable, ""},
 		{strings.Replace(plain.URL(), "etcd:", "etcds:", 1), driver.ErrUnavailable, "TLS"},
@@ -95,7 +95,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// A server that says nothing keeps nobody longer than the context, whether there is a token to be asked for first or not.
+// A silent server delays no caller beyond its context, whether a token is requested first or not.
 func TestServerGone(t *testing.T) {
 	t.Parallel()
 	addr := servers.Nobody(t)
@@ -153,12 +153,12 @@ func TestOutOfSpace(t *testing.T) {
 	peer.SaysOneLine(t, err, driver.ErrUnknown, "out of space")
 	_, err = n.Renews(lease)
 	require.NoError(t, err)
-	n.Frees(lease) // giving back needs no space
+	n.Frees(lease) // a release needs no space
 }
 
 func TestNotices(t *testing.T) {
 	t.Parallel()
-	ids := func(rawURL string) []string { // without that of the version, which depends on what is installed
+	ids := func(rawURL string) []string { // without the version notice, which depends on the installed etcd
 		notices, err := peer.Check(t, rawURL)
 		require.NoError(t, err)
 		return slices.DeleteFunc(peer.IDs(notices), func(id string) bool { return id == "version" })
@@ -170,7 +170,7 @@ func TestNotices(t *testing.T) {
 	for rawURL, want := range map[string]bool{
 		"etcd://u:secret@etcd.example.com": true, "etcd://etcd.example.com": false, "etcds://u:secret@etcd.example.com": false,
 	} {
-		require.Equal(t, want, newNode(t, rawURL).link.clear(), rawURL)
+		require.Equal(t, want, newNode(t, rawURL).link.plaintextPassword(), rawURL)
 	}
 }
 
@@ -188,13 +188,13 @@ func TestCheckStatus(t *testing.T) {
 	require.Empty(t, checkStatus(&clientv3.StatusResponse{Version: "?"}))
 }
 
-// What the suite does not list and break: more than a page, a foreign client's lock, and who waits.
+// Cases that the suite lacks: more than one page, a foreign client's lock, and waiters.
 func TestListAndBreak(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd, n := newClient(t, s.Addr()), newNode(t, s.URL())
 	for i := range 2*listPage + 10 {
-		_, err := etcd.Put(t.Context(), defaultLayout.of(name(i))+"foreign", "")
+		_, err := etcd.Put(t.Context(), defaultLayout.lockPrefix(name(i))+"foreign", "")
 		require.NoError(t, err)
 	}
 	st, err := n.Inspect(t.Context(), name(0))

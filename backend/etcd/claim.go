@@ -13,68 +13,68 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is what this backend knows of one owner id: a claim that is being made or waits, and then the lease.
+// claim is the backend's state for one owner id: a claim in progress or waiting, and then the lease.
 type claim struct {
 	b      *Backend
 	req    driver.Request
-	within string // what the keys of all claims on the name, or on a permit of it, begin with
+	prefix string // key prefix of all claims on the name, or on its permits
 
 	// Guarded by Backend.mu.
-	lease *lease // that its key is attached to; nil: nothing was asked for
+	lease *lease // the key is attached to it; nil: nothing was sent
 	key   string
-	rev   int64  // create revision of its key; 0: not known to be there
-	over  error  // why its key is not there any more; nil: it is, or may be
-	wake  func() // tells the one who waits that over is set; nil: nobody waits
+	rev   int64  // create revision of the key; 0: the key is not known to exist
+	ended error  // why the key is gone; nil: it exists, or may
+	wake  func() // tells the waiter that ended is set; nil: nobody waits
 	grant driver.Grant
-	until time.Time   // what the client was told last
-	timer *time.Timer // begins watch; nil: it has
-	watch *watch      // of the holder; nil: it does not hold
+	until time.Time   // the validity last reported to the client
+	timer *time.Timer // starts watch; nil: it has started
+	watch *watch      // the holder's; nil: not held
 
-	late    bool // a request that enters it may arrive later, or arrive again
-	closing bool // it is being released or abandoned: nothing more is asked for it
-	spent   bool // its key is not used again: a deletion that compares nothing may be on its way
+	late    bool // a request that creates the key may still arrive, or arrive again
+	closing bool // being released or abandoned: no request may create its key
+	noReuse bool // the key must not be reused: an unconditional deletion may still arrive
 }
 
 var (
 	errReleased  = errors.New("it was released")
 	errAbandoned = fmt.Errorf("%w: this claim was abandoned", driver.ErrRefused)
-	errKeyGone   = fmt.Errorf("%w: its key is gone from etcd: its lease has ended, or somebody has deleted it", driver.ErrLost)
-	errLeaseGone = fmt.Errorf("%w: etcd has ended the lock's lease: it expired, or was revoked", driver.ErrLost)
+	errKeyGone   = fmt.Errorf("%w: its key in etcd is gone: the lease ended, or somebody deleted the key", driver.ErrLost)
+	errLeaseGone = fmt.Errorf("%w: etcd ended the lock's lease: it expired or was revoked", driver.ErrLost)
 )
 
-// maxTTL is far above what makes sense, and far below what overflows.
+// maxTTL is far above any useful TTL, and far below overflow.
 const maxTTL = math.MaxInt64 / 4
 
-// repeatedAfter is after how long a transaction may have been sent again by clientv3: it does so, behind our back, when a server or a proxy answers
-// that it has cancelled the request, or has taken too long. The first one may then arrive later than the second.
+// repeatedAfter is the time after which clientv3 may have sent a transaction again without telling us. It does so when a server or proxy
+// answers that the request was cancelled or took too long. The first copy may then arrive after the second.
 const repeatedAfter = time.Second
 
 // TryAcquire implements driver.Backend, in one transaction.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.enter(req)
+	c, err := b.register(req)
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.ask(ctx, c, req.Queue, nil)
+	p, err := b.acquire(ctx, c, req.Queue, nil)
 	return b.outcome(c, p, err)
 }
 
-// enter registers the claim of req, or finds it.
-func (b *Backend) enter(req driver.Request) (*claim, error) {
+// register returns the claim of req, which it creates if there is none.
+func (b *Backend) register(req driver.Request) (*claim, error) {
 	if req.TTL < capabilities.MinTTL || req.TTL > maxTTL {
-		return nil, fmt.Errorf("%w: the TTL %v is not from 1s to %v: etcd counts in whole seconds", driver.ErrRefused, req.TTL, maxTTL)
+		return nil, fmt.Errorf("%w: the TTL %v is not between 1s and %v; etcd counts whole seconds", driver.ErrRefused, req.TTL, maxTTL)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c := b.claims[req.Owner]
 	if c == nil || c.req.Name != req.Name || c.req.TTL != req.TTL {
-		c = &claim{b: b, req: req, within: b.layout.at(req)}
+		c = &claim{b: b, req: req, prefix: b.layout.claimPrefix(req)}
 		b.claims[req.Owner] = c
 	}
 	return c, nil
 }
 
-// outcome turns the place of a claim in the queue into what the driver's methods return.
+// outcome turns a claim's place in the queue into the results of a driver method.
 func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,16 +97,16 @@ func (b *Backend) outcome(c *claim, p place, err error) (driver.Lease, error) {
 	return nil, err
 }
 
-// place is where a claim stands in the queue of its name.
+// place is a claim's place in the queue of its name.
 type place struct {
-	revision int64  // of the store when it stood there
-	ahead    int    // how many of the claims before it have to end before it is granted; 0: none
-	before   string // the key of the last of them; empty: it does not matter which of them end
-	others   bool   // somebody who waits stands behind it
+	revision  int64  // of the store when the place was read
+	ahead     int    // how many earlier claims must end before the grant; 0: none
+	before    string // key of the last of these claims; empty: any of them may end
+	contended bool   // a waiter is behind it
 }
 
-// behind is the place behind the keys that r has, newest first: the first that is not c's own is to end.
-func (c *claim) behind(r *clientv3.GetResponse) (p place) {
+// placeBehind is the place behind the keys of r, newest first: c waits for the first key that is not its own.
+func (c *claim) placeBehind(r *clientv3.GetResponse) (p place) {
 	for _, kv := range r.Kvs {
 		if key := string(kv.Key); key != c.key {
 			return place{ahead: 1, before: key}
@@ -115,50 +115,51 @@ func (c *claim) behind(r *clientv3.GetResponse) (p place) {
 	return p
 }
 
-// rivals are the keys, from the first to before the last, beside which c cannot have the name: for a reader, those of writers.
+// rivals returns the range of keys [from, to) that exclude c; for a reader, the writers' keys.
 func (c *claim) rivals() (from, to string) {
 	if c.req.Shared {
-		return c.within, c.within + sharedTag
+		return c.prefix, c.prefix + sharedTag
 	}
-	return c.within, clientv3.GetPrefixRangeEnd(c.within)
+	return c.prefix, clientv3.GetPrefixRangeEnd(c.prefix)
 }
 
-// ask asks for the name in one transaction, and leaves the claim's key there in another if queue says so and somebody else has the name. old, if not
-// nil, is released in the same transaction. The error is driver.ErrHeld if it has no place in the queue, and classified.
-func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p place, err error) {
+// acquire requests the name in one transaction. If the name is taken and queue is set, a second transaction queues the claim's key.
+// old, if not nil, is released in the same transaction. Errors are classified; driver.ErrHeld: the claim is not in the queue.
+func (b *Backend) acquire(ctx context.Context, c *claim, queue bool, old *claim) (p place, err error) {
 	b.mu.Lock()
-	known, l := c.rev != 0, c.lease // that an earlier attempt used
+	known, l := c.rev != 0, c.lease // from an earlier attempt
 	b.mu.Unlock()
 	for again := false; ; again = true {
 		if l == nil {
-			if l, err = b.take(ctx, c.req.TTL); err != nil {
+			if l, err = b.leaseFor(ctx, c.req.TTL); err != nil {
 				return place{}, err
 			}
-			b.attach(c, l)
+			b.assignKey(c, l)
 		}
 		b.mu.Lock()
-		k := b.keep(l, false)
+		k := b.refresh(l, false)
 		b.mu.Unlock()
 		switch {
 		case known:
-			p, err = b.look(ctx, c)
+			p, err = b.locate(ctx, c)
 		case c.req.Permits > 0 && !queue:
 			p, err = b.tryPermit(ctx, c)
 		case old != nil || c.req.Permits > 0:
-			p, err = b.enqueue(ctx, c, queue, 0, old)
-		default: // most names are free, and etcd reads no queue for them
-			if p, err = b.enqueue(ctx, c, false, 0, nil); queue && errors.Is(err, driver.ErrHeld) {
-				p, err = b.enqueue(ctx, c, true, 0, nil)
+			p, err = b.submit(ctx, c, queue, 0, old)
+		default: // most names are free: skip the read of the queue
+			if p, err = b.submit(ctx, c, false, 0, nil); queue && errors.Is(err, driver.ErrHeld) {
+				p, err = b.submit(ctx, c, true, 0, nil)
 			}
 		}
 		switch {
 		case err == nil && p.ahead == 0:
-			_ = k.wait(ctx, true) // without it the validity is shorter
-		case isGone(err) && !again: // somebody has revoked it, and no claim was made
-			b.lost(l)
+			_ = k.wait(ctx, true) // on failure the validity is shorter
+		case isLeaseNotFound(err) && !again: // the lease was revoked, and no claim was made
+			b.leaseLost(l)
 			l = nil
 			continue
-		case errors.Is(err, driver.ErrHeld) && (queue || c.req.Permits > 0) && !again && !c.isLate(): // its key is taken, by a claim that was attached elsewhere, say
+		case errors.Is(err, driver.ErrHeld) && (queue || c.req.Permits > 0) && !again && !c.isLate():
+			// The key is taken, for example by a claim that was attached elsewhere.
 			l, old = nil, nil
 			continue
 		}
@@ -166,26 +167,26 @@ func (b *Backend) ask(ctx context.Context, c *claim, queue bool, old *claim) (p 
 	}
 }
 
-// attach chooses the key of c: one that belongs to l and is free.
-func (b *Backend) attach(c *claim, l *lease) {
+// assignKey gives c a free key under lease l.
+func (b *Backend) assignKey(c *claim, l *lease) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.lease = l
 	for n := 0; ; n++ {
-		c.key = keyOf(c.within+tagOf(c.req), l.id, n)
+		c.key = keyOf(c.prefix+modeTag(c.req), l.id, n)
 		if _, taken := l.keys[c.key]; !taken {
 			l.keys[c.key] = struct{}{}
-			c.within = c.key[:len(c.within)] // one string in memory instead of two
+			c.prefix = c.key[:len(c.prefix)] // share one string in memory
 			return
 		}
 	}
 }
 
-// errOvertaken: somebody has asked for a permit of the name since the revision at which one was seen to be free.
-var errOvertaken = errors.New("somebody else was quicker")
+// errOvertaken: another client requested a permit after the revision at which one was free.
+var errOvertaken = errors.New("another client was faster")
 
-// tryPermit asks for a permit if one is free and nobody asks for another meanwhile: a claim that is entered and taken out again would, while it is there, keep
-// others from a permit that is free.
+// tryPermit requests a permit if one is free and no other client has requested one since. Entering a claim and withdrawing it would
+// meanwhile keep others from a free permit.
 func (b *Backend) tryPermit(ctx context.Context, c *claim) (p place, _ error) {
 	for {
 		from, to := c.rivals()
@@ -201,13 +202,13 @@ func (b *Backend) tryPermit(ctx context.Context, c *claim) (p place, _ error) {
 		if r.Count >= int64(c.req.Permits) {
 			return place{ahead: 1}, nil
 		}
-		if p, err = b.enqueue(ctx, c, false, r.Header.Revision, nil); !errors.Is(err, errOvertaken) {
+		if p, err = b.submit(ctx, c, false, r.Header.Revision, nil); !errors.Is(err, errOvertaken) {
 			return p, err
 		}
 	}
 }
 
-// otherPermits is why c is refused if st has a permit of another number of them.
+// otherPermits returns c's refusal if st was made with another number of permits.
 func (c *claim) otherPermits(st driver.Status) error {
 	if st.Permits == c.req.Permits {
 		return nil
@@ -215,9 +216,9 @@ func (c *claim) otherPermits(st driver.Status) error {
 	return fmt.Errorf("%w: %w: the name has %d permits, not %d", driver.ErrRefused, driver.ErrInvalidOption, st.Permits, c.req.Permits)
 }
 
-// claimTxn is a transaction of ask: it puts the key of c, attached to its lease, if nobody has the name, or in any case if it is to queue, and c was not
-// abandoned. Of permits, at is the revision since which nobody must have asked for one, 0: any. Repeated, it finds its key there.
-func (b *Backend) claimTxn(c *claim, queue bool, at int64) request {
+// claimTxn is the transaction of acquire. It puts c's key, attached to its lease, if nobody has the name (or in any case, if queue is set)
+// and c was not abandoned. For permits, since is the last revision at which others may have claimed; 0: any. A repetition finds the key.
+func (b *Backend) claimTxn(c *claim, queue bool, since int64) request {
 	from, to := c.rivals()
 	r := request{
 		name: c.req.Name,
@@ -226,27 +227,27 @@ func (b *Backend) claimTxn(c *claim, queue bool, at int64) request {
 		or:   []clientv3.Op{opGet(from, to, 1, clientv3.SortAscend)},
 	}
 	switch {
-	case c.req.Permits > 0: // etcd cannot compare how many there are, so that each is entered unless others have another number
-		first := from + tagOf(c.req)
+	case c.req.Permits > 0: // etcd cannot compare counts: enter the claim unless others have another number
+		first := from + modeTag(c.req)
 		r.when[1] = created(c.key, 0)
 		r.when = append(r.when, created(from, 0).WithRange(first), created(clientv3.GetPrefixRangeEnd(first), 0).WithRange(to))
 		r.then = append(r.then, clientv3.OpGet(from, clientv3.WithRange(to), clientv3.WithCountOnly()))
-		if at != 0 {
-			r.when = append(r.when, clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "<", at+1))
+		if since != 0 {
+			r.when = append(r.when, clientv3.Compare(clientv3.CreateRevision(from).WithRange(to), "<", since+1))
 		}
 		r.or = append(r.or, clientv3.OpGet(b.layout.tombstone(c.req.Owner), clientv3.WithCountOnly()), clientv3.OpGet(c.key))
 	case queue:
 		r.when[1], r.or[0] = created(c.key, 0), clientv3.OpGet(c.key)
 		r.then = append(r.then, opGet(from, to, 2, clientv3.SortDescend, clientv3.WithKeysOnly()))
-	case c.req.Shared: // whose own key is not among those of its rivals
+	case c.req.Shared: // a reader's own key is not among its rivals
 		r.when, r.or = append(r.when, created(c.key, 0)), append(r.or, clientv3.OpGet(c.key))
 	}
 	return r
 }
 
-// enqueue sends the transaction of ask. For at, see claimTxn; with one, the error may be errOvertaken.
-func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, old *claim) (place, error) {
-	txn := b.claimTxn(c, queue, at)
+// submit sends the transaction of acquire. For since, see claimTxn; if it is not 0, the error may be errOvertaken.
+func (b *Backend) submit(ctx context.Context, c *claim, queue bool, since int64, old *claim) (place, error) {
+	txn := b.claimTxn(c, queue, since)
 	if old != nil {
 		txn = request{name: txn.name, then: []clientv3.Op{old.removal().op(), txn.op()}}
 	}
@@ -255,7 +256,7 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, o
 		return place{}, err
 	}
 	if old != nil {
-		old.removed(part(r, 0).Succeeded)
+		old.recordRemoval(part(r, 0).Succeeded)
 		r = part(r, 1)
 	}
 	b.mu.Lock()
@@ -267,38 +268,38 @@ func (b *Backend) enqueue(ctx context.Context, c *claim, queue bool, at int64, o
 		case c.req.Permits > 0:
 			p.ahead = max(0, int(rangeAt(r, 1).Count)-c.req.Permits)
 		case queue:
-			p = c.behind(rangeAt(r, 1))
+			p = c.placeBehind(rangeAt(r, 1))
 		}
 		p.revision = c.rev
 		return p, nil
 	}
-	for i := range slices.Backward(r.Responses) { // the own key, where it is asked for, is the last
+	for i := range slices.Backward(r.Responses) { // the claim's own key, if requested, is last
 		for _, e := range entries(rangeAt(r, i)) {
 			st := b.layout.claimant(e)
 			refused := c.otherPermits(st)
 			switch {
-			case st.Owner == c.req.Owner: // it has been entered before
+			case st.Owner == c.req.Owner: // an earlier attempt entered it
 				c.rev = e.created
 				b.mu.Unlock()
 				defer b.mu.Lock()
-				return b.look(ctx, c)
-			case e.key == c.key: // a claim that was repeated behind our back has arrived after it was released: it ends with its lease
+				return b.locate(ctx, c)
+			case e.key == c.key: // an unseen repetition arrived after the release: its key ends with the lease
 				b.retire(c.lease)
 			case refused != nil:
 				return place{}, refused
-			case c.req.Permits > 0: // which keeps nobody out
+			case c.req.Permits > 0: // another permit's claim excludes nobody
 				continue
 			}
 			return place{}, &driver.HeldError{Holder: st}
 		}
 	}
-	if at != 0 && rangeAt(r, 1).Count == 0 { // there is no tombstone
+	if since != 0 && rangeAt(r, 1).Count == 0 { // there is no tombstone
 		return place{}, errOvertaken
 	}
 	return place{}, errAbandoned
 }
 
-// put sends txn, which puts the key of c, unless that was abandoned, and notes whether it may arrive later, or again.
+// put sends txn, which creates c's key, unless c was abandoned. It records whether txn may arrive later, or again.
 func (b *Backend) put(ctx context.Context, c *claim, txn request) (*clientv3.TxnResponse, error) {
 	b.mu.Lock()
 	late, closing := c.late, c.closing
@@ -323,8 +324,8 @@ func (c *claim) isLate() bool {
 	return c.late
 }
 
-// look looks where a claim stands that is at the server, or was.
-func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
+// locate finds the place of a claim that is on the server, or was.
+func (b *Backend) locate(ctx context.Context, c *claim) (place, error) {
 	b.mu.Lock()
 	key, rev := c.key, c.rev
 	b.mu.Unlock()
@@ -337,19 +338,19 @@ func (b *Backend) look(ctx context.Context, c *claim) (place, error) {
 		opGet(from, to, limit, clientv3.SortDescend, clientv3.WithMaxCreateRev(rev-1), clientv3.WithKeysOnly()),
 		opGet(from, to, limit, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly()),
 	}})
-	if a.err != nil { // also where it was not sent: the claim is there, or was
+	if a.err != nil { // even if this was not sent: the claim is there, or was
 		return place{}, classify(ctx, a.err, true)
 	}
 	r := a.txn
 	if !r.Succeeded {
-		err := fmt.Errorf("%w: its place in the queue of etcd is gone: its lease has ended, or somebody has deleted it", driver.ErrUnavailable)
-		b.gone(c, err)
+		err := fmt.Errorf("%w: its place in etcd's queue is gone: the lease ended, or somebody deleted the key", driver.ErrUnavailable)
+		b.claimGone(c, err)
 		return place{}, err
 	}
-	p, before, after := c.behind(rangeAt(r, 0)), len(rangeAt(r, 0).Kvs), len(rangeAt(r, 1).Kvs)
-	p.others = after > 0
+	p, before, after := c.placeBehind(rangeAt(r, 0)), len(rangeAt(r, 0).Kvs), len(rangeAt(r, 1).Kvs)
+	p.contended = after > 0
 	if n := c.req.Permits; n > 0 {
-		p = place{ahead: max(0, before+1-n), others: after > 0 && before+1+after > n}
+		p = place{ahead: max(0, before+1-n), contended: after > 0 && before+1+after > n}
 	}
 	p.revision = r.Header.Revision
 	return p, nil

@@ -13,19 +13,19 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// sends has the transaction of a claim on req ready, as if it had been sent and never answered.
+// sends prepares the transaction of a claim on req, as if it had been sent but not answered.
 func (n *node) sends(req driver.Request) (*claim, request) {
 	n.T.Helper()
-	c, err := n.enter(req)
+	c, err := n.register(req)
 	require.NoError(n.T, err)
-	l, err := n.take(context.Background(), c.req.TTL)
+	l, err := n.leaseFor(context.Background(), c.req.TTL)
 	require.NoError(n.T, err)
-	n.attach(c, l)
+	n.assignKey(c, l)
 	c.late = true
 	return c, n.claimTxn(c, req.Queue, 0)
 }
 
-// arrives has a transaction arrive.
+// arrives executes a transaction on the server.
 func (n *node) arrives(r request) (succeeded bool, err error) {
 	a := n.commit(context.Background(), r)
 	return a.err == nil && a.txn.Succeeded, a.err
@@ -52,7 +52,7 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			_, err = n.Try(req)
 			require.ErrorIs(t, err, driver.ErrRefused, "the same owner again")
 
-			// Nothing more is attached to that lease, so that it, and what says that the claim was abandoned, ends with its last lock.
+			// The lease takes no more claims, so the lease and the tombstone end with its last lock.
 			fresh := n.Takes(n.Request("y"))
 			require.NotSame(t, c.lease, fresh.(*claim).lease)
 			n.Frees(fresh)
@@ -66,13 +66,13 @@ func TestAbandonedClaimIsRefusedWhenItArrives(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, n.Abandon(t.Context(), req))
 			_, err = n.arrives(txn)
-			require.True(t, isGone(err), "%v", err)
+			require.True(t, isLeaseNotFound(err), "%v", err)
 			require.Empty(t, keysOf(t, etcd, "x"))
 		}
 	}
 }
 
-// An attempt that is cut short is undone, also if it arrives later, and its lease takes no more claims.
+// An interrupted attempt is undone, even if it arrives later, and its lease takes no more claims.
 func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -98,7 +98,7 @@ func TestUnknownClaimRetiresItsLease(t *testing.T) {
 	n.Frees(before)
 }
 
-// A request that etcd rejects does not spoil its batch for the others.
+// A rejected request does not fail the others of its batch.
 func TestBatchOfWhichOneIsRejected(t *testing.T) {
 	t.Parallel()
 	for what, o := range map[string]servers.EtcdOptions{"lease": {}, "limit": {Flags: []string{"--max-txn-ops=16"}}} {

@@ -25,6 +25,6 @@ func conform(t *testing.T, name string, opts ...conformance.RunOption) {
 	r := environment.Need(t, name)
 	cfg := r.Config(t, peer.Open, isOp)
 	server := r.Servers.(*environment.Etcd).Members[0]
-	cfg.Faults.Requests = func(ctx context.Context) (int64, error) { return requestsOf(ctx, server) } // a proxy counts answers to pings too
+	cfg.Faults.Requests = func(ctx context.Context) (int64, error) { return requestsOf(ctx, server) } // a proxy would also count answers to pings
 	conformance.Test(t, cfg, opts...)
 }

@@ -10,23 +10,23 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// errDetached is why a claim has ended that Detach has given up.
+// errDetached: Detach ended the claim in this process.
 var errDetached = fmt.Errorf("%w: it was detached", driver.ErrLost)
 
-// errNotDetached is the answer to an Attach that comes too late.
-var errNotDetached = fmt.Errorf("%w: the detached claim has ended, or was attached", driver.ErrLost)
+// errNotDetached: the Attach came too late.
+var errNotDetached = fmt.Errorf("%w: the detached claim ended, or was attached already", driver.ErrLost)
 
-// Detach implements driver.Attacher: the key, which keeps its create revision, moves from the lease that all claims share to one of its own, which
-// nobody keeps alive.
+// Detach implements driver.Attacher: it moves the key from the shared lease to a lease of its own, which nobody keeps alive. The key keeps its
+// create revision.
 func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	c := lease.(*claim)
 	b.mu.Lock()
-	over, ttl := c.over, c.lease.ttl
+	ended, ttl := c.ended, c.lease.ttl
 	b.mu.Unlock()
-	if over != nil {
-		return over
+	if ended != nil {
+		return ended
 	}
-	alone, err := b.grant(ctx, ttl)
+	alone, err := b.newLease(ctx, ttl)
 	if err != nil {
 		return err
 	}
@@ -39,15 +39,15 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 	case err != nil:
 		return err
 	case !r.Succeeded:
-		b.gone(c, errKeyGone)
+		b.claimGone(c, errKeyGone)
 		return errKeyGone
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	c.closing = true
 	c.unwatch()
-	if c.over == nil {
-		c.over = errDetached
+	if c.ended == nil {
+		c.ended = errDetached
 	}
 	b.drop(c)
 	return nil
@@ -55,7 +55,7 @@ func (b *Backend) Detach(ctx context.Context, lease driver.Lease) error {
 
 // Attach implements driver.Attacher: the key gets the new owner's value and lease, and keeps its create revision.
 func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, token uint64) (driver.Lease, error) {
-	c, err := b.enter(req)
+	c, err := b.register(req)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (b *Backend) Attach(ctx context.Context, req driver.Request, owner string, 
 
 // takeOver is the transaction of Attach. Its errors are classified.
 func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int64) (place, error) {
-	l, err := b.take(ctx, c.req.TTL)
+	l, err := b.leaseFor(ctx, c.req.TTL)
 	if err != nil {
 		return place{}, err
 	}
@@ -90,7 +90,7 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 	}
 	c.lease, c.key = l, string(found.Kvs[0].Key)
 	l.keys[c.key] = struct{}{}
-	k := b.keep(l, false)
+	k := b.refresh(l, false)
 	b.mu.Unlock()
 	r, err := b.put(ctx, c, request{
 		name: c.req.Name,
@@ -99,21 +99,21 @@ func (b *Backend) takeOver(ctx context.Context, c *claim, owner string, rev int6
 			opGet(from, to, 1, clientv3.SortAscend, clientv3.WithMinCreateRev(rev+1), clientv3.WithKeysOnly())},
 		or: []clientv3.Op{clientv3.OpGet(c.key)},
 	})
-	if isGone(err) { // somebody has revoked it
-		b.lost(l)
+	if isLeaseNotFound(err) { // it was revoked
+		b.leaseLost(l)
 	}
 	if err != nil {
 		return place{}, err
 	}
 	p := place{revision: r.Header.Revision}
 	if r.Succeeded {
-		p.others = len(rangeAt(r, 1).Kvs) > 0
+		p.contended = len(rangeAt(r, 1).Kvs) > 0
 	} else if has := rangeAt(r, 0).Kvs; len(has) == 0 || has[0].CreateRevision != rev || string(has[0].Value) != valueOf(c.req.Owner) {
-		return place{}, errNotDetached // and a request that arrives again finds the same
+		return place{}, errNotDetached // a repeated request gets the same answer
 	}
 	b.mu.Lock()
 	c.rev = rev
 	b.mu.Unlock()
-	_ = k.wait(ctx, true) // without it the validity is shorter
+	_ = k.wait(ctx, true) // on failure the validity is shorter
 	return p, nil
 }

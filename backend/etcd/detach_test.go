@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A detached claim keeps its key, which its process must not take for one of its own: it is attached elsewhere, and others wait behind it.
+// A detached claim keeps its key. Its process must not reuse that key: another client attaches it, and others wait behind it.
 func TestDetachedKey(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -42,14 +42,14 @@ func TestDetachedKey(t *testing.T) {
 	a.Frees(a.Takes(next))
 }
 
-// An Attach whose answer was lost is granted once, and one that was abandoned never.
+// An Attach whose answer was lost is granted once; an abandoned one, never.
 func TestRepeatedAttach(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
 	var cancel atomic.Bool
-	var repeat func() // sends what was cancelled
-	carryOut := false // before it is cancelled, too
+	var repeat func() // resends the cancelled request
+	carryOut := false // execute the request before cancelling it
 	b := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.CompareAndSwap(true, false) {
 			return next(ctx, method, q, r, cc, o...)
@@ -57,7 +57,7 @@ func TestRepeatedAttach(t *testing.T) {
 		repeat = func() { require.NoError(t, next(context.WithoutCancel(ctx), method, q, new(pb.TxnResponse), cc, o...)) }
 		if carryOut {
 			repeat()
-			return status.Error(codes.Canceled, "cancelled") // clientv3 sends it again
+			return status.Error(codes.Canceled, "cancelled") // clientv3 resends it
 		}
 		return status.Error(codes.Internal, "broken")
 	})

@@ -12,29 +12,29 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// answers are those of etcd after which a request certainly had no effect, and will have none: until it is sent again (unavailable), or until
+// answers are etcd's errors for requests that certainly had no effect. They will have none until sent again (unavailable), or until
 // somebody changes something (refused).
 var answers = []struct {
 	err, class error
 	text       string
 }{
-	{rpctypes.ErrAuthFailed, driver.ErrRefused, "etcd does not know this user, or not with this password: check both"},
-	{rpctypes.ErrUserEmpty, driver.ErrRefused, "etcd wants a user and a password: give it them"},
-	{rpctypes.ErrInvalidAuthToken, driver.ErrRefused, "etcd does not accept the client's token: give it a user and a password"},
-	{rpctypes.ErrPermissionDenied, driver.ErrRefused, "the user may not read and write the locks' keys: grant a role of its readwrite on their prefix"},
+	{rpctypes.ErrAuthFailed, driver.ErrRefused, "etcd rejected the user or password: check both"},
+	{rpctypes.ErrUserEmpty, driver.ErrRefused, "etcd requires a user and a password: configure both"},
+	{rpctypes.ErrInvalidAuthToken, driver.ErrRefused, "etcd rejected the client's token: configure a user and a password"},
+	{rpctypes.ErrPermissionDenied, driver.ErrRefused, "the user may not read and write the locks' keys: grant one of its roles readwrite on their prefix"},
 	{rpctypes.ErrLeaseTTLTooLarge, driver.ErrRefused, "the TTL is longer than etcd allows: use a shorter one"},
-	{rpctypes.ErrTooManyOps, driver.ErrRefused, "etcd's limit of operations in a transaction is too low: set --max-txn-ops to 128, its default"},
-	{rpctypes.ErrRequestTooLarge, driver.ErrRefused, "etcd's limit of the size of a request is too low: set --max-request-bytes to 1.5 MiB, its default"},
-	{rpctypes.ErrNotCapable, driver.ErrRefused, "this etcd is too old, or not upgraded on all members: 3.4 or newer is needed"},
+	{rpctypes.ErrTooManyOps, driver.ErrRefused, "etcd's limit on operations per transaction is too low: set --max-txn-ops to 128, its default"},
+	{rpctypes.ErrRequestTooLarge, driver.ErrRefused, "etcd's limit on the request size is too low: set --max-request-bytes to 1.5 MiB, its default"},
+	{rpctypes.ErrNotCapable, driver.ErrRefused, "etcd is too old, or some members are not upgraded: use 3.4 or newer"},
 
-	{rpctypes.ErrNoLeader, driver.ErrUnavailable, "the member of etcd that was asked has no leader: is a majority of the members running and connected?"},
+	{rpctypes.ErrNoLeader, driver.ErrUnavailable, "the etcd member has no leader: is a majority of the members running and connected?"},
 	{rpctypes.ErrNoSpace, driver.ErrUnavailable, "etcd is out of space: compact and defragment it, or raise --quota-backend-bytes, then disarm the alarm (etcdctl alarm disarm)"},
-	{rpctypes.ErrTooManyRequests, driver.ErrUnavailable, "etcd has too many requests to apply: give it less to do"},
+	{rpctypes.ErrTooManyRequests, driver.ErrUnavailable, "etcd has too many requests to apply: reduce its load"},
 	{rpctypes.ErrAuthOldRevision, driver.ErrUnavailable, "etcd's users or roles are being changed"},
-	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lease that the lock was to be attached to has ended"},
+	{rpctypes.ErrLeaseNotFound, driver.ErrUnavailable, "the lock's lease has ended"},
 }
 
-// classify puts an error of clientv3 into a class of the driver. late: the request may have an effect later, or had it.
+// classify gives an error of clientv3 its driver class. late: the request may take effect later, or already did.
 func classify(ctx context.Context, err error, late bool) error {
 	if err == nil {
 		return nil
@@ -44,7 +44,7 @@ func classify(ctx context.Context, err error, late bool) error {
 		if !errors.Is(known, a.err) {
 			continue
 		}
-		if late && a.err == rpctypes.ErrNoSpace { // what fills etcd is carried out all the same
+		if late && a.err == rpctypes.ErrNoSpace { // etcd still executes the request that filled it
 			a.class = driver.ErrUnknown
 		}
 		return fmt.Errorf("%w: %s (%w)", a.class, a.text, a.err)
@@ -58,7 +58,7 @@ func classify(ctx context.Context, err error, late bool) error {
 	}
 	class, what := driver.ErrUnknown, "no answer from etcd yet"
 	if !late {
-		class, what = driver.ErrUnavailable, "etcd could not be asked in time"
+		class, what = driver.ErrUnavailable, "no answer from etcd in time"
 	}
 	if ended := contextError(ctx, err); ended != nil {
 		return fmt.Errorf("%w: %s: %w", class, what, ended)
@@ -66,7 +66,7 @@ func classify(ctx context.Context, err error, late bool) error {
 	return fmt.Errorf("%w: %s", class, text(err))
 }
 
-// contextError is the error of ctx if that is why err came. A deadline that has passed is seen by gRPC a moment sooner than by others.
+// contextError returns ctx's error if that caused err. gRPC sees a deadline pass slightly earlier than ctx does.
 func contextError(ctx context.Context, err error) error {
 	for _, e := range []error{ctx.Err(), context.DeadlineExceeded, context.Canceled} {
 		if e != nil && (e == ctx.Err() || errors.Is(err, e)) {
@@ -79,7 +79,7 @@ func contextError(ctx context.Context, err error) error {
 	return nil
 }
 
-// text is what err says, without what gRPC puts around it.
+// text is err's message without gRPC's decoration.
 func text(err error) string {
 	if s, ok := status.FromError(err); ok {
 		return s.Message()
@@ -87,13 +87,15 @@ func text(err error) string {
 	return err.Error()
 }
 
-// certain reports that a request whose error this is had no effect, and will have none.
+// certain reports whether a request that failed with err certainly has no effect, now or later.
 func certain(err error) bool {
 	return errors.Is(err, driver.ErrHeld) || errors.Is(err, driver.ErrUnavailable) || errors.Is(err, driver.ErrRefused)
 }
 
-// isFull reports that etcd is out of space.
-func isFull(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
+// isNoSpace reports that etcd is out of space.
+func isNoSpace(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrNoSpace) }
 
-// isGone reports that etcd does not know the lease.
-func isGone(err error) bool { return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound) }
+// isLeaseNotFound reports that etcd does not know the lease.
+func isLeaseNotFound(err error) bool {
+	return errors.Is(rpctypes.Error(err), rpctypes.ErrLeaseNotFound)
+}

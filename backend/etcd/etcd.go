@@ -16,14 +16,14 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Prefix begins the keys of every lock. Clients meet if theirs is the same. Default: "lockport/".
+	// Prefix begins every lock's key. Clients with the same prefix share locks. Default: "lockport/".
 	Prefix string
-	// NoPrefix makes the keys begin with the name itself, to meet clients of other programs at keys that they have chosen.
+	// NoPrefix makes keys begin with the lock's name, so that you can use the keys of other programs.
 	NoPrefix bool
 }
 
-// New makes a client of lockport on client, whose KV, Lease and Watcher carry every request: wrappers of them (package namespace) and the
-// interceptors of its connection see all that lockport does. New does no I/O, and closing what it returns does not close client.
+// New makes a client of lockport on client, whose KV, Lease and Watcher carry every request: wrappers (package namespace) and interceptors
+// of its connection see them all. New does no I/O. Closing the lockport client leaves client open.
 func New(client *clientv3.Client, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(client, o)
 	if err != nil {
@@ -35,7 +35,7 @@ func New(client *clientv3.Client, o Options, opts ...lockport.Option) (*lockport
 // NewBackend makes a backend for lockport.New, as New does.
 func NewBackend(client *clientv3.Client, o Options) (*Backend, error) {
 	if client == nil || client.KV == nil || client.Lease == nil || client.Watcher == nil {
-		return nil, errors.New("the client is nil, or has no KV, Lease or Watcher: make it with clientv3.New")
+		return nil, errors.New("the client is nil or has no KV, Lease or Watcher: make it with clientv3.New")
 	}
 	return newBackend(&link{client: client}, o)
 }
@@ -56,17 +56,17 @@ func newBackend(l *link, o Options) (*Backend, error) {
 type Backend struct {
 	link   *link
 	layout layout
-	writes batch.Queue[request, answer] // transactions that change something, one about each name in a batch
+	writes batch.Queue[request, answer] // transactions that write; a batch has one per name
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	running sync.WaitGroup // goroutines that end with ctx
+	running sync.WaitGroup // goroutines that end with ctx; Close waits for them
 
-	mu      sync.Mutex
-	claims  map[string]*claim // being made, waiting, or held, by owner
-	leases  map[time.Duration]*lease
-	watches watches
-	looked  int // how many claims renewals have looked at
+	mu        sync.Mutex
+	claims    map[string]*claim // in progress, waiting or held, by owner
+	leases    map[time.Duration]*lease
+	watches   watches
+	confirmed int // counts the claims that renewals have confirmed
 }
 
 var _ interface {
@@ -95,14 +95,14 @@ var capabilities = driver.Capabilities{
 	Shared:    true,
 	Permits:   true,
 	Detach:    true,
-	// A watch is opened 50 ms into the hold, and etcd may take 100 ms to send what happened before it was.
-	RemovalNotice: func(time.Duration) time.Duration { return holderPatience + 200*time.Millisecond },
+	// The watch opens 50 ms into the hold, and etcd may take 100 ms to send earlier events.
+	RemovalNotice: func(time.Duration) time.Duration { return watchDelay + 200*time.Millisecond },
 }
 
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return capabilities }
 
-// Close implements driver.Backend. It closes the client too if that was made of a URL.
+// Close implements driver.Backend. It also closes a client that was made from a URL.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	b.cancel()

@@ -33,10 +33,10 @@ func Example() {
 	fmt.Println("working under fencing token", token)
 }
 
-// The lock's key, to be compared by a transaction on the same cluster that must do nothing once the lock is lost.
+// A transaction on the same cluster compares the lock's key, and does nothing once the lock is lost.
 func ExampleKey() {
 	var ctx context.Context
-	var server *clientv3.Client // that the client was made on
+	var server *clientv3.Client // the one passed to etcd.New
 	var lock *lockport.Lock
 	var k etcd.Key
 	lock.As(&k)

@@ -30,7 +30,7 @@ func TestLeaseRevokedBetweenTwoLocks(t *testing.T) {
 	n.Frees(n.Takes(n.Request("x")))
 }
 
-// A waiter whose place in the queue is taken from it queues anew, whether its lease was revoked or its key deleted.
+// A waiter that loses its place, by a revoked lease or a deleted key, queues again.
 func TestPlaceLostWhileWaiting(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -64,15 +64,15 @@ func TestPlaceLostWhileWaiting(t *testing.T) {
 	}
 }
 
-// While the holder's watch is broken, its key is deleted and that is compacted away: the watch, opened again, cannot tell of it.
+// While the holder's watch is broken, its key is deleted and the deletion compacted. The reopened watch cannot report it.
 func TestRemovalThatWasCompactedAway(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
 	proxy := peer.Proxy(t, s.Addr())
-	c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal looks
+	c := newLocker(t, via(t, s.URL(), proxy.Addr()), time.Minute) // no renewal checks the key
 	l := holds(t, c, "x")
-	<-time.After(4 * holderPatience) // the holder's watch has begun
+	<-time.After(4 * watchDelay) // the holder's watch has begun
 	proxy.Cut()
 	kvs := keysOf(t, etcd, "x")
 	r, err := etcd.Delete(t.Context(), string(kvs[0].Key))
@@ -87,7 +87,7 @@ func TestRemovalThatWasCompactedAway(t *testing.T) {
 	require.NotErrorIs(t, l.Err(), lockport.ErrSilence)
 }
 
-// A member that falls silent, while its connections stay, keeps the news of a removal. The renewals, which ask each member in turn, read the keys.
+// A silent member with open connections withholds the report of a removal. Renewals ask each member in turn and read the keys.
 func TestSilentMemberIsNoticed(t *testing.T) {
 	t.Parallel()
 	c := servers.NeedEtcdCluster(t, servers.EtcdOptions{Tick: environment.EtcdTick})
@@ -99,10 +99,10 @@ func TestSilentMemberIsNoticed(t *testing.T) {
 		addrs, proxies = append(addrs, proxy.Addr()), append(proxies, proxy)
 	}
 	var held []*lockport.Lock
-	for i := range 8 { // of so many one or the other is watched by the silent member
+	for i := range 8 { // enough that the silent member watches at least one
 		held = append(held, holds(t, newLocker(t, via(t, c.URL(), addrs...), 3*time.Second), name(i)))
 	}
-	<-time.After(3 * holderPatience)
+	<-time.After(3 * watchDelay)
 	proxies[0].Freeze()
 	defer proxies[0].Restore()
 	for _, l := range held {

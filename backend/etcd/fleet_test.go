@@ -87,7 +87,7 @@ func (m mutex) locking() <-chan error {
 	return locked
 }
 
-// concurrency.Mutex and lockport wait for each other in the order in which they came.
+// concurrency.Mutex and lockport share one queue, first in, first out.
 func TestQueueWithMutex(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -117,7 +117,7 @@ func TestQueueWithMutex(t *testing.T) {
 	require.NoError(t, third.Unlock(t.Context()))
 }
 
-// A concurrency.Mutex and readers of lockport wait for each other in the order in which they came.
+// A concurrency.Mutex and lockport readers share one queue, first in, first out.
 func TestMutexBesideReaders(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -145,8 +145,8 @@ func TestMutexBesideReaders(t *testing.T) {
 	require.NoError(t, peer.Eventually(t, later).Release(t.Context()))
 }
 
-// Another number of permits is refused while some are in use. A permit that is not free is refused without a write: a key, even for a moment, would keep others
-// from a permit that gets free meanwhile.
+// Another number of permits is refused while some are in use. If no permit is free, a claim is refused without a write: even a short-lived key
+// would keep others from a permit that becomes free meanwhile.
 func TestPermitsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -180,27 +180,27 @@ func TestPermitsThatAreRefused(t *testing.T) {
 
 func TestWireGolden(t *testing.T) {
 	t.Parallel()
-	for name, within := range map[string]string{
+	for name, prefix := range map[string]string{
 		"nightly-report": "lockport/nightly-report/",
 		"a/b":            "lockport/a%2Fb/",
 		"a%2Fb":          "lockport/a%252Fb/",
 		"%":              "lockport/%25/",
 		"größe Ω":        "lockport/größe Ω/",
 	} {
-		require.Equal(t, within, defaultLayout.of(name))
-		back, suffix, ok := defaultLayout.name(within + "694d71ddacfda227-1")
+		require.Equal(t, prefix, defaultLayout.lockPrefix(name))
+		back, suffix, ok := defaultLayout.name(prefix + "694d71ddacfda227-1")
 		require.True(t, ok)
 		require.Equal(t, []string{name, "694d71ddacfda227-1"}, []string{back, suffix})
 	}
 	const owner = "00112233445566778899aabbccddeeff:host/7/label/0"
-	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 0))
-	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.of("x"), 0x694d71ddacfda227, 2))
+	require.Equal(t, "lockport/x/694d71ddacfda227", keyOf(defaultLayout.lockPrefix("x"), 0x694d71ddacfda227, 0))
+	require.Equal(t, "lockport/x/694d71ddacfda227-2", keyOf(defaultLayout.lockPrefix("x"), 0x694d71ddacfda227, 2))
 	require.Equal(t, "lp1:"+owner, valueOf(owner))
 	require.Equal(t, "lockport//00112233445566778899aabbccddeeff", defaultLayout.tombstone(owner))
 	_, _, isName := defaultLayout.name(defaultLayout.tombstone(owner))
 	require.False(t, isName)
-	require.Equal(t, "x/", layout{}.of("x"))
-	require.Equal(t, "/permits/x/", layout{}.permits("x"))
+	require.Equal(t, "x/", layout{}.lockPrefix("x"))
+	require.Equal(t, "/permits/x/", layout{}.permitsPrefix("x"))
 	for key, want := range map[string]driver.Status{
 		"lockport/a%2Fb/694d71ddacfda227":            {Name: "a/b"},
 		"lockport/a%2Fb/shared-694d71ddacfda227":     {Name: "a/b", Shared: true},
@@ -209,10 +209,10 @@ func TestWireGolden(t *testing.T) {
 		want.Held, want.Owner, want.Token = true, owner, 7
 		require.Equal(t, want, defaultLayout.claimant(entry{key: key, value: valueOf(owner), created: 7}))
 		req := driver.Request{Name: want.Name, Shared: want.Shared, Permits: want.Permits}
-		require.Equal(t, key, keyOf(defaultLayout.at(req)+tagOf(req), 0x694d71ddacfda227, 0))
+		require.Equal(t, key, keyOf(defaultLayout.claimPrefix(req)+modeTag(req), 0x694d71ddacfda227, 0))
 	}
 
-	// And as they are on the server.
+	// The same keys on the server.
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	n := newNode(t, s.URL())
 	req := n.Request("a/b")

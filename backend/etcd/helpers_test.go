@@ -38,7 +38,7 @@ const soon = peer.Soon
 
 var defaultLayout = layout{prefix: defaultPrefix}
 
-// newClient is a client of etcd as a caller has it, with clientv3's own settings but for the log, and options of its connection.
+// newClient returns a caller's etcd client: clientv3's defaults without a log, and dial options.
 func newClient(t testing.TB, addr string, o ...grpc.DialOption) *clientv3.Client {
 	config := newConfig([]string{addr})
 	config.DialOptions, config.MaxUnaryRetries = o, 0
@@ -48,7 +48,7 @@ func newClient(t testing.TB, addr string, o ...grpc.DialOption) *clientv3.Client
 	return c
 }
 
-// via is rawURL with other addresses.
+// via replaces the addresses in rawURL.
 func via(t testing.TB, rawURL string, addrs ...string) string {
 	u, err := url.Parse(rawURL)
 	require.NoError(t, err)
@@ -56,7 +56,7 @@ func via(t testing.TB, rawURL string, addrs ...string) string {
 	return u.String()
 }
 
-// node is a backend of its own, as good as another machine.
+// node is a separate backend, like that of another machine.
 type node struct {
 	*Backend
 	*peer.Peer
@@ -73,18 +73,18 @@ func newNode(t testing.TB, rawURL string) *node {
 	return nodeOf(t, b, err)
 }
 
-// newNodeOn is a node on the caller's client.
+// newNodeOn returns a node on the caller's client.
 func newNodeOn(t testing.TB, c *clientv3.Client) *node {
 	b, err := NewBackend(c, Options{})
 	return nodeOf(t, b, err)
 }
 
-// newNodeThrough is a node with something between clientv3, which may repeat requests, and etcd.
+// newNodeThrough returns a node with an interceptor between clientv3, which may repeat requests, and etcd.
 func newNodeThrough(t testing.TB, s *servers.Etcd, between grpc.UnaryClientInterceptor) *node {
 	return newNodeOn(t, newClient(t, s.Addr(), grpc.WithChainUnaryInterceptor(between)))
 }
 
-// newLocker is a client of lockport on a backend of its own.
+// newLocker returns a lockport client with a backend of its own.
 func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client {
 	b, err := peer.Open(context.Background(), rawURL)
 	require.NoError(t, err)
@@ -94,13 +94,13 @@ func newLocker(t testing.TB, rawURL string, ttl time.Duration) *lockport.Client 
 	return c
 }
 
-// holds has the lock soon.
+// holds acquires the lock within a few seconds.
 func holds(t testing.TB, c *lockport.Client, name string, opts ...lockport.AcquireOption) *lockport.Lock {
 	t.Helper()
 	return peer.Eventually(t, peer.Acquiring(t, c, name, opts...))
 }
 
-// notYet checks that nothing comes for a moment.
+// notYet checks that nothing arrives for a moment.
 func notYet[T any](t testing.TB, c <-chan T, why string) {
 	t.Helper()
 	select {
@@ -117,13 +117,13 @@ var inMode = map[string]func(driver.Request) driver.Request{
 	"permit": func(req driver.Request) driver.Request { req.Permits = 1; return req },
 }
 
-// keysOf are the keys that etcd has for name, or else for its permits, the one that was there first before the others.
+// keysOf returns etcd's keys for name, or else for its permits, oldest first.
 func keysOf(t testing.TB, c *clientv3.Client, name string) []*mvccpb.KeyValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), soon)
 	defer cancel()
-	for _, within := range []string{defaultLayout.of(name), defaultLayout.permits(name)} {
-		r, err := c.Get(ctx, within, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
+	for _, prefix := range []string{defaultLayout.lockPrefix(name), defaultLayout.permitsPrefix(name)} {
+		r, err := c.Get(ctx, prefix, clientv3.WithPrefix(), clientv3.WithSort(clientv3.SortByCreateRevision, clientv3.SortAscend))
 		require.NoError(t, err)
 		if len(r.Kvs) > 0 {
 			return r.Kvs
@@ -139,7 +139,7 @@ func queued(t testing.TB, c *clientv3.Client, name string, n int) (kvs []*mvccpb
 	return kvs
 }
 
-// requestsOf counts what etcd received: the messages on its streams too.
+// requestsOf counts the requests that etcd received, including messages on streams.
 func requestsOf(ctx context.Context, s *servers.Etcd) (int64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.Addr()+"/metrics", nil)
 	if err != nil {

@@ -12,25 +12,25 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// win makes c the holder: it stands first. The mutex is held.
+// win makes c the holder: it is first in the queue. The mutex is held.
 func (b *Backend) win(c *claim, p place) error {
 	switch {
-	case c.closing || c.over != nil:
-		return fmt.Errorf("%w: the claim has ended meanwhile", driver.ErrUnavailable)
+	case c.closing || c.ended != nil:
+		return fmt.Errorf("%w: the claim ended meanwhile", driver.ErrUnavailable)
 	case c.watch != nil:
-		return nil // again
+		return nil // a repeated call
 	case c.lease.gone:
 		b.drop(c)
-		return fmt.Errorf("%w: its lease has ended meanwhile", driver.ErrUnavailable)
+		return fmt.Errorf("%w: its lease ended meanwhile", driver.ErrUnavailable)
 	}
-	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.others}
+	c.grant = driver.Grant{Token: uint64(c.rev), Until: c.lease.until, Contended: p.contended}
 	c.until = c.grant.Until
-	c.watch = &watch{within: c.within, from: p.revision + 1, events: c}
-	if b.watches.shared != nil { // it costs nothing
+	c.watch = &watch{prefix: c.prefix, from: p.revision + 1, events: c}
+	if b.watches.shared != nil { // costs no extra etcd watch
 		b.watches.add(c.watch)
 		return nil
 	}
-	c.timer = time.AfterFunc(holderPatience, func() {
+	c.timer = time.AfterFunc(watchDelay, func() {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		if c.timer != nil {
@@ -41,8 +41,8 @@ func (b *Backend) win(c *claim, p place) error {
 	return nil
 }
 
-// holderPatience is how long a lock is held before its holder watches it. One that is held for a moment needs no watch.
-const holderPatience = 50 * time.Millisecond
+// watchDelay is the age at which a hold gets a watch. Short holds need none.
+const watchDelay = 50 * time.Millisecond
 
 // unwatch ends the holder's watch. The mutex is held.
 func (c *claim) unwatch() {
@@ -53,22 +53,22 @@ func (c *claim) unwatch() {
 	c.b.watches.remove(c.watch)
 }
 
-// happened implements events: it is told what happens to the keys of the name while c holds it.
+// happened implements events, for the keys of the name while c holds it.
 func (c *claim) happened(key string, deleted bool) {
 	switch own := key == c.key; {
 	case own && deleted:
-		c.b.gone(c, errKeyGone)
-	case !own && !deleted && c.req.Contended != nil && !(c.req.Shared && strings.HasPrefix(key, c.within+sharedTag)):
+		c.b.claimGone(c, errKeyGone)
+	case !own && !deleted && c.req.Contended != nil && !(c.req.Shared && strings.HasPrefix(key, c.prefix+sharedTag)):
 		c.req.Contended()
 	}
 }
 
-// gone ends c, whose key is gone, and tells the one who has it or waits.
-func (b *Backend) gone(c *claim, why error) {
+// claimGone ends c, whose key is gone, and tells its holder or waiter.
+func (b *Backend) claimGone(c *claim, why error) {
 	tell := func() {}
 	b.mu.Lock()
-	if c.over == nil && !c.closing {
-		c.over = why
+	if c.ended == nil && !c.closing {
+		c.ended = why
 		switch {
 		case c.watch != nil:
 			c.unwatch()
@@ -89,11 +89,11 @@ func (b *Backend) gone(c *claim, why error) {
 // Grant implements driver.Lease.
 func (c *claim) Grant() driver.Grant { return c.grant }
 
-// Key is what Lock.As gives of a lock on etcd: what a transaction must compare to be sure that the lock is still held.
+// Key is the value that Lock.As returns for etcd. A transaction that compares it takes effect only while the lock is held.
 type Key struct {
 	Key            string
 	CreateRevision int64
-	Lease          int64 // the lease that the key is attached to, and other locks of this process too: never revoke it
+	Lease          int64 // other locks of this process share this lease: never revoke it
 }
 
 // As sets target if it is a *Key.
@@ -109,17 +109,17 @@ func (c *claim) As(target any) bool {
 func (c *claim) missed() { c.b.confirm([]*claim{c}) }
 
 const (
-	// readAtOnce is how many keys are read in one transaction.
-	readAtOnce = 100
-	// readLimit is for how long.
-	readLimit = time.Second
+	// confirmBatch is the number of keys read in one transaction.
+	confirmBatch = 100
+	// confirmTimeout bounds all reads of one confirm.
+	confirmTimeout = time.Second
 )
 
-// confirm looks whether the keys of those who hold are still there. Where it cannot know, a renewal will look again.
+// confirm checks that the holders' keys still exist. If it cannot, a later renewal checks again.
 func (b *Backend) confirm(all []*claim) {
-	ctx, cancel := context.WithTimeout(b.ctx, readLimit)
+	ctx, cancel := context.WithTimeout(b.ctx, confirmTimeout)
 	defer cancel()
-	for some := range slices.Chunk(all, readAtOnce) {
+	for some := range slices.Chunk(all, confirmBatch) {
 		var read []clientv3.Op
 		for _, c := range some {
 			read = append(read, clientv3.OpGet(c.key, clientv3.WithKeysOnly()))
@@ -130,7 +130,7 @@ func (b *Backend) confirm(all []*claim) {
 		}
 		for i, c := range some {
 			if kvs := rangeAt(a.txn, i).Kvs; len(kvs) == 0 || kvs[0].CreateRevision != c.rev {
-				b.gone(c, errKeyGone)
+				b.claimGone(c, errKeyGone)
 			}
 		}
 	}

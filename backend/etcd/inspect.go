@@ -13,32 +13,32 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// listPage is how many keys List asks for at once.
+// listPage is the number of keys per request of List.
 const listPage = 1000
 
 // Inspect implements driver.Inspector.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
-	for _, within := range b.withins(name) {
-		if all, err := b.read(ctx, within); err != nil || len(all) > 0 {
+	for _, prefix := range b.prefixes(name) {
+		if all, err := b.read(ctx, prefix); err != nil || len(all) > 0 {
 			return append(all, driver.Status{Name: name})[0], err
 		}
 	}
 	return driver.Status{Name: name}, nil
 }
 
-// withins are where the lock of name and its permits are.
-func (b *Backend) withins(name string) [2]string {
-	return [...]string{b.layout.of(name), b.layout.permits(name)}
+// prefixes returns the key prefixes of the lock of name and of its permits.
+func (b *Backend) prefixes(name string) [2]string {
+	return [...]string{b.layout.lockPrefix(name), b.layout.permitsPrefix(name)}
 }
 
 // List implements driver.Inspector.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
-	begin := escapeName.Replace(prefix)
-	all, err := b.read(ctx, b.layout.prefix+begin)
-	if err != nil || begin == "" { // so that it has read the permits too
+	escaped := escapeName.Replace(prefix)
+	all, err := b.read(ctx, b.layout.prefix+escaped)
+	if err != nil || escaped == "" { // an empty prefix has covered the permits
 		return all, err
 	}
-	permits, err := b.read(ctx, b.layout.prefix+permitsTag+begin)
+	permits, err := b.read(ctx, b.layout.prefix+permitsTag+escaped)
 	return append(all, permits...), err
 }
 
@@ -49,12 +49,12 @@ func (b *Backend) get(ctx context.Context, key string, opts ...clientv3.OpOption
 	})
 }
 
-// read returns the status of every lock, and of all permits of a name, whose keys begin with within.
-func (b *Backend) read(ctx context.Context, within string) (all []driver.Status, err error) {
-	var leases []clientv3.LeaseID // of the first holders of all
-	var keys []entry              // of one
-	is := ""                      // what they begin with
-	end := func() {
+// read returns the status of every lock, and of every name's permits, whose keys begin with prefix.
+func (b *Backend) read(ctx context.Context, prefix string) (all []driver.Status, err error) {
+	var leases []clientv3.LeaseID // of each status's first holder
+	var keys []entry              // of the current lock
+	current := ""                 // their common prefix
+	flush := func() {
 		if len(keys) == 0 {
 			return
 		}
@@ -67,26 +67,26 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 		all, leases = append(all, st), append(leases, holders[0].lease)
 		keys = keys[:0]
 	}
-	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(within)), clientv3.WithLimit(listPage)}
-	for from, more := cmp.Or(within, "\x00"), true; more; {
+	opts := []clientv3.OpOption{clientv3.WithRange(clientv3.GetPrefixRangeEnd(prefix)), clientv3.WithLimit(listPage)}
+	for from, more := cmp.Or(prefix, "\x00"), true; more; {
 		r, err := b.get(ctx, from, opts...)
 		if err != nil {
 			return nil, err
 		}
 		for _, e := range entries(r) {
 			if _, suffix, ok := b.layout.name(e.key); ok {
-				if begins := strings.TrimSuffix(e.key, suffix); begins != is {
-					end()
-					is = begins
+				if begins := strings.TrimSuffix(e.key, suffix); begins != current {
+					flush()
+					current = begins
 				}
 				keys = append(keys, e)
 			}
 			from = e.key + "\x00"
 		}
 		more = r.More && len(r.Kvs) > 0
-		opts = append(opts[:2], clientv3.WithRev(r.Header.Revision)) // all pages show the same moment
+		opts = append(opts[:2], clientv3.WithRev(r.Header.Revision)) // all pages show the same revision
 	}
-	end()
+	flush()
 	expires := map[clientv3.LeaseID]time.Time{clientv3.NoLease: {}}
 	for i, id := range leases {
 		at, known := expires[id]
@@ -94,7 +94,7 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 			r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseTimeToLiveResponse, error) {
 				return client.TimeToLive(ctx, id)
 			})
-			if err != nil && !isGone(err) && !errors.Is(err, driver.ErrRefused) { // not to be asked for
+			if err != nil && !isLeaseNotFound(err) && !errors.Is(err, driver.ErrRefused) { // the user may not ask
 				return nil, err
 			}
 			if err == nil && r.TTL > 0 {
@@ -109,17 +109,17 @@ func (b *Backend) read(ctx context.Context, within string) (all []driver.Status,
 
 // Break implements driver.Breaker.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
-	for _, within := range b.withins(name) {
-		if removed, err := b.removeOwner(ctx, name, within, owner, true); err != nil || removed {
+	for _, prefix := range b.prefixes(name) {
+		if removed, err := b.removeOwner(ctx, name, prefix, owner, true); err != nil || removed {
 			return err
 		}
 	}
 	return fmt.Errorf("%w: %q does not have it", driver.ErrLost, owner)
 }
 
-// removeOwner deletes the key of owner within what belongs to name; if holder, only where it is that of a holder.
-func (b *Backend) removeOwner(ctx context.Context, name, within, owner string, holder bool) (removed bool, err error) {
-	r, err := b.get(ctx, within, clientv3.WithPrefix())
+// removeOwner deletes owner's key under prefix, which belongs to name; with holder, only if that claim is held.
+func (b *Backend) removeOwner(ctx context.Context, name, prefix, owner string, holder bool) (removed bool, err error) {
+	r, err := b.get(ctx, prefix, clientv3.WithPrefix())
 	if err != nil {
 		return false, err
 	}
@@ -129,7 +129,7 @@ func (b *Backend) removeOwner(ctx context.Context, name, within, owner string, h
 	}
 	for _, e := range keys {
 		if has, _ := b.layout.ownerOf(e.key, e.value); has == owner {
-			same := []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)} // nobody has attached it
+			same := []clientv3.Cmp{created(e.key, e.created), clientv3.Compare(clientv3.Value(e.key), "=", e.value)} // nobody attached it meanwhile
 			txn, err := b.write(ctx, request{name: name, when: same, then: []clientv3.Op{clientv3.OpDelete(e.key)}})
 			return err == nil && txn.Succeeded, err
 		}

@@ -11,21 +11,21 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// defaultPrefix is what keys begin with where Options names nothing else.
+// defaultPrefix begins the keys unless Options say otherwise.
 const defaultPrefix = "lockport/"
 
-// valueTag begins the value of the key of a lockport claim, before the owner id. Any other value is a foreign client's.
+// valueTag precedes the owner id in the value of a lockport claim's key. Any other value is a foreign client's.
 const valueTag = "lp1:"
 
 const (
-	// sharedTag begins the last part of a reader's key. A writer's is hexadecimal, and so before it.
+	// sharedTag begins the last part of a reader's key. A writer's is hexadecimal, so it sorts first.
 	sharedTag = "shared-"
-	// permitsTag comes before the name in the key of a permit. No name is empty, so it is in no name's way.
+	// permitsTag precedes the name in a permit's key. It cannot collide: no name is empty.
 	permitsTag = "/permits/"
 )
 
-// tagOf begins the last part of the key of req: it says in which mode the claim is.
-func tagOf(req driver.Request) string {
+// modeTag begins the last part of req's key and encodes its mode.
+func modeTag(req driver.Request) string {
 	switch {
 	case req.Shared:
 		return sharedTag
@@ -35,16 +35,15 @@ func tagOf(req driver.Request) string {
 	return ""
 }
 
-// layout says where locks are: all claims on NAME, held or waiting, are keys that begin with PREFIX, NAME with its "/" and "%"
-// percent-encoded, and "/". The one with the lowest create revision has the lock. So do client/v3/concurrency and
-// "etcdctl lock PREFIX+NAME". As there, a key ends with the lease's id: a process uses the same few keys again and again, since etcd keeps, and
-// searches, those that were deleted until it is compacted. Whose claim it is stands in the value. A reader's key has sharedTag before the lease's id.
-// The permits of a name are elsewhere, each with their number before the lease's id.
+// layout maps names to keys. The keys of all claims on NAME, held or waiting, begin with PREFIX, NAME with "/" and "%" percent-encoded, and
+// "/". The one with the lowest create revision has the lock. This is the layout of client/v3/concurrency and "etcdctl lock PREFIX+NAME". As
+// there, a key ends with the lease's id. So a process reuses a few keys: etcd keeps and searches deleted keys until compaction. The value
+// has the owner. A reader's key has sharedTag before the lease's id. Permits have a prefix of their own, and their number before that id.
 type layout struct {
 	prefix string
 }
 
-// keyOf is the key of claim n of those on one name that share a lease; a second one is rare. begin is what the name and the mode say.
+// keyOf is the key of the n-th claim that shares begin (name and mode) and lease; a second one is rare.
 func keyOf(begin string, lease clientv3.LeaseID, n int) string {
 	key := begin + strconv.FormatInt(int64(lease), 16)
 	if n > 0 {
@@ -57,23 +56,23 @@ var escapeName = strings.NewReplacer("%", "%25", "/", "%2F")
 
 var unescapeName = strings.NewReplacer("%25", "%", "%2F", "/")
 
-// of is where the claims on name are: a prefix of their keys.
-func (l layout) of(name string) string { return l.prefix + escapeName.Replace(name) + "/" }
+// lockPrefix begins the keys of the claims on name.
+func (l layout) lockPrefix(name string) string { return l.prefix + escapeName.Replace(name) + "/" }
 
-// permits is where the claims of a permit of name are.
-func (l layout) permits(name string) string {
+// permitsPrefix begins the keys of the claims on name's permits.
+func (l layout) permitsPrefix(name string) string {
 	return l.prefix + permitsTag + escapeName.Replace(name) + "/"
 }
 
-// at is where the claim of req is.
-func (l layout) at(req driver.Request) string {
+// claimPrefix begins the keys of all claims on the lock, or the permits, that req names.
+func (l layout) claimPrefix(req driver.Request) string {
 	if req.Permits > 0 {
-		return l.permits(req.Name)
+		return l.permitsPrefix(req.Name)
 	}
-	return l.of(req.Name)
+	return l.lockPrefix(req.Name)
 }
 
-// name is the name that a claim's key is about, and what distinguishes it from the others of that name. false: it is no claim.
+// name returns the name in a claim's key, and the suffix that identifies the claim. false: not a claim.
 func (l layout) name(key string) (name, suffix string, ok bool) {
 	rest, ok := strings.CutPrefix(key, l.prefix)
 	if !ok {
@@ -83,17 +82,16 @@ func (l layout) name(key string) (name, suffix string, ok bool) {
 	return unescapeName.Replace(escaped), suffix, ok && escaped != ""
 }
 
-// tombstone is the key that says that the claim of owner, of whose id it has the random digits, was abandoned. No name is empty, so it is in no
-// name's way.
+// tombstone is the key that marks owner's claim as abandoned. It has the random digits of the owner id. It cannot collide: no name is empty.
 func (l layout) tombstone(owner string) string {
 	id, _, _ := strings.Cut(owner, ":")
 	return l.prefix + "/" + id
 }
 
-// valueOf is the value of the key of owner's claim.
+// valueOf is the value of owner's key.
 func valueOf(owner string) string { return valueTag + owner }
 
-// ownerOf is whose claim a key is: an owner id, or, of a foreign client, what it wrote, or at least the end of its key.
+// ownerOf returns a claim's owner id; for a foreign client, the end of its key.
 func (l layout) ownerOf(key, value string) (owner string, foreign bool) {
 	if owner, ok := strings.CutPrefix(value, valueTag); ok {
 		return owner, false
@@ -102,19 +100,19 @@ func (l layout) ownerOf(key, value string) (owner string, foreign bool) {
 	return suffix, true
 }
 
-// created compares the create revision of a key; 0: there is no such key.
+// created compares a key's create revision; 0: no such key.
 func created(key string, rev int64) clientv3.Cmp {
 	return clientv3.Compare(clientv3.CreateRevision(key), "=", rev)
 }
 
-// entry is a key that etcd has.
+// entry is a key in etcd.
 type entry struct {
 	key, value string
-	created    int64 // its create revision
+	created    int64 // create revision
 	lease      clientv3.LeaseID
 }
 
-// entries are the keys that were read.
+// entries converts the keys of r.
 func entries(r *clientv3.GetResponse) []entry {
 	all := make([]entry, len(r.Kvs))
 	for i, kv := range r.Kvs {
@@ -123,7 +121,7 @@ func entries(r *clientv3.GetResponse) []entry {
 	return all
 }
 
-// claimant is what a key says of its claim.
+// claimant returns what a key says about its claim.
 func (l layout) claimant(e entry) driver.Status {
 	st := driver.Status{Held: true, Token: uint64(e.created)}
 	st.Owner, st.Foreign = l.ownerOf(e.key, e.value)
@@ -136,7 +134,7 @@ func (l layout) claimant(e entry) driver.Status {
 	return st
 }
 
-// holders sorts the keys of a lock, or of the permits of a name, by the order of their creation, and returns those of its holders.
+// holders sorts the keys of a lock, or of a name's permits, by creation, and returns those that hold it.
 func (l layout) holders(all []entry) []entry {
 	slices.SortFunc(all, func(a, b entry) int { return cmp.Compare(a.created, b.created) })
 	if len(all) == 0 {
@@ -149,7 +147,7 @@ func (l layout) holders(all []entry) []entry {
 	return all[:n]
 }
 
-// opGet reads n keys, or all if that is 0, from from to before to, in the order of their creation.
+// opGet reads the first n keys of [from, to), or all if n is 0, ordered by creation.
 func opGet(from, to string, n int64, order clientv3.SortOrder, opts ...clientv3.OpOption) clientv3.Op {
 	return clientv3.OpGet(from, append(opts, clientv3.WithRange(to), clientv3.WithLimit(n), clientv3.WithSort(clientv3.SortByCreateRevision, order))...)
 }

@@ -10,63 +10,62 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lease is a lease of etcd that all claims of one TTL share. Nobody renews it for its own sake: the claims on it do, and with the last
-// of them it ends. The backend's mutex guards it.
+// lease is an etcd lease that all claims of one TTL share. Only claims renew it, so it ends with the last of them. The backend's mutex guards it.
 type lease struct {
-	id     clientv3.LeaseID
-	ttl    time.Duration
-	keys   map[string]struct{} // that claims have
-	until  time.Time           // valid until then, by a request that was confirmed
-	gone   bool                // etcd has said that it does not know it
-	asking *call               // the last keep-alive under way
+	id      clientv3.LeaseID
+	ttl     time.Duration
+	keys    map[string]struct{} // in use by claims
+	until   time.Time           // valid until then, by the last confirmed request
+	gone    bool                // etcd no longer knows it
+	pending *call               // the last keep-alive in flight
 }
 
-// A lease is used as it is while freshFor of its TTL has passed since it was last confirmed; then each use asks for a keep-alive too, at
-// the same time. When less than spentBelow of it is left it might end before the claim arrives, and another is taken. A keep-alive that
-// is not answered within silentFor of it is not waited for by others: the next goes to another member of etcd.
+// A lease confirmed within TTL/refreshAfter is used as it is. Later, each use also starts a keep-alive. A lease with less than TTL/replaceBelow
+// left might end before the claim arrives, so it is replaced. A keep-alive unanswered for TTL/silentAfter is not joined: the next
+// caller sends one to another member.
 const (
-	freshFor   = 3 // a third
-	spentBelow = 4 // a quarter
-	silentFor  = 6 // a sixth
+	refreshAfter = 3 // a third
+	replaceBelow = 4 // a quarter
+	silentAfter  = 6 // a sixth
 )
 
-// take returns a lease for a new claim. Its errors are classified: nothing was claimed. Of several that goroutines ask for at the same time one is
-// used; the others, that nobody renews, end with their TTL.
-func (b *Backend) take(ctx context.Context, ttl time.Duration) (*lease, error) {
+// leaseFor returns a lease for a new claim. Its errors are classified: nothing was claimed. If several goroutines create leases at once, one
+// lease is used. The others expire unrenewed.
+func (b *Backend) leaseFor(ctx context.Context, ttl time.Duration) (*lease, error) {
 	ttl = (ttl + time.Second - 1) / time.Second * time.Second
 	if l := b.usable(ttl, nil); l != nil {
 		return l, nil
 	}
-	fresh, err := b.grant(ctx, ttl)
+	fresh, err := b.newLease(ctx, ttl)
 	if err != nil {
 		return nil, err
 	}
 	return b.usable(ttl, fresh), nil
 }
 
-// grant has etcd make a lease. Its errors are classified.
-func (b *Backend) grant(ctx context.Context, ttl time.Duration) (*lease, error) {
+// newLease creates a lease on etcd. Its errors are classified.
+func (b *Backend) newLease(ctx context.Context, ttl time.Duration) (*lease, error) {
 	var sent time.Time
 	r, err := do(ctx, b, false, func(ctx context.Context, client *clientv3.Client) (*clientv3.LeaseGrantResponse, error) {
 		sent = time.Now()
 		return client.Grant(ctx, int64(ttl/time.Second))
 	})
-	if err != nil { // it may be there, but nothing is attached to it
+	if err != nil { // the lease may exist, but nothing is attached to it
 		return nil, err
 	}
 	least := time.Duration(r.TTL) * time.Second
 	if least > ttl {
-		return nil, fmt.Errorf("%w: the TTL %v is under the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets that minimum",
+		return nil, fmt.Errorf("%w: the TTL %v is below the server's minimum of %v: use a longer TTL, or shorten etcd's --election-timeout, which sets the minimum",
 			driver.ErrRefused, ttl, least)
 	}
 	return &lease{id: r.ID, ttl: ttl, keys: make(map[string]struct{}), until: sent.Add(least)}, nil
 }
 
-// usable is the lease of ttl that can take a claim: the one in use, or else fresh, which may be nil.
+// usable returns the lease of ttl for new claims: the current one if enough of it is left, else fresh, which may be nil.
 func (b *Backend) usable(ttl time.Duration, fresh *lease) *lease {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/spentBelow {
+	if l := b.leases[ttl]; l != nil && time.Until(l.until) > l.ttl/replaceBelow {
 		return l
 	}
 	if fresh != nil {
@@ -75,15 +74,15 @@ func (b *Backend) usable(ttl time.Duration, fresh *lease) *lease {
 	return fresh
 }
 
-// retire ends the use of l for new claims: one of those on it may arrive late, and must not find it alive for ever. The mutex is held.
+// retire stops new claims on l: a late claim on it must not find it alive for ever. The mutex is held.
 func (b *Backend) retire(l *lease) {
 	if b.leases[l.ttl] == l {
 		delete(b.leases, l.ttl)
 	}
 }
 
-// lost notes that etcd does not know l any more, and ends all claims on it.
-func (b *Backend) lost(l *lease) {
+// leaseLost records that etcd no longer knows l, and ends all claims on it.
+func (b *Backend) leaseLost(l *lease) {
 	var all []*claim
 	b.mu.Lock()
 	if !l.gone {
@@ -97,30 +96,30 @@ func (b *Backend) lost(l *lease) {
 	}
 	b.mu.Unlock()
 	for _, c := range all {
-		b.gone(c, errLeaseGone)
+		b.claimGone(c, errLeaseGone)
 	}
 }
 
-// keep asks for a keep-alive of l, or joins the one under way. nil: l was confirmed lately, and must says no. The mutex is held.
-func (b *Backend) keep(l *lease, must bool) *call {
+// refresh starts a keep-alive of l, or joins the one in flight. nil: l was confirmed recently, and must is false. The mutex is held.
+func (b *Backend) refresh(l *lease, must bool) *call {
 	switch {
-	case !must && time.Until(l.until) >= l.ttl-l.ttl/freshFor:
+	case !must && time.Until(l.until) >= l.ttl-l.ttl/refreshAfter:
 		return nil
-	case l.asking != nil && time.Since(l.asking.began) < l.ttl/silentFor:
-		return l.asking
+	case l.pending != nil && time.Since(l.pending.began) < l.ttl/silentAfter:
+		return l.pending
 	}
-	l.asking = b.begin(func(k *call) error {
+	l.pending = b.begin(func(k *call) error {
 		err := b.keepAlive(l, k)
-		if isGone(err) {
-			b.lost(l)
+		if isLeaseNotFound(err) {
+			b.leaseLost(l)
 			return errLeaseGone
 		}
 		return err
 	})
-	return l.asking
+	return l.pending
 }
 
-// keepAlive asks etcd to keep l alive, as k. The validity counts from before the request was sent.
+// keepAlive sends one keep-alive for l, as k. The validity counts from before the request was sent.
 func (b *Backend) keepAlive(l *lease, k *call) error {
 	ctx, cancel := context.WithTimeout(b.ctx, l.ttl)
 	defer cancel()
@@ -129,8 +128,8 @@ func (b *Backend) keepAlive(l *lease, k *call) error {
 	})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l.asking == k {
-		l.asking = nil
+	if l.pending == k {
+		l.pending = nil
 	}
 	if err != nil {
 		return err
@@ -141,35 +140,35 @@ func (b *Backend) keepAlive(l *lease, k *call) error {
 	return nil
 }
 
-// RenewBatch implements driver.BatchRenewer: a keep-alive for each lease of etcd, of which there is one for each TTL as a rule. Whether the
-// keys are still there is what their watches tell; some keys, in turn, are read as well, since a member of etcd that has stopped tells nothing.
+// RenewBatch implements driver.BatchRenewer, with one keep-alive per etcd lease, usually one per TTL. Watches report deleted keys. Since a
+// stalled member reports nothing, each call also reads some of the keys, in rotation.
 func (b *Backend) RenewBatch(ctx context.Context, all []driver.Lease, results []driver.Renewal) {
-	said := make(map[*lease]*call)
+	calls := make(map[*lease]*call)
 	b.mu.Lock()
 	for _, one := range all {
-		if l := one.(*claim).lease; said[l] == nil {
-			said[l] = b.keep(l, true)
+		if l := one.(*claim).lease; calls[l] == nil {
+			calls[l] = b.refresh(l, true)
 		}
 	}
-	some := make([]*claim, min(len(all), readAtOnce))
+	some := make([]*claim, min(len(all), confirmBatch))
 	for i := range some {
-		b.looked++
-		some[i] = all[b.looked%len(all)].(*claim)
+		b.confirmed++
+		some[i] = all[b.confirmed%len(all)].(*claim)
 	}
 	b.background(func() { b.confirm(some) })
 	b.mu.Unlock()
 	for i, one := range all {
 		c := one.(*claim)
-		err := said[c.lease].wait(ctx, true)
+		err := calls[c.lease].wait(ctx, true)
 		b.mu.Lock()
 		switch {
-		case c.over == errReleased:
+		case c.ended == errReleased:
 			results[i].Err = fmt.Errorf("%w: it was released", driver.ErrLost)
-		case c.over != nil:
-			results[i].Err = c.over
+		case c.ended != nil:
+			results[i].Err = c.ended
 		case err != nil && !c.lease.until.After(c.until):
 			results[i].Err = err
-		default: // also where a keep-alive that an earlier renewal gave up was answered meanwhile
+		default: // also if a keep-alive from an earlier, abandoned renewal was answered
 			c.until = c.lease.until
 			results[i].Until = c.until
 		}

@@ -14,23 +14,23 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// link leads to etcd: through the caller's client, or one of a URL. That is made when it is first needed, since clientv3 asks for a token as
-// soon as it is made.
+// link provides a connection to etcd: the caller's client, or one from a URL. That one is made at first use, since clientv3 requests a token
+// on creation.
 type link struct {
-	config *clientv3.Config // of the own client; nil: the caller's
+	config *clientv3.Config // of our own client; nil: the client is the caller's
 
 	// Guarded by Backend.mu.
 	client     *clientv3.Client
-	connecting *call // makes the own client; nil: not now
+	connecting *call // creates our own client; nil: not in progress
 }
 
 var (
 	errClosed      = fmt.Errorf("%w: the backend or its client is closed", driver.ErrUnavailable)
-	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and does TLS suit both sides?", driver.ErrUnavailable)
+	errUnreachable = fmt.Errorf("%w: etcd cannot be reached: is it running, is the address right, and do both sides agree on TLS?", driver.ErrUnavailable)
 )
 
-// ready returns the client once it has a connection. clientv3 keeps a request until there is one, however long that takes; what ready
-// refuses was certainly not sent. Its errors are classified.
+// ready returns the client once it has a connection. clientv3 queues requests without one, for any length of time. If ready fails, nothing was
+// sent. Its errors are classified.
 func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	for {
 		client, connecting := b.connect()
@@ -44,7 +44,7 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 			continue
 		}
 		conn := client.ActiveConnection()
-		if conn == nil { // the caller's interfaces lead elsewhere
+		if conn == nil { // the caller's interfaces use another connection
 			return client, nil
 		}
 		state := conn.GetState()
@@ -54,7 +54,7 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 		case connectivity.Shutdown:
 			return nil, errClosed
 		case connectivity.TransientFailure:
-			conn.ResetConnectBackoff() // which grows to two minutes, and lockport pauses by itself
+			conn.ResetConnectBackoff() // it grows to two minutes, and lockport paces retries anyway
 			return nil, errUnreachable
 		}
 		conn.Connect()
@@ -64,11 +64,11 @@ func (b *Backend) ready(ctx context.Context) (*clientv3.Client, error) {
 	}
 }
 
-// patience is how long a request has for itself before do looks after it: most need less, and cost no goroutine.
-const patience = 50 * time.Millisecond
+// watchConnAfter is the age at which do starts watching a request's connection: most end sooner, and cost no goroutine.
+const watchConnAfter = 50 * time.Millisecond
 
-// do makes a request of the client, once that has a connection. f's context ends soon when there is none any more, too: clientv3 would keep what
-// it has not sent until there is another. The error is classified; late is what classify asks for.
+// do sends a request once the client has a connection. f's context ends soon after the connection fails: clientv3 would queue the request until
+// the next one. The error is classified; for late, see classify.
 func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Context, *clientv3.Client) (T, error)) (answer T, err error) {
 	client, err := b.ready(ctx)
 	if err != nil {
@@ -77,7 +77,7 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if conn := client.ActiveConnection(); conn != nil {
-		look := time.AfterFunc(patience, func() {
+		look := time.AfterFunc(watchConnAfter, func() {
 			conn.WaitForStateChange(ctx, connectivity.Ready)
 			cancel()
 		})
@@ -87,7 +87,7 @@ func do[T any](ctx context.Context, b *Backend, late bool, f func(context.Contex
 	return answer, classify(ctx, err, late)
 }
 
-// connect returns the client, or what makes the own one.
+// connect returns the client, or the call that creates our own.
 func (b *Backend) connect() (*clientv3.Client, *call) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -97,8 +97,8 @@ func (b *Backend) connect() (*clientv3.Client, *call) {
 			config := *l.config
 			config.Context = b.ctx
 			var client *clientv3.Client
-			if config.Username != "" { // clientv3 says nothing of why it cannot ask for a token
-				err = l.dial(b.ctx)
+			if config.Username != "" { // clientv3 does not say why it cannot get a token
+				err = l.diagnose(b.ctx)
 			}
 			if err == nil {
 				client, err = clientv3.New(config)
@@ -115,8 +115,8 @@ func (b *Backend) connect() (*clientv3.Client, *call) {
 	return l.client, l.connecting
 }
 
-// dial looks why etcd cannot be reached, by a connection of its own, since gRPC says it in words alone. nil: one of the endpoints can be.
-func (l *link) dial(ctx context.Context) (err error) {
+// diagnose dials etcd directly to find out why it is unreachable: gRPC reports that only as text. nil: an endpoint answers.
+func (l *link) diagnose(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()
 	dial := new(net.Dialer).DialContext
@@ -133,33 +133,35 @@ func (l *link) dial(ctx context.Context) (err error) {
 	var cert *tls.CertificateVerificationError
 	var alert tls.AlertError
 	if errors.As(err, &cert) || errors.As(err, &alert) {
-		return fmt.Errorf("%w: the TLS handshake with etcd failed, check the CA, the client certificate and the server's name: %w", driver.ErrRefused, err)
+		return fmt.Errorf("%w: the TLS handshake with etcd failed: check the CA, the client certificate and the server name: %w", driver.ErrRefused, err)
 	}
 	return fmt.Errorf("%w (%w)", errUnreachable, err)
 }
 
-// close closes the own client, which nobody makes any more.
+// close closes our own client. Nothing creates it any more.
 func (l *link) close() error {
 	if l.config == nil || l.client == nil {
 		return nil
 	}
-	if err := l.client.Close(); !errors.Is(err, context.Canceled) { // of the context that we gave it
+	if err := l.client.Close(); !errors.Is(err, context.Canceled) { // that is config.Context's
 		return err
 	}
 	return nil
 }
 
-// clear reports that the own client sends a password without TLS.
-func (l *link) clear() bool { return l.config != nil && l.config.Username != "" && l.config.TLS == nil }
+// plaintextPassword reports that our own client sends a password without TLS.
+func (l *link) plaintextPassword() bool {
+	return l.config != nil && l.config.Username != "" && l.config.TLS == nil
+}
 
-// call is something under way that many may wait for.
+// call is an operation that many goroutines may wait for.
 type call struct {
 	began time.Time
 	done  chan struct{}
-	err   error // classified; once done is closed
+	err   error // classified; valid once done is closed
 }
 
-// begin begins f on a goroutine that Close waits for. The mutex is held.
+// begin runs f on a goroutine that Close waits for. The mutex is held.
 func (b *Backend) begin(f func(*call) error) *call {
 	c := &call{began: time.Now(), done: make(chan struct{}), err: errClosed}
 	if b.ctx.Err() != nil {
@@ -173,7 +175,7 @@ func (b *Backend) begin(f func(*call) error) *call {
 	return c
 }
 
-// wait waits until c, which may be nil, is done. late: as for classify.
+// wait waits until c, which may be nil, is done. For late, see classify.
 func (c *call) wait(ctx context.Context, late bool) error {
 	if c == nil {
 		return nil

@@ -20,13 +20,13 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// clientv3 repeats what was cancelled, although it may have been, or may still be, carried out. Neither changes anything.
+// clientv3 repeats a cancelled request that etcd may have executed, or may still execute. Neither changes the outcome.
 func TestRepeatedRequests(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
 	etcd := newClient(t, s.Addr())
 	var cancel, slow atomic.Bool
-	var repeat func() // sends what was cancelled once more
+	var repeat func() // resends the cancelled request
 	sent := 0
 	n := newNodeThrough(t, s, func(ctx context.Context, method string, q, r any, cc *grpc.ClientConn, next grpc.UnaryInvoker, o ...grpc.CallOption) error {
 		if _, ok := q.(*pb.TxnRequest); !ok || !cancel.Load() {
@@ -51,7 +51,7 @@ func TestRepeatedRequests(t *testing.T) {
 		require.Greater(t, sent, 1)
 	}
 
-	// The first one was carried out.
+	// etcd executed the first copy.
 	var lease driver.Lease
 	for mode, as := range inMode {
 		req := as(n.Request("x"))
@@ -72,7 +72,7 @@ func TestRepeatedRequests(t *testing.T) {
 	require.Len(t, keysOf(t, etcd, "x"), 1, "a release that is late")
 	n.Frees(next)
 
-	// The first one arrives when the lock has been released, or abandoned.
+	// The first copy arrives after the lock was released or abandoned.
 	slow.Store(true)
 	for mode, as := range inMode {
 		for _, queue := range []bool{false, true} {
@@ -88,7 +88,7 @@ func TestRepeatedRequests(t *testing.T) {
 				other.Permits = 1
 			}
 			held := n.Takes(other)
-			if mode == "permit" && !queue { // it asks for none where none is free
+			if mode == "permit" && !queue { // it requests none while none is free
 				_, err := n.Try(req)
 				require.ErrorIs(t, err, driver.ErrHeld)
 				n.Frees(held)
@@ -108,7 +108,7 @@ func TestRepeatedRequests(t *testing.T) {
 	}
 }
 
-// A transaction that fills etcd is carried out, and answered as if it had not been.
+// etcd executes the transaction that fills it, but answers that it did not.
 func TestOutOfSpaceAfterAll(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -136,7 +136,7 @@ func TestOutOfSpaceAfterAll(t *testing.T) {
 	require.Empty(t, keysOf(t, etcd, "y"))
 }
 
-// gRPC pauses for up to two minutes between two attempts to connect. A claim cuts that short, and is never kept until there is a connection.
+// gRPC pauses up to two minutes between connection attempts. A claim cuts the pause short, and never waits in a queue for a connection.
 func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -156,7 +156,7 @@ func TestPauseBetweenConnectionsIsCutShort(t *testing.T) {
 	n.Frees(n.TakesSoon(n.Request("y")))
 }
 
-// A waiter whose look is not answered looks again, and keeps its lease alive meanwhile.
+// A waiter whose query of its place is unanswered asks again, and keeps its lease alive meanwhile.
 func TestLookThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -182,7 +182,7 @@ func TestLookThatIsNotAnswered(t *testing.T) {
 		lease, err = n.Wait(ctx, req)
 		granted <- err
 	}()
-	<-time.After(100 * time.Millisecond) // it watches the holder's key
+	<-time.After(100 * time.Millisecond) // until it watches the holder's key
 	silent.Store(true)
 	n.Frees(held)
 	freed := time.Now()

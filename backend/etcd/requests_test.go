@@ -10,8 +10,8 @@ import (
 	"github.com/lockport/lockport/conformance"
 )
 
-// isOp tells requests apart by the messages in the frames of HTTP/2: a claim puts a key with our value, a release deletes a key and puts none, a
-// keep-alive is a number and nothing else.
+// isOp classifies requests by the messages in HTTP/2 frames: a claim puts a key with our value, a release deletes a key and puts none, a
+// keep-alive is a single number.
 func isOp(op conformance.Op, request []byte) bool {
 	request = bytes.TrimPrefix(request, []byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"))
 	for len(request) >= 9 {

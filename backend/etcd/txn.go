@@ -7,8 +7,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// request is a transaction about a name. Those that share a batch are nested in one transaction, each with its own comparisons. A batch has
-// one about a name, since etcd evaluates all comparisons before any of the operations.
+// request is a transaction about one name. A batch nests its requests in one transaction, each with its own comparisons. A batch has one
+// request per name, since etcd evaluates all comparisons before any operation.
 type request struct {
 	name     string
 	when     []clientv3.Cmp
@@ -17,13 +17,13 @@ type request struct {
 
 func (r request) op() clientv3.Op { return clientv3.OpTxn(r.when, r.then, r.or) }
 
-// answer is what became of a request; err is classified.
+// answer is the result of a request; err is classified.
 type answer struct {
 	txn *clientv3.TxnResponse
 	err error
 }
 
-// write carries out r, together with those of other goroutines. Its errors are classified.
+// write executes r, batched with other goroutines' requests. Its errors are classified.
 func (b *Backend) write(ctx context.Context, r request) (*clientv3.TxnResponse, error) {
 	a, sent, err := b.writes.Do(ctx, r)
 	if err != nil {
@@ -32,7 +32,7 @@ func (b *Backend) write(ctx context.Context, r request) (*clientv3.TxnResponse, 
 	return a.txn, a.err
 }
 
-// send carries out the requests of a batch.
+// send executes the requests of a batch.
 func (b *Backend) send(ctx context.Context, all []request) []answer {
 	answers := make([]answer, len(all))
 	if len(all) == 1 {
@@ -44,7 +44,7 @@ func (b *Backend) send(ctx context.Context, all []request) []answer {
 		together.then = append(together.then, r.op())
 	}
 	a := b.commit(ctx, together)
-	if a.err != nil && certain(a.err) { // perhaps because of one of them
+	if a.err != nil && certain(a.err) { // perhaps one of them is to blame
 		var each sync.WaitGroup
 		for i, r := range all {
 			each.Go(func() { answers[i] = b.commit(ctx, r) })
@@ -61,7 +61,7 @@ func (b *Backend) send(ctx context.Context, all []request) []answer {
 	return answers
 }
 
-// commit carries out one transaction.
+// commit executes one transaction.
 func (b *Backend) commit(ctx context.Context, r request) answer {
 	txn, err := do(ctx, b, true, func(ctx context.Context, client *clientv3.Client) (*clientv3.TxnResponse, error) {
 		return client.Txn(ctx).If(r.when...).Then(r.then...).Else(r.or...).Commit()
@@ -69,14 +69,14 @@ func (b *Backend) commit(ctx context.Context, r request) answer {
 	return answer{txn, err}
 }
 
-// part is the answer to the transaction that is operation i of another.
+// part is the response of the nested transaction at operation i.
 func part(r *clientv3.TxnResponse, i int) *clientv3.TxnResponse {
 	p := (*clientv3.TxnResponse)(r.Responses[i].GetResponseTxn())
 	p.Header = r.Header
 	return p
 }
 
-// rangeAt is the answer to the read that is operation i of a transaction.
+// rangeAt is the response of the read at operation i.
 func rangeAt(r *clientv3.TxnResponse, i int) *clientv3.GetResponse {
 	return (*clientv3.GetResponse)(r.Responses[i].GetResponseRange())
 }

@@ -27,15 +27,15 @@ func init() {
 }
 
 var params = []lockport.Param{
-	{Name: "prefix", Text: `what the keys begin with; default "lockport/"; may be empty`},
-	{Name: "addr", Text: "a further endpoint, host:port; may be repeated, and is needed for more than one IPv6 address"},
+	{Name: "prefix", Text: `prefix of all keys; default "lockport/"; may be empty`},
+	{Name: "addr", Text: "another endpoint, host:port; repeatable; needed for more than one IPv6 address"},
 }
 
-// openURL makes a backend of a URL, with a client of its own.
+// openURL makes a backend from a URL, with a client of its own.
 func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	if u.Path != "" && u.Path != "/" {
-		return nil, fmt.Errorf("the etcd URL has the path %q: what the keys begin with is the parameter prefix", u.Path)
+		return nil, fmt.Errorf("the etcd URL has the path %q: set the prefix of the keys by the parameter prefix", u.Path)
 	}
 	var o Options
 	o.Prefix, o.NoPrefix = p.Prefix()
@@ -48,7 +48,7 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 		}
 	}
 	if u.Scheme == "etcds" {
-		if config.TLS = p.TLS(""); config.TLS != nil && config.TLS.ServerName != "" { // over which that of the endpoint would win
+		if config.TLS = p.TLS(""); config.TLS != nil && config.TLS.ServerName != "" { // else the endpoint's name takes precedence
 			config.DialOptions = append(config.DialOptions, grpc.WithAuthority(config.TLS.ServerName))
 		}
 	}
@@ -59,15 +59,15 @@ func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 }
 
 const (
-	// Bounds of the own client's attempts to connect, and of its request for a token.
+	// Bounds on our own client's connection attempts and on its request for a token.
 	connectTimeout = 3 * time.Second
 	maxReconnect   = time.Second
-	// pingAfter is after how long a silence gRPC asks whether the server is there; etcd refuses more.
+	// pingAfter is the silence after which gRPC pings the server; etcd rejects more frequent pings.
 	pingAfter   = 10 * time.Second
 	pingTimeout = 3 * time.Second
 )
 
-// newConfig configures a client that logs nothing.
+// newConfig returns the configuration of a client that does not log.
 func newConfig(endpoints []string) *clientv3.Config {
 	wait := backoff.DefaultConfig
 	wait.BaseDelay, wait.MaxDelay = 50*time.Millisecond, maxReconnect
@@ -75,7 +75,7 @@ func newConfig(endpoints []string) *clientv3.Config {
 		Endpoints:            endpoints,
 		Logger:               zap.NewNop(),
 		DialTimeout:          connectTimeout,
-		MaxUnaryRetries:      2, // one more than none, for when a token has expired
+		MaxUnaryRetries:      2, // one retry, for an expired token
 		DialKeepAliveTime:    pingAfter,
 		DialKeepAliveTimeout: pingTimeout,
 		DialOptions:          []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{Backoff: wait, MinConnectTimeout: connectTimeout})},

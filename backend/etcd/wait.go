@@ -10,49 +10,49 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// lookEvery is how often a claim that waits looks where it stands although it was told of nothing.
+// lookEvery is how often a waiting claim checks its place without an event.
 const lookEvery = 5 * time.Second
 
-// Wait implements driver.Waiter. It keeps the claim's lease alive meanwhile, and its place in the queue over interruptions that are shorter
-// than the TTL.
+// Wait implements driver.Waiter. It keeps the claim's lease alive. The claim keeps its place in the queue across interruptions shorter than
+// the TTL.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
-	c, err := b.enter(req)
+	c, err := b.register(req)
 	if err != nil {
 		return nil, err
 	}
-	p, err := b.ask(ctx, c, true, nil)
+	p, err := b.acquire(ctx, c, true, nil)
 	if err == nil && p.ahead > 0 {
-		p, err = b.stand(ctx, c, p)
+		p, err = b.waitTurn(ctx, c, p)
 	}
 	return b.outcome(c, p, err)
 }
 
-// turn tells a claim that waits to look where it stands, when as many keys have been deleted as have to be.
-type turn struct {
+// wakeup wakes a waiting claim after enough keys were deleted.
+type wakeup struct {
 	wake chan struct{}
 	left atomic.Int64
 }
 
-func (t *turn) happened(_ string, deleted bool) {
+func (t *wakeup) happened(_ string, deleted bool) {
 	if deleted && t.left.Add(-1) <= 0 {
 		t.missed()
 	}
 }
 
-func (t *turn) missed() {
+func (t *wakeup) missed() {
 	select {
 	case t.wake <- struct{}{}:
 	default:
 	}
 }
 
-// stand waits in the queue until c is granted.
-func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
-	woken := &turn{wake: make(chan struct{}, 1)}
+// waitTurn waits in the queue until c is granted.
+func (b *Backend) waitTurn(ctx context.Context, c *claim, p place) (place, error) {
+	woken := &wakeup{wake: make(chan struct{}, 1)}
 	woken.left.Store(int64(p.ahead))
 	var ahead *watch
 	b.mu.Lock()
-	l, over := c.lease, c.over
+	l, ended := c.lease, c.ended
 	c.wake = woken.missed
 	b.mu.Unlock()
 	defer func() {
@@ -64,11 +64,11 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 	pulse := time.NewTicker(l.ttl / 6)
 	defer pulse.Stop()
 	looked := time.Now()
-	for over == nil {
+	for ended == nil {
 		if ahead == nil || ahead.key != p.before {
 			b.mu.Lock()
 			b.watches.remove(ahead)
-			ahead = &watch{within: c.within, key: p.before, seen: p.revision, events: woken}
+			ahead = &watch{prefix: c.prefix, key: p.before, seen: p.revision, events: woken}
 			b.watches.add(ahead)
 			b.mu.Unlock()
 		}
@@ -76,7 +76,7 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 		case <-woken.wake:
 		case <-pulse.C:
 			b.mu.Lock()
-			b.keep(l, false)
+			b.refresh(l, false)
 			b.mu.Unlock()
 			if time.Since(looked) < lookEvery {
 				continue
@@ -86,19 +86,19 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 		case <-b.ctx.Done():
 			return p, fmt.Errorf("%w: %v", driver.ErrUnknown, errClosed)
 		}
-		// Meanwhile nobody keeps the lease alive.
-		woken.left.Store(0) // what is deleted while it looks wakes it again
-		soon, cancel := context.WithTimeout(ctx, l.ttl/spentBelow)
-		now, err := b.look(soon, c)
+		// Until locate returns, nothing keeps the lease alive.
+		woken.left.Store(0) // a deletion meanwhile wakes it again
+		soon, cancel := context.WithTimeout(ctx, l.ttl/replaceBelow)
+		now, err := b.locate(soon, c)
 		cancel()
 		b.mu.Lock()
-		over = c.over
+		ended = c.ended
 		b.mu.Unlock()
 		switch {
-		case over != nil:
+		case ended != nil:
 		case errors.Is(err, driver.ErrRefused):
 			return p, err
-		case err != nil: // it may have been its turn
+		case err != nil: // it may be first already
 			looked = time.Time{}
 		case now.ahead == 0:
 			return now, nil
@@ -107,5 +107,5 @@ func (b *Backend) stand(ctx context.Context, c *claim, p place) (place, error) {
 			woken.left.Store(int64(p.ahead))
 		}
 	}
-	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, over)
+	return p, fmt.Errorf("%w: %v", driver.ErrUnavailable, ended)
 }

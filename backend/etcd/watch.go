@@ -9,47 +9,47 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 )
 
-// watch tells what happens to the keys of a name, or to one of them.
+// watch reports events on the keys of a name, or on one key.
 type watch struct {
-	within string
-	key    string // the deletion of this one alone; empty: all
-	from   int64  // the first revision to tell of; 0: from now on
-	seen   int64  // where from is 0: that of the store when the one who watches last looked
+	prefix string
+	key    string // report only deletions of this key; empty: all events
+	from   int64  // first revision to report; 0: from now on
+	seen   int64  // if from is 0: the revision that the watcher last read
 	events events
 	added  bool
-	stop   context.CancelFunc // ends a watch of its own; nil: it has none
+	stop   context.CancelFunc // ends its own etcd watch; nil: none
 }
 
-// events is told what happens.
+// events receives what a watch reports.
 type events interface {
 	happened(key string, deleted bool)
-	missed() // something may have happened unseen
+	missed() // events may have been missed
 }
 
-// watches are all watches of a backend, on one stream of clientv3. Each takes one goroutine of clientv3 and one of ours, so that a process with more
-// than ownWatches of them begins a single one of all locks' keys instead, and keeps that until it has none. The backend's mutex guards them.
+// watches are all watches of a backend, on one stream of clientv3. Each own etcd watch costs two goroutines. With more than ownWatches, one
+// watch of all locks' keys replaces them, until the last is removed. The backend's mutex guards them.
 type watches struct {
 	b      *Backend
-	names  map[string][]*watch // by within
+	names  map[string][]*watch // by prefix
 	n      int
-	shared context.CancelFunc // ends the one that all share; nil: each has its own
-	next   int64              // the first revision that the shared one has not told of; 0: it has not begun
+	shared context.CancelFunc // ends the shared watch; nil: each has its own
+	next   int64              // first revision that the shared watch has not reported; 0: not started
 }
 
 const (
 	ownWatches = 32
-	// Pauses before a watch that broke is begun again. clientv3 itself has tried until then.
+	// Pauses before a broken watch is restarted. clientv3 has given up on it by then.
 	retrySoon = 50 * time.Millisecond
 	retryLate = 2 * time.Second
 )
 
-// add has w told of what happens until remove. The mutex is held.
+// add makes w report events until remove. The mutex is held.
 func (ws *watches) add(w *watch) {
 	if w.added {
 		return
 	}
 	w.added = true
-	ws.names[w.within] = append(ws.names[w.within], w)
+	ws.names[w.prefix] = append(ws.names[w.prefix], w)
 	ws.n++
 	switch {
 	case ws.shared != nil:
@@ -65,21 +65,21 @@ func (ws *watches) add(w *watch) {
 				w.stop = nil
 			}
 		})
-		all := &watch{within: ws.b.layout.prefix, events: (*shared)(ws)}
+		all := &watch{prefix: ws.b.layout.prefix, events: (*shared)(ws)}
 		ws.begin(all)
 		ws.shared, ws.next = all.stop, 0
 	}
 }
 
-// remove ends w, which may be nil. It may be told of one more event. The mutex is held.
+// remove ends w, which may be nil. One more event may follow. The mutex is held.
 func (ws *watches) remove(w *watch) {
 	if w == nil || !w.added {
 		return
 	}
 	w.added = false
-	ws.names[w.within] = slices.DeleteFunc(ws.names[w.within], func(other *watch) bool { return other == w })
-	if len(ws.names[w.within]) == 0 {
-		delete(ws.names, w.within)
+	ws.names[w.prefix] = slices.DeleteFunc(ws.names[w.prefix], func(other *watch) bool { return other == w })
+	if len(ws.names[w.prefix]) == 0 {
+		delete(ws.names, w.prefix)
 	}
 	ws.n--
 	if w.stop != nil {
@@ -99,28 +99,29 @@ func (ws *watches) each(do func(*watch)) {
 	}
 }
 
-// begin gives w a watch of its own. The mutex is held.
+// begin gives w its own etcd watch. The mutex is held.
 func (ws *watches) begin(w *watch) {
 	var ctx context.Context
-	ctx, w.stop = context.WithCancel(clientv3.WithRequireLeader(ws.b.ctx)) // a member that has lost its leader ends it, so that another is asked
+	// A member that loses its leader ends the watch, so that another member is asked.
+	ctx, w.stop = context.WithCancel(clientv3.WithRequireLeader(ws.b.ctx))
 	own := *w
 	ws.b.background(func() { ws.follow(ctx, &own) })
 }
 
-// follow tells of what w is about until ctx ends.
+// follow reports w's events until ctx ends.
 func (ws *watches) follow(ctx context.Context, w *watch) {
-	key, opts := w.within, []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
+	key, opts := w.prefix, []clientv3.OpOption{clientv3.WithCreatedNotify(), clientv3.WithPrefix()}
 	if w.key != "" {
 		key, opts[1] = w.key, clientv3.WithFilterPut()
 	}
 	for pause := retrySoon; ctx.Err() == nil; pause = min(2*pause, retryLate) {
 		if client, err := ws.b.ready(ctx); err == nil {
 			for r := range client.Watch(ctx, key, append(opts, clientv3.WithRev(w.from))...) {
-				missed := r.CompactRevision > 0 // it was to begin in a past that is not kept
+				missed := r.CompactRevision > 0 // its start was compacted away
 				switch n := len(r.Events); {
 				case missed:
 					w.from, w.seen = 0, 0
-				case n > 0: // the header's revision may be later: that of more to come
+				case n > 0: // the header's revision may cover later events
 					w.from = r.Events[n-1].Kv.ModRevision + 1
 				case r.Created:
 					pause = retrySoon
@@ -148,7 +149,7 @@ func (ws *watches) follow(ctx context.Context, w *watch) {
 	}
 }
 
-// shared is told of everything by the watch that all share.
+// shared receives the shared watch's events.
 type shared watches
 
 func (s *shared) happened(key string, deleted bool) {

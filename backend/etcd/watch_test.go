@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// watchers is a clientv3.Watcher that answers with what it has, and notes from which revision it was asked.
+// watchers is a clientv3.Watcher with prepared answers. It records the requested revisions.
 type watchers struct {
 	clientv3.Watcher
 	asked   chan int64
@@ -35,7 +35,7 @@ func (w *watchers) Watch(_ context.Context, _ string, o ...clientv3.OpOption) cl
 	return ch
 }
 
-// etcd sends a watch that begins in the past what has happened in parts, each with the revision of the store.
+// For a watch that starts in the past, etcd sends the events in parts, each with the store's current revision.
 func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 	t.Parallel()
 	w := &watchers{asked: make(chan int64), answers: make(chan []clientv3.WatchResponse)}
@@ -44,7 +44,7 @@ func TestWatchGoesOnAfterTheLastEvent(t *testing.T) {
 	b := newBackendOn(t, c)
 	told, missed := 0, 0
 	b.mu.Lock()
-	watched := &watch{within: "x/", from: 1, events: witness{func() { told++ }, func() { missed++ }}}
+	watched := &watch{prefix: "x/", from: 1, events: handler{func() { told++ }, func() { missed++ }}}
 	b.watches.add(watched)
 	b.mu.Unlock()
 	event := func(revision int64) *clientv3.Event {
@@ -83,19 +83,19 @@ func newBackendOn(t *testing.T, c *clientv3.Client) *Backend {
 	return b
 }
 
-type witness struct{ told, lost func() }
+type handler struct{ told, lost func() }
 
-func (w witness) happened(string, bool) { w.told() }
-func (w witness) missed()               { w.lost() }
+func (w handler) happened(string, bool) { w.told() }
+func (w handler) missed()               { w.lost() }
 
-// A watch that joins the one that all share looks for itself if that one has told of its time already.
+// A watch that joins the shared one must check for itself if the shared one is past its first revision.
 func TestJoiningTheSharedWatch(t *testing.T) {
 	b := newBackendOn(t, clientv3.NewCtxClient(t.Context()))
 	missed := make(chan int64, 3)
 	b.mu.Lock()
 	b.watches.shared, b.watches.next = func() {}, 10
 	for _, w := range []*watch{{from: 9}, {from: 10}, {seen: 8}, {seen: 9}} {
-		w.events = witness{nil, func() { missed <- w.from + w.seen }}
+		w.events = handler{nil, func() { missed <- w.from + w.seen }}
 		b.watches.add(w)
 	}
 	b.mu.Unlock()
@@ -104,8 +104,7 @@ func TestJoiningTheSharedWatch(t *testing.T) {
 	require.Empty(t, missed)
 }
 
-// A process with many locks has one watch for all. Its holders are told as those with watches of their own are, whether they were granted before it
-// began, or later.
+// A process with many locks has one shared watch. It reports losses to holders granted before it began, and to later ones.
 func TestSharedWatch(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedEtcd(t, servers.EtcdOptions{})
@@ -115,7 +114,7 @@ func TestSharedWatch(t *testing.T) {
 	var leases []*claim
 	takes := func(i int) {
 		req := n.Request(name(i))
-		req.TTL = time.Minute // no renewal looks
+		req.TTL = time.Minute // no renewal checks the key
 		req.Lost = func(error) { lost <- i }
 		leases = append(leases, n.Takes(req).(*claim))
 	}
@@ -144,7 +143,7 @@ func TestSharedWatch(t *testing.T) {
 	n.Waits(waits)
 	granted := make(chan error, 1)
 	go func() { _, err := n.Wait(t.Context(), waits); granted <- err }()
-	<-time.After(holderPatience)
+	<-time.After(watchDelay)
 	start := time.Now()
 	n.Frees(held)
 	require.NoError(t, <-granted)
