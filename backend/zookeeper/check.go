@@ -15,7 +15,7 @@ import (
 // checkName is the lock that Check takes.
 const checkName = "lockport-check"
 
-// Check implements driver.Checker. It takes and releases a lock, since only that shows that the ACLs let us.
+// Check implements driver.Checker. It takes and releases a lock: only that proves that the ACLs allow it.
 func (b *Backend) Check(ctx context.Context) ([]driver.Notice, error) {
 	return inTime(ctx, driver.ErrUnavailable, func() ([]driver.Notice, error) { return b.check(ctx) })
 }
@@ -24,7 +24,7 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	var id [16]byte
 	_, _ = rand.Read(id[:])
 	req := driver.Request{Name: checkName, Owner: fmt.Sprintf("%x:check", id), TTL: b.o.TTL, Queue: true}
-	c, err := b.enter(ctx, req)
+	c, err := b.register(ctx, req)
 	if err == nil {
 		if _, _, err = c.place(ctx); err != nil {
 			err = c.failed(err)
@@ -33,7 +33,7 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 		}
 	}
 	switch {
-	case oneOf(err, driver.ErrUnknown): // no lock but this one is concerned
+	case oneOf(err, driver.ErrUnknown): // only this check's own lock is affected
 		return nil, unavailable(err)
 	case err != nil:
 		return nil, err
@@ -41,13 +41,13 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	var notices []driver.Notice
 	if b.o.TickTime == 0 {
 		notices = append(notices, driver.Notice{ID: "tick-time", Unknown: true,
-			Text:   fmt.Sprintf("The servers do not tell their tickTime; it is taken to be %v.", b.tick),
-			Remedy: "If it is longer, which a minSessionTimeout below two ticks may hide, set the option TickTime, in a URL tick_time."})
+			Text:   fmt.Sprintf("The servers do not report their tickTime; %v is assumed.", b.tick),
+			Remedy: "If it is longer, which a minSessionTimeout below two ticks may hide, set the option TickTime (in a URL: tick_time)."})
 	}
 	if b.o.Log == nil {
 		notices = append(notices, driver.Notice{ID: "session-timeout", Unknown: true,
-			Text:   fmt.Sprintf("It is not known which session timeout the server granted to this connection; it is taken to be %v.", b.o.TTL),
-			Remedy: "Give the option Log, which learns it."})
+			Text:   fmt.Sprintf("The session timeout that the server granted to this connection is unknown; %v is assumed.", b.o.TTL),
+			Remedy: "Set the option Log, which learns it."})
 	}
 	granted := b.timeout()
 	if granted < b.o.TTL {
@@ -58,25 +58,25 @@ func (b *Backend) check(ctx context.Context) ([]driver.Notice, error) {
 	members, _, err := b.get(membersPath)
 	switch {
 	case err == nil:
-		notices = append(notices, b.judgeMembers(members)...)
+		notices = append(notices, b.memberNotices(members)...)
 	case oneOf(err, driver.ErrRefused, zk.ErrNoNode):
 		notices = append(notices, driver.Notice{ID: "quorum", Unknown: true,
-			Text:   "The server does not let this user read " + membersPath + ", so it is not known whether a server may fail.",
+			Text:   "The server does not let this user read " + membersPath + ", so it is unknown whether a server may fail.",
 			Remedy: "Check that the ensemble has three or five servers."})
 	default:
 		return nil, withoutEffect(err)
 	}
-	if b.ensemble != nil && b.ensemble.clear {
+	if b.ensemble != nil && b.ensemble.plaintext {
 		notices = append(notices, notice.InTheClear(b.ensemble.addresses...)...)
 	}
 	return notices, nil
 }
 
-// membersPath is the node in which an ensemble lists its members. A server that stands alone has it too, empty.
+// membersPath is the node that lists an ensemble's members. On a standalone server it is empty.
 const membersPath = "/zookeeper/config"
 
-// judgeMembers reads that list.
-func (b *Backend) judgeMembers(text string) []driver.Notice {
+// memberNotices reports risks in that list.
+func (b *Backend) memberNotices(text string) []driver.Notice {
 	voters := 0
 	for one := range strings.Lines(text) {
 		if strings.HasPrefix(one, "server.") && !strings.Contains(one, ":observer") {
@@ -89,5 +89,5 @@ func (b *Backend) judgeMembers(text string) []driver.Notice {
 	}
 	return []driver.Notice{{ID: "endpoints",
 		Text:   fmt.Sprintf("This client knows one of %d servers, and loses its locks when that one is down.", voters),
-		Remedy: "Name the others too."}}
+		Remedy: "Add the others."}}
 }

@@ -13,35 +13,35 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is one claim, and its lease once it is granted.
+// claim is one claim, and its lease once granted.
 type claim struct {
 	b      *Backend
 	req    driver.Request
-	parent string // the path of the lock
-	prefix string // that of its node, before the sequence number
+	parent string // the lock's path
+	prefix string // path of its node, before the sequence number
 
 	// b.mu guards these.
 	abandoned bool
-	creating  chan struct{} // closed when the creation under way has returned; nil: there is none
-	unsure    bool          // a creation was sent whose outcome is not known
-	conn      *zk.Conn      // on which the last creation was sent
-	path      string        // of its node; "": not known, or there is none
-	session   int64         // that owns the node; 0: not known
-	czxid     int64         // the transaction that created it; 0: not known
-	ahead     string        // what it waited for when the lock was listed last: see waitsFor; "": nothing, or not known
+	creating  chan struct{} // closed when the creation in flight returns; nil: none
+	unsure    bool          // a creation was sent, its outcome is unknown
+	conn      *zk.Conn      // the connection of the last creation
+	path      string        // of its node; "": none, or not known
+	session   int64         // owner of the node; 0: not known
+	czxid     int64         // the transaction that created the node; 0: not known
+	ahead     string        // what it waited for at the last listing, see waitsFor; "": nothing, or not known
 	watch     <-chan zk.Event
 	grant     driver.Grant
 }
 
 type claimKey struct{ name, owner string }
 
-// errGone is why a claim that waited has to begin anew.
+// errGone: a waiting claim must start over.
 var errGone = errors.New("its node was deleted")
 
-// enter returns the claim of req, which it makes if there is none.
-func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error) {
+// register returns the claim of req, which it creates if there is none.
+func (b *Backend) register(ctx context.Context, req driver.Request) (*claim, error) {
 	if req.TTL != b.o.TTL {
-		return nil, fmt.Errorf("%w: the TTL is that of the session, %v; this claim asks for %v", driver.ErrRefused, b.o.TTL, req.TTL)
+		return nil, fmt.Errorf("%w: the TTL must be the session's, %v; this claim has %v", driver.ErrRefused, b.o.TTL, req.TTL)
 	}
 	key := claimKey{req.Name, req.Owner}
 	b.mu.Lock()
@@ -53,7 +53,7 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 	b.mu.Unlock()
 	err := b.ready(ctx)
 	if err == nil {
-		err = ctx.Err() // if that has ended, it may have been abandoned meanwhile
+		err = ctx.Err() // if ctx has ended, the claim may have been abandoned
 	}
 	if err != nil {
 		return nil, c.failed(err)
@@ -61,7 +61,7 @@ func (b *Backend) enter(ctx context.Context, req driver.Request) (*claim, error)
 	return c, nil
 }
 
-// newClaim makes a claim that nobody knows yet.
+// newClaim makes a claim without registering it.
 func (b *Backend) newClaim(req driver.Request) *claim {
 	parent := b.o.Chroot + "/" + parentName(req)
 	prefix := parent + "/" + nodePrefix(req, b.o.ReadWriteLock)
@@ -77,10 +77,10 @@ func (c *claim) forget() {
 	}
 }
 
-// attempt has the claim of req granted by f, or gives the error its class.
+// attempt runs f to have the claim of req granted, and classifies its error.
 func (b *Backend) attempt(ctx context.Context, req driver.Request, f func(*claim) (granted bool, err error)) (driver.Lease, error) {
 	return inTime(ctx, driver.ErrUnknown, func() (driver.Lease, error) {
-		c, err := b.enter(ctx, req)
+		c, err := b.register(ctx, req)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +104,7 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	})
 }
 
-// advance makes sure that the claim has a node, and grants it the lock if nothing is in its way. Otherwise it notes what is.
+// advance ensures that the claim has a node, and grants the lock if nothing is ahead. Otherwise it records what is ahead.
 func (c *claim) advance(ctx context.Context) (granted bool, err error) {
 	children, at, err := c.place(ctx)
 	if err != nil {
@@ -124,9 +124,9 @@ func (c *claim) advance(ctx context.Context) (granted bool, err error) {
 	return false, nil
 }
 
-// waitsFor returns what is in the way of the claim, whose node is children[at]: the node ahead, for a reader the last writer's ahead, and for a permit, where any of
-// the holders may go first, the node that has them all. "": nothing. Whoever has a lower number was created before, so that the server which shows
-// our node has seen all of them.
+// waitsFor returns the path that the claim, whose node is children[at], must wait for: the node ahead; for a reader, the last writer's node
+// ahead; for a permit, whose holders end in any order, the parent of all. "": nothing. Lower numbers were created earlier, so the server that
+// shows our node has seen them all.
 func (c *claim) waitsFor(children []string, at int) (path string, err error) {
 	if n := c.req.Permits; n > 0 {
 		for _, child := range children[:at] {
@@ -147,7 +147,7 @@ func (c *claim) waitsFor(children []string, at int) (path string, err error) {
 	return "", nil
 }
 
-// keepsOut says whether the claim, which is granted, keeps any of children out.
+// keepsOut reports whether the claim, which is granted, excludes any of children.
 func (c *claim) keepsOut(children []string) bool {
 	switch {
 	case c.req.Permits > 0:
@@ -158,19 +158,19 @@ func (c *claim) keepsOut(children []string) bool {
 	return len(children) > 1
 }
 
-// place makes sure that the claim has a node, and returns the lock's children in order, and which of them is the claim's. Across a lost
-// connection it asks again.
+// place ensures that the claim has a node. It returns the lock's children in order, and the index of the claim's own. It retries after a
+// lost connection.
 func (c *claim) place(ctx context.Context) (children []string, at int, err error) {
 	for {
 		if children, at, err = c.placeOnce(ctx); !errors.Is(err, errNoAnswer) || ctx.Err() != nil {
 			return children, at, err
 		}
-		pause(ctx, ridePause)
+		pause(ctx, retryPause)
 	}
 }
 
 func (c *claim) placeOnce(ctx context.Context) (children []string, at int, err error) {
-	if err := c.findAgain(); err != nil {
+	if err := c.resolveCreation(); err != nil {
 		return nil, 0, err
 	}
 	var l list
@@ -180,7 +180,7 @@ func (c *claim) placeOnce(ctx context.Context) (children []string, at int, err e
 		}
 	}
 	own := base(c.node())
-	if !slices.Contains(l.children, own) { // it was not asked for, or has overtaken the creation
+	if !slices.Contains(l.children, own) { // the list was not requested, or overtook the creation
 		l, err = c.b.list(c.parent)
 	}
 	if errors.Is(err, zk.ErrNoNode) {
@@ -194,15 +194,16 @@ func (c *claim) placeOnce(ctx context.Context) (children []string, at int, err e
 	case at < 0:
 		err = errGone
 	case at == 0:
-		c.deduce(l)
+		c.inferCzxid(l)
 	}
 	return l.children, at, err
 }
 
-// deduce finds the transaction that created the claim's node in a list, if that is certain. The claim's node is the only one, and no other was created since
-// our last one, which was deleted before, or ever. So its creation is the last thing that has happened to the lock's node. (If that was made anew, and counts
-// anew, the transaction may be a later one. Tokens rise all the same: whoever comes is created after it.)
-func (c *claim) deduce(l list) {
+// inferCzxid takes the transaction that created the claim's node from a list, if that is certain: it is the only child, and no other was
+// created since our last one, which was deleted. (Without a last one: no other was ever created.) Its creation is then the last change
+// below the lock's node. If that node was recreated and counts anew, the transaction may be a later one. Tokens still rise: every
+// later claim's node is created after it.
+func (c *claim) inferCzxid(l list) {
 	b := c.b
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,7 +212,7 @@ func (c *claim) deduce(l list) {
 	if !known {
 		last = -1
 	}
-	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // a server shows creations and deletions as one number
+	creations := (int64(l.stat.Cversion) + int64(l.stat.NumChildren)) / 2 // Cversion is creations plus deletions, NumChildren their difference
 	if c.czxid == 0 && ok && n == last+1 && creations == n+1 && len(l.children) == 1 && c.session != 0 {
 		c.czxid = l.stat.Pzxid
 	}
@@ -223,7 +224,7 @@ func (c *claim) node() string {
 	return c.path
 }
 
-// identify finds out which session owns the claim's node, and which transaction created it.
+// identify finds the session that owns the claim's node, and the transaction that created it.
 func (c *claim) identify() error {
 	c.b.mu.Lock()
 	path, known := c.path, c.session != 0 && c.czxid != 0
@@ -249,17 +250,17 @@ func (c *claim) identify() error {
 
 // create creates the claim's node and lists the lock's children, in one round trip.
 func (c *claim) create(ctx context.Context) (l list, err error) {
-	for range 3 { // the lock's own node, and those above it, may be removed meanwhile, when they are empty
+	for range 3 { // the server may remove the lock's node, and those above it, while they are empty
 		listed := make(chan list, 1)
-		go func() { // it follows the creation on the connection, as a rule
+		go func() { // usually follows the creation on the connection
 			l, _ := c.b.list(c.parent)
 			listed <- l
 		}()
 		err := c.createOnce(ctx)
 		l := <-listed
 		if !errors.Is(err, zk.ErrNoNode) {
-			if err == nil && usedUp(c.node()) {
-				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node when nobody has the lock", driver.ErrRefused, c.parent)
+			if err == nil && exhausted(c.node()) {
+				err = fmt.Errorf("%w: the sequence numbers below %s are used up; delete that node while nobody holds the lock", driver.ErrRefused, c.parent)
 			}
 			return l, err
 		}
@@ -267,15 +268,15 @@ func (c *claim) create(ctx context.Context) (l list, err error) {
 			return l, err
 		}
 	}
-	return l, unavailable(fmt.Errorf("%s is removed again and again", c.parent))
+	return l, unavailable(fmt.Errorf("%s keeps being removed", c.parent))
 }
 
 func (c *claim) createOnce(ctx context.Context) error {
 	b, done := c.b, make(chan struct{})
 	b.mu.Lock()
-	if c.abandoned || ctx.Err() != nil { // before it was abandoned, its context has ended
+	if c.abandoned || ctx.Err() != nil { // a claim is abandoned only after its context has ended
 		b.mu.Unlock()
-		return unavailable(errors.New("nobody waits for it any more"))
+		return unavailable(errors.New("its caller has stopped waiting"))
 	}
 	c.creating, c.conn = done, b.conn
 	session := b.session.id
@@ -288,7 +289,7 @@ func (c *claim) createOnce(ctx context.Context) error {
 	switch {
 	case err == nil:
 		c.path = path
-		if session == b.session.id { // it was the same all the time
+		if session == b.session.id { // the session did not change during the request
 			c.session = session
 		}
 	case errors.Is(err, driver.ErrUnknown):
@@ -299,11 +300,11 @@ func (c *claim) createOnce(ctx context.Context) error {
 	return err
 }
 
-// findAgain finds the node whose creation's reply was lost, by its GUID, or makes sure that there is none. What was sent on the lost
-// connection cannot be carried out any more once the session has moved to another: the leader turns away what comes by the old way. Nor can it be once
-// the session has expired. A session that was given up has expired when its timeout has passed since the server serves the next one; a creation that
-// the server carries out before that shows.
-func (c *claim) findAgain() error {
+// resolveCreation finds, by its GUID, the node whose creation's reply was lost, or makes sure that there is none. A request on the lost
+// connection cannot take effect once the session has moved to another: the leader rejects requests from the old one. Nor can it after
+// the session has expired. A session that was given up has expired once its timeout has passed since the next one came into use.
+// A creation that takes effect before that is found.
+func (c *claim) resolveCreation() error {
 	b := c.b
 	b.mu.Lock()
 	unsure, left := c.unsure, time.Duration(0)
@@ -327,7 +328,7 @@ func (c *claim) findAgain() error {
 	return nil
 }
 
-// findNode returns the path of the child of parent that begins with prefix, or "" if a quorum says that there is none.
+// findNode returns the path of the child of parent that begins with prefix, or "" if a quorum confirms that there is none.
 func (b *Backend) findNode(parent, prefix string) (string, error) {
 	err := b.confirm(parent)
 	var l list
@@ -343,7 +344,7 @@ func (b *Backend) findNode(parent, prefix string) (string, error) {
 	return "", err
 }
 
-// win makes a claim that nothing is in the way of a lease.
+// win grants a claim that has nothing ahead.
 func (c *claim) win(ctx context.Context, contended bool) error {
 	b := c.b
 	if err := c.identify(); err != nil {
@@ -363,7 +364,7 @@ func (c *claim) win(ctx context.Context, contended bool) error {
 	case b.holds(c):
 	case c.abandoned:
 		return unknown(errors.New("the claim was abandoned"))
-	case c.session != b.session.id: // it has ended, or was given up
+	case c.session != b.session.id: // it ended, or was given up
 		return unknown(errSessionEnded)
 	case c.czxid <= 0 || c.czxid > driver.MaxToken:
 		return fmt.Errorf("%w: the transaction number %d is beyond what a fencing token can hold", driver.ErrRefused, c.czxid)
@@ -384,7 +385,7 @@ func (c *claim) withdraw() error {
 	return nil
 }
 
-// failed gives the error of a claim its class, and forgets the claim where it certainly has no effect.
+// failed classifies the error of a claim, and forgets the claim if it certainly has no effect.
 func (c *claim) failed(err error) error {
 	if errors.Is(err, errGone) {
 		c.forget()
@@ -403,7 +404,7 @@ func (c *claim) failed(err error) error {
 	return unknown(err)
 }
 
-// list is what a server says of a lock's node.
+// list is a server's view of a lock's node.
 type list struct {
 	children []string
 	stat     *zk.Stat
@@ -421,7 +422,7 @@ func (b *Backend) delete(path string) error {
 	return err
 }
 
-// makePath creates a container, which the server removes some time after its last child has gone, and those above it where they are missing.
+// makePath creates a container and its missing parents. The server removes a container some time after its last child is gone.
 func (b *Backend) makePath(path string) error {
 	err := b.makeNode(path)
 	if above := path[:strings.LastIndexByte(path, '/')]; errors.Is(err, zk.ErrNoNode) && above != "" {

@@ -17,15 +17,15 @@ import (
 	"github.com/lockport/lockport/internal/recent"
 )
 
-// A creation that go-zookeeper has kept while there was no connection, and sends after its context has ended, is undone: Abandon is certain only when it
-// has come back.
+// go-zookeeper queues a creation while there is no connection, and sends it after its context has ended. Abandon undoes it, and is certain
+// only when the creation has returned.
 func TestCreationThatComesLate(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	proxy := peer.Proxy(t, s.Addr())
 	raw, b := newRaw(t, s.Addr()), newBackend(t, Options{TTL: 8 * time.Second}, proxy.Addr())
 	name := fresh(t)
-	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
 	require.NoError(t, err)
 	b.Frees(b.Takes(request(b, name)))
 	proxy.Freeze()
@@ -34,7 +34,7 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	require.Eventually(t, func() bool { return b.find(req) != nil }, soon, time.Millisecond)
-	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown, "the creation may still be carried out")
+	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown, "the creation may still take effect")
 	require.ErrorIs(t, b.Abandon(within(t, 100*time.Millisecond), req), driver.ErrUnknown)
 	proxy.Restore()
 	require.NoError(t, b.Abandon(within(t, soon), req))
@@ -49,7 +49,7 @@ func TestCreationThatComesLate(t *testing.T) {
 	require.Empty(t, children)
 }
 
-// A claim that was abandoned is not granted any more, whatever was found out about it meanwhile; nor is one of a session that has ended.
+// An abandoned claim is never granted, whatever was learned about it meanwhile. Nor is a claim of an ended session.
 func TestNothingAbandonedIsGranted(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -76,7 +76,7 @@ func TestNothingAbandonedIsGranted(t *testing.T) {
 	require.Empty(t, c.node(), "it has created a node")
 }
 
-// Each waiter watches the node ahead of its own, and that alone: nobody else is woken.
+// Each waiter watches only the node ahead of its own: a release wakes no other.
 func TestEachWatchesTheOneAhead(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -93,7 +93,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 		req := request(w, t.Name())
 		waiting.Go(func() { _, _ = w.Wait(ctx, req) })
 		watched := func() (watchers string) {
-			answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by the sessions that watch it
+			answer, err := s.FourLetter(t.Context(), "wchp") // paths, each followed by its watching sessions
 			require.NoError(t, err)
 			_, watchers, _ = strings.Cut(answer, ahead+"\n")
 			watchers, _, _ = strings.Cut(watchers, "/")
@@ -104,7 +104,7 @@ func TestEachWatchesTheOneAhead(t *testing.T) {
 	}
 }
 
-// A transaction is deduced from a list only if nobody else can have been there.
+// A transaction is inferred from a list only if no other node can have existed.
 func TestDeduction(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -133,13 +133,13 @@ func TestDeduction(t *testing.T) {
 		b.Frees(c)
 		return known
 	}
-	require.True(t, deduced(), "nobody was ever there")
+	require.True(t, deduced(), "no other node ever existed")
 	require.True(t, deduced())
 	b.released = recent.Values[int64]{}
 	require.False(t, deduced(), "nothing is known")
 	require.True(t, deduced())
 	somebody()
-	require.False(t, deduced(), "somebody was there")
+	require.False(t, deduced(), "another node existed")
 	require.True(t, deduced())
 	c := b.newClaim(request(b, name))
 	_, err := c.create(within(t, soon))
@@ -147,6 +147,6 @@ func TestDeduction(t *testing.T) {
 	somebody()
 	_, _, err = c.place(within(t, soon))
 	require.NoError(t, err)
-	require.Zero(t, c.czxid, "somebody came and went after it was created")
+	require.Zero(t, c.czxid, "another node came and went after it was created")
 	require.NoError(t, c.withdraw())
 }

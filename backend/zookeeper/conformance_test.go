@@ -19,7 +19,7 @@ func TestConformanceEnsemble(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "zookeeper").Unproxied(peer.Open))
 }
 
-// The cases on a connection of the caller's that need no fault of a network's.
+// The cases that need no network fault, on a caller's connection.
 func TestConformanceShared(t *testing.T) {
 	conformance.Test(t, environment.Need(t, "zookeeper-suite").Unproxied(openShared), conformance.Quick())
 }

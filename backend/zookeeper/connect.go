@@ -15,19 +15,19 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Log is a zk.Logger from which the backend learns the session timeout that the server granted. go-zookeeper reveals it in its log only:
+// Log is a zk.Logger that learns the session timeout granted by the server. go-zookeeper reveals it only in its log:
 //
 //	log := &zookeeper.Log{To: zk.DefaultLogger}
 //	conn, _, err := zk.Connect(servers, 15*time.Second, zk.WithLogger(log))
 //	client, err := zookeeper.New(conn, zookeeper.Options{Log: log})
 //
-// Each connection needs its own, and the log of information, which zk.WithLogInfo(false) turns off. Safe for concurrent use.
+// Use one Log per connection, and leave information messages on (no zk.WithLogInfo(false)). Safe for concurrent use.
 type Log struct {
-	// To is where messages go. nil: they are discarded.
+	// To receives the messages. nil: they are discarded.
 	To zk.Logger
 
 	timeout atomic.Int64          // in milliseconds; 0: not known
-	why     atomic.Pointer[error] // the last that it was told of
+	why     atomic.Pointer[error] // the last error logged
 }
 
 // Printf implements zk.Logger.
@@ -47,20 +47,20 @@ func (l *Log) Printf(format string, args ...any) {
 	}
 }
 
-// granted is the timeout that the server granted last.
+// granted is the last timeout that the server granted.
 func (l *Log) granted() time.Duration { return time.Duration(l.timeout.Load()) * time.Millisecond }
 
-// ensemble is the servers that a backend connects to by itself. Safe for concurrent use.
+// ensemble is the set of servers of a backend with its own connection. Safe for concurrent use.
 type ensemble struct {
 	addresses []string
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
-	ttl       time.Duration // the session timeout that is asked for
-	clear     bool          // a password goes to them without TLS, as far as is known
+	ttl       time.Duration // the requested session timeout
+	plaintext bool          // a password is sent without TLS, as far as we know
 }
 
-// connect makes a connection, which opens a session of its own accord, now and whenever it has to. log learns its timeout.
+// connect makes a connection. It opens a session now, and again whenever one has expired. log learns the timeout.
 func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
-	var handshake *time.Timer // go-zookeeper would wait for a server that says nothing for several session timeouts
+	var handshake *time.Timer // go-zookeeper would wait several session timeouts for a silent server
 	dial := func(network, address string, bound time.Duration) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(context.Background(), bound)
 		defer cancel()
@@ -80,30 +80,30 @@ func (s *ensemble) connect(timeout time.Duration, log *Log) (*zk.Conn, error) {
 	return conn, err
 }
 
-// unreachable is the error of a request that was not sent, since no server has opened a session; log says why.
+// unreachable is the error of a request that was not sent because no server opened a session; log has the cause.
 func (s *ensemble) unreachable(log *Log) error {
 	why := zk.ErrNoServer
 	if last := log.why.Load(); last != nil {
 		why = *last
 	}
-	return unavailable(fmt.Errorf("no server of %d can be reached: %w", len(s.addresses), why))
+	return unavailable(fmt.Errorf("none of %d servers can be reached: %w", len(s.addresses), why))
 }
 
-// probes is how often a short session is tried. A server that is busy may end one before it has answered, and hang up.
+// probes is the number of attempts at a short session. A busy server may end one before it answers, and hang up.
 const probes = 10
 
-// probe opens a session as short as the servers allow, and returns half of its timeout: the smallest that they grant is two ticks unless it is
-// configured otherwise. It returns after the try during which ctx ends.
+// probe opens a session as short as the servers allow, and returns half its timeout: by default, the minimum is two ticks. It returns after
+// the attempt during which ctx ends.
 func (s *ensemble) probe(ctx context.Context) (tick time.Duration, err error) {
-	const shortest = 100 * time.Millisecond // with less go-zookeeper is out of patience before it has its answer
+	const shortest = 100 * time.Millisecond // below this, go-zookeeper gives up before the answer
 	log := new(Log)
-	for try := 0; try < probes && ctx.Err() == nil; try++ { // each on a connection of its own: go-zookeeper would pause for a second
+	for try := 0; try < probes && ctx.Err() == nil; try++ { // on a new connection each: go-zookeeper would pause for a second
 		conn, err := s.connect(shortest, log)
 		if err != nil {
 			return 0, err
 		}
 		_, _, _ = conn.Exists("/")
-		go conn.Close() // which takes a second where no server answers
+		go conn.Close() // takes a second if no server answers
 		if granted := log.granted(); granted > 0 {
 			return granted / 2, nil
 		}
@@ -111,8 +111,8 @@ func (s *ensemble) probe(ctx context.Context) (tick time.Duration, err error) {
 	return 0, s.unreachable(log)
 }
 
-// hosts is go-zookeeper's list of servers. Its own would pause for a second whenever it comes round, which with one server is after every lost
-// connection, and would resolve names once only. This one lets it pause, and fail requests that were not sent yet, when all servers were tried in vain.
+// hosts is go-zookeeper's list of servers. The library's own list pauses for a second after each round: with one server, after each lost
+// connection. It also resolves names only once. With this one, go-zookeeper pauses and fails unsent requests only after every server failed.
 type hosts struct {
 	servers []string
 	next    int
@@ -139,7 +139,7 @@ func (h *hosts) Next() (server string, cameRound bool) {
 	return h.servers[h.next], cameRound
 }
 
-// ready makes sure that there is a connection, and that enough is known of its session to grant locks.
+// ready ensures that there is a connection, and that enough is known of its session to grant locks.
 func (b *Backend) ready(ctx context.Context) error {
 	select {
 	case b.preparing <- struct{}{}:
@@ -166,7 +166,7 @@ func (b *Backend) ready(ctx context.Context) error {
 	return nil
 }
 
-// prepare is ready where nothing is known.
+// prepare does the work of ready for a new connection.
 func (b *Backend) prepare(ctx context.Context) error {
 	if b.tick == 0 {
 		tick, err := b.ensemble.probe(ctx)
@@ -195,10 +195,10 @@ func (b *Backend) prepare(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := b.look(); err != nil {
+	if err := b.ping(); err != nil {
 		return err
 	}
-	if err := b.judge(); err != nil {
+	if err := b.checkTimeout(); err != nil {
 		return err
 	}
 	if b.stale() { // the session is older than the backend
@@ -211,17 +211,17 @@ func (b *Backend) prepare(ctx context.Context) error {
 	if b.conn != nil {
 		b.prepared = time.Now()
 	}
-	b.visiting.Do(func() { go b.visit() })
+	b.heartbeatOnce.Do(func() { go b.heartbeat() })
 	return nil
 }
 
-// judge says whether the session's timeout is such that the TTL is kept.
-func (b *Backend) judge() error {
+// checkTimeout refuses a session timeout that does not fit the TTL.
+func (b *Backend) checkTimeout() error {
 	switch granted, asked := b.timeout(), b.o.TTL; {
 	case granted == 0:
-		return fmt.Errorf("%w: the option Log has not heard which session timeout was granted; give it to zk.Connect by zk.WithLogger, without "+
+		return fmt.Errorf("%w: the option Log has not seen the granted session timeout; pass it to zk.Connect by zk.WithLogger, without "+
 			"zk.WithLogInfo(false)", driver.ErrRefused)
-	case granted < asked/2: // the margins and renewals of a client go by the TTL
+	case granted < asked/2: // the client's margins and renewals follow the TTL
 		return fmt.Errorf("%w: the server's largest session timeout is %v, which is less than half the TTL %v; set the TTL to %v, or raise "+
 			"the server's maxSessionTimeout", driver.ErrRefused, granted, asked, granted)
 	case granted > asked:
@@ -231,19 +231,19 @@ func (b *Backend) judge() error {
 	return nil
 }
 
-// giveUp gives up a connection of our own that no server has let attach its session for as long as that lives: a server that has lost its data
-// turns away a client that has seen more, for ever.
+// giveUp drops a connection of our own whose session no server has accepted for its lifetime. A server that lost its data refuses, for
+// ever, a client that has seen more.
 func (b *Backend) giveUp() {
 	b.mu.Lock()
-	conn, visits := b.conn, b.session.visits
-	if b.ensemble == nil || len(visits) == 0 || time.Since(visits[len(visits)-1].answered) < b.timeout()+b.tick {
+	conn, exchanges := b.conn, b.session.exchanges
+	if b.ensemble == nil || len(exchanges) == 0 || time.Since(exchanges[len(exchanges)-1].answered) < b.timeout()+b.tick {
 		b.mu.Unlock()
 		return
 	}
 	lost := maps.Clone(b.held)
 	b.mu.Unlock()
 	for c := range lost {
-		c.lose(errors.New("no server has answered for as long as the session lives"))
+		c.lose(errors.New("no server answered within the session timeout"))
 	}
 	b.mu.Lock()
 	b.conn, b.session, b.prepared = nil, session{}, time.Time{}
@@ -251,7 +251,7 @@ func (b *Backend) giveUp() {
 	go b.hangUp(conn)
 }
 
-// hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer although closing has cut that off, so it has to be over before.
+// hangUp closes a connection of our own. go-zookeeper reads the answer to CreateContainer even if Close cut it off: such calls must end first.
 func (b *Backend) hangUp(conn *zk.Conn) {
 	b.containers.Lock()
 	defer b.containers.Unlock()

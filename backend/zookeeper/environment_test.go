@@ -13,14 +13,14 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The operations, as the protocol numbers them.
+// Operation codes of the protocol.
 const (
 	opCreate = 1
 	opDelete = 2
 	opMulti  = 14
 )
 
-// isOp tells requests apart by their operation. Several may have been written together.
+// isOp classifies requests by their operation. One write may contain several.
 func isOp(op conformance.Op, p []byte) bool {
 	if op == conformance.OpAny {
 		return true
@@ -39,7 +39,7 @@ func isOp(op conformance.Op, p []byte) bool {
 	return false
 }
 
-// shared is a backend and its caller, who closes the connection.
+// shared is a backend with its caller, which closes the connection.
 type shared struct {
 	*Backend
 	conn *zk.Conn

@@ -12,18 +12,18 @@ import (
 func unavailable(err error) error { return fmt.Errorf("%w: %w", driver.ErrUnavailable, unclassed{err}) }
 func unknown(err error) error     { return fmt.Errorf("%w: %w", driver.ErrUnknown, unclassed{err}) }
 
-// errNoAnswer is in the error of a request that was cut off, so that nobody knows whether it was carried out.
+// errNoAnswer marks a request that was cut off: its outcome is unknown.
 var errNoAnswer = errors.New("no answer")
 
-// explain gives the error of a request on path, which did, its class. That a node is not there, or is there already, is an answer, and has none.
+// explain classifies the error of a request on path; did is its verb. A missing or existing node is an answer, and has no class.
 func explain(err error, did, path string) error {
 	switch {
 	case err == nil, oneOf(err, zk.ErrNoNode, zk.ErrNodeExists):
 		return err
-	case oneOf(err, zk.ErrNoServer, zk.ErrSessionExpired): // it was not sent, or came too late
+	case oneOf(err, zk.ErrNoServer, zk.ErrSessionExpired): // not sent, or too late
 		return unavailable(err)
 	case errors.Is(err, zk.ErrNoAuth):
-		return fmt.Errorf("%w: the ACL does not let this user %s %s: %w; give credentials that may create, read and delete there", driver.ErrRefused, did, path, err)
+		return fmt.Errorf("%w: the ACL does not let this user %s %s: %w; use credentials that may create, read and delete there", driver.ErrRefused, did, path, err)
 	case errors.Is(err, zk.ErrInvalidACL):
 		return fmt.Errorf("%w: %s %s: %w; an ACL for the authenticated user needs credentials", driver.ErrRefused, did, path, err)
 	case errors.Is(err, zk.ErrNoChildrenForEphemerals):
@@ -35,7 +35,7 @@ func explain(err error, did, path string) error {
 	}
 }
 
-// withoutEffect is the class of an error of a request of which it is certain that it had no effect.
+// withoutEffect classifies the error of a request that certainly had no effect.
 func withoutEffect(err error) error {
 	if oneOf(err, driver.ErrUnavailable, driver.ErrRefused) {
 		return err
@@ -52,10 +52,10 @@ func oneOf(err error, others ...error) bool {
 	return false
 }
 
-// unclassed is an error without its class, for where more is certain of it, or less, than that says.
+// unclassed hides an error's class, where its effect is known to be another.
 type unclassed struct{ error }
 
-// Is keeps what is not a class.
+// Is matches everything except classes.
 func (e unclassed) Is(target error) bool {
 	return !oneOf(target, driver.ErrUnknown, driver.ErrUnavailable, driver.ErrRefused) && errors.Is(e.error, target)
 }

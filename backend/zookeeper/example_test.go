@@ -44,7 +44,7 @@ func ExampleOptions() {
 	defer client.Close()
 }
 
-// The lock's own node, for people and for other clients of the ensemble.
+// The lock's own node, for people and other clients of the ensemble.
 func ExampleNode() {
 	var lock *lockport.Lock
 	var node zookeeper.Node

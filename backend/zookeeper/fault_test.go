@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// waits waits until so many claims stand in line for name.
+// waits waits until name's queue has the given number of claims.
 func waits(t testing.TB, b *node, name string, n int) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -20,7 +20,7 @@ func waits(t testing.TB, b *node, name string, n int) {
 	}, soon, 5*time.Millisecond)
 }
 
-// A session that the server ends takes a place in the queue with it, and the waiter another, or a hold, of which the holder is told.
+// When the server ends a session, its waiter queues again, and its holder is told of the loss.
 func TestSessionKilled(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -36,7 +36,7 @@ func TestSessionKilled(t *testing.T) {
 	endSession(t, h, s)
 	select {
 	case <-lock.Lost():
-	case <-time.After(time.Second): // far from the deadline
+	case <-time.After(time.Second): // long before the deadline
 		t.Fatal("the holder was not told")
 	}
 	require.ErrorIs(t, lock.Err(), lockport.ErrLost)

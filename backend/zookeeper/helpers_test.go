@@ -28,16 +28,16 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// soon is far more than anything takes that follows at once, on a busy machine too.
+// soon is ample for anything that should follow at once, even on a busy machine.
 const soon = 10 * time.Second
 
-// fresh is a name that no test has used, of a node that stays.
+// fresh returns an unused name, for a node that is not removed.
 func fresh(t testing.TB) string { return fmt.Sprint(t.Name(), time.Now().UnixNano()) }
 
-// testTTL is twenty ticks of the servers.
+// testTTL is twenty of the servers' ticks.
 const testTTL = 2 * time.Second
 
-// node is a backend of its own, as good as another machine.
+// node is a separate backend, like that of another machine.
 type node struct {
 	*Backend
 	*peer.Peer
@@ -55,7 +55,7 @@ func newBackend(t testing.TB, o Options, addrs ...string) *node {
 	return nodeOf(t, b, err)
 }
 
-// newRaw is a plain client of go-zookeeper.
+// newRaw returns a plain go-zookeeper client.
 func newRaw(t testing.TB, addrs ...string) *zk.Conn {
 	conn, _, err := zk.Connect(addrs, 30*time.Second, zk.WithLogger(silent{}), zk.WithLogInfo(false), zk.WithDialer(servers.DialZooKeeper))
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func newRaw(t testing.TB, addrs ...string) *zk.Conn {
 	return conn
 }
 
-// newClient is a client of lockport with a backend of its own.
+// newClient returns a lockport client with a backend of its own.
 func newClient(t testing.TB, o Options, addrs ...string) (*lockport.Client, *node) {
 	b := newBackend(t, o, addrs...)
 	c, err := lockport.New(b.Backend, lockport.TTL(b.o.TTL))
@@ -79,20 +79,20 @@ func request(b *node, name string) driver.Request {
 	return req
 }
 
-// acquires has the lock, soon.
+// acquires acquires the lock, or fails the test after soon.
 func acquires(t testing.TB, c *lockport.Client, name string) *lockport.Lock {
 	t.Helper()
 	return peer.Eventually(t, peer.Acquiring(t, c, name))
 }
 
-// within is a context for what follows soon.
+// within returns a context that ends after d.
 func within(t testing.TB, d time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// newShared is a connection of a caller's, whose session timeout is testTTL, and a backend on it.
+// newShared returns a caller's connection with session timeout testTTL, and a backend on it.
 func newShared(t testing.TB, addrs ...string) (*zk.Conn, *node) {
 	log := new(Log)
 	conn, _, err := zk.Connect(addrs, testTTL, zk.WithLogger(log))
@@ -102,7 +102,7 @@ func newShared(t testing.TB, addrs ...string) (*zk.Conn, *node) {
 	return conn, nodeOf(t, b, err)
 }
 
-// sessionOf is the session of b.
+// sessionOf returns the id of b's session.
 func sessionOf(b *node) int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -110,11 +110,11 @@ func sessionOf(b *node) int64 {
 	return b.session.id
 }
 
-// endSession ends the session of b at the server, as its expiry does.
+// endSession ends b's session on the server, as expiry does.
 func endSession(t testing.TB, b *node, s *servers.ZooKeeper) {
 	t.Helper()
 	session := sessionOf(b)
-	require.Eventually(t, func() bool { // the client may be quicker, and attach it again
+	require.Eventually(t, func() bool { // the client may be faster, and reattach it
 		require.NoError(t, s.EndSession(within(t, soon), session))
 		return sessionOf(b) != session
 	}, soon, 20*time.Millisecond)

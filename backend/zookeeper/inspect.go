@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Inspect implements driver.Inspector. What a foreign client wrote, which for Curator is an address, is followed by its node's name.
+// Inspect implements driver.Inspector. A foreign owner is the node's data, for Curator an address, followed by the node's name.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	if err := b.sync(ctx); err != nil {
 		return driver.Status{Name: name}, err
@@ -24,7 +24,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	return st, err
 }
 
-// List implements driver.Inspector. Not seen are locks whose nodes the user may not list.
+// List implements driver.Inspector. It omits locks whose nodes the user may not list.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	if err := b.sync(ctx); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 		}
 		st, _, err := b.inspect(req)
 		if errors.Is(err, zk.ErrNoAuth) {
-			continue // another program's, or at least not to be seen by this user
+			continue // another program's, or hidden from this user
 		}
 		if err != nil {
 			return nil, err
@@ -58,7 +58,7 @@ func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, err
 	return all, nil
 }
 
-// sync makes the server that we are connected to catch up with the leader.
+// sync makes the connected server catch up with the leader.
 func (b *Backend) sync(ctx context.Context) error {
 	if err := b.ready(ctx); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (b *Backend) get(path string) (data string, czxid int64, err error) {
 	return data, stat.Czxid, nil
 }
 
-// root is the path below which the locks are.
+// root is the path that contains the locks.
 func (b *Backend) root() string {
 	if b.o.Chroot == "" {
 		return "/"
@@ -97,7 +97,7 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 		if err != nil && !errors.Is(err, zk.ErrNoNode) {
 			return st, nil, err
 		}
-		children := slices.DeleteFunc(l.children, isBehindAll)
+		children := slices.DeleteFunc(l.children, sortsLast)
 		if len(children) == 0 {
 			return st, nil, nil
 		}
@@ -123,10 +123,10 @@ func (b *Backend) inspect(req driver.Request) (driver.Status, []string, error) {
 			return st, nil, err
 		}
 	}
-	return st, nil, unavailable(fmt.Errorf("the holder of %s changes too fast to be looked at", parent))
+	return st, nil, unavailable(fmt.Errorf("the holder of %s changes too fast to inspect", parent))
 }
 
-// holdersOf are those of a lock's children, in order, that have it.
+// holdersOf returns the children of a lock, in order, that hold it.
 func holdersOf(children []string) []string {
 	n := 1
 	switch mode := modeOfNode(children[0]); {
@@ -140,7 +140,7 @@ func holdersOf(children []string) []string {
 	return slices.Clone(children[:n])
 }
 
-// holder returns what is known of the holder that has a node.
+// holder returns the status of the holder whose node is child.
 func (b *Backend) holder(parent, child string) (driver.Status, error) {
 	data, czxid, err := b.get(parent + "/" + child)
 	if err != nil && !errors.Is(err, zk.ErrNoAuth) {

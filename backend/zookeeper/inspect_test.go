@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// Other programs' nodes may stand beside the locks. They are none, and one that may not be read hides no other.
+// Other programs' nodes beside the locks are not listed. One that may not be read hides no lock.
 func TestNodesOfOtherPrograms(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -31,7 +31,7 @@ func TestNodesOfOtherPrograms(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, all)
 
-	// Such a node can be a lock's all the same.
+	// Such a node can still be a lock's.
 	lock, err := c.TryAcquire(within(t, soon), "brokers")
 	require.NoError(t, err)
 	all, err = b.List(within(t, soon), "")

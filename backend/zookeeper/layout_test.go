@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// What is on the wire is what Curator's InterProcessMutex writes and reads.
+// The nodes are those that Curator's InterProcessMutex writes and reads.
 func TestLayout(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -40,7 +40,7 @@ func TestLayout(t *testing.T) {
 	require.True(t, lease.(driver.LeaseAs).As(&node))
 	require.Equal(t, Node{Path: path, Session: stat.EphemeralOwner, Czxid: stat.Czxid}, node)
 	b.Frees(lease)
-	// Containers, all of them: the server removes them.
+	// All are containers, which the server removes.
 	require.Eventually(t, func() bool {
 		gone, _, err := raw.Exists(top)
 		require.NoError(t, err)
@@ -49,7 +49,7 @@ func TestLayout(t *testing.T) {
 	b.Frees(b.Takes(request(b, name)))
 }
 
-// The token is the transaction that created the node, however many others are created at the same time.
+// The token is the transaction that created the node, even with many concurrent creations.
 func TestTokenIsTheTransaction(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -74,7 +74,7 @@ func TestTokenIsTheTransaction(t *testing.T) {
 	running.Wait()
 }
 
-// Foreign clients of the same layout hold, wait and are shown as such.
+// Foreign clients of the same layout hold and wait, and are reported as foreign.
 func TestForeign(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -99,7 +99,7 @@ func TestForeign(t *testing.T) {
 	require.NoError(t, ours.Err())
 	require.NoError(t, ours.Release(t.Context()))
 	require.NoError(t, <-locked)
-	// And can be broken.
+	// Their locks can be broken.
 	st, err = b.Inspect(within(t, soon), t.Name())
 	require.NoError(t, err)
 	require.ErrorIs(t, b.Break(within(t, soon), t.Name(), "somebody"), driver.ErrLost)
@@ -107,12 +107,12 @@ func TestForeign(t *testing.T) {
 	b.Frees(b.Takes(request(b, t.Name())))
 }
 
-// A node of the lock whose data somebody changes is still there, and its holder still holds.
+// A change of a node's data does not end its hold.
 func TestNodeDataChanged(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
 	raw := newRaw(t, s.Addr())
-	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // its renewals, which look too, come too late
+	c, b := newClient(t, Options{TTL: time.Minute}, s.Addr()) // renewals check the node too, but come too late
 	lock := acquires(t, c, t.Name())
 	var node Node
 	require.True(t, lock.As(&node))

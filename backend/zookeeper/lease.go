@@ -12,9 +12,9 @@ import (
 
 // Node is a lock's own node, for Lock.As.
 type Node struct {
-	Path    string // of the node, with its sequence number
-	Session int64  // that owns it
-	Czxid   int64  // the transaction that created it, which is the driver's token
+	Path    string // with the sequence number
+	Session int64  // owner of the node
+	Czxid   int64  // the transaction that created the node: the driver's token
 }
 
 // Grant implements driver.Lease.
@@ -49,7 +49,7 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	if path != "" {
 		_, err = inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.freshen(ctx, path) })
 		if errors.Is(err, zk.ErrNoNode) {
-			err = nil // the claim that is concerned is told by its watch
+			err = nil // that claim's watch reports the loss
 		}
 	}
 	b.mu.Lock()
@@ -66,13 +66,13 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 	}
 }
 
-// holds says whether a claim is granted, and not known to be lost. b.mu is held.
+// holds reports whether c is granted and not known to be lost. b.mu is held.
 func (b *Backend) holds(c *claim) bool {
 	_, held := b.held[c]
 	return held
 }
 
-// lose makes a claim that is held one that is lost.
+// lose ends a held claim as lost, and tells its holder.
 func (c *claim) lose(reason error) {
 	c.b.mu.Lock()
 	held := c.b.holds(c)
@@ -83,7 +83,7 @@ func (c *claim) lose(reason error) {
 	}
 }
 
-// Release implements driver.Lease, in one request. A node's name is never given to another, so one that is late deletes nobody else's.
+// Release implements driver.Lease, in one request. Node names are not reused, so a late request deletes nobody else's node.
 func (c *claim) Release(ctx context.Context) error {
 	c.b.mu.Lock()
 	path := c.path
@@ -96,7 +96,7 @@ func (c *claim) Release(ctx context.Context) error {
 			c.b.released.Put(c.parent, n)
 		}
 	case errors.Is(err, zk.ErrNoNode):
-		err = fmt.Errorf("%w: its node was deleted before", driver.ErrLost)
+		err = fmt.Errorf("%w: its node was already deleted", driver.ErrLost)
 	default:
 		return err
 	}
@@ -104,8 +104,8 @@ func (c *claim) Release(ctx context.Context) error {
 	return err
 }
 
-// Abandon implements driver.Backend. A creation that is still on its way to the server, or kept by the client library, is waited for; a node whose
-// creation's reply was lost is looked for, by its GUID.
+// Abandon implements driver.Backend. It waits for a creation that is in flight, or kept by the client library. By its GUID, it looks for a
+// node whose creation's reply was lost.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	_, err := inTime(ctx, driver.ErrUnknown, func() (any, error) { return nil, b.abandon(ctx, req) })
 	return err
@@ -132,7 +132,7 @@ func (b *Backend) abandon(ctx context.Context, req driver.Request) error {
 	if err := b.ready(ctx); err != nil {
 		return unknown(err)
 	}
-	if err := c.findAgain(); err != nil {
+	if err := c.resolveCreation(); err != nil {
 		return err
 	}
 	if c.node() != "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A claim whose reply was lost, and then its session, is certainly gone only when a server says that the session is.
+// A claim that lost its reply and then its session is certainly gone only once a server says that the session is.
 func TestAbandonAfterOutage(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -32,8 +32,8 @@ func TestAbandonAfterOutage(t *testing.T) {
 	b.Frees(b.Takes(request(b, name)))
 }
 
-// A creation that a stopped server has in its buffers may be carried out when the server goes on, in a session that was given up meanwhile. Abandon is certain only when
-// that has ended.
+// A stopped server may have a creation in its buffers, and execute it on resuming, in a session that was given up meanwhile. Abandon is
+// certain only when that session has ended.
 func TestAbandonInASessionGivenUp(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
@@ -41,7 +41,7 @@ func TestAbandonInASessionGivenUp(t *testing.T) {
 	b := newBackend(t, Options{TTL: ttl}, s.Addr())
 	raw := newRaw(t, s.Addr())
 	name := t.Name()
-	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // which the server does not remove when it is empty
+	_, err := raw.Create("/"+name, nil, zk.FlagPersistent, b.o.ACL) // the server never removes it
 	require.NoError(t, err)
 	b.Frees(b.Takes(request(b, name)))
 	given := sessionOf(b)

@@ -18,8 +18,8 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// A fleet of Java programs on Curator's InterProcessMutex, or InterProcessReadWriteLock, and of lockport clients adds to one number without any
-// care: an overlap of two holders loses an addition. Readers, lockport's and Curator's, never see it change.
+// Java programs on Curator's InterProcessMutex or InterProcessReadWriteLock, and lockport clients, increment one number non-atomically: two
+// holders at once would lose an increment. Readers, lockport's and Curator's, never see it change.
 func TestCounterWithCurator(t *testing.T) {
 	t.Parallel()
 	curator := servers.NeedCurator(t)
@@ -57,7 +57,7 @@ func TestCounterWithCurator(t *testing.T) {
 					before, err := number(file)
 					<-time.After(2 * time.Millisecond)
 					after, failed := number(file)
-					assert.Equal(t, before, after, "it changed beside a reader")
+					assert.Equal(t, before, after, "it changed while a reader held the lock")
 					return errors.Join(err, failed)
 				}, lockport.Shared())
 			}

@@ -13,20 +13,27 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The layout is that of Curator's InterProcessMutex: the lock on a name is the lowest child of CHROOT/NAME, and a child is called
-// _c_GUID-lock-NNNNNNNNNN, a reader's _c_GUID-read-lock-NNNNNNNNNN. Permits are the lowest children of CHROOT/NAME.permits, _c_GUID-8of-lock-NNNNNNNNNN. With Options.ReadWriteLock a writer's is
-// _c_GUID-__WRIT__NNNNNNNNNN and a reader's _c_GUID-__READ__NNNNNNNNNN, as of Curator's InterProcessReadWriteLock; each is understood without the option too. It is shared with clients in other languages: changing it is a major version.
+// The layout is that of Curator's InterProcessMutex. Clients in other languages share it: a change needs a major version. The lowest child of
+// CHROOT/NAME has the lock. The lowest children of CHROOT/NAME.permits have the permits. A child is called
+//
+//	_c_GUID-lock-NNNNNNNNNN         a writer's
+//	_c_GUID-read-lock-NNNNNNNNNN    a reader's
+//	_c_GUID-8of-lock-NNNNNNNNNN     one of 8 permits
+//	_c_GUID-__WRIT__NNNNNNNNNN      a writer's, with Options.ReadWriteLock (Curator's InterProcessReadWriteLock)
+//	_c_GUID-__READ__NNNNNNNNNN      a reader's, with that option
+//
+// The last two are also understood without the option.
 const (
 	protectedPrefix = "_c_"
 	lockName        = "lock-"
 	readLockName    = "__READ__"
 	writeLockName   = "__WRIT__"
 	sequenceDigits  = 10
-	// lastSequence is where we stop: a little further the server's counter becomes negative, and a newcomer would sort before the holder.
+	// lastSequence is our limit: slightly above, the server's counter turns negative, and a new node would sort before the holder's.
 	lastSequence = math.MaxInt32 - 1<<20
 )
 
-// encodeName makes the name of a node of a lock's name: everything outside A-Z, a-z, 0-9, _ and - is percent-encoded, byte by byte.
+// encodeName makes a node name of a lock's name: every byte outside A-Z, a-z, 0-9, _ and - is percent-encoded.
 func encodeName(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -39,16 +46,16 @@ func encodeName(name string) string {
 	return b.String()
 }
 
-// decodeName is the reverse. false: encodeName never makes that.
+// decodeName reverses encodeName. false: encodeName never returns node.
 func decodeName(node string) (name string, ok bool) {
 	name, err := url.PathUnescape(node)
 	return name, err == nil && name != "" && encodeName(name) == node
 }
 
-// permitsSuffix is what follows the lock's own node's name in that of its permits. encodeName never makes a dot.
+// permitsSuffix ends the name of the node that contains a name's permits. encodeName never returns a dot.
 const permitsSuffix = ".permits"
 
-// parentName is the node below which the claim of req has its own.
+// parentName is the node that contains the node of req's claim.
 func parentName(req driver.Request) string {
 	if req.Permits > 0 {
 		return encodeName(req.Name) + permitsSuffix
@@ -56,7 +63,7 @@ func parentName(req driver.Request) string {
 	return encodeName(req.Name)
 }
 
-// nodePrefix is what the node of a claim is called before its sequence number; readWrite is Options.ReadWriteLock.
+// nodePrefix is the name of a claim's node before its sequence number; readWrite is Options.ReadWriteLock.
 func nodePrefix(req driver.Request, readWrite bool) string {
 	switch {
 	case !readWrite || req.Permits > 0:
@@ -67,16 +74,16 @@ func nodePrefix(req driver.Request, readWrite bool) string {
 	return ownerPrefix(req.Owner) + writeLockName
 }
 
-// ownerPrefix is what the node of a claim of owner begins with. The GUID is a hash of the whole owner id, so that the owner alone finds the node.
+// ownerPrefix begins the names of owner's nodes. The GUID is a hash of the whole owner id, so the owner alone identifies the node.
 func ownerPrefix(owner string) string {
 	h := sha256.Sum256([]byte(owner))
 	return fmt.Sprintf("%s%x-%x-%x-%x-%x-", protectedPrefix, h[0:4], h[4:6], h[6:8], h[8:10], h[10:16])
 }
 
-// The modes of claims, as their nodes' names have them. Clients that do not know them see a claim like others, which keeps them out.
+// The modes of claims in node names. To clients that do not know a mode, the claim is exclusive.
 const (
 	readMode   = "read-"
-	permitMode = "of-" // behind a number
+	permitMode = "of-" // after a number
 )
 
 func modeOf(req driver.Request) string {
@@ -89,7 +96,7 @@ func modeOf(req driver.Request) string {
 	return ""
 }
 
-// modeOfNode is modeOf of the claim that has a node: "" for a writer, and for what is none of ours.
+// modeOfNode is the mode in a node's name: "" for a writer's, and for an unknown node's.
 func modeOfNode(child string) string {
 	const guid = len(protectedPrefix) + 36 + 1
 	if strings.Contains(child, readLockName) {
@@ -108,7 +115,7 @@ func permitsOf(mode string) int {
 	return n
 }
 
-// sortKey is what Curator orders a child by: what follows the name of its lock, or all of it.
+// sortKey is what Curator sorts a child by: the part after the lock name, or the whole name.
 func sortKey(child string) string {
 	for _, name := range []string{lockName, readLockName, writeLockName} {
 		if i := strings.LastIndex(child, name); i >= 0 {
@@ -118,23 +125,23 @@ func sortKey(child string) string {
 	return child
 }
 
-// inOrder sorts the children of a lock as they are to hold it.
+// inOrder sorts a lock's children in the order in which they hold it.
 func inOrder(children []string) {
 	slices.SortStableFunc(children, func(a, b string) int { return cmp.Compare(sortKey(a), sortKey(b)) })
 }
 
-// isBehindAll says of a child that it sorts behind every sequence number, so that it keeps nobody out: it is another program's.
-func isBehindAll(child string) bool { return sortKey(child) > "9999999999" }
+// sortsLast reports that child sorts after every sequence number, so that it excludes nobody: it is another program's.
+func sortsLast(child string) bool { return sortKey(child) > "9999999999" }
 
-// numberOf is the number that the server gave a node.
+// numberOf is the sequence number that the server gave a node.
 func numberOf(node string) (n int64, ok bool) {
 	digits := sortKey(node)
 	n, err := strconv.ParseInt(digits, 10, 32)
 	return n, err == nil && len(digits) == sequenceDigits && n >= 0
 }
 
-// usedUp reports that the sequence numbers of the node's parent have come, or soon come, to an end.
-func usedUp(node string) bool {
+// exhausted reports that the parent's sequence numbers are used up, or nearly.
+func exhausted(node string) bool {
 	n, ok := numberOf(node)
 	return !ok || n > lastSequence
 }

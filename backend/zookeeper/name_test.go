@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Golden: other clients, and older versions, meet us at these nodes.
+// Golden: other clients and older versions use the same nodes.
 func TestNames(t *testing.T) {
 	t.Parallel()
 	for name, node := range map[string]string{
@@ -40,7 +40,7 @@ func TestNames(t *testing.T) {
 func TestNodePrefix(t *testing.T) {
 	t.Parallel()
 	owner := "00112233445566778899aabbccddeeff:host/1/label/x"
-	for req, want := range map[*driver.Request][2]string{ // without ReadWriteLock, and with it
+	for req, want := range map[*driver.Request][2]string{ // without and with ReadWriteLock
 		{Owner: owner}:               {"lock-", "__WRIT__"},
 		{Owner: owner, Shared: true}: {"read-lock-", "__READ__"},
 		{Owner: owner, Permits: 8}:   {"8of-lock-", "8of-lock-"},
@@ -78,6 +78,6 @@ func TestSequenceUsedUp(t *testing.T) {
 		"0000000000": false, "2100000000": false, fmt.Sprint(lastSequence): false,
 		fmt.Sprint(lastSequence + 1): true, fmt.Sprint(math.MaxInt32): true, "-000000001": true, "-2147483648": true, "9999999999": true,
 	} {
-		require.Equal(t, want, usedUp("_c_x-lock-"+number), number)
+		require.Equal(t, want, exhausted("_c_x-lock-"+number), number)
 	}
 }

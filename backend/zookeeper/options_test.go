@@ -26,8 +26,8 @@ func TestOptions(t *testing.T) {
 	for what, o := range map[string]Options{
 		"slash":         {Chroot: "x"},
 		"accepts":       {Chroot: "/x//y"},
-		"no path":       {Chroot: "/../y"},
-		"own":           {Chroot: "/zookeeper/locks"},
+		"not a path":    {Chroot: "/../y"},
+		"reserved":      {Chroot: "/zookeeper/locks"},
 		"milliseconds":  {TTL: 1500 * time.Microsecond},
 		"TTL is -1s":    {TTL: -time.Second},
 		"TickTime":      {TickTime: -1},

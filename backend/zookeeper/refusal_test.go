@@ -19,7 +19,7 @@ func TestUnreachable(t *testing.T) {
 	gone := servers.Nobody(t)
 	start := time.Now()
 	_, err := lockport.Open(within(t, soon), "zookeeper://user:secret@"+gone+","+gone)
-	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "no server of 2 can be reached")
+	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "none of 2 servers can be reached")
 	require.Less(t, time.Since(start), soon/2)
 	_, err = lockport.Open(within(t, soon), "zookeeper://nowhere.invalid")
 	peer.SaysOneLine(t, err, lockport.ErrUnavailable, "nowhere.invalid")
@@ -35,7 +35,7 @@ func TestTTLBelowTheServersMinimum(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// found are the IDs of the notices of servers.
+// found returns the IDs of the servers' notices.
 func found(t *testing.T, o Options, addrs ...string) []string {
 	t.Helper()
 	o.TickTime = 100 * time.Millisecond
@@ -64,18 +64,18 @@ func TestJudgeMembers(t *testing.T) {
 		"": "quorum", voter: "quorum", voter + voter: "quorum", voter + voter + observer + "version=0": "quorum",
 		voter + voter + voter + "version=100000000": "endpoints",
 	} {
-		require.Equal(t, []string{want}, peer.IDs(one.judgeMembers(text)), text)
+		require.Equal(t, []string{want}, peer.IDs(one.memberNotices(text)), text)
 	}
-	require.Empty(t, two.judgeMembers(strings.Repeat(voter, 3)))
+	require.Empty(t, two.memberNotices(strings.Repeat(voter, 3)))
 }
 
 func TestPasswordInTheClear(t *testing.T) {
 	t.Parallel()
 	o := Options{Username: "u", Password: "secret"}
-	require.True(t, newBackend(t, o, "zk.example.com").ensemble.clear)
-	require.False(t, newBackend(t, Options{}, "zk.example.com").ensemble.clear)
+	require.True(t, newBackend(t, o, "zk.example.com").ensemble.plaintext)
+	require.False(t, newBackend(t, Options{}, "zk.example.com").ensemble.plaintext)
 	o.Dial = new(net.Dialer).DialContext
-	require.False(t, newBackend(t, o, "zk.example.com").ensemble.clear, "a dialler of the caller's may be TLS")
+	require.False(t, newBackend(t, o, "zk.example.com").ensemble.plaintext, "the caller's dialer may use TLS")
 }
 
 func TestACL(t *testing.T) {
@@ -91,7 +91,7 @@ func TestACL(t *testing.T) {
 		}
 		return c, err
 	}
-	// What a user creates is that user's.
+	// The nodes that a user creates belong to that user.
 	mine, err := open("alice:secret@", "/alice")
 	require.NoError(t, err)
 	lock := acquires(t, mine, "x")
@@ -104,19 +104,19 @@ func TestACL(t *testing.T) {
 		_, err = open(user, "/alice")
 		peer.SaysOneLine(t, err, lockport.ErrRefused, "the ACL does not let this user")
 	}
-	// A chroot that may not be created.
+	// The user may not create the chroot.
 	_, err = raw.Create(top+"/locked", nil, 0, zk.WorldACL(zk.PermRead))
 	require.NoError(t, err)
 	_, err = open("", "/locked/a/b")
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "does not let this user create "+top+"/locked/a")
-	// Nodes that could be created but not deleted would never go away: Check finds out.
+	// Nodes that the user may create but not delete would stay for ever: Check reports it.
 	_, err = raw.Create(top+"/keep", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	_, err = raw.Create(top+"/keep/"+checkName, nil, 0, zk.WorldACL(zk.PermRead|zk.PermCreate))
 	require.NoError(t, err)
 	_, err = open("", "/keep")
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "delete "+top+"/keep/")
-	// Nor listed.
+	// The user may not list nodes.
 	_, err = raw.Create(top+"/blind", nil, 0, zk.WorldACL(zk.PermAll))
 	require.NoError(t, err)
 	_, err = raw.Create(top+"/blind/x", nil, 0, zk.WorldACL(zk.PermCreate|zk.PermDelete))
@@ -128,5 +128,5 @@ func TestACL(t *testing.T) {
 	require.NoError(t, blind.Close())
 	_, stat, err := raw.Exists(top + "/blind/x")
 	require.NoError(t, err)
-	require.Zero(t, stat.NumChildren, "the node of the claim that was refused is left")
+	require.Zero(t, stat.NumChildren, "the refused claim left its node")
 }

@@ -10,32 +10,31 @@ import (
 	"github.com/go-zookeeper/zk"
 )
 
-// session is what the backend knows of the session that its connection has. The mutex of the backend guards it.
+// session is what is known of the connection's session. The backend's mutex guards it.
 type session struct {
-	id        int64     // 0: none
-	opened    time.Time // it was opened after this; zero: not known
-	confirmed time.Time // the leader has heard of it since then, at the least; zero: not known
-	visits    []visit   // both times rise
+	id        int64      // 0: none
+	confirmed time.Time  // the leader heard of it then, or later; zero: not known
+	exchanges []exchange // both times rise
 }
 
-// visit is a request of ours that was answered: the server that we are connected to was told, between these two, that the session lives.
-type visit struct{ sent, answered time.Time }
+// exchange is an answered request: between these times, the connected server learned that the session lives.
+type exchange struct{ sent, answered time.Time }
 
-// observe looks which session the connection has, if there is one. A new one was opened after the last look at an older one. b.mu is held.
+// observe reads which session the connection has, if any. A new session was opened after the last look at the old one. b.mu is held.
 func (b *Backend) observe() {
 	if b.conn == nil {
 		return
 	}
 	now := time.Now()
 	if id := b.conn.SessionID(); id != b.session.id {
-		b.session = session{id: id, opened: b.observed, confirmed: b.observed}
+		b.session = session{id: id, confirmed: b.observed}
 	}
 	b.observed = now
 }
 
-// call makes a request on the connection. Its answer is evidence that the session lives, and proof if it took a quorum. The client library ignores
-// contexts: call returns when that does, at the latest when it has found out that the server is silent and has tried all others. did and path say what
-// the request did, for its error; see explain.
+// call sends a request on the connection. The answer is evidence that the session lives, and proof if it took a quorum. The client library
+// ignores contexts: call returns when the library does, at the latest after the library found the server silent and tried all others.
+// did and path describe the request in its error; see explain.
 func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Conn) (T, error)) (answer T, err error) {
 	b.mu.Lock()
 	if b.conn == nil {
@@ -52,14 +51,14 @@ func call[T any](b *Backend, quorum bool, did, path string, request func(*zk.Con
 		if b.conn == conn {
 			b.observe()
 			if s := &b.session; s.id == id && id != 0 {
-				s.answered(visit{sent, b.observed}, quorum, b.tick, b.o.TTL)
+				s.answered(exchange{sent, b.observed}, quorum, b.tick, b.o.TTL)
 			}
 		}
 	}
 	return answer, explain(err, did, path)
 }
 
-// inTime calls f, which waits for the client library, and leaves it behind when ctx ends, with an error of class.
+// inTime calls f, which may block in the client library. If ctx ends first, it leaves f running, and returns an error of class.
 func inTime[T any](ctx context.Context, class error, f func() (T, error)) (T, error) {
 	type result struct {
 		answer T
@@ -79,41 +78,41 @@ func inTime[T any](ctx context.Context, class error, f func() (T, error)) (T, er
 	}
 }
 
-// answered notes that a request was answered, which took a quorum or did not.
+// answered records an answered request, and whether it took a quorum.
 //
-// A server that is not the leader tells it of the sessions that it heard of when the leader asks, which it does twice a tick, and passes
-// requests on in the order of those answers. So of whatever the server had answered a tick before a request was sent, the leader was told before
-// that request came; if a quorum answers it, that was the leader indeed. That a request was written by then is not enough: it may have been on its
-// way for as long, and have arrived together with the other. A session that moved to another connection meanwhile was shown to the leader by that.
-func (s *session) answered(v visit, quorum bool, tick, keep time.Duration) {
+// Twice a tick the leader asks each other server which sessions it has heard of. Servers forward requests in order with these reports. So
+// what a server answered a tick before a request was sent, it reported to the leader before that request arrived. If a quorum answers
+// the request, that was the real leader. A request that was only sent by then is not enough: it may have been delayed as long, and
+// have arrived with the other. If the session moved to another connection meanwhile, the move showed it to the leader.
+func (s *session) answered(v exchange, quorum bool, tick, keep time.Duration) {
 	if quorum {
 		if heard := s.latest(v.sent.Add(-tick)); heard.After(s.confirmed) {
 			s.confirmed = heard
 		}
 	}
-	if n := len(s.visits); n > 0 {
-		last := s.visits[n-1]
+	if n := len(s.exchanges); n > 0 {
+		last := s.exchanges[n-1]
 		if v.sent.Sub(last.sent) < max(tick/4, keep/100) || v.answered.Before(last.answered) {
-			return // it is close enough to the last, or was overtaken
+			return // close enough to the last, or overtaken
 		}
 	}
-	old := sort.Search(len(s.visits), func(i int) bool { return !s.visits[i].sent.Before(v.sent.Add(-keep)) })
-	s.visits = append(s.visits[old:], v)
+	old := sort.Search(len(s.exchanges), func(i int) bool { return !s.exchanges[i].sent.Before(v.sent.Add(-keep)) })
+	s.exchanges = append(s.exchanges[old:], v)
 }
 
-// latest returns when the latest visit that was answered by t was sent. Zero: there is none.
+// latest returns when the last exchange that was answered by t was sent. Zero: none.
 func (s *session) latest(t time.Time) time.Time {
-	i := sort.Search(len(s.visits), func(i int) bool { return s.visits[i].answered.After(t) })
+	i := sort.Search(len(s.exchanges), func(i int) bool { return s.exchanges[i].answered.After(t) })
 	if i == 0 {
 		return time.Time{}
 	}
-	return s.visits[i-1].sent
+	return s.exchanges[i-1].sent
 }
 
 // until is the instant before which the server cannot end the session. b.mu is held.
 func (b *Backend) until() time.Time { return b.session.confirmed.Add(b.timeout()) }
 
-// timeout is the session's.
+// timeout is the session timeout.
 func (b *Backend) timeout() time.Duration {
 	if b.o.Log != nil {
 		return b.o.Log.granted()
@@ -121,15 +120,15 @@ func (b *Backend) timeout() time.Duration {
 	return b.o.TTL
 }
 
-// stale says that little of the session's validity is left.
+// stale reports that little of the session's validity is left.
 func (b *Backend) stale() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return time.Until(b.until()) < (b.timeout()-b.tick)/2
 }
 
-// confirm makes a quorum say whether the node is there, and so that this session lives and sees everything decided before. Unlike
-// a sync, which the leader answers alone, it cannot be answered by one that was deposed and has not noticed.
+// confirm makes a quorum answer whether the node exists. So this session lives, and sees everything decided before. A deposed leader that
+// has not noticed cannot answer it, but would answer a sync.
 func (b *Backend) confirm(path string) error {
 	_, err := call(b, true, "check", path, func(c *zk.Conn) ([]zk.MultiResponse, error) {
 		return c.Multi(&zk.CheckVersionRequest{Path: path, Version: -1})
@@ -137,8 +136,8 @@ func (b *Backend) confirm(path string) error {
 	return err
 }
 
-// freshen confirms the session. After a silence the first request shows the session to the server, and another a tick later proves that the
-// leader knows.
+// freshen confirms the session. After a silence, the first request shows the session to the server. A second one, a tick later, proves
+// that the leader knows.
 func (b *Backend) freshen(ctx context.Context, path string) error {
 	err := b.confirm(path)
 	if err != nil && !errors.Is(err, zk.ErrNoNode) || !b.stale() {
@@ -157,9 +156,10 @@ func (b *Backend) freshen(ctx context.Context, path string) error {
 	}
 }
 
-// visit keeps the evidence that the session lives fresh, with a request for each third of its timeout in which there is no other, so that the next claim is worth most
-// of it: go-zookeeper's own pings tell nobody when they were answered. It gives up a connection of our own that servers have turned away for too long.
-func (b *Backend) visit() {
+// heartbeat keeps the evidence that the session lives fresh: it sends a request in each third of the timeout that has no other. The next
+// claim is then valid for most of the timeout. go-zookeeper's own pings do not reveal when they were answered. heartbeat also gives up
+// a connection of our own that servers have refused for too long.
+func (b *Backend) heartbeat() {
 	timer := time.NewTimer(b.o.TTL / 3)
 	defer timer.Stop()
 	for {
@@ -170,8 +170,8 @@ func (b *Backend) visit() {
 		}
 		b.mu.Lock()
 		conn, wait := b.conn, b.o.TTL/3
-		if n := len(b.session.visits); n > 0 {
-			wait -= time.Since(b.session.visits[n-1].sent)
+		if n := len(b.session.exchanges); n > 0 {
+			wait -= time.Since(b.session.exchanges[n-1].sent)
 		}
 		b.mu.Unlock()
 		switch {
@@ -179,15 +179,15 @@ func (b *Backend) visit() {
 		case conn.State() != zk.StateHasSession:
 			b.giveUp()
 		case wait <= b.o.TTL/30:
-			_ = b.look()
+			_ = b.ping()
 			wait = b.o.TTL / 3
 		}
 		timer.Reset(max(wait, b.o.TTL/30))
 	}
 }
 
-// look makes a request that costs little.
-func (b *Backend) look() error {
+// ping sends a cheap request.
+func (b *Backend) ping() error {
 	_, err := call(b, false, "read", b.root(), func(c *zk.Conn) (bool, error) {
 		exists, _, err := c.Exists(b.root())
 		return exists, err

@@ -10,41 +10,41 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// What proves that the leader has heard of a session is what was answered a tick before a request was sent that a quorum has answered.
+// The leader has heard of a session if an answer came a tick before a request was sent that a quorum answered.
 func TestConfirmation(t *testing.T) {
 	t.Parallel()
 	const tick, keep = time.Second, 50 * time.Second
 	zero := time.Now()
 	at := func(s float64) time.Time { return zero.Add(time.Duration(s * float64(time.Second))) }
-	s := &session{id: 1, opened: at(0), confirmed: at(0)}
+	s := &session{id: 1, confirmed: at(0)}
 	quorum := func(sent float64) time.Time {
-		fresh := &session{id: 1, opened: s.opened, confirmed: s.opened, visits: s.visits}
-		fresh.answered(visit{at(sent), at(sent + 60)}, true, tick, keep)
+		fresh := &session{id: 1, confirmed: at(0), exchanges: s.exchanges}
+		fresh.answered(exchange{at(sent), at(sent + 60)}, true, tick, keep)
 		return fresh.confirmed
 	}
-	look := func(sent, answered float64) { s.answered(visit{at(sent), at(answered)}, false, tick, keep) }
-	require.Equal(t, at(0), quorum(0.5), "only that it was opened is known")
+	look := func(sent, answered float64) { s.answered(exchange{at(sent), at(answered)}, false, tick, keep) }
+	require.Equal(t, at(0), quorum(0.5), "only its opening is known")
 	look(1, 1.5)
-	look(2, 30) // a second that took long: it may have come to the server at any time
+	look(2, 30) // a slow second one: it may have reached the server at any time
 	look(1.9, 29)
 	require.Equal(t, at(0), s.confirmed, "it needs a quorum")
 	require.Equal(t, at(0), quorum(2.4))
 	require.Equal(t, at(1), quorum(2.5))
 	require.Equal(t, at(1), quorum(30.9), "it was sent long before, but perhaps it arrived together with the request")
 	require.Equal(t, at(2), quorum(31))
-	s.answered(visit{at(31), at(31.1)}, true, tick, keep)
+	s.answered(exchange{at(31), at(31.1)}, true, tick, keep)
 	require.Equal(t, at(2), s.confirmed)
-	s.answered(visit{at(2.5), at(40)}, true, tick, keep)
-	require.Equal(t, at(2), s.confirmed, "a later proof of less takes nothing back")
+	s.answered(exchange{at(2.5), at(40)}, true, tick, keep)
+	require.Equal(t, at(2), s.confirmed, "a later, weaker proof takes nothing back")
 	for i := range 10_000 {
 		look(50+float64(i)/100, 50.005+float64(i)/100)
 	}
 	require.Equal(t, at(2), s.confirmed, "none of these took a quorum")
-	require.Less(t, len(s.visits), 300, "what is remembered does not grow with age")
+	require.Less(t, len(s.exchanges), 300, "old exchanges are forgotten")
 	require.InDelta(t, 148, quorum(149.5).Sub(zero).Seconds(), 0.6)
 }
 
-// A server that hangs up while the shortest session is tried, as a busy one does when it has ended that before its answer, is asked again.
+// A busy server may end the shortest session before its answer, and hang up. It is asked again.
 func TestProbeIsRepeated(t *testing.T) {
 	t.Parallel()
 	proxy := peer.Proxy(t, servers.SharedZooKeeper(t).Addr())

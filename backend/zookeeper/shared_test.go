@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// All requests go through the caller's connection: nothing else is dialed, its session owns the nodes, and they end with it.
+// All requests use the caller's connection: nothing else is dialed, its session owns the nodes, and they end with that session.
 func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{})
@@ -32,7 +32,7 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	require.Equal(t, conn.SessionID(), node.Session)
 	_, err = c.Inspect(within(t, soon), "mine")
 	require.NoError(t, err)
-	<-time.After(ttl * 5 / 12) // it is renewed after a third
+	<-time.After(ttl * 5 / 12) // a renewal comes after a third
 	require.NoError(t, lock.Err())
 	answer, err := s.FourLetter(t.Context(), "cons")
 	require.NoError(t, err)
@@ -43,14 +43,14 @@ func TestCallersConnectionCarriesEveryRequest(t *testing.T) {
 	conn.Close()
 	select {
 	case <-lock.Lost():
-	case <-time.After(ttl / 3): // far from the deadline
+	case <-time.After(ttl / 3): // long before the deadline
 		t.Fatal("the holder was not told that its connection was closed")
 	}
 	other.Frees(other.Takes(request(other, "mine")))
 	_ = c.Close()
 }
 
-// Closing the client leaves the caller's connection, and nothing on it.
+// Closing the client keeps the caller's connection open, but leaves no nodes.
 func TestCloseLeavesTheCallersConnection(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -59,10 +59,10 @@ func TestCloseLeavesTheCallersConnection(t *testing.T) {
 	require.NoError(t, b.Close())
 	exists, _, err := conn.Exists(lease.(*claim).node())
 	require.NoError(t, err)
-	require.False(t, exists, "the node of a claim that was never released is left")
+	require.False(t, exists, "the node of an unreleased claim is left")
 }
 
-// The session is older than the backend, which does not know when the leader heard of it: the first grant waits for a proof.
+// The session is older than the backend, which does not know when the leader last heard of it: the first grant waits for proof.
 func TestConnectionThatHasASession(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -83,7 +83,7 @@ func TestConnectionThatHasASession(t *testing.T) {
 	b.Frees(first)
 }
 
-// The validity of a claim in a session that was just opened counts from before the handshake, not from its answer.
+// In a new session, the validity of a claim counts from before the handshake, not from its answer.
 func TestValidityOfAFreshSession(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)
@@ -99,7 +99,7 @@ func TestValidityOfAFreshSession(t *testing.T) {
 	b.Frees(lease)
 }
 
-// What the server grants counts, not what was asked for; a backend that cannot know refuses.
+// The granted session timeout counts, not the requested one. A backend that cannot know it refuses.
 func TestGrantedTimeout(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedZooKeeper(t, servers.ZooKeeperOptions{Config: []string{"maxSessionTimeout=1500"}})
@@ -128,7 +128,7 @@ func TestGrantedTimeout(t *testing.T) {
 	peer.SaysOneLine(t, err, lockport.ErrRefused, "largest session timeout is 1.5s, which is less than half the TTL 1m0s")
 }
 
-// Without its log, a connection's session timeout and its servers' tick are what the caller says, and Check says so.
+// Without Log, the backend trusts the caller's TTL and TickTime, and Check reports that.
 func TestNoticesOfACallersConnection(t *testing.T) {
 	t.Parallel()
 	s := servers.SharedZooKeeper(t)

@@ -18,7 +18,7 @@ func init() {
 		Open:    open,
 		Example: "zookeeper://user:password@localhost:2181,localhost:2182/locks",
 		Params: []lockport.Param{
-			{Name: "addr", Text: "another server, host:port; may be repeated, and is how several are named by IPv6 address"},
+			{Name: "addr", Text: "another server, host:port; repeatable; needed for more than one IPv6 address"},
 			{Name: "read_write_lock", Text: "true: share names with Curator's InterProcessReadWriteLock, not with its InterProcessMutex"},
 			{Name: "tick_time", Text: "the servers' tickTime; default: half the smallest session timeout that they grant"},
 		},
@@ -26,7 +26,7 @@ func init() {
 	})
 }
 
-// open makes a backend of a URL, without I/O.
+// open makes a backend from a URL, without I/O.
 func open(u *url.URL, so lockport.SchemeOptions) (driver.Backend, error) {
 	if u.Host == "" || u.Fragment != "" || u.Opaque != "" {
 		return nil, errors.New("want zookeeper://host:port,host:port/path")

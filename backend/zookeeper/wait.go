@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, for as long as the session lives.
+// Wait implements driver.Waiter. The claim keeps its place in the queue across lost connections, while the session lives.
 func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	return b.attempt(ctx, req, func(c *claim) (granted bool, err error) {
 		var ahead watched
@@ -28,15 +28,15 @@ func (b *Backend) Wait(ctx context.Context, req driver.Request) (driver.Lease, e
 			case err == nil:
 			case ctx.Err() != nil, !oneOf(err, errNoAnswer, driver.ErrUnavailable):
 				return false, err
-			default: // the servers are away, and the session may live
-				pause(ctx, ridePause)
+			default: // the servers are unreachable; the session may live
+				pause(ctx, retryPause)
 				_ = b.ready(ctx)
 			}
 		}
 	})
 }
 
-// nodeAhead returns, once, the node behind which the claim stands.
+// nodeAhead returns, once, the node that the claim waits for.
 func (c *claim) nodeAhead() string {
 	c.b.mu.Lock()
 	defer c.b.mu.Unlock()
@@ -45,8 +45,8 @@ func (c *claim) nodeAhead() string {
 	return path
 }
 
-// ridePause is the pause between two looks while the servers are away.
-const ridePause = 20 * time.Millisecond
+// retryPause is the pause between attempts while the servers are unreachable.
+const retryPause = 20 * time.Millisecond
 
 func pause(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
@@ -57,14 +57,14 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// sleep waits until there is a reason to list the lock again: something has happened to the node ahead, or a look is due. Meanwhile it finds out
-// what a grant needs to know of the claim's own node.
+// sleep waits until the lock must be listed again: the node ahead changed, or a check is due. Meanwhile it finds out what a grant needs to
+// know of the claim's own node.
 func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	identified := make(chan error, 1)
 	go func() { identified <- c.identify() }() // in the same round trip
 	var err error
 	free := false
-	if ahead.path != path || ahead.events == nil { // a watch cannot be taken back, so there is one
+	if ahead.path != path || ahead.events == nil { // a watch cannot be cancelled, so there is one
 		if path == c.parent {
 			*ahead, free, err = c.watchSiblings()
 		} else {
@@ -90,13 +90,13 @@ func (c *claim) sleep(ctx context.Context, path string, ahead *watched) error {
 	return nil
 }
 
-// watched is a node that is watched: the channel gets the next event.
+// watched is a watched node: the channel receives its next event.
 type watched struct {
 	path   string
 	events <-chan zk.Event
 }
 
-// watchSiblings asks for the next change of the nodes beside the claim's own. free: nothing is in its way any more, or its own is gone.
+// watchSiblings watches for the next change among the claim's siblings. free: nothing is ahead any more, or its own node is gone.
 func (c *claim) watchSiblings() (w watched, free bool, err error) {
 	var children []string
 	w, err = call(c.b, false, "list", c.parent, func(conn *zk.Conn) (watched, error) {
@@ -112,11 +112,11 @@ func (c *claim) watchSiblings() (w watched, free bool, err error) {
 	return w, at < c.req.Permits, nil
 }
 
-// watch asks for the next event of the node at path. It is not left on a node that is not there, which is zk.ErrNoNode: nobody would ever remove it.
+// watch watches for the next event of the node at path. It leaves no watch on a missing node (zk.ErrNoNode): nothing would ever remove it.
 func (b *Backend) watch(path string) (watched, error) {
 	return call(b, false, "read", path, func(c *zk.Conn) (watched, error) {
 		_, _, events, err := c.GetW(path)
-		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; that it is there everybody may know
+		if errors.Is(err, zk.ErrNoAuth) { // a foreign node; anybody may ask whether it exists
 			_, _, events, err = c.ExistsW(path)
 		}
 		return watched{path, events}, err

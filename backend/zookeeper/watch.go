@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	// sweepEvery is how often what is held is looked at: go-zookeeper has a channel for each watch, and a goroutine for each hold would be too many.
+	// sweepEvery is the interval between checks of held locks. Each watch has a channel; a goroutine per hold would be too many.
 	sweepEvery = 150 * time.Millisecond
-	// maxWatchers bounds the requests for watches that are under way.
+	// maxWatchers bounds the concurrent requests for watches.
 	maxWatchers = 8
 )
 
-// hold makes a granted claim one that is told of its loss. b.mu is held.
+// hold adds a granted claim to those that are told of their loss. b.mu is held.
 func (b *Backend) hold(c *claim) {
 	b.held[c] = struct{}{}
 	if !b.sweeping {
@@ -25,7 +25,7 @@ func (b *Backend) hold(c *claim) {
 	}
 }
 
-// sweep looks for losses for as long as anything is held. A node is watched from the first sweep of its hold: most holds are shorter.
+// sweep looks for losses while anything is held. A node is watched from the first sweep of its hold: most holds are shorter.
 func (b *Backend) sweep() {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
@@ -73,7 +73,7 @@ func (b *Backend) sweep() {
 
 var errSessionEnded = errors.New("the session has ended")
 
-// watchAll watches the nodes of claims that are held, and finds out which of them are gone. Those that cannot be watched now are left to the next sweep.
+// watchAll watches the nodes of held claims, and finds which are gone. The next sweep retries those that it cannot watch now.
 func watchAll(claims []*claim) {
 	var next atomic.Int64
 	var watchers sync.WaitGroup

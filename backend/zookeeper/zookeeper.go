@@ -14,14 +14,14 @@ import (
 	"github.com/lockport/lockport/internal/recent"
 )
 
-// New makes a client of lockport on a connection, which all its requests use. The connection stays the caller's: Close of the client does not close
-// it, and closing it ends all locks. The TTL has to be said, as Options.TTL or by lockport.TTL, unless there is Options.Log. New does no I/O.
+// New makes a client of lockport on conn, which carries all its requests. Closing the client leaves conn open; closing conn ends all locks.
+// Set the TTL, by Options.TTL or lockport.TTL, unless you set Options.Log. New does no I/O.
 func New(conn *zk.Conn, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return NewBackend(conn, o) })
 }
 
-// Connect makes a client of lockport on a connection of its own to an ensemble, of which addresses are some servers, "host:port". It does no I/O; the
-// first use connects, and Close ends the session.
+// Connect makes a client of lockport on a connection of its own. addresses are some of the ensemble's servers, "host:port". Connect does no
+// I/O: the first use connects. Close ends the session.
 func Connect(addresses []string, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	return lockport.NewSession(backendName, &o.TTL, opts, func() (driver.Backend, error) { return ConnectBackend(addresses, o) })
 }
@@ -42,13 +42,13 @@ func NewBackend(conn *zk.Conn, o Options) (*Backend, error) {
 
 // ConnectBackend makes a backend for lockport.New, as Connect does.
 func ConnectBackend(addresses []string, o Options) (*Backend, error) {
-	clear := o.Username != "" && o.Dial == nil
+	plaintext := o.Username != "" && o.Dial == nil
 	addresses, err := o.prepareOwn(addresses)
 	if err != nil {
 		return nil, err
 	}
 	b := makeBackend(o)
-	b.ensemble = &ensemble{addresses: addresses, dial: o.Dial, ttl: o.TTL, clear: clear}
+	b.ensemble = &ensemble{addresses: addresses, dial: o.Dial, ttl: o.TTL, plaintext: plaintext}
 	return b, nil
 }
 
@@ -64,23 +64,23 @@ type Backend struct {
 	o         Options
 	caps      driver.Capabilities
 	ensemble  *ensemble     // nil: the connection is the caller's
-	preparing chan struct{} // has an element while somebody prepares the connection
+	preparing chan struct{} // full while a goroutine prepares the connection
 	done      chan struct{} // closed by Close
 
-	visiting   sync.Once            // starts the goroutine that visits the server
-	containers sync.RWMutex         // held for reading while one is created, and to close the connection
-	released   recent.Values[int64] // by lock, the number of our last node, which was deleted
+	heartbeatOnce sync.Once            // starts heartbeat
+	containers    sync.RWMutex         // read-locked to create one, locked to close the connection
+	released      recent.Values[int64] // by lock, the number of our last released node
 
 	mu       sync.Mutex
-	conn     *zk.Conn  // nil: not made yet, or given up
-	prepared time.Time // since when the connection can be used; zero: not yet
-	sweeping bool      // there is a goroutine that looks for losses
+	conn     *zk.Conn  // nil: not made, or given up
+	prepared time.Time // when the connection became usable; zero: not yet
+	sweeping bool      // the goroutine of sweep runs
 	closed   bool
 	tick     time.Duration // the servers' tickTime; 0: not known yet
-	observed time.Time     // when the connection's session was looked at last
+	observed time.Time     // when the connection's session was last observed
 	session  session
 	claims   map[claimKey]*claim
-	held     map[*claim]struct{} // those of claims that are granted
+	held     map[*claim]struct{} // the granted claims
 }
 
 var _ interface {
@@ -94,7 +94,7 @@ var _ interface {
 
 const backendName = "zookeeper"
 
-// noticeBound is within what time a holder is told that its node was deleted.
+// noticeBound bounds the time until a holder is told that its node was deleted.
 const noticeBound = 500 * time.Millisecond
 
 func capabilities(ttl time.Duration) driver.Capabilities {
@@ -117,13 +117,13 @@ func capabilities(ttl time.Duration) driver.Capabilities {
 // Capabilities implements driver.Backend.
 func (b *Backend) Capabilities() driver.Capabilities { return b.caps }
 
-// closeTime bounds Close where the server does not answer.
+// closeTime bounds Close if the server does not answer.
 const closeTime = time.Second
 
 var errClosed = errors.New("the backend is closed")
 
-// Close implements driver.Backend. It ends a session of its own, and with it whatever is still held. On a connection of the caller's, what is
-// still held ends with that.
+// Close implements driver.Backend. It ends a session of its own, and with it all claims. On a caller's connection it deletes the nodes of its
+// claims; what it cannot delete ends with that connection's session.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	conn, closed := b.conn, b.closed
@@ -137,7 +137,7 @@ func (b *Backend) Close() error {
 	defer cancel()
 	_, _ = inTime(ctx, driver.ErrUnavailable, func() (any, error) {
 		if b.ensemble == nil {
-			b.leave()
+			b.withdrawAll()
 		} else if conn != nil {
 			b.hangUp(conn)
 		}
@@ -146,8 +146,8 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// leave deletes the nodes of claims that are left on a connection that lives on.
-func (b *Backend) leave() {
+// withdrawAll deletes the nodes of all claims, on a connection that stays open.
+func (b *Backend) withdrawAll() {
 	b.mu.Lock()
 	var left []*claim
 	for _, c := range b.claims {
@@ -156,7 +156,7 @@ func (b *Backend) leave() {
 	}
 	b.mu.Unlock()
 	for _, c := range left {
-		if c.findAgain() == nil && c.node() != "" {
+		if c.resolveCreation() == nil && c.node() != "" {
 			_ = c.withdraw()
 		}
 	}
