@@ -14,8 +14,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// CreateBucket makes the bucket of the locks, with so many replicas: 1, or 3 or 5 in a cluster. If there is one that is fit it does nothing. The first
-// revision is the time in microseconds, so that tokens go on rising if a bucket is made anew after its data were lost.
+// CreateBucket creates the bucket for locks, with 1 replica, or 3 or 5 in a cluster. If a suitable bucket exists, it does nothing. The first
+// revision is the time in microseconds, so that tokens keep rising if a bucket is created anew after a loss of its data.
 func CreateBucket(ctx context.Context, js jetstream.JetStream, o Options, replicas int) error {
 	b, err := NewBackend(js, o)
 	if err != nil {
@@ -32,40 +32,40 @@ func CreateBucket(ctx context.Context, js jetstream.JetStream, o Options, replic
 	return err
 }
 
-// verify looks whether the bucket is fit for locks.
+// verify checks that the bucket is suitable for locks.
 func (b *Backend) verify(ctx context.Context, js jetstream.JetStream) (*jetstream.StreamInfo, error) {
 	stream, err := js.Stream(ctx, b.stream())
 	if err != nil {
-		return nil, fmt.Errorf("the bucket %s, which nats.CreateBucket makes: %w", b.bucket, err)
+		return nil, fmt.Errorf("the bucket %s (make it with nats.CreateBucket): %w", b.bucket, err)
 	}
 	info := stream.CachedInfo()
 	c := info.Config
 	if !c.AllowMsgTTL || c.SubjectDeleteMarkerTTL <= 0 || c.MaxMsgsPerSubject != 1 || c.MaxAge != 0 || c.Mirror != nil || len(c.Sources) > 0 ||
 		c.Storage != jetstream.FileStorage || c.PersistMode != jetstream.DefaultPersistMode || c.Discard != jetstream.DiscardNew {
-		return nil, fmt.Errorf("%w: the bucket %s is not fit for locks: it must have a TTL for each key with delete markers (NATS 2.11), a history of 1, file "+
+		return nil, fmt.Errorf("%w: the bucket %s is not suitable for locks: it must have a TTL for each key with delete markers (NATS 2.11), a history of 1, file "+
 			"storage that is written at once, discard new, and no TTL, mirror or source of its own. Make one with nats.CreateBucket", driver.ErrRefused, b.bucket)
 	}
 	return info, nil
 }
 
-// A bucket is a stream, and a key a subject of it.
+// A bucket is a stream, and a key is one of its subjects.
 func (b *Backend) stream() string            { return "KV_" + b.bucket }
 func (b *Backend) subject(key string) string { return "$KV." + b.bucket + "." + key }
 
-// keyOf is the key of a name: letters, digits, "_", "-" and "/" stay, and every other byte is "=" and two hexadecimal digits.
+// keyOf encodes a name as a key: letters, digits, "_", "-" and "/" stay, every other byte becomes "=" and two hexadecimal digits.
 func keyOf(name string) string { return toKey.Replace(url.QueryEscape(name)) }
 
 var toKey = strings.NewReplacer("%2F", "/", "%", "=", ".", "=2E", "~", "=7E", "+", "=20")
 
-// nameOf is the name of a key, if keyOf of that is the key.
+// nameOf reverses keyOf. For a foreign key, keyOf of the result differs from the key.
 func nameOf(key string) (string, error) { return url.QueryUnescape(strings.ReplaceAll(key, "=", "%")) }
 
-// valueOf is what a claim writes: its owner and its TTL in seconds. A renewal adds the token, which is the revision of the grant.
+// valueOf is the value of a claim: its owner and its TTL in seconds. A renewal adds the token, which is the revision of the grant.
 func valueOf(owner string, ttl time.Duration, token uint64) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s %d %d", owner, ttl/time.Second, token), " 0")
 }
 
-// statusOf reads a value that is no marker, and was written at a time by the server's clock.
+// statusOf reads a claim's value, which was written at a time by the server's clock.
 func statusOf(name, value string, revision uint64, at time.Time) driver.Status {
 	st := driver.Status{Name: name, Held: true, Waiters: -1}
 	var ttl time.Duration
@@ -82,11 +82,11 @@ func statusOf(name, value string, revision uint64, at time.Time) driver.Status {
 	return st
 }
 
-// read looks at the key of a name, and at what revision that is; 0: there is nothing.
+// read returns the status of a name, and the revision of its key; 0: there is no key.
 func (b *Backend) read(ctx context.Context, name string) (st driver.Status, revision uint64, err error) {
 	st = driver.Status{Name: name, Waiters: -1}
 	err = b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
-		older, _ := js.Conn().JetStream() // this API alone asks the stream's leader: the newer one asks any replica, which may lag
+		older, _ := js.Conn().JetStream() // only this API asks the stream's leader; the newer one asks any replica, which may lag
 		m, err := older.GetLastMsg(b.stream(), b.subject(keyOf(name)), natsgo.Context(ctx))
 		switch {
 		case errors.Is(err, natsgo.ErrMsgNotFound):
@@ -105,13 +105,13 @@ func (b *Backend) read(ctx context.Context, name string) (st driver.Status, revi
 	return st, revision, err
 }
 
-// replace puts a value, or without one a marker that the key is free, to the key of a name, for ttl, in place of the revision last. It returns its own
-// revision and its validity, which counts from before the write. Where the key has another revision, which tells by what is there now the one to replace
-// instead, or an error why none is. It goes on as long as others are quicker.
-func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Duration, last uint64, which func(now driver.Status, revision uint64) (uint64, error)) (written driver.Grant, err error) {
-	// Without an ID, by which the server would acknowledge a repetition of a grant that has ended.
+// replace replaces revision last of a name's key with value, for ttl. An empty value is a marker: the name is free. It returns the new
+// revision, and the validity, which counts from before the write. If the key has another revision, next gets the current state. It returns the
+// revision to replace instead, or an error. This repeats while others are faster.
+func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Duration, last uint64, next func(now driver.Status, revision uint64) (uint64, error)) (written driver.Grant, err error) {
+	// No message ID: by that, the server would acknowledge a repetition of a grant that has ended.
 	m := &natsgo.Msg{Subject: b.subject(keyOf(name)), Data: []byte(value), Header: natsgo.Header{}}
-	if value == "" { // for a marker that is no purge the server writes another when it expires
+	if value == "" { // when any other marker expires, the server writes one more
 		m.Header.Set("KV-Operation", "PURGE")
 	}
 	for {
@@ -131,7 +131,7 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 		}
 		now, revision, err := b.read(ctx, name)
 		if err == nil {
-			last, err = which(now, revision)
+			last, err = next(now, revision)
 		}
 		if err != nil {
 			return written, err
@@ -139,5 +139,5 @@ func (b *Backend) replace(ctx context.Context, name, value string, ttl time.Dura
 	}
 }
 
-// errLags says that the server that answered shows what was before a write that is known.
-var errLags = fmt.Errorf("%w: the server that answers lags behind another", driver.ErrUnavailable)
+// errLags: the answering server shows a state from before a known write.
+var errLags = fmt.Errorf("%w: the answering server lags behind another", driver.ErrUnavailable)

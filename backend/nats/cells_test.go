@@ -12,10 +12,10 @@ import (
 	"github.com/lockport/lockport/internal/lab/report"
 )
 
-// electionTime is the longest that an election is stated to take, and some more.
+// electionTime is the documented maximum of an election, with a margin.
 const electionTime = 12 * time.Second
 
-// Four processes lock and fence while the leader of three servers is killed, is stopped and goes on when another leads, and loses its disk.
+// Four processes lock and fence while the leader of three servers is killed, is paused until another leads, or loses its disk.
 func TestCells(t *testing.T) {
 	t.Parallel()
 	r, seed := three.Need(t), rand.Uint64()>>16
@@ -30,13 +30,13 @@ func TestCells(t *testing.T) {
 				i := play.Must(c.Leader(s.Ctx))
 				s.Injected()
 				play.Check(harm(c, i))
-				play.Must(c.Leader(s.Ctx)) // the next one
+				play.Must(c.Leader(s.Ctx)) // the next leader
 			}}, seed)
 			require.NoError(t, err, "seed %d", seed)
 			v, err := faults.Judge(p)
 			require.NoError(t, err)
 			require.Empty(t, v.Breaches, "seed %d", seed)
-			t.Logf("%d acquisitions, %d losses of which holders were told", v.Figures.Acquisitions, v.Figures.TellingAfter.Quantiles().N)
+			t.Logf("%d acquisitions, %d losses reported to holders", v.Figures.Acquisitions, v.Figures.TellingAfter.Quantiles().N)
 		})
 	}
 }

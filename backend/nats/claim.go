@@ -9,10 +9,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// For how long the marker stays of a claim that was released, and of one that was abandoned or expired: a late claim expects another revision.
+// How long markers stay: of released claims, and of abandoned or expired ones. Meanwhile a late claim fails: it expects another revision.
 const releasedMarker, abandonedMarker = time.Minute, time.Hour
 
-// TryAcquire implements driver.Backend: one request, and two more for a name that another client released within the last minute.
+// TryAcquire implements driver.Backend: one request, or three if another client released the name within the last minute.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	if req.TTL < capabilities.MinTTL {
 		return nil, fmt.Errorf("%w: the TTL %v is below %v", driver.ErrRefused, req.TTL, capabilities.MinTTL)
@@ -31,8 +31,8 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return &lease{b: b, req: req, ttl: ttl, grant: grant, last: grant}, nil
 }
 
-// Abandon implements driver.Backend. It writes a marker in place of the claim, or of what the claim expected to find, so that this finds another revision
-// if it arrives later. Where somebody else has the name since, it finds that already.
+// Abandon implements driver.Backend. It replaces the claim, or the revision that the claim expected, with a marker. If the claim arrives later,
+// it finds another revision. If somebody else has taken the name since, the claim fails anyway.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
 	expected, _ := b.free.Get(req.Name)
 	_, err := b.replace(ctx, req.Name, "", abandonedMarker, expected, func(now driver.Status, revision uint64) (uint64, error) {
@@ -55,7 +55,7 @@ type lease struct {
 	b           *Backend
 	req         driver.Request
 	ttl         time.Duration
-	grant, last driver.Grant // last has the revision and the validity of the last write that is known
+	grant, last driver.Grant // last is the revision and validity of the last known write
 }
 
 // Grant implements driver.Lease.
@@ -69,12 +69,12 @@ func (l *lease) Release(ctx context.Context) error {
 
 // Renew implements driver.Renewer.
 //
-// What expires is replaced by the server with a marker that looks at no revision: a renewal that is carried out at that very moment is acknowledged, and
-// lost. One whose answer came before the former validity had ended was carried out before.
+// When a key expires, the server replaces it with a marker without comparing revisions. It acknowledges a renewal at that very moment, and
+// loses it. If the answer came before the former validity ended, the renewal came before the expiry.
 func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	until, err := l.write(ctx, valueOf(l.req.Owner, l.ttl, l.grant.Token), l.ttl)
 	if err == nil && !time.Now().Before(l.last.Until) {
-		err = fmt.Errorf("%w: the answer to the renewal came after the claim's end", driver.ErrUnknown)
+		err = fmt.Errorf("%w: the renewal was answered after the claim's end", driver.ErrUnknown)
 	}
 	if err == nil {
 		l.last.Until = until
@@ -82,14 +82,14 @@ func (l *lease) Renew(ctx context.Context) (time.Time, error) {
 	return l.last.Until, err
 }
 
-// write replaces the claim. Another revision than the last one that is known may be of a renewal whose answer was lost.
+// write replaces the claim. If the revision is not the last known one, it may be that of a renewal whose answer was lost.
 func (l *lease) write(ctx context.Context, value string, ttl time.Duration) (until time.Time, err error) {
 	written, err := l.b.replace(ctx, l.req.Name, value, ttl, l.last.Token, func(now driver.Status, revision uint64) (uint64, error) {
 		switch {
 		case 0 < revision && revision <= l.last.Token:
 			return 0, errLags
 		case !now.Held || now.Owner != l.req.Owner:
-			return 0, fmt.Errorf("%w: its key expired, was deleted, or is %q's", driver.ErrLost, now.Owner)
+			return 0, fmt.Errorf("%w: its key expired, was deleted, or belongs to %q", driver.ErrLost, now.Owner)
 		}
 		l.last.Token = revision
 		return revision, nil

@@ -14,11 +14,11 @@ import (
 func TestConformance(t *testing.T) {
 	t.Parallel()
 	config := one.Need(t).Config(t, peer.Open, isOp)
-	config.MinTTL = 2 * time.Second // of one, counted in whole seconds, a busy machine leaves too little for renewals
+	config.MinTTL = 2 * time.Second // 1 s, in whole seconds, leaves renewals too little time on a busy machine
 	conformance.Test(t, config)
 }
 
-// A client asks one of three servers, so that no proxy can choose a request.
+// A client asks any of three servers, so no proxy can select a request.
 func TestConformanceCluster(t *testing.T) {
 	environment.OnlyInSoak(t)
 	conformance.Test(t, three.Need(t).Unproxied(peer.Open))
@@ -26,7 +26,7 @@ func TestConformanceCluster(t *testing.T) {
 
 var claims, renewals = regexp.MustCompile(`\r\n\r\n\S+ \d+\r\n`), regexp.MustCompile(`\r\n\r\n\S+ \d+ \d+\r\n`)
 
-// isOp recognises requests by what they write.
+// isOp classifies requests by what they write.
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:

@@ -22,7 +22,7 @@ func ExampleNew() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	if err := nats.CreateBucket(ctx, js, nats.Options{}, 3); err != nil { // once, by whoever sets NATS up
+	if err := nats.CreateBucket(ctx, js, nats.Options{}, 3); err != nil { // once, when you set up NATS
 		log.Fatal(err)
 	}
 	client, err := nats.New(js, nats.Options{})

@@ -13,11 +13,11 @@ import (
 	"github.com/lockport/lockport/internal/notice"
 )
 
-// Notify implements driver.Notifier, by a watch of the key: an ephemeral consumer at the server. It begins with what the key has by then.
+// Notify implements driver.Notifier, by a watch of the key: an ephemeral consumer on the server. The watch begins with the key's current state.
 func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
-		for ; ctx.Err() == nil; time.Sleep(250 * time.Millisecond) { // it has broken
+		for ; ctx.Err() == nil; time.Sleep(250 * time.Millisecond) { // the watch broke
 			_ = b.watch(ctx, keyOf(req.Name), func(e jetstream.KeyValueEntry) bool {
 				if e == nil || e.Operation() != jetstream.KeyValuePut {
 					wake()
@@ -29,14 +29,14 @@ func (b *Backend) Notify(req driver.Request, wake func()) (stop func()) {
 	return stop
 }
 
-// watch calls each with what keys have, with nil when all of that has been told, and with what happens then, until it returns false.
+// watch calls each with the keys' current values, then with nil, then with every change, until each returns false.
 func (b *Backend) watch(ctx context.Context, keys string, each func(jetstream.KeyValueEntry) bool, opts ...jetstream.WatchOpt) error {
 	return b.request(ctx, false, func(ctx context.Context, js jetstream.JetStream) error {
 		kv, err := js.KeyValue(ctx, b.bucket)
 		if err != nil {
 			return err
 		}
-		watcher, err := kv.Watch(ctx, keys, opts...) // it ends with ctx, which ends with this request
+		watcher, err := kv.Watch(ctx, keys, opts...) // ends with ctx, which ends with this request
 		if err != nil {
 			return err
 		}
@@ -63,13 +63,13 @@ func (b *Backend) List(ctx context.Context, start string) (all []driver.Status, 
 	return all, err
 }
 
-// Inspect implements driver.Inspector. The server does not know since when a claim is held that was renewed.
+// Inspect implements driver.Inspector. The server does not know since when a renewed claim is held.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	st, _, err := b.read(ctx, name)
 	return st, err
 }
 
-// Break implements driver.Breaker. It begins with a revision that no key has.
+// Break implements driver.Breaker. It begins with a revision that no key has, so that it reads the key.
 func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	_, err := b.replace(ctx, name, "", releasedMarker, driver.MaxToken, func(now driver.Status, revision uint64) (uint64, error) {
 		if !now.Held || now.Owner != owner {

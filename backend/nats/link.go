@@ -18,7 +18,7 @@ const connectTimeout = 2 * time.Second
 
 var errUnreachable = errors.New("NATS cannot be reached: is it running, and is the address right?")
 
-// connection returns the connection, which it makes of a URL where that is needed.
+// connection returns the connection, which it makes from the URL at first use.
 func (b *Backend) connection(ctx context.Context) (js jetstream.JetStream, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -28,7 +28,7 @@ func (b *Backend) connection(ctx context.Context) (js jetstream.JetStream, err e
 	return b.js, err
 }
 
-// Close implements driver.Backend. It closes the connection too if that was made of a URL.
+// Close implements driver.Backend. It also closes a connection that was made from a URL.
 func (b *Backend) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -41,22 +41,22 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// request calls f when there is a connection and the bucket is known to be fit. f's context ends when the connection is lost, too: nats.go goes on
-// to wait for an answer that no longer comes. The error is classified. writes: without an answer the outcome is unknown.
+// request calls f once there is a connection and the bucket is known to be suitable. f's context also ends when the connection is lost:
+// nats.go would wait for an answer that no longer comes. The error is classified. writes: without an answer the outcome is unknown.
 func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.Context, js jetstream.JetStream) error) error {
 	js, err := b.connection(ctx)
 	if err != nil {
 		return classify(ctx, errors.Join(errUnreachable, err), false)
 	}
 	nc := js.Conn()
-	for began := time.Now(); !nc.IsConnected(); time.Sleep(5 * time.Millisecond) { // nats.go would keep the request until there is a connection
+	for began := time.Now(); !nc.IsConnected(); time.Sleep(5 * time.Millisecond) { // nats.go would queue the request until there is a connection
 		if ctx.Err() != nil || time.Since(began) > connectTimeout {
 			return classify(ctx, errors.Join(errUnreachable, nc.LastError()), false)
 		}
 	}
 	bound, cancel := context.WithCancelCause(ctx)
 	lost := nc.StatusChanged(natsgo.RECONNECTING, natsgo.CLOSED)
-	defer nc.RemoveStatusListener(lost) // which closes it
+	defer nc.RemoveStatusListener(lost) // closes lost
 	go func() {
 		<-lost
 		cancel(natsgo.ErrDisconnected)
@@ -75,10 +75,10 @@ func (b *Backend) request(ctx context.Context, writes bool, f func(ctx context.C
 	return classify(ctx, err, writes)
 }
 
-// errMoved says that the key's last revision was another than the write expected. The write certainly had no effect.
+// errMoved: the key's revision is not the one that the write expected. The write certainly had no effect.
 var errMoved = errors.New("the key has another revision")
 
-// classify puts an error of nats.go into a class of the driver. sent: the request may have reached the server.
+// classify gives an error of nats.go its driver class. sent: the request may have reached the server.
 func classify(ctx context.Context, err error, sent bool) error {
 	is := func(target error) bool { return errors.Is(err, target) }
 	var answer *jetstream.APIError
@@ -88,10 +88,12 @@ func classify(ctx context.Context, err error, sent bool) error {
 		return err
 	case errors.As(err, &answer) && (answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || answer.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant):
 		return errMoved
-	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount), // 4xx: it is at fault itself
+	// 4xx: the request is at fault.
+	case answer != nil && answer.Code < 500, is(jetstream.ErrJetStreamNotEnabled), is(jetstream.ErrJetStreamNotEnabledForAccount),
 		is(natsgo.ErrAuthorization), is(natsgo.ErrAuthExpired), is(natsgo.ErrAuthRevoked):
 		class = driver.ErrRefused
-	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse): // nobody serves the bucket; a connection that is closed is no answer
+	// Nobody serves the bucket. A closed connection does not count: it leaves the outcome unknown.
+	case !sent, is(natsgo.ErrReconnectBufExceeded), is(jetstream.ErrNoStreamResponse):
 		class = driver.ErrUnavailable
 	}
 	return fmt.Errorf("%w: %w", class, cmp.Or(ctx.Err(), err))

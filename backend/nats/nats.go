@@ -19,11 +19,11 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Bucket is the key-value bucket of the locks: see CreateBucket. Clients meet if theirs is the same. Default: "lockport".
+	// Bucket is the key-value bucket of the locks: see CreateBucket. Clients with the same bucket share locks. Default: "lockport".
 	Bucket string
 }
 
-// New makes a client of lockport on js, whose connection carries every request. It does no I/O, and closing it does not close that connection.
+// New makes a client of lockport on js, whose connection carries every request. It does no I/O. Closing the client leaves the connection open.
 func New(js jetstream.JetStream, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(js, o)
 	if err != nil {
@@ -38,7 +38,7 @@ func NewBackend(js jetstream.JetStream, o Options) (*Backend, error) {
 	case js == nil || js.Conn() == nil:
 		return nil, errors.New("the JetStream is nil or has no connection: make it with jetstream.New")
 	case js.Options().Domain != "" || js.Options().APIPrefix != "":
-		return nil, fmt.Errorf("%w: a JetStream of another domain", errors.ErrUnsupported)
+		return nil, fmt.Errorf("%w: a JetStream with a domain or an API prefix", errors.ErrUnsupported)
 	}
 	return newBackend(js, nil, o)
 }
@@ -46,7 +46,7 @@ func NewBackend(js jetstream.JetStream, o Options) (*Backend, error) {
 func newBackend(js jetstream.JetStream, dial func(context.Context) (jetstream.JetStream, error), o Options) (*Backend, error) {
 	b := &Backend{js: js, dial: dial, bucket: cmp.Or(o.Bucket, "lockport")}
 	if strings.ContainsAny(keyOf(b.bucket), "=/") {
-		return nil, fmt.Errorf("the option Bucket %q has other characters than letters, digits, _ and -", o.Bucket)
+		return nil, fmt.Errorf("the option Bucket %q has characters other than letters, digits, _ and -", o.Bucket)
 	}
 	return b, nil
 }
@@ -54,12 +54,12 @@ func newBackend(js jetstream.JetStream, dial func(context.Context) (jetstream.Je
 // Backend is the driver.Backend. Safe for concurrent use.
 type Backend struct {
 	bucket string
-	fit    atomic.Bool           // the bucket was found to be fit for locks
-	free   recent.Values[uint64] // the revision at which a name was seen to be free: the next claim expects it, and then needs one request
+	fit    atomic.Bool           // the bucket was found suitable for locks
+	free   recent.Values[uint64] // the revision at which a name was seen free: the next claim expects it, and then needs one request
 
 	mu   sync.Mutex
 	js   jetstream.JetStream                                // nil: not made yet
-	dial func(context.Context) (jetstream.JetStream, error) // makes the connection of a URL when it is first needed; nil: js is the caller's
+	dial func(context.Context) (jetstream.JetStream, error) // makes the connection from a URL at first use; nil: js is the caller's
 }
 
 var capabilities = driver.Capabilities{
@@ -70,8 +70,8 @@ var capabilities = driver.Capabilities{
 	Token:         driver.TokenData,
 	Fair:          driver.FairNone,
 	Wake:          driver.WakeNotify,
-	Failover:      driver.FailoverUnsafe,                                                         // by the default of sync_interval, and with one replica
-	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond }, // the renewal finds out
+	Failover:      driver.FailoverUnsafe,                                                         // with the default sync_interval, and with one replica
+	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond }, // by the next renewal
 }
 
 // Capabilities implements driver.Backend.

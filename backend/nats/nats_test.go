@@ -26,12 +26,12 @@ var _ interface {
 	driver.Checker
 } = (*Backend)(nil)
 
-// request is a claim on name. Claims of one id have one Owner.
+// request returns a claim on name. Claims with one id have one Owner.
 func request(name string, id int) driver.Request {
 	return driver.Request{Name: name, Owner: fmt.Sprintf("%032x:host/1/test/x", id), TTL: 10 * time.Second}
 }
 
-// connect makes a connection that the test ends.
+// connect returns a connection that ends with the test.
 func connect(t testing.TB, url string, opts ...natsgo.Option) jetstream.JetStream {
 	t.Helper()
 	nc, err := natsgo.Connect(url, append(opts, natsgo.MaxReconnects(-1), natsgo.ReconnectWait(20*time.Millisecond), natsgo.ReconnectJitter(0, 0))...)
@@ -57,7 +57,7 @@ func take(t testing.TB, b *Backend, req driver.Request) *lease {
 	return l.(*lease)
 }
 
-// The page of the backend has these vectors. A change is a major version.
+// The backend's page has these vectors. A change needs a major version.
 func TestLayoutGolden(t *testing.T) {
 	r := one.Need(t)
 	js := connect(t, r.URL(r.Addrs()))
@@ -80,7 +80,7 @@ func TestLayoutGolden(t *testing.T) {
 	require.NoError(t, err)
 	m = last()
 	require.Equal(t, fmt.Sprint(req.Owner, " 10 ", l.Grant().Token), string(m.Data))
-	require.Equal(t, "10s", m.Header.Get("Nats-TTL"), "without it the renewal would be for ever")
+	require.Equal(t, "10s", m.Header.Get("Nats-TTL"), "without it the renewed key would never expire")
 	st, err := b.Inspect(t.Context(), name)
 	require.NoError(t, err)
 	require.Equal(t, m.Time.Add(10*time.Second), st.Expires)
@@ -93,7 +93,7 @@ func TestLayoutGolden(t *testing.T) {
 	require.Equal(t, "1h0m0s", last().Header.Get("Nats-TTL"))
 }
 
-// The page has the row of the table of promises.
+// The backend's page has the row of the guarantees table.
 func TestCapabilitiesOnThePage(t *testing.T) {
 	page, err := os.ReadFile("../../docs/backends/nats.md")
 	require.NoError(t, err)
@@ -112,7 +112,7 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// pair is a backend behind a proxy, which has looked at the bucket, and another one past it.
+// pair returns a backend behind a proxy, which has verified the bucket, and another with a direct connection.
 func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 	r := one.Need(t)
 	proxy = peer.Proxy(t, r.Addrs()[0])
@@ -122,7 +122,7 @@ func pair(t testing.TB) (proxy *faultproxy.Proxy, b, other *Backend) {
 	return proxy, b, other
 }
 
-// A caller's connection keeps what is sent while it reconnects, and a network what is on its way. Each late request must then find that its time is over.
+// A reconnecting connection and the network both delay requests. Each late request must then have no effect.
 func TestLateRequests(t *testing.T) {
 	for what, do := range map[string]func(ctx context.Context, b *Backend, l *lease) error{
 		"claim": func(ctx context.Context, b *Backend, _ *lease) error {
@@ -135,44 +135,44 @@ func TestLateRequests(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			proxy, b, other := pair(t)
 			l := take(t, b, request("late", 1))
-			if what == "claim" { // which expects the marker of this release
+			if what == "claim" { // the claim expects the marker of this release
 				require.NoError(t, l.Release(t.Context()))
 			}
-			proxy.Freeze() // what is written from here on is held, and arrives
+			proxy.Freeze() // later writes are delayed, and arrive
 			ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 			defer cancel()
 			require.ErrorIs(t, do(ctx, b, l), driver.ErrUnknown)
 
 			holder := ""
 			if what == "claim" {
-				require.NoError(t, other.Abandon(t.Context(), request("late", 9)), "as its client does, by another connection")
+				require.NoError(t, other.Abandon(t.Context(), request("late", 9)), "its client abandons it over another connection")
 			} else {
 				require.NoError(t, other.Break(t.Context(), "late", l.req.Owner))
 				holder = take(t, other, request("late", 2)).req.Owner
 			}
 			proxy.Restore()
-			require.NoError(t, b.js.Conn().FlushTimeout(5*time.Second), "all has arrived")
+			require.NoError(t, b.js.Conn().FlushTimeout(5*time.Second), "all writes must arrive")
 			st, err := other.Inspect(t.Context(), "late")
 			require.NoError(t, err)
-			require.Equal(t, holder, st.Owner, "the late %s changed what is there", what)
+			require.Equal(t, holder, st.Owner, "the late %s took effect", what)
 		})
 	}
 }
 
-// nats.go's buffer for what is sent while it reconnects: a claim in it grants nothing that anybody believes in.
+// A claim in nats.go's reconnect buffer grants nothing that any client relies on.
 func TestReconnectBuffer(t *testing.T) {
 	proxy, b, other := pair(t)
 	nc := b.js.Conn()
 	proxy.Cut()
 	require.Eventually(t, func() bool { return !nc.IsConnected() }, 5*time.Second, time.Millisecond)
 
-	// By itself the backend sends nothing now.
+	// The backend sends nothing without a connection.
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := b.TryAcquire(ctx, request("refused", 1))
 	require.ErrorIs(t, err, driver.ErrUnavailable)
 
-	// But the connection may break between its look and the sending: then the claim is in the buffer.
+	// But the connection may break between its check and the sending: then the claim is in the buffer.
 	m := &natsgo.Msg{Subject: b.subject("late"), Data: []byte(valueOf(request("", 9).Owner, time.Minute, 0)), Header: natsgo.Header{}}
 	m.Header.Set("Nats-Expected-Last-Subject-Sequence", "0")
 	m.Header.Set("Nats-TTL", "60s")
@@ -188,7 +188,7 @@ func TestReconnectBuffer(t *testing.T) {
 	}
 }
 
-// A server that lags may show a holder from before the claim: that says nothing of what has become of the claim.
+// A lagging server may show a holder from before the claim: that does not reveal the outcome of the claim.
 func TestAbandonAtAServerThatLags(t *testing.T) {
 	r := one.Need(t)
 	b := backend(t, connect(t, r.URL(r.Addrs())))
@@ -199,7 +199,7 @@ func TestAbandonAtAServerThatLags(t *testing.T) {
 	require.NoError(t, b.Abandon(t.Context(), req))
 }
 
-// What the server writes when a key expires may wipe out a renewal that it has acknowledged: one that is answered so late is not believed.
+// The server's marker for an expired key may overwrite an acknowledged renewal: a renewal answered that late does not count.
 func TestRenewalAnsweredTooLate(t *testing.T) {
 	r := one.Need(t)
 	b := backend(t, connect(t, r.URL(r.Addrs())))
@@ -209,7 +209,7 @@ func TestRenewalAnsweredTooLate(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrUnknown)
 	l.last.Until = time.Now().Add(time.Minute)
 	_, err = l.Renew(t.Context())
-	require.NoError(t, err, "its revision is known nevertheless")
+	require.NoError(t, err, "its revision is known all the same")
 }
 
 // A bucket that would keep locks for ever, or lose them, is refused at the first request.

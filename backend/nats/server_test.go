@@ -55,7 +55,7 @@ type cluster struct{ *servers.NATS }
 func (c *cluster) URL(addrs []string) string { return "nats://" + strings.Join(addrs, ",") }
 func (c *cluster) Nodes() []*servers.Server  { return c.Servers() }
 
-// at lends a connection, and a context that ends: a watch whose server says nothing waits for ever.
+// at provides a connection, and a context that ends: a watch on a silent server would wait for ever.
 func (c *cluster) at(ctx context.Context, use func(ctx context.Context, js jetstream.JetStream) error) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -71,7 +71,7 @@ func (c *cluster) at(ctx context.Context, use func(ctx context.Context, js jetst
 	return use(ctx, js)
 }
 
-// Heal returns when every server has the whole bucket, which it makes if there is none.
+// Heal returns when every server has the whole bucket. It creates a missing one.
 func (c *cluster) Heal(ctx context.Context) error {
 	if err := environment.Revive(ctx, c.Nodes()...); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (c *cluster) Overwrite(ctx context.Context, name string) error {
 	})
 }
 
-// Leftovers leaves out the markers, which stay for their time.
+// Leftovers omits the markers, which stay until they expire.
 func (c *cluster) Leftovers(ctx context.Context, prefix string) (left []string, err error) {
 	err = c.withKeys(ctx, func(ctx context.Context, kv jetstream.KeyValue) error {
 		keys, err := kv.Keys(ctx)
@@ -143,7 +143,7 @@ func (c *cluster) Restart(ctx context.Context, keepData bool) error {
 	}), c.Heal(ctx))
 }
 
-// Leader is the server that leads the bucket.
+// Leader returns the server that leads the bucket.
 func (c *cluster) Leader(ctx context.Context) (i int, err error) {
 	err = servers.Poll(ctx, func(ctx context.Context) error {
 		return c.at(ctx, func(ctx context.Context, js jetstream.JetStream) error {

@@ -20,24 +20,24 @@ func init() {
 		Name: "nats", Open: openURL, Example: "nats://user:password@localhost:4222,other:4222?bucket=lockport", Capabilities: capabilities,
 		Params: append([]lockport.Param{
 			{Name: "bucket", Text: `the key-value bucket of the locks; default "lockport"`},
-			{Name: "addr", Text: "a further server, host:port; may be repeated, and is needed for more than one IPv6 address"},
-			{Name: "creds", Text: "file with the credentials of a user (nsc); a user without a password in the URL is a token"},
-			{Name: "tls", Text: "true: only with TLS; default false"},
+			{Name: "addr", Text: "another server, host:port; repeatable; needed for more than one IPv6 address"},
+			{Name: "creds", Text: "file with a user's credentials (nsc); a user without a password in the URL is a token"},
+			{Name: "tls", Text: "true: require TLS; default false"},
 		}, lockurl.TLSParams...),
 	})
 }
 
-// openURL makes a backend of a URL, with a connection of its own.
+// openURL makes a backend from a URL, with a connection of its own.
 func openURL(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	p := lockurl.Of(u)
 	if u.Path != "" && u.Path != "/" {
-		return nil, fmt.Errorf("the NATS URL has the path %q: the bucket is the parameter bucket", u.Path)
+		return nil, fmt.Errorf("the NATS URL has the path %q: set the bucket by the parameter bucket", u.Path)
 	}
 	bucket, creds, servers := p.Text("bucket"), p.Text("creds"), p.Hosts("4222")
 	opts := []natsgo.Option{
 		natsgo.Name("lockport"), natsgo.MaxReconnects(-1), natsgo.IgnoreAuthErrorAbort(),
 		natsgo.CustomReconnectDelay(func(n int) time.Duration { return min(time.Duration(n)*50*time.Millisecond, time.Second) }),
-		natsgo.ReconnectBufSize(-1), // what cannot be sent now is an error, and not sent later
+		natsgo.ReconnectBufSize(-1), // a request that cannot be sent now fails, and is not sent later
 		natsgo.PingInterval(5 * time.Second), natsgo.MaxPingsOutstanding(2),
 		natsgo.ErrorHandler(func(*natsgo.Conn, *natsgo.Subscription, error) {}), // the default one prints
 	}

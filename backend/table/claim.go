@@ -12,20 +12,20 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// claim is a claim that was granted.
+// claim is a granted claim.
 type claim struct {
 	b     *Backend
 	req   driver.Request
 	grant driver.Grant
 }
 
-// column is how the table has a name: as it is, save that a zero byte, which no text in Postgres has, is \0, and a backslash \\. nameOf undoes it.
+// column encodes a name for the table: a zero byte, which Postgres text cannot have, becomes \0, and a backslash \\. nameOf reverses it.
 var column, nameOf = strings.NewReplacer("\x00", `\0`, `\`, `\\`).Replace, strings.NewReplacer(`\0`, "\x00", `\\`, `\`).Replace
 
-// micros is a TTL for a server whose clock may have a grain of a millisecond.
+// micros allows for a server whose clock has a grain of a millisecond.
 func micros(ttl time.Duration) int64 { return ttl.Microseconds() + 1000 }
 
-// TryAcquire implements driver.Backend, in one statement where the name is free, otherwise with a second one, which asks who has it.
+// TryAcquire implements driver.Backend, in one statement if the name is free; if not, a second one reads the holder.
 func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, error) {
 	sent := time.Now()
 	a, err := b.run(ctx, driver.ErrUnknown, b.dialect.take, column(req.Name), req.Owner, micros(req.TTL))
@@ -38,9 +38,9 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	}
 	switch {
 	case token > driver.MaxToken:
-		return nil, fmt.Errorf("%w: the table gives %d, which is no token: is the server's clock right?", driver.ErrUnknown, token)
+		return nil, fmt.Errorf("%w: the table returned %d, which is not a token: is the server's clock right?", driver.ErrUnknown, token)
 	case token > 0:
-		if rand.N(1000) == 0 { // chance also works for processes that take one lock each
+		if rand.N(1000) == 0 { // random, so that processes that take one lock each prune too
 			_, _ = b.run(ctx, driver.ErrUnknown, prune)
 		}
 		return &claim{b, req, driver.Grant{Token: uint64(token), Until: sent.Add(req.TTL)}}, nil
@@ -49,20 +49,20 @@ func (b *Backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	if err != nil {
 		return nil, err
 	}
-	left := time.Until(st.Expires) - time.Millisecond // without what micros adds; less than nothing if it has become free meanwhile
+	left := time.Until(st.Expires) - time.Millisecond // without what micros adds; negative if the name is free by now
 	return nil, &driver.HeldError{ExpiresIn: max(left, time.Millisecond), Holder: st}
 }
 
-// prune deletes rows that nobody has touched for a week, 500 at most.
+// prune deletes rows untouched for a week, 500 at most.
 const (
 	isOld = "expires < {now} - 604800000000 AND abandoned_at < {now} - 604800000000"
 	prune = "DELETE FROM {table} WHERE " + isOld + " AND name IN (SELECT name FROM (SELECT name FROM {table} WHERE " + isOld + " LIMIT 500) AS old)"
 )
 
-// Abandon implements driver.Backend. The claim may still be on its way: the row of its name remembers it, so that it is not granted when it arrives. It does so for a
-// minute at least, unless a thousand other claims of that name are abandoned meanwhile.
+// Abandon implements driver.Backend. The claim may still be in flight: the row of its name remembers it, so that it is not granted on arrival.
+// The row does so for at least a minute, unless a thousand other claims of the name are abandoned meanwhile.
 func (b *Backend) Abandon(ctx context.Context, req driver.Request) error {
-	_, err := b.run(ctx, driver.ErrUnknown, bury, column(req.Name), req.Owner[:min(len(req.Owner), 32)], req.Owner)
+	_, err := b.run(ctx, driver.ErrUnknown, abandon, column(req.Name), req.Owner[:min(len(req.Owner), 32)], req.Owner)
 	return err
 }
 
@@ -73,7 +73,7 @@ func (c *claim) Grant() driver.Grant { return c.grant }
 func (c *claim) Release(ctx context.Context) error { return c.b.Break(ctx, c.req.Name, c.req.Owner) }
 
 const (
-	held    = "owner <> '' AND expires > {now}" // somebody has the name
+	held    = "owner <> '' AND expires > {now}" // the name is held
 	release = "UPDATE {table} SET owner = '', expires = {now} WHERE " + held + " AND name = ? AND owner = ?"
 	renew   = "UPDATE {table} SET expires = {now} + ? WHERE " + held
 )
@@ -87,10 +87,10 @@ func (b *Backend) Break(ctx context.Context, name, owner string) error {
 	return err
 }
 
-// errLost is what it means that no row of the claim was found.
+// errLost: no row of the claim was found.
 var errLost = fmt.Errorf("%w: its row has another owner, or its TTL has passed", driver.ErrLost)
 
-// RenewBatch implements driver.BatchRenewer: 1024 claims in one statement, and another one where that has not found them all.
+// RenewBatch implements driver.BatchRenewer: one statement for 1024 claims, and a second one if that did not find them all.
 func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	for len(leases) > 0 {
 		n := min(len(leases), 1024)
@@ -102,19 +102,19 @@ func (b *Backend) RenewBatch(ctx context.Context, leases []driver.Lease, results
 func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []driver.Renewal) {
 	ttl, n := leases[0].(*claim).req.TTL, 1<<bits.Len(uint(len(leases)-1))
 	names, owners := make([]any, n), make([]any, n)
-	for i := range n { // the last one fills the lists up, so that there are few statements to prepare
+	for i := range n { // the last claim fills the lists up, so that there are few statements to prepare
 		req := leases[min(i, len(leases)-1)].(*claim).req
 		names[i], owners[i] = column(req.Name), req.Owner
 	}
 	list := "(?" + strings.Repeat(", ?", n-1) + ")"
-	which, args := " AND name IN "+list+" AND owner IN "+list, append(names, owners...)
+	where, args := " AND name IN "+list+" AND owner IN "+list, append(names, owners...)
 	sent := time.Now()
-	a, err := b.run(ctx, driver.ErrUnknown, renew+which, append([]any{micros(ttl)}, args...)...)
+	a, err := b.run(ctx, driver.ErrUnknown, renew+where, append([]any{micros(ttl)}, args...)...)
 	missed := err == nil && a.changed < int64(len(leases))
-	there := make(map[string]bool) // owners
+	there := make(map[string]bool) // by owner
 	if missed {
 		var all []driver.Status
-		all, err = b.read(ctx, which, args...)
+		all, err = b.read(ctx, where, args...)
 		for _, st := range all {
 			there[st.Owner] = true
 		}
@@ -131,9 +131,9 @@ func (b *Backend) renew(ctx context.Context, leases []driver.Lease, results []dr
 	}
 }
 
-// read reads the rows of names that are held, and that which, a condition, selects. Times are those of this machine's clock.
-func (b *Backend) read(ctx context.Context, which string, args ...any) (all []driver.Status, err error) {
-	a, err := b.run(ctx, driver.ErrUnavailable, "SELECT name, owner, token, since, expires, {now} FROM {table} WHERE "+held+which, args...)
+// read returns the status of held names, limited by the SQL condition where. Times are by this machine's clock.
+func (b *Backend) read(ctx context.Context, where string, args ...any) (all []driver.Status, err error) {
+	a, err := b.run(ctx, driver.ErrUnavailable, "SELECT name, owner, token, since, expires, {now} FROM {table} WHERE "+held+where, args...)
 	for _, row := range a.rows {
 		at := func(instant int) time.Time {
 			return time.UnixMicro(time.Now().UnixMicro() + row.Number(instant) - row.Number(5))
@@ -144,7 +144,7 @@ func (b *Backend) read(ctx context.Context, which string, args ...any) (all []dr
 	return all, err
 }
 
-// Inspect implements driver.Inspector. The table does not know who waits.
+// Inspect implements driver.Inspector. The table does not know the waiters.
 func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, error) {
 	all, err := b.read(ctx, " AND name = ?", column(name))
 	if err != nil || len(all) == 0 {
@@ -153,7 +153,7 @@ func (b *Backend) Inspect(ctx context.Context, name string) (driver.Status, erro
 	return all[0], nil
 }
 
-// List implements driver.Inspector. It reads all rows of names that are held.
+// List implements driver.Inspector. It reads the rows of all held names.
 func (b *Backend) List(ctx context.Context, prefix string) ([]driver.Status, error) {
 	all, err := b.read(ctx, "")
 	return slices.DeleteFunc(all, func(st driver.Status) bool { return !strings.HasPrefix(st.Name, prefix) }), err

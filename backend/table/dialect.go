@@ -12,17 +12,17 @@ const (
 
 // dialect is what differs between servers.
 type dialect struct {
-	words        []string // pairs: a word in braces, and what it stands for in statements. That may have words in it.
+	words        []string // pairs: a word in braces, and its SQL, which may contain words
 	numbered     bool     // placeholders are $1, $2 …
 	schema, take string
-	notices      string // asks which of the risks there are
+	notices      string // selects the risks that apply
 }
 
-// take takes a name, with the arguments name, owner, TTL. bury makes sure that a claim cannot take it later. Both lock the row of the name, so that they
-// follow each other.
+// take takes a name; its arguments are name, owner, TTL. abandon makes sure that a claim cannot take it later. Both lock the name's row, so that
+// they run one after the other.
 const (
-	// take inserts the row, or takes it over where the name is free. A claim that has it already keeps its token: a proxy may repeat statements.
-	// It writes nothing where somebody else has the name.
+	// take inserts the row, or takes it over if the name is free. A claim that already has it keeps its token: a proxy may repeat statements.
+	// It writes nothing if somebody else has the name.
 	take = `INSERT INTO {table} AS l (name, owner, token, since, expires, abandoned, abandoned_at)
 SELECT c.name, c.owner, c.now, c.now, c.now + c.ttl, '', 0
 FROM (SELECT CAST(? AS text) AS name, CAST(? AS text) AS owner, CAST(? AS bigint) AS ttl, {now} AS now) AS c
@@ -33,8 +33,8 @@ since = excluded.since, owner = excluded.owner, expires = excluded.expires
 WHERE (l.owner IN ('', excluded.owner) OR l.expires <= excluded.since) AND {find}(l.abandoned, substr(excluded.owner, 1, 32)) = 0
 RETURNING token`
 
-	// MySQL returns no rows of an insert, but the argument of LAST_INSERT_ID: the token, or 0 where somebody else has the name. It assigns from left to right,
-	// and what follows sees what was assigned: so owner and expires come last.
+	// MySQL's insert returns no rows, only the argument of LAST_INSERT_ID: the token, or 0 if somebody else has the name. It assigns from left to
+	// right, and later assignments see earlier ones: so owner and expires come last.
 	takeMySQL = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
 VALUES (?, ?, LAST_INSERT_ID({now}), {now}, {now} + ?, '', 0)
 ON DUPLICATE KEY UPDATE
@@ -43,14 +43,14 @@ WHEN {free} THEN LAST_INSERT_ID(GREATEST(token + 1, VALUES(token))) ELSE token +
 since = IF({free}, VALUES(since), since), owner = IF({free}, VALUES(owner), owner),
 expires = IF(owner = VALUES(owner), VALUES(expires), expires)`
 
-	// bury has the arguments name, the random part of the owner, which is remembered, and owner.
-	bury = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
+	// The arguments of abandon are name, the random part of the owner, which is remembered, and owner.
+	abandon = `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at)
 VALUES (?, '', 0, 0, {now}, ?, {now}) {or update}
 owner = CASE WHEN {table}.owner = ? THEN '' ELSE {table}.owner END,
 abandoned = {last}({concat}CASE WHEN {table}.abandoned_at < {now} - 60000000 THEN '' ELSE {table}.abandoned END, {new abandoned}), {most}),
 abandoned_at = {now}`
 
-	// The layout is shared with other releases and other programs: a change is one of major version.
+	// Other releases and other programs share the layout: a change needs a major version.
 	schema = "CREATE TABLE IF NOT EXISTS {table} (name text NOT NULL PRIMARY KEY, owner text NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +
 		"expires bigint NOT NULL, abandoned text NOT NULL, abandoned_at bigint NOT NULL)"
 	schemaMySQL = "CREATE TABLE IF NOT EXISTS {table} (name varbinary(2048) NOT NULL PRIMARY KEY, owner varbinary(256) NOT NULL, token bigint NOT NULL, since bigint NOT NULL, " +

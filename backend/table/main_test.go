@@ -15,10 +15,10 @@ import (
 	"github.com/lockport/lockport/internal/lab/peer"
 )
 
-// made are the URLs whose tables this process has made.
+// made has the URLs whose tables this process has created.
 var made sync.Map
 
-// openURL is peer.Open, save that the first of a URL makes the table.
+// openURL is peer.Open, but the first call for a URL creates the table.
 func openURL(ctx context.Context, rawURL string) (driver.Backend, error) {
 	b, err := peer.Open(ctx, rawURL)
 	if err != nil {
@@ -31,12 +31,12 @@ func openURL(ctx context.Context, rawURL string) (driver.Backend, error) {
 }
 
 func TestMain(m *testing.M) {
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // nothing is printed when a connection is cut
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // do not print errors of cut connections
 	conformance.WorkerMain(openURL)
 	os.Exit(m.Run())
 }
 
-// isOp tells requests apart by their statements.
+// isOp classifies requests by their statements.
 func isOp(op conformance.Op, request []byte) bool {
 	switch op {
 	case conformance.OpAcquire:

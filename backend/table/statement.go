@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/internal/sqlrow"
 )
 
-// text is a statement in the words of the dialect, which may have words in them, and with its placeholders.
+// text returns statement in the dialect's SQL, with its placeholders. Words may contain words.
 func (b *Backend) text(statement string) string {
 	if text, known := b.texts.Load(statement); known {
 		return text.(string)
@@ -28,14 +28,14 @@ func (b *Backend) text(statement string) string {
 	return text
 }
 
-// answer is what the server said to a statement: the rows that it returned, or how many it changed and the insert id.
+// answer is the server's answer: the rows returned, or the number of rows changed and the insert id.
 type answer struct {
 	rows        []sqlrow.Row
 	changed, id int64
 }
 
-// run runs a statement by itself. An error has the class of what the server answered, or else class. A connection that turns out to be dead before the statement was sent
-// is replaced, as database/sql does.
+// run executes a statement outside any transaction. An error has the class of the server's answer, or else class. If a connection is found dead
+// before the statement was sent, run takes another, as database/sql does.
 func (b *Backend) run(ctx context.Context, class error, statement string, args ...any) (a answer, err error) {
 	for range 3 {
 		conn, err := b.db.Conn(ctx)
@@ -48,7 +48,7 @@ func (b *Backend) run(ctx context.Context, class error, statement string, args .
 			return a, b.classify(ctx, err, class)
 		}
 	}
-	return a, fmt.Errorf("%w: one connection after the other is dead", driver.ErrUnavailable)
+	return a, fmt.Errorf("%w: several connections in a row are dead", driver.ErrUnavailable)
 }
 
 func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer, err error) {
@@ -67,11 +67,12 @@ func ask(ctx context.Context, conn *sql.Conn, text string, args []any) (a answer
 	return a, err
 }
 
-// refused are codes of errors that stay until somebody changes something, the first ones that there is no such table. https://www.sqlite.org/rescode.html,
-// https://www.postgresql.org/docs/current/errcodes-appendix.html, https://mariadb.com/kb/en/mariadb-error-code-reference/
+// refused matches codes of errors that last until somebody changes something; group 1 means a missing table. See
+// https://www.sqlite.org/rescode.html, https://www.postgresql.org/docs/current/errcodes-appendix.html,
+// https://mariadb.com/kb/en/mariadb-error-code-reference/
 var refused = regexp.MustCompile("^(?:(42P01|1146|1)|(42|28|3D|22|0A)...|25006|26000|1044|1045|1046|1049|1054|1064|1130|1142|1143|1290|1698|1836|8|14|26)$")
 
-// classify gives err the class of what the server answered, or else class.
+// classify gives err the class of the server's answer, or else class.
 func (b *Backend) classify(ctx context.Context, err, class error) error {
 	if err == nil {
 		return nil
@@ -87,15 +88,15 @@ func (b *Backend) classify(ctx context.Context, err, class error) error {
 	return fmt.Errorf("%w: %s", class, line)
 }
 
-// codeOf is the code of an error that the server answered. It knows the errors of the usual drivers by their form, so that a program is linked with its own driver alone:
-// those for Postgres have a method SQLState, modernc.org/sqlite's has Code, go-sql-driver's has a field Number.
+// codeOf is the code of a server's error. It recognises the usual drivers' errors by their form, so that a program links only its own driver.
+// Those for Postgres have a method SQLState, modernc.org/sqlite has Code, go-sql-driver has a field Number.
 func codeOf(err error) string {
 	for ; err != nil; err = errors.Unwrap(err) {
 		switch e := err.(type) {
 		case interface{ SQLState() string }:
 			return e.SQLState()
 		case interface{ Code() int }:
-			return strconv.Itoa(e.Code() & 0xff) // without what extends it
+			return strconv.Itoa(e.Code() & 0xff) // without the extended part
 		}
 		if v := reflect.Indirect(reflect.ValueOf(err)); v.Kind() == reflect.Struct && v.FieldByName("Number").IsValid() {
 			return fmt.Sprint(v.FieldByName("Number"))

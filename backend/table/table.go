@@ -18,15 +18,15 @@ import (
 
 // Options are the options of the backend. The zero value is useful.
 type Options struct {
-	// Table is the table's name, perhaps with a schema or database before it: "app.locks". Letters, digits and underscores. Clients meet if theirs is the same.
-	// Default: "lockport_locks".
+	// Table is the table's name, optionally with a schema or database: "app.locks". Letters, digits and underscores. Clients with the same
+	// table share locks. Default: "lockport_locks".
 	Table string
 }
 
 var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 
-// New makes a client of lockport on a table of db, whose server speaks the dialect d. Any driver of database/sql will do, and any size of its pool. New does no
-// I/O and does not make the table: see CreateTable. Close leaves db open.
+// New makes a client of lockport on a table of db, whose server speaks dialect d. Any database/sql driver and pool size will do. New does no
+// I/O and does not create the table: see CreateTable. Closing the client leaves db open.
 func New(db *sql.DB, d Dialect, o Options, opts ...lockport.Option) (*lockport.Client, error) {
 	b, err := NewBackend(db, d, o)
 	if err != nil {
@@ -43,7 +43,7 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 	case db == nil:
 		err = errors.New("the *sql.DB is nil")
 	case d < 0 || int(d) >= len(dialects):
-		err = fmt.Errorf("the dialect %d is not known", int(d))
+		err = fmt.Errorf("unknown dialect %d", int(d))
 	case !tableName.MatchString(o.Table):
 		err = fmt.Errorf("the option Table %q is not a name of letters, digits and underscores", o.Table)
 	}
@@ -56,11 +56,11 @@ func NewBackend(db *sql.DB, d Dialect, o Options) (*Backend, error) {
 // Backend is the driver.Backend, and a driver.BatchRenewer, Inspector, Breaker and Checker. Safe for concurrent use. It runs no goroutines.
 type Backend struct {
 	db      *sql.DB
-	owned   bool // db was made of a URL: Close closes it
-	create  bool // Check makes the table
+	owned   bool // db was made from a URL: Close closes it
+	create  bool // Check creates the table
 	dialect *dialect
 	words   *strings.Replacer
-	texts   sync.Map // of statements: what text has made of them
+	texts   sync.Map // the results of text, by statement
 }
 
 var capabilities = driver.Capabilities{
@@ -71,7 +71,7 @@ var capabilities = driver.Capabilities{
 	Fair:     driver.FairNone,
 	Wake:     driver.WakePoll, // every 250 ms, the client's default, and when the holder's TTL ends
 	Failover: driver.FailoverUnsafe,
-	// The renewal comes at a third of the TTL, and finds out.
+	// The renewal after a third of the TTL finds out.
 	RemovalNotice: func(ttl time.Duration) time.Duration { return ttl/3 + 100*time.Millisecond },
 }
 
@@ -86,7 +86,7 @@ func (b *Backend) Close() error {
 	return nil
 }
 
-// Schema returns the statement that makes the table unless it is there: for a migration, or for a user who may not make tables.
+// Schema returns the statement that creates the table if it is missing: for a migration, or for a user who may not create tables.
 func Schema(d Dialect, o Options) (string, error) {
 	b, err := NewBackend(new(sql.DB), d, o)
 	if err != nil {
@@ -95,7 +95,7 @@ func Schema(d Dialect, o Options) (string, error) {
 	return b.text(b.dialect.schema), nil
 }
 
-// CreateTable makes the table of db unless it is there. It needs the right to create tables, which locks do not.
+// CreateTable creates the table in db if it is missing. It needs the right to create tables, which locks do not.
 func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 	b, err := NewBackend(db, d, o)
 	if err == nil {
@@ -107,12 +107,12 @@ func CreateTable(ctx context.Context, db *sql.DB, d Dialect, o Options) error {
 func (b *Backend) makeTable(ctx context.Context) error {
 	_, err := b.run(ctx, driver.ErrUnavailable, b.dialect.schema)
 	if err != nil && b.try(ctx) == nil {
-		return nil // somebody else has made it at the same moment
+		return nil // another client has created it meanwhile
 	}
 	return err
 }
 
-// Check implements driver.Checker. It makes the table if the URL has create=true.
+// Check implements driver.Checker. It creates the table if the URL has create=true.
 func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error) {
 	if err = b.try(ctx); b.create && errors.Is(err, driver.ErrRefused) {
 		err = b.makeTable(ctx)
@@ -127,7 +127,7 @@ func (b *Backend) Check(ctx context.Context) (notices []driver.Notice, err error
 	return notices, err
 }
 
-// try tries each right that locks need, and changes nothing.
+// try tests each right that locks need, and changes nothing.
 func (b *Backend) try(ctx context.Context) (err error) {
 	const insert, update = "INSERT INTO {table} SELECT * FROM {table} WHERE 1 = 0", "UPDATE {table} SET expires = 0 WHERE 1 = 0"
 	for _, statement := range []string{insert, update, prune + " AND 1 = 0"} {
@@ -138,10 +138,10 @@ func (b *Backend) try(ctx context.Context) (err error) {
 	return err
 }
 
-// risks are what the server's settings put at risk, by what dialect.notices answers.
+// risks are the notices of Check, by what dialect.notices selects.
 var risks = map[string]driver.Notice{
-	"durability": {ID: "durability", Text: "The server answers before a commit is on its disk: after a crash a lock that is held may be granted again.",
+	"durability": {ID: "durability", Text: "The server acknowledges commits before they are on disk: after a crash, a held lock may be granted again.",
 		Remedy: "Set synchronous_commit and fsync to on (Postgres), innodb_flush_log_at_trx_commit to 1 (MySQL), or synchronous to FULL (SQLite)."},
-	"replication": {ID: "replication", Text: "The server does not wait for its replicas. One that is promoted may not know of a lock that is held here, and grants it again.",
+	"replication": {ID: "replication", Text: "The server does not wait for its replicas: one that is promoted may lack a held lock, and grant it again.",
 		Remedy: "Make replication synchronous, or check fencing tokens where it matters."},
 }

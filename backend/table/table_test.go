@@ -60,10 +60,10 @@ func number(text string) int64 {
 	return n
 }
 
-// TestLayoutGolden: rows are shared with other releases and other programs. Changing the layout is a major version.
+// TestLayoutGolden: other releases and programs share the rows. A change of the layout needs a major version.
 func TestLayoutGolden(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
-		// Rows as the first release wrote them: held, free, expired, and with an abandoned claim.
+		// Rows of the first release: held, free, expired, and with an abandoned claim.
 		do(t, b, `INSERT INTO {table} (name, owner, token, since, expires, abandoned, abandoned_at) VALUES
 			('held', ?, 1767225600000000, {now} - 5000000, {now} + 60000000, '', 0),
 			('free', '', 9000000000000000, 1767225600000000, 1767225605000000, '', 0),
@@ -87,7 +87,7 @@ func TestLayoutGolden(t *testing.T) {
 			require.Equal(t, request("", 9).Owner, st.Owner, name)
 		}
 
-		// A row as this release writes it.
+		// A row of this release.
 		odd := "a\x00b\\c'é"
 		lease, err := b.TryAcquire(t.Context(), request(odd, 1))
 		require.NoError(t, err)
@@ -100,10 +100,10 @@ func TestLayoutGolden(t *testing.T) {
 	})
 }
 
-// A claim that is abandoned while it is on its way is not granted when it arrives: for a minute, and within bounds.
+// A claim abandoned in flight is not granted on arrival: for a minute, up to a bounded number of claims.
 func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
-		for n := range 2 { // where the name has no row, and where it has
+		for n := range 2 { // the name has no row, then one
 			require.NoError(t, b.Abandon(t.Context(), request("a", n+1)))
 			_, err := b.TryAcquire(t.Context(), request("a", n+1))
 			require.ErrorIs(t, err, driver.ErrHeld)
@@ -126,7 +126,7 @@ func TestAbandonedClaimThatArrivesLate(t *testing.T) {
 	})
 }
 
-// A repeated claim is granted once, and keeps its token. A claim that finds the name held, and a repeated release, change nothing of the holder's.
+// A repeated claim is granted once, and keeps its token. A claim on a held name, or a repeated release, does not affect the holder.
 func TestRepeatedStatements(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		first, err := b.TryAcquire(t.Context(), request("a", 1))
@@ -148,7 +148,7 @@ func TestRepeatedStatements(t *testing.T) {
 	})
 }
 
-// Rows that nobody has touched for a week are deleted, and no others.
+// Only rows untouched for a week are deleted.
 func TestPrune(t *testing.T) {
 	onServers(t, func(t *testing.T, _ Dialect, b *Backend, _ string) {
 		for n := range 600 {
@@ -162,7 +162,7 @@ func TestPrune(t *testing.T) {
 	})
 }
 
-// 2,500 locks are renewed by five statements; what is gone is told, and costs one more.
+// Three statements renew 2,500 locks. A batch with lost ones needs one more, and reports them.
 func TestRenewalsTogether(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, _ string) {
 		leases, results := make([]driver.Lease, 2500), make([]driver.Renewal, 2500)
@@ -199,7 +199,7 @@ func TestRenewalsTogether(t *testing.T) {
 	})
 }
 
-// The table is made on request alone, and doctor says how.
+// The table is created only on request, and doctor says how.
 func TestMissingTable(t *testing.T) {
 	onServers(t, func(t *testing.T, d Dialect, b *Backend, url string) {
 		do(t, b, "DROP TABLE {table}")

@@ -15,32 +15,32 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
-// schemes say how a URL is opened: what database/sql and URLs of its own call the driver, the package that has it, what its parameters are unless the URL has others, and
-// how many connections a pool has.
+// schemes say how to open a URL: the driver's name in database/sql, the scheme of the driver's own URLs, its package, its default parameters,
+// and the size of the pool.
 var schemes = map[string]struct {
 	dialect                            Dialect
 	example, driver, own, from, params string
 	connections                        int
 }{
 	"table+postgres": {Postgres, "table+postgres://user:password@localhost:5432/database", "pgx", "postgres", "github.com/jackc/pgx/v5/stdlib",
-		"default_query_exec_mode=exec", 4}, // without prepared statements, which a pooler may not keep
+		"default_query_exec_mode=exec", 4}, // no prepared statements: a pooler may not keep them
 	"table+mysql": {MySQL, "table+mysql://user:password@localhost:3306/database", "mysql", "mysql", "github.com/go-sql-driver/mysql",
-		"interpolateParams=true&timeout=5s", 4}, // one round trip for a statement
-	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "modernc.org/sqlite; the command lockport has none, and locks files of one machine by file: URLs",
-		"_pragma=busy_timeout(5000)", 1}, // a file has one writer at a time; those of a pool wait in turn, and for those of other processes
+		"interpolateParams=true&timeout=5s", 4}, // one round trip per statement
+	"table+sqlite": {SQLite, "table+sqlite:///var/lib/app/locks.db", "sqlite", "file", "modernc.org/sqlite; the lockport command has none: on one machine, use a file: URL",
+		"_pragma=busy_timeout(5000)", 1}, // a file has one writer: goroutines queue for the connection, which waits for other processes
 }
 
 func init() {
 	for name, s := range schemes {
 		lockport.Register(lockport.Scheme{Name: name, Open: open, Example: s.example, Capabilities: capabilities, Params: []lockport.Param{
 			{Name: "table", Text: `the table's name; default "lockport_locks"`},
-			{Name: "create", Text: "true: make the table if it is missing; default: that is an error"},
-			{Name: "…", Text: "and those of the program's driver: pgx, go-sql-driver/mysql, or modernc.org/sqlite"},
+			{Name: "create", Text: "true: create the table if it is missing; default: a missing table is an error"},
+			{Name: "…", Text: "parameters of the program's driver: pgx, go-sql-driver/mysql, or modernc.org/sqlite"},
 		}})
 	}
 }
 
-// open makes a backend of a URL, on a driver of database/sql that the program imports: this package imports none.
+// open makes a backend from a URL, on a database/sql driver that the program imports: this package imports none.
 func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	s, p := schemes[u.Scheme], lockurl.Of(u)
 	o, create := Options{Table: p.Text("table")}, p.Bool("create", false)
@@ -52,12 +52,12 @@ func open(u *url.URL, _ lockport.SchemeOptions) (driver.Backend, error) {
 	case database == "" || u.Opaque != "" || u.Fragment != "" || hasServer == (u.Host == "") || hasServer == (s.dialect == SQLite):
 		return nil, fmt.Errorf("want something like %s", s.example)
 	case !slices.Contains(sql.Drivers(), s.driver):
-		return nil, fmt.Errorf("this program has no driver for database/sql that is called %q: import %s", s.driver, s.from)
+		return nil, fmt.Errorf("this program has no database/sql driver called %q: import %s", s.driver, s.from)
 	}
 	params, _ := url.ParseQuery(s.params)
 	maps.Copy(params, rest)
 	dsn := (&url.URL{Scheme: s.own, User: u.User, Host: u.Host, Path: u.Path, RawQuery: params.Encode()}).String()
-	if s.dialect == MySQL { // whose driver wants no URL
+	if s.dialect == MySQL { // its driver takes no URL
 		password, _ := u.User.Password()
 		dsn = fmt.Sprintf("%s:%s@tcp([%s]:%s)/%s?%s", u.User.Username(), password, u.Hostname(), cmp.Or(u.Port(), "3306"), url.PathEscape(database), params.Encode())
 	}

@@ -1,2 +1,2 @@
-// Package sqlite tests the backend table on SQLite. It is a module of its own, so that nobody who uses lockport is given a driver of SQLite.
+// Package sqlite tests the backend table on SQLite. It is a module of its own, so that lockport's users get no SQLite driver.
 package sqlite

@@ -25,7 +25,7 @@ func open(ctx context.Context, rawURL string) (driver.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = b.(driver.Checker).Check(ctx) // makes the table
+	_, err = b.(driver.Checker).Check(ctx) // creates the table
 	return b, err
 }
 
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// newFile makes a table in a new file, and returns its URL and an administrator's way to it.
+// newFile creates a table in a new file. It returns the file's URL, and a connection for administration.
 func newFile(t *testing.T) (url string, db *sql.DB) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := sql.Open("sqlite", path+"?_pragma=busy_timeout(5000)")
@@ -67,15 +67,15 @@ func TestConformance(t *testing.T) {
 		},
 	}
 	lane := conformance.Lane{Target: url, Faults: faults}
-	// What only SQLite can break: its statements, and that processes share a file. make soak runs every case.
+	// Cases specific to SQLite: its statements, and a file shared by processes. make soak runs every case.
 	mine := conformance.Match(func(c conformance.Case) bool {
 		return os.Getenv("LOCKPORT_TEST_FULL") != "" || c.Quick || c.Group == "crash" || c.ID() == "exclusion/processes"
 	})
 	conformance.Test(t, conformance.Config{Open: open, Target: url, MinTTL: 3 * time.Second, Faults: faults, Lanes: []conformance.Lane{lane}},
-		mine, conformance.Parallel(3)) // a file has one writer at a time: more cases at once would wait for each other
+		mine, conformance.Parallel(3)) // a file has one writer at a time: more parallel cases would wait for each other
 }
 
-// Rows as the first release wrote them are understood.
+// Rows of the first release are readable.
 func TestLayoutGolden(t *testing.T) {
 	url, db := newFile(t)
 	const owner = "0123456789abcdef0123456789abcdef:web-1/4242/worker/89abcdef"
@@ -98,7 +98,7 @@ func TestLayoutGolden(t *testing.T) {
 	require.ErrorIs(t, err, driver.ErrHeld)
 }
 
-// A file without the table is refused with the statement that makes it, unless the URL has create=true.
+// A file without the table is refused, with the statement that creates it, unless the URL has create=true.
 func TestMissingTable(t *testing.T) {
 	url := "table+sqlite://" + filepath.Join(t.TempDir(), "new.db")
 	_, err := lockport.Open(t.Context(), url)
