@@ -1,18 +1,17 @@
-// Package certmagiclock locks the work of github.com/caddyserver/certmagic with a lockport.Locker: its Storage wraps another one, which keeps the
-// certificates.
+// Package certmagiclock locks the work of github.com/caddyserver/certmagic with a lockport.Locker. Its Storage wraps another one, which keeps
+// the certificates.
 //
 // # Guarantees
 //
-//   - Of all processes with the same lock server, one at a time obtains or renews a certificate, as far as the lock's backend promises exclusion.
+//   - Of all processes with the same lock server, one at a time obtains or renews a certificate, as far as the backend promises exclusion.
 //   - Lock waits until its context ends. TryLock does not wait.
-//   - A lock is renewed for as long as it is held, also while certmagic waits for hours between two attempts. When the process dies, the lock becomes
-//     free within its TTL.
+//   - A held lock is renewed, also while certmagic waits hours between two attempts. When the process dies, its locks become free within their TTL.
 //   - RenewLockLease returns nil only if the lock is held, or was lost and is acquired again.
 //
 // # Non-guarantees
 //
-//   - certmagic does not notice a loss during an attempt: two processes may then ask for the same certificate. The wrapped Storage keeps the one
-//     that is stored last. Unlock returns the loss, which certmagic logs.
+//   - certmagic does not notice a loss during an attempt: two processes may then request the same certificate. The wrapped Storage keeps the
+//     one stored last. Unlock returns the loss, which certmagic logs.
 package certmagiclock
 
 import (
@@ -28,18 +27,18 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Storage is a certmagic.Storage that locks with lockport; it implements certmagic.TryLocker and certmagic.LockLeaseRenewer too. Everything but locks is
-// left to the wrapped Storage. Safe for concurrent use.
+// Storage is a certmagic.Storage that locks with lockport. It also implements certmagic.TryLocker and certmagic.LockLeaseRenewer. The wrapped
+// Storage does everything but locks. Safe for concurrent use.
 type Storage struct {
 	certmagic.Storage
 	locker lockport.Locker
 	opts   []lockport.AcquireOption
 
 	mu   sync.Mutex
-	held map[string][]*lockport.Lock // by name, until Unlock; one of each name at most is not lost
+	held map[string][]*lockport.Lock // by name, until Unlock; at most one per name is not lost
 }
 
-// New wraps inner. Locks are acquired from locker, with opts. Their names are certmagic's, such as "issue_cert_example.com". locker stays the caller's.
+// New wraps inner. It acquires locks from locker, with opts, under certmagic's names, such as "issue_cert_example.com". You close locker.
 func New(inner certmagic.Storage, locker lockport.Locker, opts ...lockport.AcquireOption) *Storage {
 	return &Storage{Storage: inner, locker: locker, opts: opts, held: make(map[string][]*lockport.Lock)}
 }
@@ -54,7 +53,7 @@ func (s *Storage) Lock(ctx context.Context, name string) error {
 	return nil
 }
 
-// TryLock makes one attempt. It returns false, and no error, if somebody else has the lock.
+// TryLock makes one attempt. It returns false without an error if another client has the lock.
 func (s *Storage) TryLock(ctx context.Context, name string) (bool, error) {
 	lock, err := s.locker.TryAcquire(ctx, name, s.opts...)
 	if errors.Is(err, lockport.ErrHeld) {
@@ -72,7 +71,7 @@ func (s *Storage) add(lock *lockport.Lock) {
 	s.held[lock.Name()] = append(s.held[lock.Name()], lock)
 }
 
-// take removes one of the locks of name: a lost one, if there is any, so that no goroutine ends the lock that another one works under.
+// take removes one of the locks of name, a lost one first, so that no goroutine releases the lock under which another one works.
 func (s *Storage) take(name string) (*lockport.Lock, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +87,7 @@ func (s *Storage) take(name string) (*lockport.Lock, error) {
 	return lock, nil
 }
 
-// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost says that the work was not protected to the end.
+// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect the work to its end.
 func (s *Storage) Unlock(ctx context.Context, name string) error {
 	lock, err := s.take(name)
 	if err == nil {
@@ -97,9 +96,9 @@ func (s *Storage) Unlock(ctx context.Context, name string) error {
 	return err
 }
 
-// RenewLockLease returns nil if the lock is held, by comparing the clock now: lockport renews it, whatever the duration. If the lock was lost, it makes
-// one attempt to acquire it again. It fails if somebody else has it. certmagic calls it when an attempt begins, and then looks whether the work
-// has been done by somebody else.
+// RenewLockLease returns nil if the lock is held, by the clock: lockport renews it, whatever the duration. If the lock was lost, it makes one
+// attempt to acquire it again, and fails if another client has it. certmagic calls it at the start of an attempt, and then checks
+// whether another client has done the work.
 func (s *Storage) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	lock, err := s.take(name)
 	if err != nil {

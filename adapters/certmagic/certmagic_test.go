@@ -49,7 +49,7 @@ func open(ctx context.Context, url string, opts ...lockport.Option) (*lockport.C
 	return lockport.Open(ctx, url, append(opts, lockport.TTL(ttl), lockport.Logger(slog.New(slog.DiscardHandler)))...)
 }
 
-// machine is a process that obtains the certificates that it is told to.
+// machine is a process that obtains certificates on command.
 type machine struct {
 	config
 	locks *lockport.Client
@@ -71,12 +71,12 @@ func (m *machine) Do(name string) (struct{}, error) {
 		Issuers: []certmagic.Issuer{issuer(m.Authority)},
 		Logger:  zap.NewNop(),
 	})
-	return struct{}{}, c.ObtainCertAsync(context.Background(), name) // renews its lock's lease
+	return struct{}{}, c.ObtainCertAsync(context.Background(), name) // also calls RenewLockLease
 }
 
 func (m *machine) Close() { _ = m.locks.Close() }
 
-// issuer asks the authority at a URL.
+// issuer requests certificates from the authority at a URL.
 type issuer string
 
 func (i issuer) IssuerKey() string { return "test" }
@@ -95,7 +95,7 @@ func (i issuer) Issue(ctx context.Context, request *x509.CertificateRequest) (*c
 	return &certmagic.IssuedCertificate{Certificate: certificate}, err
 }
 
-// authority gives what it is asked for, when the test lets it. certmagic stores that as it is.
+// authority answers a request when the test lets it. certmagic stores the answer unchanged.
 type authority struct {
 	arrived, sign chan struct{}
 	requests      atomic.Int32
@@ -103,7 +103,7 @@ type authority struct {
 
 func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.requests.Add(1)
-	_, _ = io.Copy(io.Discard, r.Body) // or else the end of the connection is not noticed
+	_, _ = io.Copy(io.Discard, r.Body) // else the end of the connection is not detected
 	a.arrived <- struct{}{}
 	select {
 	case <-a.sign:
@@ -112,7 +112,7 @@ func (a *authority) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Three machines want one certificate. The authority is asked by one; when that is killed, by another one; the third finds the certificate.
+// Three machines want one certificate. One asks the authority; when it is killed, another asks; the third finds the certificate.
 func TestOneObtains(t *testing.T) {
 	url := servers.SharedRedis(t).URL()
 	a := &authority{arrived: make(chan struct{}), sign: make(chan struct{})}
@@ -155,7 +155,7 @@ func receive(t *testing.T, ctx context.Context, from <-chan struct{}) {
 	}
 }
 
-// waitFor waits until so many processes wait for the lock, and returns the holder's id.
+// waitFor waits until the given number of processes wait for the lock, and returns the holder's id.
 func waitFor(t *testing.T, ctx context.Context, url string, waiters int) (pid int) {
 	t.Helper()
 	locks, err := open(ctx, url)
@@ -177,7 +177,7 @@ func TestStorage(t *testing.T) {
 	url := servers.SharedRedis(t).URL()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	told := make(chan struct{}, 1) // of a loss: until then a lock counts as held
+	told := make(chan struct{}, 1) // of a loss; until then the lock counts as held
 	machine := func() (*certmagiclock.Storage, *lockport.Client) {
 		locks, err := open(ctx, url, lockport.Observe(lockport.Hooks{Lost: func(lockport.HoldEvent) { told <- struct{}{} }}))
 		require.NoError(t, err)
@@ -213,7 +213,7 @@ func TestStorage(t *testing.T) {
 	require.ErrorIs(t, err, lockport.ErrHeld)
 	require.NoError(t, ours.RenewLockLease(ctx, name, time.Hour))
 
-	// Lost, and somebody else has it. The place in the queue that they gave up may still have been there when the lock was lost, so they wait.
+	// Lost, and another client has it. That client waits, since its abandoned place in the queue may have outlasted the lock.
 	lose(ourLocks)
 	require.NoError(t, theirs.Lock(ctx, name))
 	err = ours.RenewLockLease(ctx, name, time.Hour)
@@ -222,13 +222,13 @@ func TestStorage(t *testing.T) {
 	require.ErrorIs(t, ours.Unlock(ctx, name), lockport.ErrLost)
 	try(ours, false)
 
-	// Lost, and nobody has it.
+	// Lost, and free.
 	lose(theirLocks)
 	require.NoError(t, theirs.RenewLockLease(ctx, name, time.Hour))
 	try(ours, false)
 	require.NoError(t, theirs.Unlock(ctx, name))
 
-	// Lost, and another goroutine of the process has it: neither call of Unlock ends what the other goroutine has.
+	// Lost, and another goroutine of the process has it: neither Unlock releases the other goroutine's lock.
 	require.NoError(t, ours.Lock(ctx, name))
 	lose(ourLocks)
 	require.NoError(t, ours.Lock(ctx, name))

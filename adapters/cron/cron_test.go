@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// schedule is what one machine does.
+// schedule runs on one machine.
 func schedule(ctx context.Context, m ticks.Machine, job func()) error {
 	client, err := m.Open(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func schedule(ctx context.Context, m ticks.Machine, job func()) error {
 	return nil
 }
 
-// shifted parses schedules for a clock that is ahead.
+// shifted parses schedules for a clock that runs ahead.
 type shifted struct {
 	cron.ScheduleParser
 	by time.Duration
@@ -51,7 +51,7 @@ func (p shifted) Parse(spec string) (cron.Schedule, error) {
 	return early{s, p.by}, err
 }
 
-// early is a schedule by such a clock.
+// early is a schedule on such a clock.
 type early struct {
 	cron.Schedule
 	by time.Duration
@@ -59,7 +59,8 @@ type early struct {
 
 func (s early) Next(t time.Time) time.Time { return s.Schedule.Next(t.Add(s.by)).Add(-s.by) }
 
-// Two machines on a real server, whose clocks differ. The first is killed in a run now and then: no tick is run twice, which MinHold prevents, and none is missed.
+// Two machines with differing clocks share a real server. The first is sometimes killed during a run. No tick runs twice, thanks to
+// MinHold, and none is missed.
 func TestTwoMachines(t *testing.T) {
 	ticks.Run(t, ticks.Plan(servers.SharedRedis(t).URL(), "job"))
 }
@@ -71,13 +72,14 @@ func newClient(t *testing.T, server *memory.Server) *lockport.Client {
 	return client
 }
 
-// lines are what is logged.
+// lines receives the log.
 type lines chan string
 
 func (l lines) Info(text string, _ ...any)           { l <- text }
 func (l lines) Error(_ error, text string, _ ...any) { l <- text }
 
-// A run that is due while another process has the lock is skipped and logged; a job whose lock is lost is told by its context; a panic leaves no lock.
+// A run that is due while another process has the lock is skipped and logged. The loss of the lock ends the context of a job. A panic
+// releases the lock.
 func TestOnce(t *testing.T) {
 	server, logged := memory.NewServer(), make(lines, 1)
 	began, over := make(chan bool, 1), make(chan error, 1)
@@ -97,7 +99,7 @@ func TestOnce(t *testing.T) {
 	b.Run()
 	require.Equal(t, "skip: locked", <-logged)
 	a.Run()
-	require.Equal(t, "skip: locked", <-logged, "an earlier run in this process has it")
+	require.Equal(t, "skip: locked", <-logged, "an earlier run in this process has the lock")
 	server.Lose("job", nil)
 	require.ErrorIs(t, <-over, lockport.ErrLost)
 	require.Equal(t, "lock failed during the run", <-logged)

@@ -1,7 +1,7 @@
-// Package gocronlock runs each job of a gocron schedule on one of several processes, by the locks of lockport.
+// Package gocronlock runs each job of a gocron schedule on one of several processes, with lockport's locks.
 //
-// A [Locker] locks every run of a job under the job's name; an [Elector] lets one process run all jobs. The README says which clocks and intervals this
-// is right for.
+// A [Locker] locks every run of a job under the job's name; an [Elector] lets one process run all jobs. The README has the conditions on clocks
+// and intervals.
 package gocronlock
 
 import (
@@ -22,14 +22,14 @@ type Locker struct {
 	runs map[string]*lockport.Lock // by job name
 }
 
-// NewLocker makes a Locker whose locks are acquired from l with opts. Give it MinHold here or in l's options: without it, processes whose clocks differ run
-// a short job once each. The caller closes l after the scheduler's Shutdown; with a MinHold that can take as long as that.
+// NewLocker makes a Locker that acquires locks from l with opts. Set MinHold here or in l's options: without it, processes whose clocks differ
+// run a short job once each. Close l after the scheduler's Shutdown; that can take as long as MinHold.
 func NewLocker(l lockport.Locker, opts ...lockport.AcquireOption) *Locker {
 	return &Locker{locker: l, opts: opts, runs: make(map[string]*lockport.Lock)}
 }
 
-// Lock implements gocron.Locker. It does not wait: if another process has the lock of the job named key, the error matches lockport.ErrHeld, gocron skips
-// this run and calls AfterLockError listeners. Any other error skips the run too.
+// Lock implements gocron.Locker. It does not wait. If another process has the lock of the job named key, the error matches lockport.ErrHeld:
+// gocron skips this run and calls AfterLockError listeners. Any other error also skips the run.
 func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	lock, err := l.locker.TryAcquire(ctx, key, l.opts...)
 	if err != nil {
@@ -41,8 +41,8 @@ func (l *Locker) Lock(ctx context.Context, key string) (gocron.Lock, error) {
 	return &run{l, lock}, nil
 }
 
-// Context returns a context that ends with ctx, or when the lock of the job named key is lost, with a cause that matches lockport.ErrLost. A job calls it
-// first, with the context that gocron gives it. It has ended if l does not lock the job. cancel frees what it needs and must be called.
+// Context returns a context that ends with ctx, or when the lock of the job named key is lost, with a cause that matches lockport.ErrLost. A job
+// calls it first, with the context from gocron. If l does not lock the job, the context has ended. You must call cancel.
 func (l *Locker) Context(ctx context.Context, key string) (held context.Context, cancel context.CancelFunc) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -55,17 +55,17 @@ type run struct {
 	lock   *lockport.Lock
 }
 
-// Unlock implements gocron.Lock. gocron ignores its error; what Release cannot do at once the client does in the background.
+// Unlock implements gocron.Lock. gocron ignores its error; what Release cannot do at once, the client does in the background.
 func (r *run) Unlock(ctx context.Context) error {
 	r.locker.mu.Lock()
-	if name := r.lock.Name(); r.locker.runs[name] == r.lock { // not that of a later run, after this one's lock was lost
+	if name := r.lock.Name(); r.locker.runs[name] == r.lock { // unless a later run's, after this one's lock was lost
 		delete(r.locker.runs, name)
 	}
 	r.locker.mu.Unlock()
 	return r.lock.Release(ctx)
 }
 
-// Elector is a gocron.Elector, for gocron.WithDistributedElector. It campaigns whenever a job is due. Safe for concurrent use.
+// Elector is a gocron.Elector, for gocron.WithDistributedElector. It campaigns when a job is due. Safe for concurrent use.
 type Elector struct {
 	locker lockport.Locker
 	name   string
@@ -75,13 +75,13 @@ type Elector struct {
 	lock *lockport.Lock
 }
 
-// NewElector makes an Elector. The leader is the process that holds name, which is acquired from l with opts.
+// NewElector makes an Elector. The leader is the process that holds the lock name, acquired from l with opts.
 func NewElector(l lockport.Locker, name string, opts ...lockport.AcquireOption) *Elector {
 	return &Elector{locker: l, name: name, opts: opts}
 }
 
-// IsLeader implements gocron.Elector. It returns nil if this process leads, or can begin to without waiting. It leads until its lock is lost, Resign, or
-// until the Locker is closed. The error matches lockport.ErrHeld if another process leads.
+// IsLeader implements gocron.Elector. It returns nil if this process leads, or becomes leader without waiting. It leads until its lock is lost,
+// Resign, or the Locker is closed. The error matches lockport.ErrHeld if another process leads.
 func (e *Elector) IsLeader(ctx context.Context) (err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -91,8 +91,8 @@ func (e *Elector) IsLeader(ctx context.Context) (err error) {
 	return err
 }
 
-// Context returns a context that ends with ctx, or when this process leads no more, with the reason as its cause. It has ended if this process does not lead.
-// cancel frees what it needs and must be called.
+// Context returns a context that ends with ctx, or when this process stops leading, with the reason as its cause. If this process does not lead,
+// the context has ended. You must call cancel.
 func (e *Elector) Context(ctx context.Context) (leading context.Context, cancel context.CancelFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -109,7 +109,7 @@ func (e *Elector) Resign(ctx context.Context) error {
 	return e.lock.Release(ctx)
 }
 
-// during is lock.Context, or a context that has ended if there is no lock.
+// during is lock.Context; without a lock, the context has ended.
 func during(ctx context.Context, lock *lockport.Lock) (context.Context, context.CancelFunc) {
 	if lock != nil {
 		return lock.Context(ctx)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// schedule is what one machine does.
+// schedule runs on one machine.
 func schedule(ctx context.Context, m ticks.Machine, job func()) error {
 	client, err := m.Open(ctx)
 	if err != nil {
@@ -52,7 +52,7 @@ func schedule(ctx context.Context, m ticks.Machine, job func()) error {
 	return s.Shutdown()
 }
 
-// shifted is a clock that is ahead.
+// shifted is a clock that runs ahead.
 type shifted struct {
 	clockwork.Clock
 	by time.Duration
@@ -62,7 +62,8 @@ func (c shifted) Now() time.Time                  { return c.Clock.Now().Add(c.b
 func (c shifted) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 func (c shifted) Until(t time.Time) time.Duration { return t.Sub(c.Now()) }
 
-// Two machines on a real server, whose clocks differ. The first is killed in a run now and then: no tick is run twice, which MinHold prevents, and none is missed.
+// Two machines with differing clocks share a real server. The first is sometimes killed during a run. No tick runs twice, thanks to
+// MinHold, and none is missed.
 func TestTwoMachines(t *testing.T) {
 	for _, variant := range []string{"locker", "elector"} {
 		t.Run(variant, func(t *testing.T) {
@@ -81,7 +82,7 @@ func newClient(t *testing.T, server *memory.Server) *lockport.Client {
 	return client
 }
 
-// A job that is due while another process runs it is skipped; one whose lock is lost is told by its context.
+// A job that is due while another process runs it is skipped. The loss of the lock ends its context.
 func TestJobIsToldOfTheLoss(t *testing.T) {
 	server, skipped := memory.NewServer(), make(chan error, 1)
 	began, over := make(chan string, 1), make(chan error, 1)
@@ -114,7 +115,7 @@ func TestJobIsToldOfTheLoss(t *testing.T) {
 	require.Equal(t, "b", <-began)
 }
 
-// A run that ends late, after its lock was lost, does not end the context of the next one.
+// A run that ends after its lock was lost does not end the next run's context.
 func TestContextIsOfTheLatestRun(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
 	locker := gocronlock.NewLocker(newClient(t, server))
@@ -135,11 +136,11 @@ func TestContextIsOfTheLatestRun(t *testing.T) {
 	require.Error(t, during(), "no run")
 }
 
-// One process leads, until it resigns or loses its lock, which ends the context of its jobs.
+// One process leads until it resigns or loses its lock. Then its jobs' contexts end.
 func TestElector(t *testing.T) {
 	server, ctx := memory.NewServer(), t.Context()
 	a, b := gocronlock.NewElector(newClient(t, server), "leader"), gocronlock.NewElector(newClient(t, server), "leader")
-	require.NoError(t, a.Resign(ctx), "of what it does not lead")
+	require.NoError(t, a.Resign(ctx), "Resign without leading")
 	require.NoError(t, a.IsLeader(ctx))
 	require.NoError(t, a.IsLeader(ctx))
 	require.ErrorIs(t, b.IsLeader(ctx), lockport.ErrHeld)

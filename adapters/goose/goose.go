@@ -2,14 +2,14 @@
 //
 // # Guarantees
 //
-//   - A Provider migrates while it holds the lock, and no other Provider with the same lock does, as far as the lock's backend promises exclusion.
+//   - A Provider migrates while it holds the lock, and no other Provider with the same lock does, as far as the backend promises exclusion.
 //   - When the process dies, the lock becomes free within its TTL.
 //   - If the lock is lost, the Provider's method returns an error that matches lockport.ErrLost.
 //
 // # Non-guarantees
 //
-//   - goose does not ask a Locker between two migrations: those that follow a loss still run, before the method returns the error. To cancel them,
-//     call the Provider in lockport.Do instead of using a Locker.
+//   - goose does not ask a Locker between two migrations: after a loss, the remaining ones run before the method returns the error. To cancel
+//     them, call the Provider in lockport.Do instead of using a Locker.
 //   - Status, HasPending and GetVersions do not lock.
 package gooselock
 
@@ -22,18 +22,17 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Locker implements lock.Locker of goose. Safe for concurrent use.
+// Locker implements goose's lock.Locker. Safe for concurrent use.
 type Locker struct {
 	locker lockport.Locker
 	name   string
 	opts   []lockport.AcquireOption
 
 	mu   sync.Mutex
-	held []*lockport.Lock // in the order in which they were acquired: only the last can be valid
+	held []*lockport.Lock // in order of acquisition: only the last can be valid
 }
 
-// New returns a Locker that acquires name from locker, with opts. All processes that migrate a database need the same name. locker stays the
-// caller's.
+// New returns a Locker that acquires name from locker, with opts. All processes that migrate a database need the same name. You close locker.
 func New(locker lockport.Locker, name string, opts ...lockport.AcquireOption) *Locker {
 	return &Locker{locker: locker, name: name, opts: opts}
 }
@@ -50,14 +49,14 @@ func (l *Locker) Lock(ctx context.Context, _ *sql.DB) error {
 	return nil
 }
 
-// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost says that the migrations were not protected to the end.
+// Unlock releases the lock. Its errors are those of lockport.Lock.Release: lockport.ErrLost means that the lock did not protect all migrations.
 func (l *Locker) Unlock(ctx context.Context, _ *sql.DB) error {
 	l.mu.Lock()
 	if len(l.held) == 0 {
 		l.mu.Unlock()
 		return fmt.Errorf("lockport: %q is not locked", l.name)
 	}
-	lock := l.held[0] // a lost one, if there are several, so that no goroutine ends the lock that another one works under
+	lock := l.held[0] // a lost one first: no goroutine releases the lock under which another one works
 	l.held = l.held[1:]
 	l.mu.Unlock()
 	return lock.Release(ctx)

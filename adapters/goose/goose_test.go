@@ -46,7 +46,7 @@ func provide(ctx context.Context, db *sql.DB, opts ...goose.ProviderOption) (boo
 
 func TestAtOnce(t *testing.T) { migrations.New(t).AtOnce() }
 
-// A pooler that gives every transaction another session would lose a session's lock.
+// Behind a pooler, every transaction may have another session: a session's lock would be lost.
 func TestAtOnceBehindPgBouncer(t *testing.T) {
 	postgres := servers.NeedPostgres(t, servers.PostgresOptions{})
 	pooler := servers.NeedPgBouncer(t, servers.PgBouncerOptions{Server: postgres, Mode: "transaction"})
@@ -57,7 +57,7 @@ func TestKilled(t *testing.T) {
 	s := migrations.New(t)
 	migrated, err := s.Killed()
 	require.NoError(t, err)
-	require.True(t, migrated, "by the process that follows")
+	require.True(t, migrated, "the next process must migrate")
 	require.Len(t, s.Tables(), len(migrations.Steps))
 }
 
@@ -68,7 +68,7 @@ func TestLost(t *testing.T) {
 	require.ErrorIs(t, outcome(), lockport.ErrLost)
 }
 
-// What README recommends.
+// The recommendation of the README.
 func TestLostInDo(t *testing.T) {
 	s := migrations.New(t)
 	outcome := s.Lost(func(ctx context.Context, db *sql.DB, locks *lockport.Client) (migrated bool, err error) {
@@ -101,7 +101,7 @@ func TestLocker(t *testing.T) {
 	require.NoError(t, ours.Lock(ctx, nil))
 	blocked()
 
-	// Lost, and another Provider with the same Locker has it: neither call of Unlock ends what the other Provider has.
+	// Lost, and another Provider with the same Locker has it: neither Unlock releases the other Provider's lock.
 	status, err := locks.Inspect(ctx, t.Name())
 	require.NoError(t, err)
 	require.NoError(t, locks.Break(ctx, t.Name(), status.Owner))

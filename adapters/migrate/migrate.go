@@ -2,14 +2,14 @@
 //
 // # Guarantees
 //
-//   - A Migrate works while it holds the lock, and no other Migrate with the same lock does, as far as the lock's backend promises exclusion.
+//   - A Migrate works while it holds the lock, and no other Migrate with the same lock does, as far as the backend promises exclusion.
 //   - When the process dies, the lock becomes free within its TTL. If it died during a migration, the version is dirty: golang-migrate asks for Force.
 //   - If the lock is lost, the next step fails with an error that matches lockport.ErrLost, and so does Unlock. The version stays dirty.
 //
 // # Non-guarantees
 //
-//   - A statement that is running when the lock is lost, or when the process dies, is not cancelled: golang-migrate gives drivers no context.
-//   - The wrapped driver still locks when it is opened, if it is one that does. Those for Postgres do, with an advisory lock of their session.
+//   - A statement in progress is not cancelled when the lock is lost or the process dies: golang-migrate gives drivers no context.
+//   - The wrapped driver may lock on opening. Those for Postgres do, with an advisory lock of their session.
 package migratelock
 
 import (
@@ -25,30 +25,30 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Driver is a database.Driver that locks with lockport. The methods that it does not have itself are those of the wrapped driver.
+// Driver is a database.Driver that locks with lockport. The wrapped driver provides the other methods.
 type Driver struct {
 	database.Driver
 	locker lockport.Locker
 	name   string
 	wait   time.Duration
 	opts   []lockport.AcquireOption
-	open   context.Context // ends at Close
+	open   context.Context // ends with Close
 	close  context.CancelFunc
 	locked atomic.Bool
 	lock   atomic.Pointer[lockport.Lock] // set while locked
 }
 
-// New wraps inner. Lock acquires name from locker, with opts. All processes that migrate a database need the same name. locker stays the caller's.
+// New wraps inner. Lock acquires name from locker, with opts. All processes that migrate a database need the same name. You close locker.
 //
-// Lock waits for at most wait, which must be shorter than the LockTimeout of the Migrate: when that has passed, golang-migrate returns, and a Lock that
-// succeeds later is held until Close. Make both longer than the TTL and the longest migration; the default of LockTimeout is 15 s.
+// Lock waits for at most wait, which must be shorter than the Migrate's LockTimeout: golang-migrate returns after that, and a lock acquired later
+// stays held until Close. Make both longer than the TTL and the longest migration; LockTimeout's default is 15 s.
 func New(inner database.Driver, locker lockport.Locker, name string, wait time.Duration, opts ...lockport.AcquireOption) *Driver {
 	d := &Driver{Driver: inner, locker: locker, name: name, wait: wait, opts: opts}
 	d.open, d.close = context.WithCancel(context.Background())
 	return d
 }
 
-// Open opens the wrapped driver, and wraps what that returns.
+// Open opens the wrapped driver, and wraps the result.
 func (d *Driver) Open(url string) (database.Driver, error) {
 	inner, err := d.Driver.Open(url)
 	if err == nil {
@@ -67,7 +67,7 @@ func (d *Driver) Close() error {
 	return errors.Join(err, d.Driver.Close())
 }
 
-// Lock waits for the lock. database.ErrLocked: somebody else has it, or this Driver. Its other errors are those of lockport.Locker.Acquire.
+// Lock waits for the lock. database.ErrLocked: another client, or this Driver, has it. Its other errors are those of lockport.Locker.Acquire.
 func (d *Driver) Lock() error {
 	if !d.locked.CompareAndSwap(false, true) {
 		return database.ErrLocked
@@ -88,7 +88,7 @@ func (d *Driver) Lock() error {
 	return nil
 }
 
-// Unlock releases the lock. lockport.ErrLost: the migrations were not protected to the end. database.ErrNotLocked: this Driver does not have the lock.
+// Unlock releases the lock. lockport.ErrLost: the lock did not protect all migrations. database.ErrNotLocked: this Driver does not have the lock.
 func (d *Driver) Unlock() error {
 	lock := d.lock.Swap(nil)
 	if lock == nil {

@@ -64,11 +64,11 @@ func open(db *sql.DB, locks *lockport.Client) (*migrate.Migrate, error) {
 
 func TestAtOnce(t *testing.T) { migrations.New(t).AtOnce() }
 
-// As after every migration that failed, golang-migrate wants a person to look.
+// As after every failed migration, golang-migrate requires manual action.
 func TestKilled(t *testing.T) {
 	s := migrations.New(t)
 	migrated, err := s.Killed()
-	require.False(t, migrated, "by the process that follows")
+	require.False(t, migrated, "the next process must not migrate")
 	require.EqualError(t, err, migrate.ErrDirty{Version: 2}.Error())
 	m, err := open(s.DB, s.Locks)
 	require.NoError(t, err)
@@ -84,7 +84,7 @@ func TestLost(t *testing.T) {
 	require.Len(t, s.Tables(), 2)
 }
 
-// What golang-migrate asks of every driver, and what is special to this one.
+// golang-migrate's tests for every driver, and those for this one.
 func TestDriver(t *testing.T) {
 	locks, err := lockport.Open(t.Context(), servers.SharedRedis(t).URL(), lockport.TTL(migrations.TTL))
 	require.NoError(t, err)
@@ -109,7 +109,7 @@ func TestDriver(t *testing.T) {
 		err := second.Lock()
 		require.ErrorIs(t, err, database.ErrLocked)
 		require.ErrorIs(t, err, lockport.ErrHeld)
-		require.NoError(t, first.Close(), "as after a LockTimeout that was too short")
+		require.NoError(t, first.Close(), "Close after too short a LockTimeout")
 		require.NoError(t, second.Lock())
 		require.NoError(t, second.Unlock())
 	})

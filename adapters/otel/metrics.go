@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// metrics are the instruments, and the attributes of the locks that they were used for.
+// metrics are the instruments, and the attributes of the locks seen so far.
 type metrics struct {
 	names bool
 
@@ -25,10 +25,10 @@ type metrics struct {
 	locks sync.Map // of key to *lock
 }
 
-// key is what there is one lock for: name is empty without Options.Names.
+// key identifies a lock's series: name is empty without Options.Names.
 type key struct{ backend, name string }
 
-// lock is the attributes of a key, made once in each form.
+// lock has the attributes of a key, in each form that is needed.
 type lock struct {
 	attributes []attribute.KeyValue // clipped
 	add        []metric.AddOption
@@ -37,7 +37,7 @@ type lock struct {
 	start      []trace.SpanStartOption
 }
 
-// newMetrics makes the instruments.
+// newMetrics creates the instruments.
 func newMetrics(o Options) (*metrics, error) {
 	if o.MeterProvider == nil {
 		o.MeterProvider = otel.GetMeterProvider()
@@ -48,21 +48,21 @@ func newMetrics(o Options) (*metrics, error) {
 	shares := metric.WithExplicitBucketBoundaries(0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 	m, errs := &metrics{names: o.Names}, make([]error, 7)
 	m.waiting, errs[0] = meter.Int64UpDownCounter("lockport.waiting", metric.WithUnit("{call}"),
-		metric.WithDescription("Calls of Acquire and TryAcquire that have not returned."))
-	m.held, errs[1] = meter.Int64UpDownCounter("lockport.held", metric.WithUnit("{lock}"), metric.WithDescription("Locks that are held."))
+		metric.WithDescription("Acquire and TryAcquire calls that have not returned."))
+	m.held, errs[1] = meter.Int64UpDownCounter("lockport.held", metric.WithUnit("{lock}"), metric.WithDescription("Locks held."))
 	m.acquire, errs[2] = meter.Float64Histogram("lockport.acquire.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("How long Acquire and TryAcquire took, by outcome."))
 	m.hold, errs[3] = meter.Float64Histogram("lockport.hold.duration", metric.WithUnit("s"), seconds,
 		metric.WithDescription("How long locks were held, until they were released or lost."))
-	m.losses, errs[4] = meter.Int64Counter("lockport.losses", metric.WithUnit("{lock}"), metric.WithDescription("Locks that were lost, by reason."))
+	m.losses, errs[4] = meter.Int64Counter("lockport.losses", metric.WithUnit("{lock}"), metric.WithDescription("Locks lost, by reason."))
 	m.failures, errs[5] = meter.Int64Counter("lockport.renewal.failures", metric.WithUnit("{renewal}"),
-		metric.WithDescription("Renewals that failed; they are tried again until the lock's deadline."))
+		metric.WithDescription("Failed renewals. The client retries until the lock's deadline."))
 	m.validity, errs[6] = meter.Float64Histogram("lockport.renewal.validity", metric.WithUnit("1"), shares,
-		metric.WithDescription("Share of the TTL for which a lock was still valid when its renewal was sent."))
+		metric.WithDescription("Share of the TTL left when a renewal was sent."))
 	return m, errors.Join(errs...)
 }
 
-// of returns the attributes of a lock, which are made once. Its counters begin at zero, so that the first loss is an increase.
+// of returns the attributes of a lock, made once. New counters start at zero, so that the first loss is an increase.
 func (m *metrics) of(backend, name string) *lock {
 	k := key{backend, name}
 	if !m.names {
@@ -92,12 +92,12 @@ func (m *metrics) of(backend, name string) *lock {
 	return l
 }
 
-// with is the attributes of l and one more.
+// with returns the attributes of l and one more.
 func (l *lock) with(more attribute.KeyValue) metric.MeasurementOption {
 	return metric.WithAttributeSet(attribute.NewSet(append(l.attributes, more)...))
 }
 
-// acquired measures an acquisition.
+// acquired records an acquisition.
 func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.waiting.Add(ctx, -1, l.add...)
@@ -109,7 +109,7 @@ func (m *metrics) acquired(ctx context.Context, e lockport.AcquireEvent) {
 	m.held.Add(ctx, 1, l.add...)
 }
 
-// ended measures a hold that has ended.
+// ended records the end of a hold.
 func (m *metrics) ended(e lockport.HoldEvent) {
 	l := m.of(e.Backend, e.Name)
 	m.held.Add(e.Context, -1, l.add...)
@@ -121,7 +121,7 @@ func (m *metrics) lost(e lockport.HoldEvent) {
 	m.losses.Add(e.Context, 1, m.of(e.Backend, e.Name).with(reasonKey.String(e.Reason())))
 }
 
-// renewed measures a renewal.
+// renewed records a renewal.
 func (m *metrics) renewed(e lockport.RenewEvent) {
 	l, ctx := m.of(e.Backend, e.Name), context.Background()
 	m.validity.Record(ctx, float64(e.Left)/float64(e.TTL), l.record...)

@@ -1,7 +1,7 @@
 // Package otellock traces and measures the locks of lockport with OpenTelemetry.
 //
-// Each Acquire and TryAcquire is a span "lockport.acquire", a child of the caller's span. A loss is an event "lockport.lost" of the caller's span, if that
-// has not ended. The metrics are listed in the README.
+// Each Acquire and TryAcquire is a span "lockport.acquire", a child of the caller's span. A loss is an event "lockport.lost" of the caller's
+// span, if that has not ended. The README lists the metrics.
 package otellock
 
 import (
@@ -19,12 +19,12 @@ import (
 
 // Options are the options of Hooks. The zero value is right for most programs.
 type Options struct {
-	// TracerProvider makes the spans. Default: the global one. The one of go.opentelemetry.io/otel/trace/noop makes none.
+	// TracerProvider creates the spans. Default: the global one. That of go.opentelemetry.io/otel/trace/noop creates none.
 	TracerProvider trace.TracerProvider
-	// MeterProvider takes the metrics. Default: the global one. The one of go.opentelemetry.io/otel/metric/noop takes none.
+	// MeterProvider records the metrics. Default: the global one. That of go.opentelemetry.io/otel/metric/noop records none.
 	MeterProvider metric.MeterProvider
-	// Names gives spans, events and metrics the attribute "lockport.name", the lock's name. Each name adds series to every metric, which stay until
-	// the process ends: set it only where a program has few names, and always the same. Default: no such attribute.
+	// Names gives spans, events and metrics the attribute "lockport.name", the lock's name. Each name adds series to every metric until the process
+	// ends: set it only for a small, fixed set of names. Default: no such attribute.
 	Names bool
 }
 
@@ -41,7 +41,7 @@ const (
 	handedOffKey = attribute.Key("lockport.handed_off")
 )
 
-// Hooks returns hooks for [lockport.Observe]. Several Clients can share them. An error is the MeterProvider's.
+// Hooks returns hooks for [lockport.Observe]. Several Clients can share them. An error comes from the MeterProvider.
 func Hooks(o Options) (lockport.Hooks, error) {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -74,7 +74,7 @@ func Hooks(o Options) (lockport.Hooks, error) {
 // spans makes spans and their events.
 type spans struct{ tracer trace.Tracer }
 
-// callerKey is the key under which the context of an acquisition has the caller's span, if that records.
+// callerKey is the context key of the caller's span, if that records.
 type callerKey struct{}
 
 // begin starts the span of an acquisition.
@@ -87,7 +87,7 @@ func (s *spans) begin(ctx context.Context, l *lock) context.Context {
 	return ctx
 }
 
-// end ends the span of an acquisition. That somebody else has the lock is an answer to TryAcquire, no error.
+// end ends the span of an acquisition. For TryAcquire, a held lock is an answer, not an error.
 func (*spans) end(ctx context.Context, e lockport.AcquireEvent) {
 	span, outcome := trace.SpanFromContext(ctx), e.Outcome()
 	if span.IsRecording() {
@@ -110,7 +110,7 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// lost adds the event of a loss to the span of the caller, who may have ended it: then it is not recorded.
+// lost adds the event of a loss to the caller's span. A span that has ended does not record it.
 func (*spans) lost(e lockport.HoldEvent, l *lock) {
 	if caller, ok := e.Context.Value(callerKey{}).(trace.Span); ok {
 		caller.AddEvent("lockport.lost", trace.WithAttributes(append(l.attributes, reasonKey.String(e.Reason()))...))

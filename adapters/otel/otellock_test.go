@@ -22,7 +22,7 @@ import (
 	otellock "github.com/lockport/lockport/adapters/otel"
 )
 
-// telemetry is an SDK whose spans and metrics a test can look at.
+// telemetry is an SDK whose spans and metrics a test can read.
 type telemetry struct {
 	*testing.T
 	spans  *tracetest.SpanRecorder
@@ -43,7 +43,7 @@ func observe(t *testing.T, names bool) *telemetry {
 	return s
 }
 
-// values returns what was measured: "name unit {label=value}", and of a histogram its count and its sum.
+// values returns the metrics as "name unit {label=value}"; for a histogram, its count and sum.
 func (s *telemetry) values() map[string]float64 {
 	all := make(map[string]float64)
 	var data metricdata.ResourceMetrics
@@ -66,7 +66,7 @@ func (s *telemetry) values() map[string]float64 {
 	return all
 }
 
-// ended returns the ended spans of that name, in a line each: parent, attributes, status, events.
+// ended returns the ended spans of that name, one line each: parent, attributes, status, events.
 func (s *telemetry) ended(name string) (lines []string) {
 	parents := make(map[trace.SpanID]string)
 	for _, span := range s.spans.Started() {
@@ -133,7 +133,7 @@ func TestTelemetry(t *testing.T) {
 		acquire(lockport.AcquireEvent{Wait: 2 * time.Second, Err: &lockport.Error{Op: "acquire", Name: "name=nightly", Err: context.DeadlineExceeded}})
 		acquire(lockport.AcquireEvent{Token: 1025, HandedOff: true, Wait: 3 * time.Second})
 		lost, cancel := context.WithCancel(acquire(lockport.AcquireEvent{Token: 2048}))
-		cancel() // which a hold outlives, and so must what is measured of it
+		cancel() // a hold outlives its context, and so do its metrics
 		renewed := lockport.RenewEvent{Backend: "memory", Name: "nightly", TTL: 8 * time.Second, Left: 5 * time.Second}
 		s.hooks.Renewed(renewed)
 		renewed.Left, renewed.Err = time.Second, lockport.ErrUnavailable
@@ -142,7 +142,7 @@ func TestTelemetry(t *testing.T) {
 		s.hooks.Lost(lockport.HoldEvent{Context: lost, Backend: "memory", Name: "nightly", Held: time.Second, Err: lockport.ErrLost})
 		job.End()
 
-		without := func(line string) string { // the name, which is to be everywhere or nowhere
+		without := func(line string) string { // the name: every line has it, or none
 			require.Equal(t, names, strings.Contains(line, "name=nightly"), line)
 			return strings.Replace(line, ",name=nightly", "", 1)
 		}
@@ -162,7 +162,7 @@ func TestTelemetry(t *testing.T) {
 	}
 }
 
-// What it costs: the hooks of a cycle.
+// The cost of the hooks for one cycle.
 func BenchmarkHooks(b *testing.B) {
 	meters := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
 	traces := sdktrace.NewTracerProvider()

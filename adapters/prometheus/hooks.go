@@ -9,10 +9,10 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// key is what there is one series for: name is empty without Options.Names.
+// key identifies a lock's series: name is empty without Options.Names.
 type key struct{ backend, name string }
 
-// series are the metrics of one key, looked up once. They begin at zero, so that the first loss is an increase.
+// series has the metrics of one key, looked up once. They start at zero, so that the first loss is an increase.
 type series struct {
 	waiting, held            prometheus.Gauge
 	acquired, hold, validity prometheus.Observer
@@ -46,7 +46,7 @@ func (m *Metrics) of(backend, name string) *series {
 	return s
 }
 
-// Hooks are for [lockport.Observe].
+// Hooks returns hooks for [lockport.Observe].
 func (m *Metrics) Hooks() lockport.Hooks {
 	return lockport.Hooks{
 		AcquireStart: func(ctx context.Context, e lockport.AcquireEvent) context.Context {
@@ -79,7 +79,7 @@ func (m *Metrics) Hooks() lockport.Hooks {
 	}
 }
 
-// ended counts the end of a hold.
+// ended records the end of a hold.
 func (s *series) ended(held time.Duration) {
 	s.held.Dec()
 	s.hold.Observe(held.Seconds())

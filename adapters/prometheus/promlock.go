@@ -1,7 +1,7 @@
-// Package promlock counts and times the locks of lockport for Prometheus.
+// Package promlock exports metrics of lockport's locks to Prometheus.
 //
-// Register the [Metrics] that [New] makes, and give its Hooks to each Client. dashboard.json and alerts.yml, beside this file, show them in Grafana and
-// warn of trouble.
+// Register the [Metrics] of [New], and pass its Hooks to each Client. dashboard.json, beside this file, shows them in Grafana; alerts.yml has alert
+// rules.
 package promlock
 
 import (
@@ -12,12 +12,12 @@ import (
 
 // Options are the options of New. The zero value is right for most programs.
 type Options struct {
-	// Names gives every metric the label "name", the lock's name. Each name costs about 60 series, which stay until the process ends: set it only where a
-	// program has few names, and always the same. Default: no such label.
+	// Names gives every metric the label "name", the lock's name. Each name costs about 60 series until the process ends: set it only for a small,
+	// fixed set of names. Default: no such label.
 	Names bool
 }
 
-// Metrics is a [prometheus.Collector] of what its Hooks are told. Every metric has the label "backend". Several Clients can share one. Safe for concurrent use.
+// Metrics is a [prometheus.Collector] fed by its Hooks. Every metric has the label "backend". Several Clients can share one. Safe for concurrent use.
 type Metrics struct {
 	names bool
 
@@ -32,13 +32,13 @@ type Metrics struct {
 	series sync.Map // of key to *series
 }
 
-// seconds are the buckets of durations: from a hand-off inside the process to a job of an hour.
+// seconds are duration buckets, from a hand-off inside the process to a one-hour job.
 var seconds = []float64{0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600}
 
-// shares are the buckets of the validity that is left, which is about 0.6 if all is well.
+// shares are buckets of the remaining validity, usually about 0.6.
 var shares = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7}
 
-// New makes Metrics. Register them, or they are seen nowhere.
+// New returns new Metrics. Register them, or nothing exports them.
 func New(o Options) *Metrics {
 	labels := func(more ...string) []string {
 		if o.Names {
@@ -57,17 +57,17 @@ func New(o Options) *Metrics {
 	}
 	return &Metrics{
 		names:    o.Names,
-		waiting:  gauge("lockport_waiting", "Calls of Acquire and TryAcquire that have not returned."),
-		held:     gauge("lockport_held", "Locks that are held."),
+		waiting:  gauge("lockport_waiting", "Acquire and TryAcquire calls that have not returned."),
+		held:     gauge("lockport_held", "Locks held."),
 		acquire:  histogram("lockport_acquire_duration_seconds", "How long Acquire and TryAcquire took, by outcome.", seconds, "outcome"),
 		hold:     histogram("lockport_hold_duration_seconds", "How long locks were held, until they were released or lost.", seconds),
-		losses:   counter("lockport_losses_total", "Locks that were lost, by reason.", "reason"),
-		failures: counter("lockport_renewal_failures_total", "Renewals that failed; they are tried again until the lock's deadline."),
-		validity: histogram("lockport_renewal_validity_ratio", "Share of the TTL for which a lock was still valid when its renewal was sent.", shares),
+		losses:   counter("lockport_losses_total", "Locks lost, by reason.", "reason"),
+		failures: counter("lockport_renewal_failures_total", "Failed renewals. The client retries until the lock's deadline."),
+		validity: histogram("lockport_renewal_validity_ratio", "Share of the TTL left when a renewal was sent.", shares),
 	}
 }
 
-// vectors are what Metrics consists of.
+// vectors are the collectors that make up Metrics.
 func (m *Metrics) vectors() []prometheus.Collector {
 	return []prometheus.Collector{m.waiting, m.held, m.acquire, m.hold, m.losses, m.failures, m.validity}
 }

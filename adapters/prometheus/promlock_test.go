@@ -18,14 +18,14 @@ import (
 	"github.com/lockport/lockport/backend/memory/memorytest"
 )
 
-// register returns new metrics and the registry that has them.
+// register returns new metrics and their registry.
 func register(t testing.TB, o promlock.Options) (*promlock.Metrics, *prometheus.Registry) {
 	m, r := promlock.New(o), prometheus.NewPedanticRegistry()
 	require.NoError(t, r.Register(m))
 	return m, r
 }
 
-// values returns what r has: `name{label="value"}` and, of a histogram, its count with "_count" and its sum with "_sum". Labels are in the order of the alphabet.
+// values returns the metrics of r as `name{label="value"}`; for a histogram, its count with "_count" and its sum with "_sum". Labels are sorted.
 func values(t testing.TB, r *prometheus.Registry) map[string]float64 {
 	all := make(map[string]float64)
 	families, err := r.Gather()
@@ -48,7 +48,7 @@ func values(t testing.TB, r *prometheus.Registry) map[string]float64 {
 	return all
 }
 
-// use tells hooks of locks that were acquired, refused, renewed, released and lost, of one that is held and of one that is waited for.
+// use calls hooks for locks acquired, refused, renewed, released and lost, for one still held, and for one waiter.
 func use(ctx context.Context, hooks lockport.Hooks) {
 	begin := func(e lockport.AcquireEvent) {
 		e.Backend, e.Name = "memory", "job"
@@ -102,7 +102,7 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// A server that falls silent shows in the metrics before the lock is lost, and then as a loss.
+// A silent server shows in the metrics before the lock is lost, and then as a loss.
 func TestSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, r := register(t, promlock.Options{})
@@ -118,7 +118,7 @@ func TestSilence(t *testing.T) {
 		require.EqualValues(t, 1, got[`lockport_losses_total{backend="memory",reason="silence"}`])
 		require.Positive(t, got[`lockport_renewal_failures_total{backend="memory"}`])
 		require.Zero(t, got[`lockport_held{backend="memory"}`])
-		const warned = 0.3 // of which alerts.yml warns
+		const warned = 0.3 // the threshold in alerts.yml
 		require.Contains(t, buckets(t, r, "lockport_renewal_validity_ratio"), warned)
 		require.Positive(t, buckets(t, r, "lockport_renewal_validity_ratio")[warned])
 		faults.Restore()
@@ -126,7 +126,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// buckets are the cumulative counts of a histogram by their upper bounds.
+// buckets returns the cumulative counts of a histogram by upper bound.
 func buckets(t testing.TB, r *prometheus.Registry, name string) map[float64]uint64 {
 	all := make(map[float64]uint64)
 	families, err := r.Gather()
@@ -141,7 +141,7 @@ func buckets(t testing.TB, r *prometheus.Registry, name string) map[float64]uint
 	return all
 }
 
-// What the metrics cost: the hooks of a cycle.
+// The cost of the hooks for one cycle.
 func BenchmarkHooks(b *testing.B) {
 	hooks := promlock.New(promlock.Options{}).Hooks()
 	b.ReportAllocs()

@@ -15,7 +15,7 @@ import (
 	promlock "github.com/lockport/lockport/adapters/prometheus"
 )
 
-// labelsOf returns the labels of each series that Metrics has, and those that a scrape adds.
+// labelsOf returns the labels of each series of Metrics, including those that a scrape adds.
 func labelsOf(t *testing.T) map[string][]string {
 	series := make(map[string][]string)
 	m, r := register(t, promlock.Options{})
@@ -45,10 +45,10 @@ var (
 	language = []string{"and", "histogram_quantile", "increase", "rate", "sum"}
 )
 
-// wrong says what is wrong with a query: a metric, label or function that does not exist, or brackets that do not match. Empty: nothing is.
+// wrong describes the error in a query: an unknown metric, label or function, or unmatched brackets. Empty: none.
 func wrong(query string, series map[string][]string) []string {
 	var faults []string
-	var known []string // labels of the series in it
+	var known []string // labels of its series
 	for _, s := range selector.FindAllStringSubmatch(query, -1) {
 		labels, ok := series[s[1]]
 		if !ok {
@@ -83,7 +83,7 @@ func wrong(query string, series map[string][]string) []string {
 	return faults
 }
 
-// Every query of dashboard.json and of alerts.yml asks for what Metrics has.
+// Every query in dashboard.json and alerts.yml is valid for Metrics.
 func TestQueries(t *testing.T) {
 	series := labelsOf(t)
 	var dashboard struct {
@@ -118,7 +118,7 @@ func TestQueries(t *testing.T) {
 			require.Contains(t, series[parts[1]], parts[2], v.Query)
 		}
 	}
-	for name := range series { // a bucket stands for its histogram
+	for name := range series { // a bucket counts as its histogram
 		if !strings.HasSuffix(name, "_count") && !strings.HasSuffix(name, "_sum") {
 			require.True(t, asked[name], "no panel shows %s", name)
 		}
@@ -144,7 +144,7 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-// The check sees what is wrong, and only that.
+// wrong detects errors, and only errors.
 func TestWrong(t *testing.T) {
 	series := map[string][]string{"a_total": {"job", "reason"}}
 	require.Empty(t, wrong(`sum by (job) (rate(a_total{reason="x", job=~"$job"}[5m] offset 1h)) > 2`, series))
