@@ -5,7 +5,7 @@ import "time"
 // Capabilities states what a backend promises, as it is configured. The conformance suite checks each statement in
 // both directions. A zero field is the weakest statement.
 type Capabilities struct {
-	// Backend is the short name that errors and tables show: "redis".
+	// Backend is the short name that errors and tables show, such as "redis".
 	Backend string
 
 	// Ends is how a claim ends when its holder falls silent.
@@ -13,26 +13,26 @@ type Capabilities struct {
 
 	// MinTTL is the smallest TTL accepted; a smaller one is ErrRefused. 0: any, or known only to the server.
 	MinTTL time.Duration
-	// TTLGrain is the unit to which a TTL is rounded up. 0: not rounded.
+	// TTLGrain is the unit to which a TTL is rounded up. 0: no rounding.
 	TTLGrain time.Duration
-	// FixedTTL is the only TTL accepted, chosen at construction (session backends); 0: each claim has its own.
+	// FixedTTL is the only TTL accepted, chosen at construction (session backends). 0: each claim has its own.
 	FixedTTL time.Duration
 
-	// Token is how far the order of tokens can be trusted.
+	// Token says how far the order of tokens can be trusted.
 	Token TokenScope
 
-	// Fair says in which order waiting processes are served.
+	// Fair is the order in which waiting processes are served.
 	Fair Fairness
 
 	// Wake is how a waiter learns that a lockport client has released a name. It holds in every state that the configuration allows, for any number
-	// of waiters and names: where some of them have to poll, it is WakePoll or WakeQueueOrPoll. How often a waiter looks again is HeldError.Poll.
+	// of waiters and names. If some of them have to poll, it is WakePoll or WakeQueueOrPoll. HeldError.Poll sets how often they poll.
 	Wake WakeMode
 
 	// Failover says whether an acknowledged grant survives the loss of a server.
 	Failover FailoverSafety
 
-	// Prompt says that TryAcquire returns within 100 ms of its context's end whatever its client library does. The client
-	// then calls it on the caller's own goroutine, which saves a switch between two; otherwise on one that it can leave behind.
+	// Prompt says that TryAcquire returns within 100 ms of its context's end, whatever its client library does. The client then calls it on the
+	// caller's goroutine, which saves a switch. Otherwise the client calls it on a goroutine that it can leave behind.
 	Prompt bool
 
 	// Queue says that Request.Queue is understood.
@@ -47,9 +47,9 @@ type Capabilities struct {
 	// Detach says that the Backend is an Attacher.
 	Detach bool
 
-	// RemovalNotice is within what time a holder is told that the server removed its claim, for a TTL of ttl and a
-	// healthy network: by Request.Lost, or by a renewal, which the client makes after a third of the TTL at the latest. nil: not told
-	// before the claim's validity ends.
+	// RemovalNotice returns how soon a holder learns that the server removed its claim, for a TTL of ttl and a healthy network. The holder learns it
+	// from Request.Lost, or from a renewal, which the client sends after a third of the TTL at the latest. nil: the holder does not learn it before
+	// the claim's validity ends.
 	RemovalNotice func(ttl time.Duration) time.Duration
 }
 
@@ -58,7 +58,7 @@ type Ending int
 
 // The endings.
 const (
-	EndsNever   Ending = iota // never: not a lock anybody should use
+	EndsNever   Ending = iota // never: not usable as a lock
 	EndsTTL                   // when the TTL has passed since it was last set or confirmed
 	EndsSession               // when the server notices that its connection or session is gone
 	EndsProcess               // when its process is gone
@@ -100,13 +100,13 @@ type WakeMode int
 
 // The modes.
 const (
-	WakePoll        WakeMode = iota // it looks again and again
-	WakeQueueOrPoll                 // it waits in the server's own queue while that has room, and otherwise looks again and again
-	WakeNotify                      // it is told, and looks again as a safety net
-	WakeQueue                       // it waits in the server's own queue
+	WakePoll        WakeMode = iota // it polls
+	WakeQueueOrPoll                 // it waits in the server's queue, or polls if that is full
+	WakeNotify                      // it is notified, and polls rarely as a safety net
+	WakeQueue                       // it waits in the server's queue
 )
 
-// Polls reports whether a waiter may depend on looking again and again.
+// Polls reports whether a waiter may have to poll.
 func (w WakeMode) Polls() bool { return w == WakePoll || w == WakeQueueOrPoll }
 
 // String names the mode for tables.
@@ -119,8 +119,8 @@ type FailoverSafety int
 
 // The answers.
 const (
-	FailoverUnsafe FailoverSafety = iota // it can be lost: only the token protects then
-	FailoverNone                         // there is nothing to fail over to: the lock is unavailable meanwhile
+	FailoverUnsafe FailoverSafety = iota // it can be lost: then only the token protects
+	FailoverNone                         // nothing to fail over to: the lock is unavailable meanwhile
 	FailoverSafe                         // it survives as long as a quorum does
 )
 

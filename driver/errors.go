@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Error classes. A driver returns errors that match exactly one of the first five with errors.Is and wrap the
-// cause, without passwords. An error that matches none counts as ErrUnknown. lockport exports the same values.
+// Error classes. Each driver error matches exactly one of these with errors.Is, except that ErrInvalidOption comes with ErrRefused. It wraps the
+// cause, without passwords. An error that matches none counts as ErrUnknown. lockport exports the same values, except ErrUnknown.
 var (
 	// ErrHeld: another owner has the name.
 	ErrHeld = errors.New("lock is held by another client")
@@ -24,18 +24,17 @@ var (
 	ErrUnknown = errors.New("outcome unknown")
 )
 
-// HeldError is ErrHeld with the driver's knowledge of when to ask again.
+// HeldError is ErrHeld with what the driver knows about the holder, and about when to try again.
 type HeldError struct {
-	// ExpiresIn is how long from now the present claim lasts if its holder does nothing more; 0: not known, or no such
-	// time. The client looks again then.
+	// ExpiresIn is how long the present claim lasts from now if its holder does nothing more. The client tries again then. 0: unknown, or it does not
+	// expire.
 	ExpiresIn time.Duration
-	// Poll, if positive, asks the client to look again after this time at the latest, because the release
-	// may not be announced (a foreign holder, no notification) or as the safety net under notification.
-	// Default: 250 ms where Capabilities.Wake polls, otherwise 1 s.
+	// Poll, if positive, is the longest pause before the client tries again. The release may not be announced (a foreign holder, no notification), or
+	// a notification may be lost. Default: 250 ms where Capabilities.Wake polls, otherwise 1 s.
 	Poll time.Duration
 
-	// Holder describes the holder, as far as the server's answer did: Owner, Foreign, Token and Since, zero where it did not. The other fields
-	// are not used. A driver makes no request of its own for it.
+	// Holder is what the server's answer said about the holder: Owner, Foreign, Token and Since; zero if unknown. Other fields are not used. A driver
+	// makes no extra request for it.
 	Holder Status
 }
 

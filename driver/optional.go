@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Unwrapper is implemented by a Backend that wraps another one (to count, trace or delay its calls). The optional
-// interfaces below are looked up through it, with As, so that a plain wrapper loses nothing.
+// Unwrapper is implemented by a Backend that wraps another one (to count, trace or delay its calls). As looks up the optional interfaces below
+// through it, so a plain wrapper loses nothing.
 type Unwrapper interface {
 	Unwrap() Backend
 }
@@ -28,34 +28,33 @@ func As[T any](b Backend) (T, bool) {
 	return none, false
 }
 
-// Waiter is a Backend whose server has a queue of its own in which a claim can wait.
+// Waiter is a Backend whose server has its own queue in which a claim can wait.
 type Waiter interface {
-	// Wait claims as Backend.TryAcquire does but blocks until the claim is granted, ctx ends (then the outcome is
-	// unknown and the client abandons it), or an error other than ErrHeld occurs. It may return ErrHeld when it can
-	// not wait now (say, no connection is left to block on): the client then waits as for a backend without Waiter.
+	// Wait claims as Backend.TryAcquire does, but blocks until the claim is granted, ctx ends, or an error other than ErrHeld occurs. If ctx ends,
+	// the outcome is unknown and the client abandons the claim. Wait may return ErrHeld if it cannot wait now (for example, no free connection). The
+	// client then waits as for a backend without Waiter.
 	Wait(ctx context.Context, req Request) (Lease, error)
 }
 
-// Notifier is a Backend that can tell when a name may have become free. Hints are advice: a hint may be missing (the
-// client looks again on its own, see HeldError) and may come too often.
+// Notifier is a Backend that can notify when a name may have become free. Notifications are advice: one may be missing, since the client also polls
+// (see HeldError), and there may be too many.
 type Notifier interface {
-	// Notify calls wake, which never blocks, from any goroutine, whenever the claim req, which found the name held, should try again.
-	// stop ends that; after it has returned wake may be called once more. Notify does no I/O that it waits for: a
-	// driver that must connect or subscribe first does so in the background and calls wake once it listens. A hint
-	// that came between the sending of req and this call counts: wake is called for it at once.
+	// Notify calls wake whenever the claim req, which found the name held, should be tried again. wake never blocks and may be called from any
+	// goroutine. stop ends this; wake may be called once more after stop has returned. Notify waits for no I/O: a driver that must connect or
+	// subscribe first does so in the background, and calls wake once it listens. A notification that came after req was sent and before this
+	// call counts too: wake is called for it at once.
 	Notify(req Request, wake func()) (stop func())
 }
 
 // BatchRenewer is a Backend that renews many leases in a few round trips.
 type BatchRenewer interface {
-	// RenewBatch renews leases, all of this Backend and of one TTL, as Renewer does each, in as few round trips as it can, and
-	// writes what became of each into the element of results with the same index. len(results) == len(leases). The
-	// client calls it with any number of leases, and not twice at once for the same lease. ctx ends no later than the
-	// first of their validities.
+	// RenewBatch renews leases as Renewer does, in as few round trips as it can. All are of this Backend and have one TTL. It writes the result of
+	// each to the same index of results; len(results) == len(leases). The client passes any number of leases, but never the same lease twice at once.
+	// ctx ends no later than the first of their validities.
 	RenewBatch(ctx context.Context, leases []Lease, results []Renewal)
 }
 
-// Renew renews lease, which b granted, in a batch of one or by itself, as lockport does. It is for tests and tools.
+// Renew renews lease, which b granted, as lockport does: in a batch of one, or individually. It is for tests and tools.
 func Renew(ctx context.Context, b Backend, lease Lease) (until time.Time, err error) {
 	if batch, ok := As[BatchRenewer](b); ok {
 		var result [1]Renewal
@@ -68,65 +67,67 @@ func Renew(ctx context.Context, b Backend, lease Lease) (until time.Time, err er
 	return time.Time{}, fmt.Errorf("%w: neither the lease nor its backend can renew it", ErrUnknown)
 }
 
-// Renewal is what became of one lease of a batch: as the results of Renewer.
+// Renewal is the result for one lease of a batch, as Renewer.Renew returns it.
 type Renewal struct {
 	Until time.Time
 	Err   error
 }
 
-// Requeuer is a Backend that can release a name and wait for it again in one request. The client does so where others are known to wait: see
+// Requeuer is a Backend that can release a name and wait for it again in one request. The client uses it when other clients are known to wait: see
 // Request.Contended and Grant.Contended.
 type Requeuer interface {
-	// Requeue releases old as Lease.Release does and claims its name anew with req, whose Queue is Capabilities.Queue, behind who already
-	// waits. released is the outcome of the release; lease and err are those of the claim, as of Backend.TryAcquire.
+	// Requeue releases old as Lease.Release does, and claims its name again with req, behind the clients that already wait. req.Queue is
+	// Capabilities.Queue. released is the outcome of the release; lease and err are those of the claim, as from Backend.TryAcquire.
 	Requeue(ctx context.Context, old Lease, req Request) (lease Lease, released, err error)
 }
 
-// Attacher is a Backend whose claims can pass from one client to another. Capabilities.Detach says that this works.
+// Attacher is a Backend whose claims can pass from one client to another. Capabilities.Detach says that it works.
 type Attacher interface {
-	// Detach renews the claim of lease, which is neither shared nor a permit, for the last time, and frees what the driver keeps for it: the claim ends after its TTL, also
-	// while this client lives, unless it is attached. ErrLost: the claim is gone. ErrUnavailable, ErrRefused: all is as before. Any other error:
-	// unknown, and the client counts the claim as lost. It calls nothing else for lease afterwards, save Release.
+	// Detach renews the claim of lease, which is neither shared nor a permit, one last time, and frees what the driver keeps for it. The claim then
+	// ends after its TTL unless it is attached, even while this client lives. ErrLost: the claim is gone. ErrUnavailable, ErrRefused: nothing has
+	// changed. Any other error: unknown, and the client treats the claim as lost. Unless nothing has changed, the client afterwards calls nothing but
+	// Release for lease.
 	Detach(ctx context.Context, lease Lease) error
-	// Attach gives the claim of owner on req.Name, whose token is token, to req.Owner, and begins its TTL, in one step, as if req had been granted. Of several calls
-	// for one claim, one alone is granted; one with the Owner that has it already may be granted again. Grant.Token is token. ErrLost: owner
-	// does not have the name, and the call certainly has no effect. Otherwise it returns what Backend.TryAcquire does, save ErrHeld.
+	// Attach transfers the claim of owner on req.Name, whose token is token, to req.Owner, and starts its TTL, in one step, as if req had been
+	// granted. Of several calls for one claim only one is granted; a call whose Owner already has the claim may be granted again. Grant.Token is
+	// token. ErrLost: owner does not have the name, and the call certainly has no effect. Otherwise it returns what Backend.TryAcquire does, except
+	// ErrHeld.
 	Attach(ctx context.Context, req Request, owner string, token uint64) (Lease, error)
 }
 
-// LeaseAs is a Lease that offers its own view to Lock.As: it sets target, a non-nil pointer, if it knows its type.
+// LeaseAs is a Lease that offers its own view to Lock.As. As sets target, a non-nil pointer, if it knows target's type.
 type LeaseAs interface {
 	As(target any) bool
 }
 
-// Status is a server's knowledge of a name.
+// Status is what a server knows about a name.
 type Status struct {
 	Name    string    // the lock's name
-	Held    bool      // false: nobody has it
-	Owner   string    // the owner id, or a foreign client's value; if the server knows only the session, an id of it in the same form
+	Held    bool      // false: nobody holds it
+	Owner   string    // the owner id, or a foreign client's value; if the server knows only the session, its id in the same form
 	Foreign bool      // the holder is not a lockport client
 	Token   uint64    // the driver's token, 0 if unknown
-	Since   time.Time // since when, zero if unknown
-	Expires time.Time // when it ends if the holder is not heard of again, zero if unknown or never
+	Since   time.Time // when it was granted, zero if unknown
+	Expires time.Time // when it ends if the holder goes silent, zero if unknown or never
 	Waiters int       // waiting clients that the server knows of, -1 if it cannot know
 
 	Shared  bool     // the holder shares the name
-	Permits int      // not 0: the holder has one of so many permits of the name, or of a number that is not known if it is negative
-	Others  []Status // where the name is shared, or has permits: the other holders, in no order. Of them only what says who they are is set, as far as it is known.
+	Permits int      // not 0: the holder has one of this many permits; negative: their number is unknown
+	Others  []Status // the other holders of a shared name or of permits, in no order; only what identifies them is set, as far as known
 }
 
 // Inspector is a Backend that can look at locks without touching them.
 type Inspector interface {
-	// Inspect looks at the lock of name, and where nobody has that, at its permits.
+	// Inspect looks at the lock of name, or at its permits if nobody holds the lock.
 	Inspect(ctx context.Context, name string) (Status, error)
-	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error they are not all.
-	// errors.ErrUnsupported: the server does not know the names.
+	// List returns the status of names that start with prefix and are held or waited for, in no particular order. With an error the list is
+	// incomplete. errors.ErrUnsupported: the server does not know the names.
 	List(ctx context.Context, prefix string) ([]Status, error)
 }
 
 // Breaker is a Backend that can end another client's claim by force.
 type Breaker interface {
-	// Break ends the claim of owner, as Inspect gave it, on name. ErrLost: that owner no longer has it.
+	// Break ends the claim of owner, as Inspect reported it, on name. ErrLost: that owner no longer has it.
 	Break(ctx context.Context, name, owner string) error
 }
 
@@ -137,12 +138,12 @@ type SessionBreaker interface {
 	BreakSession(ctx context.Context, name, owner string) error
 }
 
-// SharedSessionError is why Break has ended nothing: the session of the claim has, or may have, other locks, which would be lost with it. It is
+// SharedSessionError reports why Break ended nothing: the claim's session has, or may have, other locks, which would be lost with it. It matches
 // ErrRefused.
 type SharedSessionError struct {
 	Session string   // the server's name of the session: "process 4711"
 	Others  int      // how many other locks it has, -1 if that cannot be known
-	Names   []string // the names of those that are known by name, at most Others
+	Names   []string // the names of those that are known, at most Others
 }
 
 // Error implements error.

@@ -8,8 +8,8 @@ import (
 // ownerIDLength is the number of hexadecimal digits before the colon of an owner id.
 const ownerIDLength = 32
 
-// OwnerClient returns the part of an owner id that is the same for all claims of one client: host, process id, label
-// and a random part, for people to read and for drivers to address messages by. Empty if owner is not of that form.
+// OwnerClient returns the part of an owner id that is the same for all claims of one client: host, process id, label and a random part. People read
+// it, and drivers address messages by it. It is empty if owner has another form.
 func OwnerClient(owner string) string {
 	if len(owner) > ownerIDLength && owner[ownerIDLength] == ':' && !strings.ContainsAny(owner[:ownerIDLength], ":") {
 		return owner[ownerIDLength+1:]
@@ -17,14 +17,14 @@ func OwnerClient(owner string) string {
 	return ""
 }
 
-// Claimant is who made a claim, for people.
+// Claimant describes to people who made a claim.
 type Claimant struct {
 	Host  string
 	PID   int
 	Label string // the program's name, unless it chose another
 }
 
-// OwnerClaimant reads who made the claim of an owner id. false: it is not of the form that the client gives.
+// OwnerClaimant parses the Claimant from an owner id. false: the id does not have the client's form.
 func OwnerClaimant(owner string) (Claimant, bool) {
 	parts := strings.Split(OwnerClient(owner), "/")
 	if len(parts) != 4 {
