@@ -11,20 +11,20 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Acquire implements Locker. If ctx ends first, the error matches ctx's and, as the reason for the wait, ErrHeld or ErrUnavailable. If the
-// server is unavailable at the first attempt, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName,
-// ErrInvalidOption, errors.ErrUnsupported.
+// Acquire implements Locker. If ctx ends first, the error matches ctx's error and the reason for the wait, ErrHeld or ErrUnavailable. If the server
+// is unavailable at the first attempt, Acquire fails at once. Other errors: ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption,
+// errors.ErrUnsupported.
 func (c *Client) Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "acquire", name, opts)
 }
 
-// TryAcquire implements Locker. It returns ErrHeld without a request if this client has, or is claiming, the name. Its other errors are
-// those of Acquire.
+// TryAcquire implements Locker. It returns ErrHeld without a request if this client holds or is acquiring the name. Its other errors are those of
+// Acquire.
 func (c *Client) TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error) {
 	return c.acquire(ctx, "try", name, opts)
 }
 
-// acquire is await with its hooks and the frame of its error. Thousands of goroutines wait in it: it should need little stack.
+// acquire adds hooks and an *Error to await. Thousands of goroutines may wait in it, so it should need little stack.
 func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOption) (*Lock, error) {
 	var start time.Time
 	if len(c.cfg.hooks) > 0 {
@@ -40,14 +40,14 @@ func (c *Client) acquire(ctx context.Context, op, name string, opts []AcquireOpt
 	return lock, err
 }
 
-// await takes its place in the queue of name and waits for its turn.
+// await joins the queue of name and waits for its turn.
 func (c *Client) await(ctx context.Context, try bool, name string, opts []AcquireOption) (*Lock, error) {
 	w, err := c.newWaiter(ctx, try, name, opts)
 	if err != nil {
 		return nil, err
 	}
 	if w.reenter {
-		if outer, ok := ctx.Value(carried{c, name}).(*Lock); ok {
+		if outer, ok := ctx.Value(lockKey{c, name}).(*Lock); ok {
 			return outer.enter(w)
 		}
 	}
@@ -69,7 +69,7 @@ func (c *Client) await(ctx context.Context, try bool, name string, opts []Acquir
 	}
 }
 
-// newWaiter makes the waiter of one call, if what is asked for makes sense.
+// newWaiter makes the waiter of one call. It checks name and options.
 func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []AcquireOption) (*waiter, error) {
 	if err := checkName(name); err != nil {
 		return nil, err
@@ -92,8 +92,7 @@ func (c *Client) newWaiter(ctx context.Context, try bool, name string, opts []Ac
 	return w, ctx.Err()
 }
 
-// enqueue puts w into its queue of name, and starts a claim if there is none, or returns it for w to make, counted as work in the
-// background.
+// enqueue adds w to its queue of name. If the queue has no claim, it starts one, or returns one for w to make, counted as background work.
 func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +116,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 		q.blocked = nil
 	}
 	q.push(w)
-	q.crowdsOut(first)
+	q.markContended(first)
 	if q.claim == nil && c.caps.Prompt && c.begin() {
 		return q, c.newClaim(q), nil
 	}
@@ -128,7 +127,7 @@ func (c *Client) enqueue(w *waiter, name string) (q *queue, mine *claim, err err
 	return q, nil, nil
 }
 
-// leave takes w, whose context has ended with cause, out of q. What it was given meanwhile goes on to the next.
+// leave removes w, whose context has ended with cause, from q. If w was granted a hold meanwhile, the next waiter gets it.
 func (c *Client) leave(q *queue, w *waiter, cause error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -155,7 +154,7 @@ func (c *Client) leave(q *queue, w *waiter, cause error) error {
 	return cause
 }
 
-// checkName holds the rule for names.
+// checkName returns an error unless name is valid.
 func checkName(name string) error {
 	switch {
 	case name == "":

@@ -11,7 +11,7 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Bounds of the pauses in which a waiter rides out an outage, and a claim is undone.
+// Bounds of the pauses between attempts during an outage, and while a claim is undone.
 const (
 	minPause = 50 * time.Millisecond
 	maxPause = 500 * time.Millisecond
@@ -20,27 +20,27 @@ const (
 // nextPause is the pause after a failure that follows a pause of d.
 func nextPause(d time.Duration) time.Duration { return min(max(2*d, minPause), maxPause) }
 
-// maxAttempt bounds one request to the server, as does the TTL that it asks for.
+// maxAttempt bounds one request to the server. The TTL it asks for bounds it too.
 const maxAttempt = 5 * time.Second
 
-// After how long a waiter looks again, if the driver names no time: where it should have been told, and where nobody tells it.
+// The pauses of a polling waiter if the driver names none: as a safety net under notification, and without notification.
 const (
 	safetyNet   = time.Second
 	defaultPoll = 250 * time.Millisecond
 )
 
-// outcome is what a driver made of a claim.
+// outcome is the result of an attempt.
 type outcome struct {
 	lease     driver.Lease
 	grant     driver.Grant // of the lease
 	err       error
 	suspended time.Duration // clock.Suspended before the request
-	gaveUp    bool          // the caller on whose goroutine the request was made has left, which cut it short
-	abandoned bool          // the claim, whose outcome was unknown, certainly is none
-	pause     time.Duration // before it is abandoned again; 0: it was not yet
+	gaveUp    bool          // the request ran on a caller's goroutine and was cut short when that caller left
+	abandoned bool          // the outcome was unknown, and the claim is now certainly gone
+	pause     time.Duration // before the next Abandon; 0: none was made yet
 }
 
-// newOutcome makes the outcome of what a driver returned. It asks the lease outside the mutex, which a driver's callbacks take.
+// newOutcome makes an outcome of a driver's results. It calls the lease without the mutex, which a driver's callbacks lock.
 func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Duration) outcome {
 	o := outcome{lease: lease, err: err, suspended: suspended}
 	switch {
@@ -56,7 +56,7 @@ func (c *Client) newOutcome(lease driver.Lease, err error, suspended time.Durati
 	return o
 }
 
-// runHere makes the first attempt on the goroutine of w, and leaves it to another to go on. Afterwards w is answered, or waits for ready.
+// runHere makes the first attempt on w's goroutine, and leaves later ones to another. Afterwards w is answered, or waits for ready.
 func (cl *claim) runHere(w *waiter) {
 	c := cl.client
 	o := outcome{err: driver.ErrUnknown, gaveUp: true} // if the driver panics
@@ -76,17 +76,17 @@ func (cl *claim) runHere(w *waiter) {
 		}
 	}()
 	o = cl.attempt(w.ctx, false)
-	o.gaveUp = o.err != nil && endedBy(w.ctx)
+	o.gaveUp = o.err != nil && hasEnded(w.ctx)
 }
 
-// endedBy reports that ctx has ended, or is about to: a socket with its deadline may be a moment quicker than its timer. The caller waits for
-// that, and nobody else.
-func endedBy(ctx context.Context) bool {
+// hasEnded reports whether ctx has ended or is about to: a socket with its deadline may end a moment before its timer. A failure from that concerns
+// only the caller.
+func hasEnded(ctx context.Context) bool {
 	d, ok := ctx.Deadline()
 	return ctx.Err() != nil || ok && ctx.Done() != nil && !clock.Now().Before(d)
 }
 
-// run makes attempts, after one whose outcome was o if there was one, until the claim is granted or nobody wants it any more.
+// run makes attempts until the claim is granted or nobody wants it any more. o is the outcome of an attempt already made, or zero.
 func (cl *claim) run(ctx context.Context, o outcome) {
 	c, wake := cl.client, make(chan struct{}, 1)
 	var stopHints func()
@@ -98,8 +98,8 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 	wait, pause := false, time.Duration(0)
 	for again := true; again; again = cl.settle(&o) {
 		switch class := classOf(o.err); {
-		case class == nil: // there was none
-		case class == driver.ErrUnknown: // it may be held: another is made for those who wait when it is certain that it is not
+		case class == nil: // no attempt was made yet
+		case class == driver.ErrUnknown: // it may be held: waiters get another claim once it certainly is not
 			if o.pause > 0 {
 				sleep(ctx, jitter(o.pause), nil)
 			}
@@ -125,13 +125,13 @@ func (cl *claim) run(ctx context.Context, o outcome) {
 					}
 				})
 			}
-			sleep(ctx, c.lookAgain(o.err), wake)
+			sleep(ctx, c.pollAfter(o.err), wake)
 		}
 		o = cl.attempt(ctx, wait)
 	}
 }
 
-// sleep pauses for d, or until wake, if not nil, has an element, or ctx ends.
+// sleep pauses until d has passed, wake (if not nil) has an element, or ctx ends.
 func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	if d <= 0 {
 		return
@@ -145,7 +145,7 @@ func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) {
 	}
 }
 
-// attempt makes one request for the claim: TryAcquire, or Wait, which waits in the server's queue.
+// attempt makes one request for the claim: Attach, TryAcquire, or Wait, which waits in the server's queue.
 func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	c, cancel := cl.client, context.CancelFunc(nil)
 	if cl.req.Owner == "" {
@@ -157,7 +157,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 		defer cancel()
 	}
 	c.mu.Lock()
-	if cl.cancel == nil { // it is made on the goroutine of a caller
+	if cl.cancel == nil { // it is made on a caller's goroutine
 		cl.cancel = cancel
 	}
 	detached := cl.detached()
@@ -166,7 +166,7 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	}
 	c.mu.Unlock()
 	if detached {
-		return outcome{err: driver.ErrUnavailable} // nothing was asked for
+		return outcome{err: driver.ErrUnavailable} // no request was sent
 	}
 	var lease driver.Lease
 	var err error
@@ -181,14 +181,14 @@ func (cl *claim) attempt(ctx context.Context, wait bool) outcome {
 	return c.newOutcome(lease, err, suspended)
 }
 
-// settle is conclude where the mutex is not held.
+// settle is conclude for a caller without the mutex.
 func (cl *claim) settle(o *outcome) (again bool) {
 	cl.client.mu.Lock()
 	defer cl.client.mu.Unlock()
 	return cl.conclude(o)
 }
 
-// conclude draws the conclusions from an attempt. true: run goes on, with the same owner. The mutex is held.
+// conclude applies the outcome of an attempt. true: run continues, with the same owner. The mutex is held.
 func (cl *claim) conclude(o *outcome) (again bool) {
 	if again = cl.judge(o); !again {
 		cl.client.settled()
@@ -200,7 +200,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 	return again
 }
 
-// judge does what follows from an attempt. The mutex is held.
+// judge does what follows from an attempt, and reports whether another one follows. The mutex is held.
 func (cl *claim) judge(o *outcome) (again bool) {
 	c, q, class := cl.client, cl.queue, classOf(o.err)
 	switch {
@@ -232,7 +232,7 @@ func (cl *claim) judge(o *outcome) (again bool) {
 			o.err = fmt.Errorf("%w: the lock was lost as soon as it was granted: %w", driver.ErrUnknown, cl.lostEarly)
 		case now >= deadline:
 			o.err = fmt.Errorf("%w: the lock was granted too late, after its deadline", driver.ErrUnknown)
-		case q.head.ttl != cl.req.TTL: // it was made for somebody with another TTL, who has gone
+		case q.head.ttl != cl.req.TTL: // it was made for a waiter with another TTL, which has left
 			c.undoLater(cl.req, cl.lease)
 			cl.leave()
 			return false
@@ -242,24 +242,24 @@ func (cl *claim) judge(o *outcome) (again bool) {
 		}
 		class = driver.ErrUnknown
 	}
-	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed because a caller left, which says nothing to the others
+	if !o.gaveUp || class == ErrHeld || class == ErrRefused { // else it failed because its caller left, which does not concern the others
 		cl.answer(class, o.err)
 	}
 	if q.head != nil && (class != ErrHeld || q.head.ttl == cl.req.TTL) {
 		return true
 	}
-	if class == driver.ErrUnknown || cl.req.Queue { // the server may go on queueing for nobody, or for the wrong TTL
+	if class == driver.ErrUnknown || cl.req.Queue { // the server may keep a queue entry that nobody wants, or with the wrong TTL
 		c.undoLater(cl.req, o.lease)
 	}
 	cl.leave()
 	return false
 }
 
-// answer tells those who need not wait any longer that an attempt failed with err, of this class: a caller who was told to wait rides out an outage. The
-// mutex is held.
+// answer ends the waits that an attempt's failure with err, of class class, decides. A waiter that was told to wait rides out an outage. The mutex is
+// held.
 func (cl *claim) answer(class, err error) {
 	q := cl.queue
-	first := q.blocked == nil // nobody was told to wait
+	first := q.blocked == nil // nobody was told to wait yet
 	switch class {
 	case ErrHeld:
 		q.blocked = newHeldError(driver.Status{Name: q.name}, err)
@@ -275,7 +275,7 @@ func (cl *claim) answer(class, err error) {
 	}
 }
 
-// unavailable is err, which a driver returned, as ErrUnavailable. The end of a context in it is that of ours, not that of a caller.
+// unavailable returns a driver's error as ErrUnavailable. A context error in it is from the client's context, not the caller's, so it is hidden.
 func unavailable(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
@@ -286,8 +286,8 @@ func unavailable(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// lookAgain is when a waiter that found the name held looks again if nobody tells it to.
-func (c *Client) lookAgain(err error) time.Duration {
+// pollAfter is how long a waiter that found the name held waits for a notification before it polls.
+func (c *Client) pollAfter(err error) time.Duration {
 	d := safetyNet
 	if c.caps.Wake.Polls() {
 		d = defaultPoll
@@ -306,7 +306,7 @@ func (c *Client) lookAgain(err error) time.Duration {
 	return d
 }
 
-// jitter keeps the waiters of many processes from asking in step.
+// jitter keeps the waiters of many processes from polling in step.
 func jitter(d time.Duration) time.Duration {
 	d = min(d, time.Hour)
 	return d - d/10 + rand.N(d/5+1)

@@ -14,32 +14,31 @@ import (
 
 // Locker acquires named locks. All methods are safe for concurrent use. It is not a sync.Locker: acquiring can fail, and a held lock can be lost.
 type Locker interface {
-	// Acquire waits until name is acquired. ctx bounds the wait, never the hold. Within a process callers are served first in,
-	// first out. It rides out an outage that begins while it waits.
+	// Acquire waits until name is acquired. ctx bounds the wait, never the hold. Within a process callers are served first in, first out. Acquire
+	// rides out an outage that begins while it waits.
 	Acquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
-	// TryAcquire makes one attempt; ErrHeld if another client, or another goroutine of this process, holds it.
+	// TryAcquire makes one attempt; ErrHeld if another client, or another goroutine of this process, holds name.
 	TryAcquire(ctx context.Context, name string, opts ...AcquireOption) (*Lock, error)
 	// Close ends every hold (Err = ErrClosed), releases it, stops all goroutines and frees the Locker's own resources.
 	Close() error
 }
 
-// Client is the Locker of a backend: it waits, renews, hands off and ends holds for it, in the same way for all backends.
-// Safe for concurrent use.
+// Client is the Locker of a backend. It waits, renews, hands off and ends holds in the same way for all backends. Safe for concurrent use.
 type Client struct {
 	backend  driver.Backend
 	caps     driver.Capabilities
-	batch    driver.BatchRenewer // nil if the backend lacks it, like those that follow
+	batch    driver.BatchRenewer // nil if the backend lacks it, like the next four
 	waiter   driver.Waiter
 	notifier driver.Notifier
 	requeuer driver.Requeuer
 	attacher driver.Attacher
 	cfg      config
-	identity string // the part that all owner ids of this client share
+	identity string // common to all owner ids of this client
 
 	base      time.Time     // the zero of now
 	suspended time.Duration // clock.Suspended at base
 
-	ctx        context.Context // of the calls in the background; ended when Close has waited long enough
+	ctx        context.Context // of calls in the background; ended when Close has waited long enough
 	stop       context.CancelFunc
 	background sync.WaitGroup // every goroutine that the client started
 	done       chan struct{}  // closed when Close has finished
@@ -47,8 +46,8 @@ type Client struct {
 
 	mu      sync.Mutex
 	closed  bool
-	idle    chan struct{}     // made by Close, closed when nothing is left to give back
-	queues  map[string]*queue // by name: the first of its queues
+	idle    chan struct{}     // made by Close, closed when nothing is left to release
+	queues  map[string]*queue // the first queue of each name
 	timers  timers
 	notices []driver.Notice
 
@@ -57,8 +56,8 @@ type Client struct {
 	undoers   int    // goroutines that undo
 }
 
-// New makes a client of b. It does no I/O: the first call, or Check, contacts the server. The client closes b. An option
-// that b cannot fulfil is an error. If New fails, the caller keeps b.
+// New makes a client of b. It does no I/O: the first call, or Check, contacts the server. An option that b cannot fulfil is an error. The client
+// closes b, unless New fails.
 func New(b driver.Backend, opts ...Option) (*Client, error) {
 	fail := func(backend string, err error) (*Client, error) {
 		return nil, &Error{Op: "new", Backend: backend, Err: err}
@@ -156,8 +155,8 @@ func (c *Client) Capabilities() driver.Capabilities { return c.caps }
 // Backend returns the driver, for its optional interfaces: see driver.As.
 func (c *Client) Backend() driver.Backend { return c.backend }
 
-// now is the time since the client was made, together with the time for which the machine was suspended since. All instants inside
-// the client are of this scale.
+// now is the time since the client was made, including the time for which the machine was suspended. All instants inside the client are on this
+// scale.
 func (c *Client) now() time.Duration {
 	now, suspended := clock.Present()
 	return now.Sub(c.base) + suspended - c.suspended

@@ -10,17 +10,15 @@ import (
 )
 
 const (
-	// closePatience is how long Close goes on giving back claims, and then, how long it waits for calls of the backend that do
-	// not return.
+	// closePatience is how long Close keeps releasing claims. It then waits as long again for backend calls that do not return.
 	closePatience = 5 * time.Second
 	// maxReleasers bounds the goroutines with which Close releases.
 	maxReleasers = 64
 )
 
-// Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold.
-// Locks that the server does not confirm as released within 5 s end with their TTL or session; the error counts them. Repeated calls wait
-// for the first and
-// return what it returned.
+// Close implements Locker. Waiting callers and holds get ErrClosed, and the holds are released. Close waits for locks kept by MinHold. Locks that the
+// server does not confirm as released within 5 s end with their TTL or session; the error counts them. Repeated calls wait for the first and return
+// its result.
 func (c *Client) Close() error {
 	c.mu.Lock()
 	if c.closed {
@@ -45,7 +43,7 @@ func (c *Client) Close() error {
 		c.background.Wait()
 		close(ended)
 	}()
-	sleep(context.Background(), closePatience, ended) // a backend may not let go some
+	sleep(context.Background(), closePatience, ended) // some calls of a backend may not return
 
 	if left > 0 {
 		c.closeErr = fmt.Errorf("%w: %d locks may not have been released; those stay taken until their TTL or session ends", ErrUnavailable, left)
@@ -57,13 +55,12 @@ func (c *Client) Close() error {
 	return c.closeErr
 }
 
-// endAll ends all waits, claims and holds, and starts to release what was held. It returns for how long MinHold keeps some of
-// them. The mutex is held.
+// endAll ends all waits, claims and holds, and starts to release what was held. It returns how long MinHold keeps some claims. The mutex is held.
 func (c *Client) endAll() (kept time.Duration) {
 	now := c.now()
 	var claims []*claim
 	for _, q := range c.queues {
-		for ; q != nil; q = q.also {
+		for ; q != nil; q = q.nextMode {
 			q.answerAll(ErrClosed, nil)
 			q.stopIfUnwanted()
 			for _, cl := range q.granted() {
@@ -89,7 +86,7 @@ func (c *Client) endAll() (kept time.Duration) {
 	return kept
 }
 
-// close ends the holds of the claim, which the caller must release if it returns true. The mutex is held.
+// close ends the holds of the claim. true: the caller must release the claim. The mutex is held.
 func (cl *claim) close(now time.Duration) (release bool) {
 	if cl.state != held || cl.holds == nil {
 		return false
@@ -102,13 +99,13 @@ func (cl *claim) close(now time.Duration) (release bool) {
 	return cl.next(now)
 }
 
-// settled notes that a claim that was being made, or undone, is so no more. The mutex is held.
+// settled notes that one claim is no longer being made or undone. The mutex is held.
 func (c *Client) settled() {
 	c.unsettled--
 	c.checkIdle()
 }
 
-// checkIdle tells Close when there is nothing left to give back. The mutex is held.
+// checkIdle tells Close when nothing is left to release. The mutex is held.
 func (c *Client) checkIdle() {
 	if c.idle != nil && len(c.queues)+c.unsettled == 0 {
 		close(c.idle)
@@ -116,8 +113,8 @@ func (c *Client) checkIdle() {
 	}
 }
 
-// begin counts what the caller does as work in the background, which Close waits for. false: Close has finished, and it must not be
-// done. The mutex is held.
+// begin counts the caller's work as background work, which Close waits for. false: Close has finished, and the caller must not do it. The mutex is
+// held.
 func (c *Client) begin() bool {
 	if c.ctx.Err() != nil {
 		return false
@@ -136,7 +133,7 @@ func (c *Client) inBackground(f func()) {
 	}
 }
 
-// inParallel calls f with each number below n, at most so many at a time, and returns when all calls have.
+// inParallel calls f with each number below n, at most most at a time, and returns when all calls have returned.
 func inParallel(n, most int, f func(int)) {
 	var next atomic.Int64
 	var workers sync.WaitGroup

@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// ticket is what Detach tells Attach.
+// ticket is what Detach passes to Attach.
 type ticket struct {
 	Name  string        `json:"name"`
 	Owner string        `json:"owner"`
@@ -20,7 +20,7 @@ type ticket struct {
 	TTL   time.Duration `json:"ttl"`
 }
 
-// ticketPrefix begins a ticket, with the number of its form.
+// ticketPrefix begins a ticket and names the version of its format.
 const ticketPrefix = "lp1."
 
 func (t ticket) String() string {
@@ -40,13 +40,11 @@ func parseTicket(s string) (*ticket, error) {
 	return t, nil
 }
 
-// Detach ends the hold here and returns a ticket. Client.Attach takes the hold over with it within the TTL, also in another process; nobody
-// else can acquire the name in between. Keep the ticket secret: the first caller who presents it has the lock. Without an Attach the lock
-// ends
-// with its TTL. After Detach, Err is ErrReleased. If Detach fails, the hold lasts, unless the error matches ErrLost, as it does when the
-// outcome is unknown.
+// Detach ends the hold here and returns a ticket. Client.Attach takes the hold over with it within the TTL, also in another process; nobody else can
+// acquire the name in between. Keep the ticket secret: the first caller who presents it gets the lock. Without an Attach the lock ends with its TTL.
+// After Detach, Err is ErrReleased. If Detach fails, the hold lasts unless the error matches ErrLost. An unknown outcome is ErrLost too.
 //
-// It is errors.ErrUnsupported where the lock belongs to a session (see Capabilities.Detach), and for readers, permits and inner holds.
+// Detach fails with errors.ErrUnsupported for readers, permits and inner holds, and if the lock belongs to a session (see Capabilities.Detach).
 func (l *Lock) Detach(ctx context.Context) (string, error) {
 	t, err := l.detach(ctx)
 	if err != nil {
@@ -64,13 +62,13 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	cl.joinRenewal(ctx)
-	switch e := l.over(c.now()); {
+	switch e := l.endAt(c.now()); {
 	case e != nil:
 		return t, e.err
 	case cl.renewing:
 		return t, fmt.Errorf("%w: %w while a renewal is under way", ErrUnavailable, ctx.Err())
 	}
-	cl.renewing = true // others join it, and do not renew
+	cl.renewing = true // others wait for it instead of renewing
 	cl.schedule()
 	c.mu.Unlock()
 	call, cancel := context.WithTimeout(ctx, renewalTimeout(t.TTL))
@@ -88,7 +86,7 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 		c.timers.remove(cl)
 		cl.leave()
 		return t, nil
-	case classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL, whatever is renewed
+	case classOf(err) == driver.ErrUnknown: // it is gone, or may end with its TTL despite renewals
 		cl.lose(err)
 		return t, l.ended.Load().err
 	}
@@ -96,9 +94,9 @@ func (l *Lock) detach(ctx context.Context) (ticket, error) {
 	return t, err
 }
 
-// Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost:
-// the hold has ended, or another caller has attached it. ErrUnavailable: the outcome is unknown; if the hold was attached, it is released.
-// opts may have TTL, whose default is that of the detached hold, MinHold and MaxHold. Otherwise the errors are those of Acquire.
+// Attach takes over the hold that Detach gave up for ticket, with its token. If several callers present the ticket, one succeeds. ErrLost: the hold
+// has ended, or another caller has attached it. ErrUnavailable: the outcome is unknown; if the hold was attached, it is released. Other errors are
+// those of Acquire. opts may have MinHold, MaxHold and TTL; the default TTL is that of the detached hold.
 func (c *Client) Attach(ctx context.Context, ticket string, opts ...AcquireOption) (*Lock, error) {
 	t, err := parseTicket(ticket)
 	if err != nil {

@@ -5,10 +5,9 @@ import (
 	"errors"
 )
 
-// Do acquires name from l, calls fn, and releases the lock. The context that fn gets ends when the hold does, with the reason as its cause.
-// Do returns fn's error. If the lock was lost before fn returned, Do returns an error that matches ErrLost, even if fn returned nil, since
-// the work was not protected to the end; likewise ErrClosed if l was closed. An error of the release is joined to fn's error. If fn panics,
-// the lock is released.
+// Do acquires name from l, calls fn, and releases the lock. fn's context ends when the hold does, with the reason as its cause. Do returns fn's
+// error. If the lock was lost before fn returned, the work was not protected to the end: Do returns an error that matches ErrLost, even if fn
+// returned nil. Likewise it returns ErrClosed if l was closed. An error of the release is joined to fn's error. If fn panics, the lock is released.
 func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) error {
 	lock, err := l.Acquire(ctx, name, opts...)
 	if err != nil {
@@ -17,7 +16,7 @@ func Do(ctx context.Context, l Locker, name string, fn func(context.Context, *Lo
 	return during(ctx, lock, fn)
 }
 
-// TryDo is Do, but does not wait: if the lock is held, it skips fn and returns false and no error.
+// TryDo is Do without waiting: if the lock is held, it skips fn and returns false and no error.
 func TryDo(ctx context.Context, l Locker, name string, fn func(context.Context, *Lock) error, opts ...AcquireOption) (done bool, err error) {
 	lock, err := l.TryAcquire(ctx, name, opts...)
 	switch {
@@ -41,7 +40,7 @@ func during[H hold](ctx context.Context, lock H, fn func(context.Context, H) err
 	defer func() {
 		ended := lock.Err()
 		failed := lock.Release(ctx)
-		if errors.Is(ended, ErrClosed) { // somebody else may have had it since
+		if errors.Is(ended, ErrClosed) { // another client may have held it since
 			failed = ended
 		}
 		if err == nil {

@@ -10,20 +10,20 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// What can go wrong, to be tested for with errors.Is. Every error of this package that concerns a lock is an *Error
-// that wraps one of these, errors.ErrUnsupported, or the context's error (together with the cause that it cut short).
+// Test for these errors with errors.Is. Every error of this package about a lock is an *Error that wraps one of these, errors.ErrUnsupported, or the
+// context's error (with the reason for the wait that it cut short).
 var (
 	// ErrHeld: another client holds the lock, or this Locker holds or is acquiring it.
 	ErrHeld = driver.ErrHeld
-	// ErrLost: the hold ended although its holder did not end it. Its work may have overlapped another holder's after Lost was closed, never
-	// before, unless the backend's page says otherwise.
+	// ErrLost: the hold ended, although its holder did not end it. Work after Lost was closed may have overlapped another holder's. Earlier work has
+	// not, unless the backend's page says otherwise.
 	ErrLost = driver.ErrLost
-	// ErrUnavailable: the lock server cannot be reached or cannot serve now. Nothing is held; if the outcome of a
-	// request is unknown, the client keeps undoing it in the background until it is certain.
+	// ErrUnavailable: the lock server cannot be reached or cannot serve now. Nothing is held. If the outcome of a request is unknown, the client
+	// undoes it in the background until it certainly has no effect.
 	ErrUnavailable = driver.ErrUnavailable
 	// ErrRefused: the lock server refuses: password, privilege, configuration. Trying again does not help.
 	ErrRefused = driver.ErrRefused
-	// ErrReleased: the hold was ended by its Release.
+	// ErrReleased: Release or Detach ended the hold.
 	ErrReleased = errors.New("lock was released")
 	// ErrClosed: the Locker was closed.
 	ErrClosed = errors.New("locker is closed")
@@ -31,9 +31,9 @@ var (
 	ErrInvalidName = errors.New("invalid lock name")
 	// ErrInvalidOption: an option is invalid, or contradicts another.
 	ErrInvalidOption = driver.ErrInvalidOption
-	// ErrMaxHold is the reason of a loss: MaxHold has passed. It comes with ErrLost.
+	// ErrMaxHold is the reason for a loss: MaxHold has passed. It comes with ErrLost.
 	ErrMaxHold = errors.New("MaxHold has passed")
-	// ErrSilence is the reason of a loss: renewal was not confirmed in time. It comes with ErrLost.
+	// ErrSilence is the reason for a loss: renewal was not confirmed in time. It comes with ErrLost.
 	ErrSilence = errors.New("lock server did not answer in time")
 )
 
@@ -45,14 +45,14 @@ type HeldError struct {
 	err error
 }
 
-// newHeldError makes one of a driver's error, err. holder is what is known beside that.
+// newHeldError makes a HeldError of err. holder is what is known if err does not describe the holder.
 func newHeldError(holder driver.Status, err error) *HeldError {
-	var told *driver.HeldError
-	if errors.As(err, &told) {
+	var he *driver.HeldError
+	if errors.As(err, &he) {
 		name := holder.Name
-		holder = told.Holder
-		if holder.Name = name; told.ExpiresIn > 0 {
-			holder.Expires = clock.Now().Add(told.ExpiresIn)
+		holder = he.Holder
+		if holder.Name = name; he.ExpiresIn > 0 {
+			holder.Expires = clock.Now().Add(he.ExpiresIn)
 		}
 	}
 	holder.Held, holder.Waiters = true, -1
@@ -67,7 +67,7 @@ func (e *HeldError) Error() string {
 	return fmt.Sprintf("%v: by %s, process %d on %s", e.err, e.Label, e.PID, e.Host)
 }
 
-// Unwrap returns what the driver said, which matches ErrHeld.
+// Unwrap returns the wrapped error, which matches ErrHeld.
 func (e *HeldError) Unwrap() error { return e.err }
 
 // Error says which operation on which lock of which backend failed.
@@ -93,7 +93,7 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// InvalidOption wraps err for the New of a backend, once: an *Error that matches ErrInvalidOption.
+// InvalidOption wraps err for the New of a backend, unless it is wrapped already: an *Error that matches ErrInvalidOption.
 func InvalidOption(backend string, err error) error {
 	if _, wrapped := err.(*Error); wrapped {
 		return err
@@ -104,7 +104,7 @@ func InvalidOption(backend string, err error) error {
 	return &Error{Op: "new", Backend: backend, Err: err}
 }
 
-// quoteName quotes a name for an error of one line, shortened where it is long.
+// quoteName quotes a name for a one-line error, and shortens a long one.
 func quoteName(name string) string {
 	const limit = 80
 	if len(name) > limit {

@@ -6,16 +6,16 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. Waiting clients that
-// poll cannot be seen, so a claim is really released ten times a second at the least, which leaves them moments as long as a request.
+// Bounds of the hand-off inside a process: how many holds a claim may serve after its first, and for how long. The client cannot see other clients
+// poll. So it releases a claim at the server at least ten times a second, which leaves them moments as long as a request.
 const (
 	maxHandOffs          = 1000 // below driver.TokensPerGrant
 	maxContendedHandOffs = 16
 	maxHandOffTime       = 100 * time.Millisecond
 )
 
-// next decides what follows the end of a hold: nothing yet, since the claim is kept for MinHold; a hand-off to the next
-// waiter; or the end of the claim, which the caller must then release, as true says. The mutex is held.
+// next decides what follows the end of a hold. The claim is kept for MinHold, handed off to the next waiter, or over. true: it is over, and the
+// caller must release it. The mutex is held.
 func (cl *claim) next(now time.Duration) (release bool) {
 	if cl.holds != nil {
 		return false
@@ -35,9 +35,9 @@ func (cl *claim) next(now time.Duration) (release bool) {
 	return true
 }
 
-// mayServe says whether the claim, which is held, may serve w after those that it has served. The mutex is held.
+// mayServe reports whether the held claim may serve w next. The mutex is held.
 func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
-	// Readers overlap: their number and time alone keep nobody out who can be seen waiting.
+	// Readers need no limit of time if the backend reports waiting clients: maxContendedHandOffs then protects those.
 	endless := cl.queue.shared && cl.client.caps.Contended
 	switch {
 	case w.ttl != cl.req.TTL, cl.client.cfg.noHandOff:
@@ -49,12 +49,12 @@ func (cl *claim) mayServe(w *waiter, now time.Duration) bool {
 	return deadline == never || deadline-now >= cl.req.TTL/3
 }
 
-// mayJoin says whether w may share the claim with those that have it. The mutex is held.
+// mayJoin reports whether w may share the claim with its present holds. The mutex is held.
 func (cl *claim) mayJoin(w *waiter, now time.Duration) bool {
 	return w.shared && cl.state == held && !cl.expire(now) && cl.mayServe(w, now)
 }
 
-// join lets w, who has come since the grant, have a hold of the claim. The mutex is held.
+// join gives w, which came after the grant, a hold of the claim. The mutex is held.
 func (cl *claim) join(w *waiter, now time.Duration) {
 	if cl.contended {
 		cl.since++
@@ -62,7 +62,7 @@ func (cl *claim) join(w *waiter, now time.Duration) {
 	cl.give(w, now)
 }
 
-// admit gives a shared claim to those who waited for it. The mutex is held.
+// admit gives all waiters holds of a shared claim. The mutex is held.
 func (cl *claim) admit(now time.Duration) {
 	for w := cl.queue.head; w != nil && w.shared; {
 		next := w.next
@@ -118,7 +118,7 @@ func (cl *claim) remove(l *Lock) {
 	l.prev, l.next = nil, nil
 }
 
-// after is the instant d after now; at most never.
+// after is the instant d after now, at most never.
 func after(now, d time.Duration) time.Duration {
 	if d > never-now {
 		return never

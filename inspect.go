@@ -9,26 +9,26 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Status is what the lock server knows of one lock.
+// Status is what the lock server knows about one lock.
 type Status struct {
 	Name    string
-	Held    bool      // false: nobody has it, and only Waiters has a meaning
-	Owner   string    // the id of the hold, for Break; what a foreign client wrote
+	Held    bool      // false: nobody holds it, and only Waiters is meaningful
+	Owner   string    // the id of the hold, for Break; or a foreign client's value
 	Host    string    // the holder's host; empty if unknown or foreign
-	PID     int       // its process there; 0 likewise
+	PID     int       // its process id; 0 likewise
 	Label   string    // see the option Label; empty likewise
-	Foreign bool      // the holder is no client of lockport
+	Foreign bool      // the holder is not a lockport client
 	Token   Token     // that of the first hold of the grant; 0 if the backend has none, or it is not known
 	Since   time.Time // zero if unknown
 	Expires time.Time // when the hold ends if the server does not hear from the holder again; zero if unknown or never
-	Waiters int       // clients that wait, as far as the server knows; -1 if it cannot know
+	Waiters int       // waiting clients that the server knows of; -1 if it cannot know
 
 	Shared  bool     // held by readers: see the option Shared
-	Permits int      // not 0: so many can hold it, or a number that is not known if it is negative; see the option Permits
-	Others  []Status // the other holders, in no order, where there are several
+	Permits int      // not 0: held by permits, of which there are this many; negative: their number is unknown; see the option Permits
+	Others  []Status // the other holders, if any, in no order
 }
 
-// newStatus makes a Status of what a driver says.
+// newStatus converts a driver's Status.
 func newStatus(st driver.Status) Status {
 	s := Status{Name: st.Name, Held: st.Held, Waiters: st.Waiters}
 	if !st.Held {
@@ -48,8 +48,8 @@ func newStatus(st driver.Status) Status {
 	return s
 }
 
-// Inspect asks the server who has a lock. It changes nothing. The answer is about the past: to take a free lock, use TryAcquire. Backends
-// that cannot tell fail with errors.ErrUnsupported.
+// Inspect asks the server who holds a lock. It changes nothing. The answer is about the past: to take a free lock, use TryAcquire. Backends that
+// cannot tell fail with errors.ErrUnsupported.
 func (c *Client) Inspect(ctx context.Context, name string) (Status, error) {
 	st, err := query(ctx, c, "inspect", name, "show its locks", func(i driver.Inspector) (driver.Status, error) { return i.Inspect(ctx, name) })
 	if err != nil {
@@ -68,16 +68,16 @@ func (c *Client) List(ctx context.Context, prefix string) (all []Status, err err
 	return all, err
 }
 
-// Break ends a hold of name by force, for a holder that hangs. owner is its id, as Inspect shows it; no other hold is ended. ErrLost: that
-// holder does not have the lock any more. The holder learns it when it next hears from the server, and may go on working until then: only a
-// check of tokens protects from it. If the server can only end a session that has other locks as well, Break ends nothing, and errors.As
-// finds a *driver.SharedSessionError that names them. Backends that cannot end holds fail with errors.ErrUnsupported.
+// Break ends a hold of name by force, for a holder that hangs. owner is its id, as Inspect shows it; no other hold is ended. ErrLost: that holder no
+// longer has the lock. The holder learns of it when it next hears from the server, and may work until then: only fencing tokens protect from that. If
+// the server can only end a session that has other locks too, Break ends nothing, and errors.As finds a *driver.SharedSessionError that names them.
+// Backends that cannot end holds fail with errors.ErrUnsupported.
 func (c *Client) Break(ctx context.Context, name, owner string) error {
 	_, err := query(ctx, c, "break", name, "end a hold by force", func(b driver.Breaker) (struct{}, error) { return struct{}{}, b.Break(ctx, name, owner) })
 	return err
 }
 
-// query calls f with the optional interface D of the backend, about one name unless op is list. ability says what a backend without D cannot do.
+// query calls f with the optional interface D of the backend, about one name unless op is list. ability is what a backend without D cannot do.
 func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f func(D) (T, error)) (answer T, err error) {
 	d, ok := driver.As[D](c.backend)
 	switch {
@@ -95,7 +95,7 @@ func query[D, T any](ctx context.Context, c *Client, op, name, ability string, f
 	return answer, err
 }
 
-// ask calls f, which asks the backend, for a caller whose context is ctx. A backend that outstays that is left behind.
+// ask calls f, which calls the backend, for a caller with context ctx. It leaves f behind if ctx ends first.
 func ask[T any](ctx context.Context, c *Client, f func() (T, error)) (T, error) {
 	var answer T
 	var err error

@@ -11,31 +11,31 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Token is a fencing token: a number that is greater than that of every earlier holder of the name. What the lock protects should
-// remember the greatest that it has seen and refuse a smaller one: then not even a holder that does not know yet that it lost
-// the lock can do harm. (M. Kleppmann, How to do distributed locking, 2016.)
+// Token is a fencing token: a number greater than that of every earlier holder of the name. Storage that the lock protects should remember the
+// greatest token it has seen and refuse a smaller one. Then even a holder that does not know yet that it lost the lock can do no harm. (M. Kleppmann,
+// How to do distributed locking, 2016.)
 type Token uint64
 
-// Lock is a hold of a name: what Acquire returns. All methods are safe for concurrent use.
+// Lock is a hold of a name, as Acquire returns it. All methods are safe for concurrent use.
 type Lock struct {
 	claim    *claim
 	token    Token
 	acquired time.Duration
 	limit    time.Duration   // when MaxHold ends it, or never
-	ctx      context.Context // of the call that acquired it, for the hooks; nil if none wants it
+	ctx      context.Context // of the call that acquired it; nil without hooks
 
 	ended atomic.Pointer[end]
 
 	// Guarded by the client's mutex.
 	prev, next *Lock              // in the list of the claim's holds
-	outer      *Lock              // of which this hold is a part; nil: none. Never changes.
-	lost       chan struct{}      // made when it is asked for
-	watchers   map[any]func(*end) // called when it ends: for contexts and inner holds
+	outer      *Lock              // the hold that this inner hold belongs to; nil: none. Never changes.
+	lost       chan struct{}      // made on demand
+	watchers   map[any]func(*end) // called when the hold ends, for contexts and inner holds
 }
 
 // end is how a hold ended.
 type end struct {
-	err  error // ErrReleased, ErrClosed, or what wraps ErrLost
+	err  error // ErrReleased, ErrClosed, or an error that wraps ErrLost
 	lost bool
 }
 
@@ -48,15 +48,15 @@ var (
 // Name is the name that is locked.
 func (l *Lock) Name() string { return l.claim.req.Name }
 
-// handedOff reports that it had the claim from another hold.
+// handedOff reports that another hold had the claim before.
 func (l *Lock) handedOff() bool { return l != &l.claim.first }
 
-// Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for
-// people. Holds that the process hands on share one.
+// Owner is the id under which the server knows the holder: 32 hexadecimal digits, a colon, and host, process id and label for people. Holds handed
+// off within the process share one.
 func (l *Lock) Owner() string { return l.claim.req.Owner }
 
-// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none. The packages below fence
-// have what the lock protects refuse a smaller one than it has seen.
+// Token returns the fencing token: greater than that of every earlier hold of the name. false: the backend has none. The packages below fence let
+// storage refuse a token smaller than one it has seen.
 func (l *Lock) Token() (Token, bool) { return l.token, l.token > 0 }
 
 // Valid reports whether the lock is held, by comparing the clock now. It is right even after a pause in which no timer could fire. It does
@@ -74,7 +74,7 @@ func (l *Lock) Err() error {
 			return nil
 		}
 		c.mu.Lock()
-		e = l.over(now)
+		e = l.endAt(now)
 		c.mu.Unlock()
 		if e == nil { // renewed just now
 			return nil
@@ -83,30 +83,30 @@ func (l *Lock) Err() error {
 	return l.claim.client.fail("hold", l.Name(), e.err)
 }
 
-// over is how the hold has ended, if need be now, by the clock; nil: it has not. The mutex is held.
-func (l *Lock) over(now time.Duration) *end {
+// endAt returns how the hold has ended. If its time is up at now, it ends the hold. nil: it has not ended. The mutex is held.
+func (l *Lock) endAt(now time.Duration) *end {
 	if l.ended.Load() == nil {
 		l.claim.expire(now)
 	}
 	return l.ended.Load()
 }
 
-// Deadline is how long the hold is certain if nothing more is heard from the server: the end of its validity less a margin. Renewal moves
-// it. false: the hold has no such time, since it lasts as long as its session or process, or has ended.
+// Deadline is when the hold ends if the server is not heard from again: the end of its validity less a margin. Renewal moves it. false: the hold
+// lasts as long as its session or process, or has ended.
 func (l *Lock) Deadline() (time.Time, bool) {
 	deadline := min(time.Duration(l.claim.deadline.Load()), l.limit)
 	if deadline == never || l.ended.Load() != nil {
 		return time.Time{}, false
 	}
-	now := clock.Now() // first: a pause between the two then makes the deadline earlier, never later
+	now := clock.Now() // read first: a pause between the two readings makes the deadline earlier, never later
 	return now.Add(deadline - l.claim.client.now()), true
 }
 
-// TTL bounds how long the lock stays taken after its holder went silent: see the option TTL.
+// TTL bounds how long the lock stays taken if its holder goes silent: see the option TTL.
 func (l *Lock) TTL() time.Duration { return l.claim.req.TTL }
 
-// Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process Err may tell of the
-// loss before the channel is closed.
+// Lost returns a channel that is closed when the lock is lost, never by Release or Close. After a pause of the process Err may report the loss before
+// the channel is closed.
 func (l *Lock) Lost() <-chan struct{} {
 	c := l.claim.client
 	c.mu.Lock()
@@ -120,15 +120,15 @@ func (l *Lock) Lost() <-chan struct{} {
 	return l.lost
 }
 
-// Context returns a context that ends with parent or with the hold, then with what Err returns as its cause, and that carries the hold for Reenter. cancel frees
-// what it needs and must be called.
+// Context returns a context that carries the hold for Reenter, and ends with parent or with the hold. If the hold ends, the cause is what Err
+// returns. You must call cancel, which frees the context's resources.
 func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancelCause := context.WithCancelCause(WithLock(parent, l))
 	c := l.claim.client
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	ends := func(e *end) { cancelCause(c.fail("hold", l.Name(), e.err)) }
-	if e := l.over(c.now()); e != nil {
+	if e := l.endAt(c.now()); e != nil {
 		ends(e)
 	} else {
 		l.watch(ctx, ends)
@@ -141,7 +141,7 @@ func (l *Lock) Context(parent context.Context) (ctx context.Context, cancel cont
 	}
 }
 
-// watch has f called when the hold ends, unless key is deleted from the watchers before. The mutex is held.
+// watch calls f when the hold ends, unless key is deleted from the watchers before. The mutex is held.
 func (l *Lock) watch(key any, f func(*end)) {
 	if l.watchers == nil {
 		l.watchers = make(map[any]func(*end))
@@ -156,7 +156,7 @@ func (l *Lock) As(target any) bool {
 	return ok && a.As(target)
 }
 
-// finish ends the hold. Only the first call does something, as true says. The mutex is held.
+// finish ends the hold. Only the first call has an effect and returns true. The mutex is held.
 func (l *Lock) finish(e *end) bool {
 	if !l.ended.CompareAndSwap(nil, e) {
 		return false
@@ -178,7 +178,7 @@ func (l *Lock) lose(reason error) {
 	}
 }
 
-// expire ends the holds and the claim if the clock says so. The mutex is held.
+// expire ends the holds, and the claim, whose time is up. true: the claim has ended. The mutex is held.
 func (cl *claim) expire(now time.Duration) bool {
 	switch {
 	case cl.state != held:
@@ -193,7 +193,7 @@ func (cl *claim) expire(now time.Duration) bool {
 	return true
 }
 
-// expireHolds ends the holds that have lasted for as long as MaxHold allows, and the claim if they were the last. The mutex is held.
+// expireHolds ends the holds that have reached MaxHold, and the claim if they were its last. The mutex is held.
 func (cl *claim) expireHolds(now time.Duration) (over bool) {
 	cl.limit = never
 	for l, next := cl.holds, (*Lock)(nil); l != nil; l = next {
@@ -212,7 +212,7 @@ func (cl *claim) expireHolds(now time.Duration) (over bool) {
 	return false
 }
 
-// lose ends the hold and the claim, which is held, for reason. What may be left of it at the server is undone. The mutex is held.
+// lose ends the held claim and its holds for reason, and undoes what may be left at the server. The mutex is held.
 func (cl *claim) lose(reason error) {
 	c := cl.client
 	if !errors.Is(reason, ErrLost) {
@@ -224,7 +224,7 @@ func (cl *claim) lose(reason error) {
 	cl.holds = nil
 	c.timers.remove(cl)
 	if cl.renewing {
-		cl.undo = true // when that has come back
+		cl.undo = true // when the renewal returns
 		c.unsettled++
 	} else {
 		c.undoLater(cl.req, cl.lease)

@@ -6,15 +6,15 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// mode is how a hold has its name.
+// mode is how a hold shares its name.
 type mode struct {
-	shared  bool  // beside others that share it
-	permits int32 // if positive, beside fewer than this number of others
+	shared  bool  // with others that share it
+	permits int32 // if positive, with fewer than this number of others
 
-	attached *ticket // of the detached hold that it takes over, which has a queue of its own; nil: none
+	attached *ticket // of the detached hold to take over, which has its own queue; nil: none
 }
 
-// several says that more than one claim of the name may be held at a time.
+// several reports whether more than one claim of the name may be held at a time.
 func (m mode) several() bool { return m.shared || m.permits > 0 }
 
 // Shared acquires the name as a reader. Any number of readers hold it together, never beside a writer (a caller without Shared). Neither
@@ -25,9 +25,9 @@ func Shared() AcquireOption {
 	return acquireOption(func(a *acquisition) error { a.shared = true; return nil })
 }
 
-// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: all processes together hold at most n. Every caller must give
-// the same n for a name; if the server can tell, another n is an error (ErrInvalidOption). The permits of a name and its lock are
-// independent of each other. Backends without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
+// Permits acquires one of n permits of the name, from 1 to driver.MaxPermits: all processes together hold at most n. Every caller must give the same
+// n for a name; if the server can detect another n, that is an error (ErrInvalidOption). The permits of a name and its lock are independent. Backends
+// without permits fail with errors.ErrUnsupported: see Capabilities.Permits.
 func Permits(n int) AcquireOption {
 	return acquireOption(func(a *acquisition) error {
 		if n < 1 || n > driver.MaxPermits {

@@ -6,12 +6,11 @@ import (
 	"time"
 )
 
-// Hooks are called at the events of a Client, for traces and metrics. Nil fields cost nothing. They are called
-// from any goroutine, and what they report waits for them (save Lost, which has goroutines of its own), so they must be quick and must
-// not call back into the Client.
+// Hooks are called on the events of a Client, for traces and metrics. Nil fields cost nothing. Hooks run on any goroutine and must not call back into
+// the Client. The operation that they report waits for them, so they must be quick; only Lost has its own goroutines.
 type Hooks struct {
-	// AcquireStart is called when Acquire, TryAcquire or Attach begins, with the Backend and Name of e alone. The context that it returns
-	// must derive from ctx. AcquireDone and the HoldEvent get it.
+	// AcquireStart is called when Acquire, TryAcquire or Attach begins; e has only Backend and Name. The returned context must derive from ctx.
+	// AcquireDone and the HoldEvent get it.
 	AcquireStart func(ctx context.Context, e AcquireEvent) context.Context
 	// AcquireDone is called when Acquire, TryAcquire or Attach is about to return.
 	AcquireDone func(ctx context.Context, e AcquireEvent)
@@ -49,7 +48,7 @@ type RenewEvent struct {
 	Name    string
 	TTL     time.Duration
 	Latency time.Duration // how long the request took, shared by all claims of a batch
-	Left    time.Duration // the validity that was left when the renewal was sent, less the margin; about 0.6 TTL if none failed before
+	Left    time.Duration // the validity left when the renewal was sent, less the margin; about 0.6 TTL if none failed before
 	Err     error         // nil if it succeeded
 }
 
@@ -74,8 +73,8 @@ var outcomes = []word{
 	{ErrRefused, "refused"}, {ErrClosed, "closed"}, {ErrLost, "lost"},
 }
 
-// Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire alone), "timeout" (somebody else had the lock until the context's deadline),
-// "canceled", "unavailable" (also where that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach alone) or "invalid".
+// Outcome is Err in one word, for metrics: "acquired", "held" (TryAcquire only), "timeout" (another client had the lock until the context's
+// deadline), "canceled", "unavailable" (even if that lasted until the deadline), "refused", "closed", "lost" (Reenter and Attach only) or "invalid".
 func (e AcquireEvent) Outcome() string {
 	if e.Err == nil {
 		return "acquired"
@@ -94,6 +93,6 @@ func LossReasons() []string {
 	return words
 }
 
-// Reason is why a hold was lost, in one word, for metrics: "silence" (ErrSilence), "max_hold" (ErrMaxHold), "outer_released" (see Reenter), or "removed":
-// the server did not have it any more.
+// Reason is why a hold was lost, in one word, for metrics: "silence" (ErrSilence), "max_hold" (ErrMaxHold), "outer_released" (see Reenter), or
+// "removed" (the server no longer had it).
 func (e HoldEvent) Reason() string { return wordFor(e.Err, reasons, "removed") }

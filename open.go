@@ -19,20 +19,20 @@ import (
 type Scheme struct {
 	// Name is the URL's scheme: "redis".
 	Name string
-	// Open makes a backend of u without I/O. Unknown parameters are errors; the parameter ttl, common to all schemes, is removed from u and
-	// stands in o. Errors never contain u's password.
+	// Open makes a backend of u without I/O. Unknown parameters are errors. The parameter ttl, common to all schemes, is in o instead of u. Errors
+	// never contain u's password.
 	Open func(u *url.URL, o SchemeOptions) (driver.Backend, error)
-	// Example is a URL for people.
+	// Example is a URL to show to people.
 	Example string
-	// Params are the URL's parameters beside ttl, for people.
+	// Params describes the URL's parameters except ttl.
 	Params []Param
-	// Capabilities are those of a backend opened by Example.
+	// Capabilities are those of a backend opened with Example.
 	Capabilities driver.Capabilities
 }
 
-// SchemeOptions are the arguments of Scheme.Open beside the URL.
+// SchemeOptions are further arguments of Scheme.Open.
 type SchemeOptions struct {
-	// TTL is the default TTL of the client; session backends make it their session's. Never zero.
+	// TTL is the default TTL of the client; session backends use it for their session. Never zero.
 	TTL time.Duration
 }
 
@@ -41,7 +41,7 @@ type Param struct {
 	Name, Text string
 }
 
-// Mux opens backends by URL. Its zero value knows no scheme. Safe for concurrent use.
+// Mux opens backends by URL. Its zero value has no schemes. Safe for concurrent use.
 type Mux struct {
 	mu      sync.RWMutex
 	schemes map[string]Scheme
@@ -60,21 +60,20 @@ func (m *Mux) Register(s Scheme) {
 	m.schemes[s.Name] = s
 }
 
-// Schemes returns the registered schemes, by name.
+// Schemes returns the registered schemes, sorted by name.
 func (m *Mux) Schemes() []Scheme {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return slices.SortedFunc(maps.Values(m.schemes), func(a, b Scheme) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// OpenBackend makes the backend of rawURL, without a client and without I/O, and returns it with the TTL of the URL, 0
-// if it names none.
+// OpenBackend makes the backend of rawURL, without a client and without I/O. It returns the TTL of the URL too, or 0.
 func (m *Mux) OpenBackend(rawURL string) (driver.Backend, time.Duration, error) {
 	return m.openBackend(rawURL, 0)
 }
 
-// openBackend is OpenBackend with the TTL of an option, which wins over the URL unless it is 0. Its errors are its own: what net/url says may be a part of
-// the password.
+// openBackend is OpenBackend with the TTL of an option, which overrides the URL unless it is 0. It does not wrap errors of net/url, which may contain
+// a part of the password.
 func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, time.Duration, error) {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -84,7 +83,7 @@ func (m *Mux) openBackend(rawURL string, ttl time.Duration) (driver.Backend, tim
 	if err != nil {
 		return nil, 0, errors.New("the parameters of the lock URL cannot be parsed: percent-encode special characters in them")
 	}
-	for name := range q { // a password with a question mark ends the URL's address, and the rest of it looks like a parameter
+	for name := range q { // a question mark in a password ends the address, and the rest of the password looks like a parameter
 		if strings.ContainsAny(name, "@:/") || name == "ttl" && strings.Contains(q.Get(name), "@") {
 			return nil, 0, errors.New("the text after the question mark of the lock URL is not a parameter: percent-encode special characters in the password")
 		}

@@ -12,10 +12,10 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// DefaultTTL is the TTL where none is given.
+// DefaultTTL is the TTL if none is given.
 const DefaultTTL = 15 * time.Second
 
-// minTTL is the smallest TTL: of a smaller one the safety margin would leave nothing.
+// minTTL is the smallest TTL: the safety margin would use up a smaller one.
 const minTTL = 20 * time.Millisecond
 
 // Option configures a Client.
@@ -34,7 +34,7 @@ type CommonOption interface {
 	AcquireOption
 }
 
-// config is what New makes of its options.
+// config is the result of New's options.
 type config struct {
 	acquisition
 	label     string
@@ -45,7 +45,7 @@ type config struct {
 	require   []Requirement
 }
 
-// acquisition is what one Acquire makes of its options. Holds may have the same claim if their TTLs and modes are equal.
+// acquisition is the result of one Acquire's options. Holds may share a claim if their TTLs and modes are equal.
 type acquisition struct {
 	mode
 	ttl     time.Duration
@@ -68,10 +68,10 @@ type commonOption func(*acquisition) error
 func (o commonOption) client(c *config) error       { return o(&c.acquisition) }
 func (o commonOption) acquire(a *acquisition) error { return o(a) }
 
-// TTL bounds how long a lock stays taken after its holder went silent. Default: DefaultTTL, 15 s. A held lock is renewed at a third of it,
-// so it bounds the outage, never the work. It is rounded up to the server's grain; a TTL below the backend's smallest is an error. Where
-// all locks share a session (Postgres, MySQL, ZooKeeper) it is the session's: give it to New or Open. Another TTL for one acquisition is
-// then an error (errors.ErrUnsupported).
+// TTL bounds how long a lock stays taken if its holder goes silent. Default: DefaultTTL, 15 s. A held lock is renewed after a third of it, so it
+// bounds the outage, never the work. It is rounded up to the server's unit; a TTL below the backend's smallest is an error. If all locks share a
+// session (Postgres, MySQL, ZooKeeper), it is the session's TTL: give it to New or Open. Another TTL for one acquisition is then an error
+// (errors.ErrUnsupported).
 func TTL(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error {
 		if d < minTTL {
@@ -82,8 +82,9 @@ func TTL(d time.Duration) CommonOption {
 	})
 }
 
-// NewSession makes a client for the New of a backend whose locks all share a session's TTL: *ttl, which the backend's Options give, or that of TTL among opts, which
-// it then puts there before it calls backend. Two different values, and an error of backend, are an *Error that matches ErrInvalidOption.
+// NewSession makes a client for the New of a backend whose locks share a session. *ttl is the session's TTL from the backend's Options. If it is 0,
+// NewSession sets it from the option TTL before it calls backend. Two different values, and an error of backend, are an *Error that matches
+// ErrInvalidOption.
 func NewSession(name string, ttl *time.Duration, opts []Option, backend func() (driver.Backend, error)) (*Client, error) {
 	cfg, err := newConfig(opts)
 	if err == nil && *ttl != 0 && cfg.ttl != 0 && *ttl != cfg.ttl {
@@ -106,14 +107,14 @@ func MaxHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.maxHold = d; return notNegative("MaxHold", d) })
 }
 
-// MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner, so that a short job does not
-// run twice on machines whose clocks differ. Release returns at once; the client keeps the lock, renewed, in the background, and Close
-// waits for it. If the process dies sooner, the lock stays taken for its TTL. Default: 0. Others, also in this process, wait for a lock that is kept.
+// MinHold keeps the lock taken for at least this long after it was acquired, even if it is released sooner. So a short job does not run twice on
+// machines whose clocks differ. Release returns at once; the client keeps and renews the lock in the background, and Close waits for it. If the
+// process dies sooner, the lock stays taken for its TTL. Other callers, even in this process, wait for a kept lock. Default: 0.
 func MinHold(d time.Duration) CommonOption {
 	return commonOption(func(a *acquisition) error { a.minHold = d; return notNegative("MinHold", d) })
 }
 
-// notNegative holds a rule for durations.
+// notNegative rejects a negative duration.
 func notNegative(option string, d time.Duration) error {
 	if d < 0 {
 		return fmt.Errorf("%w: %s is %v; it cannot be negative", ErrInvalidOption, option, d)
@@ -154,14 +155,14 @@ func Logger(l *slog.Logger) Option {
 	})
 }
 
-// Observe calls h for traces and metrics. Given several times, it calls all of them. Default: none, which costs nothing.
+// Observe calls h for traces and metrics. You can give it several times. Default: none, which costs nothing.
 func Observe(h Hooks) Option {
 	return clientOption(func(c *config) error { c.hooks = append(c.hooks, h); return nil })
 }
 
-// WithoutHandOff gives the lock back to the server after every hold, even if a goroutine of this process waits for it. Use it where polling
-// clients compete with lockport: it cannot see them wait, and with hand-off the name is free for a moment only ten times a second. Default:
-// hand-off, within bounds.
+// WithoutHandOff releases the lock at the server after every hold, even if a goroutine of this process waits for it. Use it where polling clients
+// compete with lockport, which cannot see them wait: hand-off leaves the name free only ten times a second, for a moment. Default: hand-off, within
+// bounds.
 func WithoutHandOff() Option {
 	return clientOption(func(c *config) error { c.noHandOff = true; return nil })
 }
@@ -220,13 +221,13 @@ func (r Requirement) check(caps driver.Capabilities) error {
 	return nil
 }
 
-// check holds the relations between the options of one acquisition and with the backend.
+// check checks the options of one acquisition against each other and the backend.
 func (a acquisition) check(caps driver.Capabilities) error {
 	switch {
 	case a.maxHold > 0 && a.minHold > a.maxHold:
 		return fmt.Errorf("%w: MinHold %v is longer than MaxHold %v", ErrInvalidOption, a.minHold, a.maxHold)
 	case caps.FixedTTL > 0 && a.ttl != caps.FixedTTL:
-		return fmt.Errorf("%w: TTL %v, but the session's is %v and holds for all its locks", errors.ErrUnsupported, a.ttl, caps.FixedTTL)
+		return fmt.Errorf("%w: TTL %v, but all locks share the session's TTL of %v", errors.ErrUnsupported, a.ttl, caps.FixedTTL)
 	case a.shared && !caps.Shared:
 		return fmt.Errorf("%w: %s has no shared locks", errors.ErrUnsupported, caps.Backend)
 	case a.permits > 0 && !caps.Permits:
@@ -241,7 +242,7 @@ func (a acquisition) check(caps driver.Capabilities) error {
 	return nil
 }
 
-// cleanLabel makes s fit for an owner id.
+// cleanLabel replaces the characters of s that an owner id cannot have.
 func cleanLabel(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("._-", r) {

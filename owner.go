@@ -11,8 +11,8 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// newIdentity is the part of owner ids that all claims of one client share: who asks, for people to read, and a random part that
-// makes it unique.
+// newIdentity makes the part of owner ids that all claims of one client share: host, process id and label for people, and random digits that make it
+// unique.
 func newIdentity(label string, hideHost bool) string {
 	host := "hidden"
 	if !hideHost {
@@ -31,7 +31,7 @@ func newIdentity(label string, hideHost bool) string {
 	return clip(host) + "/" + strconv.Itoa(os.Getpid()) + "/" + clip(label) + "/" + hex.EncodeToString(unique[:])
 }
 
-// newOwner makes the owner id of a claim: 128 random bits and who asks.
+// newOwner makes the owner id of a claim: 128 random bits and the client's identity.
 func newOwner(identity string) string {
 	var id [16]byte
 	_, _ = rand.Read(id[:])               // never fails

@@ -9,18 +9,18 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// queue is what a client knows of one name in one mode: who waits for it here, and the claims that the server sees. It exists as long as there
-// is either. Claims are made one at a time. Where several may be held, those are beside it.
+// queue is a client's state of one name in one mode: its waiters and claims. It exists while it has either. Claims are made one at a time. If several
+// may be held, grants has the granted ones.
 type queue struct {
 	name string
 	mode
-	also    *queue              // of the same name in another mode; nil: none
-	claim   *claim              // being made; where one alone may be held, also held or being released; nil: none
-	beside  map[*claim]struct{} // held or being released; nil where one alone may be held
-	newest  *claim              // of those beside, which shared holds join; nil: none
-	head    *waiter
-	tail    *waiter
-	blocked error // why those who wait were told to: ErrHeld, or since then the server's failure; nil: nobody was
+	nextMode *queue              // of the same name in another mode; nil: none
+	claim    *claim              // being made; if only one may be held, also held or being released; nil: none
+	grants   map[*claim]struct{} // held or being released; nil if only one may be held
+	newest   *claim              // the latest of grants, which shared holds join; nil: none
+	head     *waiter
+	tail     *waiter
+	blocked  error // why waiters were told to wait: ErrHeld, or a later server failure; nil: none was
 }
 
 // waiter is one call of Acquire or TryAcquire.
@@ -34,7 +34,7 @@ type waiter struct {
 	prev, next *waiter
 }
 
-// done says that its wait has ended. The client's mutex is held.
+// done reports whether its wait has ended. The client's mutex is held.
 func (w *waiter) done() bool { return w.lock != nil || w.err != nil }
 
 func (q *queue) push(w *waiter) {
@@ -65,13 +65,13 @@ func (q *queue) remove(w *waiter) {
 	w.prev, w.next = nil, nil
 }
 
-// drop takes w, which leaves, out of the queue. The client's mutex is held.
+// drop removes w, which leaves. The client's mutex is held.
 func (q *queue) drop(w *waiter) {
 	q.remove(w)
 	q.stopIfUnwanted()
 }
 
-// stopIfUnwanted detaches a claim that is being made and that nobody waits for any more. The client's mutex is held.
+// stopIfUnwanted detaches a claim that is being made and has no waiter left. The client's mutex is held.
 func (q *queue) stopIfUnwanted() {
 	if q.head == nil && q.claim != nil && q.claim.state == claiming {
 		q.claim.detach()
@@ -83,7 +83,7 @@ func (q *queue) granted() []*claim {
 	if q.claim != nil && q.claim.state != claiming {
 		return []*claim{q.claim}
 	}
-	return slices.Collect(maps.Keys(q.beside))
+	return slices.Collect(maps.Keys(q.grants))
 }
 
 // answer ends w's wait. The client's mutex is held.
@@ -95,7 +95,7 @@ func (q *queue) answer(w *waiter, lock *Lock, err error) {
 	}
 }
 
-// answerAll ends with err the wait of those whom which accepts; nil accepts all. The client's mutex is held.
+// answerAll ends with err the waits of all waiters that which accepts; a nil which accepts all. The client's mutex is held.
 func (q *queue) answerAll(err error, which func(*waiter) bool) {
 	for w := q.head; w != nil; {
 		next := w.next
@@ -106,7 +106,7 @@ func (q *queue) answerAll(err error, which func(*waiter) bool) {
 	}
 }
 
-// heldHere is err, which is ErrHeld, with what is known of the holder, who is in this process or keeps it waiting. The mutex is held.
+// heldHere adds to err, which is ErrHeld, what is known about the holder: a claim of this process, or the one it waits for. The mutex is held.
 func (q *queue) heldHere(err error) error {
 	var elsewhere *HeldError
 	switch cl := q.claim; {
@@ -118,41 +118,40 @@ func (q *queue) heldHere(err error) error {
 	return err
 }
 
-// queueOf returns the queue of name in mode m, made if need be, and the first of those of the name. The mutex is held.
+// queueOf returns the queue of name in mode m, made if necessary, and the first queue of the name. The mutex is held.
 func (c *Client) queueOf(name string, m mode) (q, first *queue) {
 	first = c.queues[name]
-	for q = first; q != nil; q = q.also {
+	for q = first; q != nil; q = q.nextMode {
 		if q.mode == m {
 			return q, first
 		}
 	}
-	q = &queue{name: name, mode: m, also: first}
+	q = &queue{name: name, mode: m, nextMode: first}
 	if m.several() {
-		q.beside = make(map[*claim]struct{})
+		q.grants = make(map[*claim]struct{})
 	}
 	c.queues[name] = q
 	return q, q
 }
 
-// crowdsOut tells the claims of the same name in the other mode, with which those of q do not agree, that somebody waits. first is the first queue of the
-// name. The mutex is held.
-func (q *queue) crowdsOut(first *queue) {
-	for o := first; o != nil; o = o.also {
+// markContended marks as contended the claims of the same name in modes that exclude q's. first is the first queue of the name. The mutex is held.
+func (q *queue) markContended(first *queue) {
+	for o := first; o != nil; o = o.nextMode {
 		if o.shared == q.shared || o.permits+q.permits > 0 {
 			continue
 		}
 		if o.claim != nil {
 			o.claim.contended = true
 		}
-		for cl := range o.beside {
+		for cl := range o.grants {
 			cl.contended = true
 		}
 	}
 }
 
-// tidy forgets q if there is nothing in it. The mutex is held.
+// tidy forgets q if it is empty. The mutex is held.
 func (c *Client) tidy(q *queue) {
-	if q.claim != nil || q.head != nil || len(q.beside) > 0 {
+	if q.claim != nil || q.head != nil || len(q.grants) > 0 {
 		return
 	}
 	if left := c.queues[q.name].without(q); left != nil {
@@ -163,14 +162,14 @@ func (c *Client) tidy(q *queue) {
 	c.checkIdle()
 }
 
-// without returns q and those that follow it, save one.
+// without returns the list that starts at q, without one.
 func (q *queue) without(one *queue) *queue {
 	switch q {
 	case nil:
 		return nil
 	case one:
-		return one.also
+		return one.nextMode
 	}
-	q.also = q.also.without(one)
+	q.nextMode = q.nextMode.without(one)
 	return q
 }

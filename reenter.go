@@ -6,22 +6,21 @@ import (
 	"fmt"
 )
 
-// carried is the key under which a context carries a hold.
-type carried struct {
+// lockKey is the context key of a hold.
+type lockKey struct {
 	client *Client
 	name   string
 }
 
-// WithLock returns a context that carries lock, for an Acquire with Reenter. Contexts of Lock.Context, and so of Do, carry their lock
-// already.
+// WithLock returns a context that carries lock, for an Acquire with Reenter. Contexts of Lock.Context, and so of Do, carry their lock already.
 func WithLock(ctx context.Context, lock *Lock) context.Context {
-	return context.WithValue(ctx, carried{lock.claim.client, lock.Name()}, lock)
+	return context.WithValue(ctx, lockKey{lock.claim.client, lock.Name()}, lock)
 }
 
-// Reenter lets Acquire and TryAcquire return an inner hold, if the context carries a hold of the same name and Client: see WithLock. An
-// inner hold has the outer one's token and makes no request. It ends with the outer hold: if that is released first, the inner one is lost.
-// TTL, MinHold and MaxHold are the outer hold's. A reader's hold or a permit can only be entered again in the
-// same mode. If the outer hold has ended, Acquire fails with the reason. Without a hold in the context, Reenter changes nothing.
+// Reenter lets Acquire and TryAcquire return an inner hold if the context carries a hold of the same name and Client: see WithLock. An inner hold has
+// the outer hold's token and sends no request. It ends with the outer hold: if that is released first, the inner hold is lost. TTL, MinHold and
+// MaxHold are the outer hold's. A reader's hold or a permit can be re-entered only in the same mode. If the outer hold has ended, Acquire fails with
+// the reason. Without a hold in the context, Reenter changes nothing.
 //
 // Without Reenter, a second Acquire of a name waits for the first one's release, even in the same goroutine.
 func Reenter() AcquireOption {
@@ -40,7 +39,7 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	if e := l.over(now); e != nil {
+	if e := l.endAt(now); e != nil {
 		return nil, fmt.Errorf("the outer hold has ended: %w", e.err)
 	}
 	inner := &Lock{claim: l.claim, outer: l, token: l.token, acquired: now, limit: l.limit}
@@ -49,7 +48,7 @@ func (l *Lock) enter(w *waiter) (*Lock, error) {
 	return inner, nil
 }
 
-// endWith ends l, the inner hold of one that has ended with e. The mutex is held.
+// endWith ends the inner hold l, whose outer hold has ended with e. The mutex is held.
 func (l *Lock) endWith(e *end) {
 	switch {
 	case e.lost:

@@ -9,18 +9,18 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// releaseTimeout bounds a release, whatever its context says: a lock must be given back also when the work was cancelled.
+// releaseTimeout bounds a release. ctx does not bound it: a lock must be released even if the work was cancelled.
 const releaseTimeout = 5 * time.Second
 
-// Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client
-// library. ErrLost: it came too late, and another process may have held the lock meanwhile. ErrUnavailable, ErrRefused: the server did not
-// confirm it. The hold has ended all the same, and the client keeps trying in the background, but others may wait for up to the TTL.
-// Repeated calls do nothing and return the first result.
+// Release ends the hold and gives the lock to the next waiter. It takes at most 5 s, whether ctx ends or not; ctx's values reach the client library.
+// ErrLost: Release came too late, and another process may have held the lock meanwhile. ErrUnavailable, ErrRefused: the server did not confirm the
+// release. The hold has ended anyway, and the client keeps trying in the background, but others may wait for up to the TTL. Repeated calls do nothing
+// and return the first result.
 func (l *Lock) Release(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	c.mu.Lock()
 	now := c.now()
-	if e := l.over(now); e != nil {
+	if e := l.endAt(now); e != nil {
 		atServer := cl.releaser == l // else it was handed off, or closed
 		c.mu.Unlock()
 		switch {
@@ -48,7 +48,7 @@ func (l *Lock) Release(ctx context.Context) (err error) {
 	return err
 }
 
-// leaves takes l, which has ended, out of what it is a part of. true: the claim is to be released. The mutex is held.
+// leaves removes l, which has ended, from its claim or its outer hold. true: the claim must be released. The mutex is held.
 func (l *Lock) leaves(now time.Duration) (release bool) {
 	if l.outer != nil {
 		delete(l.outer.watchers, l)
@@ -58,8 +58,8 @@ func (l *Lock) leaves(now time.Duration) (release bool) {
 	return l.claim.next(now)
 }
 
-// releaseInTime releases the claim, counted as work in the background already, for a caller who does not wait longer than releaseTimeout,
-// whatever the client library does. Of ctx only the values count.
+// releaseInTime releases the claim for a caller that waits for at most releaseTimeout, whatever the client library does. The release already counts
+// as background work. It uses only the values of ctx.
 func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	c, cl := l.claim.client, l.claim
 	defer cl.released.Done() // also if the driver panics
@@ -90,7 +90,7 @@ func (l *Lock) releaseInTime(ctx context.Context) (err error) {
 	return err
 }
 
-// giveUp ends a hold that its caller never saw, and returns the claim if that is now to be released. The mutex is held.
+// giveUp ends a hold that its caller never saw. It returns the claim if that must now be released. The mutex is held.
 func (l *Lock) giveUp() *claim {
 	if l.finish(released) {
 		l.claim.remove(l)
@@ -104,25 +104,24 @@ func (l *Lock) giveUp() *claim {
 	return nil
 }
 
-// releaseUnseen is release where nobody waits for its outcome. It ends with the client.
+// releaseUnseen is release if no caller waits for its outcome. It ends with the client.
 func (cl *claim) releaseUnseen() {
 	ctx, cancel := context.WithTimeout(cl.client.ctx, releaseTimeout)
 	defer cancel()
 	_ = cl.release(ctx)
 }
 
-// release gives a claim, whose state is ending, back to the server and lets the next one be made. It takes until ctx ends at most.
+// release releases a claim in the state ending at the server, and lets the next one be made. It returns when ctx ends, at the latest.
 func (cl *claim) release(ctx context.Context) (err error) {
 	c, q, lease := cl.client, cl.queue, cl.lease
 	var next *claim
 	c.mu.Lock()
-	if cl.joinRenewal(ctx); cl.renewing { // the driver outstays its context: of the calls for a claim that is under way, it only allows Abandon
+	if cl.joinRenewal(ctx); cl.renewing { // it outlasts its context, and only Abandon may run beside it
 		lease = nil
 	}
-	// A client that polls is not known to wait. It can only come in if the name becomes free for a moment, which in a re-queue it does not as long as
-	// nobody is known to wait.
+	// A polling client is not known to wait, and needs a moment in which the name is free. If nobody is known to wait, a requeue leaves none.
 	if q.claim == cl && q.head != nil && c.requeuer != nil && cl.contended && lease != nil {
-		cl.state = over
+		cl.state = gone
 		next = c.newClaim(q)
 		next.req.Queue = c.caps.Queue
 	}
@@ -152,7 +151,7 @@ func (cl *claim) release(ctx context.Context) (err error) {
 	return err
 }
 
-// requeue releases cl and makes next, also if the driver panics, in one request.
+// requeue releases cl and makes next in one request. It concludes next even if the driver panics.
 func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	c, o := cl.client, outcome{err: driver.ErrUnknown}
 	next.identify()
@@ -170,8 +169,8 @@ func (cl *claim) requeue(ctx context.Context, next *claim) error {
 	return released
 }
 
-// releaseAgain follows a release whose outcome, first, is not known: a connection that was closed while it lay idle deserves a second
-// attempt. That the claim is gone by then is not a loss, unless its time was up.
+// releaseAgain follows a release that failed with first. If the outcome is unknown, it tries once more: an idle connection may have been closed. If
+// the claim is gone by then, that is not a loss, unless its time was up.
 func (cl *claim) releaseAgain(ctx context.Context, first error) error {
 	err := first
 	if classOfRelease(first) == driver.ErrUnknown && ctx.Err() == nil {

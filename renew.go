@@ -9,38 +9,37 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// A claim is renewed between a quarter and a third of its TTL after it was last confirmed, at an instant of a grid whose step is a
-// twelfth of the TTL: so the renewals of many claims meet and go to the server together.
+// A claim is renewed between a quarter and a third of its TTL after it was last confirmed, at an instant of a grid with steps of a twelfth of the
+// TTL. So the renewals of many claims coincide and go to the server together.
 const (
 	renewalPeriod = 3  // of the TTL
 	renewalGrid   = 12 // of the TTL
 )
 
-// renewalTimeout bounds one attempt, so that there is time for others before the deadline.
-// A release waits for it.
+// renewalTimeout bounds one attempt, so that there is time for others before the deadline. A release waits for the attempt.
 func renewalTimeout(ttl time.Duration) time.Duration {
 	return min(max(ttl/4, 10*time.Millisecond), maxRenewal)
 }
 
-// maxRenewal leaves a release most of its time.
+// maxRenewal leaves a waiting release most of its time.
 const maxRenewal = 2 * time.Second
 
 // maxRenewers bounds the goroutines that renew, where the backend renews one claim at a time.
 const maxRenewers = 32
 
-// renewalAfter is when a claim is to be renewed whose validity ends, with the margin, at deadline, and began no later than now.
+// renewalAfter returns when to renew a claim whose validity began no later than now, and ends, less the margin, at deadline.
 func renewalAfter(deadline, ttl, now time.Duration) time.Duration {
 	grid := max(ttl/renewalGrid, 1)
 	began := min(now, deadline+margin(ttl)-ttl)
 	return (began + ttl/renewalPeriod) / grid * grid
 }
 
-// renewalRetry is the pause before a renewal that failed is tried again.
+// renewalRetry is the pause after a failed renewal.
 func renewalRetry(ttl time.Duration) time.Duration {
 	return min(max(ttl/renewalGrid, 5*time.Millisecond), time.Second)
 }
 
-// startRenewals renews claims, whose renewing is set: those of one TTL together. The mutex is held.
+// startRenewals renews claims, whose renewing is set, together if they have one TTL. The mutex is held.
 func (c *Client) startRenewals(claims []*claim) {
 	batches := make(map[time.Duration][]*claim)
 	for _, cl := range claims {
@@ -51,7 +50,7 @@ func (c *Client) startRenewals(claims []*claim) {
 	}
 }
 
-// renew renews claims, which have the same TTL, and draws the conclusions.
+// renew renews claims, which have the same TTL, and applies the results.
 func (c *Client) renew(ttl time.Duration, claims []*claim) {
 	suspended, sent := clock.Suspended(), c.now()
 	leases, results := make([]driver.Lease, len(claims)), make([]driver.Renewal, len(claims))
@@ -93,13 +92,12 @@ func (c *Client) renew(ttl time.Duration, claims []*claim) {
 	}
 }
 
-// apply applies the result of a renewal, sent when the machine had been suspended for so long. true: it failed and will be tried again. The
-// mutex is held.
+// apply applies the result of a renewal. Before it was sent, clock.Suspended was suspended. true: it failed and will be retried. The mutex is held.
 func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (failed bool) {
 	ttl := cl.req.TTL
 	cl.renewalEnded()
 	switch {
-	case cl.state != held || cl.expire(now): // a confirmation that comes after the end revives nothing
+	case cl.state != held || cl.expire(now): // a late confirmation does not revive a claim
 		return false
 	case r.Err == nil:
 		deadline := cl.client.deadline(r.Until, suspended, ttl)
@@ -119,7 +117,7 @@ func (cl *claim) apply(r driver.Renewal, suspended, sent, now time.Duration) (fa
 	return failed
 }
 
-// renewalEnded lets those go on who wait for the renewal under way. The mutex is held.
+// renewalEnded notes that the renewal under way has ended, and wakes its waiters. The mutex is held.
 func (cl *claim) renewalEnded() {
 	cl.renewing = false
 	if cl.undo { // it was lost meanwhile
@@ -133,7 +131,7 @@ func (cl *claim) renewalEnded() {
 	}
 }
 
-// joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, but not while it waits.
+// joinRenewal waits until no renewal of the claim is under way, or ctx ends. The mutex is held, except during the wait.
 func (cl *claim) joinRenewal(ctx context.Context) {
 	c := cl.client
 	if !cl.renewing {

@@ -18,7 +18,7 @@ func (c *Client) reportAcquiring(ctx context.Context, name string) context.Conte
 	return ctx
 }
 
-// reportAcquired tells the hooks how an acquisition ended that began at start.
+// reportAcquired tells the hooks how the acquisition that began at start ended.
 func (c *Client) reportAcquired(ctx context.Context, name string, start time.Time, l *Lock, err error) {
 	e := AcquireEvent{Backend: c.caps.Backend, Name: name, Wait: clock.Now().Sub(start), Err: err}
 	if l != nil {
@@ -43,7 +43,7 @@ func (l *Lock) event(now time.Duration, err error) HoldEvent {
 	return HoldEvent{Context: l.ctx, Backend: l.claim.client.caps.Backend, Name: l.Name(), Held: now - l.acquired, Token: l.token, Err: err}
 }
 
-// reportReleased tells the hooks of a hold that has ended and was not lost.
+// reportReleased tells the hooks that a hold has ended without a loss.
 func (c *Client) reportReleased(e HoldEvent) {
 	for _, h := range c.cfg.hooks {
 		if h.Released != nil {
@@ -52,7 +52,7 @@ func (c *Client) reportReleased(e HoldEvent) {
 	}
 }
 
-// reportEnded is reportReleased, without waiting for it. The mutex is held.
+// reportEnded is reportReleased in the background. The mutex is held.
 func (l *Lock) reportEnded() {
 	c := l.claim.client
 	if e := l.event(c.now(), nil); len(c.cfg.hooks) > 0 {

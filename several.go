@@ -13,9 +13,9 @@ type Set struct {
 	locks []*Lock // in the order of their names
 }
 
-// AcquireAll acquires all of names, or none. It asks for all at once. If one of them is held, it gives back the others and acquires one
-// after the other in the order of the names, waiting for each. Every client uses the same order, so no two wait for each other. The options
-// hold for every name. Errors are those of Acquire; ErrInvalidName if names is empty or has a name twice.
+// AcquireAll acquires all of names, or none. It requests all at once. If one of them is held, it releases the others and acquires them one by one in
+// the order of the names, waiting for each. Every client uses the same order, so there is no deadlock. The options apply to every name. Errors are
+// those of Acquire, and ErrInvalidName if names is empty or has a name twice.
 func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	set, err := TryAcquireAll(ctx, l, names, opts...)
 	if !errors.Is(err, ErrHeld) {
@@ -33,7 +33,7 @@ func AcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOp
 	return set, nil
 }
 
-// TryAcquireAll is AcquireAll, but does not wait: ErrHeld if one of names is held.
+// TryAcquireAll is AcquireAll without waiting: ErrHeld if one of names is held.
 func TryAcquireAll(ctx context.Context, l Locker, names []string, opts ...AcquireOption) (*Set, error) {
 	names = slices.Sorted(slices.Values(names))
 	if len(names) == 0 || len(slices.Compact(slices.Clone(names))) < len(names) {
@@ -68,8 +68,8 @@ func (s *Set) Locks() []*Lock { return slices.Clone(s.locks) }
 // Valid reports that all are held, by comparing the clock now. It does no I/O.
 func (s *Set) Valid() bool { return s.Err() == nil }
 
-// Err is nil while all are held, by comparing the clock now. Otherwise it is the Err of the first hold that has ended; a loss comes before
-// a release.
+// Err is nil while all are held, by comparing the clock now. Otherwise it is the Err of the first hold that has ended; a loss takes precedence over a
+// release.
 func (s *Set) Err() error {
 	var first error
 	for _, lock := range s.locks {
@@ -84,8 +84,8 @@ func (s *Set) Err() error {
 	return first
 }
 
-// Context returns a context that ends with parent or with the first hold that ends, and that carries the holds for Reenter. Its cause is
-// then that hold's Err. cancel frees its resources and must be called.
+// Context returns a context that carries the holds for Reenter, and ends with parent or with the first hold that ends. Its cause is then that hold's
+// Err. You must call cancel, which frees the context's resources.
 func (s *Set) Context(parent context.Context) (ctx context.Context, cancel context.CancelFunc) {
 	ctx, cancels := parent, make([]context.CancelFunc, len(s.locks))
 	for i, lock := range s.locks {

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// timers calls claims when something is due: a renewal, the end of their validity, of MaxHold or of MinHold. One timer
-// and a heap serve all claims of a client, so that a held lock costs no goroutine. Guarded by the client's mutex.
+// timers acts on claims when something is due: a renewal, or the end of their validity, MaxHold or MinHold. One timer and a heap serve all claims of
+// a client, so a held lock costs no goroutine. Guarded by the client's mutex.
 type timers struct {
-	heap  dueFirst
-	timer *time.Timer
-	armed time.Duration // when timer fires; meaningless while it does not run
-	runs  bool
+	heap    dueFirst
+	timer   *time.Timer
+	armed   time.Duration // when timer fires; meaningless unless it runs
+	running bool
 }
 
-// schedule tells the timers when the claim is next to be looked at. The mutex is held.
+// schedule tells the timers when the claim is next due. The mutex is held.
 func (cl *claim) schedule() {
 	due := time.Duration(cl.deadline.Load())
 	if !cl.renewing {
@@ -39,7 +39,7 @@ func (cl *claim) schedule() {
 	cl.client.arm()
 }
 
-// remove takes cl out, if it is in.
+// remove removes cl from the heap, if present.
 func (t *timers) remove(cl *claim) {
 	if cl.index > 0 {
 		heap.Remove(&t.heap, int(cl.index)-1)
@@ -49,11 +49,11 @@ func (t *timers) remove(cl *claim) {
 // arm makes the timer fire when the first claim is due. The mutex is held.
 func (c *Client) arm() {
 	t := &c.timers
-	if len(t.heap) == 0 || t.runs && t.armed <= t.heap[0].due {
+	if len(t.heap) == 0 || t.running && t.armed <= t.heap[0].due {
 		return // firing too early does no harm
 	}
 	t.armed = t.heap[0].due
-	t.runs = true
+	t.running = true
 	d := max(t.armed-c.now(), 0)
 	if t.timer == nil {
 		t.timer = time.AfterFunc(d, c.tick)
@@ -62,12 +62,12 @@ func (c *Client) arm() {
 	}
 }
 
-// tick looks at the claims that are due.
+// tick handles the claims that are due.
 func (c *Client) tick() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := &c.timers
-	t.runs = false
+	t.running = false
 	now := c.now()
 	var due []*claim // to be renewed
 	for len(t.heap) > 0 && t.heap[0].due <= now {
@@ -91,7 +91,7 @@ func (c *Client) tick() {
 	c.arm()
 }
 
-// dueFirst is a heap.Interface of claims, the earliest due first. A claim's index is its place plus 1; 0: it is not in.
+// dueFirst is a heap.Interface of claims, the earliest due first. A claim's index is its place plus 1; 0: not in the heap.
 type dueFirst []*claim
 
 func (h dueFirst) Len() int           { return len(h) }

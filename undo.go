@@ -11,13 +11,13 @@ import (
 // maxUndoers bounds the goroutines that undo claims.
 const maxUndoers = 8
 
-// undo is a claim that may still be held at the server although nobody wants it: its outcome is unknown, its release failed, or it was lost. It is
-// tried until it is certain that it is gone.
+// undo is a claim that nobody wants and that the server may still hold: its outcome is unknown, its release failed, or it was lost. The client
+// retries until the claim is certainly gone.
 type undo struct {
 	req   driver.Request
 	lease driver.Lease // nil: not known
 	due   time.Duration
-	pause time.Duration // after which it was tried last; 0: it was not tried yet
+	pause time.Duration // before the last attempt; 0: none was made yet
 }
 
 // undoLater undoes a claim in the background. The mutex is held.
@@ -30,7 +30,7 @@ func (c *Client) undoLater(req driver.Request, lease driver.Lease) {
 	}
 }
 
-// undoAll undoes claims until there is none left to begin with.
+// undoAll undoes claims until none is left to begin with.
 func (c *Client) undoAll() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -43,7 +43,7 @@ func (c *Client) undoAll() {
 		sleep(c.ctx, wait, nil)
 		err := abandon(c.ctx, c.backend, u.req, u.lease)
 		if err != nil && u.pause == 0 {
-			c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: a lock could not be given back, trying on",
+			c.logger().LogAttrs(c.ctx, slog.LevelWarn, "lockport: a lock could not be released, retrying",
 				slog.String("backend", c.caps.Backend), slog.String("name", u.req.Name), slog.Any("error", err))
 		}
 
@@ -59,13 +59,12 @@ func (c *Client) undoAll() {
 	c.undoers--
 }
 
-// abandon makes one attempt at ending a claim for certain: by its lease, which frees what the driver keeps for it, if there is
-// one, and otherwise by its owner.
+// abandon makes one attempt to end a claim for certain. If there is a lease, it releases that first, which frees what the driver keeps for it.
 func abandon(ctx context.Context, b driver.Backend, req driver.Request, lease driver.Lease) error {
 	ctx, cancel := context.WithTimeout(ctx, maxAttempt)
 	defer cancel()
 	if lease != nil {
-		half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon has time of its own
+		half, cancel := context.WithTimeout(ctx, maxAttempt/2) // if it hangs, Abandon still has time
 		err := lease.Release(half)
 		cancel()
 		if err == nil || classOfRelease(err) == ErrLost {
