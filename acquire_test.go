@@ -29,7 +29,7 @@ func TestHideHost(t *testing.T) {
 	})
 }
 
-// A context that has ended asks the backend for nothing, though the name is free.
+// An ended context makes no request, even if the name is free.
 func TestEndedContextAcquiresNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := w.on(w.around(func(_ context.Context, method string, _ func()) { require.Fail(t, method) }))
@@ -65,7 +65,7 @@ func TestErrorsSayWhat(t *testing.T) {
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.ErrorIs(t, err, lockport.ErrHeld)
 		_, err = c.Acquire(ctx, "b")
-		require.ErrorIs(t, err, context.DeadlineExceeded, "a context that has ended is seen before the server is asked")
+		require.ErrorIs(t, err, context.DeadlineExceeded, "an ended context is noticed before a request")
 		require.Equal(t, 1, b.Calls(memorytest.Claim))
 
 		b.FailNext(memorytest.Claim, driver.ErrRefused)
@@ -113,7 +113,7 @@ func TestGrantThatCameTooLateIsNotBelieved(t *testing.T) {
 	})
 }
 
-// An attempt is given as much time as its claim would last, and not more than 5 s: a grant that comes later would be of no use.
+// An attempt may take as long as its claim would last, at most 5 s: a later grant would be useless.
 func TestAnAttemptIsBounded(t *testing.T) {
 	for ttl, bound := range map[time.Duration]time.Duration{time.Second: time.Second, time.Minute: 5 * time.Second} {
 		bubble(t, func(w *world) {
@@ -144,7 +144,7 @@ func TestNoBackendErrors(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// Who came while the lock was being taken has waited for somebody once that is done: it rides out an outage.
+// A caller that came during another's attempt has waited for a holder once the lock is granted: it rides out an outage.
 func TestWhoCameDuringTheClaimHasWaited(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.WithoutHandOff())

@@ -18,7 +18,7 @@ func benchClient(b *testing.B) *lockport.Client {
 	return c
 }
 
-// What the client costs beside the server: one goroutine; 64 on two processors, each with its own name; 64 that take turns on one.
+// The client's own cost: one goroutine; 64 on two processors, each with its own name; 64 that take turns on one name.
 func BenchmarkClient(b *testing.B) {
 	alone := func(int64) string { return "a" }
 	own := func(n int64) string { return strconv.FormatInt(n, 10) }

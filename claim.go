@@ -166,7 +166,7 @@ func (cl *claim) onContended() {
 	cl.contended = true
 }
 
-// deadline returns when a claim with a validity until until must no longer be trusted. suspended is clock.Suspended from before the request.
+// deadline returns when a claim that is valid until until must no longer be trusted. suspended is clock.Suspended before the request.
 func (c *Client) deadline(until time.Time, suspended, ttl time.Duration) time.Duration {
 	if until.IsZero() {
 		return never

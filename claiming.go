@@ -200,7 +200,7 @@ func (cl *claim) conclude(o *outcome) (again bool) {
 	return again
 }
 
-// judge does what follows from an attempt, and reports whether another one follows. The mutex is held.
+// judge acts on the outcome of an attempt, and reports whether another one follows. The mutex is held.
 func (cl *claim) judge(o *outcome) (again bool) {
 	c, q, class := cl.client, cl.queue, classOf(o.err)
 	switch {
@@ -255,8 +255,8 @@ func (cl *claim) judge(o *outcome) (again bool) {
 	return false
 }
 
-// answer ends the waits that an attempt's failure with err, of class class, decides. A waiter that was told to wait rides out an outage. The mutex is
-// held.
+// answer ends the waits that need not continue after a failure with err, of class class. Waiters that were told to wait ride out an outage. The mutex
+// is held.
 func (cl *claim) answer(class, err error) {
 	q := cl.queue
 	first := q.blocked == nil // nobody was told to wait yet

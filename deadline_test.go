@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// A batch that says nothing of a lease has not renewed it, let alone found that it lasts for ever.
+// A batch that returns no result for a lease has not renewed it.
 func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := w.on(omitting{memorytest.NewBackend(w.server, nil)})
@@ -29,12 +29,12 @@ func TestBatchThatLeavesAClaimOut(t *testing.T) {
 	})
 }
 
-// omitting is a backend whose batches leave all claims out.
+// omitting is a backend whose batches omit all claims.
 type omitting struct{ *memorytest.Backend }
 
 func (omitting) RenewBatch(context.Context, []driver.Lease, []driver.Renewal) {}
 
-// A renewal may be answered with a validity that is no later than the one that is known. That takes nothing back, nor is it asked again at once.
+// A renewal may return a validity no later than the known one. The known one stays, and the next renewal is not sent at once.
 func TestRenewalThatMovesNothing(t *testing.T) {
 	bubble(t, func(w *world) {
 		renewals := new(atomic.Int64)
@@ -52,7 +52,7 @@ func TestRenewalThatMovesNothing(t *testing.T) {
 	})
 }
 
-// unmovedLease is renewed at once, with a validity that ends before that of the grant.
+// unmovedLease renews with a validity that ends before that of the grant.
 type unmovedLease struct {
 	driver.Lease
 	renewals *atomic.Int64
@@ -73,7 +73,7 @@ func TestClaimThatLastsIsNotRenewed(t *testing.T) {
 		l := w.acquire(c, "a")
 		_, ok := l.Deadline()
 		require.False(t, ok)
-		w.sleep(ttl - time.Second) // the server is none that keeps it for longer
+		w.sleep(ttl - time.Second) // this server does not keep it longer
 		require.Zero(t, b.Calls(memorytest.Renew))
 		require.NoError(t, l.Err())
 		w.release(l)
@@ -90,7 +90,7 @@ func (l lastingLease) Grant() driver.Grant {
 	return g
 }
 
-// A renewal that ignores its context keeps neither who releases nor those who wait here.
+// A renewal that ignores its context blocks neither a release nor local waiters.
 func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
 	bubble(t, func(w *world) {
 		end := time.Now().Add(time.Hour)
@@ -109,7 +109,7 @@ func TestReleaseBehindARenewalThatNeverEnds(t *testing.T) {
 	})
 }
 
-// No renewal goes on after the deadline: what is left of the claim at the server could not be undone so long.
+// No renewal outlasts the deadline: the claim could not be undone at the server during it.
 func TestRenewalEndsWithTheDeadline(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()

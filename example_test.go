@@ -62,7 +62,7 @@ func ExampleClient_Acquire() {
 	// Output: true true
 }
 
-// A lock can be lost. Err compares clocks at every call; Lost and Context tell a goroutine that waits for something else.
+// A lock can be lost. Err compares clocks at every call; Lost and Context notify a goroutine that waits for something else.
 func ExampleLock_Err() {
 	server := memory.NewServer()
 	locker, _ := memory.New(memory.Options{Server: server})
@@ -75,7 +75,7 @@ func ExampleLock_Err() {
 	// Output: false true
 }
 
-// A service that needs a promise which its backend does not make fails at construction.
+// A service fails at construction if its backend does not promise what it requires.
 func ExampleRequire() {
 	_, err := memory.New(memory.Options{}, lockport.Require(lockport.NeedFailoverSafety))
 	fmt.Println(err)
@@ -83,7 +83,7 @@ func ExampleRequire() {
 }
 
 func ExampleOpen() {
-	// Import the backend's package, if only for its effect: import _ "github.com/lockport/lockport/backend/memory".
+	// Import the backend's package: import _ "github.com/lockport/lockport/backend/memory".
 	locker, err := lockport.Open(context.Background(), "memory:example?ttl=30s")
 	if err != nil {
 		fmt.Println(err)
@@ -94,7 +94,7 @@ func ExampleOpen() {
 	// Output: memory
 }
 
-// Readers hold a name together, and never beside a writer.
+// Readers hold a name together, but never with a writer.
 func ExampleShared() {
 	ctx := context.Background()
 	locker, _ := memory.New(memory.Options{})
@@ -128,7 +128,7 @@ func ExamplePermits() {
 	// true
 }
 
-// A transfer needs both accounts. DoAll takes them in one order everywhere, so that transfers do not deadlock.
+// A transfer needs both accounts. DoAll locks them in the same order everywhere, so transfers do not deadlock.
 func ExampleDoAll() {
 	locker, _ := memory.New(memory.Options{})
 	defer locker.Close()
@@ -158,7 +158,7 @@ func ExampleReenter() {
 		}, lockport.Reenter())
 	}
 	err := lockport.Do(context.Background(), locker, "catalogue", func(ctx context.Context, _ *lockport.Lock) error {
-		return reindex(ctx) // without Reenter, its Acquire would wait for ever
+		return reindex(ctx) // without Reenter, its Acquire would wait forever
 	})
 	fmt.Println(err)
 	// Output:
@@ -166,7 +166,7 @@ func ExampleReenter() {
 	// <nil>
 }
 
-// One process begins the work, and another ends it.
+// One process begins the work, and another finishes it.
 func ExampleLock_Detach() {
 	ctx := context.Background()
 	server := memory.NewServer()
@@ -176,7 +176,7 @@ func ExampleLock_Detach() {
 	defer there.Close()
 
 	lock, _ := here.Acquire(ctx, "import")
-	ticket, _ := lock.Detach(ctx) // a string, to be passed on with the work within the TTL
+	ticket, _ := lock.Detach(ctx) // a string; pass it on with the work within the TTL
 
 	attached, err := there.Attach(ctx, ticket)
 	fmt.Println(err)
@@ -215,7 +215,8 @@ func Example_fencedWrite() {
 	fmt.Println(err)
 }
 
-// In your tests the memory backend takes the server's place. Two clients of one memory.Server contend as two machines do, and you decide when a lock is lost.
+// In your tests the memory backend replaces the server. Two clients of one memory.Server contend like two machines, and you decide when a lock is
+// lost.
 func Example_inTests() {
 	ctx := context.Background()
 	server := memory.NewServer()

@@ -18,7 +18,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// thin is a backend that keeps nothing, so that what is measured is the client's. It grants all, so one client may use it.
+// thin is a backend that keeps nothing, so a measurement shows the client alone. It grants every claim: use it with one client only.
 type thin struct{ grants atomic.Uint64 }
 
 var _ driver.Backend = (*thin)(nil)
@@ -48,8 +48,8 @@ func thinClient(tb testing.TB) *lockport.Client {
 	return c
 }
 
-// The queue of the name, the caller in it, the claim with its hold, its owner id, two callbacks, and a context for each request, which is five; the lease is
-// the driver's.
+// It allocates the queue of the name, its caller, the claim with its hold, its owner id, two callbacks, and for each request a context, which is
+// five. The lease is the driver's.
 func TestAllocationsOfACycle(t *testing.T) {
 	c := thinClient(t)
 	cycles := testing.AllocsPerRun(1000, func() {
@@ -61,7 +61,7 @@ func TestAllocationsOfACycle(t *testing.T) {
 	require.LessOrEqual(t, cycles, 18.0, "one for the lease")
 }
 
-// inUse is what the heap and the stacks take, without garbage.
+// inUse is the size of the heap and the stacks, without garbage.
 func inUse() (heap, stacks int64) {
 	runtime.GC()
 	runtime.GC()
@@ -76,14 +76,14 @@ func raceDetector() bool {
 	return slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// parked is how many goroutines wait.
+// parked is the number of waiting goroutines.
 func parked() uint64 {
 	sample := []metrics.Sample{{Name: "/sched/goroutines/waiting:goroutines"}}
 	metrics.Read(sample)
 	return sample[0].Value.Uint64()
 }
 
-// What the client keeps for a lock leaves a driver a third of a kilobyte.
+// The client's memory for a lock leaves a driver a third of a kilobyte.
 func TestMemoryOfAHeldLock(t *testing.T) {
 	c := thinClient(t)
 	const n = 10_000
@@ -104,7 +104,7 @@ func TestMemoryOfAHeldLock(t *testing.T) {
 	runtime.KeepAlive(locks)
 }
 
-// A goroutine that waits gets by with the smallest stack there is, 2 KiB, unless its own frames are deep.
+// A waiting goroutine needs only the smallest stack, 2 KiB, unless its own frames are deep.
 func TestMemoryOfAWaiter(t *testing.T) {
 	if raceDetector() {
 		t.Skip("it makes frames wider")

@@ -41,7 +41,7 @@ func grants(w *world, tokens []lockport.Token) int {
 	return n
 }
 
-// A hand-off costs the server nothing, and hand-offs end: after a thousand, and after 100 ms, since clients that poll cannot be seen waiting.
+// A hand-off sends no request. Hand-offs end after a thousand, and after 100 ms, because polling clients are not seen waiting.
 func TestHandOffs(t *testing.T) {
 	for what, c := range map[string]struct {
 		waiters int
@@ -91,7 +91,7 @@ func TestHandOffEndsAfter16WhenAnotherProcessWaits(t *testing.T) {
 	})
 }
 
-// A claim is not handed on to a caller with another TTL.
+// A claim is not handed off to a caller with another TTL.
 func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()
@@ -103,7 +103,7 @@ func TestDifferentTTLsDoNotShareAClaim(t *testing.T) {
 	})
 }
 
-// A claim that can hardly be believed any more is not handed on.
+// A claim with little validity left is not handed off.
 func TestHandOffNeedsValidity(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(60 * time.Millisecond)) // 13 ms of it are the margin
@@ -119,7 +119,7 @@ func TestHandOffNeedsValidity(t *testing.T) {
 	})
 }
 
-// TestOnlyBehindThoseKnownToWait leaves the name free for a moment, for clients that poll, unless another is known to wait.
+// TestOnlyBehindThoseKnownToWait: the name becomes free for a moment, for polling clients, unless another client is known to wait.
 func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 	bubble(t, func(w *world) {
 		requeues := 0
@@ -133,7 +133,7 @@ func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 		mine := w.begin(c, "a")
 		w.release(l)
 		l = mine.got()
-		require.Zero(t, requeues, "nobody else waits, as far as is known")
+		require.Zero(t, requeues, "no other client is known to wait")
 
 		mine = w.begin(c, "a")
 		other, _ := w.client()
@@ -142,7 +142,7 @@ func TestOnlyBehindThoseKnownToWait(t *testing.T) {
 		w.release(foreign.got())
 		require.Equal(t, 1, requeues, "another client waits")
 		next := mine.got()
-		require.NotEqual(t, l.Owner(), next.Owner(), "a claim that is asked for with the release of the one before has an owner id of its own")
+		require.NotEqual(t, l.Owner(), next.Owner(), "a requeued claim has its own owner id")
 		w.release(next)
 		w.nobodyHolds("a")
 	})
@@ -157,7 +157,7 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 		mine := w.begin(c, "a")
 		b.LoseNextReply(memorytest.Release) // of the requeue: neither outcome is known
 		err := l.Release(w.ctx)
-		require.NoError(t, err, "the second attempt found it released, which is no loss")
+		require.NoError(t, err, "the second attempt found it released: no loss")
 		synctest.Wait()
 		w.release(foreign.got())
 		w.release(mine.got())
@@ -165,7 +165,7 @@ func TestRequeueGivesOthersTheirTurn(t *testing.T) {
 	})
 }
 
-// Who leaves while the lock is released, and claimed for him in the same request, leaves no place in the queue behind.
+// A waiter that leaves during the requeue that claims for it leaves no entry in the queue.
 func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.WithoutHandOff())
@@ -190,7 +190,7 @@ func TestPlaceOfARequeuedClaimIsGivenUp(t *testing.T) {
 	})
 }
 
-// MaxHold and MinHold count from when the hold was handed on, not from the grant of the claim that it has.
+// MaxHold and MinHold count from the hand-off, not from the grant of the claim.
 func TestLimitsOfAHandedOnHold(t *testing.T) {
 	const most, least = 5500 * time.Millisecond, 3 * time.Second
 	bubble(t, func(w *world) {

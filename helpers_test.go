@@ -16,7 +16,7 @@ import (
 
 const ttl = 12 * time.Second
 
-// world is a lock server in memory with clients on it, in a bubble of testing/synctest: time passes only when all wait.
+// world is a lock server in memory with its clients, in a bubble of testing/synctest: time passes only when all wait.
 type world struct {
 	*testing.T
 	ctx    context.Context
@@ -24,7 +24,7 @@ type world struct {
 	tardy  bool // the clients' backends do not say that they are prompt
 }
 
-// bubble runs f in worlds of its own: one in which claims are made on the caller's goroutine, and one in which they are not.
+// bubble runs f in two worlds: in one, claims are made on the caller's goroutine, in the other they are not.
 func bubble(t *testing.T, f func(w *world)) {
 	t.Helper()
 	for _, tardy := range []bool{false, true} {
@@ -45,7 +45,7 @@ func (b notPrompt) Capabilities() driver.Capabilities {
 	return caps
 }
 
-// client makes a client of the server, silent, and its backend to drive.
+// client makes a client of the server that does not log, and the backend that controls it.
 func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(w.server, nil)
 	c := w.on(b, opts...)
@@ -53,7 +53,7 @@ func (w *world) client(opts ...lockport.Option) (*lockport.Client, *memorytest.B
 	return c, b
 }
 
-// on makes a client of d, silent.
+// on makes a client of d that does not log.
 func (w *world) on(d driver.Backend, opts ...lockport.Option) *lockport.Client {
 	if w.tardy {
 		d = notPrompt{d}
@@ -72,7 +72,7 @@ func (w *world) acquire(c *lockport.Client, name string, opts ...lockport.Acquir
 	return l
 }
 
-// sleep lets d pass, and everything come to rest.
+// sleep lets d pass, and waits until all goroutines are idle.
 func (w *world) sleep(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -87,7 +87,7 @@ type acquiring struct {
 	cancel context.CancelFunc
 }
 
-// begin starts an Acquire and lets it come to rest.
+// begin starts an Acquire and waits until all goroutines are idle.
 func (w *world) begin(c *lockport.Client, name string, opts ...lockport.AcquireOption) *acquiring {
 	ctx, cancel := context.WithCancel(w.ctx)
 	a := &acquiring{w: w, done: make(chan struct{}), cancel: cancel}
@@ -132,10 +132,10 @@ func (w *world) token(l *lockport.Lock) lockport.Token {
 	return token
 }
 
-// nobodyHolds proves that name is free once all have come to rest, and leaves it so.
+// nobodyHolds checks that name is free once all goroutines are idle.
 func (w *world) nobodyHolds(name string) {
 	w.Helper()
-	synctest.Wait() // for what is done in the background
+	synctest.Wait() // for background work
 	c, _ := w.client()
 	l, err := c.TryAcquire(w.ctx, name)
 	require.NoError(w, err)
@@ -152,7 +152,7 @@ func isClosed(c <-chan struct{}) bool {
 	}
 }
 
-// remade is a backend each of whose leases is what remake makes of it.
+// remade is a backend that replaces each lease by remake's result.
 type remade struct {
 	driver.Backend
 	remake func(driver.Lease) driver.Lease
@@ -166,7 +166,7 @@ func (b remade) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	return b.remake(l), nil
 }
 
-// around is a backend whose calls go through do, by the names of their methods.
+// around is a backend whose calls go through do, which gets the method's name.
 type around struct {
 	*memorytest.Backend
 	do func(ctx context.Context, method string, call func())

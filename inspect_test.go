@@ -83,7 +83,7 @@ func TestTryDo(t *testing.T) {
 	})
 }
 
-// What ErrHeld says of the holder, without a request of its own.
+// ErrHeld describes the holder without another request.
 func TestHeldErrorNamesTheHolder(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client(lockport.Label("batch"))
@@ -111,7 +111,7 @@ func TestHeldErrorNamesTheHolder(t *testing.T) {
 		check(err, taken.Add(ttl))
 		require.Zero(w, b.Calls(memorytest.Look))
 
-		// This process has it, or waits for it: no request is made at all.
+		// This process holds it or waits for it: no request is made.
 		_, err = holder.TryAcquire(w.ctx, "a")
 		check(err, time.Time{})
 		waiting := w.begin(c, "a")

@@ -20,7 +20,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// stubborn makes a client whose calls of methods last for an hour, whatever their contexts say. most counts those that run at once.
+// stubborn makes a client whose calls of methods last an hour and ignore their contexts. most is the largest number that ran at once.
 func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
 	var running atomic.Int32
 	w.tardy = true
@@ -34,7 +34,7 @@ func (w *world) stubborn(most *int32, methods ...string) *lockport.Client {
 	}))
 }
 
-// No caller waits for a client library that ignores contexts, and no claim has two calls under way at once.
+// No caller waits for a client library that ignores contexts, and a claim never has two calls under way.
 func TestNobodyWaitsForALateBackend(t *testing.T) {
 	calls := map[string]func(context.Context, *lockport.Client) error{
 		"acquire": func(ctx context.Context, c *lockport.Client) error { _, err := c.Acquire(ctx, "a"); return err },
@@ -82,7 +82,7 @@ func TestNobodyWaitsForALateBackend(t *testing.T) {
 	}
 }
 
-// A lease that ends, and that neither it nor its backend can renew, is not taken.
+// The client refuses a lease that expires and that nothing can renew.
 func TestLeaseThatNothingCanRenew(t *testing.T) {
 	bubble(t, func(w *world) {
 		c := w.on(remade{memorytest.NewBackend(w.server, nil), func(l driver.Lease) driver.Lease { return struct{ driver.Lease }{l} }})
@@ -92,7 +92,7 @@ func TestLeaseThatNothingCanRenew(t *testing.T) {
 	})
 }
 
-// Requests have the values of the caller that they are made for, as tracers need them, and not the end of its context where that would undo them.
+// Requests carry their caller's context values, which tracers need, but do not end with its context where that would undo them.
 func TestValuesReachTheDriver(t *testing.T) {
 	type key struct{}
 	bubble(t, func(w *world) {
@@ -110,7 +110,7 @@ func TestValuesReachTheDriver(t *testing.T) {
 		w.sleep(time.Second)
 		w.release(l)
 		got := <-done
-		cancel() // the work is cancelled; the lock is given back all the same
+		cancel() // the work is cancelled; the lock is released anyway
 		require.NoError(t, got.Release(ctx))
 		require.GreaterOrEqual(t, len(*contexts), 3)
 		for _, ctx := range *contexts {
@@ -119,7 +119,7 @@ func TestValuesReachTheDriver(t *testing.T) {
 	})
 }
 
-// notifying is a backend that tells of every release, and has no queue.
+// notifying is a backend that notifies of every release, and has no queue.
 type notifying struct {
 	driver.Backend
 	wakes *sync.Map
@@ -136,7 +136,7 @@ func (b notifying) Notify(req driver.Request, wake func()) (stop func()) {
 	return func() { b.wakes.Delete(req.Owner) }
 }
 
-// A waiter that is told looks at once, and otherwise after a second, or when the holder's claim ends; one that nobody tells four times a second.
+// A waiter tries again when notified, after a second, or when the holder's claim ends. Without notification it polls four times a second.
 func TestWhenAWaiterLooksAgain(t *testing.T) {
 	for name, c := range map[string]struct {
 		wake driver.WakeMode
@@ -175,7 +175,7 @@ func TestWhenAWaiterLooksAgain(t *testing.T) {
 	}
 }
 
-// polling is a backend of which waiters look again and again.
+// polling is a backend whose waiters poll.
 type polling struct {
 	driver.Backend
 	wake driver.WakeMode
@@ -195,7 +195,7 @@ func (b polling) TryAcquire(ctx context.Context, req driver.Request) (driver.Lea
 	return l, err
 }
 
-// Of many locks of all TTLs each is renewed in time, and each ends when its MaxHold says so.
+// Many locks with different TTLs are each renewed in time, and each ends at its MaxHold.
 func TestManyTimers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, ctx: t.Context(), server: memory.NewServer()}

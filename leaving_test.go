@@ -13,7 +13,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// leaves is a backend whose caller gives up when the server has answered him.
+// leaves is a backend whose caller gives up when the server has answered.
 type leaves struct {
 	*memorytest.Backend
 	caller context.CancelFunc
@@ -26,7 +26,7 @@ func (b leaves) TryAcquire(ctx context.Context, req driver.Request) (driver.Leas
 	return lease, err
 }
 
-// A place in the server's queue is given up also if the caller has gone when he is told of it, or is told later that he cannot have the lock.
+// A queue entry at the server is removed even if its caller left before the answer, or is later told that it cannot have the lock.
 func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	bubble(t, func(w *world) {
 		holder, _ := w.client()
@@ -58,7 +58,7 @@ func TestPlaceInTheQueueIsGivenUp(t *testing.T) {
 	})
 }
 
-// Who makes the claim gives up before it is granted: those who came meanwhile get the name all the same.
+// The caller that makes the claim gives up before the grant. Callers that came meanwhile still get the name.
 func TestMakerOfTheClaimLeaves(t *testing.T) {
 	for _, fault := range []func(*memorytest.Backend){
 		func(b *memorytest.Backend) { b.DelayNext(memorytest.Claim, time.Second) },
@@ -75,12 +75,12 @@ func TestMakerOfTheClaimLeaves(t *testing.T) {
 			w.release(second.got())
 			w.release(third.got())
 			w.nobodyHolds("a")
-			require.Equal(t, !w.tardy, b.Calls(memorytest.Abandon) > 0, "what was asked for him is renounced before it is asked for again")
+			require.Equal(t, !w.tardy, b.Calls(memorytest.Abandon) > 0, "its claim is abandoned before the next one")
 		})
 	}
 }
 
-// What is renounced for those who wait is undone also if that fails and they are told so, or have left by then.
+// A claim that is abandoned for its waiters is undone even if that fails and they get an error, or have left by then.
 func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -118,12 +118,12 @@ func TestWhatCannotBeRenouncedIsUndone(t *testing.T) {
 	})
 }
 
-// What the server grants, or has in its queue, with the TTL of somebody who has gone is given back, and asked for anew with the next one's.
+// A grant or queue entry with the TTL of a caller that left is released. The next claim has the next waiter's TTL.
 func TestAnothersTTL(t *testing.T) {
 	for what, c := range map[string]struct {
 		held  bool          // by another client
 		delay time.Duration // of the claim
-		first time.Duration // the TTL of who leaves
+		first time.Duration // the TTL of the caller that leaves
 	}{
 		"granted":             {false, time.Second, 10 * time.Second},
 		"queued":              {true, time.Second, 10 * time.Second},
@@ -160,7 +160,7 @@ func TestAnothersTTL(t *testing.T) {
 	}
 }
 
-// withAnotherTTL has one goroutine ask for "a" with a TTL, and another one behind it with a minute, and then the first leave.
+// withAnotherTTL lets one goroutine request "a" with a TTL, and a second one with a minute. Then the first leaves.
 func (w *world) withAnotherTTL(c *lockport.Client, first time.Duration) (long *acquiring) {
 	short := w.begin(c, "a", lockport.TTL(first))
 	long = w.begin(c, "a", lockport.TTL(time.Minute))

@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// odd is a backend that panics after its first grant, and says of the second that it is lost before it makes it, without a reason.
+// odd is a backend that panics after its first grant. It reports the second grant lost before it returns it, without a reason.
 type odd struct {
 	*memorytest.Backend
 	calls *int
@@ -31,7 +31,7 @@ func (b odd) TryAcquire(ctx context.Context, req driver.Request) (driver.Lease, 
 	return lease, err
 }
 
-// A release that panics is undone like one whose outcome is unknown, alone or with others waiting, and can be repeated.
+// A release that panics counts as an unknown outcome: it is undone and can be repeated, with or without waiters.
 func TestReleaseThatPanics(t *testing.T) {
 	for what, others := range map[string]bool{"alone": false, "with others waiting": true} {
 		t.Run(what, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestReleaseThatPanics(t *testing.T) {
 	}
 }
 
-// stepped is a context of a wall-clock instant past which the wall clock was set: its timer, which is monotonic, has not fired.
+// stepped is a context whose deadline the wall clock was set past: its timer is monotonic and has not fired.
 type stepped struct {
 	context.Context
 	deadline time.Time
@@ -88,11 +88,11 @@ func (b punctual) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return b.Backend.TryAcquire(ctx, req)
 }
 
-// Nobody else waits for the end of a context whose deadline has passed, but which has not ended.
+// No other caller waits for the end of a context whose deadline has passed, but which has not ended.
 func TestCallersContextBehindItsDeadline(t *testing.T) {
 	bubble(t, func(w *world) {
 		if w.tardy {
-			return // the attempt has a context of the client's own
+			return // the attempt has the client's own context
 		}
 		c := w.on(punctual{memorytest.NewBackend(w.server, nil)})
 		ctx, cancel := context.WithTimeout(w.ctx, time.Minute)
@@ -112,7 +112,7 @@ func TestCallersContextBehindItsDeadline(t *testing.T) {
 	})
 }
 
-// Web servers recover from panics: what was granted is given back, the name stays usable, and the client closable.
+// Web servers recover from panics: the grant is released, the name stays usable, and the client can be closed.
 func TestOddBackend(t *testing.T) {
 	bubble(t, func(w *world) {
 		if w.tardy {

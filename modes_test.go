@@ -42,7 +42,7 @@ func requireHeld(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOptio
 	require.ErrorIs(t, err, lockport.ErrHeld)
 }
 
-// begins acquires in the background, and waits until that waits.
+// begins acquires in the background, and returns when that waits.
 func begins(t *testing.T, c *lockport.Client, opts ...lockport.AcquireOption) <-chan *lockport.Lock {
 	got := make(chan *lockport.Lock, 1)
 	go func() {
@@ -69,7 +69,7 @@ func TestReadersShareAClaim(t *testing.T) {
 	st, err := b.Inspect(t.Context(), "x")
 	require.NoError(t, err)
 	require.True(t, st.Shared)
-	require.Len(t, st.Others, 1, "one claim for all of a process, and one for the other's")
+	require.Len(t, st.Others, 1, "one claim for each process")
 
 	first, _ := readers[0].Token()
 	for _, r := range readers {
@@ -87,7 +87,7 @@ func TestReadersShareAClaim(t *testing.T) {
 	requireHeld(t, b, lockport.Shared())
 }
 
-// A writer that waits, in this process or another, comes before readers that come later, though these could join a claim that is held.
+// A waiting writer, in this process or another, comes before later readers, even if they could join a held claim.
 func TestWriterIsNotStarved(t *testing.T) {
 	for _, here := range []bool{true, false} {
 		t.Run(fmt.Sprint("in the same process ", here), func(t *testing.T) {
@@ -126,7 +126,7 @@ func TestWriterIsNotStarved(t *testing.T) {
 	}
 }
 
-// A reader that waits comes after sixteen writers of the same process, though the server cannot tell that it waits.
+// A waiting reader is served after sixteen writers of its process, even if the server cannot report that it waits.
 func TestReaderIsNotStarved(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()
@@ -148,7 +148,7 @@ func TestReaderIsNotStarved(t *testing.T) {
 	})
 }
 
-// MaxHold ends one reader's hold alone, and the others are renewed.
+// MaxHold ends one reader's hold only, and the others are renewed.
 func TestReadersEndOneByOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := two(t)
@@ -180,7 +180,7 @@ func TestReadersAreLostTogether(t *testing.T) {
 	acquire(t, c)
 }
 
-// As many as are allowed, and never more, have a permit: with goroutines of two clients that come, wait, give up and go.
+// Never more goroutines than allowed have a permit, while those of two clients acquire, wait, give up and release.
 func TestPermitsAreCounted(t *testing.T) {
 	for _, mode := range []struct {
 		name string
@@ -269,7 +269,7 @@ func TestReenter(t *testing.T) {
 	acquire(t, b)
 }
 
-// What Do gives to its function carries the lock; a reader's hold cannot become a writer's.
+// Do's context carries the lock; a reader's hold cannot become a writer's.
 func TestReenterInDo(t *testing.T) {
 	a, _ := two(t)
 	require.NoError(t, lockport.Do(t.Context(), a, "x", func(ctx context.Context, _ *lockport.Lock) error {
@@ -343,7 +343,7 @@ func TestDetachAndAttach(t *testing.T) {
 	})
 }
 
-// A hold that was handed on keeps its token.
+// A hold that was handed over keeps its token.
 func TestDetachAfterHandOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := two(t)
@@ -386,10 +386,10 @@ func TestTicketsThatAreNone(t *testing.T) {
 	}
 }
 
-// A reader that comes at the moment at which the claim of others ends, before a timer has told it, has a hold that Close finds.
+// A reader comes when the claim of other readers ends, before the timer has fired. Close finds its hold.
 func TestReaderThatFindsTheClaimExpired(t *testing.T) {
 	bubble(t, func(w *world) {
-		for range 20 { // which of them is first is chance
+		for range 20 { // their order is random
 			c, _ := w.client()
 			w.acquire(c, "x", lockport.Shared(), lockport.MaxHold(time.Second))
 			var late sync.WaitGroup
@@ -409,7 +409,7 @@ func TestReaderThatFindsTheClaimExpired(t *testing.T) {
 	})
 }
 
-// Close gives back everything that is held in every mode.
+// Close releases all holds in every mode.
 func TestCloseInEveryMode(t *testing.T) {
 	a, b := two(t)
 	var locks []*lockport.Lock

@@ -66,7 +66,7 @@ func TestHooks(t *testing.T) {
 	})
 }
 
-// Every hold that began ends once for the hooks, however it ends, and several Observe are all called.
+// The hooks see every hold end once, however it ends. The hooks of several Observe are all called.
 func TestHooksAreInPairs(t *testing.T) {
 	bubble(t, func(w *world) {
 		var began, ended, second atomic.Int64

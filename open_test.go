@@ -16,7 +16,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// checked is a backend whose server says what it is told to.
+// checked is a backend with a scripted Check.
 type checked struct {
 	driver.Backend
 	notices []driver.Notice
@@ -69,8 +69,8 @@ func TestOpenChecksTheServer(t *testing.T) {
 	b.err = driver.ErrRefused
 	_, err = mux(b, &o).Open(t.Context(), "fake://host?ttl=20s", lockport.TTL(30*time.Second))
 	require.ErrorIs(t, err, lockport.ErrRefused)
-	require.Equal(t, 30*time.Second, o.TTL, "an option wins over the URL")
-	require.True(t, closed, "what Open opened, it closes when it fails")
+	require.Equal(t, 30*time.Second, o.TTL, "an option overrides the URL")
+	require.True(t, closed, "if Open fails, it closes the backend")
 }
 
 func TestOpenRefusesBadURLs(t *testing.T) {

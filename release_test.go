@@ -15,7 +15,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// forgetful is a backend that says of a repeated release that the claim is gone, since it cannot know by whom.
+// forgetful is a backend that answers a repeated release with ErrLost, since it cannot know who ended the claim.
 type forgetful struct {
 	*memorytest.Backend
 	again *bool
@@ -40,7 +40,7 @@ func (l forgetfulLease) Release(ctx context.Context) error {
 	return l.Lease.Release(ctx)
 }
 
-// A repeated release that finds nothing any more is a loss only if its time was up.
+// A repeated release that finds the claim gone is a loss only if its time was up.
 func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	for want, late := range map[error]time.Duration{nil: 0, lockport.ErrLost: 3 * time.Second} {
 		bubble(t, func(w *world) {
@@ -57,7 +57,8 @@ func TestReleaseRepeatedAfterALostReply(t *testing.T) {
 	}
 }
 
-// A release that the server does not confirm, twice, is ErrUnavailable. The hold has ended, and the client goes on in the background until the name is free.
+// A release that the server does not confirm twice is ErrUnavailable. The hold has ended, and the client retries in the background until the name is
+// free.
 func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -75,7 +76,7 @@ func TestReleaseThatIsNotConfirmed(t *testing.T) {
 	})
 }
 
-// keeps is a backend that keeps the contexts of its calls, and has somebody wait for their ends, as client libraries do.
+// keeps is a backend that keeps the contexts of its calls, and waits for their ends, as client libraries do.
 func (w *world) keeps(contexts *[]context.Context) around {
 	return w.around(func(ctx context.Context, _ string, call func()) {
 		_ = ctx.Done()
@@ -84,7 +85,7 @@ func (w *world) keeps(contexts *[]context.Context) around {
 	})
 }
 
-// The context of a request ends with it, and so does what it costs: a timer, and a place among those that end with their parent.
+// The context of a request ends with it, which frees its timer and its place among its parent's children.
 func TestContextsOfRequestsEnd(t *testing.T) {
 	bubble(t, func(w *world) {
 		var contexts []context.Context
@@ -128,7 +129,7 @@ func TestConcurrentReleases(t *testing.T) {
 	})
 }
 
-// What is released in the background ends with the client, even if it began late: only so many releases are under way at once.
+// Background releases end with the client, even those that began late because only so many run at once.
 func TestCloseEndsItsReleases(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -179,7 +180,7 @@ func TestDoPanics(t *testing.T) {
 	})
 }
 
-// What ran while the locker was closed under it may have overlapped somebody else's work.
+// A fn whose locker was closed meanwhile may have overlapped another holder's work.
 func TestDoSaysThatTheLockerWasClosed(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, _ := w.client()

@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// Nothing is heard from the server: the hold ends before anybody else can have the name.
+// The server goes silent: the hold ends before anybody else can have the name.
 func TestSilenceEndsTheHoldInTime(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client()
@@ -50,8 +50,7 @@ func TestSilenceEndsTheHoldInTime(t *testing.T) {
 	})
 }
 
-// The clock is compared at every call, for it may be that no timer, and no goroutine, has run since the deadline: at the very
-// instant their order is chance.
+// Every call compares the clock, because no timer or goroutine may have run since the deadline. At that very instant their order is random.
 func TestErrComparesTheClock(t *testing.T) {
 	for i := range 200 {
 		bubble(t, func(w *world) {
@@ -71,7 +70,7 @@ func TestErrComparesTheClock(t *testing.T) {
 	}
 }
 
-// A renewal that succeeds at the very instant at which the deadline passes, whichever is seen first, revives nothing.
+// A renewal that succeeds at the very instant of the deadline revives nothing, whichever is seen first.
 func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	for range 100 {
 		bubble(t, func(w *world) {
@@ -88,7 +87,7 @@ func TestRenewalThatComesTooLateRevivesNothing(t *testing.T) {
 	}
 }
 
-// tardyLease is renewed with success, whatever the context says, at the instant end.
+// tardyLease renews successfully at the instant end, and ignores its context.
 type tardyLease struct {
 	driver.Lease
 	end time.Time
@@ -103,7 +102,7 @@ func (l tardyLease) Renew(ctx context.Context) (time.Time, error) {
 // plain hides the optional interfaces of a backend.
 type plain struct{ driver.Backend }
 
-// A backend that can do nothing but the four methods is polled and renewed one by one.
+// A backend with only the four methods is polled, and its leases are renewed one by one.
 func TestPlainBackend(t *testing.T) {
 	bubble(t, func(w *world) {
 		b := memorytest.NewBackend(w.server, nil)
@@ -124,7 +123,7 @@ func TestPlainBackend(t *testing.T) {
 	})
 }
 
-// The TTL counts from the sending of the claim: a slow reply leaves less time until the first renewal.
+// The TTL counts from when the claim is sent: a slow reply leaves less time until the first renewal.
 func TestSlowGrantIsRenewedInTime(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(2 * time.Second))
@@ -135,7 +134,7 @@ func TestSlowGrantIsRenewedInTime(t *testing.T) {
 	})
 }
 
-// A renewal that hangs does not take all the time that a release has.
+// A hanging renewal leaves a release some of its time.
 func TestReleaseBehindAHungRenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.TTL(time.Minute))
@@ -151,7 +150,7 @@ func TestReleaseBehindAHungRenewal(t *testing.T) {
 	})
 }
 
-// A claim that is lost while it is being renewed is undone when the renewal has come back, not beside it.
+// A claim lost during a renewal is undone after the renewal has returned, not beside it.
 func TestLossDuringARenewal(t *testing.T) {
 	bubble(t, func(w *world) {
 		c, b := w.client(lockport.MaxHold(4500 * time.Millisecond))

@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// The time for which the machine was suspended passes for a validity too, though Go's monotonic clock stands still. One hour of it stands here for what no test
-// can have: before the request, or after it.
+// A validity also runs out while the machine is suspended, though Go's monotonic clock stands still then. No test can suspend the machine, so one
+// hour of suspension is simulated, before the request or after it.
 func TestDeadlineCountsSuspends(t *testing.T) {
 	const ttl, asleep = 10 * time.Second, time.Hour
 	for when, suspended := range map[time.Duration]time.Duration{ttl: clock.Suspended(), ttl - asleep: clock.Suspended() - asleep} {
