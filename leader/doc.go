@@ -1,28 +1,27 @@
-// Package leader runs a function in one process at a time: in the leader among all processes that call [Run] with the same name on the same server.
+// Package leader runs a function in one process at a time: the leader among all processes that call [Run] with the same name on the same server.
 //
 // # What is not guaranteed
 //
-// Run cannot stop fn. It ends fn's context and waits until fn returns. So two processes can act as the leader at one time:
+// Run cannot stop fn. It ends fn's context and waits until fn returns. So two processes can act as the leader at the same time:
 //
-//   - if fn ignores its context, or returns later than the lock's validity ends. [Grace] gives it more time to return.
-//   - if the leader's process is stopped (SIGSTOP, swapping, a suspended virtual machine) for longer than the TTL. When it resumes, fn may
-//
-// do one more thing before it sees that its context has ended. Ask term.Valid after whatever may have taken long; it compares clocks.
+//   - if fn ignores its context, or returns after the lock's validity ends. [Grace] gives it more time to return.
+//   - if the leader's process is stopped (SIGSTOP, swapping, a suspended virtual machine) for longer than the TTL. When it resumes, fn may do one
+//     more thing before it sees that its context has ended. Call term.Valid after anything that may have taken long; it compares clocks.
 //   - if clocks measure durations at speeds that differ by more than 5 %.
-//   - if the backend loses the lock, as a Redis does that fails over to a replica, or if an operator ends the hold by force (Client.Break).
-//     The page docs/guarantees.md in the repository says what each backend survives.
+//   - if the backend loses the lock, as a Redis that fails over to a replica may, or an operator ends the hold by force (Client.Break). The page
+//     docs/guarantees.md in the repository says what each backend survives.
 //
-// Pass term.Token to the storage that the leader writes to, and let it refuse a smaller token than it has seen: see package
-// github.com/lockport/lockport/fence. That alone excludes a late write of an earlier leader.
+// Pass term.Token to the storage that the leader writes to, and let it refuse a token smaller than one it has seen: see package
+// github.com/lockport/lockport/fence. Only that excludes a late write of an earlier leader.
 //
-// There may also be no leader: after one has died, until its TTL has passed; during back-off; and while the server cannot be reached.
+// There may also be no leader: after one has died, until its TTL has passed; during a backoff pause; and while the server cannot be reached.
 //
 // # What is guaranteed
 //
-//   - Fn's context ends before anybody else can lead, by TTL/20 + 10 ms at least. Package lockport computes that as it does for every lock;
-//     where it does not hold, the backend's page says so first.
-//   - Run never releases the lock while fn runs, also if ctx has ended. Until fn returns, the lock is renewed as long as the server answers.
-//   - A call of Run calls fn once at a time. Terms have rising tokens where the backend has tokens.
+//   - Fn's context ends at least TTL/20 + 10 ms before another process can lead. Package lockport computes that as for every lock; if it does not
+//     hold for a backend, the backend's page says so first.
+//   - Run never releases the lock while fn runs, even if ctx has ended. Until fn returns, the lock is renewed while the server answers.
+//   - A call of Run calls fn once at a time. Tokens rise from term to term, if the backend has tokens.
 //
 // All this is about fn itself. Goroutines and processes that fn starts must have ended when it returns.
 package leader

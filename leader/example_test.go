@@ -18,9 +18,9 @@ func ExampleRun() {
 
 	ctx, end := context.WithCancelCause(context.Background()) // or signal.NotifyContext
 	err := leader.Run(ctx, locker, "log-compactor", func(ctx context.Context, term *lockport.Lock) error {
-		token, _ := term.Token() // for what the leader writes to
+		token, _ := term.Token() // for the storage that the leader writes to
 		fmt.Println("leading; fenced:", token > 0)
-		for rounds := 0; ctx.Err() == nil; rounds++ { // ends when this process must not lead any more
+		for rounds := 0; ctx.Err() == nil; rounds++ { // ends when this process must stop leading
 			if rounds == 3 {
 				end(errors.New("asked to end"))
 			}
@@ -34,7 +34,7 @@ func ExampleRun() {
 	// asked to end
 }
 
-// A health check wants to know whether this process leads, and since when. A leader that does not stop in time is better ended.
+// A health check needs to know whether this process leads, and since when. If a leader does not stop in time, exit.
 func ExampleObserve() {
 	locker, _ := memory.New(memory.Options{})
 	defer locker.Close()
@@ -69,7 +69,7 @@ func ExampleObserve() {
 	// true
 }
 
-// Whoever does not campaign can see who leads.
+// A process that does not campaign can see who leads.
 func ExampleWatch() {
 	ctx := context.Background()
 	server := memory.NewServer()

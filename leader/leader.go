@@ -10,23 +10,23 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Func leads for one term. Its context ends when the term must: the lock is lost, only Grace is left of its validity, or the context of Run has ended.
-// The context's cause says why, and the context carries the term for lockport.Reenter. Func should then return soon; Run waits for it. term is the
-// lock: its Token is that of this term. Func must neither release nor detach it.
+// Func leads for one term. Its context carries the term for lockport.Reenter, and its cause says why it ended: the lock is lost, only Grace is left
+// of its validity, or the context of Run has ended. Func should then return soon; Run waits for it. term is the lock: its Token is that of this term.
+// Func must neither release nor detach it.
 type Func func(ctx context.Context, term *lockport.Lock) error
 
-// Run campaigns for name and calls fn while it leads, again and again, until ctx ends. It then returns the cause of ctx's end, after fn has returned
-// and the lock is released.
+// Run campaigns for name and calls fn while it leads, again and again, until ctx ends. After fn has returned and the lock is released, Run returns
+// the cause of ctx's end.
 //
-// A term ends when fn returns, whether it was to or not. Run then releases the lock, pauses (see [Backoff]) and campaigns again, also if fn
-// returned nil. So fn returns early to let another process lead. To end for good, it ends ctx: by a CancelCauseFunc if Run is to return a
-// certain error. Run itself returns no error of fn; [Observe] tells them.
+// A term ends when fn returns, for any reason. Run then releases the lock, pauses (see [Backoff]) and campaigns again, even if fn returned nil. So fn
+// returns early to let another process lead. To stop Run, end ctx; use a CancelCauseFunc to choose the error that Run returns. Run never returns an
+// error of fn; [Observe] reports those.
 //
-// A lock that is lost and a server that cannot be reached are no reason to return either. Run returns the errors that trying again does not
-// mend: ErrRefused, ErrClosed, ErrInvalidName, ErrInvalidOption and errors.ErrUnsupported.
+// Run does not return when a lock is lost or the server cannot be reached. It returns errors that a retry does not fix: ErrRefused, ErrClosed,
+// ErrInvalidName, ErrInvalidOption and errors.ErrUnsupported.
 //
-// If fn panics, the lock is released, and Run panics. Close locker only after Run has returned: closing it releases its locks at once.
-// Different calls of Run may share locker, and compete if they share name too.
+// If fn panics, Run releases the lock and panics. Close locker only after Run has returned: closing it releases its locks at once. Several calls of
+// Run may share locker, and compete if they share name too.
 func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts ...Option) error {
 	c := &candidate{config: config{least: DefaultLeast, most: DefaultMost}, fn: fn}
 	for _, o := range opts {
@@ -38,24 +38,24 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 		}
 	}
 	for failures := 0; ; {
-		c.tell(Change{State: Campaigning})
+		c.report(Change{State: Campaigning})
 		term, err := locker.Acquire(ctx, name)
-		hopeless := err != nil && isHopeless(err)
+		permanent := err != nil && isPermanent(err)
 		failures++
 		if err == nil {
 			began := time.Now()
 			err = c.lead(ctx, term)
-			hopeless = errors.Is(err, errGraceTooLong)
+			permanent = errors.Is(err, errGraceTooLong)
 			if err == nil || time.Since(began) >= c.most {
 				failures = 0
 			}
 		}
 		idle := Change{State: Idle, Err: err}
-		over := hopeless || ctx.Err() != nil
+		over := permanent || ctx.Err() != nil
 		if !over {
 			idle.Pause = c.pause(failures)
 		}
-		c.tell(idle)
+		c.report(idle)
 		if over {
 			return cmp.Or(context.Cause(ctx), err)
 		}
@@ -67,8 +67,8 @@ func Run(ctx context.Context, locker lockport.Locker, name string, fn Func, opts
 	}
 }
 
-// isHopeless reports that an acquisition failed for a reason that trying again does not mend.
-func isHopeless(err error) bool {
+// isPermanent reports whether an acquisition failed for a reason that a retry does not fix.
+func isPermanent(err error) bool {
 	for _, class := range []error{lockport.ErrRefused, lockport.ErrClosed, lockport.ErrInvalidName, lockport.ErrInvalidOption, errors.ErrUnsupported} {
 		if errors.Is(err, class) {
 			return true
@@ -83,14 +83,14 @@ type candidate struct {
 	fn Func
 }
 
-// lead is one term. It returns when fn has and the lock is released, with why the term ended, if that is not fn's return of nil.
+// lead leads for one term. It returns after fn has returned and the lock is released. err is why the term ended, nil if fn returned nil.
 func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	lock, cancel := term.Context(ctx)
 	held, end := context.WithCancelCause(lock)
-	told := func() {}
+	endReport := func() {}
 	defer func() { // fn has returned, or panics
-		told()
-		ended, said := context.Cause(held), held.Err() // nil if fn returned by itself
+		endReport()
+		ended, ctxErr := context.Cause(held), held.Err() // nil if fn returned first
 		end(nil)
 		cancel()
 		released := term.Release(ctx)
@@ -98,7 +98,7 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 			ended = released
 		}
 		switch {
-		case err == nil, errors.Is(said, err), errors.Is(ended, err): // fn says no more than that its context has ended
+		case err == nil, errors.Is(ctxErr, err), errors.Is(ended, err): // fn's error says only that its context has ended
 			err = ended
 		case ended != nil:
 			err = errors.Join(ended, err)
@@ -113,8 +113,8 @@ func (c *candidate) lead(ctx context.Context, term *lockport.Lock) (err error) {
 	if held.Err() != nil {
 		return nil // it ended before fn could begin
 	}
-	c.tell(Change{State: Leading, Term: term})
-	told = c.tellStopping(held, term)
+	c.report(Change{State: Leading, Term: term})
+	endReport = c.reportStopping(held, term)
 	return c.fn(held, term)
 }
 
@@ -138,8 +138,8 @@ func (c *candidate) endEarly(held context.Context, end context.CancelCauseFunc, 
 	}
 }
 
-// pause is how long to wait after so many failures in a row: between half of it and the whole, at random, so that candidates that failed together do not
-// try together (M. Brooker, Exponential Backoff And Jitter, 2015).
+// pause is how long to wait after so many failures in a row. It is random between half of the backoff and all of it, so that candidates that failed
+// together do not retry together (M. Brooker, Exponential Backoff And Jitter, 2015).
 func (c *candidate) pause(failures int) time.Duration {
 	d := c.least
 	for n := 1; n < failures && d < c.most; n++ {

@@ -31,7 +31,7 @@ func bubble(t *testing.T, f func(t *testing.T, s *memory.Server)) {
 	synctest.Test(t, func(t *testing.T) { f(t, memory.NewServer()) })
 }
 
-// client is a machine of the server's.
+// client is one machine's client of the server.
 func client(t *testing.T, s *memory.Server) (*lockport.Client, *memorytest.Backend) {
 	b := memorytest.NewBackend(s, nil)
 	c, err := lockport.New(b, lockport.TTL(ttl), lockport.Logger(nil))
@@ -69,7 +69,7 @@ func run(ctx context.Context, c lockport.Locker, fn leader.Func, opts ...leader.
 	return r
 }
 
-// told are the changes so far.
+// told returns the changes so far.
 func (r *campaign) told() []leader.Change {
 	synctest.Wait()
 	r.mu.Lock()
@@ -77,7 +77,7 @@ func (r *campaign) told() []leader.Change {
 	return slices.Clone(r.changes)
 }
 
-// states are the states that the Run has been in.
+// states returns the states that the Run has been in.
 func (r *campaign) states() string {
 	var all []string
 	for _, c := range r.told() {
@@ -86,13 +86,13 @@ func (r *campaign) states() string {
 	return strings.Join(all, " ")
 }
 
-// last is the last change.
+// last returns the last change.
 func (r *campaign) last() leader.Change {
 	all := r.told()
 	return all[len(all)-1]
 }
 
-// stop ends the Run, and returns what it returned.
+// stop ends the Run, and returns its result.
 func (r *campaign) stop(cause error) error {
 	r.cancel(cause)
 	<-r.done
@@ -110,7 +110,7 @@ func sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-// The lock is released when fn has returned, however long that takes, and not before; the next leader's token is greater.
+// The lock is released only after fn has returned, however long that takes. The next leader's token is greater.
 func TestStepsDownInOrder(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		one, _ := client(t, s)
@@ -141,13 +141,13 @@ func TestStepsDownInOrder(t *testing.T) {
 	})
 }
 
-// What ends a term, beside fn's return: how long before another can lead its context ends, with which cause, and what Idle tells.
+// What ends a term beside fn's return: how long fn's context ends before another process can lead, its cause, and what Idle reports.
 func TestLoss(t *testing.T) {
 	for name, tt := range map[string]struct {
 		harm   func(s *memory.Server, b *memorytest.Backend)
 		opts   []leader.Option
 		cause  error
-		before time.Duration // at least so long before the other leads
+		before time.Duration // at least this long before the other leads
 	}{
 		"silence":                {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, cause: lockport.ErrSilence, before: margin},
 		"silence with Grace":     {harm: func(_ *memory.Server, b *memorytest.Backend) { b.Pause() }, opts: []leader.Option{leader.Grace(ttl / 2)}, cause: lockport.ErrSilence, before: margin + ttl/2},
@@ -181,7 +181,7 @@ func TestLoss(t *testing.T) {
 				stopping, idle := r.told()[2], r.told()[3]
 				require.Equal(t, cause, stopping.Err)
 				require.ErrorIs(t, idle.Err, tt.cause)
-				require.NotContains(t, idle.Err.Error(), "\n", "that fn's context ended is said once")
+				require.NotContains(t, idle.Err.Error(), "\n", "the end of fn's context is reported once")
 				b.Restore()
 				require.Error(t, next.stop(nil))
 				sleep(ttl)
@@ -191,7 +191,7 @@ func TestLoss(t *testing.T) {
 	}
 }
 
-// A fn that ignores the end of its context keeps its Run from campaigning, and its lock from being released; Run says that another may lead.
+// While fn ignores the end of its context, Run neither campaigns nor releases the lock. Run reports that another process may lead.
 func TestFnThatHangs(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		one, b := client(t, s)
@@ -213,7 +213,7 @@ func TestFnThatHangs(t *testing.T) {
 	})
 }
 
-// Grace ends the context of a fn that takes its time, and the lock, which can be renewed again, is not released meanwhile.
+// Grace ends the context of a slow fn. The lock, which can be renewed again, is not released meanwhile.
 func TestGraceThatIsNotKept(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		one, b := client(t, s)
@@ -235,7 +235,7 @@ func TestGraceThatIsNotKept(t *testing.T) {
 	})
 }
 
-// Pauses double with the failures in a row, up to the most, each cut by no more than a half, and not always by as much.
+// Pauses double with each failure in a row, up to most. Each is cut by at most a half, at random.
 func TestBackoff(t *testing.T) {
 	const least, most = time.Second, 6 * time.Second
 	failure := errors.New("failure")
@@ -280,7 +280,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// What trying again does not mend, Run returns.
+// Run returns the errors that a retry does not fix.
 func TestHopeless(t *testing.T) {
 	never := func(context.Context, *lockport.Lock) error { panic("it leads") }
 	for name, tt := range map[string]struct {
@@ -310,7 +310,7 @@ func TestHopeless(t *testing.T) {
 	}
 }
 
-// An error of fn is none of Run's, whatever it matches. A locker that is closed under fn ends its context.
+// Run does not return an error of fn, whatever it matches. Closing the locker ends fn's context.
 func TestErrorsOfFn(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s)
@@ -343,7 +343,7 @@ func (l losing) Acquire(ctx context.Context, name string, opts ...lockport.Acqui
 	return lock, err
 }
 
-// Nobody leads with a lock that is lost already.
+// Nobody leads with a lock that is already lost.
 func TestLostBeforeTheTerm(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		c, _ := client(t, s)
@@ -368,7 +368,7 @@ func TestPanic(t *testing.T) {
 	})
 }
 
-// Those who do not campaign see each leader once, and errors between.
+// Watch yields each leader once, and errors in between.
 func TestWatch(t *testing.T) {
 	bubble(t, func(t *testing.T, s *memory.Server) {
 		candidate, _ := client(t, s)

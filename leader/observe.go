@@ -16,7 +16,7 @@ type State int
 const (
 	Campaigning State = iota // waits for the lock
 	Leading                  // has the lock, and fn is about to be called
-	Stopping                 // fn's context has ended, and fn has not returned: another process may lead soon
+	Stopping                 // fn's context has ended, but fn has not returned: another process may lead soon
 	Idle                     // fn has returned and the lock is released, or the campaign failed
 )
 
@@ -33,40 +33,38 @@ type Change struct {
 	Pause time.Duration  // Idle: until the next campaign; 0: Run returns
 }
 
-// Observe has Run call f at every change, one call at a time, in order. Run waits for f, and a term begins and ends no sooner than it returns: f must be
-// quick, and must not wait for fn. A program that would rather end than have an fn that hangs can set a timer at Stopping and clear it at Idle.
+// Observe makes Run call f at every change, one call at a time, in order. Run waits for f: a term neither begins nor ends before f returns. So f must
+// be quick, and must not wait for fn. To end the program if fn hangs, set a timer at Stopping and clear it at Idle.
 func Observe(f func(Change)) Option {
 	return func(c *config) error { c.observe = f; return nil }
 }
 
-func (c *candidate) tell(change Change) {
+func (c *candidate) report(change Change) {
 	if c.observe != nil {
 		c.observe(change)
 	}
 }
 
-// tellStopping tells when held ends. end, called when fn has returned, puts an end to that; what is being told is told first.
-func (c *candidate) tellStopping(held context.Context, term *lockport.Lock) (end func()) {
-	told := make(chan struct{})
+// reportStopping reports Stopping when held ends. Call end after fn has returned: it cancels the report, or waits for one under way.
+func (c *candidate) reportStopping(held context.Context, term *lockport.Lock) (end func()) {
+	reported := make(chan struct{})
 	stop := context.AfterFunc(held, func() {
-		defer close(told)
-		c.tell(Change{State: Stopping, Term: term, Err: context.Cause(held)})
+		defer close(reported)
+		c.report(Change{State: Stopping, Term: term, Err: context.Cause(held)})
 	})
 	return func() {
 		if !stop() {
-			<-told
+			<-reported
 		}
 	}
 }
 
-// Watch yields who leads name, and again after every change, until ctx ends. It serves those who do not campaign. It asks client.Inspect at once and
-// then after every pause, which must be positive, so it is late by up to a pause and can miss a short term. A Status that is not Held says that nobody
-// leads. Its Since is the start of the term, and its Token is the term's, as far as the backend can tell (docs/backends in the
-// repository). A change is another Owner or Token.
+// Watch yields who leads name, and again after every change, until ctx ends. Use it in processes that do not campaign. It polls client.Inspect, at
+// once and then after every pause, which must be positive. So it is late by up to a pause and can miss a short term. If Status.Held is false, nobody
+// leads. Since is the start of the term, and Token is the term's, if the backend knows them (docs/backends in the repository). A change is another
+// Owner or Token.
 //
-// An error is yielded as often as Inspect returns one. Watch continues after it, unless trying again does not help, as after
-// errors.ErrUnsupported, where the
-// backend cannot tell.
+// Watch yields every error of Inspect, and continues unless a retry does not help. One such error is errors.ErrUnsupported: the backend cannot tell.
 func Watch(ctx context.Context, client *lockport.Client, name string, pause time.Duration) iter.Seq2[lockport.Status, error] {
 	return func(yield func(lockport.Status, error) bool) {
 		if pause <= 0 {
@@ -80,7 +78,7 @@ func Watch(ctx context.Context, client *lockport.Client, name string, pause time
 			case ctx.Err() != nil:
 				return
 			case err != nil:
-				if !yield(now, err) || isHopeless(err) {
+				if !yield(now, err) || isPermanent(err) {
 					return
 				}
 			case last == nil || now.Owner != last.Owner || now.Token != last.Token:

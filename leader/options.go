@@ -16,15 +16,15 @@ type config struct {
 	observe     func(Change)
 }
 
-// The pauses of Backoff where it is not given.
+// The pauses of Backoff by default.
 const (
 	DefaultLeast = time.Second
 	DefaultMost  = 30 * time.Second
 )
 
-// Backoff sets how long Run pauses between a term, or a failed campaign, and the next campaign. The pause is least after fn returned nil, and after a
-// term that lasted for most or longer. It doubles with every failure in a row, up to most. It is then cut by up to a half, at random.
-// Default: DefaultLeast, 1 s, and DefaultMost, 30 s. least must be positive, and most not less (lockport.ErrInvalidOption).
+// Backoff sets the pause between a term, or a failed campaign, and the next campaign. The pause is least after fn returned nil, and after a term that
+// lasted for most or longer. It doubles with every failure in a row, up to most. A random part of up to a half is then cut off. Default:
+// DefaultLeast, 1 s, and DefaultMost, 30 s. least must be positive, and most at least least (lockport.ErrInvalidOption).
 func Backoff(least, most time.Duration) Option {
 	return func(c *config) error {
 		if least <= 0 || most < least {
@@ -35,10 +35,10 @@ func Backoff(least, most time.Duration) Option {
 	}
 }
 
-// Grace ends fn's context this long before the lock's Deadline, so that fn has that time to return before anybody else can lead. Default: 0; what is
-// left then is the margin of the lock, TTL/20 + 10 ms. A server that does not answer for the TTL less Grace ends the term. Renewals come
-// after a third of the TTL, so Grace must be at most half of it: Run returns lockport.ErrInvalidOption at the first term otherwise. It has no effect
-// on locks without a Deadline (the backend file).
+// Grace ends fn's context this long before the lock's Deadline, so that fn has time to return before another process can lead. Default: 0, which
+// leaves the margin of the lock, TTL/20 + 10 ms. A server that is silent for the TTL less Grace ends the term. Renewals come after a third of the
+// TTL, so Grace must be at most half of it; otherwise Run returns lockport.ErrInvalidOption at the first term. Grace has no effect on locks without a
+// Deadline (the backend file).
 func Grace(d time.Duration) Option {
 	return func(c *config) error {
 		if d < 0 {
