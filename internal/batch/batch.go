@@ -1,5 +1,5 @@
-// Package batch sends the requests of many goroutines to a server together. A request that comes while fewer than Limit batches are under way goes
-// at once; the others queue, and go as one batch when another has come back. So a lone caller pays nothing, and a crowd shares round trips.
+// Package batch combines the requests of many goroutines to a server. A request goes at once while fewer than Limit batches are under way. Otherwise
+// it queues, and the queued requests go as one batch when another returns. So a lone caller pays nothing, and a crowd shares round trips.
 package batch
 
 import (
@@ -9,35 +9,35 @@ import (
 	"time"
 )
 
-// Queue sends requests of type Q and hands out their answers of type A. Its fields are set before the first use. Safe for concurrent use.
+// Queue sends requests of type Q and returns their answers of type A. Set its fields before the first use. Safe for concurrent use.
 type Queue[Q, A any] struct {
-	// Send sends requests, at least one, and returns the answer to each, in their order. It runs on a goroutine of its own. ctx has the values of
-	// the first request's context, and ends when nobody waits for any of the answers any more. Send may return later than that.
+	// Send sends requests, at least one, and returns the answer to each, in their order. It runs on its own goroutine. ctx has the values of the
+	// first request's context, and ends when no caller waits for an answer any more. Send may return later than that.
 	Send func(ctx context.Context, requests []Q) []A
 
-	// Alone, if not nil, sends a request that need not wait, in place of Send: on the goroutine of the caller, which saves a switch between two, and
-	// with the caller's context. It must return soon after that ends.
+	// Alone, if not nil, replaces Send for a request that need not wait. It runs on the caller's goroutine, which saves a switch, with the caller's
+	// context. It must return soon after that ends.
 	Alone func(ctx context.Context, request Q) A
 
-	// Limit is how many batches are under way at once as long as the server answers. Default: 2, which keeps a server busy while one batch's
-	// answers are handed out.
+	// Limit is how many batches are under way at once while the server answers. Default: 2, which keeps a server busy while one batch's answers are
+	// distributed.
 	Limit int
 
-	// Size is how many requests a batch has at most. Default: 64.
+	// Size is the largest number of requests in a batch. Default: 64.
 	Size int
 
-	// Overdue is after what time a batch no longer counts against Limit: a connection that has died silently must not hold up those whose requests
-	// could pass. There are never more than 8 of them. Default: 50 ms.
+	// Overdue is the time after which a batch no longer counts against Limit: a dead connection must not block requests that others could carry. At
+	// most 8 batches are overdue at once. Default: 50 ms.
 	Overdue time.Duration
 
-	// Apart gives each request a key: requests of one key never go in one batch. nil: all may go together.
+	// Apart gives each request a key: requests with the same key never share a batch. nil: all may share one.
 	Apart func(Q) string
 
 	mu      sync.Mutex
 	waiting []*item[Q, A]
-	active  int        // batches under way that count against Limit
-	overdue int        // those that do not any more
-	lone    []*sending // of those that count, those whose time does not run, since nobody waits for them
+	active  int      // batches under way that count against Limit
+	overdue int      // batches under way that no longer count
+	lone    []*batch // counting batches without a running timer, since no request waits behind them
 }
 
 // maxOverdue is how many batches may be overdue at once.
@@ -47,22 +47,22 @@ const maxOverdue = 8
 type item[Q, A any] struct {
 	request Q
 	ctx     context.Context
-	batch   *sending // nil: it waits
+	batch   *batch // nil: not sent yet
 	answer  A
 	done    chan struct{}
 }
 
-// sending is a batch under way. mu guards it.
-type sending struct {
-	left   int // requests that somebody waits for
-	cancel context.CancelFunc
-	timer  *time.Timer // says that it is overdue; nil: its time does not run
-	late   bool        // it is overdue
-	over   bool        // it has its answers
+// batch is a batch under way. mu guards it.
+type batch struct {
+	left    int // requests whose callers still wait
+	cancel  context.CancelFunc
+	timer   *time.Timer // makes it overdue; nil: not running
+	overdue bool
+	done    bool // has its answers
 }
 
-// Do sends request and waits for its answer. err is ctx's, if that ended first; sent then says whether the request may have reached the server: one
-// that was not sent yet never is.
+// Do sends request and waits for its answer. If ctx ends first, err is its error, and sent reports whether the request may have reached the server:
+// if false, it never will.
 func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return answer, false, err
@@ -70,14 +70,14 @@ func (q *Queue[Q, A]) Do(ctx context.Context, request Q) (answer A, sent bool, e
 	q.mu.Lock()
 	if q.Alone != nil && len(q.waiting) == 0 && q.active < q.limit() {
 		q.active++
-		s := new(sending)
+		s := new(batch)
 		q.lone = append(q.lone, s)
 		q.mu.Unlock()
 		defer q.end(s)
 		return q.Alone(ctx, request), true, nil
 	}
 	for _, s := range q.lone {
-		q.run(s)
+		q.startTimer(s)
 	}
 	q.lone = q.lone[:0]
 	it := &item[Q, A]{request: request, ctx: ctx, done: make(chan struct{})}
@@ -114,48 +114,48 @@ func (q *Queue[Q, A]) limit() int {
 	return q.Limit
 }
 
-// run begins the time after which s is overdue. The mutex is held.
-func (q *Queue[Q, A]) run(s *sending) {
+// startTimer starts the time after which s is overdue. The mutex is held.
+func (q *Queue[Q, A]) startTimer(s *batch) {
 	overdue := q.Overdue
 	if overdue <= 0 {
 		overdue = 50 * time.Millisecond
 	}
-	s.timer = time.AfterFunc(overdue, func() { q.late(s) })
+	s.timer = time.AfterFunc(overdue, func() { q.markOverdue(s) })
 }
 
-// end notes that s is over, and lets those who wait follow.
-func (q *Queue[Q, A]) end(s *sending) {
+// end notes that s is over, and sends waiting requests.
+func (q *Queue[Q, A]) end(s *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if s.timer != nil {
 		s.timer.Stop()
 	}
-	q.lone = slices.DeleteFunc(q.lone, func(other *sending) bool { return other == s })
-	if s.late {
+	q.lone = slices.DeleteFunc(q.lone, func(other *batch) bool { return other == s })
+	if s.overdue {
 		q.overdue--
 	} else {
 		q.active--
 	}
-	s.over = true
+	s.done = true
 	q.start()
 }
 
-// start begins batches for those who wait, as many as may be under way. The mutex is held.
+// start sends batches of the waiting requests, as many as may be under way. The mutex is held.
 func (q *Queue[Q, A]) start() {
 	for len(q.waiting) > 0 && q.active < q.limit() {
 		items := q.take()
 		ctx, cancel := context.WithCancel(context.WithoutCancel(items[0].ctx))
-		s := &sending{left: len(items), cancel: cancel}
+		s := &batch{left: len(items), cancel: cancel}
 		for _, it := range items {
 			it.batch = s
 		}
 		q.active++
-		q.run(s)
+		q.startTimer(s)
 		go q.send(ctx, s, items)
 	}
 }
 
-// take takes the requests of the next batch from those that wait. The mutex is held.
+// take removes the requests of the next batch from the waiting ones. The mutex is held.
 func (q *Queue[Q, A]) take() []*item[Q, A] {
 	size := q.Size
 	if size <= 0 {
@@ -181,8 +181,8 @@ func (q *Queue[Q, A]) take() []*item[Q, A] {
 	return items
 }
 
-// send sends a batch and hands out the answers.
-func (q *Queue[Q, A]) send(ctx context.Context, s *sending, items []*item[Q, A]) {
+// send sends a batch and distributes the answers.
+func (q *Queue[Q, A]) send(ctx context.Context, s *batch, items []*item[Q, A]) {
 	defer s.cancel()
 	defer q.end(s)
 	requests := make([]Q, len(items))
@@ -198,14 +198,14 @@ func (q *Queue[Q, A]) send(ctx context.Context, s *sending, items []*item[Q, A])
 	}
 }
 
-// late lets another batch begin beside s, which takes long.
-func (q *Queue[Q, A]) late(s *sending) {
+// markOverdue marks s as overdue, so that another batch can start.
+func (q *Queue[Q, A]) markOverdue(s *batch) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if s.over || s.late || q.overdue == maxOverdue {
+	if s.done || s.overdue || q.overdue == maxOverdue {
 		return
 	}
-	s.late = true
+	s.overdue = true
 	q.overdue++
 	q.active--
 	q.start()

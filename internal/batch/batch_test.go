@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// server answers with the requests' numbers as text, after delay, and keeps what it was sent.
+// server answers with the requests' numbers as text, after delay, and records the requests.
 type server struct {
 	delay   time.Duration
 	mu      sync.Mutex
@@ -73,7 +73,7 @@ func TestRequestsOfOneKeyGoApart(t *testing.T) {
 	})
 }
 
-// A request that waits can be taken back with certainty; one on its way cannot, and its batch ends when nobody waits for it.
+// A waiting request can be withdrawn with certainty; one on its way cannot. Its batch ends when no caller waits for it.
 func TestTheEndOfAContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: time.Hour}
@@ -105,7 +105,7 @@ func TestTheEndOfAContext(t *testing.T) {
 	})
 }
 
-// A batch that gets no answer does not hold up the others, and so many of them do not either that connections run out.
+// A batch without an answer does not block others. Batches that become overdue do not use up the connections.
 func TestOverdueBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: time.Hour}
@@ -125,7 +125,7 @@ func TestOverdueBatches(t *testing.T) {
 	})
 }
 
-// A lone request is sent with its caller's context. Those that come meanwhile wait for it as for a batch, until it is overdue.
+// A lone request is sent with its caller's context. Later ones wait for it as for a batch, until it is overdue.
 func TestALoneRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &server{delay: 30 * time.Millisecond}

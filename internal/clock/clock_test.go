@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Without a suspend, Suspended stands still, also where time is not the real one.
+// Without a suspend, Suspended stands still, even in virtual time.
 func TestSuspendedStandsStill(t *testing.T) {
 	within := func(t *testing.T, pass func()) {
 		smallest := Suspended()

@@ -9,8 +9,7 @@ import (
 	"unsafe"
 )
 
-// The kernel's ids of the clock that stands still while the machine is suspended, as Go's monotonic clock does, and of the
-// one that does not.
+// The kernel's clock ids: CLOCK_MONOTONIC stands still while the machine is suspended, like Go's monotonic clock. CLOCK_BOOTTIME goes on.
 const (
 	clockMonotonic = 1
 	clockBoottime  = 7
@@ -19,36 +18,35 @@ const (
 var (
 	started = time.Now()
 	known   atomic.Int64 // the greatest reading of Suspended so far
-	lead    atomic.Int64 // by how much the wall clock was ahead of the monotonic one when known was last read
+	lead    atomic.Int64 // how far the wall clock was ahead of the monotonic one when known was last read
 	reading sync.Mutex
-	jumps   atomic.Pointer[[]jump] // the latest rises of known, the oldest first; nil: none
+	jumps   atomic.Pointer[[]jump] // the latest rises of known, oldest first; nil: none
 )
 
-// jump is a rise of Suspended: it was noticed at, and known was before until then.
+// jump is a rise of Suspended. It was noticed at at; before that, known was before.
 type jump struct {
 	at     time.Time
 	before time.Duration
 }
 
-// maxJumps is how many of them are kept.
+// maxJumps is how many jumps are kept.
 const maxJumps = 16
 
-// grain is what Suspended is rounded down to.
+// grain is the unit to which Suspended is rounded down.
 const grain = time.Millisecond
 
 func init() {
-	for range 10 { // one of them is not interrupted
+	for range 10 { // at least one is not interrupted
 		read()
 	}
-	jumps.Store(nil) // they were none
+	jumps.Store(nil) // none was a suspend
 }
 
-// Suspended is for how long the machine has been suspended since it was booted, in whole milliseconds. It never falls. Only
-// differences of it mean something: by so much more than Now says, the lock servers' clocks have moved on. Read before Now, it
-// misses no suspend of more than a millisecond that ended before the call.
+// Suspended is how long the machine has been suspended since boot, in whole milliseconds. It never falls. Only its differences are meaningful: the
+// lock servers' clocks have moved on by that much more than Now shows. A reading before Now misses no suspend of more than a millisecond that ended
+// before the call.
 //
-// A suspend moves the wall clock ahead of the monotonic one, so where the two have kept step there was none, which spares the
-// system calls.
+// A suspend moves the wall clock ahead of the monotonic one. If the two have kept step, there was none, and no system call is needed.
 func Suspended() time.Duration {
 	if inStep(time.Now()) {
 		return time.Duration(known.Load())
@@ -56,7 +54,7 @@ func Suspended() time.Duration {
 	return read()
 }
 
-// Present is Now, and Suspended as it was just before, mostly by one reading of the clocks.
+// Present is Now, and Suspended as of just before, mostly with one reading of the clocks.
 func Present() (now time.Time, suspended time.Duration) {
 	if now = time.Now(); inStep(now) {
 		return now, time.Duration(known.Load())
@@ -65,17 +63,17 @@ func Present() (now time.Time, suspended time.Duration) {
 	return time.Now(), suspended
 }
 
-// inStep reports that the clocks have kept step until now.
+// inStep reports whether the clocks have kept step until now.
 func inStep(now time.Time) bool {
 	d := leadAt(now) - lead.Load()
 	return -int64(grain) < d && d < int64(grain)
 }
 
-// leadAt is by how much the wall clock is ahead of the monotonic one.
+// leadAt is how far the wall clock is ahead of the monotonic one.
 func leadAt(now time.Time) int64 { return now.UnixNano() - int64(now.Sub(started)) }
 
-// SuspendedAt is what Suspended was at t, or less: for what was counted from an instant before the call. It asks no clock: what nobody
-// has noticed yet is not in what Suspended returned before either.
+// SuspendedAt is what Suspended was at t, or less. Use it for validity that counts from before the call. It reads no clock: a suspend that was not
+// noticed yet is missing from earlier results of Suspended too.
 func SuspendedAt(t time.Time) time.Duration {
 	if all := jumps.Load(); all != nil {
 		for _, j := range *all {
@@ -87,11 +85,11 @@ func SuspendedAt(t time.Time) time.Duration {
 	return time.Duration(known.Load())
 }
 
-// read asks the kernel.
+// read reads the kernel's clocks.
 func read() time.Duration {
 	reading.Lock()
 	defer reading.Unlock()
-	ahead := leadAt(time.Now()) // before the others: a suspend from here on is seen by the next call
+	ahead := leadAt(time.Now()) // read first: the next call sees a suspend from here on
 	before := kernelClock(clockMonotonic)
 	boottime := kernelClock(clockBoottime)
 	after := kernelClock(clockMonotonic)
@@ -106,14 +104,14 @@ func read() time.Duration {
 		jumps.Store(&all)
 		known.Store(int64(d))
 	}
-	if after-before < grain { // otherwise it was interrupted, and the next call asks again
+	if after-before < grain { // otherwise it was interrupted, and the next call reads again
 		lead.Store(ahead)
 	}
 	return time.Duration(known.Load())
 }
 
-// Shared is a reading of a clock that all processes of the machine share, for telling another one of an instant. It goes on while the machine is
-// suspended, and nobody sets it.
+// Shared reads a clock that all processes of the machine share, to tell another process an instant. The clock runs during a suspend, and nobody sets
+// it.
 func Shared() time.Duration { return kernelClock(clockBoottime) }
 
 // kernelClock reads a clock of the kernel. It cannot fail: both are older than the oldest kernel that Go runs on.

@@ -4,16 +4,15 @@ package clock
 
 import "time"
 
-// Suspended is 0: on this system Go's monotonic clock is all there is. A suspend of the machine is not seen here: the fencing
-// token protects then.
+// Suspended is 0: this system offers only Go's monotonic clock. A suspend of the machine goes unnoticed here; then only the fencing token protects.
 func Suspended() time.Duration { return 0 }
 
-// Present is Now, and Suspended as it was just before.
+// Present is Now, and Suspended.
 func Present() (now time.Time, suspended time.Duration) { return Now(), 0 }
 
 // SuspendedAt is 0 too.
 func SuspendedAt(time.Time) time.Duration { return 0 }
 
-// Shared is a reading of a clock that all processes of the machine share, for telling another one of an instant: the wall clock, which may be set
-// in between.
+// Shared reads a clock that all processes of the machine share, to tell another process an instant. It is the wall clock, which may be set in
+// between.
 func Shared() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,4 +1,4 @@
-// Package lockurl reads what the lock URLs of several backends have alike: parameters, prefix, list of hosts, TLS files.
+// Package lockurl reads what the lock URLs of several backends share: parameters, prefix, list of hosts, TLS files.
 package lockurl
 
 import (
@@ -12,25 +12,25 @@ import (
 	"unicode/utf8"
 )
 
-// Params are the parameters of a URL. Each method that reads one takes it out; the first error stays and is returned by Err or Rest. What is absent reads as
-// the zero value. Errors never contain the URL's user or password.
+// Params are the parameters of a URL. Each read removes a parameter; a missing one is the zero value. Err and Rest return the first error. Errors
+// never contain the URL's user or password.
 type Params struct {
 	u    *url.URL
 	left url.Values
 	err  error
 }
 
-// Of begins to read the parameters of u.
+// Of starts reading the parameters of u.
 func Of(u *url.URL) *Params { return &Params{u: u, left: u.Query()} }
 
-// Fail records an error, unless there is one before it.
+// Fail records an error, unless there is one already.
 func (p *Params) Fail(format string, args ...any) {
 	if p.err == nil {
 		p.err = fmt.Errorf(format, args...)
 	}
 }
 
-// Err is the first error. A parameter that nobody has read is an error too.
+// Err returns the first error. An unread parameter is an error too.
 func (p *Params) Err() error {
 	for name := range p.left {
 		p.Fail("unknown URL parameter %q of a URL with the scheme %s", name, p.u.Scheme)
@@ -38,13 +38,13 @@ func (p *Params) Err() error {
 	return p.err
 }
 
-// Rest returns the parameters that nobody has read, for the parser of a client library, and the first error.
+// Rest returns the unread parameters, for the parser of a client library, and the first error.
 func (p *Params) Rest() (url.Values, error) { return p.left, p.err }
 
-// Has reports whether a parameter is there that nobody has read.
+// Has reports whether name is an unread parameter.
 func (p *Params) Has(name string) bool { return p.left.Has(name) }
 
-// All reads a parameter that may be given several times.
+// All reads a parameter that may be repeated.
 func (p *Params) All(name string) []string {
 	all := p.left[name]
 	p.left.Del(name)
@@ -60,7 +60,7 @@ func (p *Params) Text(name string) string {
 	return strings.Join(all, "")
 }
 
-// Bool reads a parameter that is true or false; absent says what it is where it is missing.
+// Bool reads a parameter that is true or false, or absent if it is missing.
 func (p *Params) Bool(name string, absent bool) bool {
 	if !p.Has(name) {
 		return absent
@@ -72,10 +72,10 @@ func (p *Params) Bool(name string, absent bool) bool {
 	return text == "true"
 }
 
-// Int reads a number that must be positive.
+// Int reads a positive number.
 func (p *Params) Int(name string) int { return read(p, name, "a number above 0", strconv.Atoi) }
 
-// Duration reads a duration that must be positive.
+// Duration reads a positive duration.
 func (p *Params) Duration(name string) time.Duration {
 	return read(p, name, "something like 500ms", time.ParseDuration)
 }
@@ -100,8 +100,8 @@ func (p *Params) Prefix() (prefix string, none bool) {
 	return prefix, given && prefix == ""
 }
 
-// Hosts reads the addresses in the URL, which commas separate, and in the parameter addr, which may be repeated and is how several are named by
-// IPv6 address. Those without a port get port.
+// Hosts reads the URL's addresses, separated by commas, and those of the parameter addr. addr may be repeated; several IPv6 addresses need it.
+// Addresses without a port get port.
 func (p *Params) Hosts(port string) []string {
 	var all []string
 	for _, address := range append(strings.Split(p.u.Host, ","), p.All("addr")...) {
@@ -117,7 +117,7 @@ func (p *Params) Hosts(port string) []string {
 	return all
 }
 
-// TLS reads the parameters ca, cert, key (files) and servername, whose default is host, into a client's configuration.
+// TLS reads the parameters ca, cert, key (files) and servername (default: host) into a client's configuration.
 func (p *Params) TLS(host string) *tls.Config {
 	ca, cert, key := p.Text("ca"), p.Text("cert"), p.Text("key")
 	if name := p.Text("servername"); name != "" {
@@ -130,7 +130,7 @@ func (p *Params) TLS(host string) *tls.Config {
 	return t
 }
 
-// NoTLS says that the parameters of TLS are errors, since what they need is missing: "tls=true".
+// NoTLS makes each TLS parameter an error, because needs, such as "tls=true", is missing.
 func (p *Params) NoTLS(needs string) {
 	for _, name := range []string{"ca", "cert", "key", "servername"} {
 		if p.Has(name) {
@@ -139,7 +139,7 @@ func (p *Params) NoTLS(needs string) {
 	}
 }
 
-// Prefix is the prefix that the options Prefix and NoPrefix of a backend mean, whose default is standard.
+// Prefix returns the prefix that a backend's options Prefix and NoPrefix select. The default is standard.
 func Prefix(given string, none bool, standard string) (string, error) {
 	switch {
 	case none && given != "":

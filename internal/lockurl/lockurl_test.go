@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport/internal/lockurl"
 )
 
-// of begins to read a URL.
+// of starts reading a URL.
 func of(t *testing.T, raw string) *lockurl.Params {
 	t.Helper()
 	u, err := url.Parse(raw)

@@ -10,16 +10,16 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// TLSParams are the parameters that [Params.TLS] reads, of URLs that name several servers.
+// TLSParams are the parameters that [Params.TLS] reads, for URLs that name several servers.
 var TLSParams = []lockport.Param{
-	{Name: "ca", Text: "file with the certificates (PEM) that the servers' are checked against; default: the system's"},
+	{Name: "ca", Text: "file with the CA certificates (PEM) that verify the servers; default: the system's"},
 	{Name: "cert", Text: "file with the client's certificate (PEM)"},
 	{Name: "key", Text: "file with its key"},
-	{Name: "servername", Text: "what the servers' certificates must be for; default: the host"},
+	{Name: "servername", Text: "the name that the servers' certificates must have; default: the host"},
 }
 
-// tlsConfig is a client's configuration of TLS 1.2 or newer with the files that a URL names, which may be empty: ca has the certificates (PEM) that the server's
-// is checked against, in place of the system's; cert and key are the client's own. Errors name the parameter.
+// tlsConfig makes a client's configuration of TLS 1.2 or newer from the files that a URL names; empty names are allowed. ca has the CA certificates
+// (PEM), which replace the system's; cert and key are the client's own. Errors name the parameter.
 func tlsConfig(ca, cert, key, serverName string) (*tls.Config, error) {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: serverName}
 	if ca != "" {

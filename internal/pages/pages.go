@@ -1,4 +1,4 @@
-// Package pages keeps rendered text, such as tables of cases, in the pages of documentation. It is for tests only.
+// Package pages keeps rendered text, such as tables of cases, in documentation pages. It is for tests only.
 package pages
 
 import (
@@ -12,8 +12,8 @@ import (
 
 var update = flag.Bool("update", false, "write what tests render into the pages of docs/ (with go test -p 1: several packages may write one page)")
 
-// Holds fails t unless the page docs/NAME has the rendered text between its two comments "The table of WHAT: …" and "end of the table of WHAT". With the
-// flag -update it writes the text there.
+// Holds fails t unless the page docs/NAME has the rendered text between its comments "The table of WHAT: …" and "end of the table of WHAT". The flag
+// -update writes the text there.
 func Holds(t testing.TB, name, what, rendered string) {
 	t.Helper()
 	place := regexp.MustCompile(`(?s)(<!-- The table of ` + what + `:[^\n]*\n).*(<!-- end of the table of ` + what + ` -->\n)`)
@@ -25,7 +25,7 @@ func Holds(t testing.TB, name, what, rendered string) {
 	Is(t, name, page[:at[3]]+"\n"+strings.TrimSpace(rendered)+"\n\n"+page[at[4]:])
 }
 
-// Is fails t unless the file docs/NAME is the rendered text. With the flag -update it writes it.
+// Is fails t unless the file docs/NAME is the rendered text. The flag -update writes it.
 func Is(t testing.TB, name, rendered string) {
 	t.Helper()
 	if *update {
@@ -33,11 +33,11 @@ func Is(t testing.TB, name, rendered string) {
 			t.Fatal(err)
 		}
 	} else if Read(t, name) != rendered {
-		t.Fatalf("docs/%s has changed; write it anew: go test -p 1 PACKAGE -run %s -update", name, t.Name())
+		t.Fatalf("docs/%s is out of date; update it: go test -p 1 PACKAGE -run %s -update", name, t.Name())
 	}
 }
 
-// Read is what the file docs/NAME says.
+// Read returns the content of docs/NAME.
 func Read(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(file(name))
@@ -47,7 +47,7 @@ func Read(t testing.TB, name string) string {
 	return string(text)
 }
 
-// file is the path of docs/NAME in the module in which the test runs.
+// file is the path of docs/NAME in the module of the running test.
 func file(name string) string {
 	dir := "."
 	for len(dir) < 30 {

@@ -1,18 +1,18 @@
-// Package recent remembers what a backend saw last of each of the names that it used lately.
+// Package recent remembers what a backend last saw of each name that it used lately.
 package recent
 
 import "sync"
 
-// size is how many names are remembered. It is far above what is in use at a time.
+// size is how many names are remembered, far more than are in use at a time.
 const size = 4096
 
-// Values has a value for each name. The zero Values is ready to use. Safe for concurrent use.
+// Values maps names to values. The zero Values is ready to use. Safe for concurrent use.
 type Values[V any] struct {
 	mu     sync.Mutex
 	byName map[string]V
 }
 
-// Put remembers v for name, and forgets all others where they are many: what is not remembered has to be asked for.
+// Put remembers v for name. If there are too many names, it forgets all others; callers ask the server for a forgotten value.
 func (r *Values[V]) Put(name string, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -22,7 +22,7 @@ func (r *Values[V]) Put(name string, v V) {
 	r.byName[name] = v
 }
 
-// Get is the value of name; ok: it is remembered.
+// Get returns the value of name. ok: it is remembered.
 func (r *Values[V]) Get(name string) (v V, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,13 +13,13 @@ type Row []sql.NullString
 // Text is empty for NULL.
 func (r Row) Text(column int) string { return r[column].String }
 
-// Number is 0 if the column is none.
+// Number is 0 if the column is not a number.
 func (r Row) Number(column int) int64 {
 	n, _ := strconv.ParseInt(r.Text(column), 10, 64)
 	return n
 }
 
-// All reads rows to their end, where the server reports what went wrong, and closes them. An error says that nothing, or not all, of the answer has come.
+// All reads rows to their end, where the server reports errors, and closes them. After an error the rows are incomplete.
 func All(rows *sql.Rows) (all []Row, err error) {
 	columns, err := rows.Columns()
 	places := make([]any, len(columns))
