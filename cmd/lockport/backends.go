@@ -28,12 +28,12 @@ func backendsVerb(_ context.Context, c *console, args []string) error {
 	return writeBackends(c.out, schemes)
 }
 
-// capabilityColumns heads the table of promises, and promises fills a row of it.
+// capabilityColumns are the headings of the table of promises; promises fills a row.
 var capabilityColumns = []string{
 	"URL schemes", "released on silence by", "TTL", "tokens rise", "order", "waiting", "on fail-over", removalColumn, "also",
 }
 
-// removalColumn is within which time a holder learns that its lock was removed.
+// removalColumn is the time within which a holder learns that its lock was removed.
 var removalColumn = fmt.Sprintf("removal noticed (TTL %v)", lockport.DefaultTTL)
 
 func promises(caps driver.Capabilities) []string {
@@ -66,7 +66,7 @@ func promises(caps driver.Capabilities) []string {
 	}
 }
 
-// capabilityTable has a row for each kind of promises, headed by the schemes that make them.
+// capabilityTable has one row for all schemes with the same promises.
 func capabilityTable(schemes []lockport.Scheme) [][]string {
 	var rows [][]string
 	for _, s := range schemes {
@@ -93,7 +93,7 @@ func writeMarkdown(w io.Writer, rows [][]string) error {
 	return err
 }
 
-// writeBackends writes, for a terminal, the promises upright, since they are too many to stand side by side, and then the URLs.
+// writeBackends writes the promises for a terminal, one per line, since a table would be too wide. The URLs follow.
 func writeBackends(w io.Writer, schemes []lockport.Scheme) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, row := range capabilityTable(schemes) {
@@ -107,12 +107,12 @@ func writeBackends(w io.Writer, schemes []lockport.Scheme) error {
 	for i, s := range schemes {
 		fmt.Fprintf(t, "  %s\t%s\n", s.Name, s.Example)
 		if i+1 < len(schemes) && slices.Equal(s.Params, schemes[i+1].Params) {
-			continue // said once, behind the last that has them
+			continue // shown once, after the last scheme that has them
 		}
 		for _, p := range s.Params {
 			fmt.Fprintf(t, "    %s\t%s\n", p.Name, p.Text)
 		}
 	}
-	fmt.Fprintf(t, "\nEvery URL takes the parameter ttl: how long a lock stays taken after its holder fell silent; default %v.\n", lockport.DefaultTTL)
+	fmt.Fprintf(t, "\nEvery URL takes the parameter ttl: how long a lock stays taken if its holder goes silent; default %v.\n", lockport.DefaultTTL)
 	return t.Flush()
 }

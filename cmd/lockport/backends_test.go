@@ -50,7 +50,7 @@ func TestCapabilityTable(t *testing.T) {
 	}, "\n"), b.String())
 }
 
-// chinese are the words of the table of promises in README.zh-CN.md. It has all that a backend can state.
+// chinese has the words of the table of promises in README.zh-CN.md, for everything that a backend can state.
 var chinese = map[string]string{
 	"URL schemes":            "URL 协议",
 	"released on silence by": "持有者失联后，锁何时释放",
@@ -96,11 +96,11 @@ func inChinese(t *testing.T, cell string) string {
 	if amount.MatchString(cell) {
 		return cell
 	}
-	require.Contains(t, chinese, cell, "say in chinese, in backends_test.go, what this cell of the table is in Chinese: %s", cell)
+	require.Contains(t, chinese, cell, "add the Chinese text of this table cell to chinese, in backends_test.go: %s", cell)
 	return chinese[cell]
 }
 
-// The table of promises in README.md is what the backends state, and README.zh-CN.md has it in Chinese.
+// The table of promises in README.md shows what the backends state. README.zh-CN.md has it in Chinese.
 func TestTableInReadme(t *testing.T) {
 	var b strings.Builder
 	require.NoError(t, writeMarkdown(&b, capabilityTable(lockport.DefaultMux().Schemes())))

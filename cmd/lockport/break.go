@@ -36,7 +36,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case !*yes && !(c.interactive && c.answers):
 		return usagef("break asks before it ends a hold, and there is no terminal to ask on: give --yes")
 	}
-	client, err := openView("break", url)
+	client, err := openInspector("break", url)
 	if err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	if _, ok := driver.As[driver.Breaker](client.Backend()); !ok {
 		return failf(exitUnavailable, "the backend %s cannot end a hold by force: %s", caps.Backend, instead(st, caps))
 	}
-	if !*yes && !c.asks("End this hold?") {
+	if !*yes && !c.confirm("End this hold?") {
 		return failf(exitFailed, "nothing was ended")
 	}
 	limited, cancel := context.WithTimeout(ctx, answerLimit)
@@ -68,8 +68,8 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 			return failf(exitUnavailable, "nothing was ended: the server can end only the whole session of the holder (%s), and %s; to end it anyway, give --all-of-session",
 				shared.Session, losses(shared))
 		}
-		c.say("with the holder's session (%s) %s", shared.Session, losses(shared))
-		if !*yes && !c.asks("End the session?") {
+		c.say("if the holder's session (%s) ends, %s", shared.Session, losses(shared))
+		if !*yes && !c.confirm("End the session?") {
 			return failf(exitFailed, "nothing was ended")
 		}
 		limited, cancel := context.WithTimeout(ctx, answerLimit)
@@ -83,12 +83,12 @@ func breakVerb(ctx context.Context, c *console, args []string) error {
 	case errors.Is(err, driver.ErrLost):
 		return failf(exitFailed, "nothing was ended: %s is no longer held by %s", plain(name), who(st))
 	case errors.Is(err, driver.ErrUnknown), errors.Is(err, context.DeadlineExceeded):
-		return failf(exitUnavailable, "%v; the hold may have ended: check with lockport status", lookError(err))
+		return failf(exitUnavailable, "%v; the hold may have ended: check with lockport status", inspectError(err))
 	}
-	return lookError(err)
+	return inspectError(err)
 }
 
-// oneHolder is st with the holder whose id is owner alone, or with the only one if owner is empty.
+// oneHolder is st with only the holder whose id is owner, or its only holder if owner is empty.
 func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 	if owner == "" && len(st.Others) > 0 {
 		return st, usagef("%s has %d holders: give --owner with the id of one, as lockport status shows it", plain(st.Name), 1+len(st.Others))
@@ -102,7 +102,7 @@ func oneHolder(st lockport.Status, owner string) (lockport.Status, error) {
 	return st, failf(exitFailed, "nothing was ended: %s is not held by %s", plain(st.Name), legible(owner))
 }
 
-// losses says what else would be lost with a session.
+// losses says which other locks would be lost with a session.
 func losses(shared *driver.SharedSessionError) string {
 	const most = 20 // names that are shown
 	var names []string
@@ -123,27 +123,27 @@ func losses(shared *driver.SharedSessionError) string {
 	return count(shared.Others, "other lock") + " would be lost" + list
 }
 
-// ended says what has been done, and what has not.
+// ended says what was done, and what the holder may still do.
 func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) string {
 	done := fmt.Sprintf("ended: %s is no longer held by %s.", plain(st.Name), who(st))
 	if st.Foreign {
-		return done + " Whether that holder notices is up to it: it may be at work still."
+		return done + " That holder may not notice, and may still be working."
 	}
-	told := " It is told when it would renew"
+	learns := " It learns of this at its next renewal"
 	if notice := caps.RemovalNotice; notice != nil {
-		told = fmt.Sprintf(" It is told within %v", notice(ttl).Round(time.Millisecond))
+		learns = fmt.Sprintf(" It learns of this within %v", notice(ttl).Round(time.Millisecond))
 		if notice(ttl) != notice(2*ttl) {
-			told += fmt.Sprintf(" (if its TTL is %v)", ttl)
+			learns += fmt.Sprintf(" (if its TTL is %v)", ttl)
 		}
 	}
-	told += ", and may be at work until then"
+	learns += ", and may work until then"
 	if caps.Token != driver.TokenNone {
-		told += ": what checks fencing tokens is safe from that"
+		learns += "; storage that checks fencing tokens is safe"
 	}
-	return done + told + "."
+	return done + learns + "."
 }
 
-// instead says what to do where a hold cannot be ended by force.
+// instead says what to do if a hold cannot be ended by force.
 func instead(st lockport.Status, caps driver.Capabilities) string {
 	switch process := caps.Ends == driver.EndsProcess; {
 	case process && st.PID > 0:
@@ -156,8 +156,8 @@ func instead(st lockport.Status, caps driver.Capabilities) string {
 	return "end its holder"
 }
 
-// asks asks a question that is answered with yes or no, which is no.
-func (c *console) asks(question string) bool {
+// confirm asks a yes-or-no question; the default answer is no.
+func (c *console) confirm(question string) bool {
 	_, _ = fmt.Fprintf(c.err, "%s [y/N] ", question)
 	answer, err := c.in.ReadString('\n')
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// testBreakAsks: on a terminal, before it ends anything; nothing but yes is yes.
+// testBreakAsks: on a terminal, break asks before it ends anything; only yes is yes.
 func testBreakAsks(t *testing.T, server string) {
 	holder, _ := holding(t, server, "asked")
 	for _, keys := range []string{"\n", "n\n", "ye\n", "\x04"} {
@@ -35,21 +35,21 @@ func testBreakAsks(t *testing.T, server string) {
 	tt.says(t, "lockport: ended: asked is no longer held by ")
 }
 
-// testBreakOfAHolderThatHasGone: while somebody thinks about it, the holder gives the lock up, and the next one gets it.
+// testBreakOfAHolderThatHasGone: before the answer, the holder releases the lock and another client gets it.
 func testBreakOfAHolderThatHasGone(t *testing.T, url string) {
 	first, _ := holding(t, url+"?ttl=2s", "gone")
 	tt := onTerminal(t, url, program(), "break", "gone")
 	tt.says(t, "[y/N] ")
 	require.NoError(t, first.Process.Kill())
 	first.code(t)
-	second := holds(t, url, "gone") // which takes the TTL, and so the person
+	second := holds(t, url, "gone") // which takes the TTL, and so does the answer
 	tt.types(t, "y\n")
 	require.Equal(t, 1, tt.code(t), tt.out.String())
 	tt.says(t, "lockport: nothing was ended: gone is no longer held by ")
 	require.False(t, second.ended())
 }
 
-// testBreakOfASession: with two locks on one session, nothing is ended without --all-of-session.
+// testBreakOfASession: with several locks on one session, break ends nothing without --all-of-session.
 func testBreakOfASession(t *testing.T, url string) {
 	c, err := lockport.Open(t.Context(), url, lockport.Logger(nil), lockport.Label("batch"))
 	require.NoError(t, err)
@@ -63,7 +63,7 @@ func testBreakOfASession(t *testing.T, url string) {
 	stdout, stderr := ran(t, 69, url, "break", "--yes", "one")
 	require.Empty(t, stdout)
 	names := `: "three 3", two`
-	if scheme(url) == "postgres" { // which does not know them
+	if scheme(url) == "postgres" { // which does not know the names
 		names = ""
 	}
 	require.Regexp(t, `lockport: nothing was ended: [^\n]* 2 other locks would be lost`+names+`; [^\n]*--all-of-session\n$`, stderr)

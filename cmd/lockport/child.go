@@ -16,23 +16,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// child is the command in its process group, whose number is the child's process id.
+// child is the command in its process group. The group's id is the child's process id.
 type child struct {
 	group  int
-	gate   *os.File              // a byte written here lets the command begin
-	stops  <-chan syscall.Signal // what stopped it; closed when it has ended
+	gate   *os.File              // a byte written here starts the command
+	stops  <-chan syscall.Signal // signals that stopped it; closed when it has ended
 	status syscall.WaitStatus    // see reap
 }
 
-// findCommand finds the command before anything is locked for it. It looks where a shell would: in the folders of PATH, and for
-// root in those alone that PATH names in full.
+// findCommand finds the command before a lock is acquired. It searches PATH as a shell does; for root it ignores relative folders in PATH.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {
 	case err == nil:
 		return path, nil
-	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // anybody may have put it there
-		return "", failf(exitNotFound, "command not found: %s (root's PATH cannot use the current folder: write ./%s)", name, path)
+	case errors.Is(err, exec.ErrDot) && os.Geteuid() == 0: // another user may have put it there
+		return "", failf(exitNotFound, "command not found: %s (root's PATH must not name the current folder: write ./%s)", name, path)
 	case errors.Is(err, exec.ErrDot):
 		return path, nil
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -41,7 +40,7 @@ func findCommand(name string) (string, error) {
 	return "", failf(exitCannotStart, "cannot start %s: %v", name, rootCause(err))
 }
 
-// rootCause drops what an error of os/exec says about the path, which the message names already.
+// rootCause drops the path from an error of os/exec, since the message names it already.
 func rootCause(err error) error {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -50,15 +49,15 @@ func rootCause(err error) error {
 	return err
 }
 
-// isPipe says whether f leads to another process. If standard output does, that may be a pager, which needs the terminal's
-// foreground itself: the command then gets it when it first asks for it (see stopped).
+// isPipe reports whether f leads to another process. If standard output does, that may be a pager, which needs the terminal's foreground. The command
+// then gets the foreground when it first asks for it (see handleStop).
 func isPipe(f *os.File) bool {
 	info, err := f.Stat()
 	return err == nil && info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket) != 0
 }
 
-// startChild starts a process that will become the command when the gate opens, and never if this process dies
-// before: so no instant is left in which the command runs and the guard does not know its group.
+// startChild starts a process that becomes the command when the gate opens, and never if this process dies first. So the command never runs before
+// the guard knows its group.
 func startChild(path string, command, env []string) (*child, error) {
 	self, err := executable()
 	if err != nil {
@@ -69,15 +68,15 @@ func startChild(path string, command, env []string) (*child, error) {
 		return nil, err
 	}
 	defer waits.Close()
-	// The command may expect inherited descriptors at their places, so the gate stays at its own number.
+	// The command may expect inherited descriptors at their numbers, so the gate keeps its own.
 	fd := waits.Fd()
-	if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil { // it is inherited
+	if _, err := unix.FcntlInt(fd, unix.F_SETFD, 0); err != nil { // so that it is inherited
 		gate.Close()
 		return nil, err
 	}
 	cmd := &exec.Cmd{
 		Path:   self,
-		Args:   append([]string{command[0], stageExec, strconv.Itoa(int(fd)), path}, command...),
+		Args:   append([]string{command[0], verbExec, strconv.Itoa(int(fd)), path}, command...),
 		Env:    env,
 		Stdin:  os.Stdin,
 		Stdout: os.Stdout,
@@ -90,7 +89,7 @@ func startChild(path string, command, env []string) (*child, error) {
 	started, stops := make(chan error), make(chan syscall.Signal)
 	c := &child{gate: gate, stops: stops}
 	go func() {
-		// Linux's parent-death signal follows the thread that started the child: it must live as long as the child.
+		// Linux's parent-death signal follows the thread that started the child, so that thread must live as long as the child.
 		runtime.LockOSThread()
 		err := cmd.Start()
 		if err == nil {
@@ -109,46 +108,46 @@ func startChild(path string, command, env []string) (*child, error) {
 	return c, nil
 }
 
-// open opens the gate, or ends the process that waits there.
+// open opens the gate, or ends the process that waits at it.
 func (c *child) open(begin bool) {
 	if begin {
-		_, _ = c.gate.Write([]byte{1}) // if nobody waits there any more, its end is reported
+		_, _ = c.gate.Write([]byte{1}) // if no process waits there any more, its end is reported
 	}
 	c.gate.Close()
 }
 
-// reap returns the status of a child that has ended. From then on its process id can belong to another process.
+// reap returns the status of a child that has ended. Afterwards its process id may belong to another process.
 func (c *child) reap() syscall.WaitStatus {
 	for range c.stops { // until it has ended
 	}
 	for {
 		if _, err := syscall.Wait4(c.group, &c.status, 0, nil); err != syscall.EINTR {
-			return c.status // of now, or as watch has left it
+			return c.status // set by this call, or by watch
 		}
 	}
 }
 
-// The hidden first arguments with which lockport starts itself.
+// Hidden first arguments with which lockport starts itself.
 const (
-	stageExec  = "__exec"
-	stageGuard = "__guard"
+	verbExec  = "__exec"
+	verbGuard = "__guard"
 )
 
-// hiddenStages are what lockport starts itself for.
-var hiddenStages = map[string]func(c *console, args []string) error{
-	stageExec:  execStage,
-	stageGuard: guardStage,
+// hiddenVerbs run in processes that lockport starts from its own binary.
+var hiddenVerbs = map[string]func(c *console, args []string) error{
+	verbExec:  execVerb,
+	verbGuard: guardVerb,
 }
 
-// execStage becomes the command: GATE PATH COMMAND [ARGUMENT…]. It waits at the gate, a descriptor, for one byte; an end of file
-// means that lockport died before the command could begin.
-func execStage(c *console, args []string) error {
+// execVerb becomes the command: GATE PATH COMMAND [ARGUMENT…]. It waits for one byte from the gate, a descriptor. End of file means that lockport
+// died before the command could start.
+func execVerb(c *console, args []string) error {
 	if len(args) < 3 {
-		return usagef("%s is internal to lockport", stageExec)
+		return usagef("%s is internal to lockport", verbExec)
 	}
 	fd, err := strconv.Atoi(args[0])
 	if err != nil {
-		return usagef("%s is internal to lockport", stageExec)
+		return usagef("%s is internal to lockport", verbExec)
 	}
 	gate := os.NewFile(uintptr(fd), "gate")
 	if n, _ := gate.Read(make([]byte, 1)); n == 0 {
@@ -156,7 +155,7 @@ func execStage(c *console, args []string) error {
 	}
 	gate.Close()
 	path, command := args[1], args[2:]
-	// lockport ignores SIGTTOU. A caught signal is reset to its default by exec, an ignored one is not.
+	// lockport ignores SIGTTOU. exec resets a caught signal to its default, but not an ignored one.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTTOU)
 	err = syscall.Exec(path, command, os.Environ())
 	if errors.Is(err, syscall.ENOEXEC) { // a script without an interpreter line: as execvp(3) does
@@ -169,7 +168,7 @@ func execStage(c *console, args []string) error {
 	return failf(code, "cannot start %s: %v", command[0], err)
 }
 
-// signalGroup sends s to every process of group. That nobody is left to get it is no error.
+// signalGroup sends s to every process of group. An empty group is not an error.
 func signalGroup(group int, s syscall.Signal) error {
 	if err := syscall.Kill(-group, s); err != nil && err != syscall.ESRCH {
 		return err
@@ -177,14 +176,14 @@ func signalGroup(group int, s syscall.Signal) error {
 	return nil
 }
 
-// killGroup kills every process of group and returns when none is left. A process that cannot be killed, since it changed its
-// user, or that waits for a dead disk in the kernel, keeps it waiting.
+// killGroup kills every process of group and returns when none is left. It waits for a process that it cannot kill: one that changed its user, or
+// that the kernel blocks on a dead disk.
 func killGroup(group int) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
 		_ = signalGroup(group, syscall.SIGKILL)
 		if !groupAlive(group) {
 			return
 		}
-		time.Sleep(pause) // the kernel announces the end of children only
+		time.Sleep(pause) // the kernel reports the end of children only
 	}
 }

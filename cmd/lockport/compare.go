@@ -52,32 +52,32 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	made, err := reportFolder(o.out)
-	if made {
-		defer os.Remove(o.out) // which spares what is not empty
+	created, err := reportFolder(o.out)
+	if created {
+		defer os.Remove(o.out) // only if it is empty
 	}
 	if err != nil {
 		return failf(exitFailed, "the report could not be written: %v", err)
 	}
 	folder, err := temporaryFolder()
 	if err != nil {
-		return failf(exitFailed, "a folder for temporary files cannot be made: %v (TMPDIR names the place)", err)
+		return failf(exitFailed, "cannot create a folder for temporary files: %v (TMPDIR selects another)", err)
 	}
 	defer os.RemoveAll(folder)
 	ctx, stop := interruptible(ctx)
 	defer stop(nil)
-	// A line that nobody reads must not end this process at once, which leaves temporary files.
+	// SIGPIPE must not end this process at once: it would leave temporary files.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	p := &progress{c, time.Now()}
 	o.Progress = p.show
-	said := context.AfterFunc(ctx, func() { p.end(); c.say("stopping the servers; press again to stop at once") })
+	stopMessage := context.AfterFunc(ctx, func() { p.end(); c.say("stopping the servers; interrupt again to stop at once") })
 	r, err := compare.Run(ctx, o.Options)
-	said()
+	stopMessage()
 	p.end()
 	switch {
 	case interruption(ctx) != nil:
 		return interruption(ctx)
-	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused): // their exit code is that of other verbs
+	case errors.Is(err, driver.ErrUnavailable), errors.Is(err, driver.ErrRefused): // with the same exit code as other verbs
 		return libraryError(err)
 	case err != nil:
 		return failf(exitFailed, "%v", err)
@@ -92,7 +92,7 @@ func compareVerb(ctx context.Context, c *console, args []string) error {
 	return err
 }
 
-// conclude writes what was seen, what is missing, and where the report is.
+// conclude writes the summary, what is missing, and where the report is.
 func conclude(c *console, r *report.Report, dir string) error {
 	if _, err := io.WriteString(c.out, r.Summary()); err != nil {
 		return err
@@ -108,31 +108,31 @@ func conclude(c *console, r *report.Report, dir string) error {
 	return err
 }
 
-// reportFolder makes the folder for the report unless it is there, and looks whether files can be written there, before three minutes have been spent. Made says
-// that it was not there.
-func reportFolder(dir string) (made bool, err error) {
+// reportFolder creates the report's folder if it is missing, and checks that files can be written there, before the comparison spends minutes.
+// created: it was missing.
+func reportFolder(dir string) (created bool, err error) {
 	if err := os.MkdirAll(filepath.Dir(filepath.Clean(dir)), 0o755); err != nil {
 		return false, err
 	}
 	err = os.Mkdir(dir, 0o755)
-	made = err == nil
+	created = err == nil
 	if err != nil && !errors.Is(err, os.ErrExist) {
 		return false, err
 	}
 	f, err := os.CreateTemp(dir, ".lockport-")
 	if err != nil {
-		return made, err
+		return created, err
 	}
-	return made, errors.Join(f.Close(), os.Remove(f.Name()))
+	return created, errors.Join(f.Close(), os.Remove(f.Name()))
 }
 
-// temporaryFolder makes the folder in which all that this process starts has its temporary files, so that one removal takes all of them.
+// temporaryFolder creates the folder for all temporary files of this process and its children, so that one removal takes all of them.
 func temporaryFolder() (string, error) {
 	folder, err := os.MkdirTemp("", "lockport-compare-")
 	if err != nil {
 		return "", err
 	}
-	// Postgres runs as another user where this is root, and must be able to pass.
+	// If this is root, Postgres runs as another user, which needs access.
 	if err := os.Chmod(folder, 0o711); err != nil {
 		_ = os.Remove(folder)
 		return "", err

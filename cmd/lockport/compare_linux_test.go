@@ -27,7 +27,7 @@ func comparing(t *testing.T, args ...string) (p *process, temporary, out string)
 	return p, temporary, out
 }
 
-// compared runs a comparison to its end, which may take a while, and returns its exit code.
+// compared runs a comparison to its end and returns its exit code.
 func compared(t *testing.T, p *process) int {
 	t.Helper()
 	p.begin(t)
@@ -39,16 +39,16 @@ func compared(t *testing.T, p *process) int {
 	return p.code(t)
 }
 
-// leavesNothing fails t if a process of a comparison lives on, or a file. All that it starts inherits the name of its folder.
+// leavesNothing fails t if a comparison leaves a process or a file. All its processes inherit the name of its folder.
 func leavesNothing(t *testing.T, temporary string) {
 	t.Helper()
-	eventually(t, func() bool { return len(processesWith(temporary)) == 0 }, "there are processes left: %v", processesWith(temporary))
+	eventually(t, func() bool { return len(processesWith(temporary)) == 0 }, "processes are left: %v", processesWith(temporary))
 	left, err := os.ReadDir(temporary)
 	require.NoError(t, err)
 	require.Empty(t, left)
 }
 
-// processesWith are the processes whose environment mentions a folder.
+// processesWith returns the processes whose environment mentions a folder.
 func processesWith(folder string) (names []string) {
 	all, _ := filepath.Glob("/proc/[0-9]*/environ")
 	for _, file := range all {
@@ -71,7 +71,7 @@ func readReport(t *testing.T, dir string) *report.Report {
 	return r
 }
 
-// A server that is not installed is named, with what installs it; the others are compared, and nothing is left of that but the report.
+// A missing server is named, with the command that installs it. The others are compared, and only the report is left.
 func TestCompareWithoutAServer(t *testing.T) {
 	t.Parallel()
 	p, temporary, out := comparing(t, "--backend", "file,etcd", "--scenario", "H14,cycle")
@@ -101,14 +101,14 @@ func TestCompareInterrupted(t *testing.T) {
 	servers.NeedRedis(t, servers.RedisOptions{})
 	p, temporary, out := comparing(t, "--backend", "redis", "--scenario", "handoff")
 	p.begin(t)
-	eventually(t, func() bool { return len(processesWith(temporary)) > 1 }, "it starts nothing: %s", p.err.String()) // workers: servers have another environment
+	eventually(t, func() bool { return len(processesWith(temporary)) > 1 }, "it started nothing: %s", p.err.String()) // workers: servers have another environment
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
 	require.Equal(t, signalCode(syscall.SIGINT), p.code(t), "%s", p.err.String())
 	leavesNothing(t, temporary)
 	require.NoDirExists(t, out)
 }
 
-// That nobody reads the summary ends a comparison with SIGPIPE's status, after the report is written and the rest is removed.
+// If nobody reads the summary, a comparison ends with SIGPIPE's status, after it has written the report and removed the rest.
 func TestCompareUnread(t *testing.T) {
 	t.Parallel()
 	p, temporary, out := comparing(t, "--backend", "file", "--scenario", "H14")
@@ -122,7 +122,7 @@ func TestCompareUnread(t *testing.T) {
 	require.FileExists(t, filepath.Join(out, compare.HTMLFile))
 }
 
-// What cannot be done is told before anything is compared, in one line, and leaves the folder of the report only if that was there before.
+// An impossible comparison fails at once, with one line. The report's folder is left only if it existed before.
 func TestCompareRefused(t *testing.T) {
 	t.Parallel()
 	for says, tt := range map[string]struct {
@@ -131,7 +131,7 @@ func TestCompareRefused(t *testing.T) {
 		args      []string
 	}{
 		"the report could not be written: ": {exitFailed, "", []string{"--scenario", "H14", "--out", "/proc/self"}},
-		"TMPDIR names the place":            {exitFailed, "/nonexistent", []string{"--scenario", "H14"}},
+		"TMPDIR selects another":            {exitFailed, "/nonexistent", []string{"--scenario", "H14"}},
 		"cannot be reached":                 {exitUnavailable, "", []string{"--url", "redis://:secret@127.0.0.1:1"}},
 	} {
 		p, temporary, out := comparing(t, tt.args...)

@@ -24,7 +24,7 @@ type conformOptions struct {
 	match *regexp.Regexp
 	short bool
 	list  bool
-	soak  conformance.SoakOptions // For is 0 where the cases are to be run
+	soak  conformance.SoakOptions // For is 0: run the cases
 }
 
 func parseConform(args []string) (conformOptions, error) {
@@ -43,9 +43,9 @@ func parseConform(args []string) (conformOptions, error) {
 	case err != nil:
 		return o, err
 	case o.soak.For > 0 && (o.short || o.list || o.match != nil):
-		return o, usagef("--soak runs no cases: --run, --short and --list do not go with it")
+		return o, usagef("--soak runs no cases: it excludes --run, --short and --list")
 	case o.soak.For == 0 && o.soak.Processes+o.soak.Goroutines > 0:
-		return o, usagef("--processes and --goroutines are of a soak; give --soak TIME")
+		return o, usagef("--processes and --goroutines need --soak TIME")
 	}
 	o.url, err = server.url()
 	return o, err
@@ -63,9 +63,9 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	case o.list:
 		return listCases(c.out, o)
 	}
-	ctx, stop := interruptible(ctx) // the cases under way still end
+	ctx, stop := interruptible(ctx) // cases under way still finish
 	defer stop(nil)
-	// A server that is not there is one line and not a hundred failures.
+	// An unreachable server is one line, not a hundred failures.
 	client, err := openServer(ctx, o.url)
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 		if report.Error == "" {
 			fmt.Fprintln(lines, report)
 		}
-		return handIn(ctx, c, o, report, report.Error)
+		return deliver(ctx, c, o, report, report.Error)
 	}
 	cfg, closeProxies, err := proxiedConfig(o.url)
 	if err != nil {
@@ -91,20 +91,20 @@ func conformVerb(ctx context.Context, c *console, args []string) error {
 	if report.Error == "" {
 		summarize(lines, report)
 	}
-	return handIn(ctx, c, o, report, report.Error)
+	return deliver(ctx, c, o, report, report.Error)
 }
 
-// wants says that o selects the case.
+// wants reports whether o selects the case.
 func (o conformOptions) wants(k conformance.Case) bool {
 	return (o.match == nil || o.match.MatchString(k.ID())) && (!o.short || k.Quick)
 }
 
-// cases are those that o selects.
+// cases returns the cases that o selects.
 func (o conformOptions) cases() []conformance.Case {
 	return slices.DeleteFunc(conformance.Cases(), func(k conformance.Case) bool { return !o.wants(k) })
 }
 
-// listCases writes the cases that o selects with their rules, and what they need.
+// listCases writes the selected cases with their rules and needs.
 func listCases(w io.Writer, o conformOptions) error {
 	var b strings.Builder
 	for _, k := range o.cases() {
@@ -117,8 +117,8 @@ func listCases(w io.Writer, o conformOptions) error {
 	return err
 }
 
-// handIn writes the report for machines, and says by the exit code what it says.
-func handIn(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }, failed string) error {
+// deliver writes the JSON report, and returns the exit code as an error.
+func deliver(ctx context.Context, c *console, o conformOptions, report interface{ OK() bool }, failed string) error {
 	if failed != "" {
 		return failf(exitUnavailable, "%s", failed)
 	}
@@ -134,13 +134,13 @@ func handIn(ctx context.Context, c *console, o conformOptions, report interface{
 	return nil
 }
 
-// suiteConfig is the suite's for the server of a URL.
+// suiteConfig configures the suite for the server of a URL.
 func suiteConfig(rawURL string) conformance.Config {
 	rawURL = withSessionTTL(rawURL)
 	return conformance.Config{Open: openTarget, Target: rawURL, MinTTL: urlTTL(rawURL), Local: strings.HasPrefix(rawURL, "memory:")}
 }
 
-// proxiedConfig is suiteConfig with a proxy before each server, where possible, which breaks connections without knowing the protocol.
+// proxiedConfig is suiteConfig with a proxy before each server, if possible. The proxies break connections without knowing the protocol.
 func proxiedConfig(rawURL string) (cfg conformance.Config, closeProxies func(), err error) {
 	cfg = suiteConfig(rawURL)
 	through, all, err := faultproxy.ForURL(cfg.Target)
@@ -148,14 +148,14 @@ func proxiedConfig(rawURL string) (cfg conformance.Config, closeProxies func(), 
 		return cfg, func() {}, err
 	}
 	cfg.Direct, cfg.Target, cfg.Faults = cfg.Target, through, all.Faults(nil)
-	if len(all) > 1 { // what happens to one request needs a single server: with several, nobody could say which
+	if len(all) > 1 { // a fault of one request needs a single server: with several, its server is unknown
 		cfg.Faults.DropReply, cfg.Faults.CutAfter = nil, nil
 	}
 	return cfg, all.Close, nil
 }
 
-// sessionTTL is the TTL of the suite on backends whose TTL is that of their session, unless the URL names another: many cases wait for one to
-// pass. It is the smallest that a ZooKeeper grants with its default settings.
+// sessionTTL is the suite's TTL on backends whose TTL is the session's, unless the URL names another. Many cases wait for a TTL to pass. It is the
+// smallest that ZooKeeper grants by default.
 const sessionTTL = 4 * time.Second
 
 func withSessionTTL(rawURL string) string {
@@ -174,7 +174,7 @@ func withSessionTTL(rawURL string) string {
 	return rawURL
 }
 
-// runSuite runs the cases that o selects, and writes a line for each as it ends.
+// runSuite runs the selected cases, and writes a line for each when it ends.
 func runSuite(ctx context.Context, w io.Writer, cfg conformance.Config, o conformOptions) conformance.Report {
 	total, done := len(o.cases()), 0
 	progress := func(r conformance.Result) {
@@ -198,7 +198,7 @@ func summarize(w io.Writer, r conformance.Report) {
 		r.Backend, r.Passed, r.Failed, r.NotRun, r.Took.Round(100*time.Millisecond), r.TTL)
 }
 
-// writeJSON writes the report where --json wants it.
+// writeJSON writes the report to the target of --json.
 func writeJSON(out io.Writer, file string, report any) error {
 	var text bytes.Buffer
 	if err := encode(&text, report); err != nil || file == "" {

@@ -92,7 +92,7 @@ func TestConformSoak(t *testing.T) {
 	require.Contains(t, stderr, "0 violations")
 }
 
-// The suite runs through proxies where it can; what one request needs is offered for a single server only.
+// The suite runs through proxies if possible. Faults of one request need a single server.
 func TestConformTarget(t *testing.T) {
 	t.Parallel()
 	for raw, servers := range map[string]int{

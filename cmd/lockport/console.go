@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// console is where a verb writes: data to out, messages for people to err. in is what it reads answers from.
+// console is what a verb writes to and reads from: data goes to out, messages for people go to err, and answers come from in.
 type console struct {
 	in          *bufio.Reader
 	out, err    io.Writer
@@ -25,7 +25,7 @@ func newConsole() *console {
 	return &console{in: bufio.NewReader(os.Stdin), out: os.Stdout, err: os.Stderr, interactive: isTerminal(os.Stderr), answers: isTerminal(os.Stdin)}
 }
 
-// say writes one line for people. A message that cannot be written is nobody's business.
+// say writes one line for people. It ignores write errors.
 func (c *console) say(format string, args ...any) {
 	_, _ = fmt.Fprintf(c.err, "lockport: %s\n", oneLine(fmt.Sprintf(format, args...)))
 }
@@ -38,7 +38,7 @@ func encode(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// notify delivers signals to c, but for those that were ignored when lockport was started, as nohup(1) does: they stay ignored.
+// notify delivers signals to c, except those that were ignored when lockport was started, as by nohup(1): they stay ignored.
 func notify(c chan<- os.Signal, signals ...os.Signal) {
 	for _, s := range signals {
 		if !signal.Ignored(s) {
@@ -47,7 +47,7 @@ func notify(c chan<- os.Signal, signals ...os.Signal) {
 	}
 }
 
-// interruptible is a context that the first signal to end ends, see interruption. The second one ends this process.
+// interruptible returns a context that ends with the first signal to end; see interruption. A second signal ends this process.
 func interruptible(ctx context.Context) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	signals := make(chan os.Signal, 1)
@@ -63,7 +63,7 @@ func interruptible(ctx context.Context) (context.Context, context.CancelCauseFun
 	return ctx, cancel
 }
 
-// interruption is how to end where a signal has ended ctx; else nil.
+// interruption is the exit error if a signal has ended ctx, else nil.
 func interruption(ctx context.Context) error {
 	var exit *exitError
 	if errors.As(context.Cause(ctx), &exit) {
@@ -72,18 +72,18 @@ func interruption(ctx context.Context) error {
 	return nil
 }
 
-// progress shows on a terminal how far a long piece of work is, in one line that changes. Not safe for concurrent use.
+// progress shows the progress of long work on a terminal, in one changing line. Not safe for concurrent use.
 type progress struct {
 	c     *console
 	began time.Time
 }
 
 const (
-	progressWidth = 100 // columns of a terminal that are used
+	progressWidth = 100 // columns
 	clearLine     = "\r\x1b[K"
 )
 
-// show says that done of total pieces of a part are done, and what is under way.
+// show shows that done of total steps of a part are done, and what is under way.
 func (p *progress) show(part string, done, total int, what string) {
 	if p.c.interactive {
 		line := fmt.Sprintf("%3.0f s  %s %d/%d  %s", time.Since(p.began).Seconds(), part, done, total, what)

@@ -50,7 +50,7 @@ func doctorVerb(ctx context.Context, c *console, args []string) error {
 	return nil
 }
 
-// diagnose asks the server of a URL all that doctor tells.
+// diagnose collects doctor's findings about the server of a URL.
 func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	client, err := lockport.Open(ctx, rawURL, lockport.Logger(nil))
 	if err != nil {
@@ -80,10 +80,10 @@ func diagnose(ctx context.Context, rawURL string) (*diagnosis, error) {
 	return d, nil
 }
 
-// inspections is how often the server is asked about a lock, to see how soon it answers.
+// inspections is how often doctor asks about a lock to measure a round trip.
 const inspections = 5
 
-// diagnosis is what doctor tells, in JSON.
+// diagnosis is doctor's report, in JSON.
 type diagnosis struct {
 	URL         string    `json:"url"`
 	Backend     string    `json:"backend"`
@@ -97,7 +97,7 @@ type diagnosis struct {
 
 func (d *diagnosis) ttl() time.Duration { return time.Duration(d.TTLMS) * time.Millisecond }
 
-// roundTrip is how long a round trip takes, as a person wants to read it.
+// roundTrip is the time of a round trip, rounded for people.
 func (d *diagnosis) roundTrip() time.Duration {
 	return (time.Duration(d.RoundTripUS) * time.Microsecond).Round(10 * time.Microsecond)
 }
@@ -113,7 +113,7 @@ func newDiagnosis(address string, caps driver.Capabilities) *diagnosis {
 	return &diagnosis{URL: address, Backend: caps.Backend, ends: caps.Ends, Endangers: []finding{}, Unknown: []finding{}}
 }
 
-// address is a URL without what may be secret: user, password and parameters.
+// address is a URL without possible secrets: user, password and parameters.
 func address(rawURL string) string {
 	u, err := url.Parse(rawURL)
 	if err != nil {
@@ -136,15 +136,15 @@ func (d *diagnosis) add(notices ...driver.Notice) {
 	}
 }
 
-// latencyShare is the part of a TTL that a round trip may take: a renewal starts after a third of the TTL, and is retried until it succeeds.
+// latencyShare limits a round trip to this part of a TTL: a renewal starts after a third of the TTL, and is retried until it succeeds.
 const latencyShare = 20
 
-// setRoundTrip records how long a round trip takes, and adds a notice if that is much of the TTL.
+// setRoundTrip records the time of a round trip, and adds a notice if it is a large part of the TTL.
 func (d *diagnosis) setRoundTrip(took time.Duration) {
 	d.RoundTripUS = took.Microseconds()
 	if took >= d.ttl()/latencyShare {
 		d.add(driver.Notice{ID: "latency",
-			Text: fmt.Sprintf("A round trip to the server takes %v of a TTL of %v. It shortens the validity of each lock, and a few lost renewals end a hold.",
+			Text: fmt.Sprintf("A round trip to the server takes %v, with a TTL of %v. That shortens the validity of each lock, and a few lost renewals end a hold.",
 				d.roundTrip(), d.ttl()),
 			Remedy: fmt.Sprintf("Use a TTL of %v or more, or a nearer server.", (took*latencyShare).Round(time.Second)+time.Second)})
 	}

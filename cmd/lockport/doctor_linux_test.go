@@ -12,7 +12,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// hidesPassword requires that what was printed about rawURL does not show its password.
+// hidesPassword requires that the output about rawURL does not show its password.
 func hidesPassword(t *testing.T, printed, rawURL string) {
 	t.Helper()
 	u, err := url.Parse(rawURL)
@@ -22,7 +22,7 @@ func hidesPassword(t *testing.T, printed, rawURL string) {
 	}
 }
 
-// diagnosed runs doctor --json, and returns the exit code and what it found.
+// diagnosed runs doctor --json, and returns the exit code and the findings.
 func diagnosed(t *testing.T, rawURL string) (int, diagnosis) {
 	t.Helper()
 	code, stdout, stderr := output(t, rawURL, "doctor", "--json")
@@ -44,7 +44,7 @@ func (d diagnosis) ids() (endangers, unknown []string) {
 	return endangers, unknown
 }
 
-// TestDoctorOfRedis: a healthy server, as a user with few rights, and from far away.
+// TestDoctorOfRedis: a healthy server, a user with few rights, and a distant server.
 func TestDoctorOfRedis(t *testing.T) {
 	t.Parallel()
 	s := servers.NeedRedis(t, servers.RedisOptions{AppendOnly: true, Password: "secret", Users: []string{"few on >secret ~* &* +@all -info"}})
@@ -57,7 +57,7 @@ func TestDoctorOfRedis(t *testing.T) {
 		servers.SharedRedis(t).URL(): {endangers: []string{"persistence"}},
 	} {
 		code, d := diagnosed(t, url)
-		require.Equal(t, len(want.endangers), code, "what is not known is not found")
+		require.Equal(t, len(want.endangers), code, "unknown settings are no findings")
 		endangers, unknown := d.ids()
 		require.Equal(t, want.endangers, endangers)
 		require.Equal(t, want.unknown, unknown)

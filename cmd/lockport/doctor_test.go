@@ -14,7 +14,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// The look of what doctor writes.
+// The layout of doctor's output.
 func TestDiagnosisText(t *testing.T) {
 	text := func(d *diagnosis) string {
 		var b strings.Builder
@@ -96,7 +96,7 @@ var (
 	noticeRow = regexp.MustCompile("(?m)^\\|`([a-z-]+)`\\|([^|]+)\\|([^|]+)\\|(.+)\\|$")
 )
 
-// docs/doctor.md lists every notice, each once, and with it at least the backends whose own code gives it.
+// docs/doctor.md lists every notice once, with at least the backends whose own code returns it.
 func TestDoctorPageListsEveryNotice(t *testing.T) {
 	page, err := os.ReadFile("../../docs/doctor.md")
 	require.NoError(t, err)
@@ -132,6 +132,6 @@ func TestDoctorPageListsEveryNotice(t *testing.T) {
 		}
 	}
 	for id := range listed {
-		require.True(t, given[id], "docs/doctor.md lists %s, which no backend finds", id)
+		require.True(t, given[id], "docs/doctor.md lists %s, which no backend returns", id)
 	}
 }

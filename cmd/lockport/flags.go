@@ -9,12 +9,12 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// options are the options of a verb. They may stand before and behind other arguments, up to "--".
+// options are the options of a verb. They may stand before and after other arguments, up to "--".
 type options struct{ *pflag.FlagSet }
 
 func newOptions(verb string) options {
 	o := options{pflag.NewFlagSet(verb, pflag.ContinueOnError)}
-	o.SetOutput(io.Discard) // the error says it
+	o.SetOutput(io.Discard) // the returned error says it
 	return o
 }
 
@@ -38,7 +38,7 @@ func (o options) count(to *int, name string) {
 	})
 }
 
-// parse takes the options out of args. Args has the rest. pflag.ErrHelp: they ask for help.
+// parse removes the options from args. Args returns the rest. pflag.ErrHelp: help was requested.
 func (o options) parse(args []string) error {
 	if err := o.Parse(args); errors.Is(err, pflag.ErrHelp) {
 		return err
@@ -48,7 +48,7 @@ func (o options) parse(args []string) error {
 	return nil
 }
 
-// parseAlone parses args of a verb that takes nothing but options.
+// parseAlone parses args of a verb that takes only options.
 func (o options) parseAlone(args []string) error {
 	err := o.parse(args)
 	if err == nil && (o.NArg() > 0 || o.ArgsLenAtDash() >= 0) {

@@ -90,7 +90,7 @@ func TestURLComesFromAFile(t *testing.T) {
 	}
 }
 
-// TestRefusals lists what can be wrong with a command line: the exit code, and a piece of the one line that says so.
+// TestRefusals lists wrong command lines, with the exit code and a part of the one-line message.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

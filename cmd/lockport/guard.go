@@ -16,15 +16,15 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// guard is a small process in a session of its own that kills the command's group when lockport dies (its pipe closes),
-// or is stopped, frozen or starved while the lock's validity runs out. It inherits the descriptors that hold the lock, if the
-// backend's locks are descriptors, so that the lock is not free before the group is gone.
+// guard is a small process in its own session. It kills the command's group when lockport dies (its pipe closes), or when lockport is stopped, frozen
+// or starved until the lock's validity runs out. If a backend's locks are descriptors, the guard inherits them, so that the lock is not free before
+// the group is gone.
 type guard struct {
-	process *os.Process
-	pipe    *os.File
-	gone    chan struct{} // closed when the process has ended
-	told    time.Time     // the last deadline that the guard was told
-	late    bool          // the one before had passed by then
+	process  *os.Process
+	pipe     *os.File
+	gone     chan struct{} // closed when the process has ended
+	deadline time.Time     // the last deadline sent
+	late     bool          // the one before had passed when it was sent
 }
 
 func startGuard(group int, holding []*os.File) (*guard, error) {
@@ -39,7 +39,7 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 	defer reads.Close()
 	cmd := &exec.Cmd{
 		Path:        self,
-		Args:        []string{"lock-guard", stageGuard, strconv.Itoa(group)},
+		Args:        []string{"lock-guard", verbGuard, strconv.Itoa(group)},
 		Env:         []string{},
 		Dir:         "/",
 		Stdin:       reads,
@@ -58,34 +58,33 @@ func startGuard(group int, holding []*os.File) (*guard, error) {
 	return g, nil
 }
 
-// tell tells the guard when to kill the group unless it is told a later instant before.
-func (g *guard) tell(deadline time.Time) {
-	if deadline.Sub(g.told).Abs() < time.Millisecond {
-		return // as before: it is computed anew from two clocks each time
+// setDeadline tells the guard to kill the group at deadline, unless a later one arrives before.
+func (g *guard) setDeadline(deadline time.Time) {
+	if deadline.Sub(g.deadline).Abs() < time.Millisecond {
+		return // unchanged: it is computed from two clocks each time
 	}
 	g.late = g.overdue()
-	g.told = deadline
-	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                                  // a guard that is stopped reads nothing
-	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline))) // one that is gone is replaced
+	g.deadline = deadline
+	_ = g.pipe.SetWriteDeadline(time.Now().Add(time.Second))                                  // a stopped guard reads nothing
+	_ = binary.Write(g.pipe, binary.NativeEndian, int64(clock.Shared()+time.Until(deadline))) // a dead one is replaced
 }
 
-// overdue says that the guard was not told another deadline in time.
-func (g *guard) overdue() bool { return !g.told.IsZero() && !time.Now().Before(g.told) }
+// overdue reports whether the last deadline has passed.
+func (g *guard) overdue() bool { return !g.deadline.IsZero() && !time.Now().Before(g.deadline) }
 
-// mayHaveKilled says that if the group was killed, it was the guard.
+// mayHaveKilled reports whether the guard may have killed the group.
 func (g *guard) mayHaveKilled() bool { return g.late || g.overdue() }
 
-// release ends the guard, so that it kills nobody, and returns when its descriptors are closed: a lock that is a
-// descriptor is free only then.
+// release ends the guard without a kill, and returns when its descriptors are closed: only then is a lock free that is a descriptor.
 func (g *guard) release() {
 	_ = g.process.Kill()
 	<-g.gone
 	g.pipe.Close()
 }
 
-// guardStage is the guard's own side: GROUP. Standard input is the pipe, with deadlines, as nanoseconds of clock.Shared: it may be read late.
-func guardStage(_ *console, args []string) error {
-	// A service manager or a terminal that ends everything sends these to lockport too, which then ends the guard.
+// guardVerb is the guard process: GROUP. Standard input is the pipe of deadlines, in nanoseconds of clock.Shared, since the guard may read them late.
+func guardVerb(_ *console, args []string) error {
+	// A service manager or terminal that ends all processes sends these to lockport too, which then ends the guard.
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 		syscall.SIGALRM, syscall.SIGTSTP)
 	group := 0
@@ -93,20 +92,20 @@ func guardStage(_ *console, args []string) error {
 		group, _ = strconv.Atoi(args[0])
 	}
 	if group <= 1 {
-		return usagef("%s is internal to lockport", stageGuard)
+		return usagef("%s is internal to lockport", verbGuard)
 	}
 	var instant int64
 	var deadline time.Time
-	for toldBy(deadline) && binary.Read(os.Stdin, binary.NativeEndian, &instant) == nil {
+	for readable(deadline) && binary.Read(os.Stdin, binary.NativeEndian, &instant) == nil {
 		deadline = time.Now().Add(time.Duration(instant) - clock.Shared())
 	}
 	killGroup(group)
 	return nil
 }
 
-// toldBy waits for something to read, until deadline; for ever if that is zero. What has come by then counts, however late this process gets to run: it
-// must not kill the group of a lock that was renewed.
-func toldBy(deadline time.Time) bool {
+// readable waits until standard input is readable or deadline has passed; a zero deadline never does. Input that arrived by then counts, however late
+// this process runs: the guard must not kill the group of a renewed lock.
+func readable(deadline time.Time) bool {
 	for {
 		limit := -1
 		if !deadline.IsZero() {

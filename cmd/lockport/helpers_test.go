@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds every wait for something that is bound to happen. The machine may be busy.
+// patience bounds every wait for something that must happen. The machine may be busy.
 const patience = 30 * time.Second
 
 // process is a lockport under test.
@@ -44,7 +44,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// prepare makes a lockport whose locks are files of url, or of another server.
+// prepare makes a lockport for the server of url.
 func prepare(url string, args ...string) *process {
 	p := &process{Cmd: exec.Command(program(), args...), done: make(chan struct{})}
 	p.Env = append(os.Environ(), "LOCKPORT_URL="+url)
@@ -88,7 +88,7 @@ func (p *process) says(t *testing.T, text string) {
 		p.Args, p.out.String(), text, p.err.String())
 }
 
-// ended says whether the process has.
+// ended reports whether the process has ended.
 func (p *process) ended() bool {
 	select {
 	case <-p.done:
@@ -98,7 +98,7 @@ func (p *process) ended() bool {
 	}
 }
 
-// number reads the number after key= in what the process wrote.
+// number reads the number after key= in the output.
 func (p *process) number(t *testing.T, key string) int {
 	t.Helper()
 	var n int
@@ -112,7 +112,7 @@ func (p *process) number(t *testing.T, key string) int {
 	return n
 }
 
-// group reads the process group that the command wrote, and sees to its end.
+// group reads the process group that the command wrote, and ends it after the test.
 func (p *process) group(t *testing.T) int {
 	t.Helper()
 	group := p.number(t, "group")
@@ -138,7 +138,7 @@ func output(t *testing.T, url string, args ...string) (code int, stdout, stderr 
 	return code, p.out.String(), p.err.String()
 }
 
-// ran runs lockport to its end, which has this exit code.
+// ran runs lockport to its end and requires this exit code.
 func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr string) {
 	t.Helper()
 	code, stdout, stderr := output(t, url, args...)
@@ -146,7 +146,7 @@ func ran(t *testing.T, want int, url string, args ...string) (stdout, stderr str
 	return stdout, stderr
 }
 
-// inside carries out a command line that starts nothing, in this process, where the locks are the files of TestMain's folder.
+// inside runs a command line that starts nothing, in this process, with locks in TestMain's folder.
 func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, said strings.Builder
@@ -162,11 +162,11 @@ func inside(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	return code, out.String(), said.String()
 }
 
-// refuses runs lockport, which says in one line why it does not do what args ask for, without any password.
+// refuses runs lockport, which must fail with one line that contains no password.
 func refuses(t *testing.T, url string, code int, line string, args ...string) {
 	t.Helper()
 	run := func() (int, string, string) { return output(t, url, args...) }
-	if code == exitUsage && args[0] != "run" { // run sets what this process does on signals
+	if code == exitUsage && args[0] != "run" { // run changes this process's signal handling
 		run = func() (int, string, string) { return inside(t, args...) }
 	}
 	got, stdout, stderr := run()
@@ -186,5 +186,5 @@ func holds(t *testing.T, url, name string) *process {
 	return p
 }
 
-// folder is the URL of a folder of locks for one test.
+// folder is the URL of one test's folder of locks.
 func folder(t *testing.T) string { return "file://" + t.TempDir() }

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// stopped deals with a command that was stopped. Under job control the shell waits for lockport, not for the command, so
-// that lockport must stop too, and then cannot renew the lock: if nobody continues it in time, the guard kills the command.
-func (s *supervisor) stopped(sig syscall.Signal) {
+// handleStop handles a stopped command. Under job control the shell waits for lockport, not for the command, so lockport must stop too. It then
+// cannot renew the lock: if it is not continued in time, the guard kills the command.
+func (s *supervisor) handleStop(sig syscall.Signal) {
 	switch {
 	case !s.killAt.IsZero():
 		return // SIGKILL is on its way
 	case sig == syscall.SIGSTOP:
-		return // not job control: somebody paused the command alone, and the lock stays held
+		return // not job control: only the command was paused, and the lock stays held
 	case sig != syscall.SIGTSTP && inForeground():
-		// The terminal is ours to lend: the shell has brought lockport to the foreground since, or the command began in the background
-		// because its output is read by another program.
+		// The terminal is lockport's to pass on: the shell has brought lockport to the foreground since, or the command started in the
+		// background because another program reads its output.
 	default:
 		takeBackForeground(s.child.group)
 		s.stopSelf()
@@ -34,8 +34,8 @@ func (s *supervisor) stopped(sig syscall.Signal) {
 	s.send(syscall.SIGCONT)
 }
 
-// stopSelf stops this process and the others of its job, and returns when somebody continued it, or at once where it
-// cannot be stopped, since no shell would continue it (an orphaned group, a container's first process).
+// stopSelf stops this process and the others of its job, and returns when they are continued. It returns at once if no shell would continue them (an
+// orphaned group, a container's first process).
 func (s *supervisor) stopSelf() {
 	if deadline, ok := s.lock.Deadline(); ok && !s.o.ignore {
 		s.c.say("stopped; unless continued within %v, %s is lost and the command killed",
@@ -44,8 +44,8 @@ func (s *supervisor) stopSelf() {
 	stopJob(s.awaitContinue)
 }
 
-// awaitContinue returns when SIGCONT came. The stop signal stops all threads, but not necessarily before kill(2) has returned; if
-// it did nothing at all, this returns soon.
+// awaitContinue returns after SIGCONT. The stop signal stops all threads, but perhaps after kill(2) has returned. If it had no effect, awaitContinue
+// returns soon.
 func (s *supervisor) awaitContinue() {
 	patience := time.NewTimer(200 * time.Millisecond)
 	defer patience.Stop()
@@ -55,20 +55,20 @@ func (s *supervisor) awaitContinue() {
 			if sig == syscall.SIGCONT {
 				return
 			}
-			s.pass(sig.(syscall.Signal))
+			s.forward(sig.(syscall.Signal))
 		case <-patience.C:
 			return
 		}
 	}
 }
 
-// isTerminal says whether f is a terminal.
+// isTerminal reports whether f is a terminal.
 func isTerminal(f *os.File) bool {
 	_, err := unix.IoctlGetWinsize(int(f.Fd()), unix.TIOCGWINSZ)
 	return err == nil
 }
 
-// inForeground says whether standard input is this process's terminal, and its group is the one that may read it.
+// inForeground reports whether standard input is this process's terminal and its group is in the foreground.
 func inForeground() bool { return foreground() == unix.Getpgrp() }
 
 // foreground is the foreground group of the terminal on standard input, 0 if there is none.
@@ -80,13 +80,13 @@ func foreground() int {
 	return group
 }
 
-// setForeground makes group the foreground group of the terminal on standard input. SIGTTOU must be ignored: that is
-// what a process in the background would get for it.
+// setForeground makes group the foreground group of the terminal on standard input. SIGTTOU must be ignored: a background process gets it for this
+// call.
 func setForeground(group int) {
 	_ = unix.IoctlSetPointerInt(0, unix.TIOCSPGRP, group) // the terminal may have hung up
 }
 
-// takeBackForeground undoes setForeground(group), unless somebody else has taken the terminal meanwhile.
+// takeBackForeground undoes setForeground(group), unless another process has taken the terminal meanwhile.
 func takeBackForeground(group int) {
 	if foreground() == group {
 		setForeground(unix.Getpgrp())

@@ -15,27 +15,27 @@ import (
 	"github.com/lockport/lockport/leader"
 )
 
-// keeper runs the command whenever this lockport leads.
+// keeper runs the command whenever this process leads.
 type keeper struct {
 	*runner
-	end       context.CancelCauseFunc // ends everything; an exitError is how lockport ends
-	unlisten  func()                  // what listens for signals while no command runs
-	unexplain func()                  // what explains why it takes long
-	last      error                   // why the last term ended, if nothing follows
+	end            context.CancelCauseFunc // ends everything; its exitError is lockport's exit code
+	stopListening  func()                  // stops the listener for signals, which runs while no command does
+	stopExplaining func()                  // stops explaining a long wait
+	last           error                   // why the last term ended, if nothing follows
 }
 
 // keep runs the command again and again, until a signal ends lockport.
 func (r *runner) keep(ctx context.Context) error {
-	k := &keeper{runner: r, unexplain: func() {}}
+	k := &keeper{runner: r, stopExplaining: func() {}}
 	ctx, k.end = context.WithCancelCause(ctx)
 	defer k.end(nil)
-	k.unlisten = r.onSignal(k.end)
+	k.stopListening = r.onSignal(k.end)
 	err := r.open(ctx)
 	if err == nil {
 		err = leader.Run(ctx, r.client, r.o.names[0], k.lead, leader.Observe(k.observe))
 		err = cmp.Or(context.Cause(ctx), libraryError(err))
 	}
-	k.unlisten()
+	k.stopListening()
 	var exit *exitError
 	if !errors.As(context.Cause(ctx), &exit) {
 		return err
@@ -48,13 +48,13 @@ func (r *runner) keep(ctx context.Context) error {
 
 // lead runs the command once.
 func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
-	k.unlisten() // the command gets the signals now
-	defer func() { k.unlisten = k.onSignal(k.end) }()
+	k.stopListening() // now the command gets the signals
+	defer func() { k.stopListening = k.onSignal(k.end) }()
 	if ctx.Err() != nil {
 		return nil
 	}
 	code, asked, err := k.supervise(term, []*lockport.Lock{term})
-	signal.Reset(syscall.SIGTSTP) // without a command it stops lockport again
+	signal.Reset(syscall.SIGTSTP) // without a command, SIGTSTP stops lockport again
 	switch {
 	case err != nil:
 		k.end(err)
@@ -68,18 +68,18 @@ func (k *keeper) lead(ctx context.Context, term *lockport.Lock) error {
 
 func errEnded(code int) error { return fmt.Errorf("the command ended with status %d", code) }
 
-// observe tells people what goes on.
+// observe reports changes to people.
 func (k *keeper) observe(change leader.Change) {
-	k.unexplain()
-	k.unexplain = func() {}
+	k.stopExplaining()
+	k.stopExplaining = func() {}
 	switch change.State {
 	case leader.Campaigning:
-		k.unexplain = k.explainWaiting(context.Background())
+		k.stopExplaining = k.explainWaiting(context.Background())
 	case leader.Idle:
 		if change.Pause == 0 {
 			k.last = change.Err
 		} else {
-			k.c.say("%v; asking for %s again in %v", cmp.Or(change.Err, errEnded(exitOK)), k.o.title(), change.Pause.Round(time.Millisecond))
+			k.c.say("%v; retrying %s in %v", cmp.Or(change.Err, errEnded(exitOK)), k.o.title(), change.Pause.Round(time.Millisecond))
 		}
 	}
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ticks are what commands write that run at one place at a time: each its process id, again and again, from a child that it leaves behind when it is killed.
+// ticks is the file of commands that must run one at a time. Each appends its process id again and again, from a child that survives it if it is
+// killed.
 type ticks struct{ file string }
 
 // tick writes to the file $0. Its end on SIGTERM has the status 5.
@@ -20,12 +21,12 @@ const tick = `trap "exit 5" TERM; trap "echo hangup" HUP; (trap "" TERM; while :
 
 func newTicks(t *testing.T) ticks { return ticks{filepath.Join(t.TempDir(), "ticks")} }
 
-// keep starts a lockport that keeps ticking.
+// keep starts a lockport that keeps tick running.
 func (k ticks) keep(t *testing.T, url string, options ...string) *process {
 	return start(t, url, slices.Concat([]string{"run", "--keep"}, options, []string{"keep", "--", "sh", "-c", tick, k.file})...)
 }
 
-// pids are the processes that ran, in order.
+// pids returns the processes that ran, in order.
 func (k ticks) pids() []string {
 	text, _ := os.ReadFile(k.file)
 	return slices.Compact(strings.Fields(string(text)))
@@ -45,8 +46,8 @@ func (k ticks) next(t *testing.T, n int, those ...*process) (pid int) {
 	return pid
 }
 
-// testKeep: of three lockports one runs the command, through the death of the command, of its lockport, a stop of that, and its end in order. A process
-// that comes back between others ran beside them.
+// testKeep: one of several lockports runs the command, whether the command dies, its lockport dies or is stopped, or both end in order. A process id
+// that comes back after another shows that both ran at once.
 func testKeep(t *testing.T, url string) {
 	k, options := newTicks(t), []string{"--ttl", "3s", "--kill-after", "100ms"}
 	var all []*process
@@ -65,7 +66,7 @@ func testKeep(t *testing.T, url string) {
 	pid := k.next(t, 1)
 
 	first := leader(pid)
-	require.NoError(t, first.Process.Signal(syscall.SIGHUP)) // of which the command does not die
+	require.NoError(t, first.Process.Signal(syscall.SIGHUP)) // which does not kill the command
 	first.says(t, "hangup")
 	require.NoError(t, syscall.Kill(pid, syscall.SIGKILL))
 	pid = k.next(t, 2)
@@ -89,7 +90,7 @@ func testKeep(t *testing.T, url string) {
 		require.False(t, seen[pid], "two ran at one time: %v", k.pids())
 		seen[pid] = true
 	}
-	require.Contains(t, first.err.String(), "the command ended with status 137; asking for \"keep\" again in ")
+	require.Contains(t, first.err.String(), "the command ended with status 137; retrying \"keep\" in ")
 	leads := leader(pid)
 	for _, p := range all {
 		if p != asked && p != killed && p != leads {
@@ -110,7 +111,7 @@ func TestRunKeep(t *testing.T) {
 		url := folder(t)
 		p := start(t, url, "run", "--keep", "a", "--", "sh", "-c", "echo round; kill -HUP $$") // it dies of a signal that lockport did not get
 		eventually(t, func() bool { return strings.Count(p.out.String(), "round") == 2 }, "it is not begun again: %s", p.err.String())
-		require.Regexp(t, `(?m)^lockport: the command ended with status 129; asking for "a" again in [0-9.]+m?s$`, p.err.String())
+		require.Regexp(t, `(?m)^lockport: the command ended with status 129; retrying "a" in [0-9.]+m?s$`, p.err.String())
 		for code := 0; code != 129 && code != 143; { // it waits, or the command gets it
 			require.NoError(t, p.Process.Signal(syscall.SIGTERM))
 			code = p.code(t)

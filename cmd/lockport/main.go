@@ -1,4 +1,4 @@
-// Command lockport runs commands under a distributed lock, and shows and proves what lock servers promise.
+// Command lockport runs commands under a distributed lock. It also shows and tests what lock servers promise.
 //
 //	lockport run nightly-report -- ./report.sh
 //
@@ -23,13 +23,13 @@ import (
 )
 
 func main() {
-	_ = mysql.SetLogger(&mysql.NopLogger{}) // it prints the errors that it returns, too
+	_ = mysql.SetLogger(&mysql.NopLogger{}) // it also prints the errors that it returns
 	conformance.WorkerMain(openTarget)
 	compare.WorkerMain()
 	os.Exit(run(os.Args[1:]))
 }
 
-// run carries out a command line and returns the exit code. It writes the one message that an error carries.
+// run executes a command line and returns the exit code. It writes the message of an error.
 func run(args []string) int {
 	c := newConsole()
 	err := dispatch(context.Background(), c, args)
@@ -47,20 +47,20 @@ func run(args []string) int {
 	return code
 }
 
-// Exit codes. Those of run follow flock(1) and sysexits.h, and are as much an interface as the flags.
+// Exit codes. Those of run follow flock(1) and sysexits.h. Like the flags, they are an interface.
 const (
 	exitOK          = 0
-	exitFailed      = 1   // conform: a case failed; doctor: something endangers locks
+	exitFailed      = 1   // conform: a case failed; doctor: locks are at risk
 	exitUsage       = 64  // wrong arguments, URL, option value
 	exitUnavailable = 69  // the server cannot be reached, or refuses
-	exitHeld        = 75  // somebody else has the lock
+	exitHeld        = 75  // another client has the lock
 	exitLost        = 79  // the lock was lost while the command ran
 	exitCannotStart = 126 // the command was found and cannot be started
 	exitNotFound    = 127 // the command was not found
 	exitSignal      = 128 // plus the number of the signal
 )
 
-// exitError ends the program with a code and, unless it is empty, a message for people.
+// exitError ends the program with a code and, if not empty, a message for people.
 type exitError struct {
 	code    int
 	message string
@@ -81,23 +81,23 @@ func failf(code int, format string, args ...any) error {
 	return &exitError{code, fmt.Sprintf(format, args...)}
 }
 
-// usagef is a mistake in the arguments.
+// usagef is a usage error.
 func usagef(format string, args ...any) error { return failf(exitUsage, format, args...) }
 
-// codeOf is the exit code for an error of the library before anything was run.
+// codeOf is the exit code for an error of the library before the command was started.
 func codeOf(err error) int {
 	for _, class := range []error{lockport.ErrUnavailable, lockport.ErrRefused, lockport.ErrLost, driver.ErrUnknown, context.DeadlineExceeded, context.Canceled} {
 		if errors.Is(err, class) {
 			return exitUnavailable
 		}
 	}
-	return exitUsage // bad URL, scheme, parameter, TTL, name: all that is left
+	return exitUsage // what is left: a bad URL, scheme, parameter, TTL or name
 }
 
 // libraryError makes an exitError of an error of the library.
 func libraryError(err error) error { return &exitError{codeOf(err), oneLine(err.Error())} }
 
-// oneLine makes a message one line and drops the program's name from its front, which say puts there.
+// oneLine makes a message one line and removes the program's name from its front, which say adds.
 func oneLine(s string) string {
 	return strings.TrimPrefix(strings.Join(strings.Fields(s), " "), "lockport: ")
 }

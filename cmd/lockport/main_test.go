@@ -31,15 +31,15 @@ var program = sync.OnceValue(func() string {
 func TestMain(m *testing.M) {
 	conformance.WorkerMain(openTarget) // the crowds of a soak
 	if len(os.Args) > 1 {
-		if stage, ok := hiddenStages[os.Args[1]]; ok { // tests of supervise start this binary again
-			if err := stage(newConsole(), os.Args[2:]); err != nil {
+		if hidden, ok := hiddenVerbs[os.Args[1]]; ok { // tests of supervise start this binary again
+			if err := hidden(newConsole(), os.Args[2:]); err != nil {
 				os.Exit(err.(*exitError).code)
 			}
 			os.Exit(0)
 		}
 	}
-	// Shells and nohup(1) start what runs in the background with signals ignored, which programs inherit. Those that are caught instead have their
-	// defaults in the programs that the tests start.
+	// Shells and nohup(1) start background programs with signals ignored, and their children inherit that. Signals that are caught instead have
+	// their defaults in the programs that the tests start.
 	for _, s := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT} {
 		if signal.Ignored(s) {
 			signal.Notify(make(chan os.Signal, 1), s)
@@ -50,7 +50,7 @@ func TestMain(m *testing.M) {
 
 func testMain(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "lockport-cmd-")
-	defer func() { program(); _ = os.RemoveAll(dir) }() // no earlier than what is being built there
+	defer func() { program(); _ = os.RemoveAll(dir) }() // after a build there has ended
 	// This binary is started again many times, and a race detector would sleep for a second at the end of each.
 	err = errors.Join(err, os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")), os.Setenv("LOCKPORT_URL", "file://"+dir))
 	if err != nil {
@@ -58,7 +58,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	go program() // servers start meanwhile
-	// Most tests wait for processes, so more of them run side by side than there are processors, unless told otherwise.
+	// Most tests wait for processes, so by default more of them run at once than there are processors.
 	flag.Parse()
 	if parallel := flag.Lookup("test.parallel").Value; parallel.String() == strconv.Itoa(runtime.GOMAXPROCS(0)) {
 		_ = parallel.Set("10")

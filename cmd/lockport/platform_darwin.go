@@ -8,11 +8,11 @@ import (
 // executable is the program that this process runs.
 func executable() (string, error) { return os.Executable() }
 
-// childAttributes: there is no parent-death signal here.
+// childAttributes changes nothing: macOS has no parent-death signal.
 func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr { return a }
 
-// watch reports what stops the child, and returns when it has ended. waitid(2) cannot be relied on here (go.dev/issue/19314), so that
-// it reaps the child.
+// watch reports the signals that stop the child, and returns when it has ended. It reaps the child, because waitid(2) is unreliable here
+// (go.dev/issue/19314).
 func (c *child) watch(stops chan<- syscall.Signal) {
 	for {
 		_, err := syscall.Wait4(c.group, &c.status, syscall.WUNTRACED, nil)
@@ -26,13 +26,13 @@ func (c *child) watch(stops chan<- syscall.Signal) {
 	}
 }
 
-// groupAlive says whether a process of group still runs. Here kill(2) does not count zombies.
+// groupAlive reports whether a process of group still runs. Here kill(2) does not count zombies.
 func groupAlive(group int) bool { return syscall.Kill(-group, 0) == nil }
 
-// stopJob stops this process's job and, once it was continued, calls resumed. Where no shell of the same session started
-// it, nobody would continue it, and it is not stopped.
+// stopJob stops this process's job and, once it was continued, calls resumed. If no shell of the same session started this process, nobody would
+// continue it, so it is not stopped.
 func stopJob(resumed func()) {
-	_ = syscall.Kill(0, syscall.SIGTSTP) // Go's handler swallows our own
+	_ = syscall.Kill(0, syscall.SIGTSTP) // for the others: Go's handler swallows our own
 	parent, err := syscall.Getsid(syscall.Getppid())
 	own, err2 := syscall.Getsid(0)
 	if err == nil && err2 == nil && parent == own {

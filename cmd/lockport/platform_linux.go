@@ -10,21 +10,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// selfPath is this program, even if its file was replaced or deleted. As a side effect the guard is called "exe", so that
-// killall(1) with our name spares it.
+// selfPath is this program, even if its file was replaced or deleted. It also names the guard "exe", so that killall(1) with our name spares the
+// guard.
 const selfPath = "/proc/self/exe"
 
 // executable is the program that this process runs.
 func executable() (string, error) { return selfPath, nil }
 
-// childAttributes adds the parent-death signal: a second line behind the guard, should both be killed.
+// childAttributes adds the parent-death signal, a second safeguard if both lockport and the guard are killed.
 func childAttributes(a *syscall.SysProcAttr) *syscall.SysProcAttr {
 	a.Pdeathsig = syscall.SIGKILL
 	return a
 }
 
-// watch reports what stops the child, and returns when it has ended, leaving it a zombie: until reap, its process id, which is its
-// group's number too, can belong to nobody else.
+// watch reports the signals that stop the child, and returns when it has ended. It leaves the child a zombie: until reap, no other process can get
+// its process id, which is also its group's id.
 func (c *child) watch(stops chan<- syscall.Signal) {
 	const stopped = 5 // CLD_STOPPED
 	for {
@@ -37,7 +37,7 @@ func (c *child) watch(stops chan<- syscall.Signal) {
 			return
 		}
 		switch n, err := syscall.Wait4(c.group, &c.status, syscall.WUNTRACED|syscall.WNOHANG, nil); {
-		case n == 0 || err != nil: // it went on before it was asked why it had stopped
+		case n == 0 || err != nil: // it was continued between the two calls
 		case c.status.Stopped():
 			stops <- c.status.StopSignal()
 		default: // killed between the two calls, and reaped by the second
@@ -46,8 +46,8 @@ func (c *child) watch(stops chan<- syscall.Signal) {
 	}
 }
 
-// groupAlive says whether a process of group still runs. Zombies do not, yet kill(2) counts them, and in a container
-// nobody may ever reap them: so the members are looked up in /proc.
+// groupAlive reports whether a process of group still runs. kill(2) also counts zombies, which a container may never reap. So groupAlive looks the
+// members up in /proc.
 func groupAlive(group int) bool {
 	if syscall.Kill(-group, 0) == syscall.ESRCH {
 		return false
@@ -62,8 +62,8 @@ func groupAlive(group int) bool {
 	return err != nil // kill(2) said so
 }
 
-// runsInGroup reads a line of /proc/PID/stat: pid (comm) state ppid pgrp … num_threads (the 20th field). A thread group whose
-// leader has ended shows as a zombie, but with more than one thread.
+// runsInGroup parses /proc/PID/stat: pid (comm) state ppid pgrp … num_threads (the 20th field). If only the leader of a thread group has ended, it
+// shows as a zombie with more than one thread.
 func runsInGroup(stat []byte, group int) bool {
 	const state, pgrp, threads = 0, 2, 17 // counted behind (comm), which may contain anything
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -74,11 +74,11 @@ func runsInGroup(stat []byte, group int) bool {
 	return !dead || string(fields[threads]) != "1" && string(fields[threads]) != "0"
 }
 
-// stopJob sends SIGTSTP to this process's job and, once everybody has stopped and was continued, calls resumed. The kernel alone
-// knows whether a shell would continue the job; where none would, the default action of SIGTSTP is to do nothing. Go
-// cannot restore that default: its handler stays after signal.Reset and swallows the signal.
+// stopJob sends SIGTSTP to this process's job and calls resumed after all have stopped and been continued. Only the kernel knows whether a shell
+// would continue the job; if none would, the default action of SIGTSTP does nothing. Go cannot restore that default: its handler stays after
+// signal.Reset and swallows the signal.
 func stopJob(resumed func()) {
-	// An action that is all zero is the default one, whatever the architecture's layout, and the old one is not looked into.
+	// An all-zero action is the default one on every architecture. The old action is opaque.
 	var byDefault, old [64]byte
 	if setAction(syscall.SIGTSTP, &byDefault, &old) == nil {
 		defer func() { _ = setAction(syscall.SIGTSTP, &old, nil) }()

@@ -20,7 +20,7 @@ func TestRunSignalWhileWaiting(t *testing.T) {
 	holder := holds(t, url, "a")
 	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		waiter := start(t, url, "run", "a", "--", "echo", "no")
-		// The signals are caught before the lock file is opened.
+		// lockport catches the signals before it opens the lock file.
 		eventually(t, func() bool { return len(openFiles(waiter.Process.Pid, "/a")) > 0 }, "%v never waits", waiter.Args)
 		require.NoError(t, waiter.Process.Signal(s))
 		require.Equal(t, want, waiter.code(t))
@@ -51,7 +51,7 @@ func guardOf(group int) int {
 	processes, _ := os.ReadDir("/proc")
 	for _, p := range processes {
 		line, err := os.ReadFile("/proc/" + p.Name() + "/cmdline")
-		if err == nil && string(line) == "lock-guard\x00"+stageGuard+"\x00"+strconv.Itoa(group)+"\x00" {
+		if err == nil && string(line) == "lock-guard\x00"+verbGuard+"\x00"+strconv.Itoa(group)+"\x00" {
 			pid, _ := strconv.Atoi(p.Name())
 			return pid
 		}
@@ -65,11 +65,10 @@ func awaitGuard(t *testing.T, group int) (guard int) {
 	return guard
 }
 
-// family is a command with a child and a grandchild, all in one group, that all ignore what can be ignored; it says its group
-// and waits for ever.
+// family is a command with a child and a grandchild in one group, which ignore all signals they can. It writes its group and waits forever.
 const family = `trap "" TERM INT HUP; (sh -c 'sleep 1000 & sleep 1000') & echo group=$$; sleep 1000`
 
-// befall is what may happen to the guard before lockport is killed.
+// befall has what may happen to the guard before lockport is killed.
 var befall = map[string]func(t *testing.T, guard, group int){
 	"nothing": func(*testing.T, int, int) {},
 	"signals": func(t *testing.T, guard, _ int) {
@@ -84,7 +83,7 @@ var befall = map[string]func(t *testing.T, guard, group int){
 	},
 }
 
-// TestRunKilledKillsTheGroup: whatever happened to the guard.
+// TestRunKilledKillsTheGroup: if lockport is killed, its group ends, whatever happened to the guard.
 func TestRunKilledKillsTheGroup(t *testing.T) {
 	for name, happen := range befall {
 		t.Run(name, func(t *testing.T) {
@@ -102,8 +101,7 @@ func TestRunKilledKillsTheGroup(t *testing.T) {
 	}
 }
 
-// TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group goes on for a while
-// after lockport was killed.
+// TestRunKilledKeepsTheFileLockUntilTheGroupIsGone stops the guard first, so that the group outlives the killed lockport for a while.
 func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 	for _, tt := range []struct{ held, excluded []string }{
 		{[]string{"a"}, []string{"a"}},
@@ -133,7 +131,7 @@ func TestRunKilledKeepsTheFileLockUntilTheGroupIsGone(t *testing.T) {
 	}
 }
 
-// ignores says whether the process ignores s.
+// ignores reports whether the process ignores s.
 func ignores(pid int, s syscall.Signal) bool {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, rest, _ := strings.Cut(string(text), "SigIgn:\t")
@@ -141,8 +139,8 @@ func ignores(pid int, s syscall.Signal) bool {
 	return mask&(1<<(s-1)) != 0
 }
 
-// TestRunDescriptors: the command gets what was open before, at its place, and nothing of ours, such as the pipe to the guard, which would
-// keep the guard from seeing lockport die.
+// TestRunDescriptors: the command inherits the descriptors that were open before, and none of lockport's. With the pipe to the guard, it would keep
+// the guard from seeing lockport die.
 func TestRunDescriptors(t *testing.T) {
 	t.Parallel()
 	extra, err := os.Open("/dev/zero")
@@ -163,14 +161,14 @@ func TestRunDescriptors(t *testing.T) {
 	require.Contains(t, p.out.String(), "3 /dev/zero\n")
 	require.Equal(t, regexp.MustCompile(`(?m)^\d+`).FindAllString(string(expected), -1),
 		regexp.MustCompile(`(?m)^\d+`).FindAllString(p.out.String(), -1))
-	// The guard has the pipe and the lock, and no more.
+	// The guard has only the pipe and the lock.
 	guard := awaitGuard(t, group)
 	require.Len(t, openFiles(guard, "/a"), 1, openFiles(guard, ""))
 	require.NoError(t, stdin.Close())
 	require.Equal(t, 0, p.code(t))
 }
 
-// TestRunLeavesTheBackgroundAlone: a command that ends by itself may leave something running.
+// TestRunLeavesTheBackgroundAlone: a command that ends normally may leave processes running.
 func TestRunLeavesTheBackgroundAlone(t *testing.T) {
 	t.Parallel()
 	url := folder(t)

@@ -20,7 +20,7 @@ type runner struct {
 	c       *console
 	o       runOptions
 	path    string         // of the command
-	signals chan os.Signal // that lockport gets
+	signals chan os.Signal // sent to lockport
 	client  *lockport.Client
 }
 
@@ -34,8 +34,8 @@ func runVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	// From here on a write to a terminal or to a pipe without a reader must neither stop nor end this process, which
-	// has a lock to renew and a command to watch. SIGPIPE is caught rather than ignored: the command would inherit that.
+	// From here on a write to a terminal or a broken pipe must neither stop nor end this process: it renews a lock and watches a command. SIGPIPE
+	// is caught, because the command would inherit an ignored one.
 	signal.Ignore(syscall.SIGTTOU)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	r := &runner{c: c, o: o, path: path, signals: catchSignals()}
@@ -51,15 +51,15 @@ func (r *runner) once(ctx context.Context) error {
 	started := time.Now()
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
-	unlisten := r.onSignal(end)
+	stopListening := r.onSignal(end)
 	err := r.open(ctx)
 	var lock *lockport.Set
 	if err == nil {
 		lock, err = r.acquire(ctx, started)
 	}
-	unlisten()
+	stopListening()
 	if interrupted := interruption(ctx); interrupted != nil {
-		if err == nil { // granted in the same moment
+		if err == nil { // granted at the same moment
 			_ = lock.Release(context.WithoutCancel(ctx))
 		}
 		err = interrupted
@@ -71,7 +71,7 @@ func (r *runner) once(ctx context.Context) error {
 	return r.finish(lock, code, err)
 }
 
-// onSignal cancels when a signal ends lockport where no command runs, until stop is called.
+// onSignal calls cancel when a signal ends lockport while no command runs, until stop is called.
 func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 	done := make(chan struct{})
 	var watching sync.WaitGroup
@@ -83,7 +83,7 @@ func (r *runner) onSignal(cancel context.CancelCauseFunc) (stop func()) {
 	return func() { close(done); watching.Wait() }
 }
 
-// untilEnded waits for done, or for a signal that ends lockport where no command runs, which it returns.
+// untilEnded waits for done, or for a signal that ends lockport while no command runs, and returns that signal.
 func (r *runner) untilEnded(done <-chan struct{}) syscall.Signal {
 	for {
 		select {
@@ -97,8 +97,8 @@ func (r *runner) untilEnded(done <-chan struct{}) syscall.Signal {
 	}
 }
 
-// close closes the client, which keeps the lock for as long as --min-hold wants, and undoes what is uncertain. A signal
-// ends that: what is left then ends with this process or with the TTL.
+// close closes the client. The client keeps the lock for --min-hold, and undoes claims of unknown outcome. A signal ends the wait: the rest then ends
+// with this process or with the TTL.
 func (r *runner) close() {
 	if r.client == nil {
 		return
@@ -150,11 +150,10 @@ func (r *runner) acquire(ctx context.Context, started time.Time) (lock *lockport
 	return nil, failf(exitHeld, "%s%q is held by %s", waited, name, by)
 }
 
-// explainAfter is how long a person waits for a lock before being told who has it.
+// explainAfter is how long a person waits for a lock before lockport names its holder.
 const explainAfter = time.Second
 
-// explainWaiting tells a person at a terminal who has the lock, if Acquire takes long. stop ends that, and returns when
-// nothing more will be written.
+// explainWaiting names the lock's holder on a terminal if Acquire takes long. stop ends that, and returns when nothing more will be written.
 func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 	if !r.c.interactive {
 		return func() {}
@@ -175,8 +174,7 @@ func (r *runner) explainWaiting(ctx context.Context) (stop func()) {
 	return func() { cancel(); explaining.Wait() }
 }
 
-// finish releases the lock and settles the exit code: a lock
-// that turns out to be lost counts more than what the command returned.
+// finish releases the lock and decides the exit code: a lost lock overrides the command's status.
 func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 	err := lock.Release(context.Background())
 	switch {
@@ -196,16 +194,15 @@ func (r *runner) finish(lock *lockport.Set, code int, failed error) error {
 	return exitWith(code)
 }
 
-// passedOn are the signals that lockport passes on to the command. SIGTSTP comes later, in supervise: until there is
-// a command it stops lockport as it stops any program.
-var passedOn = []os.Signal{
+// forwardedSignals go to the command. supervise adds SIGTSTP: while no command runs, SIGTSTP stops lockport like any program.
+var forwardedSignals = []os.Signal{
 	syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGUSR1, syscall.SIGUSR2,
 	syscall.SIGWINCH, syscall.SIGCONT,
 }
 
-// catchSignals delivers the signals that are to be passed on.
+// catchSignals delivers the signals to forward.
 func catchSignals() chan os.Signal {
 	signals := make(chan os.Signal, 64)
-	notify(signals, passedOn...)
+	notify(signals, forwardedSignals...)
 	return signals
 }

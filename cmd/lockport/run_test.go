@@ -17,7 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestRunIsTransparent: the command's arguments, streams and exit code are as if it were run alone.
+// TestRunIsTransparent: the command's arguments, streams and exit code are the same as without lockport.
 func TestRunIsTransparent(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "script") // without an interpreter line
@@ -45,7 +45,7 @@ func TestRunIsTransparent(t *testing.T) {
 	}
 }
 
-// Root does not run what anybody may have put into the current folder.
+// Root does not run a command from the current folder, where another user may have put it.
 func TestCommandInTheCurrentFolder(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "report"), []byte("#!/bin/sh\n"), 0o700))
@@ -122,7 +122,7 @@ func TestRunLeavesIgnoredSignalsIgnored(t *testing.T) {
 	require.Contains(t, p.out.String(), "alive")
 }
 
-// A command learns of the locks that it runs under, and of no lock that lockport itself was run under.
+// A command's environment has the locks it runs under, but no lock that lockport itself was run under.
 func TestRunEnvironment(t *testing.T) {
 	t.Parallel()
 	url := folder(t)
@@ -183,7 +183,7 @@ func TestRunMinHold(t *testing.T) {
 // TestRunCounter lets many processes increment a counter under the lock. Without it, most increments are lost.
 func TestRunCounter(t *testing.T) {
 	t.Parallel()
-	const increment = `n=0; [ ! -e "$0" ] || read n <"$0"; echo $((n+1)) >"$0"` // of the number in the file $0, as unsafely as can be
+	const increment = `n=0; [ ! -e "$0" ] || read n <"$0"; echo $((n+1)) >"$0"` // increments the number in the file $0, without any protection
 	url, file := folder(t), filepath.Join(t.TempDir(), "counter")
 	var all sync.WaitGroup
 	for range 8 {

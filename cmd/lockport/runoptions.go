@@ -9,7 +9,7 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// smallestTTL leaves the command some time between SIGTERM and SIGKILL, and a late renewal some time before both.
+// smallestTTL leaves time between SIGTERM and SIGKILL, and time for a late renewal before both.
 const smallestTTL = 100 * time.Millisecond
 
 // runOptions is the command line of run.
@@ -18,7 +18,7 @@ type runOptions struct {
 	names     []string
 	command   []string
 	once      bool          // -n
-	wait      time.Duration // -w; negative: for ever
+	wait      time.Duration // -w; negative: forever
 	ttl       time.Duration // --ttl, else that of the URL, else the default
 	ttlGiven  bool
 	minHold   time.Duration
@@ -77,7 +77,7 @@ func parseRun(args []string) (runOptions, error) {
 	return o, o.settle()
 }
 
-// settle fills in the defaults that follow from others and checks how they relate.
+// settle sets the defaults that depend on other options, and checks how options relate.
 func (o *runOptions) settle() error {
 	o.ttlGiven = o.ttl > 0
 	if !o.ttlGiven {
@@ -98,7 +98,7 @@ func (o *runOptions) settle() error {
 	return nil
 }
 
-// title is what messages call the lock: its names, quoted.
+// title is what messages call the lock: its quoted names.
 func (o *runOptions) title() string {
 	quoted := make([]string, len(o.names))
 	for i, name := range o.names {
@@ -107,7 +107,7 @@ func (o *runOptions) title() string {
 	return strings.Join(quoted, ", ")
 }
 
-// mode is how the lock is to be held.
+// mode is the mode of the lock.
 func (o *runOptions) mode() []lockport.AcquireOption {
 	switch {
 	case o.shared:

@@ -19,7 +19,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// realServers are the URLs of servers that all tests share, but for those of redlock. A soak is for each of them.
+// realServers are the URLs of servers that all tests share, except redlock's. A soak uses each of them.
 var realServers = map[string]func(t *testing.T) string{
 	"redis": func(t *testing.T) string { return servers.SharedRedis(t).URL() },
 	"redlock": func(t *testing.T) string {
@@ -35,8 +35,8 @@ var realServers = map[string]func(t *testing.T) string{
 	"mysql":     func(t *testing.T) string { return servers.SharedMariaDB(t).URL() },
 }
 
-// serverTests run side by side on the servers that they name, which have TTLs (redis) and sessions: what differs between backends beyond that is the
-// business of the conformance suite.
+// serverTests run in parallel on the servers that they name: redis has TTLs, the others have sessions. The conformance suite covers the other
+// differences between backends.
 var serverTests = []struct {
 	name string
 	on   []string
@@ -93,8 +93,8 @@ func proxied(t *testing.T, rawURL string) (string, faultproxy.Group) {
 	return through, all
 }
 
-// testSilence: the servers fall silent while a command runs that ignores SIGTERM. It must be gone before somebody else, whose
-// connection is whole, gets the lock.
+// testSilence: the servers go silent while a command that ignores SIGTERM runs. It must be gone before another client, whose connection works, gets
+// the lock.
 func testSilence(t *testing.T, direct string) {
 	through, proxies := proxied(t, direct)
 	p := start(t, through, "run", "--ttl", "3s", "silence", "--", "sh", "-c", family)
@@ -110,7 +110,7 @@ func testSilence(t *testing.T, direct string) {
 	require.Equal(t, 0, next.code(t))
 }
 
-// testKilled: the lock of a lockport that was killed is free after the TTL, and its command does not outlive it.
+// testKilled: if lockport is killed, its lock becomes free after the TTL, and its command does not outlive the lock.
 func testKilled(t *testing.T, url string) {
 	p := start(t, url, "run", "--ttl", "2s", "killed", "--", "sh", "-c", family)
 	group := p.group(t)
@@ -118,7 +118,8 @@ func testKilled(t *testing.T, url string) {
 	require.NoError(t, p.Process.Signal(syscall.SIGKILL))
 	next.says(t, "mine")
 	if scheme(url) == "mysql" {
-		// The server frees the lock when it sees the end of the connection, and the guard kills the command when it sees the end of its pipe: which is first is chance.
+		// The server frees the lock when it sees the end of the connection, and the guard kills the command when it sees the end of its pipe: which
+		// is first is chance.
 		eventually(t, func() bool { return !groupAlive(group) }, "the command lives on")
 	}
 	require.False(t, groupAlive(group), "the lock was granted while the command lived")
@@ -131,7 +132,7 @@ func testConform(t *testing.T, url string) {
 	require.NotContains(t, stdout, "\n    ", "nothing failed")
 }
 
-// testRestrictedUser: a user who may look and not break is told so in one line.
+// testRestrictedUser: a user who may inspect but not break gets a one-line error.
 func testRestrictedUser(t *testing.T, url string) {
 	holder, _ := holding(t, url, "restricted")
 	server := servers.SharedMariaDB(t)
@@ -159,7 +160,7 @@ func left(t *testing.T, key string) time.Duration {
 	return time.Duration(ms.(int64)) * time.Millisecond
 }
 
-// testTimeToCleanUp: a command that heeds SIGTERM gets the time of --kill-after, before the key expires.
+// testTimeToCleanUp: a command that handles SIGTERM gets the time of --kill-after before the key expires.
 func testTimeToCleanUp(t *testing.T, url string) {
 	through, proxies := proxied(t, url)
 	p := start(t, through, "run", "--ttl", "4s", "--kill-after", "1900ms", "manners", "--", "sh", "-c",
@@ -168,10 +169,10 @@ func testTimeToCleanUp(t *testing.T, url string) {
 	proxies[0].Freeze()
 	p.says(t, "asked\ncleaned up\n")
 	require.Positive(t, left(t, "lockport:manners"), "the key was gone before the command was")
-	require.Equal(t, 79, p.code(t), "a command that was ended for the lock's sake has not succeeded")
+	require.Equal(t, 79, p.code(t), "a command that was ended because of the lock has not succeeded")
 }
 
-// testRemovalThatOnlyTheReleaseFinds: the command succeeded, and its lock was gone meanwhile.
+// testRemovalThatOnlyTheReleaseFinds: the command succeeded, but its lock was gone meanwhile.
 func testRemovalThatOnlyTheReleaseFinds(t *testing.T, url string) {
 	cli := servers.NeedProgram(t, "redis-cli", "redis")
 	host, port, err := net.SplitHostPort(servers.SharedRedis(t).Addr())
@@ -183,11 +184,11 @@ func testRemovalThatOnlyTheReleaseFinds(t *testing.T, url string) {
 var (
 	soakFor        = flag.Duration("soak", 0, "how long TestSoak soaks each backend (make soak-crowd)")
 	soakProcesses  = flag.Int("processes", 4, "how many processes a soak has")
-	soakGoroutines = flag.Int("goroutines", 512, "how many goroutines each of them has")
+	soakGoroutines = flag.Int("goroutines", 512, "how many goroutines each process has")
 )
 
-// TestSoak has crowds of this binary's processes, and so under the race detector if the test is, race on every backend, one after the other. The suite of each
-// backend has the short form, exclusion/crowd.
+// TestSoak runs crowds of this binary's processes against every backend, one after the other, under the race detector if the test is. The suite of
+// each backend has the short form, exclusion/crowd.
 func TestSoak(t *testing.T) {
 	if *soakFor == 0 {
 		t.Skip("not run: takes long; make soak-crowd FOR=1m runs it")

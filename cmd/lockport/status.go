@@ -37,7 +37,7 @@ func statusVerb(ctx context.Context, c *console, args []string) error {
 	if err != nil {
 		return err
 	}
-	client, err := openView("status", url)
+	client, err := openInspector("status", url)
 	if err != nil {
 		return err
 	}
@@ -68,7 +68,7 @@ func showAll(ctx context.Context, c *console, client *lockport.Client, prefix st
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	all, err := client.List(ctx, prefix)
-	incomplete := lookError(err)
+	incomplete := inspectError(err)
 	if errors.Is(err, errors.ErrUnsupported) {
 		return failf(exitUnavailable, "%v; name the lock: lockport status NAME", incomplete)
 	}
@@ -90,7 +90,7 @@ func showAll(ctx context.Context, c *console, client *lockport.Client, prefix st
 	return cmp.Or(err, incomplete)
 }
 
-// lockJSON is a lock in the output of --json, which programs depend on.
+// lockJSON is a lock in the output of --json, an interface for programs.
 type lockJSON struct {
 	Name    string     `json:"name"`
 	Held    bool       `json:"held"`
@@ -99,7 +99,7 @@ type lockJSON struct {
 	Host    string     `json:"host,omitempty"`
 	PID     int        `json:"pid,omitempty"`
 	Label   string     `json:"label,omitempty"`
-	Token   uint64     `json:"token,omitempty,string"` // a number may have more digits than what reads it can hold
+	Token   uint64     `json:"token,omitempty,string"` // a string: a JSON reader may lose digits of a large number
 	Since   time.Time  `json:"since,omitzero"`
 	Expires time.Time  `json:"expires,omitzero"`
 	Waiters *int       `json:"waiters,omitempty"`
@@ -108,7 +108,7 @@ type lockJSON struct {
 	Others  []lockJSON `json:"others,omitempty"`
 }
 
-// newLockJSON says what is known of one lock.
+// newLockJSON converts a Status.
 func newLockJSON(st lockport.Status) lockJSON {
 	at := func(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 	j := lockJSON{
@@ -138,10 +138,10 @@ func writeLocks(w io.Writer, client *lockport.Client, all ...lockport.Status) er
 	return encode(w, report)
 }
 
-// mostHolders are as many as are shown of a lock that several hold.
-const mostHolders = 10
+// maxHolders limits the holders shown of one lock.
+const maxHolders = 10
 
-// count says how many there are of what.
+// count is n with the noun what, in the plural unless n is 1.
 func count(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -149,7 +149,7 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// writeDetails writes one lock upright.
+// writeDetails writes one lock, one value per line.
 func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(what, text string) { fmt.Fprintf(t, "%s\t%s\n", what, cmp.Or(text, "not known")) }
@@ -165,7 +165,7 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) err
 		line("holder", who(st))
 	}
 	holders := append([]lockport.Status{st}, st.Others...)
-	for _, h := range holders[:min(len(holders), mostHolders)] {
+	for _, h := range holders[:min(len(holders), maxHolders)] {
 		if h.Others = nil; !h.Held {
 			continue
 		}
@@ -181,17 +181,17 @@ func writeDetails(w io.Writer, caps driver.Capabilities, st lockport.Status) err
 		line("until", until(h, caps))
 		line("token", tokenText(h, caps))
 	}
-	if more := len(holders) - mostHolders; more > 0 {
+	if more := len(holders) - maxHolders; more > 0 {
 		line("and", count(more, "other holder")+": see --json")
 	}
 	line("waiting", waiters(st))
 	return t.Flush()
 }
 
-// nameWidth is how many characters of a name the table shows at most: one long name would push all columns off the screen.
+// nameWidth is how many characters of a name the table shows at most: a long name would push the other columns off the screen.
 const nameWidth = 60
 
-// writeTable writes locks side by side.
+// writeTable writes a table of locks.
 func writeTable(w io.Writer, all []lockport.Status) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "NAME\tHOLDER\tSINCE\tHELD\tEXPIRES IN\tTOKEN\tWAITING")
@@ -211,7 +211,7 @@ func writeTable(w io.Writer, all []lockport.Status) error {
 	return t.Flush()
 }
 
-// until says when the hold ends if its holder is not heard of again.
+// until says when the hold ends if its holder goes silent.
 func until(st lockport.Status, caps driver.Capabilities) string {
 	switch {
 	case !st.Expires.IsZero():
@@ -236,7 +236,7 @@ func tokenText(st lockport.Status, caps driver.Capabilities) string {
 	return token(st)
 }
 
-// token is the token of the first hold of the grant, as Lock.Token and LOCKPORT_TOKEN have it; empty if it is not known.
+// token is the token of the grant's first hold, as in Lock.Token and LOCKPORT_TOKEN; empty if unknown.
 func token(st lockport.Status) string {
 	if st.Token == 0 {
 		return ""
@@ -244,7 +244,7 @@ func token(st lockport.Status) string {
 	return strconv.FormatUint(uint64(st.Token), 10)
 }
 
-// waiters is how many wait; empty if that is not known.
+// waiters is the number of waiters; empty if unknown.
 func waiters(st lockport.Status) string {
 	if st.Waiters < 0 {
 		return ""
@@ -254,7 +254,7 @@ func waiters(st lockport.Status) string {
 
 func clockTime(t time.Time) string { return t.Local().Format(time.DateTime + " MST") }
 
-// age is a duration for people. Clocks of two machines may differ, so that it may be negative, which nobody wants to see.
+// age is a duration for people. It may be negative because clocks of two machines differ; then it is shown as 0.
 func age(d time.Duration) string {
 	grain := time.Second
 	if d < 10*time.Second {

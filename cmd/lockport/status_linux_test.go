@@ -20,7 +20,7 @@ import (
 	"github.com/lockport/lockport/internal/lab/servers"
 )
 
-// statusJSON is what --json says of one lock, or of all.
+// statusJSON is the output of --json for one lock, or for all.
 func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 	t.Helper()
 	code, stdout, stderr := output(t, url, append([]string{"status", "--json"}, args...)...)
@@ -41,14 +41,14 @@ func statusJSON(t *testing.T, url string, args ...string) []lockJSON {
 func holding(t *testing.T, url, name string) (holder *process, token string) {
 	t.Helper()
 	holder = prepare(url, "run", name, "--", "sh", "-c", `echo "token=$LOCKPORT_TOKEN"; echo ready; exec sleep 1000`)
-	holder.Env = append(holder.Env, "LOCKPORT_TOKEN=7") // stale: it must go, also where the backend has no tokens
+	holder.Env = append(holder.Env, "LOCKPORT_TOKEN=7") // stale: it must be removed, even if the backend has no tokens
 	holder.begin(t)
 	holder.says(t, "ready")
 	line, _, _ := strings.Cut(holder.out.String(), "\n")
 	return holder, strings.TrimPrefix(line, "token=")
 }
 
-// testStatusAndBreak: a real holder and a real waiter are seen, and the holder is broken.
+// testStatusAndBreak: status shows a real holder and a real waiter, and break ends the hold.
 func testStatusAndBreak(t *testing.T, url string) {
 	const name = "jobs/ä *?[%{}]"
 	scheme := scheme(url)
@@ -105,14 +105,14 @@ func testStatusAndBreak(t *testing.T, url string) {
 	}
 	stdout, stderr = ran(t, 0, url, "break", "--yes", name)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It is told within ", host, holder.Process.Pid))
+	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It learns of this within ", host, holder.Process.Pid))
 	require.Equal(t, 79, holder.code(t), holder.err.String())
 	waiter.says(t, "mine")
 	require.Equal(t, 0, waiter.code(t))
 	require.False(t, other.ended(), "another holder's lock was ended")
 }
 
-// TestStatusWhereNoLockCanBeTaken: a replica, and a server that is full, show the locks that they have.
+// TestStatusWhereNoLockCanBeTaken: status shows the locks of a replica and of a full server.
 func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	t.Parallel()
 	server := servers.NeedRedis(t, servers.RedisOptions{})
@@ -128,7 +128,7 @@ func TestStatusWhereNoLockCanBeTaken(t *testing.T) {
 	ran(t, 0, server.URL(), "break", "--yes", "a")
 }
 
-// TestStatusOfFlock: who locks a file with flock(1) is foreign, also where a holder that was killed has left its record in the file.
+// TestStatusOfFlock: a holder by flock(1) is foreign, even if a killed holder left its record in the file.
 func TestStatusOfFlock(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -150,7 +150,7 @@ func TestStatusOfFlock(t *testing.T) {
 	require.Contains(t, stderr, "it ends with its process\n")
 }
 
-// testList: status without a name, where the lock of st is held and waited for, and jobsx is held.
+// testList: status without a name, while the lock of st has a holder and a waiter, and jobsx is held.
 func testList(t *testing.T, url string, st lockJSON) {
 	t.Helper()
 	for prefix, names := range map[string][]string{"": {st.Name, "jobsx"}, "jobs*": nil, "jobs/ä *?[%{": {st.Name}} {
@@ -171,7 +171,7 @@ func testList(t *testing.T, url string, st lockJSON) {
 	require.Contains(t, lines[2], "jobsx  ")
 }
 
-// testForeignHolder: of a holder that is no client of lockport, status says so, and break does not promise that it stops.
+// testForeignHolder: status marks a holder that is not a lockport client, and break does not promise that it stops.
 func testForeignHolder(t *testing.T, url string) {
 	_, err := servers.SharedRedis(t).Do(t.Context(), "SET", "lockport:theirs", "me, \x1b[31mthe shell")
 	require.NoError(t, err)
@@ -183,17 +183,17 @@ func testForeignHolder(t *testing.T, url string) {
 	require.Zero(t, st.Token)
 	require.True(t, slices.ContainsFunc(statusJSON(t, url), func(l lockJSON) bool { return l.Name == "theirs" && l.Foreign }))
 	_, stderr := ran(t, 0, url, "break", "--yes", "theirs")
-	require.Contains(t, stderr, "it may be at work still")
+	require.Contains(t, stderr, "may still be working")
 	ran(t, 1, url, "status", "theirs")
 }
 
-// TestHoldersOfFiles is on files what serverTests are on servers.
+// TestHoldersOfFiles is testHolders for files instead of servers.
 func TestHoldersOfFiles(t *testing.T) {
 	t.Parallel()
 	testHolders(t, folder(t))
 }
 
-// testHolders: all readers, and all who have a permit, are shown, and one of them can be ended.
+// testHolders: status shows all readers and all holders of permits, and break can end one of them.
 func testHolders(t *testing.T, url string) {
 	for _, mode := range []string{"--shared", "--permits=4"} {
 		name, holders, pids := "holders"+mode, map[int]*process{}, []int(nil)
@@ -208,7 +208,7 @@ func testHolders(t *testing.T, url string) {
 		var shown []int
 		for _, h := range all {
 			require.Equal(t, mode == "--shared", h.Shared)
-			require.Equal(t, mode != "--shared", h.Permits == 4 || h.Permits == -1) // databases do not know how many there are
+			require.Equal(t, mode != "--shared", h.Permits == 4 || h.Permits == -1) // databases do not know the number of permits
 			shown = append(shown, h.PID)
 		}
 		slices.Sort(shown)
@@ -297,7 +297,7 @@ func TestAge(t *testing.T) {
 	}
 }
 
-// One long name does not make all lines long.
+// One long name does not lengthen every line.
 func TestTableOfLongNames(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder

@@ -15,8 +15,8 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// killSlack is how long before the deadline SIGKILL is sent under a lock with this TTL, so that its victims are gone by then: a twentieth of the TTL, at most half a
-// second. On a busy machine it takes its time until who sends the signal runs, and until those who get it have ended.
+// killSlack is how long before the deadline SIGKILL is sent: a twentieth of the TTL, at most half a second. On a busy machine the sender may run
+// late, and so may the end of the killed processes.
 func killSlack(ttl time.Duration) time.Duration {
 	return min(max(ttl/20, 10*time.Millisecond), 500*time.Millisecond)
 }
@@ -32,21 +32,21 @@ type hold interface {
 // supervisor watches a lock and the command that runs under it.
 type supervisor struct {
 	*runner
-	lock    hold
-	child   *child
-	guard   *guard
-	holding []*os.File              // descriptors that are the lock
-	passed  map[syscall.Signal]bool // on to the command, since lockport got them
+	lock      hold
+	child     *child
+	guard     *guard
+	holding   []*os.File              // descriptors that hold the lock
+	forwarded map[syscall.Signal]bool // signals forwarded to the command
 
-	lost   bool      // the lock is gone, or the command was ended because it would have been
-	killAt time.Time // SIGTERM was sent for the lock's sake, and SIGKILL follows then
-	killed bool      // SIGKILL was
+	lost   bool      // the lock is gone, or the command was ended before it would be
+	killAt time.Time // not zero: SIGTERM was sent because of the lock, and SIGKILL follows at this time
+	killed bool      // SIGKILL was sent
 }
 
-// supervise runs the command under lock, which is locks, and returns its exit code when it has ended, or its whole group if it was ended for the
-// lock's sake. asked says that it ended because lockport was asked to. err says that it could not be started.
+// supervise runs the command under lock, which consists of locks. It returns the exit code when the command has ended, or its whole group if it was
+// ended because of the lock. asked: it ended because lockport was asked to end. err: it could not be started.
 func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked bool, err error) {
-	s := &supervisor{runner: r, lock: lock, passed: make(map[syscall.Signal]bool)}
+	s := &supervisor{runner: r, lock: lock, forwarded: make(map[syscall.Signal]bool)}
 	for _, one := range locks {
 		var f *os.File
 		if one.As(&f) {
@@ -62,7 +62,7 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 		s.child.reap()
 		return 0, false, failf(exitCannotStart, "cannot start the guard process: %v", rootCause(err))
 	}
-	notify(r.signals, syscall.SIGTSTP) // the command stops first, or not at all
+	notify(r.signals, syscall.SIGTSTP) // the command stops first, or neither stops
 
 	s.check(time.Now())
 	s.child.open(!s.lost || r.o.ignore)
@@ -70,7 +70,7 @@ func (r *runner) supervise(lock hold, locks []*lockport.Lock) (code int, asked b
 	s.endGroup()
 	paused := s.guard.mayHaveKilled()
 	s.guard.release()
-	status := s.child.reap() // after the guard, to which the group's number must not come to mean another group
+	status := s.child.reap() // after the guard, which must not kill another group with the same id
 	return s.code(status, paused), s.askedToEnd(status), nil
 }
 
@@ -87,9 +87,9 @@ func (s *supervisor) watch() {
 			if !running {
 				return
 			}
-			s.stopped(sig)
+			s.handleStop(sig)
 		case sig := <-s.signals:
-			s.pass(sig.(syscall.Signal))
+			s.forward(sig.(syscall.Signal))
 		case <-lost:
 			lost = nil
 		case <-gone:
@@ -100,22 +100,22 @@ func (s *supervisor) watch() {
 	}
 }
 
-// check does what is due for the lock's sake, and returns in how long to call it again.
+// check takes the actions that are due because of the lock, and returns when to call it again.
 func (s *supervisor) check(now time.Time) time.Duration {
 	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
-		s.removed(err, now)
+		s.handleLoss(err, now)
 	}
 	again := s.o.ttl / 8
 	if !s.o.ignore && s.killAt.IsZero() {
 		if deadline, ok := s.lock.Deadline(); ok {
 			slack := killSlack(s.o.ttl)
-			s.guard.tell(deadline.Add(-slack / 2)) // later than we would: it is for when we cannot
+			s.guard.setDeadline(deadline.Add(-slack / 2)) // later than our own SIGKILL: the guard acts if we cannot
 			killAt := deadline.Add(-slack)
 			termAt := killAt.Add(-s.o.killAfter)
 			if !now.Before(termAt) {
 				s.c.say("the lock server did not answer in time; ending the command before another client can acquire %s", s.o.title())
 				s.lost = true
-				s.end(killAt)
+				s.terminate(killAt)
 			} else {
 				again = min(again, termAt.Sub(now))
 			}
@@ -132,12 +132,12 @@ func (s *supervisor) check(now time.Time) time.Duration {
 	return again
 }
 
-// removed deals with a lock that is known to be gone, once.
-func (s *supervisor) removed(err error, now time.Time) {
+// handleLoss handles a lock that is known to be lost, once.
+func (s *supervisor) handleLoss(err error, now time.Time) {
 	silence := errors.Is(err, lockport.ErrSilence)
 	switch {
 	case !s.killAt.IsZero():
-		if silence { // no time is left for manners
+		if silence { // no time is left for SIGTERM
 			s.killAt = now
 		}
 		return
@@ -147,24 +147,24 @@ func (s *supervisor) removed(err error, now time.Time) {
 		s.c.say("%v; the command continues, because of --on-lost ignore", err)
 	case silence:
 		s.c.say("%v; killing the command", err)
-		s.end(now)
+		s.terminate(now)
 	default:
 		s.c.say("%v; ending the command", err)
-		s.end(now.Add(s.o.killAfter))
+		s.terminate(now.Add(s.o.killAfter))
 	}
 	s.lost = true
 }
 
-// end asks the command's group to end until killAt. A stopped process must go on to hear it.
-func (s *supervisor) end(killAt time.Time) {
+// terminate asks the command's group to end by killAt. A stopped process must be continued to receive SIGTERM.
+func (s *supervisor) terminate(killAt time.Time) {
 	s.killAt = killAt
 	s.send(syscall.SIGTERM)
 	s.send(syscall.SIGCONT)
 }
 
-// pass passes on a signal that lockport got.
-func (s *supervisor) pass(sig syscall.Signal) {
-	s.passed[sig] = true
+// forward sends the command a signal that lockport received.
+func (s *supervisor) forward(sig syscall.Signal) {
+	s.forwarded[sig] = true
 	s.send(sig)
 }
 
@@ -175,33 +175,33 @@ func (s *supervisor) send(sig syscall.Signal) {
 	}
 }
 
-// askedToEnd says that lockport passed on a signal that asks programs to end, or that the command died of.
+// askedToEnd reports whether lockport forwarded a signal that asks programs to end, or one that the command died of.
 func (s *supervisor) askedToEnd(status syscall.WaitStatus) bool {
-	return s.passed[syscall.SIGTERM] || s.passed[syscall.SIGINT] || s.passed[syscall.SIGQUIT] || status.Signaled() && s.passed[status.Signal()]
+	return s.forwarded[syscall.SIGTERM] || s.forwarded[syscall.SIGINT] || s.forwarded[syscall.SIGQUIT] || status.Signaled() && s.forwarded[status.Signal()]
 }
 
-// endGroup ends what the command left running when it ended, if the lock is gone, or with --keep: another machine's turn is next.
+// endGroup ends the processes that the command left running, if the lock is gone, or with --keep: another machine may run the command next.
 func (s *supervisor) endGroup() {
 	if err := s.lock.Err(); errors.Is(err, lockport.ErrLost) {
-		s.removed(err, time.Now())
+		s.handleLoss(err, time.Now())
 	}
 	if s.o.keep && s.killAt.IsZero() && groupAlive(s.child.group) {
 		killAt := time.Now().Add(s.o.killAfter)
 		if deadline, ok := s.lock.Deadline(); ok && deadline.Add(-killSlack(s.o.ttl)).Before(killAt) {
 			killAt = deadline.Add(-killSlack(s.o.ttl))
 		}
-		s.end(killAt)
+		s.terminate(killAt)
 	}
 	for !s.killAt.IsZero() && groupAlive(s.child.group) {
 		if !time.Now().Before(s.killAt) {
 			killGroup(s.child.group)
 			break
 		}
-		time.Sleep(5 * time.Millisecond) // the kernel announces the end of children only
+		time.Sleep(5 * time.Millisecond) // the kernel reports the end of children only
 	}
 }
 
-// code settles the exit code. paused says that the guard may have killed the command.
+// code decides the exit code. paused: the guard may have killed the command.
 func (s *supervisor) code(status syscall.WaitStatus, paused bool) int {
 	if !s.lost && paused && status.Signaled() && status.Signal() == syscall.SIGKILL {
 		s.c.say("the command was killed: lockport was paused and could not renew %s in time", s.o.title())
@@ -216,13 +216,14 @@ func (s *supervisor) code(status syscall.WaitStatus, paused bool) int {
 	return status.ExitStatus()
 }
 
-// ofLock are the variables of a lock, which a command must not inherit from another.
-var ofLock = regexp.MustCompile(`^LOCKPORT_(NAME|OWNER|TOKEN)(_[0-9]+)?=`)
+// lockVariable matches the variables of a lock, which a command must not inherit from another lock.
+var lockVariable = regexp.MustCompile(`^LOCKPORT_(NAME|OWNER|TOKEN)(_[0-9]+)?=`)
 
-// environment is what the command finds in its environment: what lockport found there, and the lock, set last so that
-// nothing inherited wins (see exec.Cmd). Of several locks each has a number, in the order of their names. LOCKPORT_TOKEN is missing where the backend has no tokens: a stale one would be worse than none.
+// environment is the command's environment: that of lockport, then the lock's variables, which override inherited ones (see exec.Cmd). With several
+// locks, each has a number, in the order of their names. If the backend has no tokens, LOCKPORT_TOKEN is absent: a stale one would be worse than
+// none.
 func environment(backend string, locks []*lockport.Lock) []string {
-	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return ofLock.MatchString(e) })
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool { return lockVariable.MatchString(e) })
 	env = append(env, "LOCKPORT_BACKEND="+backend)
 	for i, one := range locks {
 		number := ""
@@ -237,7 +238,7 @@ func environment(backend string, locks []*lockport.Lock) []string {
 	return env
 }
 
-// replaceGuard starts another guard if somebody ended the first, and returns what is closed when that one has ended.
+// replaceGuard starts another guard if the first was killed, and returns the new guard's gone.
 func (s *supervisor) replaceGuard() (gone chan struct{}) {
 	if s.guard.mayHaveKilled() || !s.lock.Valid() {
 		return nil // it did its work

@@ -18,8 +18,8 @@ import (
 	"github.com/lockport/lockport/backend/memory/memorytest"
 )
 
-// TestSuperviseRemoval: a removed lock ends the command and its group: SIGTERM at once, and SIGKILL only for what ignores it. (The commands are
-// started by way of this test binary, see TestMain, and hold locks of a memory server in this process.)
+// TestSuperviseRemoval: a removed lock ends the command and its group, with SIGTERM at once, and SIGKILL only if that is ignored. The commands are
+// started through this test binary, see TestMain, and hold locks of a memory server in this process.
 func TestSuperviseRemoval(t *testing.T) {
 	const loop = `echo $$ >>"$0"; while :; do sleep 0.01; done`
 	for name, tt := range map[string]struct {
@@ -72,7 +72,7 @@ func TestSuperviseRemoval(t *testing.T) {
 			<-done
 			require.NoError(t, err)
 			require.False(t, asked)
-			require.Equal(t, 79, code, "a command that was ended for the lock's sake has not succeeded")
+			require.Equal(t, 79, code, "a command that was ended because of the lock has not succeeded")
 			require.Regexp(t, `^lockport: [^\n]+; ending the command\n$`, said.String())
 			group, rest := wrote()
 			require.Equal(t, tt.wrote, rest)
@@ -86,8 +86,8 @@ func TestSuperviseRemoval(t *testing.T) {
 	}
 }
 
-// TestRunGuardActsWhereLockportCannot stops lockport, so that it neither renews nor ends its command. The memory
-// backend does for that: its validity is as that of any backend with a TTL. The guard acts a fortieth of the TTL before its end, which a busy machine needs.
+// TestRunGuardActsWhereLockportCannot stops lockport, so that it neither renews nor ends its command. The memory backend suffices: its validity is
+// that of any backend with a TTL. The guard acts a fortieth of the TTL before the validity ends, which a busy machine needs.
 func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 	t.Parallel()
 	const ttl = 8 * time.Second
@@ -97,14 +97,14 @@ func TestRunGuardActsWhereLockportCannot(t *testing.T) {
 	require.NoError(t, p.Process.Signal(syscall.SIGSTOP))
 	awaitState(t, p.Process.Pid, "T")
 	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
-	require.Less(t, time.Since(stopped), ttl, "somebody else could have had the lock while the command ran")
+	require.Less(t, time.Since(stopped), ttl, "another client could have had the lock while the command ran")
 	require.NoError(t, p.Process.Signal(syscall.SIGCONT))
 	require.Equal(t, 79, p.code(t))
 	require.Regexp(t, `^lockport: [^\n]+\n$`, p.err.String())
 }
 
-// TestGuardThatReadsLate: a guard that gets to run late heeds all that it was told meanwhile. It kills no group whose lock was renewed, and one whose lock
-// was not no sooner than it must.
+// TestGuardThatReadsLate: a guard that runs late honours all deadlines that arrived meanwhile. It does not kill the group of a renewed lock, and
+// kills that of another lock no sooner than it must.
 func TestGuardThatReadsLate(t *testing.T) {
 	t.Parallel()
 	victim := exec.Command("sleep", "1000")
@@ -119,18 +119,18 @@ func TestGuardThatReadsLate(t *testing.T) {
 	require.NoError(t, g.process.Signal(syscall.SIGSTOP))
 	awaitState(t, g.process.Pid, "T")
 	over := time.Now().Add(10 * time.Millisecond)
-	g.tell(over)
+	g.setDeadline(over)
 	eventually(t, func() bool { return time.Now().After(over) }, "time stands still")
-	g.tell(over.Add(time.Hour))
+	g.setDeadline(over.Add(time.Hour))
 	require.NoError(t, g.process.Signal(syscall.SIGCONT))
-	eventually(t, func() bool { // a guard that kills reads no more
+	eventually(t, func() bool { // a guard that kills no longer reads
 		unread, err := unix.IoctlGetInt(int(g.pipe.Fd()), unix.TIOCINQ)
 		return err == nil && unread == 0
 	}, "it reads nothing")
 	require.True(t, groupAlive(group), "the lock was renewed")
 
 	deadline := time.Now().Add(200 * time.Millisecond)
-	g.tell(deadline)
+	g.setDeadline(deadline)
 	eventually(t, func() bool { return !groupAlive(group) }, "group %d lives on", group)
 	require.False(t, time.Now().Before(deadline))
 }

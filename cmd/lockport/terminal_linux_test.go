@@ -19,7 +19,7 @@ type terminal struct {
 	keyboard *os.File // the master side
 }
 
-// onTerminal starts a program on a terminal of its own. What it writes there is in out.
+// onTerminal starts a program on its own terminal. Its output is in out.
 func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -31,8 +31,8 @@ func onTerminal(t *testing.T, url string, program ...string) *terminal {
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
 	require.NoError(t, err)
 	defer slave.Close()
-	// Linux sends an interrupt key's signal first and throws away what is on its way to the screen then: on a busy machine that is what the signal made
-	// programs write, "code=130" for instance.
+	// Linux sends an interrupt key's signal first and then discards pending output. On a busy machine that may be output caused by the signal, such
+	// as "code=130".
 	settings, err := unix.IoctlGetTermios(int(slave.Fd()), unix.TCGETS)
 	require.NoError(t, err)
 	settings.Lflag |= unix.NOFLSH
@@ -82,10 +82,10 @@ func TestTerminalForegroundGroupIsLentAndGivenBack(t *testing.T) {
 	require.Equal(t, 0, shell.number(t, "code"))
 	require.Equal(t, 0, shell.process.code(t), shell.out.String())
 	own := strconv.Itoa(shell.Process.Pid)
-	shell.says(t, "after\ngroup="+own+"\nforeground="+own+"\n") // or else the terminal was not given back
+	shell.says(t, "after\ngroup="+own+"\nforeground="+own+"\n") // otherwise the terminal was not returned
 }
 
-// TestTerminalPipeline: what reads the command's output may be a pager, so it keeps the terminal until the command asks for it.
+// TestTerminalPipeline: the reader of the command's output may be a pager, so it keeps the terminal until the command asks for it.
 func TestTerminalPipeline(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-c",
@@ -104,7 +104,7 @@ func TestTerminalInterruptKey(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-c", `trap : INT; "$0" run a -- sh -c 'echo inside=1; sleep 1000'; echo code=$?`, program())
 	shell.number(t, "inside")
-	// A key can be lost on a busy machine before the terminal has looked at it: it is not echoed then. A person presses it again.
+	// A busy machine can lose a key before the terminal handles it. The key is not echoed then, so press it again, like a person.
 	eventually(t, func() bool {
 		shell.types(t, "\x03")
 		return strings.Contains(shell.out.String(), "code=")
@@ -116,7 +116,7 @@ func TestTerminalHangup(t *testing.T) {
 	t.Parallel()
 	lockport := onTerminal(t, folder(t), program(), "run", "a", "--", "sh", "-c", `trap "" HUP INT TERM; echo group=$$; sleep 1000`)
 	group := lockport.group(t)
-	// lockport leads the session, so its terminal's hang-up is its SIGHUP, which the command ignores: both go on.
+	// lockport leads the session, so a hang-up sends it SIGHUP. The command ignores that signal: both go on.
 	require.NoError(t, lockport.Process.Signal(syscall.SIGHUP))
 	require.NoError(t, syscall.Kill(-group, 0))
 	require.NoError(t, lockport.Process.Kill())
@@ -141,8 +141,8 @@ func TestTerminalStopKey(t *testing.T) {
 	require.Equal(t, 6, shell.number(t, "code"))
 }
 
-// TestTerminalBackground: a job that the shell starts in the background must not take the terminal, stops when it wants to read from
-// it, and goes on in the foreground.
+// TestTerminalBackground: a background job of the shell must not take the terminal. It stops when it reads from the terminal, and continues in the
+// foreground.
 func TestTerminalBackground(t *testing.T) {
 	t.Parallel()
 	shell := onTerminal(t, folder(t), "sh", "-mc",
@@ -157,7 +157,7 @@ func TestTerminalBackground(t *testing.T) {
 	require.Equal(t, 6, shell.number(t, "code"))
 }
 
-// TestTerminalStopWithoutJobControl: where no shell would continue lockport, Ctrl-Z must not hang the terminal.
+// TestTerminalStopWithoutJobControl: if no shell would continue lockport, Ctrl-Z must not hang the terminal.
 func TestTerminalStopWithoutJobControl(t *testing.T) {
 	t.Parallel()
 	lockport := onTerminal(t, folder(t), program(), "run", "a", "--", "sh", "-c", `echo inside=1; read line; echo "read $line"`)

@@ -15,21 +15,21 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// go-redis writes what it retries to standard error; errors say it in one line. Workers of the suite must be quiet too.
+// go-redis logs retries to standard error; the returned error is enough. Workers of the suite must be quiet too.
 func init() { logging.Disable() }
 
-// defaultURL needs no server: files in a folder that follows from the user id alone.
+// defaultURL needs no server: its files are in a folder derived from the user id.
 const defaultURL = "file:"
 
-// answerLimit bounds what a verb asks of a server, but for run once it is open: the first contact, a look, an attempt to end a hold, the whole of doctor's
-// check. It bounds the single attempt of run -n too.
+// answerLimit bounds each request of a verb to a server: the first contact, an inspection, a break, the whole of doctor's check, and the single
+// attempt of run -n. Once run has opened the server, it does not apply to run's other requests.
 const answerLimit = 10 * time.Second
 
-// server is the lock server that the command line or the environment names.
+// server is the lock server named by the command line or the environment.
 type server struct{ urls, files []string }
 
-// server adds the options that name a lock server. A URL must not be empty: where a variable is not set, a server must not become this machine's
-// files, on which two machines do not meet.
+// server adds the options that name a lock server. An empty URL is an error. Otherwise an unset variable would select this machine's files, which two
+// machines do not share.
 func (o options) server() *server {
 	s := new(server)
 	add := func(to *[]string, name, what string) {
@@ -46,7 +46,7 @@ func (o options) server() *server {
 	return s
 }
 
-// url returns the one URL to use: that of the options, else that of the environment, else defaultURL.
+// url returns the URL to use: from the options, else from the environment, else defaultURL.
 func (s *server) url() (string, error) {
 	named, err := s.named()
 	switch {
@@ -65,7 +65,7 @@ func (s *server) url() (string, error) {
 	return cmp.Or(url, defaultURL), nil
 }
 
-// named returns the URLs that the options give.
+// named returns the URLs from the options.
 func (s *server) named() ([]string, error) {
 	if len(s.urls) > 0 && len(s.files) > 0 {
 		return nil, usagef("options --url and --url-file exclude each other")
@@ -81,21 +81,21 @@ func (s *server) named() ([]string, error) {
 	return urls, nil
 }
 
-const mostURL = 64 << 10 // bytes of a file with a URL
+const maxURL = 64 << 10 // bytes of a file with a URL
 
-// readURL reads a URL from a file, which keeps its password out of the list of processes.
+// readURL reads a URL from a file, which keeps its password out of the process list.
 func readURL(file string) (string, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return "", usagef("the file with the URL: %v", err)
 	}
 	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, mostURL+1)) // some files have no end, /dev/zero for one
+	text, err := io.ReadAll(io.LimitReader(f, maxURL+1)) // some files have no end, such as /dev/zero
 	url := strings.TrimSpace(string(text))
 	switch {
 	case err != nil:
 		return "", usagef("the file with the URL: %v", err)
-	case len(text) > mostURL:
+	case len(text) > maxURL:
 		return "", usagef("the file %s is too long for one line with the URL of a lock server", file)
 	case url == "" || strings.ContainsAny(url, "\r\n"):
 		return "", usagef("the file %s must hold one line: the URL of a lock server", file)
@@ -114,7 +114,7 @@ func openServer(ctx context.Context, rawURL string, options ...lockport.Option) 
 	return client, nil
 }
 
-// urlTTL is the TTL that rawURL asks for, 0 if it asks for none or cannot be read: opening it will say so.
+// urlTTL is the TTL in rawURL. It is 0 if there is none or it is invalid: opening the URL reports that.
 func urlTTL(rawURL string) time.Duration {
 	u, err := url.Parse(rawURL)
 	if err != nil {

@@ -13,14 +13,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// verb is one thing that the command can do.
+// verb is one subcommand.
 type verb struct {
 	name    string
 	summary string // one line, for the list
 	run     func(ctx context.Context, c *console, args []string) error
 }
 
-// verbs lists them in the order in which help shows them.
+// verbs lists the verbs in the order of help.
 func verbs() []verb {
 	return []verb{
 		{"run", "run a command while holding a lock", runVerb},
@@ -38,11 +38,11 @@ func verbs() []verb {
 //go:embed help/*.txt
 var helpTexts embed.FS
 
-// help is what --help prints of a verb.
+// help is the text of the verb's --help.
 func (v *verb) help() string {
 	text, err := helpTexts.ReadFile("help/" + v.name + ".txt")
 	if err != nil {
-		panic(err) // a test sees it
+		panic(err) // a test finds a missing file
 	}
 	return string(text)
 }
@@ -57,20 +57,20 @@ func findVerb(name string) (*verb, error) {
 	}
 	known := strings.Join(names, ", ")
 	if strings.HasPrefix(name, "-") {
-		option, _, _ := strings.Cut(name, "=") // what follows may be a secret
+		option, _, _ := strings.Cut(name, "=") // the rest may be a secret
 		return nil, usagef("the verb comes first, then its options: lockport VERB %s …; known: %s", option, known)
 	}
 	return nil, usagef("unknown verb %q; known: %s", name, known)
 }
 
-// dispatch finds the verb and carries it out.
+// dispatch finds the verb and runs it.
 func dispatch(ctx context.Context, c *console, args []string) error {
 	if len(args) == 0 {
 		writeHelp(c.err)
 		return exitWith(exitUsage)
 	}
-	if stage, ok := hiddenStages[args[0]]; ok {
-		return stage(c, args[1:])
+	if hidden, ok := hiddenVerbs[args[0]]; ok {
+		return hidden(c, args[1:])
 	}
 	switch args[0] {
 	case "-h", "--help":

@@ -12,9 +12,9 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// openView makes a client for a verb that looks at locks. It is not checked by opening it, so that also a server that can hold no locks any more (a
-// replica, say) shows those that it has.
-func openView(verb, rawURL string) (*lockport.Client, error) {
+// openInspector makes a client for a verb that inspects locks. It skips the check of Open, so that a server that can hold no new locks, such as a
+// replica, still shows its locks.
+func openInspector(verb, rawURL string) (*lockport.Client, error) {
 	b, _, err := lockport.DefaultMux().OpenBackend(rawURL)
 	if err != nil {
 		return nil, libraryError(&lockport.Error{Op: verb, Err: err})
@@ -29,16 +29,16 @@ func openView(verb, rawURL string) (*lockport.Client, error) {
 	return client, nil
 }
 
-// inspect looks at one lock.
+// inspect returns the status of one lock.
 func inspect(ctx context.Context, client *lockport.Client, name string) (lockport.Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	st, err := client.Inspect(ctx, name)
-	return st, lookError(err)
+	return st, inspectError(err)
 }
 
-// lookError makes an exitError of an error of a look. If it is not about the name, it is about the server: the URL was right.
-func lookError(err error) error {
+// inspectError makes an exitError of an error of Inspect or List. Unless it is about the name, it is about the server, since the URL was valid.
+func inspectError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -68,7 +68,7 @@ func who(st lockport.Status) string {
 	return legible(st.Owner)
 }
 
-// holder says of the first of names that is held who has it and since when, as far as that is known.
+// holder returns the first held name of names, with its holder and since when, as far as known.
 func holder(ctx context.Context, client *lockport.Client, names []string) (name, by string) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -84,7 +84,7 @@ func holder(ctx context.Context, client *lockport.Client, names []string) (name,
 	return names[0], "another client"
 }
 
-// plain is a text as it is, where that shows what it is and where it ends, and does not play with the terminal; else in quotes.
+// plain is s, in quotes if s could be misread or would affect the terminal.
 func plain(s string) string {
 	odd := func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }
 	if s == "" || strings.ContainsFunc(s, odd) || !utf8.ValidString(s) {
@@ -93,7 +93,7 @@ func plain(s string) string {
 	return s
 }
 
-// legible is what a client wrote, and not much of it.
+// legible is a foreign text made safe to print, and shortened.
 func legible(s string) string { return short(plain(s), 100) }
 
 // short is s, or its beginning if it is longer than width.
