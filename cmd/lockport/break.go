@@ -129,9 +129,9 @@ func ended(st lockport.Status, caps driver.Capabilities, ttl time.Duration) stri
 	if st.Foreign {
 		return done + " That holder may not notice, and may still be working."
 	}
-	learns := " It learns of this at its next renewal"
+	learns := " The holder learns of this at its next renewal"
 	if notice := caps.RemovalNotice; notice != nil {
-		learns = fmt.Sprintf(" It learns of this within %v", notice(ttl).Round(time.Millisecond))
+		learns = fmt.Sprintf(" The holder learns of this within %v", notice(ttl).Round(time.Millisecond))
 		if notice(ttl) != notice(2*ttl) {
 			learns += fmt.Sprintf(" (if its TTL is %v)", ttl)
 		}

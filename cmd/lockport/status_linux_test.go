@@ -105,7 +105,7 @@ func testStatusAndBreak(t *testing.T, url string) {
 	}
 	stdout, stderr = ran(t, 0, url, "break", "--yes", name)
 	require.Empty(t, stdout)
-	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. It learns of this within ", host, holder.Process.Pid))
+	require.Contains(t, stderr, fmt.Sprintf("lockport: ended: \"jobs/ä *?[%%{}]\" is no longer held by %s, pid %d, lockport. The holder learns of this within ", host, holder.Process.Pid))
 	require.Equal(t, 79, holder.code(t), holder.err.String())
 	waiter.says(t, "mine")
 	require.Equal(t, 0, waiter.code(t))
