@@ -18,7 +18,7 @@ type Status struct {
 	PID     int       // its process id; 0 likewise
 	Label   string    // see the option Label; empty likewise
 	Foreign bool      // the holder is not a lockport client
-	Token   Token     // that of the first hold of the grant; 0 if the backend has none, or it is not known
+	Token   Token     // of the first hold of the grant; 0 if none or unknown
 	Since   time.Time // zero if unknown
 	Expires time.Time // when the hold ends if the server does not hear from the holder again; zero if unknown or never
 	Waiters int       // waiting clients that the server knows of; -1 if it cannot know

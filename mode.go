@@ -17,7 +17,7 @@ type mode struct {
 // several reports whether more than one claim of the name may be held at a time.
 func (m mode) several() bool { return m.shared || m.permits > 0 }
 
-// Shared acquires the name as a reader. Any number of readers hold it together, never beside a writer (a caller without Shared). Neither
+// Shared acquires the name as a reader. Any number of readers hold it together, never with a writer (a caller without Shared). Neither
 // starves: a waiting writer is served before later readers. All readers of a Client share one claim at the
 // server, and its token; a later writer's token is greater. Backends without readers fail with errors.ErrUnsupported: see
 // Capabilities.Shared.

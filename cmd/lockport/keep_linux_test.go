@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ticks is the file of commands that must run one at a time. Each appends its process id again and again, from a child that survives it if it is
-// killed.
+// ticks is the file of commands that must run one at a time. Each appends its process id again and again, from a child that survives if only the
+// command is killed.
 type ticks struct{ file string }
 
 // tick writes to the file $0. Its end on SIGTERM has the status 5.
