@@ -12,8 +12,8 @@
 // # What a driver does and does not do
 //
 //   - It claims, renews and releases, each in as few requests as its system allows, and reports what the server answered.
-//   - It never retries or renews on its own, logs, sleeps between attempts, or reads the environment. Its constructor does no I/O. Check returns what
-//     users should know about the server, as notices.
+//   - It never retries or renews on its own. It never logs, sleeps between attempts, or reads the environment. Its constructor does no I/O. Check
+//     returns what users should know about the server, as notices.
 //   - It alone computes until when a grant is valid (see Grant.Until). The client only subtracts a margin.
 //   - If it cannot know the outcome of a claim, it returns ErrUnknown and never guesses. The client then calls Abandon until that returns nil.
 //
