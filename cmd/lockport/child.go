@@ -24,7 +24,7 @@ type child struct {
 	status syscall.WaitStatus    // see reap
 }
 
-// findCommand finds the command before a lock is acquired. It searches PATH as a shell does; for root it ignores relative folders in PATH.
+// findCommand finds the command before a lock is acquired. It searches PATH as a shell does; for root, a match in a relative folder is an error.
 func findCommand(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	switch {

@@ -75,7 +75,7 @@ func (g *guard) overdue() bool { return !g.deadline.IsZero() && !time.Now().Befo
 // mayHaveKilled reports whether the guard may have killed the group.
 func (g *guard) mayHaveKilled() bool { return g.late || g.overdue() }
 
-// release ends the guard without a kill, and returns when its descriptors are closed: only then is a lock free that is a descriptor.
+// release ends the guard without a kill, and returns when its descriptors are closed, which frees a lock that is a descriptor.
 func (g *guard) release() {
 	_ = g.process.Kill()
 	<-g.gone
