@@ -10,8 +10,8 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// Test for these errors with errors.Is. Every error of this package about a lock is an *Error that wraps one of these, errors.ErrUnsupported, or the
-// context's error (with the reason for the wait that it cut short).
+// Test for these errors with errors.Is. Every error of this package about a lock is an *Error. It wraps one of these, errors.ErrUnsupported, or the
+// context's error with the reason for the wait that it cut short.
 var (
 	// ErrHeld: another client holds the lock, or this Locker holds or is acquiring it.
 	ErrHeld = driver.ErrHeld

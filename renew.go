@@ -9,8 +9,8 @@ import (
 	"github.com/lockport/lockport/internal/clock"
 )
 
-// A claim is renewed between a quarter and a third of its TTL after it was last confirmed, at an instant of a grid with steps of a twelfth of the
-// TTL. So the renewals of many claims coincide and go to the server together.
+// A claim is renewed between a quarter and a third of its TTL after it was last confirmed. The instant is on a grid with steps of a twelfth of the
+// TTL, so the renewals of many claims coincide and go to the server together.
 const (
 	renewalPeriod = 3  // of the TTL
 	renewalGrid   = 12 // of the TTL

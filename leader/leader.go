@@ -10,9 +10,9 @@ import (
 	"github.com/lockport/lockport"
 )
 
-// Func leads for one term. Its context carries the term for lockport.Reenter, and its cause says why it ended: the lock is lost, only Grace is left
-// of its validity, or the context of Run has ended. Func should then return soon; Run waits for it. term is the lock: its Token is that of this term.
-// Func must neither release nor detach it.
+// Func leads for one term. Its context carries the term for lockport.Reenter. The context ends when the lock is lost, only Grace is left of its
+// validity, or the context of Run has ended; its cause says which. Func should then return soon; Run waits for it. term is the lock: its Token is
+// that of this term. Func must neither release nor detach it.
 type Func func(ctx context.Context, term *lockport.Lock) error
 
 // Run campaigns for name and calls fn while it leads, again and again, until ctx ends. After fn has returned and the lock is released, Run returns

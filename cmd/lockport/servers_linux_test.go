@@ -118,8 +118,7 @@ func testKilled(t *testing.T, url string) {
 	require.NoError(t, p.Process.Signal(syscall.SIGKILL))
 	next.says(t, "mine")
 	if scheme(url) == "mysql" {
-		// The server frees the lock when it sees the end of the connection, and the guard kills the command when it sees the end of its pipe: which
-		// is first is chance.
+		// The server frees the lock when its connection ends. The guard kills the command when its pipe ends. Their order is random.
 		eventually(t, func() bool { return !groupAlive(group) }, "the command lives on")
 	}
 	require.False(t, groupAlive(group), "the lock was granted while the command lived")
