@@ -47,7 +47,7 @@ func (p Place) Refuse(token lockport.Token, seen string) error {
 		return fmt.Errorf("%s: %w: %q no longer has a token: the fence was removed or lost its data; register again if you still hold the lock",
 			p.Package, fence.ErrStale, p.Key)
 	case !ok:
-		return fmt.Errorf("%s: the value at %q is not a fencing token: give the fence its own place", p.Package, p.Key)
+		return fmt.Errorf("%s: the value at %q is not a fencing token: give the fence a place of its own", p.Package, p.Key)
 	case n < token:
 		return fmt.Errorf("%s: %w: token %d, registered at %q, is older than %d: the fence lost its data; register again if you still hold the lock",
 			p.Package, fence.ErrStale, n, p.Key, token)
