@@ -11,23 +11,23 @@ import (
 
 const (
 	chunkSize = 64 << 10
-	queueLen  = 64 // chunks on their way in each direction, before the peer's own buffers fill
-	// calmTime is how long a server must say nothing until a request whose reply is dropped counts as carried out. What comes first may be
-	// no reply to it: HTTP/2 has pings, window updates and other streams' replies.
+	queueLen  = 64 // chunks under way in each direction before the peer's buffers fill
+	// calmTime is how long a server must be silent before a request whose reply is dropped counts as carried out. The first bytes
+	// need not be the reply: HTTP/2 has pings, window updates and other streams' replies.
 	calmTime = 200 * time.Millisecond
-	// drainTime bounds how long a server that was hung up on may take to read what it was sent and close.
+	// drainTime limits how long a server may take to read its input and close after its client has hung up.
 	drainTime = 2 * time.Second
 )
 
-// chunk is what one Read returned.
+// chunk is the result of one Read.
 type chunk struct {
 	data []byte
 	err  error
-	due  time.Time // not to be delivered earlier; zero: now
+	due  time.Time // earliest delivery; zero: now
 }
 
-// conn is one client's connection and the one dialled for it. Each direction has a reader, which keeps reading while a
-// fault holds the bytes back, and a writer, which the faults act on.
+// conn is a client's connection and the connection to the server that serves it. Each direction has a reader, which keeps reading
+// while a fault holds bytes back, and a writer, which the faults affect.
 type conn struct {
 	p      *Proxy
 	ctx    context.Context // ends when the connection is killed
@@ -36,16 +36,16 @@ type conn struct {
 
 	// Guarded by p.mu.
 	server     *net.TCPConn // nil until dialled
-	clientDone bool         // the client has closed its side, and that has been forwarded
-	robbed     bool         // lost replies in the black hole
-	sprung     []*trap      // what its requests fell into; from then on no reply is delivered
-	doomed     bool         // to be hung up on as soon as a reply has come
-	swallowed  bool         // a reply has come since a trap was sprung
-	hungUp     bool         // the client's side is closed, the server's is being drained
+	clientDone bool         // the client closed its side, and the server was told
+	outOfStep  bool         // lost replies to BlackholeReplies
+	sprung     []*trap      // traps that its requests sprang; afterwards no reply is delivered
+	doomed     bool         // hang up when a reply comes
+	swallowed  bool         // a reply came after a trap was sprung
+	hungUp     bool         // the client's side is closed, the server's is draining
 	calm       *time.Timer  // closes the server's side; set when hungUp is
 }
 
-// run lives as long as the connection.
+// run serves the connection until it ends.
 func (c *conn) run() {
 	defer c.p.locked(func() { c.kill(); c.fire() })
 	if !c.await(func() bool { return !c.p.faults.frozen }) || !c.dial() {
@@ -67,14 +67,14 @@ func (c *conn) dial() bool {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	c.server = server.(*net.TCPConn)
-	if c.ctx.Err() != nil { // killed just now, which could not close what it did not know
+	if c.ctx.Err() != nil { // kill came first, and could not close server
 		_ = c.server.Close()
 		return false
 	}
 	return true
 }
 
-// await blocks until ok, which is called with p.mu held, and reports false if c was killed instead.
+// await blocks until ok returns true. It returns false if c is killed. ok is called with p.mu held.
 func (c *conn) await(ok func() bool) bool {
 	for {
 		c.p.mu.Lock()
@@ -90,8 +90,8 @@ func (c *conn) await(ok func() bool) bool {
 	}
 }
 
-// pump gives what is read from src to deliver, when it is due and nothing is frozen, and the error that ended the
-// stream to end. deliver returns false to stop early.
+// pump passes the bytes from src to deliver when they are due and nothing is frozen, and then the error that ended the stream to
+// end. deliver returns false to stop pump.
 func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)) {
 	queue := make(chan chunk, queueLen)
 	var reader sync.WaitGroup
@@ -121,7 +121,7 @@ func (c *conn) pump(src *net.TCPConn, deliver func([]byte) bool, end func(error)
 	}
 }
 
-// read puts what src sends into queue, until src ends or the connection is killed.
+// read queues the bytes from src until src ends or the connection is killed.
 func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
 	buf := make([]byte, chunkSize)
 	for {
@@ -146,18 +146,17 @@ func (c *conn) read(src *net.TCPConn, queue chan<- chunk) {
 	}
 }
 
-// request forwards one request to the server, unless it falls into a trap that forbids it. It returns false when no more
-// requests are wanted.
+// request forwards a request to the server, unless a fault forbids it. It returns false to stop the direction.
 func (c *conn) request(data []byte) bool {
 	do, refused := forward, false
 	c.p.locked(func() {
-		if refused = c.p.faults.cut || c.hungUp; refused { // SeverAfter spares this connection, and nothing else gets through
+		if refused = c.p.faults.cut || c.hungUp; refused { // SeverAfter keeps this connection, but nothing else may pass
 			return
 		}
 		if t := c.p.faults.spring(data); t != nil {
 			do = t.act
-			c.sprung = append(c.sprung, t) // before the request is out: no reply can slip past
-			c.p.signal()                   // a close that the black hole hides may be heard now
+			c.sprung = append(c.sprung, t) // before the request is sent, so no reply can pass
+			c.p.signal()                   // repliesEnd may stop hiding a close now
 		}
 		if do == severAfter {
 			c.p.faults.cut = true
@@ -185,14 +184,14 @@ func (c *conn) request(data []byte) bool {
 	return !c.hungUp
 }
 
-// reply forwards what the server sent to the client, unless a fault swallows it.
+// reply forwards bytes from the server to the client, unless a fault drops them.
 func (c *conn) reply(data []byte) bool {
 	var swallowed bool
 	c.p.locked(func() { swallowed = c.swallow() })
 	if swallowed {
 		return true
 	}
-	_, err := c.client.Write(data) // without p.mu: a client that does not read must not stop the proxy
+	_, err := c.client.Write(data) // without p.mu: a client that does not read must not block the proxy
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
 	if err != nil && !c.hungUp {
@@ -202,10 +201,10 @@ func (c *conn) reply(data []byte) bool {
 	return true
 }
 
-// swallow reports that a reply is not to be delivered, and does what follows from its having come. p.mu is held.
+// swallow reports whether to drop a reply, and hangs up if a trap waits for it. p.mu is held.
 func (c *conn) swallow() bool {
 	if len(c.sprung) == 0 {
-		c.robbed = c.robbed || c.p.faults.blackhole
+		c.outOfStep = c.outOfStep || c.p.faults.blackhole
 		return c.p.faults.blackhole
 	}
 	c.swallowed = true
@@ -215,7 +214,7 @@ func (c *conn) swallow() bool {
 	return true
 }
 
-// requestsEnd passes on that the client has closed.
+// requestsEnd closes the server's side when the client has closed.
 func (c *conn) requestsEnd(err error) {
 	c.p.mu.Lock()
 	defer c.p.mu.Unlock()
@@ -230,11 +229,11 @@ func (c *conn) requestsEnd(err error) {
 	}
 }
 
-// repliesEnd passes on that the server has closed. In the black hole that is not heard, unless nobody listens any more.
+// repliesEnd closes the client's side when the server has closed. BlackholeReplies hides that while the client's side is open.
 func (c *conn) repliesEnd(err error) {
 	if !c.await(func() bool {
 		hidden := c.p.faults.blackhole && !c.clientDone && len(c.sprung) == 0
-		c.robbed = c.robbed || hidden
+		c.outOfStep = c.outOfStep || hidden
 		return !hidden
 	}) {
 		return
@@ -248,8 +247,8 @@ func (c *conn) repliesEnd(err error) {
 	_ = c.client.CloseWrite()
 }
 
-// hangUp closes the client's side, and the server's when that has said nothing for calm: a server may drop what it has not begun when it sees the
-// end of the stream. Its replies are discarded, and drainTime later its side is closed anyhow. p.mu is held.
+// hangUp closes the client's side, and the server's when that has been silent for calm: a server that sees the end of the stream
+// may drop a request that it has not begun. Replies are discarded. After drainTime the server's side closes anyway. p.mu is held.
 func (c *conn) hangUp(calm time.Duration) {
 	switch {
 	case c.ctx.Err() != nil:
@@ -264,7 +263,7 @@ func (c *conn) hangUp(calm time.Duration) {
 	}
 }
 
-// closeServer tells the server that no more will come. Gently, since a hard close could make it drop what it has not read yet. p.mu is held.
+// closeServer sends the server an end of stream. A hard close could make it drop unread requests. p.mu is held.
 func (c *conn) closeServer() {
 	_ = c.server.CloseWrite()
 	c.fire()
@@ -280,7 +279,7 @@ func (c *conn) kill() {
 	delete(c.p.conns, c)
 }
 
-// fire tells those who set the traps that it is done. p.mu is held.
+// fire reports the sprung traps to their setters. p.mu is held.
 func (c *conn) fire() {
 	for _, t := range c.sprung {
 		t.fired.Do(func() {

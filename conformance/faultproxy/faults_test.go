@@ -57,22 +57,22 @@ func TestBlackholeReplies(t *testing.T) {
 	leaves.send("unanswered, and alone")
 	s.sees("unanswered, and alone")
 	require.NoError(t, leaves.Close())
-	eventually(t, func() (letGo bool) { // who is gone is let go
+	eventually(t, func() (letGo bool) { // the closed connection is dropped
 		p.locked(func() { letGo = len(p.conns) == 2 })
 		return letGo
 	})
 	robbed.send("unanswered")
 	s.sees("unanswered")
-	eventually(t, func() (robbed bool) { // what comes later than Restore is delivered
+	eventually(t, func() (robbed bool) { // replies after Restore are delivered
 		p.locked(func() {
 			for c := range p.conns {
-				robbed = robbed || c.robbed
+				robbed = robbed || c.outOfStep
 			}
 		})
 		return robbed
 	})
 	robbed.wantSilence()
-	robbed.send("bye") // the server closes: not heard either
+	robbed.send("bye") // the server closes, which is hidden too
 	s.sees("bye")
 	robbed.wantSilence()
 	p.Restore()
@@ -80,7 +80,7 @@ func TestBlackholeReplies(t *testing.T) {
 	spared.call("after")
 }
 
-// Each trap hits one request, which reaches the server, and whose reply does not come. The other connections go on, unless the server is to be gone.
+// Each trap hits one request, which reaches the server and gets no reply. Other connections go on, except after SeverAfter.
 func TestTraps(t *testing.T) {
 	for name, tt := range map[string]struct {
 		set   func(*Proxy) <-chan struct{}
@@ -105,7 +105,7 @@ func TestTraps(t *testing.T) {
 			c.wantClosed()
 			wantFired(t, fired)
 			if tt.waits {
-				require.True(t, s.saw(tt.hits), "its reply has come, and the server has not seen it")
+				require.True(t, s.saw(tt.hits), "the server must have received the request")
 			}
 			s.sees(tt.hits)
 			if tt.gone {
@@ -121,7 +121,7 @@ func TestTraps(t *testing.T) {
 	}
 }
 
-// The server's first bytes are not the reply, as on HTTP/2. It carries the request out later, and drops it if the stream has ended by then.
+// The server's first bytes are not the reply, as in HTTP/2. It carries the request out later, unless the stream has ended by then.
 func TestDroppedReplyIsNotTheFirst(t *testing.T) {
 	for name, every := range map[string]time.Duration{"one noise": time.Hour, "noise for ever": 20 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestDroppedReplyIsNotTheFirst(t *testing.T) {
 	}
 }
 
-// noisy serves one request: noise at once, and again after each interval; the request itself when it has heard no end of the stream for a while.
+// noisy serves one request. It sends noise at once and after each interval, and carries the request out later unless the stream ends.
 func noisy(listener net.Listener, every time.Duration, carriedOut chan<- struct{}) {
 	conn, err := listener.Accept()
 	if err != nil {

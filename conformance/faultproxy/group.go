@@ -7,18 +7,18 @@ import (
 	"github.com/lockport/lockport/conformance"
 )
 
-// Group is the proxies before the servers of one backend, in their order.
+// Group is the proxies before the servers of one backend, in order.
 type Group []*Proxy
 
-// Faults makes the suite's faults of the network: Restore, Sever, Cut, Freeze, Delay, DropReply, CutAfter, Conns and
-// Requests. Each acts on all proxies of the group. The other fields are nil, for you to fill in.
+// Faults returns the network faults of the suite: Restore, Sever, Cut, Freeze, Delay, DropReply, CutAfter, Conns and Requests.
+// Each acts on all proxies of the group. The other fields are nil, for you to fill in.
 //
 // isOp says whether a request is of the kind op, and must neither block nor keep its argument. If it is nil, DropReply
 // returns [conformance.ErrNoFault] for every kind but OpAny.
 //
-// With several proxies DropReply and CutAfter happen once at each, and are done when they have happened at all. That fits
-// a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil.
-// Requests is that of the busiest proxy: what is asked of all servers counts once.
+// With several proxies DropReply and CutAfter happen once at each, and close their channel when they have happened at all. That
+// fits a quorum, whose client asks every server. If your client asks one of several servers, set both fields to nil. Requests is
+// that of the busiest proxy, so a request to all servers counts once.
 func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) conformance.Faults {
 	each := func(f func(*Proxy)) func(context.Context) error {
 		return func(context.Context) error { all.Each(f); return nil }
@@ -61,8 +61,8 @@ func (all Group) Faults(isOp func(op conformance.Op, request []byte) bool) confo
 	}
 }
 
-// Lanes puts n proxies before one server, for cases with faults to run side by side. The first lane is for Config.Target and Config.Faults, the others are
-// for Config.Lanes. isOp is that of [Group.Faults]. end closes the proxies.
+// Lanes puts n proxies before one server, so that cases with faults run concurrently. Use the first lane for Config.Target and
+// Config.Faults, and the others for Config.Lanes. isOp is as for [Group.Faults]. end closes the proxies.
 func Lanes(n int, server string, isOp func(op conformance.Op, request []byte) bool) (lanes []conformance.Lane, end func(), err error) {
 	var all Group
 	for range n {

@@ -47,7 +47,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(start), 60*time.Millisecond)
 	f.Restore()
 
-	for range 5 { // what was sent to one in two pieces may have come to the other as one
+	for range 5 { // two writes may have reached one proxy as one request
 		dial(t, a).call("one more")
 	}
 	n, err := f.Requests(ctx)
@@ -71,7 +71,7 @@ func TestFaultsOfAGroup(t *testing.T) {
 		dial(t, a).call("acquire: once is enough")
 	}
 
-	// Who cannot tell requests apart can drop the reply to any.
+	// Without isOp only OpAny is possible.
 	f = Group{a}.Faults(nil)
 	_, err = f.DropReply(ctx, conformance.OpRenew)
 	require.ErrorIs(t, err, conformance.ErrNoFault)

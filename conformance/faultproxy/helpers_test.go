@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// patience bounds everything that ought to happen; quiet is how long we listen for what ought not to.
+// patience limits waits for what must happen; quiet is how long to watch for what must not.
 const (
 	patience = 10 * time.Second
 	quiet    = 50 * time.Millisecond
@@ -67,7 +67,7 @@ func (s *server) saw(line string) bool {
 	return strings.Contains(s.lines, "\n"+line+"\n")
 }
 
-// sees waits until a line has come.
+// sees waits until the server has received a line.
 func (s *server) sees(line string) {
 	s.t.Helper()
 	eventually(s.t, func() bool { return s.saw(line) })
@@ -138,7 +138,7 @@ func (c *client) wantSilence() {
 	require.True(c.t, timeout.Timeout(), "%v", err)
 }
 
-// wantGone requires that the proxy does not listen any more. Its port may be somebody else's by now.
+// wantGone requires that the proxy has closed its listener. Another process may have its port by now.
 func wantGone(t *testing.T, p *Proxy) {
 	t.Helper()
 	_, err := p.listener.Accept()
@@ -147,7 +147,7 @@ func wantGone(t *testing.T, p *Proxy) {
 
 func eventually(t *testing.T, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) { // polls in this goroutine: one test counts them
+	for deadline := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) { // in this goroutine, because one test counts goroutines
 		require.True(t, time.Now().Before(deadline), "did not come true within %v", patience)
 	}
 }

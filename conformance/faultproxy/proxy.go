@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Proxy forwards connections to its target, and breaks them when told to. Safe for concurrent use.
+// Proxy forwards connections to its target, and injects faults. It is safe for concurrent use.
 type Proxy struct {
 	listener *net.TCPListener
 	running  sync.WaitGroup
@@ -22,9 +22,9 @@ type Proxy struct {
 	faults   faults
 }
 
-// New listens on a free port of 127.0.0.1 and forwards every connection to target, a "host:port". The target is dialled
-// for each connection, so it need not be up yet; a connection whose target cannot be dialled is closed. The error
-// is that of a malformed target or of the listener. The caller owns the proxy and must Close it.
+// New listens on a free port of 127.0.0.1 and forwards every connection to target, a "host:port". It dials the target for each
+// connection, so the target need not be up yet; a connection whose target cannot be dialled is closed. New fails if target is
+// malformed or the listener fails. The caller owns the proxy and must Close it.
 func New(target string) (*Proxy, error) {
 	p := &Proxy{changed: make(chan struct{}), conns: make(map[*conn]struct{})}
 	if err := p.Retarget(target); err != nil {
@@ -38,11 +38,11 @@ func New(target string) (*Proxy, error) {
 	return p, nil
 }
 
-// Addr is the proxy's own address, "127.0.0.1:port", to give to the client in place of the target's. It never changes.
+// Addr returns the proxy's address, "127.0.0.1:port", which the client uses instead of the target's. It never changes.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Retarget forwards every connection that is dialled on from now on to another target, a "host:port", as when a name or a service's
-// address moves to another server. Live connections stay with the server that they have: see KillConns.
+// Retarget forwards later connections to another target, a "host:port", as when a service's address moves to another server. Live
+// connections stay with their server: see KillConns.
 func (p *Proxy) Retarget(target string) error {
 	if _, _, err := net.SplitHostPort(target); err != nil {
 		return fmt.Errorf("faultproxy: target: %w", err)
@@ -51,8 +51,8 @@ func (p *Proxy) Retarget(target string) error {
 	return nil
 }
 
-// Close closes the listener and every connection, and returns when no goroutine of the proxy is left. Faults that
-// wait for a request stay unfulfilled. Further calls do nothing.
+// Close closes the listener and every connection, and returns when no goroutine of the proxy is left. Faults that still wait for
+// a request never happen. Further calls do nothing.
 func (p *Proxy) Close() (err error) {
 	p.locked(func() {
 		if !p.closed {
@@ -65,15 +65,14 @@ func (p *Proxy) Close() (err error) {
 	return err
 }
 
-// Requests counts the requests that clients sent through the proxy since New, those included that are held or were
-// never forwarded because of a fault.
+// Requests counts the requests that clients sent through the proxy since New, including those that a fault holds or drops.
 func (p *Proxy) Requests() (n int64) {
 	p.locked(func() { n = p.requests })
 	return n
 }
 
-// Conns counts the live connections: accepted, and closed neither by the client nor by the server or a fault. One that the client has closed is not
-// counted, although a busy server may take its time to close it too.
+// Conns counts the live connections: accepted, and not closed by the client, the server or a fault. A connection that the client
+// closed does not count even if a busy server has not closed it yet.
 func (p *Proxy) Conns() (n int) {
 	p.locked(func() {
 		for c := range p.conns {
@@ -89,7 +88,7 @@ func (p *Proxy) accept() {
 	for closed := false; !closed; {
 		client, err := p.listener.AcceptTCP()
 		if err != nil {
-			time.Sleep(time.Millisecond) // if not closed, out of file descriptors, most likely: the next attempt may do better
+			time.Sleep(time.Millisecond) // unless closed: probably out of file descriptors, so try again
 		}
 		p.locked(func() {
 			closed = p.closed
@@ -115,13 +114,13 @@ func (p *Proxy) locked(f func()) {
 	f()
 }
 
-// signal wakes everybody in await. p.mu is held.
+// signal wakes all calls of await. p.mu is held.
 func (p *Proxy) signal() {
 	close(p.changed)
 	p.changed = make(chan struct{})
 }
 
-// killAll closes every connection but one, hung-up ones included. p.mu is held.
+// killAll closes every connection except but, hung-up ones included. p.mu is held.
 func (p *Proxy) killAll(but *conn) {
 	for c := range p.conns {
 		if c != but {

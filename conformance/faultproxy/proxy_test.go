@@ -38,7 +38,7 @@ func TestForwards(t *testing.T) {
 	require.NoError(t, a.Close())
 	wantConns(t, p, 1)
 
-	// So are closes, in both directions.
+	// Closes are forwarded too, in both directions.
 	b.send("bye")
 	b.wantClosed()
 	c := dial(t, p)
@@ -55,7 +55,7 @@ func TestForwards(t *testing.T) {
 func TestServerThatIsSlowToClose(t *testing.T) {
 	slow, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
-	t.Cleanup(func() { _ = slow.Close() }) // it accepts nothing, so that the system keeps the connection open
+	t.Cleanup(func() { _ = slow.Close() }) // it never accepts, so the system keeps the connection open
 	p, err := New(slow.Addr().String())
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = p.Close() })
@@ -88,7 +88,7 @@ func TestTargets(t *testing.T) {
 	mine, err := net.Dial("tcp", newServer(t).Addr().String())
 	require.NoError(t, err)
 	defer func() { _ = mine.Close() }()
-	down, err := New(mine.LocalAddr().String()) // nobody listens on the near end's port, and nobody else gets it
+	down, err := New(mine.LocalAddr().String()) // nobody listens on this port, and nobody can take it
 	require.NoError(t, err)
 	dial(t, down).wantClosed()
 	require.NoError(t, down.Close())
@@ -114,10 +114,10 @@ func TestCloseLeavesNothing(t *testing.T) {
 	a, b := dial(t, p), dial(t, p)
 	a.send("dropped")
 	wantFired(t, dropped)
-	b.call("before") // a connection that the freeze finds accepted but not dialled on would not be read from
+	b.call("before") // makes sure that b is dialled before the freeze, or it would not be read
 	p.Freeze()
 	b.send("held")
-	c := dial(t, p) // not even dialled on
+	c := dial(t, p) // not even dialled
 	eventually(t, func() bool { return p.Requests() == 3 && p.Conns() == 2 })
 	require.NoError(t, p.Close())
 	require.NoError(t, p.Close())
@@ -126,5 +126,5 @@ func TestCloseLeavesNothing(t *testing.T) {
 	require.Zero(t, p.Conns())
 	require.False(t, isClosed(pending))
 	wantGone(t, p)
-	eventually(t, func() bool { return runtime.NumGoroutine() <= before }) // the server's end by themselves
+	eventually(t, func() bool { return runtime.NumGoroutine() <= before }) // the server's goroutines end too
 }

@@ -7,18 +7,18 @@ import (
 	"strings"
 )
 
-// defaultPorts are those of the schemes behind whose URLs stand TCP servers, without TLS, whose addresses can be exchanged for those of proxies. A URL
-// names one server, or several with commas between them.
+// defaultPorts are the default ports of URL schemes of TCP servers without TLS, whose addresses can be replaced by those of
+// proxies. A URL names one server, or several separated by commas.
 var defaultPorts = map[string]string{
 	"redis": "6379", "redlock": "6379", "etcd": "2379", "zookeeper": "2181", "postgres": "5432", "postgresql": "5432", "mysql": "3306",
 	"table+postgres": "5432", "table+mysql": "3306", "nats": "4222",
 }
 
-// ForURL makes a proxy before each server of a lockport URL, which the caller must Close. through is the URL with their addresses, and all else as it
-// was. Where the servers cannot be stood before (a file, TLS, Sentinel) or are not in the URL, through is rawURL and there are no proxies. Errors show no password.
+// ForURL makes a proxy before each server of a lockport URL, for the caller to Close. through is the URL with their addresses. If
+// no proxy can stand before the servers (a file, TLS, Sentinel, not in the URL), through is rawURL. Errors show no password.
 func ForURL(rawURL string) (through string, all Group, err error) {
 	u, err := url.Parse(rawURL)
-	if err != nil { // it quotes the URL
+	if err != nil { // err quotes the URL
 		return "", nil, errors.New("faultproxy: the URL is malformed")
 	}
 	port, ok := defaultPorts[u.Scheme]
@@ -38,7 +38,7 @@ func ForURL(rawURL string) (through string, all Group, err error) {
 	return u.String(), all, nil
 }
 
-// withPort is server with port, unless it has one.
+// withPort adds port to server, unless it has one.
 func withPort(server, port string) string {
 	if _, _, err := net.SplitHostPort(server); err == nil {
 		return server
