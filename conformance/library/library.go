@@ -1,5 +1,5 @@
-// Package library makes a driver of a lock library's own calls, so that the suite can be run on it. The driver adds nothing to them: no retry, no renewal,
-// no repair. It is for package conformance alone: where a library cannot undo a claim, the driver can only wait for its end.
+// Package library makes a driver from a lock library's own calls, without retry, renewal or repair, to test the library with
+// package conformance. Use it for that only: if a library cannot undo a claim, the driver can only await its expiry.
 package library
 
 import (
@@ -14,36 +14,36 @@ import (
 
 // Client is an open library. Its functions are safe for concurrent use.
 type Client struct {
-	// Take claims a name once, as a user of the library would, or waits for it. An error that is driver.ErrHeld says that somebody else has it, one that is
-	// driver.ErrUnavailable that nothing was asked; any other leaves open whether the claim has an effect. A Hold beside such an error is what undoes it.
-	// ctx bounds the claim alone.
+	// Take claims a name once, as a user of the library does, or waits for it. driver.ErrHeld means that another holder has the
+	// name, driver.ErrUnavailable that no request was sent. After any other error the outcome is unknown; a Hold returned with it
+	// undoes the claim. ctx applies to the claim alone.
 	Take func(ctx context.Context, c Claim) (*Hold, error)
 	// Close ends the client.
 	Close func() error
 }
 
-// Claim is what is asked of a library.
+// Claim is a request to a library.
 type Claim struct {
 	Name string
-	TTL  time.Duration // where the library takes one for each lock
-	Wait bool          // until the name is free; only where Capabilities.Wake is driver.WakeQueue
+	TTL  time.Duration // if the library takes one for each lock
+	Wait bool          // wait until the name is free; only if Capabilities.Wake is driver.WakeQueue
 }
 
 // Hold is what the library returns for a name.
 type Hold struct {
-	// Until is how long the library says that the hold is valid. Zero: it says nothing.
+	// Until is the end of the hold's validity as the library states it. Zero: it states none.
 	Until time.Time
-	// Lost is closed by the library when the lock is lost. nil: it does not tell.
+	// Lost is closed by the library when the lock is lost. nil: the library does not report losses.
 	Lost <-chan struct{}
-	// Renew prolongs the hold by its TTL and returns its new Until, or driver.ErrLost. nil: the library renews by itself. Needed where Until is set.
+	// Renew extends the hold by its TTL and returns its new Until, or driver.ErrLost. nil: the library renews. Required if Until is set.
 	Renew func(ctx context.Context) (time.Time, error)
-	// Release gives the name up, or returns driver.ErrLost where the library says that the lock was not held.
+	// Release releases the name, or returns driver.ErrLost if the library says that the lock was not held.
 	Release func(ctx context.Context) error
-	// Abort ends what the end of the client leaves. nil: nothing.
+	// Abort ends what Client.Close leaves. nil: nothing.
 	Abort func()
 }
 
-// Driver is a driver over a client. caps are what the library's documentation states, and zero where it states nothing.
+// Driver returns a driver over a client. caps are what the library's documentation states, and zero where it states nothing.
 func Driver(caps driver.Capabilities, c Client) driver.Backend {
 	b := &backend{client: c, caps: caps}
 	if caps.Wake == driver.WakeQueue {
@@ -57,13 +57,13 @@ type backend struct {
 	caps   driver.Capabilities
 
 	held sync.Map // by owner, the *Hold
-	sent sync.Map // by owner, the time.Time at which a claim with an unknown outcome ended
+	sent sync.Map // by owner, the time.Time when a claim returned an unknown outcome
 }
 
 // Capabilities implements driver.Backend.
 func (b *backend) Capabilities() driver.Capabilities { return b.caps }
 
-// Close implements driver.Backend. What is held ends as if the process had died.
+// Close implements driver.Backend. Held claims end as if the process had died.
 func (b *backend) Close() error {
 	err := b.client.Close()
 	for _, h := range b.held.Range {
@@ -79,7 +79,7 @@ func (b *backend) TryAcquire(ctx context.Context, req driver.Request) (driver.Le
 	return b.claim(ctx, req, false)
 }
 
-// waiter is a driver of a library that can wait.
+// waiter drives a library that can wait.
 type waiter struct{ *backend }
 
 // Wait implements driver.Waiter.
@@ -122,11 +122,11 @@ func (b *backend) claim(ctx context.Context, req driver.Request, wait bool) (dri
 	return lease{h}, nil
 }
 
-// pollEvery is how often a waiter tries again.
+// pollEvery is how often a waiter polls.
 const pollEvery = 50 * time.Millisecond
 
-// Abandon implements driver.Backend: it releases what the library returned for the claim. Where it returned an error there is nothing by which the claim could
-// be undone, so its end is awaited.
+// Abandon implements driver.Backend. It releases the Hold of the claim. If there is none, the claim cannot be undone, so Abandon
+// awaits its expiry.
 func (b *backend) Abandon(ctx context.Context, req driver.Request) error {
 	if h, found := b.held.Load(req.Owner); found {
 		if err := h.(*Hold).Release(ctx); err != nil && !errors.Is(err, driver.ErrLost) {
@@ -148,13 +148,13 @@ func (l lease) Grant() driver.Grant { return driver.Grant{Until: l.h.Until} }
 // Release implements driver.Lease.
 func (l lease) Release(ctx context.Context) error { return l.h.Release(ctx) }
 
-// renewable is a lease that its user renews.
+// renewable is a lease with Renew.
 type renewable struct{ lease }
 
 // Renew implements driver.Renewer.
 func (l renewable) Renew(ctx context.Context) (time.Time, error) { return l.h.Renew(ctx) }
 
-// LostIf is err, and matches driver.ErrLost where the library says that the lock was not held.
+// LostIf returns err, and makes it match driver.ErrLost if lost, when the library says that the lock was not held.
 func LostIf(lost bool, err error) error {
 	switch {
 	case !lost:
@@ -165,7 +165,7 @@ func LostIf(lost bool, err error) error {
 	return fmt.Errorf("%w: %w", driver.ErrLost, err)
 }
 
-// tell passes a library's own notice on, until stop is called.
+// tell calls lost when the library closes gone, until stop is called.
 func tell(gone <-chan struct{}, lost func(error)) (stop func()) {
 	over, end := context.WithCancel(context.Background())
 	go func() {

@@ -17,7 +17,7 @@ import (
 	"github.com/lockport/lockport/driver"
 )
 
-// locks is a library: a mutex for each name.
+// locks is a lock library: a mutex for each name.
 func locks(release func(*sync.Mutex)) library.Client {
 	var all sync.Map
 	return library.Client{Close: func() error { return nil }, Take: func(_ context.Context, c library.Claim) (*library.Hold, error) {
@@ -36,7 +36,7 @@ func locks(release func(*sync.Mutex)) library.Client {
 	}}
 }
 
-// A sound library passes, and one that releases nothing fails. Both are told to a CI system.
+// A sound library passes, and one that releases nothing fails. The JUnit report shows both.
 func TestDriver(t *testing.T) {
 	for outcome, release := range map[conformance.Outcome]func(*sync.Mutex){
 		conformance.Pass: (*sync.Mutex).Unlock, conformance.Fail: func(*sync.Mutex) {},
@@ -73,7 +73,7 @@ func TestDriver(t *testing.T) {
 	}
 }
 
-// A claim whose outcome is unknown ends with its TTL, and a TTL that the library does not take is refused.
+// A claim whose outcome is unknown ends with its TTL. A TTL below MinTTL is refused.
 func TestUnknown(t *testing.T) {
 	b := library.Driver(driver.Capabilities{MinTTL: time.Millisecond}, library.Client{Take: func(context.Context, library.Claim) (*library.Hold, error) {
 		return nil, errors.New("the connection broke")
